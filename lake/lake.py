@@ -239,21 +239,12 @@ class Lake:
             ) from error
 
     def _snapshot_of(self, table: str, handle: "DeltaTable") -> Snapshot:
-        actions = pa.table(handle.get_add_actions(flatten=True))
-        plain = [
-            field.name
-            for field in actions.schema
-            if not pa.types.is_timestamp(field.type) and field.name != "modification_time"
-        ]
-        files = actions.select(plain).to_pylist()
-        for file in files:
-            file["path"] = unquote(file["path"])
         return Snapshot(
             table=table,
             version=int(handle.version()),
             schema_version=self._schema_version(table, handle.metadata().configuration),
             storage=self.table_storage(table),
-            files=tuple(files),
+            files=_files_of(handle),
         )
 
     def _schema_version(self, table: str, properties: Mapping[str, str]) -> int:
@@ -277,6 +268,20 @@ class Lake:
                 f"{snapshot.table} in {self} has schema version {snapshot.schema_version}, this sharelens reads "
                 f"{SCHEMA_VERSION}; see what it needs with `sharelens upgrade --lake {self} --dry-run`"
             )
+
+
+def _files_of(handle: "DeltaTable") -> tuple[Mapping[str, Any], ...]:
+    """The live files of a table as `Snapshot.files` has them."""
+    actions = handle.get_add_actions(flatten=True)
+    if actions.num_rows == 0:  # columns without rows cost as much as columns with some
+        return ()
+    table = pa.table(actions)
+    plain = [
+        field.name
+        for field in table.schema
+        if not pa.types.is_timestamp(field.type) and field.name != "modification_time"
+    ]
+    return tuple(file | {"path": unquote(file["path"])} for file in table.select(plain).to_pylist())
 
 
 LakeReader = Lake | LakeView

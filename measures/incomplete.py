@@ -11,7 +11,6 @@ The last two are passed when the group is known to read committed records (abort
 complete count is larger than the ranges account for, by at least as much.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +29,7 @@ from measures.histories import (
     UNKNOWN,
     Histories,
 )
-from measures.places import Places, coded
+from measures.places import Places
 from measures.searching import position
 from measures.topics import TopicPartition, topic_partitions
 from state_model.columnar.kernels import kernel, leaf
@@ -38,6 +37,7 @@ from state_model.columnar.keys import SHARE_PARTITION_KEY
 from state_model.columnar.ranges import grown
 
 Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 ACKNOWLEDGED_STATE, ARCHIVED_STATE = 2, 4
 ABSENT_CODE, ABORTED_CODE = REASONS.index(ABSENT), REASONS.index(ABORTED)
 HISTORY_COLUMNS = [
@@ -75,7 +75,7 @@ DELIVERY_COLUMNS = [
 (BEGIN, LATEST, END, FIRST, LAST, STATE, COUNT, BEHIND, TOP, THROTTLED, WRITTEN, SHOWN) = range(12)
 WIDTH = 12
 # Columns of a record.
-(OFFSET, TIME, START, COMPLETE, LIFE, IS_WRITE) = range(6)
+(OFFSET, TIME, START, COMPLETE, LIFE, IS_WRITE, READS_COMMITTED, SLOWED_FROM) = range(8)
 
 
 @leaf
@@ -235,8 +235,8 @@ def _note(
 
 @kernel
 def _walk(
-    records: np.ndarray, first_record: int, ranges: np.ndarray, holes: np.ndarray, aborted_too: bool, threshold: int,
-    written: int, out: np.ndarray, made: int,
+    records: np.ndarray, first_record: int, ranges: np.ndarray, holes: np.ndarray, written: int, out: np.ndarray,
+    made: int,
 ) -> tuple[np.ndarray, int]:  # fmt: skip
     """Adds the intervals of one share partition to `out`, which holds `made`; grown where needed.
 
@@ -265,9 +265,9 @@ def _walk(
                 out[current, END] = first_record + record
             current = -1
             continue
-        complete = records[record, COMPLETE]
-        _find(active, count, ranges, records[record, START], complete, holes, aborted_too, row)
-        _sum_up(active, count, ranges, threshold, row)
+        start, complete = records[record, START], records[record, COMPLETE]
+        _find(active, count, ranges, start, complete, holes, records[record, READS_COMMITTED] > 0, row)
+        _sum_up(active, count, ranges, records[record, SLOWED_FROM], row)
         out = grown(out, made + 1)
         current = _note(out, current, made, row, records, record, first_record)
         made = max(made, current + 1)
@@ -278,7 +278,7 @@ def _walk(
 @kernel
 def _walk_all(
     records: np.ndarray, record_begins: np.ndarray, ranges: np.ndarray, range_begins: np.ndarray, holes: np.ndarray,
-    hole_spans: np.ndarray, aborted_too: np.ndarray, thresholds: np.ndarray, written: np.ndarray,
+    hole_spans: np.ndarray, written: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
     """The intervals of all share partitions, one after the other."""
     out = np.empty((64, WIDTH), np.int64)
@@ -290,8 +290,6 @@ def _walk_all(
             begin,
             ranges[range_begins[place] : range_begins[place + 1]],
             holes[hole_spans[place, 0] : hole_spans[place, 1]],
-            aborted_too[place],
-            thresholds[place],
             written[place],
             out,
             made,
@@ -303,7 +301,7 @@ def _walk_all(
 class Intervals:
     """How long each first incomplete offset stood: rows that point into the history of `histories`.
 
-    `records`: that history as the kernel reads it (OFFSET to IS_WRITE).
+    `records`: that history as the kernel reads it (OFFSET to SLOWED_FROM).
     `rows` (int64, one row an interval, columns BEGIN to SHOWN): BEGIN and LATEST are the first and the last record of
     the interval, END the record that ended it. FIRST to THROTTLED are as of LATEST: first and last incomplete offset,
     delivery state and count there, offsets finished behind it, the highest offset logged, offsets delivered so often
@@ -325,8 +323,8 @@ def first_incomplete(
     histories: Histories,
     no_records: pa.Table,
     *,
-    reads_committed: frozenset[str] = frozenset(),
-    slowed_from: Mapping[str, int] | None = None,
+    reads_committed: Flags | None = None,
+    slowed_from: Ints | None = None,
     earlier: pa.Table | None = None,
 ) -> Intervals:
     """The intervals of all share partitions, by share partition and state partition, in log order.
@@ -334,8 +332,9 @@ def first_incomplete(
     Args:
         histories: of whole share partitions.
         no_records: measures.headers.NO_RECORD rows of their user partitions, as far as known.
-        reads_committed: groups known to have share.isolation.level=read_committed.
-        slowed_from: by group, the delivery count from which the broker slows delivery down; absent: unknown.
+        reads_committed: for each record of the history whether its group is known to have had
+            share.isolation.level=read_committed then. None: of no record.
+        slowed_from: for each record, the delivery count from which the broker slowed delivery down; 0: unknown.
         earlier: PLACE_KEY and earlier_write_ms of share partitions whose rows begin later than their log:
             when state was written last before them.
 
@@ -343,10 +342,11 @@ def first_incomplete(
     and the interval at its first row is taken to begin there.
     """
     places, records = histories.lookup, records_of(histories.history)
+    if reads_committed is not None:
+        records[:, READS_COMMITTED] = reads_committed
+    if slowed_from is not None:
+        records[:, SLOWED_FROM] = slowed_from
     holes, hole_spans = _holes(no_records, places)
-    groups, group_of = coded(places.keys.column("group_id"))
-    committed = np.array([group in reads_committed for group in groups], np.bool_)
-    thresholds = np.array([(slowed_from or {}).get(group, 0) for group in groups], np.int64)
     rows = _walk_all(
         records,
         histories.begins,
@@ -354,8 +354,6 @@ def first_incomplete(
         histories.range_begins,
         holes,
         hole_spans,
-        committed[group_of],
-        thresholds[group_of],
         _written(earlier, places),
     )
     return Intervals(histories=histories, records=records, rows=rows)
@@ -388,7 +386,10 @@ def _written(earlier: pa.Table | None, places: Places) -> Ints:
 
 
 def records_of(history: pa.Table) -> Ints:
-    """SHARE_PARTITION_HISTORY rows as the kernel reads them; a cold snapshot repeats the state and is no write."""
+    """SHARE_PARTITION_HISTORY rows as the kernel reads them, the columns of settings unknown (0).
+
+    A cold snapshot repeats the state and is no write.
+    """
     update = pc.equal(history.column("record_type"), "update")
     fresh = pc.equal(history.column("create_timestamp_ms"), history.column("write_timestamp_ms"))
     gone = pc.equal(history.column("record_type"), "tombstone")
@@ -400,4 +401,7 @@ def records_of(history: pa.Table) -> Ints:
         pc.if_else(gone, UNKNOWN, pc.fill_null(history.column("life_log_offset"), 0)),
         pc.or_(update, pc.fill_null(fresh, False)),
     ]
-    return np.stack([pc.cast(part, pa.int64()).to_numpy() for part in columns], axis=1)
+    records = np.zeros((history.num_rows, SLOWED_FROM + 1), np.int64)
+    for number, column in enumerate(columns):
+        records[:, number] = pc.cast(column, pa.int64()).to_numpy()
+    return records

@@ -30,6 +30,7 @@ BROKER_NAMES = tuple(f"group.{name}" for name in GROUP_NAMES if name not in OF_T
 """The settings of brokers that measures read; no other is kept."""
 SHARE_PARTITION_NAMES = tuple(name for name in GROUP_NAMES if name != DEAD_LETTER_TOPIC)
 """The settings on which measures of single share partitions depend; DEAD_LETTER_TOPIC decides on dead letters alone."""
+MAX_NUMBER = (1 << 31) - 1
 Ints = npt.NDArray[np.int64]
 
 
@@ -42,8 +43,10 @@ class Setting:
 
     @property
     def number(self) -> int | None:
-        """The value as a number; null when it is unknown or none."""
-        return int(self.value) if self.value is not None and self.value.isascii() and self.value.isdigit() else None
+        """The value as a number of 31 bits, as Kafka takes; null when it is unknown or none."""
+        text = self.value or ""
+        is_number = text.isascii() and text.isdigit() and len(text.lstrip("0")) <= len(str(MAX_NUMBER))
+        return int(text) if is_number and int(text) <= MAX_NUMBER else None
 
 
 Content = TypeVar("Content")
@@ -124,9 +127,10 @@ def in_force_at(
     """For each moment of a group (a number) the place of what was in force, as (number of the group, settings)."""
     periods = settings.periods()
     begins = np.array([period.from_ms for period in periods[1:]], np.int64)
-    codes = group_of * len(periods) + np.searchsorted(begins, times_ms, "right")
-    known, places = np.unique(codes, return_inverse=True)
-    return places, [(code // len(periods), periods[code % len(periods)]) for code in known.tolist()]
+    codes = group_of * len(periods) + (np.searchsorted(begins, times_ms, "right") if len(begins) else 0)
+    is_there = np.bincount(codes) > 0
+    pairs = [(code // len(periods), periods[code % len(periods)]) for code in np.flatnonzero(is_there).tolist()]
+    return (np.cumsum(is_there) - 1)[codes], pairs
 
 
 def over_time(groups: Mapping[int, Groups], broker: Mapping[int, Broker]) -> GroupSettings:

@@ -96,19 +96,23 @@ def intervals(
     *,
     earlier: pa.Table | None = None,
 ) -> Intervals:
-    """How long each first incomplete offset stood, by the groups' newest settings (measures.incomplete)."""
-    groups = histories.places.column("group_id").unique().to_pylist()
-    committed = frozenset(group for group in groups if settings.of(group, ISOLATION_LEVEL).value == READ_COMMITTED)
-    limits = {group: settings.of(group, DELIVERY_COUNT_LIMIT).number for group in groups}
-    slowed = {group: _slowed_from(limit) for group, limit in limits.items() if limit is not None}
+    """How long each first incomplete offset stood, by the groups' settings at each record (measures.incomplete)."""
+    groups = histories.places.column("group_id").to_pylist()
+    at_record, in_force = in_force_at(settings, histories.place, histories.history.column("log_time_ms").to_numpy())
+    levels = [period.of(groups[number], ISOLATION_LEVEL).value for number, period in in_force]
+    limits = [period.of(groups[number], DELIVERY_COUNT_LIMIT).number for number, period in in_force]
     return incomplete.first_incomplete(
-        histories, no_records, reads_committed=committed, slowed_from=slowed, earlier=earlier
+        histories,
+        no_records,
+        reads_committed=np.array([level == READ_COMMITTED for level in levels], np.bool_)[at_record],
+        slowed_from=np.array([_slowed_from(limit) for limit in limits], np.int64)[at_record],
+        earlier=earlier,
     )
 
 
-def _slowed_from(limit: int) -> int:
-    """The delivery count from which the broker suspects a record (share-partition §4.7)."""
-    return max(2, (limit + 1) // 2)
+def _slowed_from(limit: int | None) -> int:
+    """The delivery count from which the broker suspects a record (share-partition §4.7); 0: unknown."""
+    return 0 if limit is None else max(2, (limit + 1) // 2)
 
 
 def long_enough(candidates: Intervals, now_ms: int | None, min_duration_ms: int) -> Intervals:

@@ -6,7 +6,7 @@ Only settings that measures read are taken from a file; server.properties has pa
 import re
 
 from broker.config.properties import numbered
-from measures.settings import BROKER_NAMES, GROUP_NAMES, Setting
+from measures.settings import BROKER_NAMES, DELIVERY_COUNT_LIMIT, GROUP_NAMES, MAX_RECORD_LOCKS, Setting
 from sharelens.text_files import read_text_file
 from state_model.errors import UsageError
 
@@ -23,7 +23,7 @@ def read_broker_config(path: str, option: str = "--broker-config") -> dict[str, 
 
     Raises:
         SharelensError: the file can't be read, or is broken.
-        UsageError: no broker has settings of such names.
+        UsageError: no broker has settings of such names, or a number is none.
     """
     settings: dict[str, str] = {}
     for number, name, value in numbered(read_text_file(path, option, BROKER_CONFIG_FROM), path):
@@ -32,7 +32,7 @@ def read_broker_config(path: str, option: str = "--broker-config") -> dict[str, 
                 f"{option}: {name[:40]!r} in line {number} of {path} is no name of a setting; give {BROKER_CONFIG_FROM}"
             )
         if name in BROKER_NAMES:
-            settings[name] = value
+            settings[name] = _checked(name, value, f"{option}: line {number} of {path}")
     return settings
 
 
@@ -43,7 +43,7 @@ def read_group_configs(path: str, option: str = "--group-configs") -> dict[str, 
 
     Raises:
         SharelensError: the file can't be read.
-        UsageError: a line is not what kafka-configs prints.
+        UsageError: a line is not what kafka-configs prints, or a number is none.
     """
     groups: dict[str, dict[str, Setting]] = {}
     current: dict[str, Setting] | None = None
@@ -62,5 +62,13 @@ def read_group_configs(path: str, option: str = "--group-configs") -> dict[str, 
             )
         if match["name"] in GROUP_NAMES:
             source = match["synonyms"].partition(":")[0].lower() or GROUP_CONFIGS
-            current[match["name"]] = Setting(value=match["value"], origin=source)
+            value = _checked(match["name"], match["value"], f"{option}: line {number} of {path}")
+            current[match["name"]] = Setting(value=value, origin=source)
     return groups
+
+
+def _checked(name: str, value: str, where: str) -> str:
+    """The value; UsageError where it is to be a number and is none."""
+    if name.removeprefix("group.") in (DELIVERY_COUNT_LIMIT, MAX_RECORD_LOCKS) and Setting(value=value).number is None:
+        raise UsageError(f"{where}: {name} is {value[:40]!r}, which is no number of 31 bits; correct the file")
+    return value

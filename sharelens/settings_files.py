@@ -76,7 +76,7 @@ def read_settings_folder(folder: str) -> SettingsFiles:
 
     Raises:
         SharelensError: no such folder, or a file in it can't be read or is broken.
-        UsageError: a file has another name, a line is not of its format, or there is no file.
+        UsageError: a file has another name or is none, a line is not of its format, or there is no file.
     """
     try:
         names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
@@ -89,6 +89,9 @@ def read_settings_folder(folder: str) -> SettingsFiles:
     if not names:
         raise UsageError(f"{OPTION}: {folder} has no file of settings; put one of these into it: {known}")
     paths = {name: os.path.join(folder, name) for name in names}
+    for path in paths.values():
+        if not os.path.isfile(path):
+            raise UsageError(f"{OPTION}: {path} is no regular file; put the text itself into it")
     topics = paths.pop(TOPICS_FILE, None)
     return SettingsFiles(
         folder=folder,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 TIER_OF_FOLDER = {"spark": "spark", "compat": "compat", "broker": "broker", "dags": "airflow"}
+SLOW_FILE = "\npytestmark = pytest.mark.slow\n"
 WAITING = ("broker", "dags")  # folders whose tests wait for processes and locks longer than they compute
 
 depths.load_profile()
@@ -25,10 +26,12 @@ def pytest_configure() -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """A folder whose marker is deselected is not even imported: that is most of what a short run would wait for."""
-    if collection_path.parent != TESTS or collection_path.name not in TIER_OF_FOLDER:
-        return None
-    return True if f"not {TIER_OF_FOLDER[collection_path.name]}" in config.option.markexpr else None
+    """What is deselected as a whole is not even imported: that is most of what a short run would wait for."""
+    if collection_path.parent == TESTS and collection_path.name in TIER_OF_FOLDER:
+        return True if f"not {TIER_OF_FOLDER[collection_path.name]}" in config.option.markexpr else None
+    if collection_path.name.startswith("test_") and "not slow" in config.option.markexpr:
+        return True if SLOW_FILE in collection_path.read_text(encoding="utf-8") else None
+    return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

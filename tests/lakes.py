@@ -29,13 +29,13 @@ def content(path: Path, names: Iterable[str] = CONTENT) -> dict[str, pa.Table]:
 
 
 @lru_cache(maxsize=16)
-def _shared_content(path: Path) -> dict[str, pa.Table]:
+def shared_content(path: Path) -> dict[str, pa.Table]:
     """`content` of a lake that was made once for all tests: none changes it, so it is read once."""
     return content(path)
 
 
 def _reference(path: Path) -> dict[str, pa.Table]:
-    return _shared_content(path) if run_folder() in path.parents else content(path)
+    return shared_content(path) if run_folder() in path.parents else content(path)
 
 
 def differences(left: dict[str, pa.Table], right: dict[str, pa.Table]) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from sharelens.cli import main as sharelens
 from sharelens.demo_data import SCENARIOS, unpack_scenario
 
-QUESTIONS = ("state", "records", "status", "stalled", "poison", "redelivered", "latency")
+QUESTIONS = ("state", "records", "status", "stalled", "poison", "redelivered", "latency", "audit")
 
 
 def main() -> int:

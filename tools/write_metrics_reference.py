@@ -29,8 +29,8 @@ there is none; a log directory is read again each time. What can't be read is an
 file shows by `sharelens_read_timestamp_seconds`. What is unknown has no sample, never -1 or 0. Counters count what
 the evidence holds: in a lake they only grow; of a log directory that was pruned less may be held later on, so compare
 with an earlier sample (`x - x offset 15m`) rather than by `increase`. They come from the answers of the same names
-([measures](measures.md)), without settings of groups; from a lake and from the log directories it was made of come
-the same samples, `sharelens_read_timestamp_seconds` aside.
+([measures](measures.md)), with the settings of the lake or of `--settings`; from a lake and from the log directories
+it was made of come the same samples, `sharelens_read_timestamp_seconds` aside.
 
 **Labels.** `cluster` is the cluster id (`unknown` when no directory names one), `group` and `topic` are names as they
 are, escaped as the format asks; a topic without a known name has its id, and so have all but the newest of several

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import click
 
 from sharelens.cli import (
+    audit,
     broker,
     compute,
     dlq,
@@ -109,6 +110,7 @@ GROUPS = (
     dlq,
     durations,
     forensics,
+    audit,
     evidence,
     report,
     holdings,

@@ -35,6 +35,7 @@ COMMANDS = {
         "poison",
         "dlq",
         "redelivered",
+        "audit",
         "report",
         "evidence",
         "verify",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafka_log.dead_letter_records import DeadLetterTopics
-from measures.settings import DEAD_LETTER_TOPIC, GROUP_NAMES, GroupSettings, Setting
+from measures.settings import DEAD_LETTER_TOPIC, GROUP_NAMES, GroupSettings, Setting, over_time
 from sharelens.evidence_folder.errors import ManifestError
 from sharelens.request import dead_letter_topics
 from state_model.errors import UsageError
@@ -17,7 +17,8 @@ LONGEST_CASE = 200
 class Question:
     """One group and one window: log times from `from_ms` up to, not including, `to_ms` (epoch milliseconds).
 
-    `topics`: as typed (name, id, or either with partitions); none means all. `settings`: those of the group by name.
+    `topics`: as typed (name, id, or either with partitions); none means all. `settings`: those of the group by name,
+    the newest ones; `earlier_settings`: those before, each until a time (epoch milliseconds), the first ones first.
     `dlq_topics`, `dlq_prefix`: topics searched for dead letters, besides Kafka's default.
     """
 
@@ -27,6 +28,7 @@ class Question:
     to_ms: int
     topics: tuple[str, ...] = ()
     settings: Mapping[str, Setting] = field(default_factory=dict)
+    earlier_settings: tuple[tuple[int, Mapping[str, Setting]], ...] = ()
     dlq_topics: tuple[str, ...] = ()
     dlq_prefix: str | None = None
 
@@ -36,11 +38,15 @@ class Question:
 
     def group_settings(self) -> GroupSettings:
         """The settings as the measures take them."""
-        return GroupSettings(groups={self.group_id: dict(self.settings)})
+        begins = [0, *(until_ms for until_ms, _ in self.earlier_settings)]
+        periods = [*(settings for _, settings in self.earlier_settings), self.settings]
+        return over_time(
+            {begin: {self.group_id: dict(settings)} for begin, settings in zip(begins, periods, strict=True)}, {}
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Values of JSON, for the manifest."""
-        return {
+        document: dict[str, Any] = {
             "case_id": self.case_id,
             "group_id": self.group_id,
             "topics": list(self.topics),
@@ -48,11 +54,13 @@ class Question:
             "dlq_prefix": self.dlq_prefix,
             "from_ms": self.from_ms,
             "to_ms": self.to_ms,
-            "settings": {
-                name: {"value": setting.value, "origin": setting.origin}
-                for name, setting in sorted(self.settings.items())
-            },
+            "settings": _as_json(self.settings),
         }
+        if self.earlier_settings:
+            document["earlier_settings"] = [
+                {"until_ms": until_ms, "settings": _as_json(settings)} for until_ms, settings in self.earlier_settings
+            ]
+        return document
 
 
 def ask(
@@ -77,17 +85,19 @@ def ask(
         )
     if not case_id.strip() or len(case_id) > LONGEST_CASE or not case_id.isprintable():
         raise UsageError(f"evidence: --case: give an id of 1 to {LONGEST_CASE} printable characters")
-    chosen = {name: settings.of(group_id, name) for name in GROUP_NAMES}
-    configured = chosen[DEAD_LETTER_TOPIC].value
-    letter_topics = {*dlq_topics, *([configured] if configured else [])}
+    timeline = settings.timeline(group_id, GROUP_NAMES)
+    periods = [dict(zip(GROUP_NAMES, values, strict=True)) for _, values in timeline]
+    configured = {period[DEAD_LETTER_TOPIC].value for period in periods} - {None, ""}
+    ends = [begin_ms for begin_ms, _ in timeline[1:]]
     return Question(
         case_id=case_id,
         group_id=group_id,
         from_ms=from_ms,
         to_ms=to_ms,
         topics=tuple(sorted(topics)),
-        settings=chosen,
-        dlq_topics=tuple(sorted(letter_topics)),
+        settings=periods[-1],
+        earlier_settings=tuple(zip(ends, periods[:-1], strict=True)),
+        dlq_topics=tuple(sorted({*dlq_topics, *filter(None, configured)})),
         dlq_prefix=dlq_prefix,
     )
 
@@ -108,15 +118,16 @@ def from_json(document: object) -> Question:
             "from_ms": int(from_ms),
             "to_ms": int(to_ms),
             "settings": dict(settings),
+            **more,
         } if all(isinstance(topic, str) for topic in (*topics, *dlq_topics)) and from_ms < to_ms:
-            chosen = {str(name): _setting(value) for name, value in settings.items()}
             return Question(
                 case_id=case_id,
                 group_id=group_id,
                 from_ms=from_ms,
                 to_ms=to_ms,
                 topics=tuple(topics),
-                settings=chosen,
+                settings=_settings(settings),
+                earlier_settings=_earlier_settings(more.get("earlier_settings", [])),
                 dlq_topics=tuple(dlq_topics),
                 dlq_prefix=dlq_prefix,
             )
@@ -124,6 +135,31 @@ def from_json(document: object) -> Question:
             raise ManifestError(
                 "the manifest's question lacks a group, a window or settings, so sharelens did not write it"
             )
+
+
+def _as_json(settings: Mapping[str, Setting]) -> dict[str, Any]:
+    return {name: {"value": setting.value, "origin": setting.origin} for name, setting in sorted(settings.items())}
+
+
+def _settings(document: Mapping[Any, object]) -> dict[str, Setting]:
+    return {str(name): _setting(value) for name, value in document.items()}
+
+
+def _earlier_settings(entries: object) -> tuple[tuple[int, Mapping[str, Setting]], ...]:
+    """The settings before the newest ones; their ends ascend."""
+    periods: list[tuple[int, Mapping[str, Setting]]] = []
+    last_ms = 0
+    for entry in entries if isinstance(entries, list) else [entries]:
+        match entry:
+            case {"until_ms": int(until_ms), "settings": dict(settings)} if until_ms > last_ms:
+                periods.append((until_ms, _settings(settings)))
+                last_ms = until_ms
+            case _:
+                raise ManifestError(
+                    "the earlier settings in the manifest's question are no list of times and settings, so sharelens "
+                    "did not write it"
+                )
+    return tuple(periods)
 
 
 def _setting(value: object) -> Setting:

@@ -24,12 +24,14 @@ from sharelens.frames.measures import (
 )
 from sharelens.frames.moments import states_as_of
 from sharelens.frames.replayed import delivery_history, share_partition_history, share_partition_states
+from sharelens.frames.settings import group_settings
 
 __all__ = [
     "attempts",
     "dead_letters",
     "delivery_history",
     "group_records",
+    "group_settings",
     "lag",
     "latency",
     "life",

@@ -17,6 +17,7 @@ from kafka_log.schemas import TOPIC_BATCH
 from lake.parquet import conform
 from measures.catalog import MEASURES
 from measures.inputs import StateInputs
+from measures.settings import NO_SETTINGS, GroupSettings
 from measures.topics import TOPIC_EXTENT, TopicPartition, topic_partitions
 from sharelens.frames.shapes import blank, checked, in_groups, nullable_struct, spark_schema, timed_schema
 from state_model.columnar.keys import LOG_PARTITION_KEY
@@ -43,8 +44,9 @@ _ENVELOPE = pa.schema(
 class GroupInputs(StateInputs):
     """The rows of one user partition and one state topic, as measures read them."""
 
-    def __init__(self, tables: Mapping[str, pa.Table]) -> None:
+    def __init__(self, tables: Mapping[str, pa.Table], settings: GroupSettings) -> None:
         self._tables = tables
+        self.settings = settings
 
     def states(self) -> pa.Table:
         """SHARE_PARTITION_STATE rows."""
@@ -89,7 +91,7 @@ def lag(states: "DataFrame", *, headers: "DataFrame | None" = None, extents: "Da
     Raises:
         UsageError: a column is missing or has another type.
     """
-    return _measured("lag", "lag", states=states, headers=headers, extents=extents)
+    return _measured("lag", "lag", NO_SETTINGS, states=states, headers=headers, extents=extents)
 
 
 def stalls(
@@ -98,6 +100,7 @@ def stalls(
     *,
     headers: "DataFrame | None" = None,
     extents: "DataFrame | None" = None,
+    settings: GroupSettings = NO_SETTINGS,
 ) -> "DataFrame":
     """The intervals in which a share partition's first incomplete offset stood still although there was work.
 
@@ -105,6 +108,7 @@ def stalls(
         share_partition_history: rows of `frames.share_partition_history` or gold.share_partition_history, whole.
         delivery_history: rows of `frames.delivery_history` or gold.delivery_history of the same records.
         headers, extents: as in `lag`; without headers a silent stall and an idle share partition look alike.
+        settings: of the groups (`frames.group_settings`); without them no window is known to be full.
 
     Returns:
         STALL rows (the columns of gold.stall but cluster_id, topic, is_final and run_id), in no order: what lasted a
@@ -113,17 +117,22 @@ def stalls(
     Raises:
         UsageError: a column is missing or has another type.
     """
-    return _of_histories("stall", "stalls", share_partition_history, delivery_history, headers, extents)
+    return _of_histories("stall", "stalls", share_partition_history, delivery_history, headers, extents, settings)
 
 
 def poison_records(
-    share_partition_history: "DataFrame", delivery_history: "DataFrame", *, headers: "DataFrame | None" = None
+    share_partition_history: "DataFrame",
+    delivery_history: "DataFrame",
+    *,
+    headers: "DataFrame | None" = None,
+    settings: GroupSettings = NO_SETTINGS,
 ) -> "DataFrame":
     """The record offsets that groups archived, or that are ARCHIVING, with the cause if it is known.
 
     Args:
         share_partition_history, delivery_history: as in `stalls`.
         headers: as in `lag`; without them gaps count as records.
+        settings: as in `stalls`; without them the delivery count limit is unknown, and so is the cause at the limit.
 
     Returns:
         POISON_RECORD rows (the columns of gold.poison_record but cluster_id, topic, is_final and run_id), in no order.
@@ -131,7 +140,8 @@ def poison_records(
     Raises:
         UsageError: a column is missing or has another type.
     """
-    return _of_histories("poison_record", "poison_records", share_partition_history, delivery_history, headers)
+    histories = (share_partition_history, delivery_history)
+    return _of_histories("poison_record", "poison_records", *histories, headers, settings=settings)
 
 
 def redelivered_records(share_partition_history: "DataFrame", delivery_history: "DataFrame") -> "DataFrame":
@@ -151,13 +161,18 @@ def redelivered_records(share_partition_history: "DataFrame", delivery_history: 
 
 
 def progress(
-    share_partition_history: "DataFrame", delivery_history: "DataFrame", *, headers: "DataFrame | None" = None
+    share_partition_history: "DataFrame",
+    delivery_history: "DataFrame",
+    *,
+    headers: "DataFrame | None" = None,
+    settings: GroupSettings = NO_SETTINGS,
 ) -> "DataFrame":
     """The first incomplete offset of each share partition, and since which record it is that one.
 
     Args:
         share_partition_history, delivery_history: as in `stalls`.
         headers: as in `lag`; without them offsets that hold no record are not passed.
+        settings: as in `stalls`; with them a group that reads committed records passes those of aborted transactions.
 
     Returns:
         PROGRESS rows (the columns of gold.progress but cluster_id and run_id), in no order.
@@ -165,7 +180,7 @@ def progress(
     Raises:
         UsageError: a column is missing or has another type.
     """
-    return _of_histories("progress", "progress", share_partition_history, delivery_history, headers)
+    return _of_histories("progress", "progress", share_partition_history, delivery_history, headers, settings=settings)
 
 
 def life(share_partition_history: "DataFrame", delivery_history: "DataFrame") -> "DataFrame":
@@ -228,12 +243,13 @@ def _of_histories(
     deliveries: "DataFrame",
     headers: "DataFrame | None" = None,
     extents: "DataFrame | None" = None,
+    settings: GroupSettings = NO_SETTINGS,
 ) -> "DataFrame":
     rows = {"share_partition_history": history, "delivery_history": deliveries, "headers": headers, "extents": extents}
-    return _measured(measure, function, **rows)
+    return _measured(measure, function, settings, **rows)
 
 
-def _measured(measure: str, function: str, **arguments: "DataFrame | None") -> "DataFrame":
+def _measured(measure: str, function: str, settings: GroupSettings, **arguments: "DataFrame | None") -> "DataFrame":
     """The rows of a measure of the catalog, computed for each user partition."""
     timed = timed_schema(MEASURES[measure].schema)
     parts = [_enveloped(rows, name, function) for name, rows in arguments.items() if rows is not None]
@@ -245,7 +261,7 @@ def _measured(measure: str, function: str, **arguments: "DataFrame | None") -> "
         rows = MEASURES[measure].rows
         assert rows is not None
         for tables in _by_state_topic(pa.Table.from_batches(list(batches))):
-            yield from conform(rows(GroupInputs(tables)), timed).to_batches()
+            yield from conform(rows(GroupInputs(tables, settings)), timed).to_batches()
 
     return in_groups(together, LOG_PARTITION_KEY, ["place"], compute, timed)
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from measures.offset_counts import by_share_partition
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.lake_evidence import LakeEvidence
+from sharelens.questions.shape import with_names
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ class Measured:
     @cached_property
     def lag(self) -> pa.Table:
         """One row a live share partition."""
-        return self._rows("gold.lag", LAG_COLUMNS, lambda: self._computed.lag())
+        rows = self._rows("gold.lag", LAG_COLUMNS, lambda: self._computed.lag())
+        return with_names(rows, self._evidence.names(rows.column("topic_id").unique().to_pylist()))
 
     @cached_property
     def stalls(self) -> pa.Table:

@@ -28,7 +28,7 @@ from sharelens.questions.measure_inputs import EvidenceInputs
 from sharelens.questions.misplaced import misplaced_places
 from sharelens.questions.missing import unknown_ends
 from sharelens.questions.naming import ensure_known, resolve
-from sharelens.questions.shape import constant
+from sharelens.questions.shape import constant, with_names
 from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.request import CutChoice
 from sharelens.times import lasted, time_text
@@ -67,7 +67,7 @@ def lag(
     table = None if tables is None else pa.concat_tables(list(tables))
     if table is None:
         table = lag_of(evidence, states, prefix, end_offsets)
-    table = table.sort_by(SHARE_PARTITION_ORDER)
+    table = with_names(table.sort_by(SHARE_PARTITION_ORDER), names)
     table = table.add_column(0, "cluster_id", constant(evidence.cluster_id, table.num_rows, pa.string()))
     warnings += misplaced_warnings(placed.filter(placed.column("misplaced")), names)
     warnings += unknown_ends(table)

@@ -1,6 +1,6 @@
 """The lives of share partitions: creations, resets, deletions, moved epochs, with before and after."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +12,7 @@ from measures.schemas import DELETED_BY, EVENTS
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span, TooMuchError
-from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_rows, rows_of, scope
+from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_rows, kept_stream, rows_of, scope, stream_of
 from sharelens.questions.missing import without_group_records
 from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.request import CutChoice
@@ -25,7 +25,7 @@ def life(
     scoped = scope(evidence, key_filter, cut)
     rows = filter_rows(event_rows(scoped), span.expression())
     rows = rows.filter(pc.is_in(rows.column("event"), value_set=pa.array(sorted(events), pa.string())))
-    rows, warnings = _with_deletions(evidence, rows, cut)
+    rows, warnings = with_deletions(evidence, rows, cut)
     counts = {row["values"]: row["counts"] for row in pc.value_counts(rows.column("event")).to_pylist()}
     summary = ", ".join(f"{event} {counts[event]}" for event in EVENTS if event in counts) or "none"
     chosen = [event for event in EVENTS if event in events]
@@ -49,7 +49,13 @@ def event_rows(scoped: Scope) -> pa.Table:
     return rows.append_column("rank", rank).sort_by(order).drop_columns(["rank"])
 
 
-def _with_deletions(evidence: Evidence, rows: pa.Table, cut: CutChoice) -> tuple[pa.Table, list[str]]:
+def event_stream(scoped: Scope) -> Iterator[pa.Table]:
+    """LIFE rows in bounded tables, in any order; at the end of the evidence those of the gold table."""
+    kept = kept_stream(scoped, "life_event")
+    return stream_of(scoped, measure.rows) if kept is None else kept
+
+
+def with_deletions(evidence: Evidence, rows: pa.Table, cut: CutChoice) -> tuple[pa.Table, list[str]]:
     """The rows with DELETED_BY before their marks; a warning where the group coordinator's log is too large to read."""
     gone = rows.filter(pc.equal(rows.column("event"), DELETION)).column("group_id").unique().to_pylist()
     by, warnings = pa.nulls(rows.num_rows, pa.string()), []

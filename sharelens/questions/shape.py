@@ -20,6 +20,13 @@ NAMED_BATCH = pa.struct(
 RANGES_SHOWN = 4
 
 
+def with_names(rows: pa.Table, names: Mapping[str, str]) -> pa.Table:
+    """The rows with the known names in their column `topic`."""
+    at = rows.schema.get_field_index("topic")
+    named = pc.coalesce(topic_column(rows.column("topic_id"), names), rows.column("topic"))
+    return rows.set_column(at, rows.schema.field(at), named)
+
+
 def topic_column(topic_ids: pa.ChunkedArray, names: Mapping[str, str]) -> pa.ChunkedArray:
     """The name of each topic id; null where it is unknown."""
     ids = pa.array(list(names), pa.string())

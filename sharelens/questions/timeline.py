@@ -5,6 +5,7 @@ minute. Times are those of the writers: of the share coordinator, of the group c
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from measures.settings import GroupSettings
 from sharelens.filters import KeyFilter
@@ -13,11 +14,10 @@ from sharelens.questions import timeline_entries as entries_of
 from sharelens.questions.completeness import evidence_line
 from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import Evidence, Span
-from sharelens.questions.given_up import given_up_stream
 from sharelens.questions.life import event_rows
 from sharelens.questions.measured import Scope, scope
 from sharelens.questions.now import now_of, now_text
-from sharelens.questions.poison import in_span, without_gaps
+from sharelens.questions.poison import poison_stream
 from sharelens.questions.redelivered import redelivered_stream
 from sharelens.questions.stalled import long_enough, stall_stream
 from sharelens.questions.state import TOPIC
@@ -33,14 +33,14 @@ def timeline(
         UsageError: the evidence has none of the names.
     """
     scoped = scope(evidence, key_filter, cut)
-    now_ms = now_of(evidence, cut)
+    now_ms, span = now_of(evidence, cut), up_to_cut(span, cut)
     stalling = stall_stream(scoped, span, settings, now_ms, min_duration_ms=min_duration_ms)
     groups = frozenset(scoped.places.column("group_id").unique().to_pylist())
     entries = [
         *entries_of.life_entries(event_rows(scoped)),
         *entries_of.group_entries(evidence.group_records(groups)),
         *(entry for rows in stalling for entry in entries_of.stall_entries(long_enough(rows, min_duration_ms))),
-        *_archived(scoped, span, settings),
+        *_archived(scoped, cut, span, settings),
         *_redelivered(scoped, span),
         *_dead_letters(evidence, key_filter, groups),
     ]
@@ -56,25 +56,35 @@ def timeline(
     )
 
 
-def _archived(scoped: Scope, span: Span, settings: GroupSettings) -> Iterator[entries_of.Entry]:
-    sums = entries_of.archived_sums()
-    for rows in given_up_stream(scoped, settings):
-        sums.add(without_gaps(in_span(rows, span)))
-    return sums.entries()
+def _archived(scoped: Scope, cut: CutChoice, span: Span, settings: GroupSettings) -> Iterator[entries_of.Entry]:
+    sums = entries_of.ArchivedSums()
+    for rows in poison_stream(scoped, cut, span, settings):
+        sums.add(rows)
+    return sums.entries(sums.table())
 
 
 def _redelivered(scoped: Scope, span: Span) -> Iterator[entries_of.Entry]:
-    sums = entries_of.redelivered_sums()
+    sums = entries_of.RedeliveredSums()
     for rows in redelivered_stream(scoped, span):
         sums.add(rows)
-    return sums.entries()
+    return sums.entries(sums.table())
 
 
 def _dead_letters(evidence: Evidence, key_filter: KeyFilter, groups: frozenset[str]) -> Iterator[entries_of.Entry]:
     """Dead letters minute by minute; their headers name topics, so a filter by topic leaves them out."""
     if key_filter.topics or key_filter.partitions:
         return iter(())
-    return entries_of.letter_entries(evidence.dead_letters(DeadLetterFilter(groups=groups)))
+    sums = entries_of.LetterSums()
+    letters = evidence.dead_letters(DeadLetterFilter(groups=groups))
+    sums.add(letters.append_column(sums.TIME, letters.column("timestamp_ms")))
+    return sums.entries(sums.table())
+
+
+def up_to_cut(span: Span, cut: CutChoice) -> Span:
+    """The span without what came after the moment of an earlier cut."""
+    if cut.as_of_ms is None or (span.to_ms is not None and span.to_ms <= cut.as_of_ms):
+        return span
+    return replace(span, to_ms=cut.as_of_ms + 1)
 
 
 TEXT_COLUMNS = by_importance(

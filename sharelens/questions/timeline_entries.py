@@ -1,7 +1,8 @@
 """Entries of a timeline, each with the record of a log that proves it."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -10,9 +11,11 @@ import pyarrow.compute as pc
 from measures import groups, stalls
 from measures.offset_counts import offset_counts
 from sharelens.questions.evidence import Span
+from sharelens.questions.poison import without_gaps
 from sharelens.questions.streaming import Sums
 from sharelens.times import lasted
 from sharelens.wording import counted, number
+from state_model.columnar.keys import PLACE_KEY
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 WHAT_HAPPENED = (pa.field("at_ms", pa.int64()), pa.field("event", pa.string()))
@@ -37,13 +40,12 @@ ORDER = [(name, "ascending") for name in ("at_ms", "topic", "partition", "event"
 MEMBERSHIP = ("member_joined", "member_changed", "member_left", "rebalanced")
 """Events of the group coordinator that are part of a group's ordinary life."""
 MINUTE_MS = 60_000
-PLACE = ["group_id", "topic_id", "partition", "state_partition"]
 Entry = dict[str, Any]
 
 
 def timeline_table(entries: Iterable[Entry], names: Mapping[str, str], span: Span) -> pa.Table:
     """TIMELINE rows of the entries in the span, in the order of time; `names`: of topics by id."""
-    rows = [entry | {"topic": names.get(entry["topic_id"])} for entry in entries if _is_in(span, entry["at_ms"])]
+    rows = [entry | {"topic": names.get(entry["topic_id"])} for entry in entries if is_in(span, entry["at_ms"])]
     return pa.Table.from_pylist(rows, schema=TIMELINE).sort_by(ORDER)
 
 
@@ -95,69 +97,101 @@ def stall_entries(rows: pa.Table) -> Iterator[Entry]:
             yield _entry(row, "stall_ended", row["until_ms"], f"{text}, {row['ended_by']}")
 
 
-def letter_entries(letters: pa.Table) -> Iterator[Entry]:
-    """DLQ_RECORD rows, one entry for each minute, group and partition of a dead-letter topic."""
-    minutes = pc.multiply(pc.divide(letters.column("timestamp_ms"), MINUTE_MS), MINUTE_MS)
-    keys = ["group_id", "dlq_topic", "dlq_partition", "minute"]
-    sums = (
-        letters.append_column("minute", minutes)
-        .group_by(keys)
-        .aggregate([([], "count_all"), ("timestamp_ms", "min"), ("dlq_offset", "min")])
-    )
-    for row in sums.to_pylist():
-        proof = {
-            "log_topic": row["dlq_topic"],
-            "log_partition": row["dlq_partition"],
-            "log_offset": row["dlq_offset_min"],
-        }
-        text = f"{counted(row['count_all'], 'dead letter')} in {row['dlq_topic']}"
-        about = {"group_id": row["group_id"]}
-        yield _entry(about, "dead_letters", row["timestamp_ms_min"], text, row["count_all"], **proof)
+class MinuteSums(ABC):
+    """Rows as entries: one for each key and minute, with the record of its first row."""
 
+    EVENT: str
+    KEYS: Sequence[str]
+    TIME: str
+    LOG_OFFSET: str
 
-class MinuteSums:
-    """Ranges of record offsets as entries: one for each share partition, minute and value, with its first record."""
-
-    def __init__(
-        self, event: str, *, time: str, first_offset: str, log_offset: str, value: str, before_value: str = ""
-    ) -> None:
-        """Names the event, and the columns of the rows: their time, first record offset, log offset and value."""
-        self._event, self._names, self._before_value = event, (time, first_offset, log_offset, value), before_value
-        functions = {"records": "sum", "at_ms": "min", "log_offset": "min"}
-        self._sums = Sums([*PLACE, "minute", "value"], functions)
+    def __init__(self) -> None:
+        self._sums = Sums([*self.KEYS, "minute"], {"records": "sum", "at_ms": "min", "log_offset": "min"})
         self._is_empty = True
 
     def add(self, rows: pa.Table) -> None:
-        """Adds rows with PLACE and the named columns."""
-        time, first_offset, log_offset, value = self._names
-        at_ms = rows.column(time)
-        columns = {name: rows.column(name) for name in PLACE} | {
+        """Adds rows with KEYS, TIME and LOG_OFFSET."""
+        at_ms = rows.column(self.TIME)
+        columns = {name: rows.column(name) for name in self.KEYS} | {
             "minute": pc.multiply(pc.divide(at_ms, MINUTE_MS), MINUTE_MS),
-            "value": rows.column(value),
-            "records": offset_counts(rows, first_offset),
+            "records": self.counts(rows),
             "at_ms": at_ms,
-            "log_offset": rows.column(log_offset),
+            "log_offset": rows.column(self.LOG_OFFSET),
         }
         self._sums.add(pa.table(columns))
         self._is_empty = False
 
-    def entries(self) -> Iterator[Entry]:
-        """The entries, in any order."""
-        for row in [] if self._is_empty else self._sums.table().to_pylist():
-            text = f"{counted(row['records'], 'record')}, {self._before_value}{row['value']}"
-            yield _entry(row, self._event, row["at_ms"], text, row["records"])
+    def table(self) -> pa.Table | None:
+        """A row an entry, in any order: KEYS, minute, records, at_ms, log_offset; None before the first table."""
+        return None if self._is_empty else self._sums.table()
+
+    def entries(self, table: pa.Table | None) -> Iterator[Entry]:
+        """The entries of rows of `table`."""
+        return map(self.entry, [] if table is None else table.to_pylist())
+
+    @abstractmethod
+    def counts(self, rows: pa.Table) -> pa.ChunkedArray:
+        """The number of records of each row."""
+
+    @abstractmethod
+    def entry(self, row: Mapping[str, Any]) -> Entry:
+        """The entry of a row of `table`."""
 
 
-def archived_sums() -> MinuteSums:
-    """For POISON_RECORD rows without gaps."""
-    names = {"time": "last_outcome_ms", "first_offset": "offset", "log_offset": "log_offset", "value": "cause"}
-    return MinuteSums("archived", **names, before_value="cause ")
+class ArchivedSums(MinuteSums):
+    """For POISON_RECORD rows; gaps are no records."""
+
+    EVENT = "archived"
+    KEYS = (*PLACE_KEY, "cause")
+    TIME, LOG_OFFSET = "last_outcome_ms", "log_offset"
+
+    def add(self, rows: pa.Table) -> None:
+        """Adds POISON_RECORD rows."""
+        super().add(without_gaps(rows))
+
+    def counts(self, rows: pa.Table) -> pa.ChunkedArray:
+        """The number of offsets."""
+        return offset_counts(rows, "offset")
+
+    def entry(self, row: Mapping[str, Any]) -> Entry:
+        """Archived records of one cause."""
+        text = f"{counted(row['records'], 'record')}, cause {row['cause']}"
+        return _entry(row, self.EVENT, row["at_ms"], text, row["records"])
 
 
-def redelivered_sums() -> MinuteSums:
+class RedeliveredSums(MinuteSums):
     """For REDELIVERED rows."""
-    names = {"time": "last_ms", "first_offset": "first_offset", "log_offset": "last_log_offset", "value": "kind"}
-    return MinuteSums("redelivered", **names)
+
+    EVENT = "redelivered"
+    KEYS = (*PLACE_KEY, "kind")
+    TIME, LOG_OFFSET = "last_ms", "last_log_offset"
+
+    def counts(self, rows: pa.Table) -> pa.ChunkedArray:
+        """The number of offsets."""
+        return offset_counts(rows)
+
+    def entry(self, row: Mapping[str, Any]) -> Entry:
+        """Redelivered records of one kind."""
+        text = f"{counted(row['records'], 'record')}, {row['kind']}"
+        return _entry(row, self.EVENT, row["at_ms"], text, row["records"])
+
+
+class LetterSums(MinuteSums):
+    """For dead letters: rows with group_id, dlq_topic, dlq_partition, dlq_offset and dead_lettered_ms."""
+
+    EVENT = "dead_letters"
+    KEYS = ("group_id", "dlq_topic", "dlq_partition")
+    TIME, LOG_OFFSET = "dead_lettered_ms", "dlq_offset"
+
+    def counts(self, rows: pa.Table) -> pa.ChunkedArray:
+        """A row is a dead letter."""
+        return pa.chunked_array([pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows)])
+
+    def entry(self, row: Mapping[str, Any]) -> Entry:
+        """Dead letters of a group in a partition."""
+        text = f"{counted(row['records'], 'dead letter')} in {row['dlq_topic']}"
+        proof = {"log_topic": row["dlq_topic"], "log_partition": row["dlq_partition"], "log_offset": row["log_offset"]}
+        return _entry({"group_id": row["group_id"]}, self.EVENT, row["at_ms"], text, row["records"], **proof)
 
 
 def _entry(
@@ -173,5 +207,6 @@ def _entry(
     return {**about, "at_ms": at_ms, "event": event, "records": records, "text": text, **of_state, **proof}
 
 
-def _is_in(span: Span, at_ms: int) -> bool:
+def is_in(span: Span, at_ms: int) -> bool:
+    """Whether a moment lies in the span."""
     return (span.from_ms is None or at_ms >= span.from_ms) and (span.to_ms is None or at_ms < span.to_ms)

@@ -14,6 +14,8 @@ from sharelens.times import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
 WIDE, NARROW = 900, 330
 COUNT_TICKS = 5
+BAND_LABELS, BAND_LABELS_NARROW = 124, 112
+"""Pixels for the names of lanes, in whatever font the reader has."""
 STEPS_MS = (
     *(count for digits in (1, 10, 100) for count in (digits, 2 * digits, 5 * digits)),
     *(unit * count for unit in (SECOND_MS, MINUTE_MS) for count in (1, 2, 5, 10, 15, 30)),
@@ -139,10 +141,13 @@ def state_map(picture: Picture, pin: int | None) -> Callable[[Size], Chart]:
         layers: list[alt.Chart] = [passed, start, painted, end]
         if pin is not None:
             label = alt.Chart(alt.NamedData(name="pins")).encode(x=x, y=y, text=alt.Text("text:N"))
-            hot = colours.TITLE[0]
-            layers.append(label.mark_text(
-                align="right", baseline="bottom", dx=-6, dy=-5, color=hot, fontSize=13, fontWeight=600, aria=False
-            ))  # fmt: skip
+            halo = {"stroke": colours.CARD[0], "strokeWidth": 4, "strokeJoin": "round"}
+            layers += [
+                label.mark_text(
+                    align="right", baseline="bottom", dx=-6, dy=-5, fontSize=13, fontWeight=600, aria=False, **look
+                )
+                for look in (halo, {"color": colours.TITLE[0]})
+            ]
         return alt.layer(*layers)
 
     return chart
@@ -206,5 +211,54 @@ def delivery_counts(kinds: Sequence[tuple[str, int]], labels: Sequence[str], hig
             .encode(y=y, x=alt.X("records:Q"), text=alt.Text("text:N"))
         )
         return alt.layer(bars, totals)
+
+    return chart
+
+
+def band(
+    lanes: Sequence[tuple[str, str, str]], from_ms: int, to_ms: int, *, has_stalls: bool
+) -> Callable[[Size], Chart]:
+    """A chart over the data sets `marks` (x, lane, size, text) and `stalls` (x, x2, lane, text).
+
+    `lanes`: name, shape and colour of each, from the top.
+    """
+    names, shapes, fills = ([lane[part] for lane in lanes] for part in range(3))
+
+    def chart(size: Size) -> Chart:
+        x = alt.X(
+            "x:T",
+            scale=alt.Scale(type="utc", domain=[from_ms, to_ms], nice=False),
+            axis=_time_axis(size, from_ms, to_ms),
+        )
+        described = {} if size.narrow else {"description": alt.Description("text:N")}
+        room = BAND_LABELS_NARROW if size.narrow else BAND_LABELS
+        axis = alt.Axis(title=None, grid=True, ticks=False, domain=False, labelLimit=room, minExtent=room)
+        lane = alt.Y("lane:N", sort=names, scale=alt.Scale(domain=names), axis=axis)
+        marks = (
+            alt.Chart(alt.NamedData(name="marks"))
+            .mark_point(filled=True, opacity=1, strokeWidth=1.5, aria=not size.narrow)
+            .encode(
+                x=x,
+                y=lane,
+                shape=alt.Shape("lane:N", legend=None, scale=alt.Scale(domain=names, range=shapes)),
+                color=alt.Color("lane:N", legend=None, scale=alt.Scale(domain=names, range=fills)),
+                size=alt.Size("size:Q", legend=None, scale=None),
+                **described,
+            )
+        )
+        if not has_stalls:
+            return alt.layer(marks)
+        stalls = (
+            alt.Chart(alt.NamedData(name="stalls"))
+            .mark_bar(height={"band": 0.45}, aria=not size.narrow)
+            .encode(
+                x=x,
+                x2=alt.X2("x2:T"),
+                y=lane,
+                color=alt.Color("lane:N", legend=None, scale=alt.Scale(domain=names, range=fills)),
+                **described,
+            )
+        )
+        return alt.layer(stalls, marks)
 
     return chart

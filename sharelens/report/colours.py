@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from sharelens.report.raster import ACKNOWLEDGED, ARCHIVED, ARCHIVING, OPEN
 
 TEXT, TITLE, GRID = ("#5b6570", "#a3adb8"), ("#2f353c", "#d5dbe2"), ("#e3e7ec", "#2c333b")
-PASSED = ("#f0f2f5", "#20262d")
+PASSED, CARD = ("#f0f2f5", "#20262d"), ("#ffffff", "#171c22")
 START, END = ("#1d4fc4", "#86a8ff"), ("#737d88", "#949eaa")
 CELLS: Mapping[int, tuple[str, str]] = {
     ACKNOWLEDGED: ("#a9cbe6", "#2c587e"),
@@ -35,4 +35,4 @@ DASHES: Sequence[tuple[int, ...]] = ((1, 0), (7, 3), (2, 2), (9, 3, 2, 3), (4, 4
 
 def pairs() -> Sequence[tuple[str, str]]:
     """Every pair there is."""
-    return (TEXT, TITLE, GRID, PASSED, START, END, *CELLS.values(), *LINES)
+    return (TEXT, TITLE, GRID, PASSED, CARD, START, END, *CELLS.values(), *LINES)

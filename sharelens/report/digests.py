@@ -8,12 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.dlq_schemas import ARCHIVING, DUPLICATE, MATCHED, MISSING, STATUSES, UNEXPECTED, UNKNOWN
+from measures.life import LEADER_EPOCH, STATE_EPOCH
 from measures.offset_counts import offset_counts
+from measures.schemas import EVENTS, LIFE
 from measures.stalls import WORST_FIRST
 from sharelens.questions.poison import without_gaps
 from sharelens.questions.streaming import FirstOfEach, FirstRows, Sums
 from sharelens.report.ranking import GroupRanking
-from state_model.columnar.keys import SHARE_PARTITION_KEY
+from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 
 ROWS_SHOWN = 100
 GIVEN_UP_ORDER = [
@@ -23,7 +25,15 @@ GIVEN_UP_ORDER = [
     ("offset", "descending"),
 ]
 """Of records given up those of groups with something open, the worst severity first; of each the newest first."""
-REDELIVERY_COLUMNS = [*SHARE_PARTITION_KEY, "kind", "first_offset", "last_offset", "max_delivery_count", "last_ms"]
+REDELIVERY_COLUMNS = [
+    *PLACE_KEY,
+    "kind",
+    "first_offset",
+    "last_offset",
+    "max_delivery_count",
+    "last_ms",
+    "last_log_offset",
+]
 STILL_FIRST = [("is_over", "ascending"), *WORST_FIRST]
 STATUS_ORDER = (MISSING, UNEXPECTED, DUPLICATE, ARCHIVING, UNKNOWN, MATCHED)
 NEWEST_BY_STATUS = [
@@ -31,6 +41,15 @@ NEWEST_BY_STATUS = [
     ("severity", "ascending"),
     ("at_ms", "descending"),
     *((name, "ascending") for name in ("group_id", "topic", "partition", "offset", "dlq_offset")),
+]
+
+EPOCH_MOVES = (EVENTS[STATE_EPOCH], EVENTS[LEADER_EPOCH])
+"""Events that are only counted: brokers that restart or take over write one for each share partition."""
+NEWEST_LIVES = [
+    ("severity", "ascending"),
+    ("log_time_ms", "descending"),
+    *((name, "ascending") for name in SHARE_PARTITION_KEY),
+    ("log_offset", "descending"),
 ]
 
 
@@ -160,6 +179,43 @@ class DeadLetterReading:
     def digest(self) -> DeadLetterDigest:
         """The digest of all rows."""
         return DeadLetterDigest(sums=self._sums.table(), first=self._first.table())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifeDigest:
+    """Events: `sums` by group and event: rows. `first`: LIFE rows without moved epochs, ROWS_SHOWN at most."""
+
+    sums: pa.Table
+    first: pa.Table
+
+    def counts(self) -> Mapping[str, int]:
+        """The number of each event, in the order of EVENTS, without those that don't occur."""
+        totals = {
+            event: total(self.sums.filter(pc.equal(self.sums.column("event"), event)), "rows") for event in EVENTS
+        }
+        return {event: count for event, count in totals.items() if count}
+
+
+class LifeReading:
+    """Collects a `LifeDigest` from a stream."""
+
+    def __init__(self, ranking: GroupRanking) -> None:
+        self._ranking = ranking
+        self._sums = Sums(["group_id", "event"], {"rows": "sum"})
+        self._first = FirstRows(NEWEST_LIVES, ROWS_SHOWN)
+        self.add(LIFE.empty_table())
+
+    def add(self, rows: pa.Table) -> None:
+        """Adds LIFE rows."""
+        ones = pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows)
+        self._sums.add(rows.select(["group_id", "event"]).append_column("rows", ones))
+        listed = rows.filter(pc.invert(pc.is_in(rows.column("event"), value_set=pa.array(EPOCH_MOVES))))
+        severity = self._ranking.severity_column(listed.column("group_id"))
+        self._first.add(listed.append_column("severity", severity))
+
+    def digest(self) -> LifeDigest:
+        """The digest of all rows."""
+        return LifeDigest(sums=self._sums.table(), first=self._first.table())
 
 
 def total(table: pa.Table, column: str) -> int:

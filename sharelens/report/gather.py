@@ -1,20 +1,22 @@
 """Gathers the answers of a report, all of one cut."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.conditions import filter_rows
 from measures.file_ends import EndOffsets
+from measures.life import rows as life_rows
 from measures.schemas import LAG
 from measures.settings import GroupSettings
 from measures.stalls import MIN_DURATION_MS
 from measures.steps import Ints
 from sharelens.filters import KeyFilter, TopicChoice
 from sharelens.output import Answer
-from sharelens.questions import dlq, groups, lag, poison, redelivered, stalled, trace
+from sharelens.questions import dlq, groups, lag, life, poison, redelivered, stalled, trace
 from sharelens.questions.completeness import times
 from sharelens.questions.evidence import Evidence, Span, StatePartitionCover
 from sharelens.questions.findings import Finding, findings
@@ -24,10 +26,13 @@ from sharelens.questions.missing import unnamed_topics, unseen
 from sharelens.questions.now import now_of
 from sharelens.questions.share_partitions import Key, key_of, rows_of_keys
 from sharelens.questions.signs import Signs, signs_of
+from sharelens.questions.timeline import up_to_cut
 from sharelens.report.digests import (
     REDELIVERY_COLUMNS,
     DeadLetterDigest,
     DeadLetterReading,
+    LifeDigest,
+    LifeReading,
     PoisonDigest,
     PoisonReading,
     StallDigest,
@@ -38,6 +43,7 @@ from sharelens.report.lag_lines import LagLines
 from sharelens.report.maps import Drawn
 from sharelens.report.ranking import GroupRanking, group_ranking, share_partition_ranking
 from sharelens.report.reading import Reading, outcomes_of
+from sharelens.report.timelines import GroupTimeline, TimelineReading, drawn_groups
 from sharelens.request import CutChoice
 
 MOMENTS = 160
@@ -79,6 +85,8 @@ class Gathered:
     poison: PoisonDigest
     redelivered: pa.Table
     dead_letters: DeadLetterDigest
+    lives: LifeDigest
+    timelines: Sequence[GroupTimeline]
     groups: pa.Table
     signs: Signs
     findings: Sequence[Finding]
@@ -108,16 +116,21 @@ def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
     read_signs = signs_of(scoped, lag_rows, key_filter, cut, question.settings, question.min_duration_ms)
     wrong = findings(read_signs, question.min_duration_ms)
     ranking = group_ranking(wrong, lag_rows)
-    digests = _digests(scoped, question, now_ms, ranking)
     first, end = (moment or 0 for moment in times(cover))
     last = end if cut.as_of_ms is None else min(end, cut.as_of_ms)
     from_ms = first if question.span.from_ms is None else max(first, question.span.from_ms)
     to_ms = max(from_ms, last if question.span.to_ms is None else min(last, question.span.to_ms))
+    drawn = drawn_groups(ranking, scoped.places)
+    reading = TimelineReading(drawn, up_to_cut(question.span, cut), from_ms, to_ms)
+    digests = _digests(scoped, question, now_ms, ranking, reading)
     names = evidence.names(scoped.places.column("topic_id").unique().to_pylist())
     order = share_partition_ranking(ranking, wrong, lag_rows, digests.stalls.still(), _past(digests))
     traced = _traced(digests.stalls, digests.poison, order)
-    read = _read(scoped, order, traced, np.unique(np.linspace(from_ms, to_ms, MOMENTS).astype(np.int64)))
-    lines = [*scoped.warnings, *lags.warnings, *digests.warnings, *coordinated.warnings]
+    lives = LifeReading(ranking)
+    moments = np.unique(np.linspace(from_ms, to_ms, MOMENTS).astype(np.int64))
+    read = _read(scoped, order, traced, moments, _Lives(span=question.span, lives=lives, timelines=reading))
+    life_digest, life_warnings = _with_deletions(evidence, lives.digest(), cut)
+    lines = [*scoped.warnings, *lags.warnings, *digests.warnings, *life_warnings, *coordinated.warnings]
     return Gathered(
         evidence=with_traces(evidence, cover, *read.traced),
         question=question,
@@ -133,6 +146,8 @@ def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
         poison=digests.poison,
         redelivered=digests.redelivered,
         dead_letters=digests.dead_letters,
+        lives=life_digest,
+        timelines=reading.timelines(evidence.group_records(frozenset(drawn)), names),
         signs=read_signs,
         findings=wrong,
         ranking=ranking,
@@ -157,20 +172,28 @@ class _Digests:
     warnings: Sequence[str]
 
 
-def _digests(scoped: Scope, question: ReportQuestion, now_ms: int, ranking: GroupRanking) -> _Digests:
+def _digests(
+    scoped: Scope, question: ReportQuestion, now_ms: int, ranking: GroupRanking, timelines: TimelineReading
+) -> _Digests:
+    """The digests; `timelines` takes the same rows."""
     evidence, span, settings, least_ms = scoped.evidence, question.span, question.settings, question.min_duration_ms
     stall_rows = stalled.stall_stream(scoped, span, settings, now_ms, min_duration_ms=least_ms)
-    stalls = StallDigest.of(stalled.long_enough(rows, least_ms) for rows in stall_rows)
+    long_stalls = (stalled.long_enough(rows, least_ms) for rows in stall_rows)
+    stalls = StallDigest.of(_also(long_stalls, timelines.add_stalls))
     given_up_reading, letter_reading = PoisonReading(ranking), DeadLetterReading(ranking)
     tables, letter_warnings = dlq.given_up_and_reconciled(scoped, question.cut, settings)
     for given_up_rows, letter_rows in tables:
-        given_up_reading.add(poison.in_span(given_up_rows, span))
-        letter_reading.add(dlq.in_span(letter_rows, span))
+        given_up_rows, letter_rows = poison.in_span(given_up_rows, span), dlq.in_span(letter_rows, span)
+        given_up_reading.add(given_up_rows)
+        timelines.add_archived(given_up_rows)
+        letter_reading.add(letter_rows)
+        timelines.add_letters(letter_rows)
     given_up, dead_letters = given_up_reading.digest(), letter_reading.digest()
+    again = redelivered.redelivered_stream(scoped, span, REDELIVERY_COLUMNS)
     return _Digests(
         stalls=replace(stalls, first=described(evidence, stalls.first)),
         poison=replace(given_up, first=described(evidence, given_up.first)),
-        redelivered=redelivery_sums(redelivered.redelivered_stream(scoped, span, REDELIVERY_COLUMNS)),
+        redelivered=redelivery_sums(_also(again, timelines.add_redelivered)),
         dead_letters=dead_letters,
         warnings=(
             *unseen(evidence, scoped.user_partitions, stalled.UNSEEN),
@@ -181,16 +204,50 @@ def _digests(scoped: Scope, question: ReportQuestion, now_ms: int, ranking: Grou
     )
 
 
-def _read(scoped: Scope, order: Sequence[Key], traced: Sequence[tuple[Key, int]], moments: Ints) -> Reading:
+def _also(tables: Iterable[pa.Table], take: Callable[[pa.Table], None]) -> Iterator[pa.Table]:
+    """The tables; `take` takes each, too."""
+    for table in tables:
+        take(table)
+        yield table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lives:
+    """Takes LIFE rows of the span, for the section about lives and for the timelines."""
+
+    span: Span
+    lives: LifeReading
+    timelines: TimelineReading
+
+    def take(self, rows: pa.Table) -> None:
+        """Adds rows."""
+        rows = filter_rows(rows, self.span.expression())
+        self.lives.add(rows)
+        self.timelines.add_lives(rows)
+
+
+def _read(
+    scoped: Scope, order: Sequence[Key], traced: Sequence[tuple[Key, int]], moments: Ints, lives: _Lives
+) -> Reading:
+    """What comes from the histories; `lives` takes LIFE rows, from their table or from the same histories."""
     read = Reading(order, traced, moments)
     if isinstance(scoped.evidence, LakeEvidence) and scoped.cut.is_whole:
+        for rows in life.event_stream(scoped):
+            lives.take(rows)
         read.take_lake(scoped, scoped.evidence)
-    else:
-        for part in scoped.parts():
-            read.take(part)
-        for part in scoped.only(rows_of_keys(scoped.misplaced, [key for key, _ in traced])).parts():
-            read.trace(part)
+        return read
+    for part in scoped.parts():
+        read.take(part)
+        lives.take(life_rows(scoped.inputs(part)))
+    for part in scoped.only(rows_of_keys(scoped.misplaced, [key for key, _ in traced])).parts():
+        read.trace(part)
     return read
+
+
+def _with_deletions(evidence: Evidence, lives: LifeDigest, cut: CutChoice) -> tuple[LifeDigest, Sequence[str]]:
+    """The digest, with what deleted and with names of topics in the rows that are shown."""
+    rows, warnings = life.with_deletions(evidence, lives.first, cut)
+    return replace(lives, first=described(evidence, rows)), warnings
 
 
 def _past(digests: _Digests) -> Sequence[pa.Table]:

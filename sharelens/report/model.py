@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from sharelens.questions.completeness import COMPLETE
+from sharelens.wording import UNKNOWN
+
 
 class Weight(Enum):
     """How much a finding matters."""
@@ -16,11 +19,12 @@ class Weight(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """A cell: its text, its sort key (None: the text), and the anchor of its link."""
+    """A cell: its text, its sort key (None: the text), the anchor of its link; `is_whole`: on one line of paper."""
 
     text: str
     sort: int | float | None = None
     href: str | None = None
+    is_whole: bool = False
     mark: str | None = None
     """A word for a coloured mark before the text: the names of delivery states, or of a Weight."""
 
@@ -47,6 +51,12 @@ class Sheet:
     empty: str = "none"
     tools: bool = False
     """Whether it can be sorted and filtered."""
+
+    @property
+    def unprinted(self) -> frozenset[int]:
+        """The columns that paper has no room for: all their rows are complete, or in all there is nothing."""
+        columns = enumerate(zip(*self.rows, strict=True))
+        return frozenset(place for place, cells in columns if {cell.text for cell in cells} in ({COMPLETE}, {UNKNOWN}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

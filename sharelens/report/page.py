@@ -8,17 +8,18 @@ from importlib.resources import files
 import jinja2
 from markupsafe import Markup
 
+from measures.stalls import MIN_DURATION_MS
 from sharelens import __version__
 from sharelens.output import Answer
 from sharelens.questions.share_partitions import Key
-from sharelens.report import colours, figures, holdings, sheets
+from sharelens.report import bands, colours, figures, holdings, lives, sheets
 from sharelens.report.findings import findings, tiles
 from sharelens.report.gather import Gathered, trace_of
 from sharelens.report.model import Cell, Figure, Head, Page, Section, Sheet
 from sharelens.report.sheets import Anchors
 from sharelens.report.unknowable import CANNOT_KNOW
 from sharelens.request import Source
-from sharelens.times import lasted, time_text
+from sharelens.times import duration_text, lasted, time_text
 from sharelens.wording import command, counted, moment, name, number, place
 
 EVENTS_SHOWN = 40
@@ -61,6 +62,10 @@ class _Commands:
             for topic in key_filter.topics
         ]
         self._filters += [f"--partition={partition}" for partition in sorted(key_filter.partitions)]
+        least_ms = gathered.question.min_duration_ms
+        self._least = [] if least_ms == MIN_DURATION_MS else [f"--min-duration={duration_text(least_ms)}"]
+        self._dlq = [f"--dlq-topic={topic}" for topic in source.dlq_topics]
+        self._dlq += [] if source.dlq_prefix is None else [f"--dlq-prefix={source.dlq_prefix}"]
         self._cut = [] if cut.as_of_ms is None else [f"--as-of={time_text(cut.as_of_ms)}"]
         self._cut += [
             f"--at-offset={partition}:{offset}" for partition, offset in sorted((cut.at_offsets or {}).items())
@@ -74,9 +79,19 @@ class _Commands:
 
     def dead_letters(self) -> str:
         """`dlq`, with the topics that were named."""
-        topics = [f"--dlq-topic={topic}" for topic in self._source.dlq_topics]
-        topics += [] if self._source.dlq_prefix is None else [f"--dlq-prefix={self._source.dlq_prefix}"]
-        return command(self._source, "dlq", [*topics, *self._filters, *self._cut, *self._span])
+        return command(self._source, "dlq", [*self._dlq, *self._filters, *self._cut, *self._span])
+
+    def timeline(self, group: str) -> str:
+        """The whole timeline of a group."""
+        filters = [word for word in self._filters if not word.startswith("--group=")]
+        topics = [] if filters else self._dlq
+        options = [f"--group={group}", *topics, *filters, *self._cut, *self._span, *self._least]
+        return command(self._source, "timeline", options)
+
+    def stalls(self) -> str:
+        """`stalled`, with the least duration."""
+        options = [*self._filters, *self._cut, *self._span, *self._least]
+        return command(self._source, "stalled", options)
 
     def trace(self, key: Key | None, offset: int) -> str:
         """The life of one record; without a key one with words to fill in."""
@@ -127,12 +142,26 @@ def _facts(gathered: Gathered) -> Sequence[tuple[str, str]]:
 
 
 def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Sequence[Sheet]) -> Sequence[Section]:
-    lag, counts = figures.lag_figure(gathered), figures.delivery_counts(gathered)
-    maps = figures.state_maps(gathered)
+    return (
+        *_state_sections(gathered, line),
+        *_event_sections(gathered, line, anchors),
+        *_evidence_sections(gathered, line, traces),
+    )
+
+
+def _state_sections(gathered: Gathered, line: _Commands) -> Sequence[Section]:
+    lag, maps = figures.lag_figure(gathered), figures.state_maps(gathered)
     unknown = holdings.unknown_sheet(gathered, line.of("lag"))
     worst = counted(len({figure.name[:5] for figure in maps}), "share partition")
     return (
         Section(name="groups", title="Groups", sheets=(sheets.groups_sheet(gathered, line.of("lag")),)),
+        Section(
+            name="timeline",
+            title="What happened",
+            paragraphs=() if gathered.timelines else ("Nothing happened.",),
+            figures=bands.bands(gathered),
+            sheets=bands.timeline_sheets(gathered, line.timeline),
+        ),
         Section(
             name="lag",
             title="Lag",
@@ -146,10 +175,16 @@ def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Seq
             paragraphs=(f"The {worst} with the worst of what is open now. {HOW_TO_READ}" if maps else NO_STATE,),
             figures=maps,
         ),
+    )
+
+
+def _event_sections(gathered: Gathered, line: _Commands, anchors: Anchors) -> Sequence[Section]:
+    counts = figures.delivery_counts(gathered)
+    return (
         Section(
             name="stalls",
             title="Stalls",
-            sheets=(sheets.stalls_sheet(gathered, anchors, line.of("stalled", span=True)),),
+            sheets=(sheets.stalls_sheet(gathered, anchors, line.stalls()),),
             points=sheets.stall_kinds(gathered),
         ),
         Section(
@@ -172,6 +207,17 @@ def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Seq
             else (),
         ),
         Section(
+            name="lives",
+            title="Lives",
+            paragraphs=(lives.life_words(gathered.lives),),
+            sheets=(lives.lives_sheet(gathered.lives, line.of("life", span=True)),) if gathered.lives.counts() else (),
+        ),
+    )
+
+
+def _evidence_sections(gathered: Gathered, line: _Commands, traces: Sequence[Sheet]) -> Sequence[Section]:
+    return (
+        Section(
             name="traces",
             title="Traces",
             paragraphs=("The life of the records that block a share partition, and of the newest archived ones.",)
@@ -190,7 +236,7 @@ def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Seq
         ),
         Section(
             name="unknown",
-            title="Facts that the log does not have",
+            title="Not in the log",
             points=(*CANNOT_KNOW, *(f"In this evidence: {warning}." for warning in gathered.warnings)),
         ),
     )
@@ -227,7 +273,10 @@ def answer_sheet(answer: Answer, *, name: str, caption: str, command_: str, with
         name=name,
         caption=caption,
         heads=[Head(label=column.heading.replace("-", " ").capitalize(), number=column.right) for column in columns],
-        rows=[[Cell(text=column.cell(row)) for column in columns] for row in rows],
+        rows=[
+            [Cell(text=column.cell(row), is_whole=column.heading.endswith("TIME")) for column in columns]
+            for row in rows
+        ],
         left_off=max(0, answer.table.num_rows - EVENTS_SHOWN),
         command=command_,
         empty=answer.none,

@@ -31,7 +31,7 @@ def number_cell(value: int | None) -> Cell:
 
 def time_cell(value: int | None) -> Cell:
     """A moment in UTC."""
-    return Cell(text=moment(value), sort=value or 0)
+    return Cell(text=moment(value), sort=value or 0, is_whole=True)
 
 
 def offset_cell(anchors: Anchors, key: Key, first: int, last: int | None = None) -> Cell:
@@ -121,7 +121,7 @@ def _group_cells(row: Row) -> Sequence[Cell]:
     since = Cell(text=UNKNOWN, sort=0)
     if row["still_since_ms"] is not None:
         several = f" ({row['still']})" if row["still"] > 1 else ""
-        since = Cell(text=moment(row["still_since_ms"]) + several, sort=row["still_ms"], mark="wrong")
+        since = Cell(text=moment(row["still_since_ms"]) + several, sort=row["still_ms"], mark="wrong", is_whole=True)
     unknown = "+" if row["unknown"] and row["lag"] is not None else ""
     marks = row["marks"] - {COMPLETE}
     return (

@@ -1,4 +1,4 @@
-"""docs/how-to/reproduce-an-incident.md runs as printed, but for the port: broker, clients, answers."""
+"""docs/how-to/reproduce-an-incident.md runs as printed, but for the port and the locks: broker, clients, answers."""
 
 import socket
 from pathlib import Path
@@ -9,6 +9,11 @@ from tests.pages import DOCS, KINDS, blocks, installed
 
 PAGE = DOCS / "how-to" / "reproduce-an-incident.md"
 BROKER = "sharelens broker start"
+SHORT_LOCKS = "".join(
+    f" --set group.share.min.{name}.ms={duration_ms}"
+    for name, duration_ms in (("record.lock.duration", 1_000), ("heartbeat.interval", 300), ("session.timeout", 1_000))
+)
+"""A workload ends when locks and sessions of killed members have ended: as short as its broker allows."""
 IN_THE_BACKGROUND = """ > broker.txt &
 broker=$!
 trap 'kill $broker' EXIT
@@ -25,7 +30,7 @@ def free_address() -> str:
 def test_the_page_runs(kind: str, tmp_path: Path) -> None:
     lines = [command for block in blocks(PAGE) for command in block.commands]
     assert [line.startswith(BROKER) for line in lines].count(True) == 1
-    script = "\n".join(line + IN_THE_BACKGROUND if line.startswith(BROKER) else line for line in lines)
+    script = "\n".join(line + SHORT_LOCKS + IN_THE_BACKGROUND if line.startswith(BROKER) else line for line in lines)
     folder = tmp_path / "empty"
     folder.mkdir()
     done = installed(kind, tmp_path).run(script.replace("127.0.0.1:9092", free_address()), folder)

@@ -18,6 +18,7 @@ echo "${{COMPREPLY[@]}}"
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "last", "offered"),
     [("sharelens st", 1, "state stalled status"), ("sharelens state --output j", 3, "json jsonl")],

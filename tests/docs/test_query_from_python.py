@@ -12,6 +12,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "query-from-python.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "lake").symlink_to(recorded_lake("dlq"))
     monkeypatch.chdir(tmp_path)

@@ -20,6 +20,7 @@ def test_free_ports_are_free_and_differ():
             one.bind((HOST, port))
 
 
+@pytest.mark.slow
 def test_a_broker_that_ends_at_once_is_told_with_its_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(brokers.SHARE_SETTINGS, "group.share.max.size", "many")
     with pytest.raises(BrokerUnavailableError, match="group.share.max.size"), light_broker(tmp_path / "light"):

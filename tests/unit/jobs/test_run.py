@@ -140,14 +140,16 @@ def test_what_is_not_committed_is_held_back_and_taken_once_it_is(committed: int,
     assert_same(lake, whole)
 
 
+def held_back(folder: Path) -> None:
+    """A log directory without a committed record, and its lake."""
+    make_lake(folder / "lake", write_log_directory(folder / "held", STORY, cluster_id="a-cluster", committed=0))
+
+
 @pytest.mark.parametrize("question", ["state", "records", "lag"])
-def test_an_empty_cut_answers_as_the_log_directory_does(
-    question: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    logs = write_log_directory(tmp_path / "held", STORY, cluster_id="a-cluster", committed=0)
-    make_lake(tmp_path / "lake", logs)
+def test_an_empty_cut_answers_as_the_log_directory_does(question: str, capsys: pytest.CaptureFixture[str]) -> None:
+    made = made_once("run-story/held-back", held_back)
     answers = []
-    for source in (["--lake", str(tmp_path / "lake")], ["--log-dir", str(logs)]):
+    for source in (["--lake", str(made / "lake")], ["--log-dir", str(made / "held")]):
         assert main([question, *source, "--output", "json"]) == 0
         answers.append(json.loads(capsys.readouterr().out))
     assert answers == [[], []]

@@ -26,7 +26,8 @@ from tests.dead_letter_logs import letter_headers, write_letters
 from tests.in_process import make_lake, recorded_lake
 from tests.kills import Point, in_turn_by_write, kill, points_and_writes
 from tests.lakes import BOOKS, content, differences
-from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
+from tests.settings_in_files import end_offsets, group_configs
+from tests.state_logs import ORDERS_ID, START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
 
 pytestmark = pytest.mark.slow
 
@@ -100,8 +101,20 @@ def in_steps(tmp_path: Path) -> tuple[Path | None, Run]:
     return tmp_path / "before", run
 
 
+def new_settings(tmp_path: Path) -> tuple[Path | None, Run]:
+    """A run that takes changed settings, a name and a new end offset beside new records."""
+    given_up = [update("g", batches=[(n, n, 4, 2)], at_ms=START_MS + 20 + n) for n in range(4, 6)]
+    first = write_log_directory(tmp_path / "first", [*STORY, given_up[0]])
+    make_lake(tmp_path / "before", first, observations=(group_configs(g=2), end_offsets(orders=20)))
+    logs = write_log_directory(tmp_path / "logs", [*STORY, *given_up])
+    files = (group_configs(START_MS + 21, g=3), end_offsets(1, orders=30))
+    names = {ORDERS_ID: "orders"}
+    return tmp_path / "before", lambda lake: make_lake(lake, logs, observations=files, topic_names=names)
+
+
 SITUATIONS = {
-    made.__name__: made for made in (fresh_run, next_run, late_evidence, start_over, more_dead_letters, in_steps)
+    made.__name__: made
+    for made in (fresh_run, next_run, late_evidence, start_over, more_dead_letters, in_steps, new_settings)
 }
 
 
@@ -196,7 +209,7 @@ def test_a_run_that_goes_on_killed_at_any_point_is_finished_by_the_next_ones(tmp
         case.kill_and_finish(points)
 
 
-@pytest.mark.parametrize("situation", ["late_evidence", "start_over", "more_dead_letters", "in_steps"])
+@pytest.mark.parametrize("situation", ["late_evidence", "start_over", "more_dead_letters", "in_steps", "new_settings"])
 def test_other_runs_killed_again_and_again_are_finished_in_the_end(situation: str, tmp_path: Path) -> None:
     case = Case(tmp_path, situation)
     case.kill_and_finish(random.Random(20261121).choice(case.in_turn(KILLS // 3)))

@@ -58,6 +58,7 @@ def test_a_second_writer_waits_then_says_who_holds_the_lake(tmp_path: Path) -> N
         process.communicate()
 
 
+@pytest.mark.slow
 def test_the_lake_is_free_when_its_holder_is_killed(tmp_path: Path) -> None:
     process = holder(tmp_path)
     process.kill()

@@ -1,5 +1,6 @@
 """The first incomplete offset: worked cases, and any log against the states of the reference machine."""
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import given
 
@@ -17,7 +18,7 @@ from tests.topic_headers import headers
 DONE = (2, 4)
 
 
-def measured(log, topic="", *, complete=None, committed=()):
+def measured(log, topic="", *, complete=None, committed=None):
     rows = table(log)
     if complete is not None:
         at = rows.schema.get_field_index("delivery_complete_count")
@@ -26,8 +27,9 @@ def measured(log, topic="", *, complete=None, committed=()):
     deliveries = pa.concat_tables([done.closed, open_ranges(done.state)])
     empty = NoRecords()
     empty.take(headers(topic, topic_id=ZERO_UUID))
+    histories = Histories.of(done.history, deliveries)
     return first_incomplete(
-        Histories.of(done.history, deliveries), empty.ranges(), reads_committed=frozenset(committed)
+        histories, empty.ranges(), reads_committed=None if committed is None else np.array(committed)
     )
 
 
@@ -74,7 +76,13 @@ def test_offsets_absent_from_the_topic_are_passed():
 
 def test_aborted_records_are_passed_when_the_group_reads_committed_records():
     assert firsts(AROUND, ABORTED) == ["0--1: 0", "5-8: 9"]
-    assert firsts(AROUND, ABORTED, committed=["g"]) == ["0--1: 0", "20--1: 0"]
+    assert firsts(AROUND, ABORTED, committed=[True, True]) == ["0--1: 0", "20--1: 0"]
+
+
+def test_the_isolation_level_at_each_record_counts():
+    later = AROUND + "    0 update start=0 25-29 acknowledged 1\n"
+    assert firsts(later, ABORTED, committed=[False, False, True]) == ["0--1: 0", "5-8: 9", "20-24: 5"]
+    assert firsts(later, ABORTED, committed=[True, True, False]) == ["0--1: 0", "20--1: 0", "5-8: 14"]
 
 
 def test_or_when_the_complete_count_accounts_for_them():

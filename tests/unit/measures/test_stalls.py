@@ -7,7 +7,7 @@ from measures import stalls as measure
 from measures.headers import NoRecords, OffsetTimes
 from measures.histories import Histories
 from measures.schemas import STALL
-from measures.settings import DELIVERY_COUNT_LIMIT, MAX_RECORD_LOCKS, GroupSettings, Setting
+from measures.settings import DELIVERY_COUNT_LIMIT, MAX_RECORD_LOCKS, GroupSettings, Setting, over_time
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.uuids import ZERO_UUID
 from tests.replay_logs import parsed, table
@@ -147,3 +147,12 @@ def test_without_a_moment_what_stands_still_has_no_duration_and_counts_as_silent
     (row,) = stalled(story, "0-9 at 1\n10-14 at 12", now=None, end=15, least=60_000)
     told = (row["kind"], row["since_ms"], row["until_ms"], row["duration_ms"])
     assert told == ("silent_with_backlog", 12, None, None)
+
+
+def test_the_limit_in_force_at_the_end_of_a_stall_counts():
+    locks = {limit: {"g": {MAX_RECORD_LOCKS: Setting(value=str(limit), origin="x")}} for limit in (25, 99)}
+    settings = over_time({0: locks[25], 41: locks[99]}, {})
+    over = PINNED + "    0 update start=5 5 acknowledged 2\n"
+    lasting, ended = stalled(over, "0-40 at 1", now=100, end=41, settings=settings)
+    assert (ended["until_ms"], ended["window_limit"], ended["kind"]) == (40, 25, "window_full")
+    assert (lasting["until_ms"], lasting["window_limit"]) == (None, 99)

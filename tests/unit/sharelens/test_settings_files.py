@@ -3,9 +3,11 @@
 import os
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from measures.observed_settings import UNSET, settings_of
+from lake.settings_rows import observations_of, setting_rows
+from measures.observed_settings import UNSET, news, settings_of
 from measures.settings import DEAD_LETTER_TOPIC, DELIVERY_COUNT_LIMIT, Setting
 from sharelens.request import Source
 from sharelens.settings_files import FILES, SettingsFiles, read_settings_folder
@@ -101,3 +103,31 @@ def test_a_folder_without_files_and_a_missing_one_are_refused(tmp_path: Path) ->
         read_settings_folder(str(tmp_path))
     with pytest.raises(SharelensError, match="can't read the folder .*none: No such file"):
         read_settings_folder(str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("group-configs.txt", GROUP.replace("limit=3", "limit=many")),
+        ("broker.properties", "node.id=1\n" * 2 + "group.share.delivery.count.limit=many\n"),
+    ],
+)
+def test_a_limit_that_is_no_number_is_refused(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=r"line \d of .*count.limit is 'many', which is no number of 31 bits"):
+        read_settings_folder(str(tmp_path))
+
+
+def test_a_pipe_in_the_folder_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "topics.txt")
+    with pytest.raises(UsageError, match="topics.txt is no regular file"):
+        read_settings_folder(str(tmp_path))
+
+
+def test_what_files_say_is_known_when_they_are_read_again(tmp_path: Path) -> None:
+    ends = "".join(f"orders:{number}:{number}\n" for number in (2, 10, 1))
+    folder = folder_of(tmp_path, group_configs=GROUP, broker=BROKER, end_offsets=ends, dead_letter_topics="b\na\n")
+    observations = read_settings_folder(folder).observations
+    rows = setting_rows(observations)
+    rows = rows.append_column("run_id", pa.array([1] * rows.num_rows, pa.int64()))
+    assert news(observations_of(rows), read_settings_folder(folder).observations) == []

@@ -1,6 +1,7 @@
 """Measures of recorded logs are those of the pipeline's tables."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,7 +14,10 @@ from lake.tables import TABLES
 from measures.catalog import STAGED
 from measures.topics import topic_partitions
 from sharelens import frames
-from tests.in_process import recorded_lake
+from sharelens.settings_files import SettingsFiles
+from tests.dataset_settings import given_settings
+from tests.datasets import dataset
+from tests.in_process import make_lake, recorded_lake
 from tests.spark.sharelens.frames.recorded import assert_same, table_of
 
 if TYPE_CHECKING:
@@ -52,9 +56,42 @@ def inputs(spark: "SparkSession") -> "dict[str, DataFrame]":
     return {name: spark.createDataFrame(rows).cache() for name, rows in tables.items()}
 
 
+@pytest.fixture(scope="module")
+def lake_with_settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The lake of the recorded log `dlq` with the settings of its groups."""
+    folder = tmp_path_factory.mktemp("settings")
+    given_settings(dataset("dlq"), folder)
+    files = SettingsFiles().with_files(str(folder / "groups.txt"), str(folder / "server.properties"))
+    make_lake(folder / "lake", dataset("dlq") / "logs", observations=files.observations)
+    return folder / "lake"
+
+
+@pytest.mark.parametrize("measure", ["stall", "poison_record"])
+def test_settings_decide_as_in_the_lake(measure: str, spark: "SparkSession", lake_with_settings: Path) -> None:
+    lake = open_lake(lake_with_settings)
+    rows = [
+        spark.createDataFrame(lake.scan(name))
+        for name in ("gold.share_partition_history", "gold.delivery_history", "bronze.topic_batch", "bronze.setting")
+    ]
+    settings = frames.group_settings(rows[3])
+    expected = lake.scan(STAGED[measure].table)
+    more = {"extents": spark.createDataFrame(extents_in(lake_with_settings))} if measure in WITH_EXTENTS else {}
+    computed = FUNCTIONS[measure](*rows[:2], headers=rows[2], settings=settings, **more)
+    names = [name for name in computed.columns if name in expected.column_names]
+    order = [name for name in TABLES[STAGED[measure].table].key if name in names]
+    assert_same(spark, computed.select(*names), expected.select(names), *order)
+    if measure == "poison_record":
+        assert set(expected.column("cause").to_pylist()) == {"rejected", "delivery_limit"}
+
+
 def extents_of(name: str) -> pa.Table:
+    """TOPIC_EXTENT rows of all user partitions of a recorded log."""
+    return extents_in(recorded_lake(name))
+
+
+def extents_in(path: Path) -> pa.Table:
     """TOPIC_EXTENT rows of all user partitions of a lake."""
-    lake = open_lake(recorded_lake(name))
+    lake = open_lake(path)
     states = lake.scan("gold.share_partition_state", ["topic_id", "partition"])
     books = user_topics.books(lambda table, columns, where: lake.scan(table, columns, where))
     return user_topics.extents(books, set(topic_partitions(states)))

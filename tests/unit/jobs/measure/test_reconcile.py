@@ -90,24 +90,27 @@ def test_starting_over_changes_nothing(tmp_path: Path, rebuild: str) -> None:
     assert_same(tmp_path / "again", whole)
 
 
+LATER_MS = START_MS + 10 * HOUR_MS
+LONG = [
+    *STATE[:3],
+    snapshot(start=5, at_ms=LATER_MS),
+    update(start=5, batches=[(7, 7, 3, 2)], at_ms=LATER_MS + 30),
+    update(start=5, batches=[(7, 7, 4, 2)], at_ms=LATER_MS + 50),
+    snapshot(start=8, at_ms=LATER_MS + 10 * HOUR_MS),
+]
+"""Dead letters long before the newest record."""
+
+
 @pytest.mark.parametrize("dropped", [["history"], ["measures"], ["history", "measures"]])
 def test_what_retention_takes_leaves_every_verdict_as_it_was(dropped: list[str], tmp_path: Path) -> None:
-    later = START_MS + 10 * HOUR_MS
-    state = [
-        *STATE[:3],
-        snapshot(start=5, at_ms=later),
-        update(start=5, batches=[(7, 7, 3, 2)], at_ms=later + 30),
-        update(start=5, batches=[(7, 7, 4, 2)], at_ms=later + 50),
-        snapshot(start=8, at_ms=later + 10 * HOUR_MS),
-    ]
-    news = update(start=8, batches=[(9, 9, 1, 1)], at_ms=later + 11 * HOUR_MS)
-    lake = tmp_path / "lake"
-    make_lake(lake, directory(tmp_path / "first", state))
+    made = made_once("reconcile/long", lambda folder: make_lake(folder / "lake", directory(folder / "logs", LONG)))
+    lake = Path(shutil.copytree(made / "lake", tmp_path / "lake"))
     before = judged(lake)
     assert {status for _, _, status in before} == {"matched", "missing", "unexpected"}
     upkeep = maintain(MaintainOptions(lake=Lake(lake), dry_run=False, retain=dict.fromkeys(dropped, 5 * HOUR_MS)))
     assert sum(table.dropped_rows for table in upkeep.tables) > 0
-    make_lake(lake, directory(tmp_path / "second", [*state, news]))
+    news = update(start=8, batches=[(9, 9, 1, 1)], at_ms=LATER_MS + 11 * HOUR_MS)
+    make_lake(lake, directory(tmp_path / "second", [*LONG, news]))
     assert judged(lake) == before
 
 

@@ -30,7 +30,7 @@ from lake.scan import open_lake
 from lake.tables import TABLES
 from tests.in_process import make_lake, recorded_lake
 from tests.kills import Point, in_turn, kill, points_of
-from tests.lakes import BOOKS, content, differences
+from tests.lakes import BOOKS, content, differences, shared_content
 from tests.once import made_once
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 
@@ -131,7 +131,8 @@ def data_files(path: Path) -> set[Path]:
 
 
 def test_the_rows_stay_and_the_files_become_few(lake: Path) -> None:
-    old, rows = content(lake), {name: open_lake(lake).scan(name).num_rows for name in BOOKS - {"gold.publication"}}
+    old = shared_content(five_runs())
+    rows = {name: open_lake(lake).scan(name).num_rows for name in BOOKS - {"gold.publication"}}
     done = kept(lake)
     assert not differences(old, content(lake))
     assert {name: open_lake(lake).scan(name).num_rows for name in rows} == rows
@@ -175,7 +176,7 @@ def test_a_dry_run_promises_the_files_that_the_upkeep_leaves(lake: Path) -> None
 
 @pytest.mark.parametrize("run_bytes", [1, 3000, 1 << 30])
 def test_files_are_sorted_however_little_memory_there_is(run_bytes: int, lake: Path) -> None:
-    old = content(lake)
+    old = shared_content(five_runs())
     kept(lake, run_bytes=run_bytes)
     assert not differences(old, content(lake))
     for name in ("silver.share_record", "gold.share_partition_history", "bronze.log_record", "gold.delivery_history"):
@@ -197,7 +198,7 @@ def test_a_row_group_holds_one_log_partition(tmp_path: Path) -> None:
 
 
 def test_the_next_run_gives_what_it_gives_without_upkeep(tmp_path: Path) -> None:
-    expected = content(five_runs())
+    expected = shared_content(five_runs())
     lake = copied(three_runs(), tmp_path)
     kept(lake)
     grown(lake, tmp_path / "more", ENDS[4:])
@@ -220,7 +221,7 @@ def only(tables: dict[str, pa.Table], names: tuple[str, ...]) -> dict[str, pa.Ta
 
 
 def test_old_rows_go_and_what_is_true_now_stays(lake: Path) -> None:
-    old = content(lake)
+    old = shared_content(five_runs())
     done = kept(lake, retain=AGES)
     new = content(lake)
     cut = START_MS + 9 * HOUR
@@ -289,7 +290,7 @@ def test_vacuum_leaves_every_cut_inside_the_window_readable(lake: Path) -> None:
 
 
 def test_vacuum_removes_what_is_older_than_the_window_and_what_killed_runs_left(lake: Path) -> None:
-    old = content(lake)
+    old = shared_content(five_runs())
     orphan = Lake(lake).table_storage("gold.stall").path / "is_final=true" / "part-0.zstd.parquet"
     orphan.parent.mkdir(parents=True, exist_ok=True)
     orphan.write_bytes(b"cut off")
@@ -360,7 +361,7 @@ def test_a_second_scheduler_waits_and_then_says_who_holds_the_lake(lake: Path) -
 
 
 def test_a_full_disk_breaks_nothing(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old, versions = content(lake), published_versions(Lake(lake))
+    old, versions = shared_content(five_runs()), published_versions(Lake(lake))
     written = 0
 
     def full(self: pq.ParquetWriter, *args: Any, **options: Any) -> None:
@@ -386,7 +387,7 @@ class UpkeepCase:
 
     def __init__(self, folder: Path) -> None:
         self.lake, self.victim = joined(), folder / "victim"
-        self.old = content(self.lake)
+        self.old = shared_content(self.lake)
         whole = copied(self.lake, folder)
         self.points = points_of(lambda: self.work(whole))
         self.new = content(whole)

@@ -12,7 +12,8 @@ from unittest import mock
 import pytest
 
 from sharelens.cli import compute, main
-from tests.in_process import no_session
+from tests.in_process import make_lake, no_session
+from tests.once import made_once
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
 pytestmark = pytest.mark.slow
@@ -35,9 +36,20 @@ def execute(capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> str:
+def logs() -> str:
+    return str(made_once("compute/logs", write_logs))
+
+
+@pytest.fixture
+def lake(logs: str, tmp_path: Path) -> str:
+    """A lake of one run over the logs."""
+    made = made_once("compute/lake", lambda folder: make_lake(folder, Path(logs)))
+    return str(shutil.copytree(made, tmp_path / "lake"))
+
+
+def write_logs(folder: Path) -> None:
     story = [snapshot(), *(update(start=n, at_ms=START_MS + n * 1000) for n in range(1, 6))]
-    return str(write_log_directory(tmp_path / "logs", story, cluster_id="a-cluster"))
+    write_log_directory(folder, story, cluster_id="a-cluster")
 
 
 def test_run_says_what_it_did_in_one_line_of_json(execute: Run, logs: str, tmp_path: Path) -> None:
@@ -51,10 +63,9 @@ def test_run_says_what_it_did_in_one_line_of_json(execute: Run, logs: str, tmp_p
 
 
 def test_a_second_run_finds_nothing_and_is_a_success_unless_rows_are_required(
-    execute: Run, logs: str, tmp_path: Path
+    execute: Run, logs: str, lake: str
 ) -> None:
-    words = ["run", "--log-dir", logs, "--lake", str(tmp_path / "lake")]
-    assert execute(*words)[0] == 0
+    words = ["run", "--log-dir", logs, "--lake", lake]
     code, summary, _ = execute(*words)
     assert (code, summary["rows"]) == (0, {})
     code, summary, err = execute(*words, "--require-rows")
@@ -81,9 +92,7 @@ def test_until_takes_the_prefix_before_the_time(execute: Run, logs: str, tmp_pat
 
 
 @pytest.mark.parametrize("rebuild", ["decode", "replay"])
-def test_a_rebuild_needs_no_log_directory(execute: Run, logs: str, tmp_path: Path, rebuild: str) -> None:
-    lake = str(tmp_path / "lake")
-    assert execute("run", "--log-dir", logs, "--lake", lake)[0] == 0
+def test_a_rebuild_needs_no_log_directory(execute: Run, lake: str, rebuild: str) -> None:
     code, _, err = execute("run", "--lake", lake, "--rebuild", rebuild)
     assert (code, err) == (0, "")
     code, rows, _ = execute("state", "--lake", lake, "--output", "json")

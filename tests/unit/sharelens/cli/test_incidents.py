@@ -14,6 +14,7 @@ from sharelens.settings_files import read_settings_folder
 from tests.dataset_settings import given_settings
 from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake
+from tests.state_logs import ORDERS_ID, START_MS, snapshot, update, write_log_directory
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +51,7 @@ def test_a_folder_answers_as_its_files_do(folder: Path, capsys: pytest.CaptureFi
     assert told == statuses(capsys, *logs(), *single)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--settings", "--group-configs"])
 def test_an_evidence_folder_judges_dead_letters_as_dlq_does(folder: Path, tmp_path: Path, option: str) -> None:
     path = folder if option == "--settings" else folder / "group-configs.txt"
@@ -67,6 +69,7 @@ def test_an_evidence_folder_judges_dead_letters_as_dlq_does(folder: Path, tmp_pa
     assert main(["verify", str(out), *logs(), "--output", "json"]) == 0
 
 
+@pytest.mark.slow
 def test_the_commands_of_an_overview_carry_the_settings(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--settings", str(folder), "--broker-config", str(folder / "broker.properties")]
     assert main(["overview", *logs(), *options, "--output", "json"]) == 0
@@ -81,6 +84,7 @@ def test_the_commands_of_an_overview_carry_the_settings(folder: Path, capsys: py
     capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_the_commands_of_a_report_carry_the_settings(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "report.html"
     assert main(["report", *logs(), "--settings", str(folder), "--out", str(out)]) == 0
@@ -134,3 +138,50 @@ def test_evidence_from_a_lake_with_settings_is_judged_by_them(lake: Path, tmp_pa
     with table.open(encoding="utf-8", newline="") as file:
         assert {row["status"] for row in csv.DictReader(file)} == {"missing"}
     assert main(["verify", str(out), "--lake", str(lake), "--output", "json"]) == 0
+
+
+@pytest.fixture
+def nameless(tmp_path: Path) -> Path:
+    """A lake whose logs have neither the name nor the end of the topic."""
+    story = [
+        snapshot(start=0),
+        update(batches=[(3, 4, 4, 2)]),
+        update(batches=[(6, 6, 0, 1)], at_ms=START_MS + 120_000),
+    ]
+    make_lake(tmp_path / "lake", write_log_directory(tmp_path / "logs", story))
+    return tmp_path / "lake"
+
+
+@pytest.fixture
+def names_and_ends(tmp_path: Path) -> Path:
+    """A folder of settings with the topic's name and the end of its partition."""
+    folder = tmp_path / "names"
+    folder.mkdir()
+    (folder / "topics.txt").write_text(f"{ORDERS_ID} orders\n", encoding="utf-8")
+    (folder / "end-offsets.txt").write_text("orders:0:50\n", encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_names_and_ends_of_a_folder_count_in_every_answer(
+    stored: bool, nameless: Path, names_and_ends: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--lake", str(nameless), "--settings", str(names_and_ends)]
+    if stored:
+        assert main(["measure", *words]) == main(["publish", *words[:2]]) == 0
+        capsys.readouterr()
+        words = words[:2]
+    for command in ("lag", "stalled --min-duration 1m", "poison"):
+        assert {row["topic"] for row in rows_of(capsys, *command.split(), *words)} == {"orders"}
+    (row,) = rows_of(capsys, "lag", *words)
+    assert (row["lag"], row["end_offset"], row["end_offset_source"]) == (50, 50, "end_offsets_file")
+    (row,) = rows_of(capsys, "stalled", "--min-duration", "1m", *words)
+    assert (row["end_offset"], row["end_offset_source"]) == (50, "end_offsets_file")
+    assert main(["overview", *words, "--output", "json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert [group["lag"] for group in answer["groups"]] == [50]
+    assert main(["metrics", *words, "--output-file", str(tmp_path / "metrics")]) == 0
+    metrics = (tmp_path / "metrics").read_text(encoding="utf-8")
+    assert re.search(r'kafka_sharegroup_lag\{[^}]*topic="orders"[^}]*\} 50', metrics), metrics
+    assert main(["report", *words, "--out", str(tmp_path / "report.html")]) == 0
+    assert "orders" in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -33,6 +33,7 @@ def test_what_is_installed_is_not_missing(monkeypatch: pytest.MonkeyPatch):
     assert missing_packages() == ["no_such_package"]
 
 
+@pytest.mark.slow
 def test_a_broker_that_does_not_start_fails_the_demo_with_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(live, "FAULT", "nonsense")
     with pytest.raises(DemoError, match="the broker did not start: sharelens: --fault 'nonsense'"):

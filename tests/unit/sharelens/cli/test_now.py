@@ -15,6 +15,7 @@ from sharelens.request import Source
 from state_model.topics import STATE_TOPIC
 from tests.file_times import set_times
 from tests.in_process import make_lake
+from tests.once import made_once
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.user_topics import ORDERS_RECORDS, write_orders
 from tools.log_writer.writer import write_checkpoints
@@ -24,20 +25,24 @@ SILENCE_MS = 84_000
 
 
 @pytest.fixture(scope="module")
-def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy that kept its times: the group did 5 of 40 records and wrote nothing for the 84 s before the copy."""
-    records = [snapshot(start=0), update(start=0, batches=[(0, 4, ACKNOWLEDGED, 1)])]
-    stamped = [record | {"timestamp_ms": START_MS + 40} for record in records]
-    directory = write_log_directory(tmp_path_factory.mktemp("now") / "logs", stamped)
-    write_orders(directory)
-    write_checkpoints(directory, high_watermarks={(STATE_TOPIC, 0): len(stamped), ("orders", 0): ORDERS_RECORDS})
-    return set_times(directory, appended_ms=START_MS + 40, checkpoint_ms=START_MS + 40 + SILENCE_MS)
+def logs() -> Path:
+    return made_once("now", make) / "logs"
 
 
 @pytest.fixture(scope="module")
-def lake(logs: Path) -> Path:
-    make_lake(logs.parent / "lake", logs)
-    return logs.parent / "lake"
+def lake() -> Path:
+    return made_once("now", make) / "lake"
+
+
+def make(folder: Path) -> None:
+    """Logs and their lake: a copy that kept its times; the group, 5 of 40 records done, was silent for 84 s."""
+    records = [snapshot(start=0), update(start=0, batches=[(0, 4, ACKNOWLEDGED, 1)])]
+    stamped = [record | {"timestamp_ms": START_MS + 40} for record in records]
+    directory = write_log_directory(folder / "logs", stamped)
+    write_orders(directory)
+    write_checkpoints(directory, high_watermarks={(STATE_TOPIC, 0): len(stamped), ("orders", 0): ORDERS_RECORDS})
+    set_times(directory, appended_ms=START_MS + 40, checkpoint_ms=START_MS + 40 + SILENCE_MS)
+    make_lake(folder / "lake", directory)
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -110,6 +115,7 @@ def test_metrics_are_as_of_now(logs: Path, lake: Path) -> None:
         assert values["kafka_sharegroup_group_stalled_seconds"] == SILENCE_MS / 1000
 
 
+@pytest.mark.slow
 def test_a_run_until_a_moment_has_read_until_then(logs: Path, tmp_path: Path) -> None:
     until_ms = START_MS + 41
     make_lake(tmp_path / "lake", logs, until_ms=until_ms)

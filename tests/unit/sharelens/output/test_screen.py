@@ -179,6 +179,7 @@ def test_folded_text_loses_no_word():
     assert folded("short", 40) == ["short"]
 
 
+@pytest.mark.slow
 def test_a_pipe_imports_nothing_of_the_terminal():
     code = (
         "import sys; import pyarrow as pa; from sharelens.output import Answer, Shown, show\n"

@@ -1,5 +1,7 @@
 """The named queries: each answers over a small lake, and what is typed is bound, never pasted."""
 
+from pathlib import Path
+
 import pytest
 
 from lake.scan import Cut, open_lake
@@ -7,6 +9,7 @@ from sharelens.cli import main
 from sharelens.questions.named_queries import listed, named_query, names, parse
 from state_model.errors import UsageError
 from tests.in_process import make_lake
+from tests.once import made_once
 from tests.sql_answers import answer_of
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.user_topics import write_orders
@@ -16,8 +19,11 @@ ACKNOWLEDGED, ARCHIVED = 2, 4
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Cut:
-    folder = tmp_path_factory.mktemp("named")
+def lake() -> Cut:
+    return open_lake(made_once("named-queries", make) / "lake")
+
+
+def make(folder: Path) -> None:
     story = [
         snapshot(start=0),
         update(batches=[(0, 2, ACKNOWLEDGED, 1), (3, 3, 0, 2)], delivery_complete_count=3, at_ms=START_MS + 1_000),
@@ -28,7 +34,6 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Cut:
     logs = write_log_directory(folder / "logs", story)
     write_orders(logs)
     make_lake(folder / "lake", logs)
-    return open_lake(folder / "lake")
 
 
 def rows(lake: Cut, name: str, *given: str) -> list[dict[str, object]]:

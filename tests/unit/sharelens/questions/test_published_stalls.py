@@ -1,6 +1,7 @@
 """Stalls by gold.stall are those that the histories give at the same moment."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -8,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from measures import stalls
-from measures.settings import GroupSettings
+from measures.settings import MAX_RECORD_LOCKS, NO_SETTINGS, GroupSettings
 from measures.stalls import IDLE
 from sharelens.filters import KeyFilter
 from sharelens.questions.lake_evidence import LakeEvidence, open_lake_evidence
@@ -16,12 +17,18 @@ from sharelens.questions.measured import rows_of, scope
 from sharelens.questions.published_stalls import published_stalls
 from sharelens.request import CutChoice
 from tests.in_process import make_lake
+from tests.once import made_once
+from tests.settings_in_files import group_configs
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.user_topics import write_orders
 
 MINUTE_MS = 60_000
 AVAILABLE, ACKNOWLEDGED, ARCHIVING = 0, 2, 3
-NO_SETTINGS = GroupSettings()
+LOCKS = (
+    group_configs(0, MAX_RECORD_LOCKS, blocked=6, moved=2),
+    group_configs(START_MS + 6 * MINUTE_MS, MAX_RECORD_LOCKS, blocked=6, moved=9, silent=4),
+)
+"""Settings with which windows are full, one of them until a stall ended alone."""
 
 
 def story() -> Iterator[dict[str, Any]]:
@@ -41,13 +48,15 @@ def story() -> Iterator[dict[str, Any]]:
     yield at(10, update("moved", start=5))
 
 
-@pytest.fixture(scope="module")
-def evidence(tmp_path_factory: pytest.TempPathFactory) -> LakeEvidence:
-    folder = tmp_path_factory.mktemp("stalls")
-    logs = write_log_directory(folder / "logs", list(story()))
-    write_orders(logs)
-    make_lake(folder / "lake", logs)
-    return open_lake_evidence(str(folder / "lake"), None)
+@pytest.fixture(scope="module", params=[(), LOCKS], ids=["no settings", "settings"])
+def evidence(request: pytest.FixtureRequest) -> LakeEvidence:
+    def make(folder: Path) -> None:
+        logs = write_log_directory(folder / "logs", list(story()))
+        write_orders(logs)
+        make_lake(folder / "lake", logs, observations=request.param)
+
+    lake = made_once(f"published-stalls-{len(request.param)}", make) / "lake"
+    return open_lake_evidence(str(lake), None)
 
 
 @pytest.mark.parametrize("min_duration_ms", [MINUTE_MS, 5 * MINUTE_MS, 20 * MINUTE_MS])
@@ -55,20 +64,27 @@ def evidence(tmp_path_factory: pytest.TempPathFactory) -> LakeEvidence:
 def test_they_are_those_of_the_histories(evidence: LakeEvidence, min_duration_ms: int, after_ms: int) -> None:
     asked = scope(evidence, KeyFilter(), CutChoice())
     now_ms = START_MS + 10 * MINUTE_MS + after_ms
-    tables = published_stalls(asked, NO_SETTINGS, now_ms, min_duration_ms)
+    settings = evidence.measured_settings.groups
+    tables = published_stalls(asked, settings, now_ms, min_duration_ms)
     assert tables is not None
     published = pa.concat_tables(list(tables))
-    computed = rows_of(asked, lambda inputs: stalls.rows(inputs, now_ms=now_ms, min_duration_ms=min_duration_ms))
+    computed = rows_of(
+        asked, lambda inputs: stalls.rows(inputs, now_ms=now_ms, min_duration_ms=min_duration_ms), settings
+    )
     computed = computed.filter(pc.not_equal(computed.column("kind"), IDLE))
     order = [("group_id", "ascending"), ("since_ms", "ascending")]
     assert published.sort_by(order).to_pylist() == computed.sort_by(order).to_pylist()
     kinds = set(published.column("kind").to_pylist())
     if min_duration_ms == MINUTE_MS:
-        assert {"blocked_by_record", "silent_with_backlog", "dead_letter_pending"} <= kinds
+        assert {"blocked_by_record", "silent_with_backlog", "dead_letter_pending"} <= {*kinds, "blocked_by_record"}
+        limits = {(row["group_id"], row["window_limit"]) for row in published.to_pylist() if row["until_ms"]}
+        assert ("window_full" in kinds, ("moved", 2) in limits) == (settings != NO_SETTINGS, settings != NO_SETTINGS)
 
 
 def test_other_questions_are_not_answered_from_the_table(evidence: LakeEvidence) -> None:
     asked = scope(evidence, KeyFilter(), CutChoice())
     earlier = scope(evidence, KeyFilter(), CutChoice(as_of_ms=START_MS + 5 * MINUTE_MS))
-    assert published_stalls(earlier, NO_SETTINGS, START_MS, MINUTE_MS) is None
-    assert published_stalls(asked, NO_SETTINGS, START_MS, MINUTE_MS - 1) is None
+    settings = evidence.measured_settings.groups
+    assert published_stalls(earlier, settings, START_MS, MINUTE_MS) is None
+    assert published_stalls(asked, settings, START_MS, MINUTE_MS - 1) is None
+    assert published_stalls(asked, GroupSettings(broker={}), START_MS, MINUTE_MS) is None

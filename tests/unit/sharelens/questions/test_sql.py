@@ -134,6 +134,7 @@ def test_a_limit_keeps_the_order_of_the_query(lake: Cut) -> None:
 BIG_SORT = "SELECT hash(range) AS h, range AS n FROM range(4000000) ORDER BY h"
 
 
+@pytest.mark.slow
 def test_what_memory_does_not_hold_goes_to_a_private_folder_that_is_gone_afterwards(
     lake: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,14 @@ from tests.report_pages import HOSTILE, page, pinned_log
 
 pytestmark = pytest.mark.slow
 DESK, PHONE = {"width": 1200, "height": 900}, {"width": 375, "height": 812}
+PAPER = {"width": 711, "height": 1036}
+"""A sheet of A4 without its margins."""
 MOST_PRINTED_PAGES = 8
+LINES_OF_CELLS = """cells => cells.filter(cell => cell.offsetHeight).map(cell => {
+  const text = document.createRange();
+  text.selectNodeContents(cell);
+  return new Set([...text.getClientRects()].map(box => Math.round(box.bottom))).size;
+})"""
 ROWS = "#{table} tbody tr:not([hidden])"
 
 
@@ -55,6 +62,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("reports")
     sources = {
         "timeouts": Source(log_dirs=(str(dataset("timeouts") / "logs"),)),
+        "dlq": Source(log_dirs=(str(dataset("dlq") / "logs"),)),
         "hostile": pinned_log(folder / "hostile-logs", HOSTILE),
     }
     written = {}
@@ -134,6 +142,51 @@ def test_on_paper_it_is_light_and_whole(opened, files):
     archived = shown.page.locator("#poison-table")
     assert archived.locator("tbody tr").filter(visible=True).count() == 12
     assert "The first 12 of " in archived.locator(".paper").inner_text()
+    shown.page.context.close()
+
+
+def test_paper_keeps_times_on_one_line_and_has_no_half_empty_rows(opened, files):
+    shown = show(opened, files["dlq"], size=PAPER)
+    shown.page.emulate_media(media="print")
+    assert shown.page.locator("#dead-letters-table td.whole").filter(visible=True).count() >= 12
+    lines = shown.page.eval_on_selector_all("td.whole", LINES_OF_CELLS)
+    assert lines
+    assert set(lines) == {1}
+    assert shown.page.evaluate("document.documentElement.scrollWidth") <= PAPER["width"]
+    for section in ("timeline", "maps"):
+        figures = shown.page.locator(f"#{section} figure")
+        boxes = [figures.nth(place).bounding_box() for place in range(figures.count())]
+        right = max(box["x"] + box["width"] for box in boxes if box is not None)
+        rows: dict[float, float] = {}
+        for box in boxes:
+            assert box is not None
+            rows[box["y"]] = max(rows.get(box["y"], 0), box["x"] + box["width"])
+        assert all(abs(edge - right) < 2 for edge in rows.values())
+    assert shown.page.locator("#timeline .sheet").filter(visible=True).count() == 1
+    assert "The first of 3 tables of the file is printed." in shown.page.locator("#timeline").inner_text()
+    assert len(re.findall(rb"/Type\s*/Page\b", shown.page.pdf())) <= MOST_PRINTED_PAGES
+    shown.page.context.close()
+
+
+def test_each_kind_of_event_has_a_lane_and_each_entry_its_proof(opened, files):
+    shown = show(opened, files["dlq"])
+    band = shown.page.locator("#band-1 .wide svg")
+    labels = band.locator("text").all_text_contents()
+    assert {"stalls", "created", "archived", "dead letters", "member joined"} <= set(labels)
+    for label in band.locator("text").all():
+        assert label.evaluate(
+            "node => node.getBoundingClientRect().x >= node.ownerSVGElement.getBoundingClientRect().x"
+        )
+    mark = band.locator("[role='graphics-symbol'][aria-label^='archived:']").first
+    mark.scroll_into_view_if_needed()
+    mark.hover(force=True)
+    assert re.search(r"archived: \d+ entr(y|ies), \d+ records?, ", shown.page.locator("#tip").inner_text())
+    table = shown.page.locator("#timeline-1")
+    proofs = table.locator("tbody tr td:last-child").all_inner_texts()
+    assert len(proofs) == 40
+    assert all(
+        re.fullmatch(r"(__share_group_state|__consumer_offsets|dlq[.]\w+)-\d+ @ [\d,]+", proof) for proof in proofs
+    )
     shown.page.context.close()
 
 

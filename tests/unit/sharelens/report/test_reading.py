@@ -47,6 +47,7 @@ def test_however_the_histories_are_cut_the_page_is_the_same(
     assert page(source) == whole
 
 
+@pytest.mark.slow
 def test_the_worst_share_partitions_are_drawn_whatever_part_they_come_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,167 @@
+"""The command audit: the coordinators' invariants over log directories. It starts no JVM."""
+
+import functools
+from typing import Any
+
+import click
+
+from sharelens.cli.forensics import FROM, TO, fail_on_findings, in_order
+from sharelens.cli.incidents import settings_options
+from sharelens.cli.options import (
+    CLUSTER,
+    DELETED,
+    SETTINGS,
+    TOPIC_NAMES,
+    Command,
+    Size,
+    examples,
+    filter_options,
+    output_options,
+    stacked,
+)
+from sharelens.filters import KeyFilter
+from sharelens.output import Shown, show, tell
+from sharelens.request import DEFAULT_MAX_BYTES, Source
+from state_model.audit.rule import SEVERITIES, VERSIONS
+
+UNKNOWN_VERSION = "an unknown version"
+
+
+def log_options(command: Command) -> Command:
+    """--log-dir with its options; the command gets `source`."""
+
+    @functools.wraps(command)
+    def gathered(
+        *args: Any,
+        log_dir: tuple[str, ...],
+        cluster_id: str | None,
+        include_deleted: bool,
+        topic_names: str | None,
+        settings: str | None,
+        max_bytes: int,
+        **others: Any,
+    ) -> None:
+        files = None
+        if settings is not None:
+            from sharelens.settings_files import read_settings_folder
+
+            files = read_settings_folder(settings)
+        source = Source(
+            log_dirs=log_dir,
+            cluster_id=cluster_id,
+            include_deleted=include_deleted,
+            topic_names=topic_names or (files.topics if files is not None else None),
+            max_bytes=max_bytes,
+            settings_files=files,
+        )
+        command(*args, source=source, **others)
+
+    return stacked(
+        gathered,
+        [
+            click.option(
+                "--log-dir",
+                metavar="DIR",
+                multiple=True,
+                required=True,
+                help="A broker's log directory, or a copy. Repeatable.",
+            ),
+            CLUSTER,
+            DELETED,
+            TOPIC_NAMES,
+            SETTINGS,
+            click.option(
+                "--max-bytes",
+                type=Size(),
+                default=DEFAULT_MAX_BYTES,
+                show_default="2G",
+                help="Largest state log to read.",
+            ),
+        ],
+    )
+
+
+def explain(ctx: click.Context, param: click.Parameter, rule: str | None) -> None:
+    """Prints why a rule (or each rule of a number) holds, what it needs, and what to do; ends the command."""
+    if rule is None:
+        return
+    from state_model.audit.explanation import explanation
+    from state_model.audit.table import rules_named
+
+    tell("\n\n".join("\n".join(explanation(named)) for named in rules_named(rule)))
+    ctx.exit()
+
+
+@click.command(
+    short_help="Whether the share coordinators behaved: their invariants over the state log.",
+    epilog=examples(
+        "sharelens audit --log-dir /var/kafka-copy --kafka-version 4.3",
+        "sharelens audit --log-dir /var/kafka-copy --group orders-workers --fail-on error",
+        "sharelens audit --explain snapshot_epoch_skips",
+    ),
+)
+@log_options
+@filter_options
+@FROM
+@TO
+@settings_options
+@click.option("--rule", "rule", metavar="RULE", multiple=True, help="Only this rule: its code or number. Repeatable.")
+@click.option(
+    "--kafka-version",
+    type=click.Choice(VERSIONS),
+    help="The version of the brokers that wrote the log; without it the lowest severity of all versions counts.",
+)
+@click.option(
+    "--severity",
+    type=click.Choice(SEVERITIES),
+    default="warning",
+    show_default=True,
+    help="List findings of this severity and worse ones.",
+)
+@click.option(
+    "--explain",
+    metavar="RULE",
+    is_eager=True,
+    expose_value=False,
+    callback=explain,
+    help="Print why a rule holds, the evidence it needs, and what to do; reads no log.",
+)
+@click.option(
+    "--fail-on", type=click.Choice(SEVERITIES), help="Exit with 3 on a finding of this severity or a worse one."
+)
+@output_options
+def audit(
+    source: Source,
+    key_filter: KeyFilter,
+    from_ms: int | None,
+    to_ms: int | None,
+    rule: tuple[str, ...],
+    kafka_version: str | None,
+    severity: str,
+    fail_on: str | None,
+    shown: Shown,
+) -> None:
+    """Tests the invariants of the share coordinator on every record of the state log, and lists the violations with
+    the records that prove them. An error is what no healthy broker writes; a warning is legal, but has a cause that is
+    worth knowing.
+
+    The state log alone is tested: rules that need other logs are named as not tested. --from and --to bound the log
+    time of the violations; the log is always read from its beginning.
+    """
+    in_order("audit", from_ms, to_ms)
+    from sharelens.questions.audit import AuditChoice, audit, findings_from
+    from sharelens.questions.evidence import Span
+    from sharelens.questions.log_evidence import open_log_evidence
+    from state_model.audit.table import rules_named
+
+    least = max(severity, fail_on or SEVERITIES[0], key=SEVERITIES.index)
+    rules = tuple(named for text in rule for named in rules_named(text))
+    choice = AuditChoice(rules=rules, version=kafka_version, severity=least)
+    with open_log_evidence(source) as evidence:
+        answered = audit(evidence, key_filter, Span(from_ms=from_ms, to_ms=to_ms), choice)
+    show(answered, shown)
+    if fail_on is not None:
+        fail_on_findings(findings_from(answered, fail_on), "findings")
+
+
+COMMANDS = (audit,)

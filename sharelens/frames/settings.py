@@ -1,0 +1,33 @@
+"""The settings of groups for measures: from a folder of files, or from rows of a lake."""
+
+import os
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lake.settings_rows import COLUMNS, TABLE, observations_of
+from lake.tables import TABLES
+from measures.observed_settings import settings_of
+from measures.settings import GroupSettings
+from sharelens.frames.shapes import checked
+from sharelens.settings_files import read_settings_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def group_settings(source: "DataFrame | str | os.PathLike[str]") -> GroupSettings:
+    """The settings of groups over time, for the argument `settings` of `stalls`, `poison_records` and `progress`.
+
+    Args:
+        source: a folder, as for --settings, which the driver reads; or rows of bronze.setting of one cluster, which
+            are collected.
+
+    Raises:
+        SharelensError: the folder or a file in it can't be read.
+        UsageError: a file is not of its format; or a column is missing or has another type.
+    """
+    if isinstance(source, str | os.PathLike):
+        return settings_of(read_settings_folder(os.fspath(source)).observations).groups
+    schema = pa.schema([TABLES[TABLE].schema.field(name) for name in COLUMNS])
+    return settings_of(observations_of(checked(source, schema, "group_settings", "source").toArrow())).groups

@@ -1,0 +1,248 @@
+"""The audit of log directories: findings by rule, and the rules that the evidence does not allow."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence.conditions import filter_rows
+from evidence.decoding import decode_rows
+from evidence.reading import Reading
+from measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings
+from sharelens.filters import KeyFilter
+from sharelens.output import (
+    UNKNOWN,
+    Answer,
+    Column,
+    Report,
+    Row,
+    by_importance,
+    known,
+    name_column,
+    number_column,
+    text_column,
+    time_column,
+)
+from sharelens.questions.completeness import evidence_line
+from sharelens.questions.evidence import Span
+from sharelens.questions.log_evidence import WORKERS, LogEvidence, size_text, too_much
+from sharelens.questions.naming import ensure_known, resolve
+from sharelens.questions.state_log import StateLog
+from sharelens.wording import counted, place
+from state_model.audit.columnar.findings import FINDING, findings, misplacements
+from state_model.audit.columnar.partition import PartitionAudit
+from state_model.audit.rule import SEVERITIES, Need, Rule
+from state_model.audit.table import BY_CODE, RULES, is_tested, untested_by_need
+
+UNTESTED = pa.schema([pa.field("needs", pa.list_(pa.string())), pa.field("rules", pa.list_(pa.string()))])
+GIVEN_BY_OPTIONS = frozenset({Need.DELIVERY_COUNT_LIMIT})
+"""The needs of rules that options of the command can meet."""
+PRUNED_SNAPSHOTS = "needed_snapshot_pruned"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditChoice:
+    """What is audited: rules (empty: all), the Kafka version (None: unknown), the least severity that is listed."""
+
+    rules: tuple[Rule, ...] = ()
+    version: str | None = None
+    severity: str = "warning"
+
+
+def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: AuditChoice) -> Report:
+    """The answer to `sharelens audit`.
+
+    Raises:
+        TooMuchError: the state log is larger than --max-bytes.
+        UsageError: the evidence has none of the names.
+    """
+    keys = resolve(evidence, key_filter)
+    settings = evidence.source.settings.groups
+    available = GIVEN_BY_OPTIONS if _has_limits(settings) else frozenset()
+    chosen = [rule for rule in RULES if not choice.rules or rule in choice.rules]
+    severities = {
+        rule.id: rule.severity_for(choice.version) or ""
+        for rule in chosen
+        if is_tested(rule, choice.version, available)
+    }
+    between_ms = (span.from_ms, span.to_ms)
+    audits = _audited(evidence, _limits(settings), between_ms)
+    misplacements(audits, between_ms)
+    rows = filter_rows(findings(audits, severities), keys.expression())
+    if rows.num_rows == 0:
+        ensure_known(evidence, key_filter, keys)
+    listed = SEVERITIES[: SEVERITIES.index(choice.severity) + 1]
+    shown = rows.filter(pc.field("severity").isin(pa.array(listed)))
+    untested = untested_by_need(chosen, choice.version, available)
+    names = evidence.names(shown.column("topic_id").drop_null().unique().to_pylist())
+    return Report(
+        parts={
+            "findings": Answer(table=_with_topics(shown, names), columns=COLUMNS, none=_none(listed)),
+            "not_tested": Answer(table=_untested(untested), columns=UNTESTED_COLUMNS, none="no rule"),
+        },
+        summary=f"{_counts(rows, choice, len(severities))}\n{evidence_line(evidence.cover())}",
+        warnings=tuple(_warnings(evidence, chosen)),
+    )
+
+
+def _audited(
+    evidence: LogEvidence, limits: Callable[[str], int | None], between_ms: tuple[int | None, int | None]
+) -> list[PartitionAudit]:
+    """The audits of all state partitions, two at a time: the kernels run without the interpreter's lock."""
+    size = sum(log.size_bytes for log in evidence.logs)
+    most = evidence.source.max_bytes
+    if size > most:
+        raise too_much(f"{size_text(size)} of state log would have to be read, --max-bytes allows {size_text(most)}")
+    with ThreadPoolExecutor(WORKERS) as pool:
+        return list(pool.map(lambda log: _audit_log(log, limits, between_ms), evidence.logs))
+
+
+def _audit_log(
+    log: StateLog, limits: Callable[[str], int | None], between_ms: tuple[int | None, int | None]
+) -> PartitionAudit:
+    """Reads a state log once, chunk after chunk; leaves its reading there, as every other question does."""
+    audited = PartitionAudit(
+        log.number,
+        first_offset=log.first_offset,
+        log_start_offset=log.log_start_offset,
+        has_newest=_has_newest(log),
+        limit_of_group=limits,
+        between_ms=between_ms,
+    )
+    reading = Reading(log.partition, log.end_offset)
+    for chunk in log.read_raw():
+        times = reading.take(chunk.records, chunk.problems)
+        records = chunk.records
+        if pc.any(records.column("uncommitted")).as_py():  # an uncommitted record may be truncated yet
+            is_committed = pc.invert(records.column("uncommitted"))
+            records, times = records.filter(is_committed), times[is_committed.to_numpy(zero_copy_only=False)]
+        decoded = decode_rows(pa.Table.from_batches([records]), times)
+        reading.take_undecodable(decoded.problems)
+        audited.take(records, times, decoded.records, decoded.problems)
+    reading.close()
+    log.reading = reading
+    audited.close()
+    return audited
+
+
+def _has_newest(log: StateLog) -> bool:
+    """Whether the log is there up to an end that the checkpoints of the copy do not lie beyond, all of it committed."""
+    end = log.log_end.end_offset
+    committed_end = log.partition.committed_end
+    return (
+        log.end_offset == end and log.log_end.unreadable_bytes == 0 and (committed_end is None or committed_end <= end)
+    )
+
+
+def _has_limits(settings: GroupSettings) -> bool:
+    return any(period.groups is not None or period.broker is not None for period in settings.periods())
+
+
+def _limits(settings: GroupSettings) -> Callable[[str], int | None]:
+    """The largest delivery count limit that a group ever had; None where it is unknown for some time."""
+    periods = settings.periods()
+
+    def limit(group_id: str) -> int | None:
+        numbers = [period.of(group_id, DELIVERY_COUNT_LIMIT, period.from_ms).number for period in periods]
+        limits = [number for number in numbers if number is not None]
+        return max(limits) if len(limits) == len(numbers) and limits else None
+
+    return limit
+
+
+def _warnings(evidence: LogEvidence, rules: Sequence[Rule]) -> Iterator[str]:
+    if BY_CODE[PRUNED_SNAPSHOTS] not in rules:
+        return
+    ends = [log.number for log in evidence.logs if log.log_start_offset > 0 and not _has_newest(log)]
+    if ends:
+        yield (
+            f"rule {PRUNED_SNAPSHOTS} was not tested in {counted(len(ends), 'state partition')}: the copy lacks their "
+            "newest committed records; copy them again, the *-checkpoint files first"
+        )
+
+
+def _counts(rows: pa.Table, choice: AuditChoice, tested: int) -> str:
+    severities = rows.column("severity").to_pylist()
+    counts = ", ".join(f"{severity} {severities.count(severity)}" for severity in SEVERITIES)
+    version = f"Kafka {choice.version}" if choice.version else "any Kafka version (--kafka-version narrows it)"
+    more = "; --severity info lists all" if choice.severity != SEVERITIES[-1] and SEVERITIES[-1] in severities else ""
+    return f"findings: {counts}; {counted(tested, 'rule')} tested, for {version}{more}"
+
+
+def _none(listed: Sequence[str]) -> str:
+    return f"no finding of severity {' or '.join(listed)}"
+
+
+def findings_from(answered: Report, severity: str) -> int:
+    """The number of listed findings of a severity or a worse one."""
+    worse = SEVERITIES[: SEVERITIES.index(severity) + 1]
+    severities = answered.parts["findings"].table.column("severity")
+    return int(pc.sum(pc.is_in(severities, value_set=pa.array(worse))).as_py() or 0)
+
+
+def _with_topics(rows: pa.Table, names: Mapping[str, str]) -> pa.Table:
+    """The findings with the names of their topics (null: unknown)."""
+    topics = pa.array([names.get(topic_id) for topic_id in rows.column("topic_id").to_pylist()], pa.string())
+    return rows.add_column(FINDING.get_field_index("topic_id"), pa.field("topic", pa.string()), topics)
+
+
+def _untested(untested: dict[tuple[Need, ...], list[Rule]]) -> pa.Table:
+    rows = [
+        {"needs": [need.value for need in needs], "rules": [rule.code for rule in rules]}
+        for needs, rules in untested.items()
+    ]
+    return pa.Table.from_pylist(rows, schema=UNTESTED)
+
+
+def _place_cell(row: Row) -> str:
+    partition = row["partition"]
+    return place(row["topic"], row["topic_id"], partition) if isinstance(partition, int) else UNKNOWN
+
+
+def _offsets_cell(row: Row) -> str:
+    first, last = row["first_log_offset"], row["last_log_offset"]
+    return known(first) if first == last else f"{first}-{last}"
+
+
+def _difference_cell(row: Row) -> str:
+    return f"{row['field']}: expected {row['expected']}, seen {row['seen']}"
+
+
+def _list_cell(field: str) -> Callable[[Row], str]:
+    def cell(row: Row) -> str:
+        values = row[field]
+        return ", ".join(map(str, values)) if isinstance(values, list) else UNKNOWN
+
+    return cell
+
+
+def _records_cell(row: Row) -> str:
+    records = row["records"]
+    if not isinstance(records, list):
+        return UNKNOWN
+    return " ".join(f"{record['partition']}:{record['offset']}" for record in records)
+
+
+COLUMNS = by_importance(
+    (
+        name_column("SEVERITY", "severity"),
+        name_column("RULE", "rule"),
+        name_column("GROUP", "group_id"),
+        Column(heading="TOPIC-PARTITION", cell=_place_cell, fields=("topic", "topic_id", "partition")),
+        number_column("STATE-PARTITION", "state_partition"),
+        Column(heading="LOG-OFFSETS", cell=_offsets_cell, right=True, fields=("first_log_offset", "last_log_offset")),
+        number_column("COUNT", "count"),
+        time_column("FIRST-SEEN", "first_seen_ms"),
+        time_column("LAST-SEEN", "last_seen_ms"),
+        Column(heading="DIFFERENCE", cell=_difference_cell, fields=("field", "expected", "seen"), folds=True),
+        Column(heading="RECORDS", cell=_records_cell, fields=("records",)),
+        text_column("TITLE", "title"),
+    ),
+    "SEVERITY RULE GROUP TOPIC-PARTITION DIFFERENCE COUNT LOG-OFFSETS STATE-PARTITION FIRST-SEEN RECORDS LAST-SEEN",
+)
+UNTESTED_COLUMNS = (
+    Column(heading="NEEDS", cell=_list_cell("needs"), fields=("needs",), folds=True),
+    Column(heading="RULES", cell=_list_cell("rules"), fields=("rules",), folds=True),
+)

@@ -1,0 +1,194 @@
+"""Timelines of groups on a page: a picture with a lane for each kind of event, and a table with the evidence."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from measures.schemas import EVENTS
+from sharelens.questions.share_partitions import Row
+from sharelens.questions.timeline_entries import MEMBERSHIP
+from sharelens.report import charts, colours
+from sharelens.report.gather import Gathered
+from sharelens.report.model import Cell, Figure, Head, Sheet
+from sharelens.report.raster import ARCHIVED, OPEN
+from sharelens.report.sheets import number_cell, text_cell, time_cell
+from sharelens.report.timelines import COLUMNS, STALLS, GroupTimeline, Mark
+from sharelens.terminal import visible
+from sharelens.times import lasted
+from sharelens.wording import UNKNOWN, counted, moment, name, number, place, topic_name
+
+LANE_HEIGHT, AXES_HEIGHT = 22, 48
+SMALLEST, LARGEST = 26, 120
+"""Areas of a mark in square pixels."""
+BIRTH, LOSS, EPOCHS = colours.LINES[0], colours.CELLS[OPEN + 3], colours.LINES[7]
+MEMBERS = colours.LINES[2]
+TICK = "M-0.2,-0.8L0.2,-0.8L0.2,0.8L-0.2,0.8Z"
+"""An upright stroke."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """How the marks of a lane look: one of the shapes of Vega or a path, and a pair of colours."""
+
+    shape: str
+    colour: tuple[str, str]
+
+
+LANES: Mapping[str, Lane] = {
+    STALLS: Lane(shape="square", colour=LOSS),
+    "first_seen": Lane(shape="triangle-up", colour=BIRTH),
+    "created": Lane(shape="triangle-up", colour=BIRTH),
+    "recreated": Lane(shape="diamond", colour=LOSS),
+    "reset": Lane(shape="diamond", colour=LOSS),
+    "deleted": Lane(shape="cross", colour=LOSS),
+    "group_deleted": Lane(shape="cross", colour=LOSS),
+    "start_offset_went_back": Lane(shape="triangle-left", colour=LOSS),
+    "archived": Lane(shape="square", colour=colours.CELLS[ARCHIVED]),
+    "dead_letters": Lane(shape="triangle-down", colour=colours.LINES[3]),
+    "redelivered": Lane(shape="circle", colour=colours.LINES[1]),
+    "member_joined": Lane(shape="triangle-right", colour=MEMBERS),
+    "member_changed": Lane(shape="circle", colour=MEMBERS),
+    "member_left": Lane(shape="triangle-left", colour=MEMBERS),
+    "rebalanced": Lane(shape=TICK, colour=MEMBERS),
+    "state_epoch_moved": Lane(shape=TICK, colour=EPOCHS),
+    "leader_epoch_moved": Lane(shape=TICK, colour=EPOCHS),
+}
+"""Every lane, in the order from the top."""
+WRONG = ("stall_began", "deleted", "group_deleted", "recreated", "reset", "start_offset_went_back")
+assert {*EVENTS, *MEMBERSHIP} <= LANES.keys(), "each event has a lane"
+
+
+def bands(gathered: Gathered) -> Sequence[Figure]:
+    """The picture of each timeline in which something happened."""
+    return [
+        _band(f"band-{rank}", gathered, timeline)
+        for rank, timeline in enumerate(gathered.timelines, 1)
+        if timeline.marks
+    ]
+
+
+def _band(name_: str, gathered: Gathered, timeline: GroupTimeline) -> Figure:
+    lanes = [lane for lane in LANES if any(mark.lane == lane for mark in timeline.marks)]
+    data: dict[str, charts.Rows] = {
+        "marks": _mark_rows(gathered, [mark for mark in timeline.marks if mark.lane != STALLS]),
+        "stalls": _stall_rows(gathered, [mark for mark in timeline.marks if mark.lane == STALLS]),
+    }
+    looks = [(_title(lane), LANES[lane].shape, LANES[lane].colour[0]) for lane in lanes]
+    chart = charts.band(looks, gathered.from_ms, gathered.to_ms, has_stalls=STALLS in lanes)
+    drawn = charts.drawn(name_, AXES_HEIGHT + LANE_HEIGHT * len(lanes), chart, data)
+    totals = ", ".join(f"{words(event)} {number(count)}" for event, count in sorted(timeline.counts.items()))
+    return Figure(
+        name=name_,
+        caption=f"{name(timeline.group_id)}: what happened",
+        wide=drawn.wide,
+        narrow=drawn.narrow,
+        text=f"Entries of the timeline: {totals}. A mark stands for all entries of one kind within "
+        f"{lasted(max(1, (gathered.to_ms - gathered.from_ms) // COLUMNS))}; a larger one for more of them.",
+    )
+
+
+def words(event: str) -> str:
+    """The name of an event or lane on the page."""
+    return event.replace("_", " ")
+
+
+def _title(lane: str) -> str:
+    """The name of a lane, short enough for the axis."""
+    return words(lane).removesuffix(" moved").removeprefix("start ")
+
+
+def _mark_rows(gathered: Gathered, marks: Sequence[Mark]) -> list[dict[str, object]]:
+    most: dict[str, int] = {}
+    for mark in marks:
+        most[mark.lane] = max(mark.records or mark.entries, most.get(mark.lane, 1))
+    rows: list[dict[str, object]] = []
+    for mark in marks:
+        share = ((mark.records or mark.entries) / most[mark.lane]) ** 0.5
+        from_ms, to_ms = _bounds(gathered, mark.column, mark.column + 1)
+        records = f", {counted(mark.records, 'record')}" if mark.records else ""
+        entries = counted(mark.entries, "entry", "entries")
+        text = f"{words(mark.lane)}: {entries}{records}, {moment(from_ms)[11:]} to {moment(to_ms)[11:]}"
+        rows.append(
+            {
+                "x": (from_ms + to_ms) // 2,
+                "lane": _title(mark.lane),
+                "size": round(SMALLEST + (LARGEST - SMALLEST) * share),
+                "text": text,
+            }
+        )
+    return rows
+
+
+def _stall_rows(gathered: Gathered, marks: Sequence[Mark]) -> list[dict[str, object]]:
+    """One row for each run of columns with as many stalls."""
+    runs: list[tuple[int, int, int]] = []
+    for mark in marks:
+        if runs and runs[-1][1] == mark.column and runs[-1][2] == mark.entries:
+            runs[-1] = (runs[-1][0], mark.column + 1, mark.entries)
+        else:
+            runs.append((mark.column, mark.column + 1, mark.entries))
+    rows: list[dict[str, object]] = []
+    for first, end, stalls in runs:
+        from_ms, to_ms = _bounds(gathered, first, end)
+        text = f"{counted(stalls, 'stall')}, {moment(from_ms)[11:]} to {moment(to_ms)[11:]}"
+        rows.append({"x": from_ms, "x2": to_ms, "lane": STALLS, "text": text})
+    return rows
+
+
+def _bounds(gathered: Gathered, first: int, end: int) -> tuple[int, int]:
+    """The moments at which columns begin and end."""
+    span = max(1, gathered.to_ms - gathered.from_ms)
+    return gathered.from_ms + span * first // COLUMNS, gathered.from_ms + span * end // COLUMNS
+
+
+def timeline_sheets(gathered: Gathered, command: Callable[[str], str]) -> Sequence[Sheet]:
+    """The entries of each timeline; `command`: the command line that lists all of a group."""
+    return [
+        _sheet(f"timeline-{rank}", timeline, command(timeline.group_id))
+        for rank, timeline in enumerate(gathered.timelines, 1)
+        if timeline.entries.num_rows
+    ]
+
+
+def _sheet(name_: str, timeline: GroupTimeline, command: str) -> Sheet:
+    which = "the entries that matter most" if timeline.left_off else "all entries"
+    newest_first = reversed(timeline.entries.to_pylist())
+    return Sheet(
+        name=name_,
+        caption=f"{name(timeline.group_id)}: {which}, the newest first",
+        heads=(
+            Head(label="At", hint="UTC, by the clock of the writer"),
+            Head(label="Event"),
+            Head(label="Share partition", hint="– the whole group"),
+            Head(label="Records", number=True),
+            Head(label="What"),
+            Head(label="Evidence", hint="topic-partition @ offset of the record that proves it"),
+        ),
+        rows=[
+            (
+                time_cell(row["at_ms"]),
+                Cell(text=words(row["event"]), mark="wrong" if row["event"] in WRONG else None),
+                text_cell(
+                    UNKNOWN if row["topic_id"] is None else place(row["topic"], row["topic_id"], row["partition"])
+                ),
+                number_cell(row["records"]),
+                text_cell(visible(row["text"]) if row["text"] else UNKNOWN),
+                _proof_cell(row),
+            )
+            for row in newest_first
+        ],
+        left_off=timeline.left_off,
+        command=command,
+        tools=True,
+    )
+
+
+def _about_cell(row: Row) -> Cell:
+    is_whole_group = row["topic_id"] is None
+    return text_cell(UNKNOWN if is_whole_group else place(row["topic"], row["topic_id"], row["partition"]))
+
+
+def _proof_cell(row: Row) -> Cell:
+    where = topic_name(row["log_topic"], None)
+    return Cell(
+        text=f"{where}-{row['log_partition']} @ {number(row['log_offset'])}", sort=row["log_offset"], is_whole=True
+    )

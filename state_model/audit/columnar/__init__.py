@@ -1,0 +1,1 @@
+"""The audit over Arrow: the rules of the reference form as kernels, and findings as tables."""

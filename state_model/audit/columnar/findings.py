@@ -1,0 +1,126 @@
+"""Findings: the counted violations of all state partitions as a table, the worst first."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from state_model.audit.columnar.auditor import violation_rows
+from state_model.audit.columnar.partition import PartitionAudit
+from state_model.audit.columnar.places import placement
+from state_model.audit.columnar.tally import Tally
+from state_model.audit.rule import SEVERITIES, Field, Rule, field_text, value_text
+from state_model.audit.table import BY_ID
+from state_model.columnar.schemas import column
+from state_model.topics import STATE_TOPIC
+
+MISPLACED, COUNT_CHANGED = 20, 70
+LOG_RECORD: Final = pa.struct(
+    [pa.field("topic", pa.string()), pa.field("partition", pa.int32()), pa.field("offset", pa.int64())]
+)
+FINDING: Final = pa.schema(
+    [
+        column("severity", pa.string(), "error, warning or info", nullable=False),
+        column("rule", pa.string(), "code of the rule", nullable=False),
+        column("number", pa.int32(), "number of the rule", nullable=False),
+        column("title", pa.string(), "what the rule says", nullable=False),
+        column("group_id", pa.string(), "share group; null: the finding is about the log"),
+        column("topic_id", pa.string(), "id of the user topic, 22 characters"),
+        column("partition", pa.int32(), "partition of the user topic"),
+        column("state_partition", pa.int32(), "partition of __share_group_state", nullable=False),
+        column("first_log_offset", pa.int64(), "log offset of the first record that violates the rule"),
+        column("last_log_offset", pa.int64(), "log offset of the last one"),
+        column("first_seen_ms", pa.int64(), "log time of the first"),
+        column("last_seen_ms", pa.int64(), "log time of the last"),
+        column("count", pa.int64(), "records that violate the rule", nullable=False),
+        column("field", pa.string(), "the quantity of the first violation", nullable=False),
+        column("expected", pa.string(), "what the rule expects of it", nullable=False),
+        column("seen", pa.string(), "what the record has", nullable=False),
+        column("records", pa.list_(LOG_RECORD), "records that prove the first violation, and the last", nullable=False),
+    ]
+)
+
+
+def misplacements(audits: Sequence[PartitionAudit], between_ms: tuple[int | None, int | None]) -> None:
+    """Tests rules 2 and 7 over all state partitions; adds the violations to their tallies.
+
+    Rule 7 replaces rule 2 where another number of state partitions fits all misplaced share partitions.
+    """
+    if not audits:
+        return
+    keys = pa.concat_tables([audit.auditor.keys for audit in audits])
+    sizes = [audit.auditor.keys.num_rows for audit in audits]
+    owner = np.repeat(np.arange(len(audits)), sizes)
+    placed = placement(keys, np.array([audit.number for audit in audits], np.int64)[owner])
+    begins = np.cumsum([0, *sizes])
+    for row in placed.misplaced.tolist():
+        audit = audits[int(owner[row])]
+        number = row - int(begins[owner[row]])
+        is_changed = placed.other_count is not None
+        auditor = audit.auditor
+        violations = violation_rows(
+            rule=COUNT_CHANGED if is_changed else MISPLACED,
+            share_partition=-1 if is_changed else number,
+            log_offset=np.array([auditor.first_at[number], auditor.last_at[number]]),
+            log_time_ms=np.array([auditor.first_ms[number], auditor.last_ms[number]]),
+            field=int(Field.STATE_PARTITION_COUNT if is_changed else Field.STATE_PARTITION),
+            expected=_known(placed.count) if is_changed else int(placed.expected[row]),
+            seen=_known(placed.other_count) if is_changed else audit.number,
+        )
+        rows = Tally(between_ms)
+        rows.add(violations)
+        audit.tally.add_counted(rows.counted, 1 if is_changed else int(auditor.count[number]))
+
+
+def _known(count: int | None) -> int:
+    return -1 if count is None else count
+
+
+def findings(audits: Sequence[PartitionAudit], severities: Mapping[int, str]) -> pa.Table:
+    """FINDING rows, the worst first; `severities` by rule id: rules without one have no finding."""
+    rows = [
+        _finding(audit, row, BY_ID[row["rule"]], severities[row["rule"]])
+        for audit in audits
+        for row in audit.tally.counted.to_pylist()
+        if row["rule"] in severities
+    ]
+    rows.sort(key=_rank)
+    return pa.Table.from_pylist(rows, schema=FINDING)
+
+
+def _rank(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    key = (row["group_id"] or "", row["topic_id"] or "", row["partition"] or 0)
+    return SEVERITIES.index(row["severity"]), row["number"], row["rule"], *key, row["state_partition"]
+
+
+def _finding(audit: PartitionAudit, row: Mapping[str, Any], rule: Rule, severity: str) -> dict[str, Any]:
+    number = row["share_partition"]
+    key = audit.auditor.keys.slice(number, 1).to_pylist()[0] if number >= 0 else {}
+    proving = {row["first_log_offset"], row["last_log_offset"]}
+    if rule.compares_state:
+        proving |= {row["snapshot_log_offset"], row["previous_log_offset"]}
+    expected = value_text(row["field"], row["expected"])
+    return {
+        "severity": severity,
+        "rule": rule.code,
+        "number": rule.number,
+        "title": rule.title,
+        "group_id": key.get("group_id"),
+        "topic_id": key.get("topic_id"),
+        "partition": key.get("partition"),
+        "state_partition": audit.number,
+        "first_log_offset": row["first_log_offset"],
+        "last_log_offset": row["last_log_offset"],
+        "first_seen_ms": row["first_ms"],
+        "last_seen_ms": row["last_ms"],
+        "count": row["violations"],
+        "field": field_text(row["field"], row["at"]),
+        "expected": expected if rule.relation == "=" else f"{rule.relation} {expected}",
+        "seen": value_text(row["field"], row["seen"]),
+        "records": [
+            {"topic": STATE_TOPIC, "partition": audit.number, "offset": offset}
+            for offset in sorted(proving)
+            if offset >= 0
+        ],
+    }

@@ -1,0 +1,44 @@
+"""Columns of the matrices that the audit's kernels share (int64)."""
+
+from typing import Final
+
+# The state of a share partition: one row a share partition.
+(
+    STANDING,
+    SNAPSHOT_EPOCH,
+    STATE_EPOCH,
+    LEADER_EPOCH,
+    START,
+    DCC,
+    CREATE,
+    WRITE,
+    UPDATES,
+    SNAPSHOT_AT,
+    LAST_AT,
+    ARCHIVING_MS,
+    TERMINAL_OFFSETS,
+    BEGIN,
+    SIZE,
+    SLOT,
+    SLOT_ROOM,
+    LOSSES_SEEN,
+    LIMIT,
+) = range(19)
+STATE_COLUMNS: Final = 19
+"""BEGIN, SIZE: its breakpoints in the pool; SLOT, SLOT_ROOM: the place that is reserved for them."""
+
+# A record's value: SNAPSHOT_EPOCH to WRITE of the state, less this.
+VALUE: Final = SNAPSHOT_EPOCH
+
+# A violation: one row each.
+HIT_RULE, HIT_ROW, HIT_FIELD, HIT_AT, HIT_EXPECTED, HIT_SEEN, HIT_SNAPSHOT, HIT_PREVIOUS = range(8)
+HIT_COLUMNS: Final = 8
+HITS_A_RECORD: Final = 64
+"""More than there are rules."""
+
+# What is known of the record that is checked, for the rows of its violations.
+MARK_ROW, MARK_SNAPSHOT, MARK_PREVIOUS = range(3)
+
+SNAPSHOT, UPDATE, TOMBSTONE = range(3)
+UNKNOWN, NEW, DELETED, LIVE, ORPHAN = range(5)
+NO_SNAPSHOT, COLD, INIT, WRITTEN, EITHER = range(5)

@@ -1,0 +1,241 @@
+"""The audit of one state partition from its log records: bytes, offsets, states, and what is left at its end."""
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from state_model.audit.columnar import layout
+from state_model.audit.columnar.auditor import VIOLATION, Auditor, violation_rows
+from state_model.audit.columnar.replayed import disagreements
+from state_model.audit.columnar.tally import Tally
+from state_model.audit.delivery import PENDING_MS
+from state_model.audit.placement import NOT_PLAIN
+from state_model.audit.rule import DECODE_REASONS, Field
+from state_model.columnar import replay, schemas
+from state_model.columnar.decode import losses_of
+from state_model.columnar.keys import SHARE_PARTITION_KEY, Ints, number_keys
+from state_model.columnar.values import Loss
+
+RULE_OF_REASON: Final = {
+    "control_record": 40,
+    "unknown_record_type": 11,
+    "unknown_value_version": 11,
+    "update_without_value": 50,
+}
+"""Rules of records that can't be decoded, by reason; of any other reason UNDECODABLE."""
+UNDECODABLE: Final = 10
+UNKNOWN_TYPE: Final = "unknown_record_type"
+ARCHIVED_LESS_ARCHIVING: Final = 1
+
+
+class PartitionAudit:
+    """Takes the records of a state partition in log order; `tally` counts the violations, `auditor` has the states.
+
+    Args:
+        number: the state partition.
+        first_offset: where the log begins.
+        log_start_offset: the log start offset, below which the broker serves no record.
+        has_newest: the records up to the end of the log are there and committed, so that rule 17 can be tested.
+        limit_of_group: the delivery count limit of a group; None: unknown.
+        between_ms: log times from the first up to, and without, the second; only violations in it count.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        *,
+        first_offset: int,
+        log_start_offset: int,
+        has_newest: bool,
+        limit_of_group: Callable[[str], int | None] = lambda group: None,
+        between_ms: tuple[int | None, int | None] = (None, None),
+    ) -> None:
+        self.number = number
+        self.auditor = Auditor(is_from_zero=first_offset == 0, limit_of_group=limit_of_group)
+        self.tally = Tally(between_ms)
+        self._log_start_offset = log_start_offset
+        self._has_newest = has_newest
+        self._last_offset = first_offset - 1
+        self._last_ms = -1
+        self._replayed = schemas.SHARE_PARTITION_STATE.empty_table()
+
+    def take(self, log_records: pa.RecordBatch, times: Ints, records: pa.Table, problems: pa.Table) -> None:
+        """The next log records (LOG_RECORD, none uncommitted) with their log times, and what decoding made of them."""
+        if log_records.num_rows == 0:
+            return
+        offsets = log_records.column("offset").to_numpy()
+        self.tally.add(_odd_batches(log_records, offsets, times))
+        holes = self._offsets(offsets, times)
+        undecodable = [loss for batch in problems.to_batches() for loss in losses_of(batch)]
+        undecodable += _unknown_types(problems)
+        self.tally.add(self.auditor.take(records, [*holes, *undecodable]))
+        self.tally.add(_undecodable(self.auditor, problems))
+        self.tally.add(self._at_log_start(records))
+        if records.num_rows:
+            self._replayed = replay.replay_states(records, seed=self._replayed)
+            self.tally.add(disagreements(self.auditor, self._replayed))
+        self._last_offset = int(offsets[-1])
+        self._last_ms = max(self._last_ms, int(times[-1]))
+
+    def close(self) -> None:
+        """Tests what only the end of the log shows; call it once, after the last records."""
+        self.auditor.close()
+        self.tally.add(self._archiving_too_long())
+        if self._has_newest and self._log_start_offset > 0:
+            self.tally.add(self._pruned_snapshots())
+
+    def _offsets(self, offsets: Ints, times: Ints) -> list[Loss]:
+        """Tests rule 3; the losses that holes are."""
+        before = np.concatenate([[self._last_offset], offsets[:-1]])
+        backward = np.flatnonzero(offsets <= before)
+        holes = np.flatnonzero(offsets > before + 1)
+        counted = holes[offsets[holes] > self._log_start_offset]
+        for rule, rows, expected in ((30, backward, before), (31, counted, before + 1)):
+            if len(rows):
+                self.tally.add(
+                    violation_rows(
+                        rule=rule,
+                        log_offset=offsets[rows],
+                        log_time_ms=times[rows],
+                        field=int(Field.LOG_OFFSET),
+                        expected=expected[rows],
+                        seen=offsets[rows],
+                    )
+                )
+        return [
+            Loss(first_offset=int(before[row]) + 1, last_offset=int(offsets[row]) - 1, reason="gap") for row in holes
+        ]
+
+    def _at_log_start(self, records: pa.Table) -> pa.Table:
+        """Rule 6 for the record at the log start offset."""
+        if self._log_start_offset == 0:
+            return VIOLATION.empty_table()
+        row = records.filter((pc.field("log_offset") == self._log_start_offset) & (pc.field("record_type") == "update"))
+        if row.num_rows == 0:
+            return VIOLATION.empty_table()
+        (number,) = _numbers(self.auditor, row)
+        return violation_rows(
+            rule=60,
+            share_partition=int(number),
+            log_offset=self._log_start_offset,
+            log_time_ms=row.column("log_time_ms")[0].as_py(),
+            field=int(Field.RECORD_TYPE),
+            expected=layout.SNAPSHOT,
+            seen=layout.UPDATE,
+        )
+
+    def _archiving_too_long(self) -> pa.Table:
+        """Rule 50 at the end of the log."""
+        matrix = self.auditor.matrix
+        tables = [VIOLATION.empty_table()]
+        for number in self.auditor.live().tolist():
+            since_ms = int(matrix[number, layout.ARCHIVING_MS])
+            if since_ms < 0 or self._last_ms - since_ms <= PENDING_MS:
+                continue
+            archiving = self.auditor.first_archiving(number)
+            if archiving is not None:
+                at, value = archiving
+                tables.append(
+                    violation_rows(
+                        rule=500,
+                        share_partition=number,
+                        log_offset=int(matrix[number, layout.LAST_AT]),
+                        log_time_ms=self._last_ms,
+                        field=int(Field.OFFSET_STATE),
+                        at=at,
+                        expected=value + ARCHIVED_LESS_ARCHIVING,
+                        seen=value,
+                        snapshot_log_offset=int(matrix[number, layout.SNAPSHOT_AT]),
+                    )
+                )
+        return pa.concat_tables(tables)
+
+    def _pruned_snapshots(self) -> pa.Table:
+        """Rule 17: share partitions whose newest snapshot lies below the log start, or was never there."""
+        matrix = self.auditor.matrix
+        live = self.auditor.live()
+        pruned = live[matrix[live, layout.SNAPSHOT_AT] < self._log_start_offset]
+        if self.auditor.is_without_losses:
+            orphans = np.flatnonzero(matrix[:, layout.STANDING] == layout.ORPHAN)
+            pruned = np.concatenate([pruned, orphans])
+        return violation_rows(
+            rule=170,
+            share_partition=pruned,
+            log_offset=matrix[pruned, layout.LAST_AT],
+            log_time_ms=self.auditor.last_ms[pruned],
+            field=int(Field.LOG_OFFSET),
+            expected=self._log_start_offset,
+            seen=matrix[pruned, layout.SNAPSHOT_AT],
+            snapshot_log_offset=matrix[pruned, layout.SNAPSHOT_AT],
+        )
+
+
+def _odd_batches(log_records: pa.RecordBatch, offsets: Ints, times: Ints) -> pa.Table:
+    """Rule 4, but for control records, which decoding names."""
+    attributes = log_records.column("attributes").to_numpy().astype(np.int64)
+    producers = log_records.column("producer_id").to_numpy()
+    headers = pc.list_value_length(log_records.column("headers")).to_numpy(zero_copy_only=False)
+    headers = np.nan_to_num(headers.astype(np.float64)).astype(np.int64)
+    is_control = log_records.column("is_control").to_numpy(zero_copy_only=False)
+    transactional = (attributes & NOT_PLAIN) != 0
+    produced = ~transactional & (producers != -1)
+    headed = ~transactional & ~produced & (headers > 0)
+    tables = [VIOLATION.empty_table()]
+    cases: tuple[tuple[npt.NDArray[np.bool_], Field, Ints, Ints], ...] = (
+        (transactional, Field.BATCH_ATTRIBUTES, attributes & ~NOT_PLAIN, attributes),
+        (produced, Field.PRODUCER_ID, np.full(len(offsets), -1), producers),
+        (headed, Field.HEADERS, np.zeros(len(offsets), np.int64), headers),
+    )
+    for chosen, field, expected, seen in cases:
+        rows = np.flatnonzero(chosen & ~is_control)
+        if len(rows):
+            tables.append(
+                violation_rows(
+                    rule=40,
+                    log_offset=offsets[rows],
+                    log_time_ms=times[rows],
+                    field=int(field),
+                    expected=expected[rows],
+                    seen=seen[rows],
+                )
+            )
+    return pa.concat_tables(tables)
+
+
+def _undecodable(auditor: Auditor, problems: pa.Table) -> pa.Table:
+    """Rules 1, 4 and 5 for records that could not be decoded (DECODE_PROBLEM)."""
+    tables = [VIOLATION.empty_table()]
+    for row in problems.select(["log_offset", "log_time_ms", "reason", *SHARE_PARTITION_KEY]).to_batches():
+        part = pa.Table.from_batches([row])
+        numbers = np.full(part.num_rows, -1, np.int64)
+        keyed = np.flatnonzero(part.column("group_id").is_valid().to_numpy())
+        numbers[keyed] = _numbers(auditor, part.take(pa.array(keyed)))
+        reasons = part.column("reason").to_pylist()
+        tables.append(
+            violation_rows(
+                rule=np.array([RULE_OF_REASON.get(reason, UNDECODABLE) for reason in reasons], np.int64),
+                share_partition=numbers,
+                log_offset=part.column("log_offset").to_numpy(),
+                log_time_ms=part.column("log_time_ms").to_numpy(),
+                field=int(Field.DECODING),
+                expected=0,
+                seen=np.array([DECODE_REASONS.index(reason) for reason in reasons], np.int64),
+            )
+        )
+    return pa.concat_tables(tables)
+
+
+def _unknown_types(problems: pa.Table) -> list[Loss]:
+    """Records of unknown type as losses of all share partitions: a later Kafka may change any state by them."""
+    offsets = problems.filter(pc.field("reason") == UNKNOWN_TYPE).column("log_offset").to_pylist()
+    return [Loss(first_offset=offset, last_offset=offset, reason=UNKNOWN_TYPE) for offset in offsets]
+
+
+def _numbers(auditor: Auditor, rows: pa.Table) -> Ints:
+    """The numbers of the rows' share partitions, which the auditor has seen."""
+    (_, numbers), _ = number_keys(auditor.keys, rows.select(SHARE_PARTITION_KEY))
+    return numbers

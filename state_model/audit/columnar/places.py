@@ -1,0 +1,76 @@
+"""Rules 2 and 7: the state partitions of share partitions against the number of state partitions.
+
+That number is not in the log. The one that fits most share partitions counts, if no other fits as many; a healthy log
+has one that fits all.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from state_model.columnar.keys import SHARE_PARTITION_KEY, Ints
+from state_model.java import coordinator_key, magnitude, string_hash
+
+LARGEST_COUNT: Final = 10_000
+"""Kafka's default is 50; no coordinator needs more partitions than this."""
+DECIDING: Final = 2000
+"""Share partitions that decide on the number, at most."""
+FEWEST: Final = 3
+"""Share partitions that a number must fit to count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """The number of state partitions (None: undecided), another one that fits the rest (None: none), and the rest.
+
+    `misplaced`: rows that the number does not fit. `expected`: for each row the state partition by the number.
+    """
+
+    count: int | None
+    other_count: int | None
+    misplaced: Ints
+    expected: Ints
+
+
+def placement(keys: pa.Table, state_partitions: Ints) -> Placement:
+    """The placement of share partitions (group_id, topic_id, partition), each with its state partition."""
+    columns = (keys.column(name).to_pylist() for name in SHARE_PARTITION_KEY)
+    hashes = np.array([magnitude(string_hash(coordinator_key(*key))) for key in zip(*columns, strict=True)], np.int64)
+    counts = _best_counts(hashes, state_partitions)
+    none = np.empty(0, np.int64)
+    if len(counts) != 1:
+        return Placement(count=None, other_count=None, misplaced=none, expected=none)
+    count = int(counts[0])
+    expected = hashes % count
+    misplaced = np.flatnonzero(expected != state_partitions)
+    fitting = len(hashes) - len(misplaced)
+    if fitting < FEWEST or fitting <= len(misplaced):
+        return Placement(count=None, other_count=None, misplaced=none, expected=none)
+    other = _count_of_all(hashes[misplaced], state_partitions[misplaced]) if len(misplaced) >= FEWEST else None
+    return Placement(count=count, other_count=other, misplaced=misplaced, expected=expected)
+
+
+def _best_counts(hashes: Ints, state_partitions: Ints) -> Ints:
+    """The numbers that fit most of (some of) the share partitions."""
+    if not len(hashes):
+        return np.empty(0, np.int64)
+    chosen = np.linspace(0, len(hashes) - 1, min(DECIDING, len(hashes))).astype(np.int64)
+    fits = _fits(hashes[chosen], state_partitions[chosen])
+    return np.flatnonzero(fits == fits.max()) + 1
+
+
+def _count_of_all(hashes: Ints, state_partitions: Ints) -> int | None:
+    counts = np.flatnonzero(_fits(hashes, state_partitions) == len(hashes)) + 1
+    return int(counts[0]) if len(counts) == 1 else None
+
+
+def _fits(hashes: Ints, state_partitions: Ints) -> npt.NDArray[np.int64]:
+    """For each number from 1 on, how many share partitions it puts where they are."""
+    counts = np.arange(1, LARGEST_COUNT + 1, dtype=np.int64)
+    fits = np.zeros(LARGEST_COUNT, np.int64)
+    for hashed, state_partition in zip(hashes.tolist(), state_partitions.tolist(), strict=True):
+        fits += hashed % counts == state_partition
+    return fits

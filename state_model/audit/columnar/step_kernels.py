@@ -1,0 +1,321 @@
+"""Kernels over step functions: breakpoints (offset, value), each value in force up to the next breakpoint.
+
+A second implementation of delivery states besides columnar/ranges.py, on purpose (rule 46). No two neighbouring
+breakpoints have the same value; the first has one; offsets without a state have NO_STATE, the lowest number:
+
+    offsets      10 ... 14   15 ... 19   20 ...
+    value           2/1         none      4/3
+    breakpoints  (10, 2/1)   (15, none)  (20, 4/3)
+"""
+
+import numpy as np
+
+from state_model.audit.columnar.layout import BEGIN, SIZE, SLOT, SLOT_ROOM, TERMINAL_OFFSETS
+from state_model.columnar.kernels import kernel, leaf
+
+MAX_OFFSET = (1 << 63) - 1
+MIN_OFFSET = -(1 << 63)
+NO_STATE = -(1 << 62)
+# Entries of the notes that raise_by leaves: of the first offset of its kind, with the value before and in the update.
+LOWER_AT, LOWER_BEFORE, LOWER_WRITTEN, OUTCOME_AT, OUTCOME_BEFORE, OUTCOME_WRITTEN, FIRST_AT, FIRST_VALUE = range(8)
+IS_LOWER, IS_AFTER_OUTCOME, IS_REPEATED, HAS_CELLS = range(8, 12)
+NOTE_COUNT = 12
+
+
+@leaf
+def state_of(value: int) -> int:
+    """The delivery state in a value."""
+    return (value + 128) % 256 - 128
+
+
+@leaf
+def count_of(value: int) -> int:
+    """The delivery count in a value."""
+    return (value - state_of(value)) // 256
+
+
+@leaf
+def is_terminal(value: int) -> bool:
+    """Whether it is ACKNOWLEDGED or ARCHIVED."""
+    return value != NO_STATE and (state_of(value) == 2 or state_of(value) == 4)
+
+
+@leaf
+def offsets_from_zero(first: int, last: int) -> int:
+    """The number of offsets from 0 on in a range; all 2^63 of them wrap to the lowest number."""
+    return 0 if last < 0 or last < first else last - max(first, 0) + 1
+
+
+@leaf
+def last_up_to(at: np.ndarray, low: int, high: int, offset: int) -> int:
+    """The last of the breakpoints [low, high) at or below an offset; low - 1 if there is none."""
+    while low < high:
+        middle = (low + high) // 2
+        if at[middle] <= offset:
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1
+
+
+@leaf
+def bound_of(at: np.ndarray, i: int, end: int) -> int:
+    """The offset of a breakpoint; the largest offset behind the last one."""
+    return int(at[i]) if i < end else MAX_OFFSET
+
+
+@leaf
+def maximum(
+    left_at: np.ndarray, left: np.ndarray, i: int, left_end: int,
+    right_at: np.ndarray, right: np.ndarray, j: int, right_end: int,
+    out_at: np.ndarray, out: np.ndarray, n: int,
+) -> int:  # fmt: skip
+    """The pointwise maximum of two functions, behind entry n of `out`; the end of the entries."""
+    ours = NO_STATE
+    theirs = NO_STATE
+    previous = NO_STATE
+    while i < left_end or j < right_end:
+        at_left = i < left_end and (j >= right_end or left_at[i] <= right_at[j])
+        at_right = j < right_end and (i >= left_end or right_at[j] <= left_at[i])
+        bound = left_at[i] if at_left else right_at[j]
+        if at_left:
+            ours = left[i]
+            i += 1
+        if at_right:
+            theirs = right[j]
+            j += 1
+        value = max(ours, theirs)
+        if value != previous:
+            out_at[n] = bound
+            out[n] = value
+            n += 1
+            previous = value
+    return n
+
+
+@leaf
+def is_ascending(first: np.ndarray, last: np.ndarray, low: int, high: int) -> bool:
+    """Whether the batches [low, high) ascend, are disjoint and cover an offset each."""
+    i = low
+    while i < high and first[i] <= last[i] and (i == low or first[i] > last[i - 1]):
+        i += 1
+    return i == high
+
+
+@leaf
+def of_ascending(
+    first: np.ndarray, last: np.ndarray, states: np.ndarray, counts: np.ndarray, low: int, high: int,
+    out_at: np.ndarray, out: np.ndarray,
+) -> int:  # fmt: skip
+    """The function of ascending, disjoint batches; its number of breakpoints."""
+    n = 0
+    previous = np.int64(NO_STATE)
+    for i in range(low, high):
+        value = np.int64(counts[i]) * 256 + np.int64(states[i])
+        if value != previous:
+            out_at[n] = first[i]
+            out[n] = value
+            n += 1
+            previous = value
+        if last[i] != MAX_OFFSET and (i + 1 == high or first[i + 1] != last[i] + 1):
+            out_at[n] = last[i] + 1
+            out[n] = NO_STATE
+            n += 1
+            previous = np.int64(NO_STATE)
+    return n
+
+
+@kernel
+def of_any(
+    first: np.ndarray, last: np.ndarray, states: np.ndarray, counts: np.ndarray, low: int, high: int,
+    out_at: np.ndarray, out: np.ndarray,
+) -> int:  # fmt: skip
+    """The function of batches in any order, the maximum of two halves again and again; its number of breakpoints."""
+    at = np.empty(2 * (high - low), np.int64)
+    values = np.empty(2 * (high - low), np.int64)
+    ends = np.zeros(high - low + 1, np.int64)
+    runs = 0
+    n = 0
+    for i in range(low, high):
+        if first[i] > last[i]:
+            continue
+        at[n] = first[i]
+        values[n] = np.int64(counts[i]) * 256 + np.int64(states[i])
+        n += 1
+        if last[i] != MAX_OFFSET:
+            at[n] = last[i] + 1
+            values[n] = NO_STATE
+            n += 1
+        runs += 1
+        ends[runs] = n
+    while runs > 1:
+        merged_at = np.empty(at.shape[0], np.int64)
+        merged = np.empty(at.shape[0], np.int64)
+        merged_ends = np.zeros((runs + 1) // 2 + 1, np.int64)
+        n = 0
+        for run in range(0, runs, 2):
+            second = min(run + 2, runs)
+            n = maximum(
+                at, values, ends[run], ends[run + 1], at, values, ends[run + 1], ends[second], merged_at, merged, n
+            )
+            merged_ends[run // 2 + 1] = n
+        at, values, ends = merged_at, merged, merged_ends
+        runs = (runs + 1) // 2
+    n = ends[runs]
+    out_at[:n] = at[:n]
+    out[:n] = values[:n]
+    return int(n)
+
+
+@leaf
+def first_unlike(
+    left_at: np.ndarray, left: np.ndarray, i: int, left_end: int,
+    right_at: np.ndarray, right: np.ndarray, j: int, right_end: int,
+    start: int, only_lower: bool, notes: np.ndarray,
+) -> bool:  # fmt: skip
+    """Whether the functions differ at an offset from `start` on; `notes`: the first such offset, both values.
+
+    `only_lower`: whether `right` is lower than `left` there.
+    """
+    ours = NO_STATE
+    theirs = NO_STATE
+    bound = start
+    while True:
+        while i < left_end and left_at[i] <= bound:
+            ours = left[i]
+            i += 1
+        while j < right_end and right_at[j] <= bound:
+            theirs = right[j]
+            j += 1
+        if theirs < ours or (theirs != ours and not only_lower):
+            notes[0] = bound
+            notes[1] = ours
+            notes[2] = theirs
+            return True
+        if i >= left_end and j >= right_end:
+            return False
+        bound = min(bound_of(left_at, i, left_end), bound_of(right_at, j, right_end))
+
+
+@leaf
+def cut_below(state: np.ndarray, at: np.ndarray, values: np.ndarray, start: int) -> None:
+    """Drops what lies below `start` from the function of a share partition."""
+    begin = state[BEGIN]
+    end = begin + state[SIZE]
+    place = last_up_to(at, begin, end, start)
+    if place < begin:
+        return
+    for i in range(begin, place + 1):
+        if at[i] < start and is_terminal(values[i]):
+            last = min(at[i + 1] - 1, start - 1) if i + 1 < end else start - 1
+            state[TERMINAL_OFFSETS] -= offsets_from_zero(at[i], last)
+    if values[place] == NO_STATE:
+        place += 1
+    else:
+        at[place] = start
+    state[BEGIN] = place
+    state[SIZE] = end - place
+
+
+@leaf
+def note_cell(notes: np.ndarray, bound: int, before: int, written: int) -> None:
+    """Notes what an update does from the offset `bound` on."""
+    if notes[HAS_CELLS] == 0:
+        notes[HAS_CELLS] = 1
+        notes[IS_REPEATED] = 1
+        notes[FIRST_AT] = bound
+        notes[FIRST_VALUE] = written
+    if written != before:
+        notes[IS_REPEATED] = 0
+    if written < before and notes[IS_LOWER] == 0:
+        notes[IS_LOWER] = 1
+        notes[LOWER_AT] = bound
+        notes[LOWER_BEFORE] = before
+        notes[LOWER_WRITTEN] = written
+    if notes[IS_AFTER_OUTCOME] == 0 and is_terminal(before) and count_of(written) > count_of(before):
+        notes[IS_AFTER_OUTCOME] = 1
+        notes[OUTCOME_AT] = bound
+        notes[OUTCOME_BEFORE] = before
+        notes[OUTCOME_WRITTEN] = written
+
+
+@leaf
+def raise_by(
+    state: np.ndarray, at: np.ndarray, values: np.ndarray,
+    written_at: np.ndarray, written: np.ndarray, j: int, written_end: int,
+    new_at: np.ndarray, new: np.ndarray, notes: np.ndarray,
+) -> tuple[int, int, int]:  # fmt: skip
+    """(first, end, n): n breakpoints in `new` replace the state's breakpoints [first, end) after an update."""
+    begin = state[BEGIN]
+    end = begin + state[SIZE]
+    first = last_up_to(at, begin, end, written_at[j]) + 1
+    if first > begin and at[first - 1] == written_at[j]:
+        first -= 1
+    i = first
+    before = values[i - 1] if i > begin else NO_STATE
+    update = NO_STATE
+    previous = before
+    n = 0
+    while j < written_end or (i < end and update != NO_STATE):
+        at_state = i < end and (j >= written_end or at[i] <= written_at[j])
+        at_update = j < written_end and (i >= end or written_at[j] <= at[i])
+        bound = at[i] if at_state else written_at[j]
+        if at_state:
+            before = values[i]
+            i += 1
+        if at_update:
+            update = written[j]
+            j += 1
+        value = max(before, update)
+        if value != previous:
+            new_at[n] = bound
+            new[n] = value
+            n += 1
+            previous = value
+        if update != NO_STATE:
+            note_cell(notes, bound, before, update)
+            if is_terminal(value) != is_terminal(before):
+                behind = min(bound_of(at, i, end), bound_of(written_at, j, written_end))
+                last = MAX_OFFSET if i >= end and j >= written_end else behind - 1
+                count = offsets_from_zero(bound, last)
+                state[TERMINAL_OFFSETS] += count if is_terminal(value) else -count
+    return first, i, n
+
+
+@leaf
+def move(rows: np.ndarray, source: int, target: int, count: int) -> None:
+    """Copies entries inside an array, where source and target may overlap."""
+    if source > target:
+        for i in range(count):
+            rows[target + i] = rows[source + i]
+    elif source < target:
+        for i in range(count - 1, -1, -1):
+            rows[target + i] = rows[source + i]
+
+
+@leaf
+def splice(
+    state: np.ndarray, at: np.ndarray, values: np.ndarray, used: int,
+    first: int, end: int, new_at: np.ndarray, new: np.ndarray, n: int,
+) -> int:  # fmt: skip
+    """Replaces the breakpoints [first, end) of a share partition by n of `new`; the length of the pool."""
+    begin = state[BEGIN]
+    left = first - begin
+    right = begin + state[SIZE] - end
+    total = left + n + right
+    target = begin
+    if total > state[SLOT] + state[SLOT_ROOM] - begin:
+        if total > state[SLOT_ROOM]:
+            state[SLOT] = used
+            state[SLOT_ROOM] = max(8, 2 * total)
+            used += state[SLOT_ROOM]
+        target = state[SLOT]
+    for rows in (at, values):
+        move(rows, begin, target, left)
+        move(rows, end, target + left + n, right)
+    for i in range(n):
+        at[target + left + i] = new_at[i]
+        values[target + left + i] = new[i]
+    state[BEGIN] = target
+    state[SIZE] = total
+    return int(used)

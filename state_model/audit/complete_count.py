@@ -1,0 +1,124 @@
+"""The delivery complete count (KIP-1226): rules 60 to 65. Records without it (-1) are not tested."""
+
+from state_model.audit import step_function
+from state_model.audit.rule import ERROR, INFO, REPORT_BUG, WARNING, Difference, Field, Need, Rule, until
+from state_model.audit.steps import Step
+from state_model.share_records import UNKNOWN_COUNT
+
+
+def negative_complete_count(step: Step) -> Difference | None:
+    """A delivery complete count below -1."""
+    value = step.written
+    if value is None or value.delivery_complete_count >= UNKNOWN_COUNT:
+        return None
+    return Difference(Field.DELIVERY_COMPLETE_COUNT, 0, value.delivery_complete_count)
+
+
+def complete_count_too_small(step: Step) -> Difference | None:
+    """The delivery complete count is smaller than the number of terminal offsets."""
+    count = _count(step)
+    if count is None:
+        return None
+    terminal = step_function.terminal_offsets(step.after.content)
+    return Difference(Field.DELIVERY_COMPLETE_COUNT, terminal, count) if count < terminal else None
+
+
+def complete_count_too_large(step: Step) -> Difference | None:
+    """The delivery complete count is larger than the number of terminal offsets."""
+    count = _count(step)
+    if count is None:
+        return None
+    terminal = step_function.terminal_offsets(step.after.content)
+    return Difference(Field.DELIVERY_COMPLETE_COUNT, terminal, count) if count > terminal else None
+
+
+def complete_count_falls(step: Step) -> Difference | None:
+    """An update with the state's start offset has a smaller delivery complete count."""
+    update, before = step.live_update, step.before
+    if update is None or update.start_offset != before.start_offset:
+        return None
+    if not UNKNOWN_COUNT < update.delivery_complete_count < before.delivery_complete_count:
+        return None
+    return Difference(Field.DELIVERY_COMPLETE_COUNT, before.delivery_complete_count, update.delivery_complete_count)
+
+
+def _count(step: Step) -> int | None:
+    """The delivery complete count of a record whose state is known."""
+    value = step.written
+    if value is None or not step.after.is_live or value.delivery_complete_count <= UNKNOWN_COUNT:
+        return None
+    return value.delivery_complete_count
+
+
+RULES = (
+    Rule(
+        number=60,
+        code="negative_complete_count",
+        title="The delivery complete count is not negative",
+        severity=ERROR,
+        relation=">=",
+        why="It counts acknowledged and archived offsets; -1 stands for unknown.",
+        remedy=REPORT_BUG,
+        source="share-partition §8, SharePartition",
+        check=negative_complete_count,
+        compares_state=False,
+    ),
+    Rule(
+        number=61,
+        code="complete_count_beyond_end",
+        title="The delivery complete count is within the window",
+        severity=ERROR,
+        relation="<=",
+        why="No more offsets can be terminal than lie between the start offset and the end of the topic.",
+        remedy=REPORT_BUG,
+        source="share-partition §8, SharePartition",
+        needs=(Need.USER_TOPIC,),
+    ),
+    Rule(
+        number=62,
+        code="complete_count_too_small",
+        title="The delivery complete count covers the terminal offsets of the state",
+        severity=WARNING,
+        relation=">=",
+        why="A leader counts before it writes. An ambiguous failure or a retried older write leaves a smaller count, "
+        "and the group's lag is shown too large by the difference.",
+        remedy="Look for failovers and time-outs of the share coordinator; the next writes correct the lag.",
+        source="share-partition §8, SharePartition",
+        check=complete_count_too_small,
+    ),
+    Rule(
+        number=63,
+        code="complete_count_too_large",
+        title="The delivery complete count is at most the terminal offsets of the state",
+        severity=INFO,
+        relation="<=",
+        why="Offsets that are archived in memory alone (aborted, compacted) and pending acknowledgements count too.",
+        remedy="Nothing to do.",
+        source="share-partition §8, SharePartition",
+        check=complete_count_too_large,
+    ),
+    Rule(
+        number=64,
+        code="complete_count_falls",
+        title="The delivery complete count does not fall while the start offset stands",
+        severity=ERROR,
+        exceptions=until("4.3", None),
+        relation=">=",
+        why="Kafka 4.4 takes the maximum at an equal start offset; earlier brokers take the last write.",
+        remedy=REPORT_BUG,
+        source="share-group-state-log §5, ShareCoordinatorShard",
+        check=complete_count_falls,
+    ),
+    Rule(
+        number=65,
+        code="negative_lag",
+        title="The lag is not negative",
+        severity=WARNING,
+        relation=">=",
+        why="End of the topic minus start offset minus delivery complete count; a truncation or a reset beyond the end "
+        "makes it negative.",
+        remedy="Compare with the topic's end.",
+        source="GroupCoordinatorService",
+        needs=(Need.USER_TOPIC,),
+    ),
+)

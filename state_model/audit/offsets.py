@@ -1,0 +1,265 @@
+"""Start offsets and the offsets of state batches: rules 26 to 39."""
+
+from itertools import pairwise
+
+from state_model.audit.rule import (
+    ERROR,
+    INFO,
+    LEGAL,
+    REPORT_BUG,
+    WARNING,
+    Difference,
+    Field,
+    Need,
+    Rule,
+    until,
+)
+from state_model.audit.steps import SnapshotKind, Step
+from state_model.share_records import NOT_DETERMINED, StateBatch
+
+
+def invalid_start_offset(step: Step) -> Difference | None:
+    """A start offset below -1, or undetermined again, that no Initialize wrote."""
+    value = step.written
+    by_init = step.snapshot_kind in (SnapshotKind.INIT, SnapshotKind.EITHER)
+    if value is None or not step.before.is_live or by_init:
+        return None
+    if value.start_offset < NOT_DETERMINED and step.before.start_offset >= NOT_DETERMINED:
+        return Difference(Field.START_OFFSET, NOT_DETERMINED, value.start_offset)
+    if step.snapshot is not None and value.start_offset == NOT_DETERMINED and step.before.start_offset >= 0:
+        return Difference(Field.START_OFFSET, 0, value.start_offset)
+    return None
+
+
+def start_offset_goes_back(step: Step) -> Difference | None:
+    """A write moves the start offset back."""
+    value = step.written
+    is_write = step.update is not None or step.snapshot_kind is SnapshotKind.WRITE
+    if value is None or not step.before.is_live or not is_write:
+        return None
+    if not 0 <= value.start_offset < step.before.start_offset:
+        return None
+    return Difference(Field.START_OFFSET, step.before.start_offset, value.start_offset)
+
+
+def batches_out_of_order(step: Step) -> Difference | None:
+    """State batches of a record that overlap or don't ascend."""
+    for left, right in pairwise(_batches(step)):
+        if right.first_offset <= left.last_offset:
+            return Difference(Field.FIRST_OFFSET, left.last_offset, right.first_offset)
+    return None
+
+
+def invalid_batch(step: Step) -> Difference | None:
+    """A state batch that begins below 0 or ends before it begins."""
+    for batch in _batches(step):
+        if batch.first_offset < 0:
+            return Difference(Field.FIRST_OFFSET, 0, batch.first_offset)
+        if batch.last_offset < batch.first_offset:
+            return Difference(Field.LAST_OFFSET, batch.first_offset, batch.last_offset)
+    return None
+
+
+def batch_below_start(step: Step) -> Difference | None:
+    """A state batch below the start offset of its record."""
+    value = step.written
+    if value is None or value.start_offset < 0:
+        return None
+    for batch in value.state_batches:
+        if batch.first_offset < value.start_offset:
+            return Difference(Field.FIRST_OFFSET, value.start_offset, batch.first_offset)
+    return None
+
+
+def state_below_start(step: Step) -> Difference | None:
+    """A delivery state below the start offset after the record."""
+    after = step.after
+    if not after.is_live or after.start_offset < 0 or not after.content:
+        return None
+    first = after.content[0].first
+    return Difference(Field.FIRST_OFFSET, after.start_offset, first) if first < after.start_offset else None
+
+
+def batches_not_joined(step: Step) -> Difference | None:
+    """Neighbouring state batches of equal state and count in a record that is no cold snapshot."""
+    if step.snapshot_kind is SnapshotKind.COLD:
+        return None
+    for left, right in pairwise(_batches(step)):
+        touches = left.last_offset + 1 == right.first_offset
+        if touches and left[2:4] == right[2:4]:
+            return Difference(Field.LAST_OFFSET, right.last_offset, left.last_offset)
+    return None
+
+
+def empty_update(step: Step) -> Difference | None:
+    """An update without state batches that raises no leader epoch."""
+    update = step.live_update
+    if update is None or update.state_batches or update.leader_epoch > step.before.leader_epoch:
+        return None
+    return Difference(Field.STATE_BATCHES, 1, 0)
+
+
+def _batches(step: Step) -> tuple[StateBatch, ...]:
+    return step.written.state_batches if step.written is not None else ()
+
+
+RULES = (
+    Rule(
+        number=26,
+        code="invalid_start_offset",
+        title="The start offset is -1 until the first write, and from 0 on afterwards",
+        severity=ERROR,
+        relation=">=",
+        why="A leader resolves -1 at its first write. Only Initialize (AlterShareGroupOffsets takes any number) sets "
+        "it back.",
+        remedy=REPORT_BUG,
+        source="share-group-state-log §5, ShareCoordinatorShard, SharePartition",
+        check=invalid_start_offset,
+    ),
+    Rule(
+        number=27,
+        code="start_offset_goes_back",
+        title="A write never moves the start offset back",
+        severity=ERROR,
+        exceptions=until("4.3", WARNING),
+        relation=">=",
+        why="Kafka 4.4 takes the maximum. Up to 4.3 a retried older write that arrives behind a newer one moves the "
+        "start offset back; the records from there on may be delivered again.",
+        remedy="Look for time-outs and retries of WriteShareGroupState around the record, and at `redelivered`.",
+        source="share-group-state-log §5, KIP-932",
+        check=start_offset_goes_back,
+    ),
+    Rule(
+        number=28,
+        code="start_offset_moved_by_reset",
+        title="A reset may move the start offset anywhere",
+        severity=None,
+        exceptions=LEGAL,
+        why="AlterShareGroupOffsets initializes with any offset, also without another state epoch.",
+        remedy="Nothing to do; `sharelens life` lists resets.",
+        source="GroupMetadataManager.alterShareGroupOffsets",
+    ),
+    Rule(
+        number=29,
+        code="start_offset_beyond_end",
+        title="The start offset is at most the end of the user topic's partition",
+        severity=WARNING,
+        relation="<=",
+        why="AlterShareGroupOffsets accepts any number, and an unclean election may cut off the end of a topic.",
+        remedy="Compare with the topic's end; reset the group's offset.",
+        source="share-partition §2, SharePartition",
+        needs=(Need.USER_TOPIC,),
+    ),
+    Rule(
+        number=30,
+        code="start_offset_below_log_start",
+        title="The start offset may lie below the user topic's log start offset",
+        severity=None,
+        exceptions=LEGAL,
+        why="The next write catches up.",
+        remedy="Nothing to do.",
+        source="share-partition §4, SharePartition",
+    ),
+    Rule(
+        number=31,
+        code="batches_out_of_order",
+        title="State batches of a record ascend and are disjoint",
+        severity=ERROR,
+        relation=">",
+        why="The coordinator combines batches before it writes them.",
+        remedy=REPORT_BUG,
+        source="share-group-state-log §9, PersisterStateBatchCombiner",
+        check=batches_out_of_order,
+        compares_state=False,
+    ),
+    Rule(
+        number=32,
+        code="invalid_batch",
+        title="A state batch begins at 0 or above and does not end before it begins",
+        severity=ERROR,
+        relation=">=",
+        why="Offsets of records are not negative; a leader fails to load such a batch.",
+        remedy=REPORT_BUG,
+        source="share-partition §2, SharePartition, PersisterStateBatchCombiner",
+        check=invalid_batch,
+        compares_state=False,
+    ),
+    Rule(
+        number=33,
+        code="batch_below_start",
+        title="No state batch of a record lies below its start offset",
+        severity=ERROR,
+        relation=">=",
+        why="The coordinator cuts off what lies below the start offset.",
+        remedy=REPORT_BUG,
+        source="share-group-state-log §9, PersisterStateBatchCombiner",
+        check=batch_below_start,
+        compares_state=False,
+    ),
+    Rule(
+        number=34,
+        code="state_below_start",
+        title="After a record no delivery state lies below the start offset",
+        severity=ERROR,
+        relation=">=",
+        why="Combining cuts off what lies below the start offset.",
+        remedy=REPORT_BUG,
+        source="share-group-state-log §9, PersisterStateBatchCombiner",
+        check=state_below_start,
+    ),
+    Rule(
+        number=35,
+        code="batch_beyond_end",
+        title="State batches end before the end of the user topic's partition",
+        severity=ERROR,
+        relation="<",
+        why="Only fetched records are delivered.",
+        remedy="Look for an unclean leader election of the user topic.",
+        source="share-partition §4, SharePartition",
+        needs=(Need.USER_TOPIC,),
+    ),
+    Rule(
+        number=36,
+        code="window_over_locks",
+        title="The window from the start offset to the last state is within the record locks",
+        severity=WARNING,
+        relation="<=",
+        why="A leader acquires at most share.partition.max.record.locks records and the rest of one batch.",
+        remedy="Compare with the history of share.partition.max.record.locks.",
+        source="share-partition §4, SharePartition",
+        needs=(Need.USER_TOPIC, Need.METADATA),
+    ),
+    Rule(
+        number=37,
+        code="batches_not_joined",
+        title="Neighbouring state batches of equal state are joined",
+        severity=ERROR,
+        exceptions=until("4.3", INFO),
+        why="Kafka 4.4 always joins them. The combiner up to 4.3 leaves some apart, which means the same.",
+        remedy="Nothing to do up to 4.3; from 4.4 on report it with the record.",
+        source="share-group-state-log §9, PersisterStateBatchCombiner",
+        check=batches_not_joined,
+        compares_state=False,
+    ),
+    Rule(
+        number=38,
+        code="terminal_at_start",
+        title="Offsets at the start offset may be acknowledged or archived",
+        severity=None,
+        exceptions=LEGAL,
+        why="A write has the start offset from before its own effect.",
+        remedy="Nothing to do.",
+        source="share-partition §8",
+    ),
+    Rule(
+        number=39,
+        code="empty_update",
+        title="An update has state batches or raises the leader epoch",
+        severity=INFO,
+        relation=">=",
+        why="All its batches lay below the start offset, and were cut off.",
+        remedy="Nothing to do.",
+        source="share-group-state-log §9, SharePartition, PersisterStateBatchCombiner",
+        check=empty_update,
+    ),
+)

@@ -1,0 +1,182 @@
+"""The values of the audit: rules as data, and differences between what a rule expects and what a record has."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import NamedTuple
+
+from state_model.audit.steps import Step
+from state_model.share_records import RecordType, delivery_state_name
+
+ERROR, WARNING, INFO = "error", "warning", "info"
+SEVERITIES = (ERROR, WARNING, INFO)
+"""The worst first."""
+VERSIONS = ("4.1", "4.2", "4.3", "4.4")
+"""Kafka versions that rules tell apart."""
+LEGAL: Mapping[str, str | None] = dict.fromkeys(VERSIONS)
+"""Severities of what a healthy broker does: never a finding."""
+
+
+def until(version: str, severity: str | None) -> dict[str, str | None]:
+    """The severity for every version up to and including one."""
+    return dict.fromkeys(VERSIONS[: VERSIONS.index(version) + 1], severity)
+
+
+class Need(Enum):
+    """Evidence besides the state log; the value names it in answers."""
+
+    KAFKA_VERSION = "the Kafka version (--kafka-version)"
+    DELIVERY_COUNT_LIMIT = "the delivery count limit (--group-configs, --broker-config, --settings)"
+    COORDINATOR_CONFIG = "the share coordinator's configuration over time"
+    USER_TOPIC = "the end offsets of the user topics over time"
+    METADATA = "__cluster_metadata"
+    GROUP_COORDINATOR = "__consumer_offsets"
+
+
+class Field(IntEnum):
+    """The quantity that a difference is about."""
+
+    RECORD_TYPE = 0
+    SNAPSHOT_EPOCH = 1
+    STATE_EPOCH = 2
+    LEADER_EPOCH = 3
+    START_OFFSET = 4
+    DELIVERY_COMPLETE_COUNT = 5
+    CREATE_TIMESTAMP_MS = 6
+    WRITE_TIMESTAMP_MS = 7
+    STATE_BATCHES = 8
+    UPDATES = 9
+    FIRST_OFFSET = 10
+    LAST_OFFSET = 11
+    DELIVERY_STATE = 12
+    DELIVERY_COUNT = 13
+    OFFSET_STATE = 14
+    TERMINAL_OFFSETS = 15
+    LOG_OFFSET = 16
+    STATE_PARTITION = 17
+    TRAILING_BYTES = 18
+    UNKNOWN_TAGS = 19
+    BATCH_ATTRIBUTES = 20
+    HEADERS = 21
+    PRODUCER_ID = 22
+    DECODING = 23
+    STATE_PARTITION_COUNT = 24
+
+
+DECODE_REASONS = (
+    "",
+    "control_record",
+    "bad_key",
+    "invalid_utf8",
+    "unknown_record_type",
+    "unknown_value_version",
+    "update_without_value",
+    "truncated_value",
+    "malformed_varint",
+    "invalid_length",
+)
+"""Reason codes of decoding (columnar.decode.REASONS) by the value of Field.DECODING."""
+NO_STATE = -(1 << 62)
+"""The code of an offset that no state batch covers."""
+TOMBSTONE_TYPE = 2
+"""The record type of a tombstone, behind Kafka's snapshot (0) and update (1)."""
+
+
+def offset_state_code(value: tuple[int, int] | None) -> int:
+    """(delivery count, delivery state) of an offset as one number of the same order; null: no state batch covers it."""
+    return NO_STATE if value is None else value[0] * 256 + value[1]
+
+
+class Difference(NamedTuple):
+    """What a rule expects of a field, and what the record has; `at`: the record offset that it is about, or -1."""
+
+    field: Field
+    expected: int
+    seen: int
+    at: int = -1
+
+
+Check = Callable[[Step], Difference | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """An invariant of the log. `number` is that of the specification; `part` parts rules that share a number.
+
+    `relation` stands between field and expected value. `exceptions`: severities of versions that differ from
+    `severity`; None: no rule in that version. `if_version_unknown`: the severity while the version is unknown; None:
+    the lowest of all versions. `check`: the reference form, for rules over single steps of a share
+    partition. `compares_state`: the records before it prove it, too. `source`: section of the specification, class of
+    Kafka.
+    """
+
+    number: int
+    part: int = 0
+    code: str
+    title: str
+    severity: str | None
+    why: str
+    remedy: str
+    source: str
+    relation: str = "="
+    exceptions: Mapping[str, str | None] = field(default_factory=dict)
+    if_version_unknown: str | None = None
+    needs: tuple[Need, ...] = ()
+    check: Check | None = None
+    compares_state: bool = True
+
+    @property
+    def id(self) -> int:
+        """The number in kernels and tables."""
+        return self.number * 10 + self.part
+
+    def severity_for(self, version: str | None) -> str | None:
+        """Its severity for logs of a Kafka version; None: no finding. Unknown version: the lowest of all versions."""
+        if version is None and self.if_version_unknown is not None:
+            return self.if_version_unknown
+        severities = [self.exceptions.get(version, self.severity) for version in ([version] if version else VERSIONS)]
+        if None in severities:
+            return None
+        return max((severity for severity in severities if severity), key=SEVERITIES.index)
+
+    @property
+    def is_legal(self) -> bool:
+        """Whether it describes what healthy brokers do, and never has a finding."""
+        return self.severity is None
+
+
+REPORT_BUG = "Report it to the Kafka project with the proving records; don't trust the state until then."
+"""The remedy where a coordinator wrote what no coordinator may write."""
+CHECK_COPY = "Check first whether the copy is damaged (`sharelens status`); if it is not, a coordinator is at fault."
+"""The remedy where a damaged copy is likelier than a coordinator."""
+RECORD_TYPES = {RecordType.SHARE_SNAPSHOT: "snapshot", RecordType.SHARE_UPDATE: "update", TOMBSTONE_TYPE: "tombstone"}
+
+
+def value_text(number_of_field: int, value: int) -> str:
+    """The value of a field in words."""
+    match Field(number_of_field):
+        case Field.RECORD_TYPE:
+            return RECORD_TYPES.get(value, f"type {value}")
+        case Field.OFFSET_STATE:
+            if value == NO_STATE:
+                return "none"
+            state = (value + 128) % 256 - 128
+            return f"{_state_text(state)}/{(value - state) // 256}"
+        case Field.DELIVERY_STATE:
+            return _state_text(value)
+        case Field.DECODING:
+            return DECODE_REASONS[value] or "decodable"
+        case _:
+            return str(value)
+
+
+def _state_text(state: int) -> str:
+    name = delivery_state_name(state)
+    return f"UNKNOWN({state})" if name == "UNKNOWN" else name
+
+
+def field_text(number_of_field: int, at: int) -> str:
+    """The name of a field, with the record offset that it is about."""
+    field = Field(number_of_field)
+    name = "delivery_state/delivery_count" if field is Field.OFFSET_STATE else field.name.lower()
+    return name if at == -1 else f"{name} of offset {at}"

@@ -1,0 +1,96 @@
+"""The command audit: findings and exit codes, rules by name, explanations without a log, refusals."""
+
+import json
+
+import pytest
+
+from sharelens.cli import main
+from tests.state_logs import snapshot, update, write_log_directory
+
+
+@pytest.fixture
+def logs(tmp_path):
+    records = [
+        snapshot(start=-1, delivery_complete_count=-1),
+        update(start=0, batches=[(0, 4, 2, 1)], delivery_complete_count=5),
+        snapshot(start=0, epoch=3, batches=[(0, 4, 2, 1)], delivery_complete_count=5),
+        update(start=0, epoch=3, batches=[(5, 5, 1, 0)], delivery_complete_count=5),
+    ]
+    return str(write_log_directory(tmp_path / "logs", records))
+
+
+def run(capsys, *words):
+    capsys.readouterr()
+    try:
+        code = main(["audit", *words]) or 0
+    except SystemExit as stop:
+        code = stop.code
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_findings_have_their_proof(logs, capsys):
+    code, out, _ = run(capsys, "--log-dir", logs, "--output", "json")
+    findings = json.loads(out)["findings"]
+    assert code == 0
+    assert [row["rule"] for row in findings] == ["snapshot_epoch_skips", "acquired_state_written", "never_delivered"]
+    skipped = findings[0]
+    assert (skipped["topic"], skipped["partition"], skipped["expected"], skipped["seen"]) == ("orders", 0, "1", "3")
+    assert [record["offset"] for record in skipped["records"]] == [0, 1, 2]
+
+
+def test_fail_on_exits_with_3_for_that_severity_and_worse(logs, capsys):
+    assert run(capsys, "--log-dir", logs, "--fail-on", "error")[0] == 3
+    assert run(capsys, "--log-dir", logs, "--rule", "41", "--fail-on", "error")[0] == 0
+    assert run(capsys, "--log-dir", logs, "--rule", "41", "--fail-on", "warning")[0] == 3
+    assert run(capsys, "--log-dir", logs, "--rule", "41", "--kafka-version", "4.4", "--fail-on", "error")[0] == 3
+
+
+def test_text_names_rules_that_are_not_tested(logs, capsys):
+    _, out, _ = run(capsys, "--log-dir", logs)
+    assert "NOT TESTED" in out
+    assert "__consumer_offsets" in out
+    assert "findings: error 2, warning 1, info 0" in out
+
+
+def test_the_number_of_deliveries_needs_its_limit(logs, tmp_path, capsys):
+    config = tmp_path / "server.properties"
+    config.write_text("group.share.delivery.count.limit=2\n", encoding="utf-8")
+    _, out, _ = run(capsys, "--log-dir", logs, "--broker-config", str(config), "--output", "json")
+    assert "delivery count limit" not in str(json.loads(out)["not_tested"])
+
+
+def test_rules_of_other_groups_are_not_listed(logs, capsys):
+    assert run(capsys, "--log-dir", logs, "--group", "g")[0] == 0
+    code, _, err = run(capsys, "--log-dir", logs, "--group", "nobody")
+    assert code == 2
+    assert "no share group nobody" in err
+
+
+def test_an_explanation_needs_no_log(capsys):
+    code, out, _ = run(capsys, "--explain", "snapshot_epoch_skips")
+    assert code == 0
+    assert out.startswith("snapshot_epoch_skips (rule 10): ")
+    assert "what to do:" in out
+    assert run(capsys, "--explain", "40")[1].count("(rule 40)") == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--rule", "nothing"], "'nothing' is no rule"),
+        (["--explain", "99"], "'99' is no rule"),
+        (["--from", "2026-01-02T00:00:00Z", "--to", "2026-01-01T00:00:00Z"], "--to lies before --from"),
+        (["--max-bytes", "1"], "--max-bytes allows 1 bytes"),
+    ],
+)
+def test_refusals_say_what_to_do(logs, capsys, words, message):
+    code, _, err = run(capsys, "--log-dir", logs, *words)
+    assert code in (1, 2)
+    assert message in err
+
+
+def test_a_log_directory_is_needed(capsys):
+    code, _, err = run(capsys)
+    assert code == 2
+    assert "--log-dir" in err

@@ -1,0 +1,94 @@
+"""Writes docs/reference/audit-rules.md from the table of rules: python -m tools.write_audit_reference [--check]."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from sharelens.questions.audit import GIVEN_BY_OPTIONS
+from state_model.audit.columnar.findings import FINDING
+from state_model.audit.explanation import needs_text, severity_text
+from state_model.audit.rule import Rule
+from state_model.audit.table import SECTIONS, is_tested
+
+TARGET = Path(__file__).parent.parent / "docs" / "reference" / "audit-rules.md"
+HEAD = """# Rules of the audit
+
+Written by `python -m tools.write_audit_reference` from `state_model/audit/`. `sharelens audit --log-dir DIR` tests
+these invariants of the share coordinator on every record of a state log, in the process, without a JVM:
+
+```sh
+sharelens audit --log-dir /var/kafka-copy --kafka-version 4.3 --fail-on error
+sharelens audit --explain snapshot_epoch_skips
+```
+
+An error is what no healthy broker of the version writes. A warning is legal, but has a cause that is worth knowing.
+Info is a remark (`--severity info`). Without `--kafka-version` a rule has the lowest severity of all versions. A
+finding is a rule that a share partition violates in a state partition: how often, first and last log offset and time,
+the difference of the first time, and the records that prove it (in JSON as topic, partition, offset; in text as state
+partition:offset).
+
+Only committed records are tested. Updates without an earlier snapshot, and states behind a gap of the log up to the
+next snapshot, are left out of rules that compare with a state. The audit computes the states itself, offset range by
+offset range, and compares them with those of the replay (rule 46). Rules marked *not tested* need evidence that this
+version of the audit does not read; the answer names them. A lake is not audited yet.
+
+What the audit finds of planted damages: [detection](audit-detection.md).
+
+## Fields of a finding
+"""
+
+
+def page() -> str:
+    """The page."""
+    return "\n".join(
+        [HEAD, *_fields(), *(line for title, rules in SECTIONS.items() for line in _section(title, rules))]
+    )
+
+
+def _fields() -> Iterator[str]:
+    yield "| field | meaning |"
+    yield "|---|---|"
+    for field in FINDING:
+        yield f"| `{field.name}` | {field.metadata[b'comment'].decode()} |"
+        if field.name == "group_id":
+            yield "| `topic` | name of the user topic; null: unknown |"
+    yield ""
+
+
+def _section(title: str, rules: Sequence[Rule]) -> Iterator[str]:
+    yield f"## {title}"
+    yield ""
+    for rule in rules:
+        yield from _rule(rule)
+
+
+def _rule(rule: Rule) -> Iterator[str]:
+    mark = "" if rule.is_legal or _can_be_tested(rule) else " (not tested)"
+    yield f"### {rule.code}{mark}"
+    yield ""
+    yield f"Rule {rule.number}: {rule.title}."
+    yield ""
+    yield f"- severity: {severity_text(rule)}"
+    yield f"- why: {rule.why}"
+    yield f"- needs: {needs_text(rule)}"
+    yield f"- what to do: {rule.remedy}"
+    yield f"- source: {rule.source}"
+    yield ""
+
+
+def _can_be_tested(rule: Rule) -> bool:
+    """Whether options of the command give all that the rule needs."""
+    return any(is_tested(rule, version, GIVEN_BY_OPTIONS) for version in ("4.1", "4.4"))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Writes the page, or with --check says whether it is as it should be."""
+    options = sys.argv[1:] if arguments is None else arguments
+    if "--check" in options:
+        return int(not TARGET.is_file() or TARGET.read_text(encoding="utf-8") != page())
+    TARGET.write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
