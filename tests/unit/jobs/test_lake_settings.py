@@ -221,7 +221,7 @@ FILES = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=8, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(max_examples=6, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(
     steps=st.lists(FILES, min_size=1, max_size=4), ends=st.lists(st.sampled_from(ENDS), max_size=2, unique=True),
     order=st.randoms(use_true_random=False),
