@@ -21,13 +21,12 @@ import pyarrow.compute as pc
 from measures.file_ends import FROM_FILE, EndOffsets, ends_by_id, with_end_offsets
 from measures.headers import NoRecords, OffsetTimes, begins_of
 from measures.histories import Histories
-from measures.settings import GroupSettings
+from measures.settings import NO_SETTINGS, GroupSettings
 from measures.steps import Ints
 from measures.topics import BATCH_COLUMNS, TOPIC_END, TOPIC_EXTENT, EndsFromHeaders, TopicPartition
 from state_model.columnar.values import Loss
 
 CREATE_TIME = "create_time"
-NO_SETTINGS = GroupSettings()
 Made = TypeVar("Made")
 
 

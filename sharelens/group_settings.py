@@ -6,13 +6,13 @@ Only settings that measures read are taken from a file; server.properties has pa
 import re
 
 from broker.config.properties import numbered
+from measures.observed_settings import GROUP_CONFIGS
 from measures.settings import BROKER_NAMES, DELIVERY_COUNT_LIMIT, GROUP_NAMES, MAX_RECORD_LOCKS, Setting
 from sharelens.text_files import read_text_file
 from state_model.errors import UsageError
 
 GROUP_CONFIGS_FROM = "the output of kafka-configs --bootstrap-server HOST:PORT --describe --entity-type groups"
 BROKER_CONFIG_FROM = "the broker's server.properties"
-GROUP_CONFIGS = "group_configs"
 HEAD = re.compile(r"(?:Dynamic|All) configs for group (?P<group>.*) are:")
 NAME = re.compile(r"[\w.-]+", re.ASCII)
 LINE = re.compile(r"\s+(?P<name>[^\s=]+)=(?P<value>.*) sensitive=(?:true|false) synonyms=\{(?P<synonyms>.*)\}")

@@ -22,10 +22,10 @@ sharelens audit --explain snapshot_epoch_skips
 ```
 
 An error is what no healthy broker of the version writes. A warning is legal, but has a cause that is worth knowing.
-Info is a remark (`--severity info`). Without `--kafka-version` a rule has the lowest severity of all versions. A
-finding is a rule that a share partition violates in a state partition: how often, first and last log offset and time,
-the difference of the first time, and the records that prove it (in JSON as topic, partition, offset; in text as state
-partition:offset).
+Info is a remark (`--severity info`). Without `--kafka-version` (after an upgrade, too, as several versions wrote the
+log then) a rule has the lowest severity of all versions. A finding is a rule that a share partition violates in a state
+partition: how often, first and last log offset and time, the difference of the first time, and the records that prove
+it (in JSON as topic, partition, offset; in text as state partition:offset).
 
 Only committed records are tested. Updates without an earlier snapshot, and states behind a gap of the log up to the
 next snapshot, are left out of rules that compare with a state. The audit computes the states itself, offset range by

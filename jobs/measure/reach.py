@@ -10,7 +10,7 @@
    record offsets reaches there and its hour is not over.
 5. What is one row a share partition (lag, progress) is replaced.
 6. Evidence out of log order has the lowest reach of all, and the share partition is measured whole: a hole that was
-   detected or filled, a name, another state partition, a header below what stood first.
+   detected or filled, a name, a setting, another state partition, a header below what stood first.
 7. `is_final` marks rows that evidence in log order cannot change any more: below the start offset and, of
    contributions, of an hour or a block that is over; of an interval or a life that ended. They lie in files of their
    own, which an increment in log order neither reads nor rewrites. Late evidence reaches below the start offset, and

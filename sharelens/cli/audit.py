@@ -109,7 +109,8 @@ def explain(ctx: click.Context, param: click.Parameter, rule: str | None) -> Non
 @click.option(
     "--kafka-version",
     type=click.Choice(VERSIONS),
-    help="The version of the brokers that wrote the log; without it the lowest severity of all versions counts.",
+    help="The version of the brokers that wrote the log, if it is one; without it the lowest severity of all versions "
+    "counts.",
 )
 @click.option(
     "--severity",

@@ -46,8 +46,9 @@ def timeline(
     min_duration_ms: int,
     shown: Shown,
 ) -> None:
-    """What happened to a group, in the order of time: creations, resets and deletions, members and epochs, stalls, and
-    minute by minute archived, repeated and dead-lettered records. Each entry names the record that proves it.
+    """What happened to a group, in the order of time: creations, resets and deletions, members and epochs, stalls,
+    gaps of the state log, and minute by minute archived, repeated and dead-lettered records. Each entry names the
+    record that proves it.
 
     --from and --to bound the times of the entries.
     """

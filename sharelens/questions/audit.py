@@ -31,7 +31,7 @@ from sharelens.questions.log_evidence import WORKERS, LogEvidence, size_text, to
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.state_log import StateLog
 from sharelens.wording import counted, place
-from state_model.audit.columnar.findings import FINDING, findings, misplacements
+from state_model.audit.columnar.findings import FINDING, finding_counts, findings, misplacements
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.rule import SEVERITIES, Need, Rule
 from state_model.audit.table import BY_CODE, RULES, is_tested, untested_by_need
@@ -70,19 +70,22 @@ def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: Audi
     between_ms = (span.from_ms, span.to_ms)
     audits = _audited(evidence, _limits(settings), between_ms)
     misplacements(audits, between_ms)
-    rows = filter_rows(findings(audits, severities), keys.expression())
-    if rows.num_rows == 0:
+    counts = finding_counts(audits, severities, lambda rows: filter_rows(rows, keys.expression()))
+    if not counts:
         ensure_known(evidence, key_filter, keys)
     listed = SEVERITIES[: SEVERITIES.index(choice.severity) + 1]
-    shown = rows.filter(pc.field("severity").isin(pa.array(listed)))
+    of_listed = {rule: severity for rule, severity in severities.items() if severity in listed}
+    shown = filter_rows(findings(audits, of_listed), keys.expression())
     untested = untested_by_need(chosen, choice.version, available)
     names = evidence.names(shown.column("topic_id").drop_null().unique().to_pylist())
     return Report(
         parts={
-            "findings": Answer(table=_with_topics(shown, names), columns=COLUMNS, none=_none(listed)),
+            "findings": Answer(
+                table=_with_topics(shown, names), columns=COLUMNS, none=_none(listed), digest=_by_rule(shown)
+            ),
             "not_tested": Answer(table=_untested(untested), columns=UNTESTED_COLUMNS, none="no rule"),
         },
-        summary=f"{_counts(rows, choice, len(severities))}\n{evidence_line(evidence.cover())}",
+        summary=f"{_counts(counts, choice, len(severities))}\n{evidence_line(evidence.cover())}",
         warnings=tuple(_warnings(evidence, chosen)),
     )
 
@@ -163,11 +166,12 @@ def _warnings(evidence: LogEvidence, rules: Sequence[Rule]) -> Iterator[str]:
         )
 
 
-def _counts(rows: pa.Table, choice: AuditChoice, tested: int) -> str:
-    severities = rows.column("severity").to_pylist()
-    counts = ", ".join(f"{severity} {severities.count(severity)}" for severity in SEVERITIES)
+def _counts(findings_of: Mapping[str, int], choice: AuditChoice, tested: int) -> str:
+    counts = ", ".join(f"{severity} {findings_of.get(severity, 0)}" for severity in SEVERITIES)
     version = f"Kafka {choice.version}" if choice.version else "any Kafka version (--kafka-version narrows it)"
-    more = "; --severity info lists all" if choice.severity != SEVERITIES[-1] and SEVERITIES[-1] in severities else ""
+    more = (
+        "; --severity info lists all" if choice.severity != SEVERITIES[-1] and findings_of.get(SEVERITIES[-1]) else ""
+    )
     return f"findings: {counts}; {counted(tested, 'rule')} tested, for {version}{more}"
 
 
@@ -180,6 +184,14 @@ def findings_from(answered: Report, severity: str) -> int:
     worse = SEVERITIES[: SEVERITIES.index(severity) + 1]
     severities = answered.parts["findings"].table.column("severity")
     return int(pc.sum(pc.is_in(severities, value_set=pa.array(worse))).as_py() or 0)
+
+
+def _by_rule(rows: pa.Table) -> Answer:
+    """One row a rule, in the order of the findings."""
+    grouped = rows.group_by(["severity", "rule", "title"], use_threads=False).aggregate(
+        [([], "count_all"), ("count", "sum")]
+    )
+    return Answer(table=grouped, columns=RULE_COLUMNS)
 
 
 def _with_topics(rows: pa.Table, names: Mapping[str, str]) -> pa.Table:
@@ -210,12 +222,16 @@ def _difference_cell(row: Row) -> str:
     return f"{row['field']}: expected {row['expected']}, seen {row['seen']}"
 
 
-def _list_cell(field: str) -> Callable[[Row], str]:
-    def cell(row: Row) -> str:
-        values = row[field]
-        return ", ".join(map(str, values)) if isinstance(values, list) else UNKNOWN
+def _needs_cell(row: Row) -> str:
+    needs = row["needs"]
+    return ", ".join(needs) if isinstance(needs, list) else UNKNOWN
 
-    return cell
+
+def _rules_cell(row: Row) -> str:
+    """Numbers, which --explain takes; the codes would fill the screen."""
+    rules = row["rules"]
+    numbers = dict.fromkeys(BY_CODE[code].number for code in rules) if isinstance(rules, list) else ()
+    return ", ".join(map(str, numbers))
 
 
 def _records_cell(row: Row) -> str:
@@ -242,7 +258,17 @@ COLUMNS = by_importance(
     ),
     "SEVERITY RULE GROUP TOPIC-PARTITION DIFFERENCE COUNT LOG-OFFSETS STATE-PARTITION FIRST-SEEN RECORDS LAST-SEEN",
 )
+RULE_COLUMNS = by_importance(
+    (
+        name_column("SEVERITY", "severity"),
+        name_column("RULE", "rule"),
+        number_column("FINDINGS", "count_all"),
+        number_column("RECORDS", "count_sum"),
+        text_column("TITLE", "title"),
+    ),
+    "SEVERITY RULE FINDINGS RECORDS TITLE",
+)
 UNTESTED_COLUMNS = (
-    Column(heading="NEEDS", cell=_list_cell("needs"), fields=("needs",), folds=True),
-    Column(heading="RULES", cell=_list_cell("rules"), fields=("rules",), folds=True),
+    Column(heading="RULES", cell=_rules_cell, fields=("rules",), folds=True),
+    Column(heading="NEEDS", cell=_needs_cell, fields=("needs",), folds=True),
 )

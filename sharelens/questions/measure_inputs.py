@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from evidence.as_of import LogPrefix
 from evidence.conditions import filter_rows
-from measures.inputs import NO_SETTINGS, RecordInputs
-from measures.settings import GroupSettings
+from measures.inputs import RecordInputs
+from measures.settings import NO_SETTINGS, GroupSettings
 from measures.topics import TopicPartition
 from sharelens.questions.evidence import PLACED, Evidence, Span
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from evidence.as_of import LogPrefix
 from measures.catalog import MEASURES
-from measures.inputs import NO_SETTINGS, Inputs
+from measures.inputs import Inputs
 from measures.parts import stretches
-from measures.settings import GroupSettings
+from measures.settings import NO_SETTINGS, GroupSettings
 from measures.topics import TopicPartition, topic_partitions
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, RowCounts
@@ -95,6 +95,13 @@ class Scope:
     def _read(self, places: pa.Table) -> Part:
         history, deliveries = self.evidence.histories(places, self.cut)
         return Part(places=places, history=history, deliveries=deliveries)
+
+
+def is_measured(scoped: Scope, settings: GroupSettings) -> bool:
+    """Whether a run measured the end of the evidence with these settings and the end offsets of the question."""
+    evidence = scoped.evidence
+    same_ends = evidence.settings.end_offsets == evidence.measured_settings.end_offsets
+    return scoped.cut.is_whole and same_ends and settings == evidence.measured_settings.groups
 
 
 def in_parts(evidence: Evidence, keys: Keys, cut: LogPrefix, places: pa.Table) -> Iterator[Part]:

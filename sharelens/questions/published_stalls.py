@@ -9,7 +9,7 @@ from measures.schemas import STALL
 from measures.settings import GroupSettings
 from measures.stalls import BLOCKED, DEAD_LETTER_PENDING, MIN_DURATION_MS, SILENT, WINDOW_FULL
 from sharelens.questions.evidence import of_places
-from sharelens.questions.measured import Scope
+from sharelens.questions.measured import Scope, is_measured
 from state_model.share_records import DeliveryState
 
 
@@ -20,10 +20,7 @@ def published_stalls(
 
     Stalls that last have a row whatever their duration. A run keeps no interval that ended before MIN_DURATION_MS.
     """
-    measured = scope.evidence.measured_settings
-    if not scope.cut.is_whole or min_duration_ms < MIN_DURATION_MS:
-        return None
-    if settings != measured.groups or scope.evidence.settings.end_offsets != measured.end_offsets:
+    if not is_measured(scope, settings) or min_duration_ms < MIN_DURATION_MS:
         return None
     tables = scope.evidence.measured_stream("gold.stall", STALL, scope.keys)
     if tables is None:

@@ -31,7 +31,7 @@ from sharelens.questions.lag import lag as lag_answer
 from sharelens.questions.lag import lag_of
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.measure_inputs import Part
-from sharelens.questions.measured import Scope, scope
+from sharelens.questions.measured import Scope, is_measured, scope
 from sharelens.questions.missing import unknown_ends, unseen
 from sharelens.questions.now import now_of
 from sharelens.questions.published import publications
@@ -154,8 +154,7 @@ class _Tables:
 def _of_lake(scoped: Scope, now_ms: int, settings: GroupSettings, min_duration_ms: int) -> _Tables | None:
     """By the gold tables; None at an earlier cut, with other settings, where no run wrote them, of log directories."""
     evidence = scoped.evidence
-    is_measured = scoped.cut.is_whole and settings == evidence.measured_settings.groups
-    if not isinstance(evidence, LakeEvidence) or not is_measured:
+    if not isinstance(evidence, LakeEvidence) or not is_measured(scoped, settings):
         return None
     is_open = ~pc.field("is_final") & pc.field("until_ms").is_null()
     standing = _kept(scoped, "gold.stall", STALL, is_open)

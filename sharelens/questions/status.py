@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from lake.gates import gates
 from lake.scan import Cut
+from lake.settings_rows import TABLE as BRONZE_SETTING
 from sharelens.output import (
     Answer,
     Column,
@@ -85,6 +86,15 @@ CLOSED_GATE = pa.schema(
         pa.field("check_id", pa.int64()),
         pa.field("run_id", pa.int64()),
         pa.field("version", pa.int64()),
+    ]
+)
+SETTINGS = pa.schema(
+    [
+        pa.field("cluster_id", pa.string()),
+        pa.field("kind", pa.string()),
+        pa.field("valid_from_ms", pa.int64()),
+        pa.field("settings", pa.int64()),
+        pa.field("run_id", pa.int64()),
     ]
 )
 TABLE = pa.schema([pa.field("table", pa.string()), pa.field("version", pa.int64())])
@@ -196,6 +206,7 @@ def lake_status(lake: Cut, cluster_id: str | None) -> Report:
             "sources": _sources_part(lake, cluster_id),
             "gaps": gaps_part(covers),
             "quarantine": _quarantine_part(_quarantine_rows(lake, cluster_id)),
+            "settings": _settings_part(lake, cluster_id),
             "runs": _runs_part(lake, cluster_id),
             "closed_gates": _gates_part(lake),
             "tables": Answer(table=pa.Table.from_pylist(_versions(lake), schema=TABLE), none="none"),
@@ -245,6 +256,23 @@ def _quarantine_part(rows: list[dict[str, Any]]) -> Answer:
         number_column("ROWS", "rows"),
     )
     return Answer(table=pa.Table.from_pylist(rows, schema=QUARANTINE), columns=columns, none="none")
+
+
+def _settings_part(lake: Cut, cluster_id: str | None) -> Answer:
+    """One row a stored file of settings, with the number of its settings; of one kind and time the newest run's."""
+    names = ["cluster_id", "kind", "valid_from_ms", "run_id"]
+    counted = lake.scan(BRONZE_SETTING, names, _of(cluster_id)).group_by(names).aggregate([([], "count_all")])
+    counted = counted.append_column("settings", pc.subtract(counted.column("count_all"), 1))  # each file has a row
+    rows = counted.select(SETTINGS.names).cast(SETTINGS).sort_by([(name, "ascending") for name in names])
+    newest = {tuple(row[name] for name in names[:3]): row for row in rows.to_pylist()}
+    columns = (
+        name_column("CLUSTER", "cluster_id"),
+        name_column("SETTINGS-OF", "kind"),
+        time_column("VALID-FROM", "valid_from_ms"),
+        number_column("SETTINGS", "settings"),
+        number_column("RUN", "run_id"),
+    )
+    return Answer(table=pa.Table.from_pylist(list(newest.values()), schema=SETTINGS), columns=columns, none="none")
 
 
 def _runs_part(lake: Cut, cluster_id: str | None) -> Answer:

@@ -1,7 +1,8 @@
 """What happened to a group, in the order of time: one list from all logs, each entry with the record that proves it.
 
-Resets, creations and deletions, members, epochs, stalls, and archived, repeated and dead-lettered records, minute by
-minute. Times are those of the writers: of the share coordinator, of the group coordinator and of the broker.
+Resets, creations and deletions, members, epochs, stalls, gaps of the state log, and archived, repeated and
+dead-lettered records, minute by minute. Times are those of the writers: of the share coordinator, of the group
+coordinator and of the broker.
 """
 
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from sharelens.questions import timeline_entries as entries_of
 from sharelens.questions.completeness import evidence_line
 from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import Evidence, Span
+from sharelens.questions.gap_entries import gap_entries
 from sharelens.questions.life import event_rows
 from sharelens.questions.measured import Scope, scope
 from sharelens.questions.now import now_of, now_text
@@ -43,6 +45,7 @@ def timeline(
         *_archived(scoped, cut, span, settings),
         *_redelivered(scoped, span),
         *_dead_letters(evidence, key_filter, groups),
+        *gap_entries(evidence, scoped.places, scoped.cut),
     ]
     names = evidence.names({entry["topic_id"] for entry in entries if entry["topic_id"] is not None})
     table = entries_of.timeline_table(entries, names, span)

@@ -39,6 +39,7 @@ TIMELINE = pa.schema(
 ORDER = [(name, "ascending") for name in ("at_ms", "topic", "partition", "event", "log_offset", "text")]
 MEMBERSHIP = ("member_joined", "member_changed", "member_left", "rebalanced")
 """Events of the group coordinator that are part of a group's ordinary life."""
+GAP = "evidence_gap"
 MINUTE_MS = 60_000
 Entry = dict[str, Any]
 
@@ -62,7 +63,7 @@ def life_entries(rows: pa.Table) -> Iterator[Entry]:
         is_known = after is not None and after >= 0 and before != after
         was = "" if before is None or before < 0 else f"{number(before)} to "
         text = f"start offset {was}{number(after)}" if is_known else ""
-        yield _entry(row, row["event"], row["log_time_ms"], text)
+        yield entry_of(row, row["event"], row["log_time_ms"], text)
 
 
 def group_entries(records: pa.Table) -> Iterator[Entry]:
@@ -75,16 +76,16 @@ def group_entries(records: pa.Table) -> Iterator[Entry]:
         value: dict[str, Any] = {} if row["is_tombstone"] else json.loads(row["value_json"])
         if kind == groups.MEMBER and row["is_tombstone"]:
             present.discard(member)
-            yield _entry(about, "member_left", row["timestamp_ms"], row["member_id"], **proof)
+            yield entry_of(about, "member_left", row["timestamp_ms"], row["member_id"], **proof)
         elif kind == groups.MEMBER:
             event = "member_changed" if member in present else "member_joined"
             present.add(member)
             text = f"{row['member_id']} ({value['clientId']} on {value['clientHost']})"
-            yield _entry(about, event, row["timestamp_ms"], text, **proof)
+            yield entry_of(about, event, row["timestamp_ms"], text, **proof)
         elif kind == groups.GROUP and row["is_tombstone"]:
-            yield _entry(about, "group_deleted", row["timestamp_ms"], "", **proof)
+            yield entry_of(about, "group_deleted", row["timestamp_ms"], "", **proof)
         elif kind == groups.GROUP:
-            yield _entry(about, "rebalanced", row["timestamp_ms"], f"group epoch {value['epoch']}", **proof)
+            yield entry_of(about, "rebalanced", row["timestamp_ms"], f"group epoch {value['epoch']}", **proof)
 
 
 def stall_entries(rows: pa.Table) -> Iterator[Entry]:
@@ -92,9 +93,9 @@ def stall_entries(rows: pa.Table) -> Iterator[Entry]:
     for row in rows.filter(pc.not_equal(rows.column("kind"), stalls.IDLE)).to_pylist():
         where = f"at offset {number(row['first_incomplete_offset'])}: {row['kind']}"
         text = f"{where}, {lasted(row['duration_ms'])}"
-        yield _entry(row, "stall_began", row["since_ms"], text if row["until_ms"] is None else where)
+        yield entry_of(row, "stall_began", row["since_ms"], text if row["until_ms"] is None else where)
         if row["until_ms"] is not None:
-            yield _entry(row, "stall_ended", row["until_ms"], f"{text}, {row['ended_by']}")
+            yield entry_of(row, "stall_ended", row["until_ms"], f"{text}, {row['ended_by']}")
 
 
 class MinuteSums(ABC):
@@ -156,7 +157,7 @@ class ArchivedSums(MinuteSums):
     def entry(self, row: Mapping[str, Any]) -> Entry:
         """Archived records of one cause."""
         text = f"{counted(row['records'], 'record')}, cause {row['cause']}"
-        return _entry(row, self.EVENT, row["at_ms"], text, row["records"])
+        return entry_of(row, self.EVENT, row["at_ms"], text, row["records"])
 
 
 class RedeliveredSums(MinuteSums):
@@ -173,7 +174,7 @@ class RedeliveredSums(MinuteSums):
     def entry(self, row: Mapping[str, Any]) -> Entry:
         """Redelivered records of one kind."""
         text = f"{counted(row['records'], 'record')}, {row['kind']}"
-        return _entry(row, self.EVENT, row["at_ms"], text, row["records"])
+        return entry_of(row, self.EVENT, row["at_ms"], text, row["records"])
 
 
 class LetterSums(MinuteSums):
@@ -191,10 +192,10 @@ class LetterSums(MinuteSums):
         """Dead letters of a group in a partition."""
         text = f"{counted(row['records'], 'dead letter')} in {row['dlq_topic']}"
         proof = {"log_topic": row["dlq_topic"], "log_partition": row["dlq_partition"], "log_offset": row["log_offset"]}
-        return _entry({"group_id": row["group_id"]}, self.EVENT, row["at_ms"], text, row["records"], **proof)
+        return entry_of({"group_id": row["group_id"]}, self.EVENT, row["at_ms"], text, row["records"], **proof)
 
 
-def _entry(
+def entry_of(
     row: Mapping[str, Any], event: str, at_ms: int, text: str, records: int | None = None, **proof: Any
 ) -> Entry:
     """An entry about the share partition of a row; its proof is a record of the state log unless `proof` says else."""

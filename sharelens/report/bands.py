@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from measures.schemas import EVENTS
 from sharelens.questions.share_partitions import Row
-from sharelens.questions.timeline_entries import MEMBERSHIP
+from sharelens.questions.timeline_entries import GAP, MEMBERSHIP
 from sharelens.report import charts, colours
 from sharelens.report.gather import Gathered
 from sharelens.report.model import Cell, Figure, Head, Sheet
@@ -42,6 +42,7 @@ LANES: Mapping[str, Lane] = {
     "deleted": Lane(shape="cross", colour=LOSS),
     "group_deleted": Lane(shape="cross", colour=LOSS),
     "start_offset_went_back": Lane(shape="triangle-left", colour=LOSS),
+    GAP: Lane(shape="square", colour=EPOCHS),
     "archived": Lane(shape="square", colour=colours.CELLS[ARCHIVED]),
     "dead_letters": Lane(shape="triangle-down", colour=colours.LINES[3]),
     "redelivered": Lane(shape="circle", colour=colours.LINES[1]),

@@ -23,6 +23,8 @@ SECTIONS: Mapping[str, str] = {
     "dead_letters_missing": "#dead-letters",
     "records_archived": "#poison",
     "redelivery_burst": "#redelivered",
+    "deleted_and_created": "#lives",
+    "start_offset_reset": "#lives",
     "evidence_gap": "#evidence",
 }
 """The part of the page about each kind; the others have none."""

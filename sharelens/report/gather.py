@@ -20,6 +20,7 @@ from sharelens.questions import dlq, groups, lag, life, poison, redelivered, sta
 from sharelens.questions.completeness import times
 from sharelens.questions.evidence import Evidence, Span, StatePartitionCover
 from sharelens.questions.findings import Finding, findings
+from sharelens.questions.gap_entries import gap_entries
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.measured import Scope, described, scope
 from sharelens.questions.missing import unnamed_topics, unseen
@@ -130,6 +131,7 @@ def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
     moments = np.unique(np.linspace(from_ms, to_ms, MOMENTS).astype(np.int64))
     read = _read(scoped, order, traced, moments, _Lives(span=question.span, lives=lives, timelines=reading))
     life_digest, life_warnings = _with_deletions(evidence, lives.digest(), cut)
+    gaps = gap_entries(evidence, _of_groups(scoped, drawn), scoped.cut)
     lines = [*scoped.warnings, *lags.warnings, *digests.warnings, *life_warnings, *coordinated.warnings]
     return Gathered(
         evidence=with_traces(evidence, cover, *read.traced),
@@ -147,7 +149,7 @@ def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
         redelivered=digests.redelivered,
         dead_letters=digests.dead_letters,
         lives=life_digest,
-        timelines=reading.timelines(evidence.group_records(frozenset(drawn)), names),
+        timelines=reading.timelines(evidence.group_records(frozenset(drawn)), gaps, names),
         signs=read_signs,
         findings=wrong,
         ranking=ranking,
@@ -242,6 +244,10 @@ def _read(
     for part in scoped.only(rows_of_keys(scoped.misplaced, [key for key, _ in traced])).parts():
         read.trace(part)
     return read
+
+
+def _of_groups(scoped: Scope, groups: Sequence[str]) -> pa.Table:
+    return scoped.places.filter(pc.is_in(scoped.places.column("group_id"), value_set=pa.array(groups, pa.string())))
 
 
 def _with_deletions(evidence: Evidence, lives: LifeDigest, cut: CutChoice) -> tuple[LifeDigest, Sequence[str]]:

@@ -16,6 +16,7 @@ from measures.steps import Ints
 from sharelens.questions.evidence import Span
 from sharelens.questions.streaming import FirstRows
 from sharelens.questions.timeline_entries import (
+    GAP,
     ORDER,
     ArchivedSums,
     Entry,
@@ -37,11 +38,12 @@ ENTRIES_SHOWN = 40
 STALLS = "stalls"
 """The lane of intervals in which share partitions stood still; each other lane is an event."""
 FIRST, THEN = 0, 1
-WEIGHT_OF: Mapping[str, int] = dict.fromkeys(
-    ("deleted", "recreated", "reset", "start_offset_went_back", "group_deleted", "stall_began", "stall_ended"), FIRST
-) | dict.fromkeys(
-    ("created", "first_seen", "member_joined", "member_left", "member_changed", "archived", "dead_letters"), THEN
-)
+WEIGHT_OF: Mapping[str, int] = {
+    **dict.fromkeys(("deleted", "recreated", "reset", "start_offset_went_back", "group_deleted"), FIRST),
+    **dict.fromkeys(("stall_began", "stall_ended", GAP), FIRST),
+    **dict.fromkeys(("created", "first_seen", "member_joined", "member_left", "member_changed"), THEN),
+    **dict.fromkeys(("archived", "dead_letters"), THEN),
+}
 LEAST = max(WEIGHT_OF.values()) + 1
 """Entries of the first weight are listed before others; redelivered records and moved epochs have the last one."""
 NEWEST_LIVES = [("weight", "ascending"), ("log_time_ms", "descending"), ("log_offset", "descending")]
@@ -112,9 +114,17 @@ class TimelineReading:
         """Adds LIFE rows."""
         self._add(rows, lambda reading, of_group: reading.add_lives(of_group))
 
-    def timelines(self, records: pa.Table, names: Mapping[str, str]) -> Sequence[GroupTimeline]:
-        """The timelines in the order of the groups; `records`: GROUP_RECORD rows of them, `names`: of topics by id."""
-        return [reading.timeline(group, _of_group(records, group), names) for group, reading in self._readings.items()]
+    def timelines(self, records: pa.Table, gaps: Iterable[Entry], names: Mapping[str, str]) -> Sequence[GroupTimeline]:
+        """The timelines in the order of the groups.
+
+        `records`: GROUP_RECORD rows of them, `gaps`: entries about gaps, `names`: of topics by id.
+        """
+        of_gaps = list(gaps)
+        made = []
+        for group, reading in self._readings.items():
+            others = [*group_entries(_of_group(records, group)), *(gap for gap in of_gaps if gap["group_id"] == group)]
+            made.append(reading.timeline(group, others, names))
+        return made
 
     def _add(self, rows: pa.Table, add: "Callable[[_Reading, pa.Table], None]") -> None:
         for group, reading in self._readings.items():
@@ -161,9 +171,9 @@ class _Reading:
         weights = pa.array([WEIGHT_OF.get(event, LEAST) for event in rows.column("event").to_pylist()], pa.int8())
         self._lives.add(rows.append_column("weight", weights))
 
-    def timeline(self, group: str, records: pa.Table, names: Mapping[str, str]) -> GroupTimeline:
-        """The timeline of all that was added."""
-        of_group = [entry for entry in group_entries(records) if is_in(self._span, entry["at_ms"])]
+    def timeline(self, group: str, others: Sequence[Entry], names: Mapping[str, str]) -> GroupTimeline:
+        """The timeline of all that was added, and of other entries."""
+        of_group = [entry for entry in others if is_in(self._span, entry["at_ms"])]
         for event in dict.fromkeys(entry["event"] for entry in of_group):
             times = np.array([entry["at_ms"] for entry in of_group if entry["event"] == event], np.int64)
             self._mark(event, times, np.zeros(len(times), np.int64))

@@ -98,3 +98,22 @@ def test_it_needs_a_group(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
         raise SystemExit(main(["timeline", "--log-dir", str(tmp_path)]))
     assert stop.value.code == 2
     assert "--group" in capsys.readouterr().err
+
+
+def test_gaps_have_the_time_of_the_first_record_behind_them(capsys: pytest.CaptureFixture[str]) -> None:
+    entries = ask(capsys, "timeline", "--log-dir", logs("pruned"), "--group", "gp")
+    gaps = [row for row in entries if row["event"] == "evidence_gap"]
+    assert [row["text"] for row in gaps] == [
+        "2,272 offsets of the state log missing: pruned",
+        "2,714 offsets of the state log missing: pruned",
+    ]
+    for row in gaps:
+        at = ["--state-partition", str(row["log_partition"]), "--from-offset", str(row["log_offset"]), "--limit", "1"]
+        (record,) = ask(capsys, "records", "--log-dir", logs("pruned"), *at)
+        assert (record["log_offset"], record["timestamp_ms"]) == (row["log_offset"], row["at_ms"])
+    (of_other,) = (
+        row
+        for row in ask(capsys, "timeline", "--log-dir", logs("pruned"), "--group", "gq")
+        if row["event"] == "evidence_gap"
+    )
+    assert of_other["log_partition"] in {row["log_partition"] for row in gaps}

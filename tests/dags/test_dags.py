@@ -16,6 +16,7 @@ import pytest
 
 from lake.scan import UNLISTED
 from lake.tables import TABLES
+from sharelens.settings_files import read_settings_folder
 from tests import datasets, lakes
 from tests.in_process import make_lake, recorded_lake
 from tests.once import made_once
@@ -195,11 +196,16 @@ def test_a_wrong_setting_is_an_import_error_that_names_it(drive: Drive) -> None:
 
 
 def test_intervals_in_turn_and_again_make_the_lake_of_one_run(drive: Drive, warm: list[str], tmp_path: Path) -> None:
-    told = settings(tmp_path, command=[*warm, str(COMMAND)], metrics_file=None, report_file=None)
-    runs, said = drive("run", PIPELINE, *INTERVAL_ENDS, INTERVAL_ENDS[-1], **told)
+    folder = tmp_path / "settings"
+    folder.mkdir()
+    (folder / "broker.properties").write_text("group.share.delivery.count.limit=3\n", encoding="utf-8")
+    files = {"settings": str(folder), "metrics_file": None, "report_file": None}
+    options = settings(tmp_path, command=[*warm, str(COMMAND)], **files)
+    runs, said = drive("run", PIPELINE, *INTERVAL_ENDS, INTERVAL_ENDS[-1], **options)
     assert [run["state"] for run in runs] == ["success"] * 4, said[-5000:]
     until_ms = int(datetime.fromisoformat(INTERVAL_ENDS[-1]).timestamp() * 1000)
-    make_lake(tmp_path / "whole", datasets.dataset(LOG) / "logs", until_ms=until_ms)
+    observations = read_settings_folder(str(folder)).observations
+    make_lake(tmp_path / "whole", datasets.dataset(LOG) / "logs", until_ms=until_ms, observations=observations)
     lakes.assert_same(tmp_path / "lake", tmp_path / "whole")
 
 

@@ -1,6 +1,7 @@
 """Findings: the counted violations of all state partitions as a table, the worst first."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -87,6 +88,28 @@ def findings(audits: Sequence[PartitionAudit], severities: Mapping[int, str]) ->
     ]
     rows.sort(key=_rank)
     return pa.Table.from_pylist(rows, schema=FINDING)
+
+
+def finding_counts(
+    audits: Sequence[PartitionAudit], severities: Mapping[int, str], choose: Callable[[pa.Table], pa.Table]
+) -> Counter[str]:
+    """The number of findings by severity, without a row for each.
+
+    `choose`: the rows of a table of share partitions (group_id, topic_id, partition) whose findings count; all of them:
+    findings about the log count too.
+    """
+    counts: Counter[str] = Counter()
+    for audit in audits:
+        keys = audit.auditor.keys
+        numbered = keys.append_column("number", pa.array(np.arange(keys.num_rows)))
+        chosen = choose(numbered).column("number").to_numpy()
+        rows = audit.tally.counted
+        if len(chosen) < keys.num_rows:
+            rows = rows.filter(pa.array(np.isin(rows.column("share_partition").to_numpy(), chosen)))
+        for rule in rows.column("rule").to_pylist():
+            if rule in severities:
+                counts[severities[rule]] += 1
+    return counts
 
 
 def _rank(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -7,12 +7,13 @@ from tempfile import TemporaryDirectory
 
 import pyarrow.compute as pc
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs import publish
 from jobs.errors import ClusterMismatchError
 from jobs.lake_settings import stored
+from jobs.upkeep.maintain import MaintainOptions, maintain
 from lake.lake import Lake
 from lake.scan import open_lake
 from lake.settings_rows import TABLE
@@ -20,6 +21,7 @@ from measures.observed_settings import Observation
 from measures.settings import DEAD_LETTER_TOPIC
 from state_model.topics import UNKNOWN_CLUSTER
 from tests.dead_letter_logs import letter_headers, write_letters
+from tests.depths import examples
 from tests.in_process import make_lake
 from tests.lakes import CONTENT, assert_same, content, differences
 from tests.settings_in_files import broker_config, dead_letter_topics, end_offsets, group_configs
@@ -220,7 +222,7 @@ FILES = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=8, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@examples("simulation", shrink=False)
 @given(
     steps=st.lists(FILES, min_size=1, max_size=4), ends=st.lists(st.sampled_from(ENDS), max_size=2, unique=True),
     order=st.randoms(use_true_random=False),
@@ -244,3 +246,28 @@ def test_any_order_of_runs_and_settings_is_one_run_with_the_final_settings(
         make_lake(whole, logs, observations=stored(Lake(parts), UNKNOWN_CLUSTER))
         names = [name for name in CONTENT if name != TABLE]
         assert not differences(content(parts, names), content(whole, names))
+
+
+def test_rows_whose_history_retention_cut_keep_their_causes(tmp_path: Path) -> None:
+    hour_ms, lake = 3_600_000, tmp_path / "lake"
+    late_ms = START_MS + 10 * hour_ms
+    story = [
+        snapshot("g", at_ms=START_MS),
+        update("g", batches=[(3, 4, 4, 2)], at_ms=START_MS + 20),
+        snapshot("g", start=5, at_ms=late_ms),
+        update("g", batches=[(7, 7, 4, 2)], at_ms=late_ms + 50),
+        snapshot("g", start=8, epoch=1, at_ms=late_ms + 10 * hour_ms),
+        update("g", batches=[(9, 9, 4, 2)], at_ms=late_ms + 11 * hour_ms),
+    ]
+    logs = write_log_directory(tmp_path / "logs", story)
+    write_orders(logs)
+    make_lake(lake, logs, observations=(group_configs(g=2),))
+    assert {cause for _, cause in causes(lake, "g")} == {"delivery_limit"}
+    before = causes(lake, "g")
+    done = maintain(MaintainOptions(lake=Lake(lake), dry_run=False, retain={"history": 5 * hour_ms}))
+    assert sum(table.dropped_rows for table in done.tables) > 0
+    make_lake(lake, observations=(group_configs(g=5),), stages=("measure", "publish"))
+    after = dict(causes(lake, "g"))
+    assert after.keys() == dict(before).keys(), "no row is lost"
+    assert after[9] == "rejected"
+    assert after[3] == "delivery_limit"

@@ -175,6 +175,11 @@ def test_a_run_says_which_settings_are_new_and_from_when_on(
     assert summary["settings"] == [{"kind": "group_configs", "from_ms": 10**12}]
     assert "settings: group_configs changed: the file counts from 2001-09-09T01:46:40.000Z on" in err
     assert summary["rows"]["gold.progress"] == 1
+    assert execute("publish", *words[:2])[0] == 0
+    status = execute("status", *words[:2], "--output", "json")[1]["settings"]
+    assert [(row["kind"], row["valid_from_ms"], row["settings"]) for row in status] == [
+        ("group_configs", 1000, 1), ("group_configs", 10**12, 1)
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def reading(span: Span | None = None) -> TimelineReading:
 
 
 def timeline(of: TimelineReading) -> GroupTimeline:
-    (made,) = of.timelines(GROUP_RECORD.empty_table(), {"t": "orders"})
+    (made,) = of.timelines(GROUP_RECORD.empty_table(), [], {"t": "orders"})
     return made
 
 
