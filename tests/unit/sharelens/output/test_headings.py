@@ -18,6 +18,7 @@ check --lake lake
 tables --lake lake
 doctor
 overview --log-dir dlq
+audit --log-dir edge --limit 5
 """
 
 
