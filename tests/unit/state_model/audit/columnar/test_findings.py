@@ -43,7 +43,7 @@ def audits(places):
     return result
 
 
-def found(places):
+def findings_of(places):
     parts = audits(places)
     misplacements(parts, NO_BOUNDS)
     return findings(parts, {rule.id: rule.severity for rule in RULES if rule.severity}).to_pylist()
@@ -51,13 +51,13 @@ def found(places):
 
 @pytest.mark.parametrize("count", [4, 50])
 def test_a_healthy_cluster_has_no_finding(count):
-    assert found([(key, partition_for(*key, count)) for key in KEYS]) == []
+    assert findings_of([(key, partition_for(*key, count)) for key in KEYS]) == []
 
 
 def test_a_misplaced_share_partition_is_named_with_the_place_where_it_belongs():
     places = [(key, partition_for(*key, 50)) for key in KEYS]
     wrong = (places[3][1] + 1) % 50
-    (row,) = found([*places[:3], (KEYS[3], wrong), *places[4:]])
+    (row,) = findings_of([*places[:3], (KEYS[3], wrong), *places[4:]])
     assert (row["rule"], row["severity"], row["group_id"]) == ("misplaced_share_partition", "error", "group-3")
     assert (row["expected"], row["seen"], row["state_partition"]) == (str(places[3][1]), str(wrong), wrong)
     assert row["records"][0]["partition"] == wrong
@@ -65,7 +65,7 @@ def test_a_misplaced_share_partition_is_named_with_the_place_where_it_belongs():
 
 def test_a_changed_number_of_state_partitions_is_one_cause():
     places = [(key, partition_for(*key, 60 if number < 8 else 50)) for number, key in enumerate(KEYS)]
-    rows = found(places)
+    rows = findings_of(places)
     assert {row["rule"] for row in rows} == {"state_partition_count_changed"}
     assert {(row["expected"], row["seen"]) for row in rows} == {("50", "60")}
 
