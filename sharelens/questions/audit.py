@@ -75,12 +75,14 @@ def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: Audi
     between_ms = (span.from_ms, span.to_ms)
     audits = _audited(evidence, _limits(settings), between_ms)
     misplacements(audits, between_ms)
-    counts = finding_counts(audits, severities, lambda rows: filter_rows(rows, keys.expression()))
+    condition = keys.expression()
+    choose = None if condition is None else lambda rows: filter_rows(rows, condition)
+    counts = finding_counts(audits, severities, choose)
     if not counts:
         ensure_known(evidence, key_filter, keys)
     listed = SEVERITIES[: SEVERITIES.index(choice.severity) + 1]
     of_listed = {rule: severity for rule, severity in severities.items() if severity in listed}
-    shown = filter_rows(findings(audits, of_listed), keys.expression())
+    shown = filter_rows(findings(audits, of_listed), condition)
     untested = untested_by_need(chosen, choice.version, available)
     names = evidence.names(shown.column("topic_id").drop_null().unique().to_pylist())
     return Report(

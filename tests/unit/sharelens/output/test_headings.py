@@ -23,6 +23,7 @@ check --lake copy --table silver.name
 tables --lake lake
 doctor
 overview --log-dir dlq
+audit --log-dir edge --limit 5
 """
 
 
