@@ -67,14 +67,17 @@ class Leader:
 class History:
     """Runs operations on three share partitions and keeps what the coordinator appends; `entries`: the log so far.
 
-    `forgets`: a fault of the coordinator, numbers of records that it applies to its memory and never appends.
+    `limit`: updates after which a write becomes a snapshot. `forgets`: a fault of the coordinator, numbers of records
+    that it applies to its memory and never appends.
     """
 
-    def __init__(self, seed: int, *, forgets: frozenset[int] = frozenset(), count: int = COUNT) -> None:
+    def __init__(
+        self, seed: int, *, forgets: frozenset[int] = frozenset(), count: int = COUNT, limit: int = LIMIT
+    ) -> None:
         self.chance = random.Random(seed)
         self.entries: list[Entry] = []
         self.forgets = forgets
-        self.state = PartitionState(update_limit=LIMIT, rules=KAFKA_4_4)
+        self.state = PartitionState(update_limit=limit, rules=KAFKA_4_4)
         self.leaders: dict[SharePartitionKey, Leader] = {}
         self.now_ms = START_MS
         self.state_partition, self.keys = _keys_of_one_partition(count)

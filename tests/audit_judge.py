@@ -24,18 +24,20 @@ from state_model.share_records import (
 from tests.audit_histories import LIMIT, Entry
 
 PERSISTED = (0, 2, 3, 4)
+LARGEST_LIMIT = 500
+"""Updates after which every configuration asks for a snapshot."""
 
 
-def illegal_offsets(entries: Iterable[Entry], *, knows_limit: bool = True) -> list[int]:
+def illegal_offsets(entries: Iterable[Entry], *, limit: int | None = LIMIT) -> list[int]:
     """Log offsets of the records that no coordinator appends after those before them.
 
-    Without `knows_limit` a write may become a snapshot at any time.
+    `limit`: updates after which a write becomes a snapshot; None: unknown, so that it may at any time.
     """
-    return list(_illegal(entries, knows_limit))
+    return list(_illegal(entries, limit))
 
 
-def _illegal(entries: Iterable[Entry], knows_limit: bool) -> Iterator[int]:
-    state = PartitionState(update_limit=LIMIT, rules=KAFKA_4_4)
+def _illegal(entries: Iterable[Entry], limit: int | None) -> Iterator[int]:
+    state = PartitionState(update_limit=LIMIT if limit is None else limit, rules=KAFKA_4_4)
     expected = 0
     for entry in entries:
         is_next = entry.log_offset == expected
@@ -49,7 +51,7 @@ def _illegal(entries: Iterable[Entry], knows_limit: bool) -> Iterator[int]:
             not isinstance(record, ShareRecord)
             or not is_next
             or record.trailing_bytes
-            or not any(_is_appended(variant, record) for variant in _variants(state, record, knows_limit))
+            or not any(_is_appended(variant, record) for variant in _variants(state, record, limit is not None))
         ):
             yield entry.log_offset
         state = apply(state, entry.log_offset, entry.timestamp_ms, record)
@@ -61,7 +63,7 @@ def _variants(state: PartitionState, record: ShareRecord, knows_limit: bool) -> 
     if knows_limit or current is None:
         yield state
         return
-    for count in (0, LIMIT):
+    for count in (0, LIMIT) if current.update_count < LARGEST_LIMIT else (LIMIT,):
         variant = state.share_partitions.set(record.key, current._replace(update_count=count))
         yield state._replace(share_partitions=variant)
 

@@ -16,10 +16,13 @@ from typing import Any
 import pyarrow as pa
 
 from evidence.decoding import decode_rows
+from kafka_log.layout import scan_log_directory
 from kafka_log.schemas import LOG_RECORD
+from sharelens.questions.state_log import StateLog, state_logs
 from state_model.audit.columnar.findings import findings
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.table import RULES, is_tested
+from state_model.schema import UnknownTag
 from state_model.share_records import (
     ShareRecord,
     ShareSnapshot,
@@ -30,21 +33,24 @@ from state_model.share_records import (
     encode_record,
 )
 from state_model.uuids import ZERO_UUID
-from tests.audit_histories import Entry, History
-from tests.audit_judge import illegal_offsets
+from tests.audit_histories import LIMIT, Entry, History
+from tests.audit_judge import LARGEST_LIMIT, illegal_offsets
+from tests.datasets import dataset
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "audit-detection.md"
 VERSION = "4.4"
 SEEDS = range(10)
+RECORDED = ("v44", "dlq")
 OPERATIONS = 120
 HEAD = """# Detection by the audit
 
 Written by `python -m tests.audit_mutations`. Each damage is planted into legal histories of a share coordinator of
-Kafka 4.4 with three share partitions; a judge, which asks the coordinator's write side for each record, says which of
-the damaged logs are illegal. A log counts as detected if the audit names an expected rule at a record that the judge
-calls illegal. A legal log must have no error: some damages leave a log that a coordinator could have written, and no
-audit can see them. *By counter*: logs that are illegal by the coordinator's update counter alone, which can't be tested
-without the limit (rule 13). The rules are the most frequent ones of severity error or warning.
+Kafka 4.4: simulated ones and state partitions of recorded brokers. A judge, which asks the coordinator's write side for
+each record, says which of the damaged logs are illegal. A log counts as detected if the audit names an expected rule at
+a record that the judge calls illegal. A legal log must have no error: some damages leave a log that a coordinator could
+have written, and no audit can see them. *By counter*: logs that are illegal by the coordinator's update counter alone,
+which can't be tested without the limit (rule 13). The rules are the most frequent ones of severity error or warning.
+Damages of batch headers, of places and of the log start have unit tests.
 
 | damage | illegal logs | detected | by counter | legal logs | rules | not seen, because |
 |---|---|---|---|---|---|---|"""
@@ -179,11 +185,11 @@ def is_write(value: ShareSnapshot) -> bool:
     return not is_cold(value) and has_batches(value)
 
 
-def dropped(kind: type, *, leaves_hole: bool = False) -> Damage:
-    """The damage that takes one record of a kind out of the log, not the last one of its share partition."""
+def dropped(kind: type, suits: Callable[[Any], bool] = bool, *, leaves_hole: bool = False) -> Damage:
+    """The damage that takes one record of a kind out of the log."""
 
     def damage(entries: Log, chance: random.Random) -> Log:
-        row = rows_of(entries, kind, chance)
+        row = rows_of(entries, kind, chance, suits)
         rest = [*entries[:row], *entries[row + 1 :]]
         return rest if leaves_hole else renumbered(rest)
 
@@ -224,6 +230,41 @@ def forgotten(entries: Log, chance: random.Random) -> Log:
     seed = chance.randrange(1000)
     count = len(History(seed).run(OPERATIONS).entries)
     return History(seed, forgets=frozenset({chance.randrange(count)})).run(OPERATIONS).entries
+
+
+def second_creation_dropped(entries: Log, chance: random.Random) -> Log:
+    """The log without the creation that follows a deletion."""
+    deleted = [entry.key[2:] for entry in entries if isinstance(decoded(entry).value, Tombstone)]
+    rows = [
+        row
+        for row, entry in enumerate(entries)
+        if isinstance(value := decoded(entry).value, ShareSnapshot)
+        and value.snapshot_epoch == 0
+        and entry.key[2:] in deleted
+        and any(earlier.key[2:] == entry.key[2:] for earlier in entries[:row])
+    ]
+    row = chance.choice(rows)
+    return renumbered([*entries[:row], *entries[row + 1 :]])
+
+
+def without_snapshots(entries: Log, chance: random.Random) -> Log:
+    """The log of a coordinator that counts updates and never writes a snapshot."""
+    history = History(chance.randrange(1000), limit=1 << 30)
+    for _ in range(510):
+        history.now_ms += 5
+        history.write(history.keys[0])
+    return history.entries
+
+
+def offsets_exchanged(entries: Log, chance: random.Random) -> Log:
+    """The log with the offsets of two neighbours exchanged."""
+    row = chance.randrange(len(entries) - 1)
+    rows = list(entries)
+    rows[row], rows[row + 1] = (
+        rows[row]._replace(log_offset=rows[row + 1].log_offset),
+        rows[row + 1]._replace(log_offset=rows[row].log_offset),
+    )
+    return rows
 
 
 def cut_off(entries: Log, chance: random.Random) -> Log:
@@ -271,6 +312,13 @@ OPERATORS = (
         "start_offset_goes_back", "complete_count_falls"}),
     Operator(name="snapshot never appended", damage=dropped(ShareSnapshot), rules=SEQUENCE),
     Operator(name="tombstone never appended", damage=dropped(Tombstone), rules=SEQUENCE),
+    Operator(name="creation after a deletion never appended", damage=second_creation_dropped, rules=SEQUENCE),
+    Operator(name="coordinator never writes a snapshot", damage=without_snapshots,
+        rules=frozenset({"too_many_updates"})),
+    Operator(name="offsets of two records exchanged", damage=offsets_exchanged,
+        rules=frozenset({"log_offset_goes_back"})),
+    Operator(name="unknown tagged field", damage=changed(ShareUpdate,
+        lambda value: {"unknown_tags": (UnknownTag(tag=9, data=b"new"),)}), rules=frozenset({"unknown_tagged_field"})),
     Operator(name="record lost, its offset missing", damage=dropped(ShareUpdate, leaves_hole=True),
         rules=frozenset({"log_offsets_missing"})),
     Operator(name="update appended twice", damage=repeated(ShareUpdate), invisible="a repeated Read looks like a write "
@@ -376,21 +424,38 @@ OPERATORS = (
 
 
 @functools.cache
+def histories() -> tuple[tuple[Log, int], ...]:
+    """Legal logs with their snapshot limits: simulated ones, and state partitions of recorded brokers of Kafka 4.4."""
+    simulated = [(History(seed).run(OPERATIONS).entries, LIMIT) for seed in SEEDS]
+    recorded = [
+        recorded_log(log)
+        for name in RECORDED
+        for log in state_logs([scan_log_directory(str(dataset(name) / "logs"))], include_uncommitted=False)
+    ]
+    return (*simulated, *((log, LARGEST_LIMIT) for log in recorded if len(log) > 100))
+
+
+def recorded_log(log: StateLog) -> Log:
+    """The entries of a state log."""
+    columns = ["offset", "timestamp_ms", "key", "value"]
+    return [Entry(*row.values()) for chunk in log.read_raw() for row in chunk.records.select(columns).to_pylist()]
+
+
+@functools.cache
 def detection(operator: Operator) -> Detection:
     """Plants the damage into a history of each seed, and compares the audit with the judge."""
     result = Detection()
-    for seed in SEEDS:
-        history = History(seed).run(OPERATIONS).entries
+    for seed, (history, limit) in enumerate(histories()):
         try:
             log = operator.damage(history, random.Random(seed))
         except (IndexError, StopIteration):
             continue
-        illegal = illegal_offsets(log, knows_limit=False)
+        illegal = illegal_offsets(log, limit=None)
         rows = audited(log)
         result.rules.update({row["rule"] for row in rows})
         errors = [row["rule"] for row in rows if row["severity"] == "error"]
         if not illegal:
-            is_legal = not illegal_offsets(log)
+            is_legal = not illegal_offsets(log, limit=limit)
             result.legal += is_legal
             result.by_counter += not is_legal
             result.mistakes += [f"seed {seed}: false alarm {rule}" for rule in errors]

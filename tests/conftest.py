@@ -1,6 +1,7 @@
 """What all tests share: tiers by folder, hypothesis profiles, one folder and one Spark session a run."""
 
 import gc
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,15 +15,23 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 TIER_OF_FOLDER = {"spark": "spark", "compat": "compat", "broker": "broker", "dags": "airflow"}
+THREADS_OF_LIBRARIES = ("TOKIO_WORKER_THREADS", "OMP_NUM_THREADS")
+"""Variables with the number of threads of delta-rs and of Arrow."""
 SLOW_FILE = "\npytestmark = pytest.mark.slow\n"
 WAITING = ("broker", "dags")  # folders whose tests wait for processes and locks longer than they compute
 
 depths.load_profile()
 
 
-def pytest_configure() -> None:
-    """Make the run's folder before workers start, so that all of them share what is unpacked."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Makes the run's folder before workers start, so that all of them share what is unpacked.
+
+    Workers are as many as processors: more than one thread in each costs a sixth more processor time, and gains none.
+    """
     once.run_folder()
+    if getattr(config.option, "numprocesses", None):
+        for name in THREADS_OF_LIBRARIES:
+            os.environ.setdefault(name, "1")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -22,7 +22,7 @@ from sharelens.cli.options import (
 from sharelens.filters import KeyFilter
 from sharelens.output import Shown, show, tell
 from sharelens.request import DEFAULT_MAX_BYTES, Source
-from state_model.audit.rule import SEVERITIES, VERSIONS
+from state_model.audit.severities import SEVERITIES, VERSIONS
 
 UNKNOWN_VERSION = "an unknown version"
 

@@ -33,8 +33,10 @@ from sharelens.questions.state_log import StateLog
 from sharelens.wording import counted, place
 from state_model.audit.columnar.findings import FINDING, finding_counts, findings, misplacements
 from state_model.audit.columnar.partition import PartitionAudit
-from state_model.audit.rule import SEVERITIES, Need, Rule
+from state_model.audit.rule import Need, Rule
+from state_model.audit.severities import SEVERITIES
 from state_model.audit.table import BY_CODE, RULES, is_tested, untested_by_need
+from state_model.errors import UsageError
 
 UNTESTED = pa.schema([pa.field("needs", pa.list_(pa.string())), pa.field("rules", pa.list_(pa.string()))])
 GIVEN_BY_OPTIONS = frozenset({Need.DELIVERY_COUNT_LIMIT})
@@ -56,12 +58,15 @@ def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: Audi
 
     Raises:
         TooMuchError: the state log is larger than --max-bytes.
-        UsageError: the evidence has none of the names.
+        UsageError: the evidence has none of the names, or the chosen rules are never findings.
     """
     keys = resolve(evidence, key_filter)
     settings = evidence.source.settings.groups
     available = GIVEN_BY_OPTIONS if _has_limits(settings) else frozenset()
     chosen = [rule for rule in RULES if not choice.rules or rule in choice.rules]
+    if all(rule.is_legal for rule in chosen):
+        codes = ", ".join(rule.code for rule in chosen)
+        raise UsageError(f"--rule: {codes} is what healthy brokers do, and never a finding; --explain says why")
     severities = {
         rule.id: rule.severity_for(choice.version) or ""
         for rule in chosen
@@ -70,12 +75,14 @@ def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: Audi
     between_ms = (span.from_ms, span.to_ms)
     audits = _audited(evidence, _limits(settings), between_ms)
     misplacements(audits, between_ms)
-    counts = finding_counts(audits, severities, lambda rows: filter_rows(rows, keys.expression()))
+    condition = keys.expression()
+    choose = None if condition is None else lambda rows: filter_rows(rows, condition)
+    counts = finding_counts(audits, severities, choose)
     if not counts:
         ensure_known(evidence, key_filter, keys)
     listed = SEVERITIES[: SEVERITIES.index(choice.severity) + 1]
     of_listed = {rule: severity for rule, severity in severities.items() if severity in listed}
-    shown = filter_rows(findings(audits, of_listed), keys.expression())
+    shown = filter_rows(findings(audits, of_listed), condition)
     untested = untested_by_need(chosen, choice.version, available)
     names = evidence.names(shown.column("topic_id").drop_null().unique().to_pylist())
     return Report(

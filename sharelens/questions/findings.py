@@ -234,7 +234,7 @@ def _events(signs: Signs) -> Iterator[Finding]:
     """Recent resets and creations of share partitions that were there before."""
     for kind, events, verb in (
         ("deleted_and_created", ("recreated",), "was deleted and created again"),
-        ("start_offset_reset", ("reset", "start_offset_went_back"), "was set back to start offset"),
+        ("start_offset_reset", ("reset", "start_offset_went_back"), "was reset to start offset"),
     ):
         rows = signs.events.filter(pc.is_in(signs.events.column("event"), value_set=pa.array(events)))
         for row in worst_of_groups(rows, [("log_time_ms", "descending")]):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from sharelens.output import UNKNOWN as UNKNOWN_IN_TEXT
 from sharelens.questions.completeness import COMPLETE
 from sharelens.wording import UNKNOWN
 
@@ -56,7 +57,8 @@ class Sheet:
     def unprinted(self) -> frozenset[int]:
         """The columns that paper has no room for: all their rows are complete, or in all there is nothing."""
         columns = enumerate(zip(*self.rows, strict=True))
-        return frozenset(place for place, cells in columns if {cell.text for cell in cells} in ({COMPLETE}, {UNKNOWN}))
+        empty = ({COMPLETE}, {UNKNOWN}, {UNKNOWN_IN_TEXT})
+        return frozenset(place for place, cells in columns if {cell.text for cell in cells} in empty)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """The delivery complete count (KIP-1226): rules 60 to 65. Records without it (-1) are not tested."""
 
 from state_model.audit import step_function
-from state_model.audit.rule import ERROR, INFO, REPORT_BUG, WARNING, Difference, Field, Need, Rule, until
+from state_model.audit.rule import REPORT_BUG, Difference, Field, Need, Rule, until
+from state_model.audit.severities import ERROR, INFO, WARNING
 from state_model.audit.steps import Step
 from state_model.share_records import UNKNOWN_COUNT
 

@@ -3,18 +3,8 @@
 from collections.abc import Callable, Iterator
 
 from state_model.audit import step_function
-from state_model.audit.rule import (
-    ERROR,
-    INFO,
-    REPORT_BUG,
-    WARNING,
-    Difference,
-    Field,
-    Need,
-    Rule,
-    offset_state_code,
-    until,
-)
+from state_model.audit.rule import REPORT_BUG, Difference, Field, Need, Rule, offset_state_code, until
+from state_model.audit.severities import ERROR, INFO, WARNING
 from state_model.audit.step_function import TERMINAL, Value
 from state_model.audit.steps import Step
 from state_model.share_records import NOT_DETERMINED, DeliveryState, StateBatch

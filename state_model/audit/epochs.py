@@ -1,18 +1,8 @@
 """State epochs and leader epochs: rules 18 to 25."""
 
 from state_model.audit import step_function
-from state_model.audit.rule import (
-    ERROR,
-    LEGAL,
-    REPORT_BUG,
-    WARNING,
-    Difference,
-    Field,
-    Need,
-    Rule,
-    offset_state_code,
-    until,
-)
+from state_model.audit.rule import LEGAL, REPORT_BUG, Difference, Field, Need, Rule, offset_state_code, until
+from state_model.audit.severities import ERROR, WARNING
 from state_model.audit.steps import SnapshotKind, Step, has_init_count
 from state_model.share_records import NOT_DETERMINED, ShareSnapshot, ShareUpdate
 
@@ -91,7 +81,7 @@ def _raising_snapshot(step: Step, snapshot: ShareSnapshot) -> Difference | None:
         )
     if snapshot.start_offset != before.start_offset:
         return Difference(Field.START_OFFSET, before.start_offset, snapshot.start_offset)
-    different = step_function.first_difference(before.content, step.after.content)
+    different = step_function.first_difference(before.content, step.content)
     if different is None:
         return None
     at, expected, actual = different

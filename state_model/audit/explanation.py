@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from state_model.audit.rule import VERSIONS, Rule
+from state_model.audit.rule import Rule
+from state_model.audit.severities import VERSIONS
 
 
 def explanation(rule: Rule) -> Iterator[str]:

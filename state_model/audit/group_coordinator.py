@@ -1,6 +1,7 @@
 """Invariants between the state log and `__consumer_offsets`: rules 66 to 76. Described, not tested."""
 
-from state_model.audit.rule import ERROR, WARNING, Need, Rule
+from state_model.audit.rule import Need, Rule
+from state_model.audit.severities import ERROR, WARNING
 
 RULES = (
     Rule(

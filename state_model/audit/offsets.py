@@ -2,18 +2,8 @@
 
 from itertools import pairwise
 
-from state_model.audit.rule import (
-    ERROR,
-    INFO,
-    LEGAL,
-    REPORT_BUG,
-    WARNING,
-    Difference,
-    Field,
-    Need,
-    Rule,
-    until,
-)
+from state_model.audit.rule import LEGAL, REPORT_BUG, Difference, Field, Need, Rule, until
+from state_model.audit.severities import ERROR, INFO, WARNING
 from state_model.audit.steps import SnapshotKind, Step
 from state_model.share_records import NOT_DETERMINED, StateBatch
 

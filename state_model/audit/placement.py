@@ -1,6 +1,7 @@
 """Decoding and placement: rules 1 to 7. The bytes of a record, its batch, its state partition, its log offset."""
 
-from state_model.audit.rule import CHECK_COPY, ERROR, INFO, REPORT_BUG, WARNING, Difference, Field, Rule
+from state_model.audit.rule import CHECK_COPY, REPORT_BUG, Difference, Field, Rule
+from state_model.audit.severities import ERROR, INFO, WARNING
 from state_model.audit.steps import Step
 from state_model.java import partition_for
 from state_model.share_records import SharePartitionKey

@@ -5,14 +5,10 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
+from state_model.audit.severities import SEVERITIES, VERSIONS
 from state_model.audit.steps import Step
 from state_model.share_records import RecordType, delivery_state_name
 
-ERROR, WARNING, INFO = "error", "warning", "info"
-SEVERITIES = (ERROR, WARNING, INFO)
-"""The worst first."""
-VERSIONS = ("4.1", "4.2", "4.3", "4.4")
-"""Kafka versions that rules tell apart."""
 LEGAL: Mapping[str, str | None] = dict.fromkeys(VERSIONS)
 """Severities of what a healthy broker does: never a finding."""
 

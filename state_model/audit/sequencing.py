@@ -1,16 +1,7 @@
 """Sequencing of snapshots, updates and tombstones: rules 8 to 17."""
 
-from state_model.audit.rule import (
-    ERROR,
-    INFO,
-    REPORT_BUG,
-    TOMBSTONE_TYPE,
-    WARNING,
-    Difference,
-    Field,
-    Need,
-    Rule,
-)
+from state_model.audit.rule import REPORT_BUG, TOMBSTONE_TYPE, Difference, Field, Need, Rule
+from state_model.audit.severities import ERROR, INFO, WARNING
 from state_model.audit.steps import Standing, Step
 from state_model.share_records import RecordType, ShareSnapshot
 

@@ -2,17 +2,8 @@
 
 from state_model.audit import step_function
 from state_model.audit.epochs import not_init_shape
-from state_model.audit.rule import (
-    ERROR,
-    INFO,
-    LEGAL,
-    REPORT_BUG,
-    Difference,
-    Field,
-    Need,
-    Rule,
-    offset_state_code,
-)
+from state_model.audit.rule import LEGAL, REPORT_BUG, Difference, Field, Need, Rule, offset_state_code
+from state_model.audit.severities import ERROR, INFO
 from state_model.audit.steps import SnapshotKind, Step, has_write_shape
 
 CLOCK_MS = 1000
@@ -36,7 +27,7 @@ def cold_snapshot_changes_state(step: Step) -> Difference | None:
     for field, expected, actual in fields:
         if expected != actual:
             return Difference(field, expected, actual)
-    different = step_function.first_difference(before.content, step.after.content)
+    different = step_function.first_difference(before.content, step.content)
     if different is None:
         return None
     return Difference(
@@ -52,7 +43,7 @@ def write_snapshot_loses_state(step: Step) -> Difference | None:
     content = step.before.content
     if snapshot.start_offset != -1:
         content = step_function.cut_below(content, snapshot.start_offset)
-    lower = step_function.first_lower(content, step.after.content)
+    lower = step_function.first_lower(content, step.content)
     if lower is None:
         return None
     return Difference(Field.OFFSET_STATE, offset_state_code(lower[1]), offset_state_code(lower[2]), lower[0])

@@ -115,6 +115,11 @@ class Step(NamedTuple):
         return self.snapshot or self.update
 
     @property
+    def content(self) -> StepFunction:
+        """The step function of the record's own state batches."""
+        return step_function.of_batches(self.written.state_batches) if self.written is not None else NOWHERE
+
+    @property
     def live_update(self) -> ShareUpdate | None:
         """The record as an update of a known state."""
         return self.update if self.before.is_live else None

@@ -174,7 +174,7 @@ def test_a_reset(broker: RunningBroker, capsys: pytest.CaptureFixture[str]) -> N
     with consumed(broker, group, topic):
         first, *_ = overview(broker.log_dir, group, capsys)
     assert first["kind"] == "start_offset_reset"
-    assert f"{topic}-0 was set back to start offset 0 at " in first["text"]
+    assert f"{topic}-0 was reset to start offset 0 at " in first["text"]
 
 
 def test_a_deletion_and_a_creation(broker: RunningBroker, capsys: pytest.CaptureFixture[str]) -> None:

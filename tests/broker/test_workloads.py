@@ -11,6 +11,7 @@ from tests.broker.workload_runs import (
     Supervised,
     asked_state,
     assert_kafkas_tool_reads,
+    audit_errors,
     checkpoints_of,
     compare_checkpoints,
     pipeline_states,
@@ -70,6 +71,7 @@ def test_no_profile_sees_what_the_broker_must_not_do_and_the_logs_say_the_same(s
     assert all(seen["initialized"] > 0 for seen in compared.values())
     assert sum(seen["during"] for seen in compared.values()) > 0
     assert assert_kafkas_tool_reads(log_dir) > 1_000
+    assert audit_errors(log_dir, "4.4") == []
 
 
 def test_a_member_process_ends_with_the_run_that_ordered_it():

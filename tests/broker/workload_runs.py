@@ -12,6 +12,9 @@ from kio.schema.errors import ErrorCode
 
 from broker.protocol.api_keys import ApiKey
 from sharelens.filters import KeyFilter
+from sharelens.questions.audit import AuditChoice, audit
+from sharelens.questions.evidence import Span
+from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.questions.opening import open_evidence
 from sharelens.questions.state import state
 from sharelens.request import CutChoice, Source
@@ -196,6 +199,15 @@ def by_offset(batches: Iterable[tuple[int, int, int, int]]) -> dict[int, tuple[i
         for first, last, delivery_state, delivery_count in batches
         for offset in range(first, last + 1)
     }
+
+
+def audit_errors(log_dir: Path, version: str) -> list[dict[str, Any]]:
+    """The errors that the audit finds in the log of a broker that follows the rules of a Kafka version."""
+    choice = AuditChoice(version=version, severity="error")
+    with open_log_evidence(Source(log_dirs=(str(log_dir),))) as evidence:
+        report = audit(evidence, KeyFilter(), Span(), choice)
+    findings: list[dict[str, Any]] = report.parts["findings"].table.to_pylist()
+    return findings
 
 
 def assert_kafkas_tool_reads(log_dir: Path, *, timeout_s: float = TIMEOUT_S) -> int:

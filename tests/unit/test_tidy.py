@@ -315,6 +315,13 @@ def _names_a_part_of(folder: Path, subject: str) -> bool:
     return any(subject == part or subject.startswith(f"{part}_") for part in parts)
 
 
+def test_one_table_says_how_many_examples_properties_draw():
+    table = ROOT / "tests" / "depths.py"
+    files = [path for path in (ROOT / "tests").rglob("*.py") if path != table and path != Path(__file__).resolve()]
+    assert "max_examples=" in _read(table)
+    assert [str(path.relative_to(ROOT)) for path in files if "max_examples=" in _read(path)] == []
+
+
 def test_defaults_that_travel_with_the_wheel_are_the_ones_of_the_checkout():
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert '"conf/base" = "jobs/conf/base"' in text

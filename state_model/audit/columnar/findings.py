@@ -11,7 +11,8 @@ from state_model.audit.columnar.auditor import violation_rows
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.places import placement
 from state_model.audit.columnar.tally import Tally
-from state_model.audit.rule import SEVERITIES, Field, Rule, field_text, value_text
+from state_model.audit.rule import Field, Rule, field_text, value_text
+from state_model.audit.severities import SEVERITIES
 from state_model.audit.table import BY_ID
 from state_model.columnar.schemas import column
 from state_model.topics import STATE_TOPIC
@@ -91,20 +92,22 @@ def findings(audits: Sequence[PartitionAudit], severities: Mapping[int, str]) ->
 
 
 def finding_counts(
-    audits: Sequence[PartitionAudit], severities: Mapping[int, str], choose: Callable[[pa.Table], pa.Table]
+    audits: Sequence[PartitionAudit],
+    severities: Mapping[int, str],
+    choose: Callable[[pa.Table], pa.Table] | None = None,
 ) -> Counter[str]:
     """The number of findings by severity, without a row for each.
 
-    `choose`: the rows of a table of share partitions (group_id, topic_id, partition) whose findings count; all of them:
-    findings about the log count too.
+    `choose`: the rows of a table of share partitions (group_id, topic_id, partition) whose findings count; None: all
+    findings count, those about the log too.
     """
     counts: Counter[str] = Counter()
     for audit in audits:
         keys = audit.auditor.keys
-        numbered = keys.append_column("number", pa.array(np.arange(keys.num_rows)))
-        chosen = choose(numbered).column("number").to_numpy()
         rows = audit.tally.counted
-        if len(chosen) < keys.num_rows:
+        if choose is not None:
+            numbered = keys.append_column("number", pa.array(np.arange(keys.num_rows)))
+            chosen = choose(numbered).column("number").to_numpy()
             rows = rows.filter(pa.array(np.isin(rows.column("share_partition").to_numpy(), chosen)))
         for rule in rows.column("rule").to_pylist():
             if rule in severities:

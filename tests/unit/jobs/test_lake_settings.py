@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import pyarrow.compute as pc
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs import publish
@@ -21,6 +21,7 @@ from measures.observed_settings import Observation
 from measures.settings import DEAD_LETTER_TOPIC
 from state_model.topics import UNKNOWN_CLUSTER
 from tests.dead_letter_logs import letter_headers, write_letters
+from tests.depths import examples
 from tests.in_process import make_lake
 from tests.lakes import CONTENT, assert_same, content, differences
 from tests.settings_in_files import broker_config, dead_letter_topics, end_offsets, group_configs
@@ -221,7 +222,7 @@ FILES = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=6, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@examples("simulation", shrink=False)
 @given(
     steps=st.lists(FILES, min_size=1, max_size=4), ends=st.lists(st.sampled_from(ENDS), max_size=2, unique=True),
     order=st.randoms(use_true_random=False),

@@ -1,5 +1,6 @@
 """Every expectation is met by good rows and found broken by the one row, or fact, that breaks it."""
 
+import functools
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -27,9 +28,15 @@ BROKEN_FACTS = {
 }
 
 
+@functools.cache
+def judge() -> Judge:
+    """One for all tests: it keeps nothing of what it has judged."""
+    return Judge()
+
+
 def judged(view: str, rules: Sequence[Rule], frames: list[pa.Table]) -> dict[str, Verdict]:
     """Verdicts by rule."""
-    return {verdict.rule.name: verdict for verdict in Judge().judge(view, rules, frames)}
+    return {verdict.rule.name: verdict for verdict in judge().judge(view, rules, frames)}
 
 
 def test_every_table_has_a_suite_of_every_kind() -> None:

@@ -79,6 +79,7 @@ def test_an_explanation_needs_no_log(capsys):
     ("words", "message"),
     [
         (["--rule", "nothing"], "'nothing' is no rule"),
+        (["--rule", "22"], "leader_epoch_zero_after_init is what healthy brokers do"),
         (["--explain", "99"], "'99' is no rule"),
         (["--from", "2026-01-02T00:00:00Z", "--to", "2026-01-01T00:00:00Z"], "--to lies before --from"),
         (["--max-bytes", "1"], "--max-bytes allows 1 bytes"),

@@ -1,27 +1,33 @@
 """Headings of every answer correspond to fields of its JSON, one to one."""
 
 import shlex
+import shutil
+from pathlib import Path
 
 import pytest
 
 from sharelens.cli import main
 from sharelens.output import Answer, Report, Shown, Stream, writing
 from sharelens.output.chosen import field_names, text_columns
-from tests.unit.sharelens.output.test_screens import COMMANDS, places
+from tests.unit.sharelens.output.test_screens import COMMANDS, LAKE, places
+
+COPY = "copy"
+"""A lake of one's own, for a command that writes."""
 
 MORE = """
 trace --log-dir dlq --group gd-auto --topic tasks --partition 0 --offset 7 --members
 account --log-dir dlq --class archived
 lag --log-dir basic --as-of 2026-11-21T03:12:45Z
 status --lake lake
-check --lake lake
+check --lake copy --table silver.name
 tables --lake lake
 doctor
 overview --log-dir dlq
+audit --log-dir edge --limit 5
 """
 
 
-def answers(command: str, monkeypatch: pytest.MonkeyPatch) -> list[Answer | Stream]:
+def answers(command: str, monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[Answer | Stream]:
     """The answers that a command shows."""
     written: list[Answer | Stream] = []
 
@@ -31,7 +37,10 @@ def answers(command: str, monkeypatch: pytest.MonkeyPatch) -> list[Answer | Stre
 
     monkeypatch.setattr(writing, "with_chosen_columns", record)
     first, *words = shlex.split(command)
-    main([first, *(places().get(word, word) for word in words)])
+    named = places()
+    if COPY in words:
+        named[COPY] = str(shutil.copytree(named[LAKE], folder / COPY))
+    main([first, *(named.get(word, word) for word in words)])
     return written
 
 
@@ -39,8 +48,10 @@ def answers(command: str, monkeypatch: pytest.MonkeyPatch) -> list[Answer | Stre
 @pytest.mark.parametrize(
     "command", [line for line in (COMMANDS + MORE).splitlines() if line and "--columns" not in line]
 )
-def test_every_heading_has_fields_of_its_own(command: str, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    shown = answers(command, monkeypatch)
+def test_every_heading_has_fields_of_its_own(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    shown = answers(command, monkeypatch, tmp_path)
     assert shown
     for answer in shown:
         fields, columns = field_names(answer), text_columns(answer)

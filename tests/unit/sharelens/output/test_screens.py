@@ -24,6 +24,7 @@ COMMANDS = """
 timeline --log-dir dlq --group gd-copy --topic tasks:1 --min-duration 5s --limit 12
 overview --log-dir dlq --no-color
 overview --log-dir timeouts --now 2026-11-21T03:30:00Z --limit 4 --no-color
+timeline --log-dir timeouts --group g-never --now 2026-11-21T03:30:00Z
 overview --log-dir basic --group g-explicit --no-color
 state --log-dir dlq --limit 6
 state --log-dir basic --group g-implicit --partition 1

@@ -29,6 +29,13 @@ def test_any_number_that_fits_the_bytes(log, chunk):
     assert columnar_rows(log, chunk=chunk) == without_bytes(reference_rows(log))
 
 
+def test_a_cold_snapshot_with_a_delivery_state_of_a_later_kafka_is_compared():
+    cold = snapshot()._replace(write_timestamp_ms=1)
+    log = [(KEYS[0], cold, False), (KEYS[0], cold._replace(state_batches=(StateBatch(0, 0, -1, 1),)), False)]
+    assert 510 in {row[0] for row in columnar_rows(log)}
+    assert columnar_rows(log) == reference_rows(log)
+
+
 @given(LOGS, LOSSES, CHUNKS)
 def test_losses(log, losses, chunk):
     losses = sorted(losses, key=lambda loss: loss[0])

@@ -1,10 +1,12 @@
 """Findings over all state partitions: misplaced share partitions, a changed number, the worst first."""
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from evidence.decoding import decode_rows
-from state_model.audit.columnar.findings import findings, misplacements
+from state_model.audit.columnar.auditor import violation_rows
+from state_model.audit.columnar.findings import finding_counts, findings, misplacements
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.table import RULES
 from state_model.java import partition_for
@@ -43,7 +45,7 @@ def audits(places):
     return result
 
 
-def found(places):
+def findings_of(places):
     parts = audits(places)
     misplacements(parts, NO_BOUNDS)
     return findings(parts, {rule.id: rule.severity for rule in RULES if rule.severity}).to_pylist()
@@ -51,13 +53,13 @@ def found(places):
 
 @pytest.mark.parametrize("count", [4, 50])
 def test_a_healthy_cluster_has_no_finding(count):
-    assert found([(key, partition_for(*key, count)) for key in KEYS]) == []
+    assert findings_of([(key, partition_for(*key, count)) for key in KEYS]) == []
 
 
 def test_a_misplaced_share_partition_is_named_with_the_place_where_it_belongs():
     places = [(key, partition_for(*key, 50)) for key in KEYS]
     wrong = (places[3][1] + 1) % 50
-    (row,) = found([*places[:3], (KEYS[3], wrong), *places[4:]])
+    (row,) = findings_of([*places[:3], (KEYS[3], wrong), *places[4:]])
     assert (row["rule"], row["severity"], row["group_id"]) == ("misplaced_share_partition", "error", "group-3")
     assert (row["expected"], row["seen"], row["state_partition"]) == (str(places[3][1]), str(wrong), wrong)
     assert row["records"][0]["partition"] == wrong
@@ -65,9 +67,20 @@ def test_a_misplaced_share_partition_is_named_with_the_place_where_it_belongs():
 
 def test_a_changed_number_of_state_partitions_is_one_cause():
     places = [(key, partition_for(*key, 60 if number < 8 else 50)) for number, key in enumerate(KEYS)]
-    rows = found(places)
+    rows = findings_of(places)
     assert {row["rule"] for row in rows} == {"state_partition_count_changed"}
     assert {(row["expected"], row["seen"]) for row in rows} == {("50", "60")}
+
+
+def test_findings_about_the_log_count_where_no_share_partition_is_chosen():
+    parts = audits([(key, 0) for key in KEYS[:2]])
+    parts[0].tally.add(violation_rows(rule=31, log_offset=7, log_time_ms=START_MS, field=16, expected=3, seen=7))
+    parts[0].tally.add(violation_rows(rule=100, share_partition=1, log_offset=9, log_time_ms=START_MS, field=1))
+    severities = {31: "warning", 100: "error"}
+    assert finding_counts(parts, severities) == {"warning": 1, "error": 1}
+    for group, counts in ((KEYS[0].group_id, {}), (KEYS[1].group_id, {"error": 1})):
+        condition = pc.field("group_id") == group
+        assert finding_counts(parts, severities, lambda rows, chosen=condition: rows.filter(chosen)) == counts
 
 
 def test_errors_come_before_warnings():
