@@ -21,14 +21,13 @@ from sharelens.output import (
     time_column,
 )
 from sharelens.questions.evidence import Evidence, Span
+from sharelens.questions.known_groups import HOW, groups_with_share_state, records_of_groups
 from sharelens.questions.measured import answer
 from sharelens.questions.naming import listed
 from sharelens.questions.state import COMPLETENESS
 from sharelens.times import time_text
-from state_model.errors import SharelensError, UsageError
 
 EVER = Span()
-HOW = "only that topic has state, members and epochs: copy the brokers' __consumer_offsets-N folders too"
 
 
 def groups(evidence: Evidence, names: frozenset[str], as_of_ms: int | None, changed: Span = EVER) -> Answer:
@@ -39,17 +38,7 @@ def groups(evidence: Evidence, names: frozenset[str], as_of_ms: int | None, chan
     Raises:
         UsageError: no record of __consumer_offsets names the group.
     """
-    records = evidence.group_records(names or None)
-    unknown = sorted(names - set(records.column("group_id").to_pylist()))
-    if unknown:
-        with_state = _with_share_state(evidence)
-        if unknown[0] in with_state:
-            raise SharelensError(
-                f"share group {name_cell(unknown[0])} has share state in {evidence.place}, but no record in "
-                f"__consumer_offsets: {HOW}"
-            )
-        there = sorted({*evidence.group_records().column("group_id").to_pylist(), *with_state})
-        raise UsageError(f"no share group {name_cell(unknown[0])} in {evidence.place}; groups there: {listed(there)}")
+    records = records_of_groups(evidence, names)
     table = measure.groups(records, as_of_ms)
     missing = () if table.num_rows else (_missing(evidence, records),)
     within = Span(from_ms=changed.from_ms, to_ms=changed.to_ms).expression()
@@ -75,12 +64,8 @@ def _missing(evidence: Evidence, records: pa.Table) -> str:
         return (
             f"the first record of these share groups has the timestamp {time_text(first_ms)}: ask as of then, or later"
         )
-    with_state = listed(_with_share_state(evidence))
+    with_state = listed(groups_with_share_state(evidence))
     return f"no record of a share group in __consumer_offsets; {HOW}; groups with share state: {with_state}"
-
-
-def _with_share_state(evidence: Evidence) -> list[str]:
-    return sorted(set(evidence.share_partitions().column("group_id").to_pylist()))
 
 
 def _members_cell(row: Row) -> str:

@@ -1,0 +1,231 @@
+"""Share groups replayed from the records of the group coordinator (types 10 to 15), record by record.
+
+The rules are those of Kafka's GroupMetadataManager.replay (consumer-offsets-records, section 5). Tombstones of unknown
+groups and members change nothing, because compaction may have removed what they end.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence.group_decoding import UNKNOWN_TOPIC
+from measures.group_schemas import DEAD, DELETING, EMPTY, INITIALIZED, INITIALIZING, STABLE
+from measures.groups import ASSIGNMENT, GROUP, MEMBER, MEMBER_TARGET, SHARE_TYPES, STATE_PARTITIONS, TARGET
+
+Partitions = tuple[tuple[str, tuple[int, ...]], ...]
+"""(topic id, partitions), both ascending: Kafka writes them in any order."""
+READ = (
+    "group_id",
+    "member_id",
+    "record_type",
+    "is_tombstone",
+    "value_json",
+    "partition",
+    "log_offset",
+    "timestamp_ms",
+    "uncommitted",
+)
+
+
+class GroupChange(NamedTuple):
+    """A record of a share group. `value`: None for a tombstone, and for a value that could not be decoded."""
+
+    group_id: str
+    member_id: str | None
+    record_type: int
+    is_tombstone: bool
+    value: Mapping[str, Any] | None
+    log_partition: int
+    log_offset: int
+    log_time_ms: int
+    uncommitted: bool
+
+    @property
+    def key(self) -> tuple[int, str | None]:
+        """The key of the record within its group."""
+        return self.record_type, self.member_id
+
+    @property
+    def is_undecoded(self) -> bool:
+        """Whether the record has a value of an unknown version."""
+        return self.value is None and not self.is_tombstone
+
+
+def changes(records: pa.Table) -> Iterator[GroupChange]:
+    """The records of share groups among GROUP_RECORD rows, in the order of the rows.
+
+    Log time is the running maximum of the timestamps of a group's records, so that it never goes back.
+    """
+    rows = records.filter(is_of_share_group(records)).select(list(READ))
+    log_times_ms: dict[tuple[str, int], int] = {}
+    for batch in rows.to_batches():
+        for row in batch.to_pylist():
+            place = row["group_id"], row["partition"]
+            log_times_ms[place] = max(row["timestamp_ms"], log_times_ms.get(place, row["timestamp_ms"]))
+            yield GroupChange(
+                group_id=row["group_id"],
+                member_id=row["member_id"],
+                record_type=row["record_type"],
+                is_tombstone=row["is_tombstone"],
+                value=None if row["value_json"] is None else json.loads(row["value_json"]),
+                log_partition=row["partition"],
+                log_offset=row["log_offset"],
+                log_time_ms=log_times_ms[place],
+                uncommitted=row["uncommitted"],
+            )
+
+
+def is_of_share_group(records: pa.Table) -> pa.ChunkedArray:
+    """Whether each GROUP_RECORD row is of one of the types 10 to 15."""
+    share_types = pa.array(SHARE_TYPES, records.schema.field("record_type").type)
+    return pc.is_in(records.column("record_type"), value_set=share_types)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A member; subscription and epochs are None without a record of them."""
+
+    client_id: str | None = None
+    client_host: str | None = None
+    rack_id: str | None = None
+    subscribed_topics: tuple[str, ...] | None = None
+    member_epoch: int | None = None
+    previous_member_epoch: int | None = None
+    assigned: Partitions = ()
+
+
+class InitializationKey(NamedTuple):
+    """A share partition in a status; `partition` -1: the whole topic."""
+
+    topic_id: str
+    partition: int
+    status: str
+
+
+@dataclass(slots=True)
+class ShareGroup:
+    """A share group after the records applied so far."""
+
+    is_deleted: bool = False
+    group_epoch: int | None = None
+    metadata_hash: int | None = None
+    assignment_epoch: int | None = None
+    assignment_timestamp_ms: int | None = None
+    members: dict[str, Member] = field(default_factory=dict)
+    targets: dict[str, Partitions] = field(default_factory=dict)
+    initialization: dict[InitializationKey, str | None] = field(default_factory=dict)
+    """Topic names by share partition and status."""
+
+    @property
+    def state(self) -> str:
+        """Kafka's state of the group (ShareGroup.ShareGroupState)."""
+        return DEAD if self.is_deleted else STABLE if self.members else EMPTY
+
+    def apply(self, change: GroupChange) -> None:
+        """Applies the next record of the log; one with an unknown value version changes nothing."""
+        if change.is_undecoded:
+            return
+        if change.value is not None:
+            self.is_deleted = False
+        match change.record_type:
+            case kind if kind == MEMBER:
+                self._subscribe(str(change.member_id), change.value)
+            case kind if kind == GROUP:
+                self._set_epoch(change.value)
+            case kind if kind == TARGET:
+                self._set_assignment_epoch(change.value or {})
+            case kind if kind == MEMBER_TARGET:
+                self._set_target(str(change.member_id), change.value)
+            case kind if kind == ASSIGNMENT:
+                self._assign(str(change.member_id), change.value)
+            case kind if kind == STATE_PARTITIONS:
+                self.initialization = _initialization(change.value or {})
+
+    def _subscribe(self, member_id: str, value: Mapping[str, Any] | None) -> None:
+        if value is None:
+            self.members.pop(member_id, None)
+            return
+        self.members[member_id] = replace(
+            self.members.get(member_id, Member()),
+            client_id=value.get("clientId"),
+            client_host=value.get("clientHost"),
+            rack_id=value.get("rackId"),
+            subscribed_topics=tuple(sorted(value.get("subscribedTopicNames", ()))),
+        )
+
+    def _set_epoch(self, value: Mapping[str, Any] | None) -> None:
+        if value is None:
+            self.members, self.targets, self.initialization = {}, {}, {}
+            self._set_assignment_epoch({})
+        self.is_deleted = value is None
+        self.group_epoch = None if value is None else value.get("epoch")
+        self.metadata_hash = None if value is None else value.get("metadataHash")
+
+    def _set_assignment_epoch(self, value: Mapping[str, Any]) -> None:
+        self.assignment_epoch = value.get("assignmentEpoch")
+        self.assignment_timestamp_ms = value.get("assignmentTimestamp") or None
+
+    def _set_target(self, member_id: str, value: Mapping[str, Any] | None) -> None:
+        if value is None:
+            self.targets.pop(member_id, None)
+        else:
+            self.targets[member_id] = _partitions(value.get("topicPartitions", ()))
+
+    def _assign(self, member_id: str, value: Mapping[str, Any] | None) -> None:
+        if value is None and member_id not in self.members:
+            return
+        self.members[member_id] = replace(
+            self.members.get(member_id, Member()),
+            member_epoch=-1 if value is None else value.get("memberEpoch"),
+            previous_member_epoch=-1 if value is None else value.get("previousMemberEpoch"),
+            assigned=() if value is None else _partitions(value.get("assignedPartitions", ())),
+        )
+
+
+def _partitions(topics: Any) -> Partitions:
+    return tuple(sorted((topic["topicId"], tuple(sorted(topic["partitions"]))) for topic in topics))
+
+
+def _initialization(value: Mapping[str, Any]) -> dict[InitializationKey, str | None]:
+    """Topic names by share partition and status, from a ShareGroupStatePartitionMetadata value."""
+    names: dict[InitializationKey, str | None] = {}
+    for status, field_name in ((INITIALIZING, "initializingTopics"), (INITIALIZED, "initializedTopics")):
+        for topic in value.get(field_name, ()):
+            for partition in topic["partitions"]:
+                names[InitializationKey(topic["topicId"], partition, status)] = _topic_name(topic)
+    for topic in value.get("deletingTopics", ()):
+        names[InitializationKey(topic["topicId"], -1, DELETING)] = _topic_name(topic)
+    return names
+
+
+def _topic_name(topic: Mapping[str, Any]) -> str | None:
+    name = topic.get("topicName")
+    return None if name == UNKNOWN_TOPIC else name
+
+
+class CompactionBound:
+    """The log offset from which on compaction has removed no record of a group.
+
+    A round of the log cleaner removes every record that a later one below the end of the round replaces. So a replaced
+    record that is still there proves that no round went beyond its replacement. (A copy taken while the cleaner
+    exchanges segments can have cleaned segments before others: such a copy proves less.)
+    """
+
+    def __init__(self) -> None:
+        self._newest: set[tuple[int, str | None]] = set()
+        self.log_offset: int | None = None
+        """Offset of the first replacement; None: no record is replaced, so any may be missing."""
+
+    def take(self, change: GroupChange) -> None:
+        """Looks at the next record of the group."""
+        if self.log_offset is None and change.key in self._newest:
+            self.log_offset = change.log_offset
+        self._newest.add(change.key)
+
+    def covers(self, log_offset: int) -> bool:
+        """Whether the state after the record at an offset is whole."""
+        return self.log_offset is not None and log_offset >= self.log_offset

@@ -1,0 +1,56 @@
+"""The command describe. It starts no JVM."""
+
+import click
+
+from sharelens.cli.options import REQUIRE_COMPLETE, Time, evidence_options, examples, output_options
+from sharelens.cli.questions import answer
+from sharelens.output import Shown
+from sharelens.request import Source
+from state_model.errors import UsageError
+
+GROUP = click.option("--group", metavar="GROUP", required=True, help="The share group.")
+
+
+@click.command(
+    short_help="A share group as kafka-share-groups.sh described it.",
+    epilog=examples(
+        "sharelens describe --log-dir /var/kafka-copy --group orders-workers",
+        "sharelens describe --lake ./lake --group orders-workers --members --as-of 2026-11-21T05:10:00Z",
+    ),
+)
+@evidence_options
+@GROUP
+@click.option(
+    "--as-of", type=Time(), metavar="TIME", help="The group after all of its records with a log time up to TIME."
+)
+@click.option("--offsets", is_flag=True, help="Start offset and lag of each initialized share partition (default).")
+@click.option("--members", is_flag=True, help="The members with their assignments.")
+@click.option("--state", is_flag=True, help="State, epochs and number of members.")
+@REQUIRE_COMPLETE
+@output_options
+def describe(
+    source: Source,
+    group: str,
+    as_of: int | None,
+    offsets: bool,
+    members: bool,
+    state: bool,
+    require_complete: bool,
+    shown: Shown,
+) -> None:
+    """A share group at a moment, in the words of kafka-share-groups.sh --describe: offsets, members or state.
+
+    The logs have no coordinator, so its column is left out. The lag is that of `sharelens lag`: at an earlier moment
+    it is inferred from the timestamps of the topic's batches.
+    """
+    if offsets + members + state > 1:
+        raise UsageError("describe: --offsets, --members and --state exclude each other; give one of them")
+    from sharelens.questions import describe, opening
+
+    view = describe.View.MEMBERS if members else describe.View.STATE if state else describe.View.OFFSETS
+    with opening.open_evidence(source) as evidence:
+        answered = describe.describe(evidence, group, as_of, view)
+    answer(answered, shown, require_complete)
+
+
+COMMANDS = (describe,)

@@ -1,0 +1,52 @@
+"""Records of share groups by name, or the reason why there are none."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures.group_replay import is_of_share_group
+from sharelens.output import name_cell
+from sharelens.questions.evidence import Evidence
+from sharelens.questions.naming import listed
+from state_model.errors import SharelensError, UsageError
+
+HOW = "only that topic has state, members and epochs: copy the brokers' __consumer_offsets-N folders too"
+
+
+def records_of_groups(evidence: Evidence, names: frozenset[str]) -> pa.Table:
+    """GROUP_RECORD rows of these groups; no names: of all.
+
+    Raises:
+        UsageError: neither share state nor a record of __consumer_offsets names the group.
+        SharelensError: only share state names it.
+    """
+    records = evidence.group_records(names or None)
+    unknown = sorted(names - set(records.column("group_id").to_pylist()))
+    if not unknown:
+        return records
+    with_state = groups_with_share_state(evidence)
+    if unknown[0] in with_state:
+        raise SharelensError(
+            f"share group {name_cell(unknown[0])} has share state in {evidence.place}, but no record in "
+            f"__consumer_offsets: {HOW}"
+        )
+    there = sorted({*evidence.group_records().column("group_id").to_pylist(), *with_state})
+    raise UsageError(f"no share group {name_cell(unknown[0])} in {evidence.place}; groups there: {listed(there)}")
+
+
+def share_group_records(evidence: Evidence, name: str) -> pa.Table:
+    """GROUP_RECORD rows of one share group, at least one of them of a share group's types.
+
+    Raises:
+        UsageError: nothing names the group, or it is of another kind.
+        SharelensError: only share state names it.
+    """
+    records = records_of_groups(evidence, frozenset([name]))
+    if not pc.any(is_of_share_group(records)).as_py():
+        kind = records.column("record_name")[0].as_py()
+        raise UsageError(f"{name_cell(name)} is no share group: __consumer_offsets has {kind} records of it")
+    return records
+
+
+def groups_with_share_state(evidence: Evidence) -> list[str]:
+    """The groups that share state names, sorted."""
+    return sorted(set(evidence.share_partitions().column("group_id").to_pylist()))
