@@ -16,19 +16,19 @@ TOPIC_PARTITIONS: Final = pa.list_(
     pa.struct([pa.field("topic_id", pa.string()), pa.field("partitions", pa.list_(pa.int32()))])
 )
 """Partitions by topic id, both ascending."""
+MEMBERS: Final = pa.list_(pa.struct([pa.field("member_id", pa.string()), pa.field("client_id", pa.string())]))
+"""Members by id; the client id is null without a record of the member's subscription."""
 MOVES: Final = pa.list_(
     pa.struct(
         [
             pa.field("topic_id", pa.string()),
             pa.field("partition", pa.int32()),
-            pa.field("from_members", pa.list_(pa.string())),
-            pa.field("to_members", pa.list_(pa.string())),
+            pa.field("from_members", MEMBERS),
+            pa.field("to_members", MEMBERS),
         ]
     )
 )
-"""Partitions whose members changed: member ids that lost it and that gained it, both ascending."""
-MEMBERS: Final = pa.list_(pa.struct([pa.field("member_id", pa.string()), pa.field("client_id", pa.string())]))
-"""Members by id; the client id is null without a record of the member's subscription."""
+"""Partitions whose members changed: those that lost it, and those that gained it."""
 
 MARKS = [
     column("completeness", pa.string(), "complete, incomplete or uncommitted", nullable=False),
@@ -92,3 +92,22 @@ SHARE_INITIALIZATION_HISTORY: Final = pa.schema(
     ]
 )
 """One row for each time that a share partition is in a status (ShareGroupStatePartitionMetadata)."""
+
+REBALANCE: Final = pa.schema(
+    [
+        column("group_id", pa.string(), "share group", nullable=False),
+        column("at_ms", pa.int64(), "log time of the record with the group epoch", nullable=False),
+        column("group_epoch", pa.int32(), "group epoch; null = the group was deleted"),
+        column("assignment_epoch", pa.int32(), "epoch of the newest target assignment of this rebalance; null = none"),
+        column("state", pa.string(), "STABLE, EMPTY or DEAD", nullable=False),
+        column("member_count", pa.int32(), "number of members", nullable=False),
+        column("joined", MEMBERS, "new members", nullable=False),
+        column("removed", MEMBERS, "members that left or were fenced: the records are the same", nullable=False),
+        column("resubscribed", MEMBERS, "members with other subscribed topics", nullable=False),
+        column("moved", MOVES, "partitions whose target members changed", nullable=False),
+        column("log_partition", pa.int32(), "partition of __consumer_offsets", nullable=False),
+        column("log_offset", pa.int64(), "offset of the record with the group epoch", nullable=False),
+        *MARKS,
+    ]
+)
+"""One row for each group epoch, and one for the deletion of a group."""

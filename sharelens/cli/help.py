@@ -41,7 +41,7 @@ COMMANDS = {
         "verify",
     ),
     "States and records": ("state", "records", "trace", "diff", "locate", "account", "life"),
-    "Groups and figures": ("groups", "describe", "lag", "latency", "attempts", "cost", "metrics"),
+    "Groups and figures": ("groups", "describe", "rebalances", "lag", "latency", "attempts", "cost", "metrics"),
     "A lake and its tables": ("status", "tables", "sql", "check", "runbook", "maintain", "upgrade", "doctor"),
     "A broker and its load": ("broker", "workload", "simulate", "demo"),
 }

@@ -1,0 +1,140 @@
+"""Rebalances of share groups: for each group epoch who joined, who was removed, and which partitions moved.
+
+One operation of the coordinator writes the subscription of a new member, or the tombstones of a removed one, before the
+group epoch; the target assignment follows, up to a second later (KIP-1263), and an epoch can pass without one.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from measures.group_histories import Row, marks
+from measures.group_replay import CompactionBound, GroupChange, Partitions, ShareGroup, changes
+from measures.group_schemas import REBALANCE
+from measures.groups import GROUP, MEMBER, MEMBER_TARGET, TARGET
+
+Targets = Mapping[str, Partitions]
+"""The target assignment by member."""
+
+
+def rebalances(records: pa.Table) -> pa.Table:
+    """REBALANCE rows of GROUP_RECORD rows, which come in (partition, log offset) order; by group, then as they came."""
+    of_groups: dict[str, _Rebalances] = {}
+    for change in changes(records):
+        of_groups.setdefault(change.group_id, _Rebalances()).take(change)
+    rows = [row for name in sorted(of_groups) for row in of_groups[name].finished()]
+    return pa.Table.from_pylist(rows, schema=REBALANCE)
+
+
+@dataclass(slots=True)
+class _Rebalances:
+    """The rebalances of one group.
+
+    `targets`: the target assignment at the beginning of the newest rebalance. `before`: the one before the records that
+    lead to the next group epoch; None: none of them came yet. `clients`: client id by member.
+    """
+
+    group: ShareGroup = field(default_factory=ShareGroup)
+    bound: CompactionBound = field(default_factory=CompactionBound)
+    rows: list[Row] = field(default_factory=list)
+    targets: Targets = field(default_factory=dict)
+    before: Targets | None = None
+    joined: set[str] = field(default_factory=set)
+    removed: set[str] = field(default_factory=set)
+    resubscribed: set[str] = field(default_factory=set)
+    clients: dict[str, str | None] = field(default_factory=dict)
+    has_undecoded: bool = False
+
+    def take(self, change: GroupChange) -> None:
+        """Applies the next record of the group."""
+        self.bound.take(change)
+        self.has_undecoded |= change.is_undecoded
+        if change.record_type == MEMBER or (change.record_type == MEMBER_TARGET and change.is_tombstone):
+            self.before = dict(self.group.targets) if self.before is None else self.before
+        elif change.record_type == MEMBER_TARGET:
+            self.before = None
+        elif change.record_type == TARGET and change.value is not None and self.rows:
+            self.rows[-1]["assignment_epoch"] = change.value.get("assignmentEpoch")
+        if change.record_type == MEMBER:
+            self._note_member(change)
+        if change.record_type == GROUP:
+            self._end_rebalance(dict(self.group.targets) if self.before is None else self.before)
+        self.group.apply(change)
+        if change.record_type == GROUP and not change.is_undecoded:
+            self._begin_rebalance(change)
+
+    def finished(self) -> list[Row]:
+        """The rows, with the moves of the last one."""
+        self._end_rebalance(self.group.targets)
+        return self.rows
+
+    def _note_member(self, change: GroupChange) -> None:
+        """Notes a member that joined, was removed or subscribes to other topics."""
+        name = str(change.member_id)
+        member = self.group.members.get(name)
+        if change.value is not None:
+            self.clients[name] = change.value.get("clientId")
+            topics = tuple(sorted(change.value.get("subscribedTopicNames", ())))
+            if member is None:
+                self.joined.add(name)
+            elif member.subscribed_topics != topics:
+                self.resubscribed.add(name)
+        elif change.is_tombstone:
+            self.removed.add(name)
+
+    def _begin_rebalance(self, change: GroupChange) -> None:
+        group = self.group
+        self.rows.append(
+            {
+                "group_id": change.group_id,
+                "at_ms": change.log_time_ms,
+                "group_epoch": group.group_epoch,
+                "assignment_epoch": None,
+                "state": group.state,
+                "member_count": len(group.members),
+                "joined": self._members(self.joined),
+                "removed": self._members(self.removed),
+                "resubscribed": self._members(self.resubscribed),
+                "moved": [],
+                "log_partition": change.log_partition,
+                "log_offset": change.log_offset,
+                **marks(
+                    uncommitted=change.uncommitted,
+                    undecoded=self.has_undecoded,
+                    compacted=not self.bound.covers(change.log_offset),
+                ),
+            }
+        )
+        self.joined, self.removed, self.resubscribed, self.before = set(), set(), set(), None
+
+    def _end_rebalance(self, targets: Targets) -> None:
+        """Adds the moves to the newest row; `targets`: the target assignment at its end."""
+        if self.rows:
+            self.rows[-1]["moved"] = list(self._moves(targets))
+        self.targets = dict(targets)
+
+    def _moves(self, targets: Targets) -> Iterator[Row]:
+        """MOVES values: the partitions whose target members differ."""
+        old, new = _by_partition(self.targets), _by_partition(targets)
+        for place in sorted(old.keys() | new.keys()):
+            before, after = old.get(place, set()), new.get(place, set())
+            if before != after:
+                yield {
+                    "topic_id": place[0],
+                    "partition": place[1],
+                    "from_members": self._members(before - after),
+                    "to_members": self._members(after - before),
+                }
+
+    def _members(self, names: Iterable[str]) -> list[Row]:
+        return [{"member_id": name, "client_id": self.clients.get(name)} for name in sorted(names)]
+
+
+def _by_partition(targets: Targets) -> dict[tuple[str, int], set[str]]:
+    members: dict[tuple[str, int], set[str]] = {}
+    for member, topics in targets.items():
+        for topic_id, partitions in topics:
+            for partition in partitions:
+                members.setdefault((topic_id, partition), set()).add(member)
+    return members

@@ -1,0 +1,43 @@
+"""The command rebalances. It starts no JVM."""
+
+import click
+
+from sharelens.cli.forensics import FROM, TO, in_order
+from sharelens.cli.groups_describe import GROUP
+from sharelens.cli.options import REQUIRE_COMPLETE, evidence_options, examples, output_options
+from sharelens.cli.questions import answer
+from sharelens.output import Shown
+from sharelens.request import Source
+
+
+@click.command(
+    short_help="Who joined a share group, who was removed, what moved.",
+    epilog=examples(
+        "sharelens rebalances --lake ./lake --group orders-workers --from -1h",
+        "sharelens rebalances --log-dir /var/kafka-copy --group orders-workers --output json",
+    ),
+)
+@evidence_options
+@GROUP
+@FROM
+@TO
+@REQUIRE_COMPLETE
+@output_options
+def rebalances(
+    source: Source, group: str, from_ms: int | None, to_ms: int | None, require_complete: bool, shown: Shown
+) -> None:
+    """Each group epoch of a share group: who joined, who was removed, which partitions moved from whom to whom.
+
+    A member that leaves and one that is fenced write the same records, so both are removed. Moves are those of the
+    target assignment.
+    """
+    in_order("rebalances", from_ms, to_ms)
+    from sharelens.questions import opening, rebalances
+    from sharelens.questions.evidence import Span
+
+    with opening.open_evidence(source) as evidence:
+        answered = rebalances.rebalances(evidence, group, Span(from_ms=from_ms, to_ms=to_ms))
+    answer(answered, shown, require_complete)
+
+
+COMMANDS = (rebalances,)
