@@ -3,7 +3,8 @@
 Rows are as exact as the log: one operation of the coordinator writes several records, so some rows are valid for no
 time at all. "As of T" is the row with valid_from_ms <= T < valid_to_ms (null: no end).
 
-A row that another one followed is complete only where compaction can have removed no record in between.
+A row is complete only where compaction can have removed no record that it depends on. Of other rows the newest has the
+right values, and its begin can be too late.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -121,7 +122,7 @@ class _GroupHistories:
         return row | marks(
             uncommitted=row["uncommitted"],
             undecoded=self.has_undecoded,
-            compacted=row["valid_to_ms"] is not None and not self.bound.covers(row["valid_from_log_offset"]),
+            compacted=not self.bound.covers(row["valid_from_log_offset"]),
         )
 
 

@@ -1,7 +1,7 @@
 """Records of share groups as the group coordinator writes them, for tests."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -106,3 +106,42 @@ def assignment_epoch(number: int) -> Entry:
 CREATED = (joined("m"), epoch(2), target("m", 0, 1), assignment_epoch(2), assigned("m", 2, 0, 1))
 LEFT = ((14, "m", None), (13, "m", None), (10, "m", None), epoch(3))
 DELETED = ((12, None, None), (15, None, None), (11, None, None))
+
+
+def operated(operations: Iterable[tuple[str, str, int]]) -> list[list[Entry]]:
+    """The records of operations (join, leave, heartbeat or initialize; member; a number), each as Kafka writes it."""
+    batches: list[list[Entry]] = [[joined("first"), epoch(1)]]
+    number, members = 1, ["first"]
+    for name, member, seed in operations:
+        if name == "initialize":
+            batches.append([initialized(*range(seed + 1))])
+        elif name == "join" and member not in members:
+            number, members = number + 1, [*members, member]
+            targets = [target(other, (seed + place) % 4) for place, other in enumerate(members)]
+            after = [*targets, assignment_epoch(number), assigned(member, number, seed)]
+            batches.append([joined(member), epoch(number), *after])
+        elif name == "leave" and member in members:
+            number = number + 1
+            members.remove(member)
+            batches.append([(14, member, None), (13, member, None), (10, member, None), epoch(number)])
+        elif name == "heartbeat" and member in members:
+            batches.append([assigned(member, number, seed)])
+    return batches
+
+
+def compacted(records: pa.Table, end_offset: int, *, keep_tombstones: bool) -> pa.Table:
+    """The log after a round of the log cleaner up to an offset (exclusive); removed tombstones are old ones."""
+    rows = records.to_pylist()
+    newest = {
+        (row["record_type"], row["member_id"]): row["log_offset"] for row in rows if row["log_offset"] < end_offset
+    }
+    kept = [
+        row
+        for row in rows
+        if row["log_offset"] >= end_offset
+        or (
+            row["log_offset"] == newest[row["record_type"], row["member_id"]]
+            and (keep_tombstones or not row["is_tombstone"])
+        )
+    ]
+    return pa.Table.from_pylist(kept, schema=records.schema)

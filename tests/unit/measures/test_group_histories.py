@@ -1,5 +1,6 @@
 """Histories of share groups from the records of the group coordinator."""
 
+from itertools import accumulate, chain
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,19 @@ from hypothesis import strategies as st
 from measures.group_histories import group_values, histories, initialization_values, member_values
 from measures.group_moment import group_at
 from measures.group_schemas import GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY
-from tests.group_logs import CREATED, DELETED, LEFT, group_log, initialized, joined, subscribed, topics
+from measures.rebalances import rebalances
+from tests.group_logs import (
+    CREATED,
+    DELETED,
+    LEFT,
+    compacted,
+    group_log,
+    initialized,
+    joined,
+    operated,
+    subscribed,
+    topics,
+)
 
 Row = dict[str, Any]
 
@@ -115,7 +128,7 @@ def test_rows_from_before_the_first_replaced_record_are_incomplete() -> None:
         (5, "complete", None),
     ]
     of_members = histories(log).members.column("completeness").to_pylist()
-    assert of_members == ["complete"] * 3, "their newest records are there"
+    assert of_members == ["incomplete", "incomplete", "complete"]
 
 
 @pytest.mark.parametrize(
@@ -153,6 +166,52 @@ def test_a_value_of_an_unknown_version_changes_nothing_and_is_marked() -> None:
     assert moment.group.group_epoch == 2
     assert moment.group_marks == {"completeness": "incomplete", "completeness_reason": "quarantined"}
     assert set(histories(log).groups.column("completeness_reason").to_pylist()) == {"quarantined"}
+
+
+OPERATIONS = st.lists(
+    st.tuples(st.sampled_from(["join", "leave", "heartbeat", "initialize"]), st.sampled_from("mno"), st.integers(0, 3)),
+    max_size=14,
+)
+
+
+def without_marks(rows: list[Row]) -> list[Row]:
+    """The rows without completeness and its reason."""
+    return [{name: value for name, value in row.items() if "completeness" not in name} for row in rows]
+
+
+def values_of(rows: pa.Table) -> list[Row]:
+    """The complete rows, without their marks."""
+    return without_marks([row for row in rows.to_pylist() if row["completeness"] == "complete"])
+
+
+@given(OPERATIONS, st.data())
+def test_what_is_complete_in_a_compacted_log_is_what_the_whole_log_says(
+    operations: list[tuple[str, str, int]], data: st.DataObject
+) -> None:
+    """The cleaner ends between segments, so it tears no operation."""
+    batches = operated(operations)
+    whole = group_log(*chain(*batches))
+    end = data.draw(st.sampled_from([0, *accumulate(map(len, batches))]), label="end of the compacted part")
+    part = compacted(whole, end, keep_tombstones=data.draw(st.booleans(), label="keep tombstones"))
+    for moment_ms in [*whole.column("timestamp_ms").to_pylist(), None]:
+        expected, moment = group_at(whole, moment_ms), group_at(part, moment_ms)
+        assert expected is not None
+        if moment is None:
+            continue
+        if moment.group_marks["completeness"] == "complete":
+            assert group_values(moment.group) == group_values(expected.group)
+            assert moment.group.members == expected.group.members
+            assert moment.group.targets == expected.group.targets
+        if moment.initialization_marks["completeness"] == "complete":
+            assert moment.group.initialization == expected.group.initialization
+        for name, member in moment.group.members.items():
+            if moment.member_marks(name)["completeness"] == "complete":
+                assert member == expected.group.members[name]
+    for rows, expected_rows in zip(histories(part), histories(whole), strict=True):
+        every = without_marks(expected_rows.to_pylist())
+        assert all(row in every for row in values_of(rows))
+    every = without_marks(rebalances(whole).to_pylist())
+    assert all(row in every for row in values_of(rebalances(part)))
 
 
 MEMBERS = st.sampled_from(["m", "n"])
