@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.dlq_reconciliation import CLOCK_TOLERANCE_MS
-from measures.groups import STATE_PARTITIONS
+from measures.group_replay import STATE_PARTITIONS, decoded
 
 DELETION = "deleted"
 BY_TOPIC, BY_GROUP, BY_OFFSETS = "topic", "group", "group_offsets"
@@ -61,7 +61,7 @@ def _losses(records: pa.Table) -> dict[tuple[str, str], list[_Loss]]:
     """The losses of share state by group and topic id, in order of time."""
     rows = records.filter(pc.equal(records.column("record_type"), STATE_PARTITIONS))
     values: dict[str, list[tuple[int, dict[str, Any] | None]]] = {}
-    for row in rows.select(["group_id", "timestamp_ms", "is_tombstone", "value_json"]).to_pylist():
+    for row in decoded(rows).select(["group_id", "timestamp_ms", "is_tombstone", "value_json"]).to_pylist():
         value = None if row["is_tombstone"] else json.loads(row["value_json"])
         values.setdefault(row["group_id"], []).append((row["timestamp_ms"], value))
     losses_by_topic: dict[tuple[str, str], list[_Loss]] = {}

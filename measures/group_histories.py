@@ -14,8 +14,19 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from measures import group_schemas as schemas
-from measures.group_replay import CompactionBound, GroupChange, Member, Partitions, ShareGroup, changes
-from measures.groups import ASSIGNMENT, GROUP, MEMBER, MEMBER_TARGET, STATE_PARTITIONS
+from measures.group_replay import (
+    ASSIGNMENT,
+    GROUP,
+    MEMBER,
+    MEMBER_TARGET,
+    STATE_PARTITIONS,
+    CompactionBound,
+    GroupChange,
+    Member,
+    Partitions,
+    ShareGroup,
+    changes,
+)
 
 Row = dict[str, Any]
 Values = Mapping[Hashable, Row]
@@ -170,7 +181,7 @@ def initialization_values(group: ShareGroup) -> Values:
             "status": key.status,
             "topic": topic,
         }
-        for key, topic in sorted(group.initialization.items())
+        for key, topic in sorted((group.initialization or {}).items())
     }
 
 

@@ -1,12 +1,20 @@
-"""A share group as of a moment, with the completeness of each part."""
+"""Share groups as of a moment, with the completeness of each part."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from measures.group_histories import Row, marks
-from measures.group_replay import CompactionBound, GroupChange, ShareGroup, changes
-from measures.groups import ASSIGNMENT, MEMBER, MEMBER_TARGET, STATE_PARTITIONS
+from measures.group_replay import (
+    ASSIGNMENT,
+    MEMBER,
+    MEMBER_TARGET,
+    STATE_PARTITIONS,
+    CompactionBound,
+    GroupChange,
+    ShareGroup,
+    changes,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,29 +53,47 @@ class GroupMoment:
         )
 
 
-def group_at(records: pa.Table, as_of_ms: int | None = None) -> GroupMoment | None:
-    """The share group in GROUP_RECORD rows of one group, in (partition, log offset) order; None without a record of it.
+@dataclass(slots=True)
+class _Reading:
+    """What is known of a group after its records so far."""
 
-    `as_of_ms`: after the records with a log time up to this one.
-    """
-    group, bound = ShareGroup(), CompactionBound()
+    group: ShareGroup = field(default_factory=ShareGroup)
+    bound: CompactionBound = field(default_factory=CompactionBound)
     newest: GroupChange | None = None
-    later: set[tuple[int, str | None]] = set()
-    has_undecoded = False
+    later: set[tuple[int, str | None]] = field(default_factory=set)
+    has_undecoded: bool = False
+
+    def take(self, change: GroupChange) -> None:
+        """Applies the next record."""
+        self.bound.take(change)
+        self.group.apply(change)
+        self.newest = change
+        self.has_undecoded |= change.is_undecoded
+
+    def moment(self) -> GroupMoment | None:
+        """The group; None without a record of it."""
+        if self.newest is None:
+            return None
+        return GroupMoment(
+            group=self.group,
+            newest=self.newest,
+            later=frozenset(self.later),
+            is_covered=self.bound.covers(self.newest.log_offset),
+            has_undecoded=self.has_undecoded,
+        )
+
+
+def groups_at(records: pa.Table, as_of_ms: int | None = None) -> dict[str, GroupMoment]:
+    """The share groups in GROUP_RECORD rows by id, in order; the rows come in (partition, log offset) order.
+
+    `as_of_ms`: after the records with a log time up to this one; a group without one is absent.
+    """
+    readings: dict[str, _Reading] = {}
     for change in changes(records):
+        reading = readings.setdefault(change.group_id, _Reading())
         if as_of_ms is not None and change.log_time_ms > as_of_ms:
-            later.add(change.key)
-            continue
-        bound.take(change)
-        group.apply(change)
-        newest = change
-        has_undecoded |= change.is_undecoded
-    if newest is None:
-        return None
-    return GroupMoment(
-        group=group,
-        newest=newest,
-        later=frozenset(later),
-        is_covered=bound.covers(newest.log_offset),
-        has_undecoded=has_undecoded,
-    )
+            reading.later.add(change.key)
+        else:
+            reading.take(change)
+    moments = ((name, readings[name].moment()) for name in sorted(readings))
+    return {name: moment for name, moment in moments if moment is not None}

@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 
 from evidence.group_decoding import UNKNOWN_TOPIC
 from measures.group_schemas import DEAD, DELETING, EMPTY, INITIALIZED, INITIALIZING, STABLE
-from measures.groups import ASSIGNMENT, GROUP, MEMBER, MEMBER_TARGET, SHARE_TYPES, STATE_PARTITIONS, TARGET
 
+MEMBER, GROUP, TARGET, MEMBER_TARGET, ASSIGNMENT, STATE_PARTITIONS = range(10, 16)
+SHARE_TYPES = range(MEMBER, STATE_PARTITIONS + 1)
 Partitions = tuple[tuple[str, tuple[int, ...]], ...]
 """(topic id, partitions), both ascending: Kafka writes them in any order."""
 READ = (
@@ -41,6 +42,7 @@ class GroupChange(NamedTuple):
     value: Mapping[str, Any] | None
     log_partition: int
     log_offset: int
+    timestamp_ms: int
     log_time_ms: int
     uncommitted: bool
 
@@ -74,6 +76,7 @@ def changes(records: pa.Table) -> Iterator[GroupChange]:
                 value=None if row["value_json"] is None else json.loads(row["value_json"]),
                 log_partition=row["partition"],
                 log_offset=row["log_offset"],
+                timestamp_ms=row["timestamp_ms"],
                 log_time_ms=log_times_ms[place],
                 uncommitted=row["uncommitted"],
             )
@@ -83,6 +86,11 @@ def is_of_share_group(records: pa.Table) -> pa.ChunkedArray:
     """Whether each GROUP_RECORD row is of one of the types 10 to 15."""
     share_types = pa.array(SHARE_TYPES, records.schema.field("record_type").type)
     return pc.is_in(records.column("record_type"), value_set=share_types)
+
+
+def decoded(records: pa.Table) -> pa.Table:
+    """The GROUP_RECORD rows without those whose value has an unknown version."""
+    return records.filter(pc.or_(records.column("is_tombstone"), pc.is_valid(records.column("value_json"))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +125,8 @@ class ShareGroup:
     assignment_timestamp_ms: int | None = None
     members: dict[str, Member] = field(default_factory=dict)
     targets: dict[str, Partitions] = field(default_factory=dict)
-    initialization: dict[InitializationKey, str | None] = field(default_factory=dict)
-    """Topic names by share partition and status."""
+    initialization: dict[InitializationKey, str | None] | None = None
+    """Topic names by share partition and status; None without a record of it."""
 
     @property
     def state(self) -> str:
@@ -143,7 +151,7 @@ class ShareGroup:
             case kind if kind == ASSIGNMENT:
                 self._assign(str(change.member_id), change.value)
             case kind if kind == STATE_PARTITIONS:
-                self.initialization = _initialization(change.value or {})
+                self.initialization = None if change.value is None else _initialization(change.value)
 
     def _subscribe(self, member_id: str, value: Mapping[str, Any] | None) -> None:
         if value is None:
@@ -159,7 +167,7 @@ class ShareGroup:
 
     def _set_epoch(self, value: Mapping[str, Any] | None) -> None:
         if value is None:
-            self.members, self.targets, self.initialization = {}, {}, {}
+            self.members, self.targets, self.initialization = {}, {}, None
             self._set_assignment_epoch({})
         self.is_deleted = value is None
         self.group_epoch = None if value is None else value.get("epoch")

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.groups import ASSIGNMENT, MEMBER
+from measures.group_replay import ASSIGNMENT, MEMBER, decoded
 
 ASSIGNED_MEMBERS = pa.list_(
     pa.struct(
@@ -67,7 +67,7 @@ def assigned(records: pa.Table, topic_id: str, partition: int) -> Assigned:
     since: dict[str, int] = {}
     spans: list[tuple[str, int, int | None]] = []
     first: int | None = None
-    for row in rows.select(_READ).to_pylist():
+    for row in decoded(rows).select(_READ).to_pylist():
         value = None if row["is_tombstone"] else json.loads(row["value_json"])
         member, moment = row["member_id"], row["timestamp_ms"]
         if row["record_type"] == MEMBER:

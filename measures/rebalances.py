@@ -10,9 +10,18 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from measures.group_histories import Row, marks
-from measures.group_replay import CompactionBound, GroupChange, Partitions, ShareGroup, changes
+from measures.group_replay import (
+    GROUP,
+    MEMBER,
+    MEMBER_TARGET,
+    TARGET,
+    CompactionBound,
+    GroupChange,
+    Partitions,
+    ShareGroup,
+    changes,
+)
 from measures.group_schemas import REBALANCE
-from measures.groups import GROUP, MEMBER, MEMBER_TARGET, TARGET
 
 Targets = Mapping[str, Partitions]
 """The target assignment by member."""

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from evidence.as_of import LogPrefix
 from measures.group_histories import group_values, initialization_values, member_values
-from measures.group_moment import GroupMoment, group_at
+from measures.group_moment import GroupMoment, groups_at
 from measures.group_replay import changes
 from measures.group_schemas import GROUP_VALUES, INITIALIZED, MARKS, MEMBER_VALUES, TOPIC_PARTITIONS
 from sharelens.output import (
@@ -110,7 +110,7 @@ def describe(evidence: Evidence, name: str, as_of_ms: int | None, view: View) ->
 def _moment(evidence: Evidence, name: str, as_of_ms: int | None) -> GroupMoment:
     """The group at the moment; an error that says why there is none."""
     records = share_group_records(evidence, name)
-    moment = group_at(records, as_of_ms)
+    moment = groups_at(records, as_of_ms).get(name)
     if moment is None:
         first_ms = next(changes(records)).log_time_ms
         raise SharelensError(

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from evidence.conditions import filter_rows
 from measures import groups as measure
+from measures.group_replay import is_of_share_group
 from sharelens.output import (
     Answer,
     Column,
@@ -58,8 +59,7 @@ def groups(evidence: Evidence, names: frozenset[str], as_of_ms: int | None, chan
 
 def _missing(evidence: Evidence, records: pa.Table) -> str:
     """The reason for an empty answer: no record at all, or none up to the moment."""
-    of_share_groups = pc.is_in(records.column("record_type"), value_set=pa.array(measure.SHARE_TYPES, pa.int16()))
-    first_ms = pc.min(records.filter(of_share_groups).column("timestamp_ms")).as_py()
+    first_ms = pc.min(records.filter(is_of_share_group(records)).column("timestamp_ms")).as_py()
     if first_ms is not None:
         return (
             f"the first record of these share groups has the timestamp {time_text(first_ms)}: ask as of then, or later"

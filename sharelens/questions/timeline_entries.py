@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures import groups, stalls
+from measures import stalls
+from measures.group_replay import GROUP, MEMBER, decoded
 from measures.offset_counts import offset_counts
 from sharelens.questions.evidence import Span
 from sharelens.questions.poison import without_gaps
@@ -69,22 +70,22 @@ def life_entries(rows: pa.Table) -> Iterator[Entry]:
 def group_entries(records: pa.Table) -> Iterator[Entry]:
     """Members that join, change and leave, and the groups' epochs and deletions, of all GROUP_RECORD rows of groups."""
     present: set[tuple[str, str]] = set()
-    for row in records.to_pylist():
+    for row in decoded(records).to_pylist():
         kind, member = row["record_type"], (row["group_id"], row["member_id"])
         proof = {"log_topic": OFFSETS_TOPIC, "log_partition": row["partition"], "log_offset": row["log_offset"]}
         about = {"group_id": row["group_id"]}
         value: dict[str, Any] = {} if row["is_tombstone"] else json.loads(row["value_json"])
-        if kind == groups.MEMBER and row["is_tombstone"]:
+        if kind == MEMBER and row["is_tombstone"]:
             present.discard(member)
             yield entry_of(about, "member_left", row["timestamp_ms"], row["member_id"], **proof)
-        elif kind == groups.MEMBER:
+        elif kind == MEMBER:
             event = "member_changed" if member in present else "member_joined"
             present.add(member)
             text = f"{row['member_id']} ({value['clientId']} on {value['clientHost']})"
             yield entry_of(about, event, row["timestamp_ms"], text, **proof)
-        elif kind == groups.GROUP and row["is_tombstone"]:
+        elif kind == GROUP and row["is_tombstone"]:
             yield entry_of(about, "group_deleted", row["timestamp_ms"], "", **proof)
-        elif kind == groups.GROUP:
+        elif kind == GROUP:
             yield entry_of(about, "rebalanced", row["timestamp_ms"], f"group epoch {value['epoch']}", **proof)
 
 

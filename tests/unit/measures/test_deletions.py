@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from evidence.schemas import GROUP_RECORD
 from measures.deletions import deleted_by
-from measures.groups import STATE_PARTITIONS
+from measures.group_replay import STATE_PARTITIONS
 
 ORDERS, AUDIT = "orders-id", "audit-id"
 

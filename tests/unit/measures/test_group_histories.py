@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from measures.group_histories import group_values, histories, initialization_values, member_values
-from measures.group_moment import group_at
+from measures.group_moment import GroupMoment, groups_at
 from measures.group_schemas import GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY
 from measures.rebalances import rebalances
 from tests.group_logs import (
@@ -26,6 +26,11 @@ from tests.group_logs import (
 )
 
 Row = dict[str, Any]
+
+
+def moment_of(records: pa.Table, as_of_ms: int | None = None) -> GroupMoment | None:
+    """The group g at a moment."""
+    return groups_at(records, as_of_ms).get("g")
 
 
 def valid_at(rows: pa.Table, log_offset: int) -> list[Row]:
@@ -139,29 +144,29 @@ def test_a_moment_is_complete_where_compaction_can_have_removed_nothing(
     as_of_ms: int | None, of_group: str, of_member: str
 ) -> None:
     log = group_log(joined("m"), (11, None, {"epoch": 5}), (11, None, {"epoch": 6}), subscribed("m", "orders", "audit"))
-    moment = group_at(log, as_of_ms)
+    moment = moment_of(log, as_of_ms)
     assert moment is not None
     assert moment.group_marks["completeness"] == of_group
     assert moment.member_marks("m")["completeness"] == of_member
 
 
 def test_before_the_first_record_there_is_no_group() -> None:
-    assert group_at(group_log(*CREATED), 99) is None
+    assert moment_of(group_log(*CREATED), 99) is None
 
 
 def test_a_clock_that_went_back_does_not_tear_an_operation() -> None:
     """As of T is a prefix of the log: a later record with an older timestamp has the log time of those before it."""
     log = group_log(joined("m"), (11, None, {"epoch": 2}), timestamps_ms=(200, 100))
-    moment = group_at(log, 150)
+    moment = moment_of(log, 150)
     assert moment is None
-    moment = group_at(log, 200)
+    moment = moment_of(log, 200)
     assert moment is not None
     assert moment.group.group_epoch == 2
 
 
 def test_a_value_of_an_unknown_version_changes_nothing_and_is_marked() -> None:
     log = group_log(joined("m"), (11, None, {"epoch": 2}), (11, None, {"epoch": 3}), undecoded=(2,))
-    moment = group_at(log)
+    moment = moment_of(log)
     assert moment is not None
     assert moment.group.group_epoch == 2
     assert moment.group_marks == {"completeness": "incomplete", "completeness_reason": "quarantined"}
@@ -194,7 +199,7 @@ def test_what_is_complete_in_a_compacted_log_is_what_the_whole_log_says(
     end = data.draw(st.sampled_from([0, *accumulate(map(len, batches))]), label="end of the compacted part")
     part = compacted(whole, end, keep_tombstones=data.draw(st.booleans(), label="keep tombstones"))
     for moment_ms in [*whole.column("timestamp_ms").to_pylist(), None]:
-        expected, moment = group_at(whole, moment_ms), group_at(part, moment_ms)
+        expected, moment = moment_of(whole, moment_ms), moment_of(part, moment_ms)
         assert expected is not None
         if moment is None:
             continue
@@ -249,7 +254,7 @@ RECORDS = st.one_of(
 def test_histories_at_an_offset_are_the_replay_of_the_records_up_to_it(entries: list[Any]) -> None:
     made = histories(group_log(*entries))
     for number in range(len(entries)):
-        moment = group_at(group_log(*entries), 100 + number)
+        moment = moment_of(group_log(*entries), 100 + number)
         assert moment is not None
         group = moment.group
         rows = valid_at(made.groups, number)

@@ -62,7 +62,11 @@ def test_a_group_whose_member_left_is_empty_and_a_deleted_one_dead():
 
 
 def test_a_group_that_only_had_its_offsets_altered_has_no_epoch():
-    topics = {"initializingTopics": [], "initializedTopics": [{"partitions": [0, 1]}], "deletingTopics": []}
+    topics = {
+        "initializingTopics": [],
+        "initializedTopics": [{"topicId": "T", "partitions": [0, 1]}],
+        "deletingTopics": [],
+    }
     (row,) = groups(records((15, "g", None, topics))).to_pylist()
     assert (row["state"], row["group_epoch"], row["initialized_partitions"]) == ("EMPTY", None, 2)
 
