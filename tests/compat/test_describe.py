@@ -198,3 +198,11 @@ def test_a_deleted_group_is_named_with_its_tombstone(capsys: pytest.CaptureFixtu
     code, line = failure(capsys, "--log-dir", str(dataset("admin") / "logs"), "--group", "gD")
     assert code == 1
     assert "gD is deleted: its tombstone is of 2026-11-21T03:36:03.213Z (__consumer_offsets-1 @ 138)" in line
+
+
+@pytest.mark.parametrize("command", ["describe", "rebalances"])
+def test_a_streams_group_is_no_share_group(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--log-dir", str(dataset("streams") / "logs"), "--group", "wc-app"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, len(err.splitlines())) == ("", 1)
+    assert "wc-app is no share group: __consumer_offsets has StreamsGroupMemberMetadata records of it" in err
