@@ -75,9 +75,7 @@ class _Log:
     def events(self) -> Iterator[Event]:
         """The records in order, with gaps, and snapshots where they are needed."""
         end_offset = reader.readable_end(self.files.log, include_uncommitted=True)
-        for chunk in read_chunks(
-            self.files.log, first_offset(self.files.log), end_offset, include_uncommitted=True
-        ):
+        for chunk in read_chunks(self.files.log, first_offset(self.files.log), end_offset, include_uncommitted=True):
             self.reasons.update(chunk.problems.column("reason").to_pylist())
             yield from self._records(pa.Table.from_batches([chunk.records]).select(READ_COLUMNS))
         newest = self.newest_snapshot()
@@ -163,8 +161,8 @@ def read_metadata(directories: Sequence[LogDirectory], *, max_bytes: int) -> Met
         return None
     if files.size_bytes > max_bytes:
         raise TooLargeError(
-            f"{files.size_bytes >> 20} MiB of {files.log.topic} would have to be read, --max-bytes allows "
-            f"{max_bytes >> 20} MiB; raise it"
+            f"{files.size_bytes:,} bytes of {files.log.topic} would have to be read, --max-bytes allows {max_bytes:,}; "
+            "raise it"
         )
     log = _Log(files=files, digest_key=secrets.token_bytes(32))
     result = timeline(log.events())
@@ -198,7 +196,8 @@ def _voter_copies(log: LogPartition) -> list[VoterCopy]:
 
 def _record(row: dict[str, object], digest_key: bytes) -> MetadataRecord:
     offset, timestamp_ms, key, value = row["offset"], row["timestamp_ms"], row["key"], row["value"]
-    assert isinstance(offset, int) and isinstance(timestamp_ms, int)
+    assert isinstance(offset, int)
+    assert isinstance(timestamp_ms, int)
     assert key is None or isinstance(key, bytes)
     assert value is None or isinstance(value, bytes)
     if row["is_control"]:

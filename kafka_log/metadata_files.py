@@ -42,15 +42,18 @@ class MetadataFiles:
 
 
 def metadata_files(directories: Iterable[LogDirectory]) -> MetadataFiles | None:
-    """The metadata log of log directories; None when none of them has one."""
-    of_metadata = []
-    for directory in directories:
-        copies = [copy for copy in directory.partitions if _is_metadata(copy)]
-        if copies:
-            of_metadata.append(replace(directory, partitions=tuple(copies)))
-    if not of_metadata:
+    """The metadata log of log directories; None when none of them has one.
+
+    Raises MixedClustersError when the directories name more than one cluster.
+    """
+    of_metadata = (
+        replace(directory, partitions=tuple(copy for copy in directory.partitions if _is_metadata(copy)))
+        for directory in directories
+    )
+    partitions = unite(of_metadata)
+    if not partitions:
         return None
-    log = replace(unite(of_metadata)[0], committed_end=None)
+    log = replace(partitions[0], committed_end=None)
     snapshots: dict[tuple[int, int], SnapshotFile] = {}
     for copy in log.copies:
         for snapshot in _snapshots(copy):
@@ -68,9 +71,7 @@ def _snapshots(copy: PartitionDirectory) -> list[SnapshotFile]:
         match = _SNAPSHOT.fullmatch(entry.name)
         if match is None or entry.is_directory or int(match[1]) >= 1 << 63 or int(match[2]) >= 1 << 31:
             continue
-        file = SegmentFile(
-            base_offset=0, uri=join(copy.uri, entry.name), size_bytes=entry.size_bytes, index_uri=None
-        )
+        file = SegmentFile(base_offset=0, uri=join(copy.uri, entry.name), size_bytes=entry.size_bytes, index_uri=None)
         alone = replace(copy, segments=(file,), log_start_offset=0, committed_end=None, leader_epochs=())
         partition = LogPartition(
             topic=copy.topic,

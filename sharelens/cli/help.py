@@ -12,7 +12,16 @@ GROUPS = {
         *("--end-offsets", "--now"),
     ),
     "Rows": (
-        *("--group", "--topic", "--partition", "--offset", "--from-offset", "--to-offset", "--state-partition"),
+        *(
+            "--group",
+            "--topic",
+            "--partition",
+            "--broker",
+            "--offset",
+            "--from-offset",
+            "--to-offset",
+            "--state-partition",
+        ),
         *("--kind", "--class", "--event", "--status"),
     ),
     "Times": ("--as-of", "--at-offset", "--from", "--to", "--until", "--around", "--within", "--every", "--tz"),
@@ -41,7 +50,7 @@ COMMANDS = {
         "verify",
     ),
     "States and records": ("state", "records", "trace", "diff", "locate", "account", "life"),
-    "Groups and figures": ("groups", "lag", "latency", "attempts", "cost", "metrics"),
+    "Groups and figures": ("groups", "configurations", "lag", "latency", "attempts", "cost", "metrics"),
     "A lake and its tables": ("status", "tables", "sql", "check", "runbook", "maintain", "upgrade", "doctor"),
     "A broker and its load": ("broker", "workload", "simulate", "demo"),
 }

@@ -1,7 +1,7 @@
-"""The cluster's metadata over time: for each thing its values, each with the offsets and times in which it was in force.
+"""The cluster's metadata over time: the values of each key, with the offsets and times in which they were in force.
 
-    offset      26            31                  48
-    limit       |---- 3 ------|------- 7 ---------|  removed
+offset      26            31                  48
+limit       |---- 3 ------|------- 7 ---------|  removed
 """
 
 from collections.abc import Iterable
@@ -110,7 +110,7 @@ class Timeline:
                 self._open[key] = replace(validity, is_certain=False)
 
     def _replace_all(self, snapshot: Snapshot) -> None:
-        """The state becomes that of the snapshot. What both have goes on; the rest ends or begins there at the latest."""
+        """Makes the snapshot the state: what both have goes on, the rest ends or begins there at the latest."""
         fresh = Timeline()
         for record in snapshot.records:
             fresh.take(record._replace(offset=snapshot.end_offset, timestamp_ms=snapshot.timestamp_ms))

@@ -112,9 +112,7 @@ _ENDPOINTS = CompactArray(
     )
 )
 _FEATURES = CompactArray(
-    item=_struct(
-        _field("name", STRING), _field("min_supported_version", INT16), _field("max_supported_version", INT16)
-    )
+    item=_struct(_field("name", STRING), _field("min_supported_version", INT16), _field("max_supported_version", INT16))
 )
 _ENTITIES = CompactArray(item=_struct(_field("entity_type", STRING), _field("entity_name", NULLABLE_STRING)))
 
@@ -236,9 +234,7 @@ _TYPES: tuple[tuple[int, str, Mapping[int, Struct]], ...] = (
     (
         PRODUCER_IDS,
         "PRODUCER_IDS_RECORD",
-        _versions(
-            0, _field("broker_id", INT32), _field("broker_epoch", INT64), _field("next_producer_id", INT64)
-        ),
+        _versions(0, _field("broker_id", INT32), _field("broker_epoch", INT64), _field("next_producer_id", INT64)),
     ),
     (
         BROKER_CHANGE,

@@ -1,4 +1,4 @@
-"""The recorded metadata log against what the broker's Admin API answered, its snapshots, and its dump without secrets."""
+"""The recorded metadata log against what the broker's Admin API answered, its snapshots, and its dump."""
 
 import gzip
 import json
@@ -82,7 +82,9 @@ def topics_at(rows: list[Validity]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("nodes", [("node1",), ("node2",), NODES])
-def test_topics_settings_features_and_brokers_are_what_the_broker_answered_at_each_moment(nodes: tuple[str, ...]) -> None:
+def test_topics_settings_features_and_brokers_are_what_the_broker_answered_at_each_moment(
+    nodes: tuple[str, ...],
+) -> None:
     history = read(*nodes)
     assert history.problems == []
     compared = 0
@@ -165,7 +167,12 @@ def dumped() -> dict[str, list[dict[str, Any]]]:
 
 def test_every_record_is_decoded_as_the_dump_tool_prints_it() -> None:
     by_file = dumped()
-    expected = [payload for name in sorted(by_file) if name.startswith("node1") and name.endswith(".log") for payload in by_file[name]]
+    expected = [
+        payload
+        for name in sorted(by_file)
+        if name.startswith("node1") and name.endswith(".log")
+        for payload in by_file[name]
+    ]
     records = [record for record in records_of(files_of("node1").log) if not record.is_control]
     assert len(records) == len(expected) > 150
     kept = 0
@@ -182,7 +189,11 @@ def test_every_record_is_decoded_as_the_dump_tool_prints_it() -> None:
 def secret_bytes() -> list[bytes]:
     """The keys of SCRAM users and the password that the recorded log has, each as plain bytes."""
     secrets = []
-    for row in (row for chunk in read_whole(files_of("node1").log, include_uncommitted=True) for row in chunk.records.to_pylist()):
+    for row in (
+        row
+        for chunk in read_whole(files_of("node1").log, include_uncommitted=True)
+        for row in chunk.records.to_pylist()
+    ):
         value = row["value"]
         if value[1:2] == b"\x0b":
             at = 4 + value[3]
@@ -196,7 +207,9 @@ def secret_bytes() -> list[bytes]:
 def test_no_secret_of_the_log_is_in_an_answer(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     secrets = secret_bytes()
     assert len(secrets) >= 7
-    assert all(any(secret in path.read_bytes() for path in Path(dataset("metadata")).rglob("*.log")) for secret in secrets)
+    assert all(
+        any(secret in path.read_bytes() for path in Path(dataset("metadata")).rglob("*.log")) for secret in secrets
+    )
     assert main(["configurations", "--log-dir", str(dataset("metadata") / "node1"), "--output", form]) == 0
     out, err = capsys.readouterr()
     answer = (out + err).encode()
