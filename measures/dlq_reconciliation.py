@@ -22,6 +22,7 @@ from measures import dlq_schemas as words
 from measures.dlq_schemas import DLQ_RECONCILIATION
 from measures.poison import ARCHIVED_STATE, DEAD_LETTER, GAP
 from measures.settings import DEAD_LETTER_TOPIC, GroupSettings, in_force_at
+from measures.topics import names_of_topics
 from state_model.columnar.keys import SHARE_PARTITION_KEY, number_keys
 from state_model.columnar.ranges import MAX_OFFSET
 from state_model.columnar.schemas import COMPLETENESS, SHARE_PARTITION_HISTORY
@@ -209,11 +210,6 @@ def _pairs(given_up: pa.Table, piece_key: Ints, letters: pa.Table, letter: Ints,
     return np.concatenate([part for part, _ in pairs]), np.concatenate([part for _, part in pairs])
 
 
-def _named(topic_ids: pa.ChunkedArray, names: Mapping[str, str]) -> pa.Array:
-    """Topic names; null where unknown."""
-    return pa.array([names.get(topic_id) for topic_id in topic_ids.to_pylist()], pa.string())
-
-
 def _rows(count: int, columns: Mapping[str, object]) -> pa.Table:
     """DLQ_RECONCILIATION rows; a column that is not given is null."""
     made = {column.name: columns.get(column.name, pa.nulls(count, column.type)) for column in DLQ_RECONCILIATION}
@@ -251,7 +247,7 @@ def _matched(given_up: pa.Table, letters: pa.Table, chosen: Ints, names: Mapping
     earlier = letters.select(DLQ_POSITION).take(pa.array(first, mask=fresh))
     clear = pc.fill_null(pc.is_in(mine.column("cause"), value_set=CLEAR_CAUSES), False)
     columns = _of_letters(mine) | _of_state(pieces) | {
-        "topic": pc.coalesce(_named(pieces.column("topic_id"), names), mine.column("topic")),
+        "topic": pc.coalesce(names_of_topics(pieces.column("topic_id"), names), mine.column("topic")),
         "status": pa.array([words.MATCHED, words.DUPLICATE]).take(pa.array((~fresh).astype(np.int8))),
         "cause": pc.if_else(clear, mine.column("cause"), pieces.column("cause")),
         "cause_source": pc.if_else(clear, DEAD_LETTER, pieces.column("cause_source")),
@@ -288,7 +284,7 @@ def _without_letter(
     )
     status, reason = pc.if_else(gone, words.UNKNOWN, status), pc.if_else(gone, words.EXPIRED, reason)
     columns = _of_state(rows) | {
-        "topic": _named(rows.column("topic_id"), names),
+        "topic": names_of_topics(rows.column("topic_id"), names),
         "offset": first,
         "last_offset": last,
         "status": pc.if_else(waits, words.ARCHIVING, status),
@@ -341,7 +337,7 @@ def _without_state(
     is_fine = pa.array([row[2] == words.NOT_ARCHIVED for row in rows], pa.bool_())
     columns = _of_letters(letters) | {
         "topic_id": ids,
-        "topic": pc.coalesce(_named(ids, names), letters.column("topic")),
+        "topic": pc.coalesce(names_of_topics(ids, names), letters.column("topic")),
         "status": pa.array([row[1] for row in rows], pa.string()),
         "reason": pa.array([row[2] for row in rows], pa.string()),
         "cause": letters.column("cause"),

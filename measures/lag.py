@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from measures.inputs import StateInputs, topic_ends
 from measures.schemas import LAG
-from measures.topics import TopicPartition
+from measures.topics import TopicPartition, names_of_topics
 
 ACKNOWLEDGED, ARCHIVED = 2, 4
 NO_START = "start_offset_not_determined"
@@ -88,7 +88,7 @@ def lag(states: pa.Table, ends: pa.Table, names: Mapping[str, str], *, end_of_no
     open_end = (progress.first_incomplete < end) | (end < 0)
     behind = known & (lags == 0)
     columns: dict[str, Any] = {
-        "topic": _named(states.column("topic_id"), names),
+        "topic": names_of_topics(states.column("topic_id"), names),
         "first_incomplete_offset": _or_null(progress.first_incomplete, (start >= 0) & open_end & ~behind),
         "end_offset_inferred": _or_null(inferred, inferred >= 0),
         "lag": _or_null(lags, known),
@@ -168,10 +168,6 @@ def _plain(values: pa.ChunkedArray, unknown: int) -> Ints:
 
 def _or_null(values: Ints, known: Mask) -> pa.Array:
     return pa.array(values, pa.int64(), mask=~known)
-
-
-def _named(topic_ids: pa.ChunkedArray, names: Mapping[str, str]) -> pa.Array:
-    return pa.array([names.get(topic_id) for topic_id in topic_ids.to_pylist()], pa.string())
 
 
 def _inferred_end(ends: pa.Table, start: Ints, progress: Progress) -> Ints:

@@ -8,7 +8,6 @@
 Every end is an inference: producers set the timestamps (see measures.topics).
 """
 
-import itertools
 from collections.abc import Mapping
 
 import numpy as np
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 from measures.lag import NO_COUNT, NO_END_THEN, NO_START
 from measures.places import places_of
 from measures.schemas import LAG_OVER_TIME
-from measures.topics import TopicPartition, runs
+from measures.topics import TopicPartition, names_of_topics, runs
 from state_model.columnar.keys import SHARE_PARTITION_ORDER, number_keys
 from state_model.columnar.schemas import SHARE_PARTITION_HISTORY
 
@@ -112,26 +111,25 @@ def lag_over_time(history: pa.Table, arrivals: Arrivals, moments: Ints, names: M
         moments: epoch ms, ascending; the number of rows is at most theirs times that of share partitions.
         names: topic names by id, as far as known.
     """
+    if history.num_rows == 0:
+        return LAG_OVER_TIME.empty_table()
     (number,), keys = number_keys(history)
     place = (number << 31) | history.column("state_partition").to_numpy()
     order = np.argsort(place, kind="stable")
-    times = history.column("log_time_ms").to_numpy()[order]
+    place, seen = place[order], np.searchsorted(moments, history.column("log_time_ms").to_numpy()[order], "left")
+    until = np.append(np.where(place[1:] == place[:-1], seen[1:], len(moments)), len(moments))
     alive = pc.not_equal(history.column("record_type"), "tombstone").to_numpy(zero_copy_only=False)[order]
-    cuts = [*np.flatnonzero(np.diff(place[order], prepend=-1)).tolist(), len(order)]
-    tables = [LAG_OVER_TIME.empty_table()]
-    known = keys.to_pylist()
-    for first, end in itertools.pairwise(cuts):
-        at = np.searchsorted(times[first:end], moments, "right") - 1
-        is_alive = (at >= 0) & alive[first:end][at.clip(min=0)]
-        key = known[int(number[order[first]])]
-        rows = history.take(pa.array(order[first:end][at[is_alive]]))
-        ends = arrivals.ends((key["topic_id"], key["partition"]))[is_alive]
-        tables.append(_measured(rows, ends, moments[is_alive], names.get(key["topic_id"])))
-    sorting = [("state_partition", "ascending"), *SHARE_PARTITION_ORDER, ("at_ms", "ascending")]
-    return pa.concat_tables(tables).sort_by(sorting)
+    counts = np.where(alive, until - seen, 0)
+    moment = np.repeat(seen - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+    rows = np.repeat(order, counts)
+    user_partitions = zip(keys.column("topic_id").to_pylist(), keys.column("partition").to_pylist(), strict=True)
+    ends = np.stack([arrivals.ends(user_partition) for user_partition in user_partitions])
+    table = _measured(history.take(pa.array(rows)), ends[number[rows], moment], moments[moment], names)
+    return table.sort_by([("state_partition", "ascending"), *SHARE_PARTITION_ORDER, ("at_ms", "ascending")])
 
 
-def _measured(rows: pa.Table, ends: Ints, moments: Ints, topic: str | None) -> pa.Table:
+def _measured(rows: pa.Table, ends: Ints, moments: Ints, names: Mapping[str, str]) -> pa.Table:
+    """LAG_OVER_TIME rows of history rows, each at its moment, with the end of its user partition (-1: unknown)."""
     start, count = (
         pc.fill_null(rows.column(name).cast(pa.int64()), -1).to_numpy()
         for name in ("start_offset", "delivery_complete_count")
@@ -141,7 +139,7 @@ def _measured(rows: pa.Table, ends: Ints, moments: Ints, topic: str | None) -> p
     known = (start >= 0) & (count >= 0) & (ends >= 0) & (lags >= 0)
     codes = np.select([start < 0, count < 0, ~known], [NO_START, NO_COUNT, NO_END_THEN], "")
     columns = {
-        "topic": pa.array([topic] * rows.num_rows, pa.string()),
+        "topic": names_of_topics(rows.column("topic_id"), names),
         "at_ms": pa.array(moments, pa.int64()),
         "end_offset_inferred": pa.array(ends, pa.int64(), mask=ends < 0),
         "lag_inferred": pa.array(lags, pa.int64(), mask=~known),

@@ -141,6 +141,12 @@ class EndsFromHeaders:
         }
 
 
+def names_of_topics(topic_ids: pa.ChunkedArray, names: Mapping[str, str]) -> pa.ChunkedArray:
+    """The name of each topic id; null where it is unknown."""
+    ids = pa.array(list(names), pa.string())
+    return pa.array(list(names.values()), pa.string()).take(pc.index_in(topic_ids, value_set=ids))
+
+
 def topic_partitions(rows: pa.Table) -> list[TopicPartition]:
     """The user partition of each row."""
     topics = rows.column("topic_id").combine_chunks()

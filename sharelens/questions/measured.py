@@ -17,7 +17,7 @@ from measures.catalog import MEASURES
 from measures.inputs import Inputs
 from measures.parts import stretches
 from measures.settings import NO_SETTINGS, GroupSettings
-from measures.topics import TopicPartition, topic_partitions
+from measures.topics import TopicPartition, names_of_topics, topic_partitions
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, RowCounts
 from sharelens.questions.completeness import check_cut, evidence_line, incomplete_rows, misplaced_warnings, prefix_of
@@ -26,7 +26,7 @@ from sharelens.questions.measure_inputs import EvidenceInputs, Part
 from sharelens.questions.misplaced import misplaced_places
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.now import now_text
-from sharelens.questions.shape import constant, topic_column
+from sharelens.questions.shape import constant
 from sharelens.request import CutChoice
 from state_model.columnar.keys import FULL_PLACE_KEY, PLACE_KEY, SHARE_PARTITION_KEY
 
@@ -178,7 +178,9 @@ def described(evidence: Evidence, table: pa.Table) -> pa.Table:
     if "topic_id" in table.column_names:
         names = evidence.names(table.column("topic_id").unique().to_pylist())
         index = table.column_names.index("topic_id") + 1
-        table = table.add_column(index, pa.field("topic", pa.string()), topic_column(table.column("topic_id"), names))
+        table = table.add_column(
+            index, pa.field("topic", pa.string()), names_of_topics(table.column("topic_id"), names)
+        )
     return table.add_column(
         0, pa.field("cluster_id", pa.string()), constant(evidence.cluster_id, table.num_rows, pa.string())
     )

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.topics import names_of_topics
 from sharelens.output import UNKNOWN, Column, Row, shortened
 from state_model.columnar.values import state_names
 
@@ -23,14 +24,8 @@ RANGES_SHOWN = 4
 def with_names(rows: pa.Table, names: Mapping[str, str]) -> pa.Table:
     """The rows with the known names in their column `topic`."""
     at = rows.schema.get_field_index("topic")
-    named = pc.coalesce(topic_column(rows.column("topic_id"), names), rows.column("topic"))
+    named = pc.coalesce(names_of_topics(rows.column("topic_id"), names), rows.column("topic"))
     return rows.set_column(at, rows.schema.field(at), named)
-
-
-def topic_column(topic_ids: pa.ChunkedArray, names: Mapping[str, str]) -> pa.ChunkedArray:
-    """The name of each topic id; null where it is unknown."""
-    ids = pa.array(list(names), pa.string())
-    return pa.array(list(names.values()), pa.string()).take(pc.index_in(topic_ids, value_set=ids))
 
 
 def named_batches(column: pa.ChunkedArray) -> pa.ListArray:

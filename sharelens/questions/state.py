@@ -4,12 +4,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.as_of import LogPrefix
+from measures.topics import names_of_topics
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, by_importance, known, name_cell, name_column, number_column
 from sharelens.questions.completeness import check_cut, evidence_line, incomplete_rows, misplaced_warnings, prefix_of
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.naming import ensure_known, resolve
-from sharelens.questions.shape import constant, named_batches, ranges_column, topic_column
+from sharelens.questions.shape import constant, named_batches, ranges_column
 from sharelens.request import CutChoice
 from state_model.columnar.keys import SHARE_PARTITION_ORDER
 
@@ -47,7 +48,7 @@ def state_table(
     columns = {name: states.column(name) for name in (*FIELDS, *more) if name in states.column_names}
     columns["cluster_id"] = constant(evidence.cluster_id, states.num_rows, pa.string())
     names = evidence.names(states.column("topic_id").unique().to_pylist())
-    columns["topic"] = topic_column(states.column("topic_id"), names)
+    columns["topic"] = names_of_topics(states.column("topic_id"), names)
     columns["state_batches"] = named_batches(states.column("state_batches"))
     table = pa.table({name: columns[name] for name in (*FIELDS, *more)})
     return table, misplaced_warnings(placed.filter(placed.column("misplaced")), names)
