@@ -61,7 +61,7 @@ def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: Audi
         UsageError: the evidence has none of the names, or the chosen rules are never findings.
     """
     keys = resolve(evidence, key_filter)
-    settings = evidence.source.settings.groups
+    settings = evidence.settings.groups
     available = GIVEN_BY_OPTIONS if _has_limits(settings) else frozenset()
     chosen = [rule for rule in RULES if not choice.rules or rule in choice.rules]
     if all(rule.is_legal for rule in chosen):
