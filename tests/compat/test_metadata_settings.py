@@ -84,3 +84,16 @@ def test_names_of_topics_without_a_folder_come_from_the_metadata_log(
     assert {row["topic"] for row in rows if row["topic_id"] == topic_id} == {"renamed-tasks"}
     chosen = answer(capsys, *words, "--topic", "renamed-tasks")
     assert chosen == [row for row in rows if row["topic_id"] == topic_id] != []
+
+
+def test_no_secret_is_in_an_evidence_folder_or_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    logs = [*("--log-dir", str(dataset("dlq") / "logs")), *("--log-dir", str(dataset("metadata") / "node1"))]
+    window = ["--group", "gd-copy", "--from", "2026-11-21T03:25:10Z", "--to", "2026-11-21T03:26:00Z"]
+    folder, report = tmp_path / "evidence", tmp_path / "report.html"
+    assert main(["evidence", *logs, *window, "--case", "c1", "--out", str(folder)]) == 0
+    assert main(["verify", str(folder), *logs]) == 0
+    assert main(["report", *logs, "--out", str(report)]) == 0
+    out, err = capsys.readouterr()
+    written = [path.read_bytes() for path in (*folder.rglob("*"), report) if path.is_file()]
+    assert len(written) > 20
+    assert not any(b"Kst0re-Secret" in content for content in (*written, out.encode(), err.encode()))
