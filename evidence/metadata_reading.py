@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.losses import GAP
 from evidence.metadata_commit import VoterCopy, committed_end
 from evidence.reading import first_offset, read_chunks, read_whole
 from kafka_log import reader
@@ -27,7 +28,6 @@ from state_model.metadata.history import Validity, timeline
 from state_model.metadata.records import NO_OP_VALUE, MetadataRecord, decode_control, decode_record
 
 READ_COLUMNS = ("offset", "timestamp_ms", "is_control", "key", "value")
-OFFSETS_MISSING = "missing_offsets"
 
 
 class TooLargeError(SharelensError):
@@ -119,7 +119,8 @@ class _Log:
         is_start = begin == 0 and begin_offset is None
         closing = self._first_snapshot(end_offset)
         if not is_start or closing is None:
-            self.reasons[OFFSETS_MISSING] += begin_offset is None
+            if begin_offset is None:
+                self.reasons[GAP] += 1
             yield Gap(first_offset=begin, last_offset=end_offset - 1)
         if closing is not None:
             self._due = closing

@@ -13,13 +13,16 @@ from state_model.metadata.history import Validity
 DYNAMIC_GROUP_CONFIG = "dynamic_group_config"
 """The origin of a value, as kafka-configs names it."""
 BEGINNING_MS = 0
+MAX_ENTRIES = 1_000_000
+"""About a thousand groups whose settings changed at a thousand moments: some hundred megabytes."""
 
 
 def group_observations(validities: Iterable[Validity], first_ms: int | None) -> tuple[Observation, ...]:
     """The settings of groups that measures read, from each change on; before the first change no group has any.
 
     `first_ms`: the time of the snapshot with which the log begins (None: it begins with its first record). The values
-    in that snapshot are older, so they count from the beginning.
+    in that snapshot are older, so they count from the beginning. None where there are more than MAX_ENTRIES: each
+    observation has the settings of all groups.
     """
     changes: list[tuple[int, int, int, Validity]] = []
     for row in validities:
@@ -31,6 +34,9 @@ def group_observations(validities: Iterable[Validity], first_ms: int | None) -> 
                 changes.append((max(row.end.timestamp_ms, begin_ms), row.end.offset, 0, row))
     current: dict[tuple[str, str], Entry] = {}
     by_moment: dict[int, tuple[Entry, ...]] = {BEGINNING_MS: ()}
+    groups = {change[3].key[2] for change in changes}
+    if len(groups) * len({change[0] for change in changes}) > MAX_ENTRIES:
+        return ()
     changes.sort(key=lambda change: change[:3])
     for number, (moment, _, is_begin, row) in enumerate(changes):
         key = str(row.key[2]), str(row.key[3])

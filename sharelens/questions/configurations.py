@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from evidence.losses import GAP
 from evidence.metadata_reading import MetadataHistory, read_metadata
 from kafka_log.layout import LogDirectory, scan_log_directory
 from sharelens.output import Answer, Column, Row, by_importance, name_cell, name_column, number_column, time_column
@@ -122,7 +123,7 @@ def _row(row: Validity, history: MetadataHistory, cluster_id: str | None) -> dic
     hidden = row.content["hidden"]
     completeness, reason = "complete", None
     if not row.is_certain:
-        completeness, reason = "incomplete", "missing_offsets"
+        completeness, reason = "incomplete", GAP
     elif history.is_uncommitted(row):
         completeness, reason = "uncommitted", "uncommitted"
     return {

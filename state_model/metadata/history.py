@@ -50,6 +50,7 @@ class Timeline:
     closed: list[Validity] = field(default_factory=list)
     _open: dict[Key, Validity] = field(default_factory=dict)
     _below: dict[Key, dict[Key, None]] = field(default_factory=dict)
+    _certain: dict[Key, None] = field(default_factory=dict)
 
     def value(self, key: Key) -> Content | None:
         """The value of a key; None: there is none."""
@@ -94,6 +95,7 @@ class Timeline:
             if before.begin.offset < moment.offset or before.began_earlier:
                 self.closed.append(replace(before, end=moment))
             del self._open[key]
+            self._certain.pop(key, None)
         if content is None:
             self._below.get(parent_of(key), {}).pop(key, None)
             return
@@ -103,11 +105,14 @@ class Timeline:
         self._open[key] = Validity(
             key=key, content=content, begin=moment, began_earlier=began_earlier, is_certain=is_certain
         )
+        if is_certain:
+            self._certain[key] = None
 
     def _doubt(self) -> None:
-        for key, validity in self._open.items():
-            if validity.is_certain:
-                self._open[key] = replace(validity, is_certain=False)
+        """Marks the values in force as uncertain, each once: many gaps cost no more than one."""
+        for key in self._certain:
+            self._open[key] = replace(self._open[key], is_certain=False)
+        self._certain.clear()
 
     def _replace_all(self, snapshot: Snapshot) -> None:
         """Makes the snapshot the state: what both have goes on, the rest ends or begins there at the latest."""
@@ -122,6 +127,7 @@ class Timeline:
             self._put(key, validity.content, moment, began_earlier=True)
             if before is not None and not before.is_certain and self._open[key] is not before:
                 self._open[key] = replace(self._open[key], is_certain=True)
+                self._certain[key] = None
 
 
 def timeline(events: Iterable[Event]) -> Timeline:

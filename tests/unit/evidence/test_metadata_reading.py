@@ -2,15 +2,22 @@
 
 import random
 import shutil
+import time
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 
 from evidence.metadata_reading import MetadataHistory, TooLargeError, read_metadata
+from evidence.reading import read_whole
 from kafka_log.errors import MixedClustersError
 from kafka_log.layout import scan_log_directory
+from kafka_log.metadata_files import metadata_files
 from state_model.metadata.history import Validity
+from state_model.metadata.records import NO_OP_VALUE
+from state_model.uuids import uuid_text
 from tests.datasets import dataset
+from tests.metadata_logs import topic, write_metadata
 
 FOLDER = "__cluster_metadata-0"
 FIRST_SEGMENT = "00000000000000000000.log"
@@ -58,7 +65,7 @@ def test_damaged_batch_makes_values_uncertain_until_the_next_snapshot(copied: Pa
     data[data.index(b"rv_pay.ments") + 1] ^= 0xFF
     segment.write_bytes(bytes(data))
     damaged = read(copied)
-    assert dict(damaged.problems).keys() >= {"missing_offsets"}
+    assert dict(damaged.problems).keys() >= {"gap"}
     assert not all(row.is_certain for row in damaged.validities)
     assert values(damaged.at(END)) == values(whole.at(END))
 
@@ -66,7 +73,7 @@ def test_damaged_batch_makes_values_uncertain_until_the_next_snapshot(copied: Pa
 def test_lost_segment_without_a_snapshot_behind_it_is_a_gap(copied: Path) -> None:
     remove(copied, FIRST_SEGMENT, *(path.name for path in (copied / FOLDER).glob("*.checkpoint")))
     history = read(copied)
-    assert dict(history.problems) == {"missing_offsets": 1}
+    assert dict(history.problems) == {"gap": 1}
     assert values(history.at(END))
 
 
@@ -110,3 +117,36 @@ def test_random_damage_is_survived_and_shows_no_secret(copied: Path, seed: int) 
     assert history.end_offset <= END
     text = repr(history).encode()
     assert not any(secret in text for secret in SECRETS)
+
+
+def test_records_with_valid_checksums_and_random_content_are_survived(tmp_path: Path) -> None:
+    dice = random.Random(7)
+    files = metadata_files([scan_log_directory(str(dataset("metadata") / "node1"))])
+    assert files is not None
+    values_of_log = [
+        value
+        for chunk in read_whole(files.log, include_uncommitted=True)
+        for value in chunk.records.filter(pc.invert(chunk.records.column("is_control"))).column("value").to_pylist()
+    ]
+    records = []
+    for number in range(2000):
+        value = bytearray(dice.choice(values_of_log))
+        for _ in range(dice.randrange(3)):
+            value[dice.randrange(1, len(value))] = dice.randrange(256)
+        records.append((number, bytes(value)))
+    history = read(write_metadata(tmp_path / "random", records))
+    assert history.end_offset == 2000
+    assert {"truncated_value", "unknown_value_version"} <= dict(history.problems).keys()
+    assert any(row.is_certain for row in history.validities)
+    assert not any(secret in repr(history).encode() for secret in SECRETS)
+
+
+def test_idle_records_and_many_unreadable_ones_take_little_time(tmp_path: Path) -> None:
+    names = [(number, topic(f"t{number}", uuid_text(number.to_bytes(16, "big")))) for number in range(1, 2001)]
+    unreadable = [(9000, b"\x01\x06\x00")] * 2000
+    idle = [(9000, NO_OP_VALUE)] * 2000
+    before = time.process_time()
+    history = read(write_metadata(tmp_path / "many", names + unreadable + idle))
+    assert time.process_time() - before < 5
+    assert dict(history.problems) == {"unknown_value_version": 2000}
+    assert len([row for row in history.validities if row.key[0] == "topic"]) == 2000

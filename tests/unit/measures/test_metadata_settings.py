@@ -1,5 +1,7 @@
 """Group settings in force at a time, by the values of the metadata log."""
 
+from dataclasses import replace
+
 from measures.metadata_settings import group_observations
 from measures.observed_settings import settings_of
 from measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings
@@ -50,3 +52,12 @@ def test_settings_that_no_measure_reads_and_other_resources_are_left_out() -> No
 
 def test_isolation_level_of_a_group_without_a_value_is_kafkas_default() -> None:
     assert settings().of("g", "share.isolation.level").value == "read_uncommitted"
+
+
+def test_more_settings_than_fit_the_memory_count_as_unknown() -> None:
+    rows = [
+        replace(setting("3", number), key=("config", "group", f"g{number}", DELIVERY_COUNT_LIMIT))
+        for number in range(1001)
+    ]
+    assert group_observations(rows, None) == ()
+    assert len(group_observations(rows[:900], None)) == 900
