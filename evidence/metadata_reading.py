@@ -25,7 +25,7 @@ from state_model.errors import DecodeError, SharelensError
 from state_model.metadata import schemas
 from state_model.metadata.events import Event, Gap, Snapshot
 from state_model.metadata.history import Validity, timeline
-from state_model.metadata.records import NO_OP_VALUE, MetadataRecord, decode_control, decode_record
+from state_model.metadata.records import NO_OP_VALUE, MetadataRecord, UnknownRecordError, decode_control, decode_record
 
 READ_COLUMNS = ("offset", "timestamp_ms", "is_control", "key", "value")
 
@@ -38,13 +38,15 @@ class TooLargeError(SharelensError):
 class MetadataHistory:
     """The cluster's metadata over time, of one cluster.
 
-    `first_ms`: the time from which on it is known; None where the log begins with its first record. `end_offset`,
+    `first_ms`: the time from which on it is known; None where the log begins with its first record. `has_beginning`:
+    false where the log begins later and no snapshot says what was in force then. `end_offset`,
     `committed_end`: where log or snapshots end, and below which offset every record is surely committed. `problems`:
     how often each reason code of a problem came up.
     """
 
     validities: Sequence[Validity]
     first_ms: int | None
+    has_beginning: bool
     end_offset: int
     committed_end: int
     problems: Sequence[tuple[str, int]]
@@ -66,6 +68,7 @@ class _Log:
     files: MetadataFiles
     digest_key: bytes
     first_ms: int | None = None
+    has_beginning: bool = True
     next_offset: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     _complete: dict[tuple[int, int], Snapshot | None] = field(default_factory=dict)
@@ -118,6 +121,8 @@ class _Log:
         begin = self.next_offset if begin_offset is None else begin_offset
         is_start = begin == 0 and begin_offset is None
         closing = self._first_snapshot(end_offset)
+        if is_start and closing is None:
+            self.has_beginning = False
         if not is_start or closing is None:
             if begin_offset is None:
                 self.reasons[GAP] += 1
@@ -143,7 +148,7 @@ class _Log:
         """The content of a snapshot; None when it is not complete: header, records without damage, footer."""
         key = file.end_offset, file.epoch
         if key not in self._complete:
-            self._complete[key] = _read_snapshot(file, self.digest_key)
+            self._complete[key] = _read_snapshot(file, self.digest_key, self.reasons)
             if self._complete[key] is None:
                 self.reasons["incomplete_snapshot"] += 1
         return self._complete[key]
@@ -172,6 +177,7 @@ def read_metadata(directories: Sequence[LogDirectory], *, max_bytes: int) -> Met
     return MetadataHistory(
         validities=result.validities,
         first_ms=log.first_ms,
+        has_beginning=log.has_beginning,
         end_offset=log.next_offset,
         committed_end=committed_end(snapshot_end, log.next_offset, result.voters, _voter_copies(files.log)),
         problems=sorted(log.reasons.items()),
@@ -206,15 +212,19 @@ def _record(row: dict[str, object], digest_key: bytes) -> MetadataRecord:
     return decode_record(value, offset=offset, timestamp_ms=timestamp_ms, digest_key=digest_key)
 
 
-def _read_snapshot(file: SnapshotFile, digest_key: bytes) -> Snapshot | None:
+def _read_snapshot(file: SnapshotFile, digest_key: bytes, reasons: Counter[str]) -> Snapshot | None:
+    """The content of a snapshot, None when it is not complete; records of unknown types are counted and left out."""
     records: list[MetadataRecord] = []
     for chunk in read_whole(file.partition, include_uncommitted=True):
         if chunk.problems.num_rows:
             return None
-        try:
-            records += [_record(row, digest_key) for row in chunk.records.select(list(READ_COLUMNS)).to_pylist()]
-        except DecodeError:
-            return None
+        for row in chunk.records.select(list(READ_COLUMNS)).to_pylist():
+            try:
+                records.append(_record(row, digest_key))
+            except UnknownRecordError as error:
+                reasons[error.reason] += 1
+            except DecodeError:
+                return None
     ends = [record.record_type for record in (*records[:1], *records[-1:]) if record.is_control]
     if ends != [schemas.SNAPSHOT_HEADER, schemas.SNAPSHOT_FOOTER] or records[0].value is None:
         return None

@@ -6,7 +6,7 @@ from functools import cached_property
 from evidence.metadata_reading import MetadataHistory, TooLargeError, read_metadata
 from kafka_log.layout import LogDirectory
 from measures.metadata_settings import group_observations
-from measures.observed_settings import GROUP_CONFIGS, Settings, settings_of
+from measures.observed_settings import GROUP_CONFIGS, Observation, Settings, settings_of
 from sharelens.request import Source
 from state_model.metadata.history import topic_names
 
@@ -36,9 +36,12 @@ class LogMetadata:
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings of groups by the files of the command line, else by the metadata log."""
+        """The settings of groups by the files of the command line, else by a metadata log whose beginning is known."""
         files = self._source.settings_files
         if files is not None and any(entry.kind == GROUP_CONFIGS for entry in files.observations):
             return files.settings()
-        stored = () if self.history is None else group_observations(self.history.validities, self.history.first_ms)
+        history = self.history
+        stored: tuple[Observation, ...] = ()
+        if history is not None and history.has_beginning:
+            stored = group_observations(history.validities, history.first_ms)
         return settings_of(stored) if files is None else files.settings(stored)

@@ -16,8 +16,10 @@ from kafka_log.metadata_files import metadata_files
 from state_model.metadata.history import Validity
 from state_model.metadata.records import NO_OP_VALUE
 from state_model.uuids import uuid_text
+from tests.batch_files import batches_of
 from tests.datasets import dataset
 from tests.metadata_logs import topic, write_metadata
+from tools.log_writer.writer import encode_batch, record_columns
 
 FOLDER = "__cluster_metadata-0"
 FIRST_SEGMENT = "00000000000000000000.log"
@@ -53,6 +55,7 @@ def test_cleaned_log_starts_at_its_snapshot_and_ends_in_the_same_state(copied: P
     cleaned = read(copied)
     assert cleaned.problems == []
     assert cleaned.first_ms is not None
+    assert cleaned.has_beginning
     for offset in (99, 120, 151, END):
         assert values(cleaned.at(offset)) == values(whole.at(offset))
     assert any(row.began_earlier for row in cleaned.validities)
@@ -74,6 +77,7 @@ def test_lost_segment_without_a_snapshot_behind_it_is_a_gap(copied: Path) -> Non
     remove(copied, FIRST_SEGMENT, *(path.name for path in (copied / FOLDER).glob("*.checkpoint")))
     history = read(copied)
     assert dict(history.problems) == {"gap": 1}
+    assert not history.has_beginning
     assert values(history.at(END))
 
 
@@ -150,3 +154,20 @@ def test_idle_records_and_many_unreadable_ones_take_little_time(tmp_path: Path) 
     assert time.process_time() - before < 5
     assert dict(history.problems) == {"unknown_value_version": 2000}
     assert len([row for row in history.validities if row.key[0] == "topic"]) == 2000
+
+
+def test_snapshot_with_a_record_of_a_later_version_is_used_without_it(copied: Path) -> None:
+    whole = read(copied)
+    snapshot = copied / FOLDER / "00000000000000000142-0000000001.checkpoint"
+    batches = batches_of(snapshot)
+    of_later_version = encode_batch(record_columns([None], [b"\x01\x63\x00\x00"], [1]), base_offset=900, leader_epoch=1)
+    snapshot.write_bytes(b"".join([*batches[:-1], of_later_version, footer_at(batches[-1], 901)]))
+    remove(copied, FIRST_SEGMENT, "00000000000000000091.log")
+    history = read(copied)
+    assert dict(history.problems) == {"unknown_value_version": 1}
+    assert values(history.at(142)) == values(whole.at(142))
+
+
+def footer_at(batch: bytes, offset: int) -> bytes:
+    """The batch at another base offset, which its checksum does not cover."""
+    return offset.to_bytes(8, "big") + batch[8:]
