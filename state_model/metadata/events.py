@@ -32,13 +32,21 @@ Event = MetadataRecord | Snapshot | Gap
 
 
 def applied(events: Iterable[Event]) -> Iterator[Event]:
-    """The events with each transaction's records at its end. A snapshot ends a transaction that a gap cut open."""
+    """The events with each transaction's records at its end.
+
+    In a gap a transaction may have ended, and most are not aborted: its records before the gap count. A snapshot has
+    no open transaction.
+    """
     pending: list[MetadataRecord] | None = None
     for event in events:
         if isinstance(event, Snapshot):
             pending = None
             yield event
-        elif isinstance(event, Gap) or event.is_control:
+        elif isinstance(event, Gap):
+            yield from pending or ()
+            pending = None
+            yield event
+        elif event.is_control:
             yield event
         elif event.record_type == schemas.BEGIN_TRANSACTION:
             pending = []

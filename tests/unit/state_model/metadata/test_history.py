@@ -81,6 +81,18 @@ def test_records_of_a_transaction_count_from_its_end_and_of_an_aborted_one_never
     assert limits(done[:3]) == []
 
 
+def test_transaction_that_a_gap_cuts_counts_and_so_do_the_records_behind_it() -> None:
+    events: list[Event] = [
+        record(1, schemas.BEGIN_TRANSACTION),
+        limit(2, "3"),
+        Gap(first_offset=3, last_offset=4),
+        limit(5, "4"),
+        record(6, schemas.END_TRANSACTION),
+    ]
+    assert limits(events) == [("3", 2, 5), ("4", 5, None)]
+    assert [row.is_certain for row in rows(events, "config")] == [False, True]
+
+
 def test_leader_epoch_grows_with_each_leader_and_partition_epoch_with_each_change() -> None:
     events: list[Event] = [
         topic(0),
