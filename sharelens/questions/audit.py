@@ -147,7 +147,11 @@ def _has_newest(log: StateLog) -> bool:
 
 
 def _has_limits(settings: GroupSettings) -> bool:
-    return any(period.groups is not None or period.broker is not None for period in settings.periods())
+    """Whether the limit of some group is known at some time."""
+    return any(
+        period.broker is not None or any(DELIVERY_COUNT_LIMIT in own for own in (period.groups or {}).values())
+        for period in settings.periods()
+    )
 
 
 def _limits(settings: GroupSettings) -> Callable[[str], int | None]:

@@ -97,3 +97,21 @@ def test_no_secret_is_in_an_evidence_folder_or_a_report(tmp_path: Path, capsys: 
     written = [path.read_bytes() for path in (*folder.rglob("*"), report) if path.is_file()]
     assert len(written) > 20
     assert not any(b"Kst0re-Secret" in content for content in (*written, out.encode(), err.encode()))
+
+
+def test_audit_tests_the_limit_when_the_metadata_log_has_it_for_a_group(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = ["audit", "--log-dir", str(dataset("dlq") / "logs")]
+    without = write_metadata(tmp_path / "without", [(STARTED_MS, topic("t", "ot2ELlJ2QmSYXs6by5iwOw"))])
+    limit = group_setting("gd-copy", "share.delivery.count.limit", "3")
+    untested = []
+    for words in (
+        [],
+        ["--log-dir", str(without)],
+        ["--log-dir", str(write_metadata(tmp_path / "with", [(STARTED_MS, limit)]))],
+    ):
+        document = answer(capsys, *logs, *words)
+        assert document["findings"] == []
+        untested.append(len({rule for row in document["not_tested"] for rule in row["rules"]}))
+    assert untested[0] == untested[1] > untested[2]
