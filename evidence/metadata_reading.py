@@ -39,7 +39,7 @@ class MetadataHistory:
     """The cluster's metadata over time, of one cluster.
 
     `first_ms`: the time from which on it is known; None where the log begins with its first record. `has_beginning`:
-    false where the log begins later and no snapshot says what was in force then. `end_offset`,
+    false without a record, or where the log begins later and no snapshot says what was in force then. `end_offset`,
     `committed_end`: where log or snapshots end, and below which offset every record is surely committed. `problems`:
     how often each reason code of a problem came up.
     """
@@ -86,6 +86,7 @@ class _Log:
             yield from self._gap(newest.end_offset)
         if self._due is not None:
             yield from self._snapshot()
+        self.has_beginning = self.has_beginning and self.next_offset > 0
 
     def newest_snapshot(self) -> Snapshot | None:
         """The complete snapshot with the highest end offset; None when there is none."""

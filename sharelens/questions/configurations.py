@@ -87,7 +87,7 @@ def configurations(source: Source, chosen: ResourceFilter, as_of_ms: int | None)
 
 
 def metadata_history(source: Source, directories: Sequence[LogDirectory]) -> MetadataHistory:
-    """The metadata log of log directories. Raises SharelensError when none has one."""
+    """The metadata log of log directories. Raises SharelensError when none has one with a readable record."""
     for directory in directories:
         if source.cluster_id is not None and directory.cluster_id not in (None, source.cluster_id):
             raise UsageError(
@@ -101,6 +101,9 @@ def metadata_history(source: Source, directories: Sequence[LogDirectory]) -> Met
             f"no {METADATA_TOPIC}-0 in {places}: every controller and broker has that folder in metadata.log.dir, or "
             "else in the first of log.dirs; copy it and name the folder around it with --log-dir"
         )
+    if not history.end_offset:
+        counts = ", ".join(f"{reason} {count}" for reason, count in history.problems) or "it is empty"
+        raise SharelensError(f"no record of {METADATA_TOPIC}-0 can be read ({counts}): copy the folder again")
     return history
 
 
