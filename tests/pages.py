@@ -20,7 +20,7 @@ DISTRIBUTION = ("state_model", "kafka_log", "pyspark_kafka_log", "evidence", "me
                 "workloads", "sharelens")  # fmt: skip
 KEPT_JARS = Path(sys.prefix) / "share" / "sharelens" / "jars"
 COMPILED = "*.nb[ic]"
-TIMEOUT_S = 240
+TIMEOUT_S = 900
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

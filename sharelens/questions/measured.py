@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.as_of import LogPrefix
-from measures.catalog import MEASURES
+from measures.catalog import MEASURES, Measure
 from measures.inputs import Inputs
 from measures.parts import stretches
 from measures.settings import NO_SETTINGS, GroupSettings
@@ -21,7 +21,7 @@ from measures.topics import TopicPartition, names_of_topics, topic_partitions
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, RowCounts
 from sharelens.questions.completeness import check_cut, evidence_line, incomplete_rows, misplaced_warnings, prefix_of
-from sharelens.questions.evidence import PLACED, Evidence, Keys, Span
+from sharelens.questions.evidence import PLACED, Evidence, Keys, Span, of_places
 from sharelens.questions.measure_inputs import EvidenceInputs, Part
 from sharelens.questions.misplaced import misplaced_places
 from sharelens.questions.naming import ensure_known, resolve
@@ -149,8 +149,18 @@ def kept_stream(scoped: Scope, name: str, columns: Sequence[str] | None = None) 
     measure = MEASURES[name]
     if not scoped.cut.is_whole:
         return None
+    if scoped.misplaced.num_rows:
+        return _kept_of_places(scoped, measure, columns or measure.schema.names)
     schema = measure.schema if columns is None else pa.schema([measure.schema.field(column) for column in columns])
     return scoped.evidence.measured_stream(measure.table, schema, scoped.keys)
+
+
+def _kept_of_places(scoped: Scope, measure: Measure, columns: Sequence[str]) -> Iterator[pa.Table] | None:
+    """The rows of the places of the scope: a run may have measured a place that a later deletion left misplaced."""
+    names = [*columns, *(name for name in PLACE_KEY if name not in columns)]
+    schema = pa.schema([measure.schema.field(name) for name in names])
+    tables = scoped.evidence.measured_stream(measure.table, schema, scoped.keys)
+    return None if tables is None else (of_places(rows, scoped.places).select(columns) for rows in tables)
 
 
 def kept_rows(scoped: Scope, name: str) -> pa.Table | None:

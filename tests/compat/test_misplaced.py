@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lake.scan import open_lake
@@ -16,8 +16,10 @@ from sharelens.filters import KeyFilter, parse_key_filter
 from sharelens.output import Answer
 from sharelens.questions.diff import diff
 from sharelens.questions.evidence import Evidence, Span
+from sharelens.questions.life import life as lives
 from sharelens.questions.opening import open_evidence
 from sharelens.questions.records import records
+from sharelens.questions.redelivered import redelivered
 from sharelens.questions.state import state
 from sharelens.questions.trace import trace
 from sharelens.request import CutChoice, Source
@@ -69,6 +71,12 @@ def life(groups: list[str], count: int, at_ms: int) -> Story:
 
 CHANGED = [*life(GROUPS, BEFORE, START_MS), *life([MOVES, "new-1", "new-2"], AFTER, START_MS + 60_000)]
 """The number of state partitions went from BEFORE to AFTER; one share partition moved, two are new."""
+DELETED_WHERE_IT_WAS = [
+    *life(GROUPS[:4], 1, START_MS),
+    *life([MOVES], AFTER, START_MS + 60_000),
+    (0, tombstone(MOVES, at_ms=START_MS + 95_000)),
+]
+"""A share partition moved, and an old coordinator deletes it in the state partition where it was."""
 STALE_SNAPSHOT = snapshot(
     MOVES,
     start=BEFORE,
@@ -92,6 +100,8 @@ def answers(evidence: Evidence, groups: list[str], end_ms: int) -> Iterator[tupl
     yield told("records", records(evidence, everything, Span()).read_all())
     for moment in range(START_MS, end_ms + 30_000, 30_000):
         yield told(f"diff {moment}", diff(evidence, everything, START_MS, moment))
+    yield told("life", lives(evidence, everything, CutChoice(), Span()))
+    yield told("redelivered", redelivered(evidence, everything, CutChoice(), Span()))
     for wanted in (everything, *(parse_key_filter([group], [], []) for group in groups)):
         name = str(wanted.groups)
         yield told(f"state {name}", state(evidence, wanted, CutChoice()))
@@ -137,6 +147,7 @@ def stories(draw: st.DrawFn) -> Story:
 
 
 @examples("lake")
+@example(story=DELETED_WHERE_IT_WAS)
 @given(story=stories())
 def test_any_move_gives_the_same_answers_with_and_without_a_lake(
     tmp_path_factory: pytest.TempPathFactory, story: Story
