@@ -17,8 +17,8 @@ from sharelens.packed import SUFFIX, unpack
 from tests.once import made_once
 
 DATA = Path(__file__).parent / "data"
-MODEL_SETS = ("combiner", "coordinator")
-"""Data sets without a log directory: what Kafka's own classes answered."""
+MODEL_SETS = ("combiner", "coordinator", "metadata")
+"""Data sets without share state: what Kafka's own classes answered, and a log of the controllers."""
 KINDS = ("admin", "codec-zstd", "crash", "dlq", "edge", "pruned", "streams", "transactions", "upgrade", "v44")
 """Logs of every kind; the other scenarios are of these kinds, too."""
 SHARE_STATE = "formatter.jsonl"

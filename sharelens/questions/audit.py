@@ -61,7 +61,7 @@ def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: Audi
         UsageError: the evidence has none of the names, or the chosen rules are never findings.
     """
     keys = resolve(evidence, key_filter)
-    settings = evidence.source.settings.groups
+    settings = evidence.settings.groups
     available = GIVEN_BY_OPTIONS if _has_limits(settings) else frozenset()
     chosen = [rule for rule in RULES if not choice.rules or rule in choice.rules]
     if all(rule.is_legal for rule in chosen):
@@ -147,7 +147,11 @@ def _has_newest(log: StateLog) -> bool:
 
 
 def _has_limits(settings: GroupSettings) -> bool:
-    return any(period.groups is not None or period.broker is not None for period in settings.periods())
+    """Whether the limit of some group is known at some time."""
+    return any(
+        period.broker is not None or any(DELIVERY_COUNT_LIMIT in own for own in (period.groups or {}).values())
+        for period in settings.periods()
+    )
 
 
 def _limits(settings: GroupSettings) -> Callable[[str], int | None]:

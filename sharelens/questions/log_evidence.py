@@ -37,6 +37,7 @@ from sharelens.questions.evidence import (
     of_places,
 )
 from sharelens.questions.group_names import read_group_names, read_group_records
+from sharelens.questions.log_metadata import LogMetadata
 from sharelens.questions.misplaced import placed_states
 from sharelens.questions.state_log import StateLog, partitions_of_key, size_bytes, state_logs
 from sharelens.request import Source, dead_letter_topics
@@ -62,6 +63,7 @@ class LogEvidence:
         self.source = source
         self.directories = directories
         self.cluster = _cluster_of(directories, source.cluster_id)
+        self.metadata = LogMetadata(source, directories)
         self.logs = state_logs(directories, include_uncommitted=source.include_uncommitted)
 
     @property
@@ -76,8 +78,8 @@ class LogEvidence:
 
     @property
     def settings(self) -> Settings:
-        """Those of the command line."""
-        return self.source.settings
+        """Those of the command line, and of groups by the metadata log."""
+        return self.metadata.settings
 
     @property
     def measured_settings(self) -> Settings:
@@ -85,14 +87,15 @@ class LogEvidence:
         return UNSET
 
     def names(self, topic_ids: Iterable[str]) -> Mapping[str, str]:
-        """From --topic-names and the topics' folders; the group coordinator's log is read when that is not enough."""
+        """From --topic-names and the topics' folders; other logs are read when that is not enough."""
         if all(topic_id in self._folder_names for topic_id in topic_ids):
             return self._folder_names
-        return self._group_names | self._folder_names
+        return self._group_names | self.metadata.names | self._folder_names
 
     def topic_ids(self, name: str) -> Sequence[str]:
-        """Ids by folder, and by the group coordinator's log."""
-        return [topic_id for topic_id, known in (self._group_names | self._folder_names).items() if known == name]
+        """Ids by folder, by the group coordinator's log, and by the metadata log."""
+        names = self._group_names | self.metadata.names | self._folder_names
+        return [topic_id for topic_id, known in names.items() if known == name]
 
     @cached_property
     def _group_names(self) -> dict[str, str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sharelens.questions import records, state, trace, trace_events
+from sharelens.questions import configurations, records, state, trace, trace_events
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "answers.md").read_text(encoding="utf-8")
 
@@ -14,7 +14,14 @@ def section(title: str) -> str:
     return PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
 
 
-@pytest.mark.parametrize(("title", "fields"), [("state", state.FIELDS), ("records", records.FIELDS)])
+@pytest.mark.parametrize(
+    ("title", "fields"),
+    [
+        ("state", state.FIELDS),
+        ("records", records.FIELDS),
+        ("configurations", tuple(configurations.CONFIGURATION.names)),
+    ],
+)
 def test_the_page_lists_the_fields_in_order(title: str, fields: tuple[str, ...]) -> None:
     assert tuple(re.findall(r"^\| `(\w+)` \|", section(title), re.MULTILINE)) == fields
 

@@ -1,0 +1,194 @@
+"""Configurations over time by the metadata log: dynamic settings of groups, topics, brokers and client metrics."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from evidence.losses import GAP
+from evidence.metadata_reading import MetadataHistory, read_metadata
+from kafka_log.layout import LogDirectory, scan_log_directory
+from sharelens.output import Answer, Column, Row, by_importance, name_cell, name_column, number_column, time_column
+from sharelens.questions.naming import listed
+from sharelens.questions.state import COMPLETENESS
+from sharelens.request import Source
+from sharelens.times import time_text
+from sharelens.wording import counted
+from state_model.errors import SharelensError, UsageError
+from state_model.metadata.changes import CONFIG
+from state_model.metadata.history import Validity, topic_names
+from state_model.topics import METADATA_TOPIC
+
+WHOLE_CLUSTER = "default"
+"""The word for the brokers' cluster-wide default, whose name in the log is empty."""
+CONFIGURATION = pa.schema(
+    [
+        pa.field("cluster_id", pa.string()),
+        pa.field("resource_type", pa.string()),
+        pa.field("resource", pa.string()),
+        pa.field("name", pa.string()),
+        pa.field("value", pa.string()),
+        pa.field("hidden_length", pa.int32()),
+        pa.field("hidden_digest", pa.string()),
+        pa.field("valid_from_ms", pa.int64()),
+        pa.field("valid_to_ms", pa.int64()),
+        pa.field("from_offset", pa.int64()),
+        pa.field("to_offset", pa.int64()),
+        pa.field("began_earlier", pa.bool_()),
+        pa.field("completeness", pa.string()),
+        pa.field("completeness_reason", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceFilter:
+    """The resources to list, of any of the kinds; nothing set: all."""
+
+    groups: frozenset[str] = frozenset()
+    topics: frozenset[str] = frozenset()
+    brokers: frozenset[str] = frozenset()
+
+    def matches(self, resource_type: str, resource: str) -> bool:
+        """Whether a resource is to be listed."""
+        if not (self.groups or self.topics or self.brokers):
+            return True
+        chosen = {"group": self.groups, "topic": self.topics, "broker": self.brokers}.get(resource_type, frozenset())
+        return resource in chosen
+
+
+def configurations(source: Source, chosen: ResourceFilter, as_of_ms: int | None) -> Answer:
+    """The answer to `sharelens configurations`. `as_of_ms`: only what was in force at that time.
+
+    Raises:
+        SharelensError: no directory has a metadata log, or it is larger than --max-bytes.
+        UsageError: the metadata log has no topic of a name.
+    """
+    directories = [scan_log_directory(uri) for uri in source.log_dirs]
+    history = metadata_history(source, directories)
+    chosen = _with_names(chosen, history)
+    rows = [
+        row
+        for row in history.validities
+        if row.key[0] == CONFIG
+        and chosen.matches(str(row.key[1]), str(row.key[2]))
+        and (as_of_ms is None or row.is_in_force_at(as_of_ms))
+    ]
+    cluster_id = source.cluster_id or next((entry.cluster_id for entry in directories if entry.cluster_id), None)
+    table = pa.Table.from_pylist([_row(row, history, cluster_id) for row in rows], schema=CONFIGURATION)
+    in_force = sum(row.end is None for row in rows)
+    return Answer(
+        table=table,
+        columns=TEXT_COLUMNS,
+        summary=f"{counted(len(rows), 'value')} of settings, {in_force} in force at the end\n{_evidence_line(history)}",
+        warnings=tuple(_warnings(history, as_of_ms)),
+        none="no setting in the metadata log: the resource has the brokers' own files and Kafka's defaults",
+    )
+
+
+def metadata_history(source: Source, directories: Sequence[LogDirectory]) -> MetadataHistory:
+    """The metadata log of log directories. Raises SharelensError when none has one with a readable record."""
+    for directory in directories:
+        if source.cluster_id is not None and directory.cluster_id not in (None, source.cluster_id):
+            raise UsageError(
+                f"{directory.uri} belongs to cluster {name_cell(directory.cluster_id)}, not to "
+                f"{name_cell(source.cluster_id)}; correct --cluster-id or --log-dir"
+            )
+    history = read_metadata(directories, max_bytes=source.max_bytes)
+    if history is None:
+        places = ", ".join(directory.uri for directory in directories)
+        raise SharelensError(
+            f"no {METADATA_TOPIC}-0 in {places}: every controller and broker has that folder in metadata.log.dir, or "
+            "else in the first of log.dirs; copy it and name the folder around it with --log-dir"
+        )
+    if not history.end_offset:
+        counts = ", ".join(f"{reason} {count}" for reason, count in history.problems) or "it is empty"
+        raise SharelensError(f"no record of {METADATA_TOPIC}-0 can be read ({counts}): copy the folder again")
+    return history
+
+
+def _with_names(chosen: ResourceFilter, history: MetadataHistory) -> ResourceFilter:
+    """The filter with names for topic ids, and the empty name for the brokers' default."""
+    names = topic_names(history.validities)
+    known = set(names.values()) | {str(row.key[2]) for row in history.validities if row.key[:2] == (CONFIG, "topic")}
+    topics = {topic if topic in known else names.get(topic, topic) for topic in chosen.topics}
+    unknown = sorted(topics - known)
+    if unknown:
+        raise UsageError(
+            f"no topic {name_cell(unknown[0])} in the metadata log; topics there, deleted ones too: "
+            f"{listed(sorted(known))}"
+        )
+    brokers = {"" if broker == WHOLE_CLUSTER else broker for broker in chosen.brokers}
+    return ResourceFilter(groups=chosen.groups, topics=frozenset(topics), brokers=frozenset(brokers))
+
+
+def _row(row: Validity, history: MetadataHistory, cluster_id: str | None) -> dict[str, object]:
+    hidden = row.content["hidden"]
+    completeness, reason = "complete", None
+    if not row.is_certain:
+        completeness, reason = "incomplete", GAP
+    elif history.is_uncommitted(row):
+        completeness, reason = "uncommitted", "uncommitted"
+    return {
+        "cluster_id": cluster_id,
+        "resource_type": row.key[1],
+        "resource": row.key[2],
+        "name": row.key[3],
+        "value": row.content["value"],
+        "hidden_length": hidden["length"] if isinstance(hidden, dict) else None,
+        "hidden_digest": hidden["digest"] if isinstance(hidden, dict) else None,
+        "valid_from_ms": row.begin.timestamp_ms,
+        "valid_to_ms": None if row.end is None else row.end.timestamp_ms,
+        "from_offset": row.begin.offset,
+        "to_offset": None if row.end is None else row.end.offset,
+        "began_earlier": row.began_earlier,
+        "completeness": completeness,
+        "completeness_reason": reason,
+    }
+
+
+def _evidence_line(history: MetadataHistory) -> str:
+    if history.committed_end >= history.end_offset:
+        return f"evidence: {METADATA_TOPIC} up to offset {history.end_offset}, committed"
+    return (
+        f"evidence: {METADATA_TOPIC} up to offset {history.end_offset}, surely committed below "
+        f"{history.committed_end}: name the log directories of a majority of the controllers to know more"
+    )
+
+
+def _warnings(history: MetadataHistory, as_of_ms: int | None) -> list[str]:
+    warnings = []
+    if history.first_ms is not None:
+        before = as_of_ms is not None and as_of_ms < history.first_ms
+        ending = ": nothing is known of the time asked for" if before else ""
+        warnings.append(f"the metadata log is known from {time_text(history.first_ms)} on{ending}")
+    if history.problems:
+        counts = ", ".join(f"{reason} {count}" for reason, count in history.problems)
+        warnings.append(f"the metadata log has damage or gaps ({counts}): values that it may concern are incomplete")
+    return warnings
+
+
+def _resource_cell(row: Row) -> str:
+    return WHOLE_CLUSTER if row["resource_type"] == "broker" and not row["resource"] else name_cell(row["resource"])
+
+
+def _value_cell(row: Row) -> str:
+    if row["hidden_length"] is None:
+        return name_cell(row["value"])
+    return f"hidden:{row['hidden_length']}:{row['hidden_digest']}"
+
+
+TEXT_COLUMNS = by_importance(
+    (
+        name_column("TYPE", "resource_type"),
+        Column(heading="RESOURCE", cell=_resource_cell, fields=("resource",)),
+        name_column("NAME", "name"),
+        Column(heading="VALUE", cell=_value_cell, fields=("value", "hidden_length", "hidden_digest")),
+        time_column("FROM", "valid_from_ms"),
+        time_column("TO", "valid_to_ms"),
+        number_column("FROM-OFFSET", "from_offset"),
+        number_column("TO-OFFSET", "to_offset"),
+        COMPLETENESS,
+    ),
+    "TYPE RESOURCE NAME VALUE FROM TO COMPLETENESS FROM-OFFSET TO-OFFSET",
+)

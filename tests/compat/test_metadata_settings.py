@@ -1,0 +1,117 @@
+"""Questions over log directories take topic names and group settings from the metadata log beside them."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sharelens.cli import main
+from tests.dataset_settings import given_settings, lines
+from tests.datasets import dataset
+from tests.metadata_logs import group_setting, topic, write_metadata
+
+STARTED_MS = 1_795_000_000_000
+
+
+def answer(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    assert main([*words, "--output", "json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def settings_in_metadata(folder: Path) -> list[tuple[int, bytes]]:
+    """The groups' settings of a recorded scenario, as records of a metadata log."""
+    records = []
+    for line in lines(folder, "journal.jsonl"):
+        words = str(line.get("note", "")).split()
+        if words[:2] == ["group", "config"]:
+            pairs = words[3].split(",")
+            records += [
+                (STARTED_MS, group_setting(words[2], name, value))
+                for name, value in zip(pairs[::2], pairs[1::2], strict=True)
+            ]
+    assert records
+    return records
+
+
+@pytest.mark.parametrize("command", [["poison"], ["dlq"], ["stalled", "--now", "2026-11-22T00:00:00Z"]])
+@pytest.mark.parametrize("name", ["dlq", "timeouts"])
+def test_settings_in_the_metadata_log_answer_as_a_file_does(
+    name: str, command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = str(dataset(name) / "logs")
+    metadata = write_metadata(tmp_path / "metadata", settings_in_metadata(dataset(name)))
+    group_configs = given_settings(dataset(name), tmp_path)[:2]
+    by_file = answer(capsys, *command, "--log-dir", logs, *group_configs)
+    by_metadata = answer(capsys, *command, "--log-dir", logs, "--log-dir", str(metadata))
+    assert by_metadata == by_file
+    if command == ["poison"]:
+        assert by_metadata != answer(capsys, *command, "--log-dir", logs)
+
+
+def test_setting_counts_from_its_time_on_and_a_file_counts_before_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = ["poison", "--log-dir", str(dataset("dlq") / "logs"), "--group", "gd-copy"]
+    moments = sorted({row["last_outcome_ms"] for row in answer(capsys, *logs)})
+    middle = moments[len(moments) // 2]
+    name = "share.delivery.count.limit"
+    records = [(STARTED_MS, group_setting("gd-copy", name, "3")), (middle, group_setting("gd-copy", name, None))]
+    metadata = write_metadata(tmp_path / "metadata", records)
+    rows = answer(capsys, *logs, "--log-dir", str(metadata))
+    limits = {row["last_outcome_ms"] < middle: row["delivery_count_limit"] for row in rows}
+    assert limits == {True: 3, False: None}
+    groups = tmp_path / "groups.txt"
+    synonyms = f"{{DYNAMIC_GROUP_CONFIG:{name}=4}}"
+    groups.write_text(f"Dynamic configs for group gd-copy are:\n  {name}=4 sensitive=false synonyms={synonyms}\n")
+    rows = answer(capsys, *logs, "--log-dir", str(metadata), "--group-configs", str(groups))
+    assert {row["delivery_count_limit"] for row in rows} == {4}
+
+
+def test_names_of_topics_without_a_folder_come_from_the_metadata_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = tmp_path / "logs"
+    for folder in (dataset("dlq") / "logs").glob("__share_group_state-*"):
+        shutil.copytree(folder, logs / folder.name)
+    meta = json.loads((dataset("dlq") / "meta.json").read_text(encoding="utf-8"))
+    topic_id = meta["topicIds"]["tasks"]
+    topic_id = topic_id if isinstance(topic_id, str) else topic_id[0]
+    metadata = write_metadata(tmp_path / "metadata", [(STARTED_MS, topic("renamed-tasks", topic_id))])
+    words = ["state", "--log-dir", str(logs), "--log-dir", str(metadata)]
+    rows = answer(capsys, *words)
+    assert {row["topic"] for row in rows if row["topic_id"] == topic_id} == {"renamed-tasks"}
+    chosen = answer(capsys, *words, "--topic", "renamed-tasks")
+    assert chosen == [row for row in rows if row["topic_id"] == topic_id] != []
+
+
+def test_no_secret_is_in_an_evidence_folder_or_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    logs = [*("--log-dir", str(dataset("dlq") / "logs")), *("--log-dir", str(dataset("metadata") / "node1"))]
+    window = ["--group", "gd-copy", "--from", "2026-11-21T03:25:10Z", "--to", "2026-11-21T03:26:00Z"]
+    folder, report = tmp_path / "evidence", tmp_path / "report.html"
+    assert main(["evidence", *logs, *window, "--case", "c1", "--out", str(folder)]) == 0
+    assert main(["verify", str(folder), *logs]) == 0
+    assert main(["report", *logs, "--out", str(report)]) == 0
+    out, err = capsys.readouterr()
+    written = [path.read_bytes() for path in (*folder.rglob("*"), report) if path.is_file()]
+    assert len(written) > 20
+    assert not any(b"Kst0re-Secret" in content for content in (*written, out.encode(), err.encode()))
+
+
+def test_audit_tests_the_limit_when_the_metadata_log_has_it_for_a_group(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = ["audit", "--log-dir", str(dataset("dlq") / "logs")]
+    without = write_metadata(tmp_path / "without", [(STARTED_MS, topic("t", "ot2ELlJ2QmSYXs6by5iwOw"))])
+    limit = group_setting("gd-copy", "share.delivery.count.limit", "3")
+    untested = []
+    for words in (
+        [],
+        ["--log-dir", str(without)],
+        ["--log-dir", str(write_metadata(tmp_path / "with", [(STARTED_MS, limit)]))],
+    ):
+        document = answer(capsys, *logs, *words)
+        assert document["findings"] == []
+        untested.append(len({rule for row in document["not_tested"] for rule in row["rules"]}))
+    assert untested[0] == untested[1] > untested[2]
