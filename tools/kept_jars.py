@@ -1,8 +1,10 @@
 """Jars that tests and benchmarks need beside Spark's own: fetched once from the public Maven repository, and kept."""
 
+import contextlib
+import fcntl
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jobs.spark.jars import reason, resolve
@@ -31,16 +33,31 @@ def kept_jars(name: str, packages: Sequence[tuple[str, Sequence[str]]], jars: Se
     """
     folder = kept_folder(name)
     if missing_in(folder, jars):
-        with tempfile.TemporaryDirectory(prefix="sharelens-jars-") as scratch:
-            report = [resolve(package, Path(scratch), excluded) for package, excluded in packages]
-            fetched = Path(scratch) / "jars"
-            missing = missing_in(fetched, jars)
-            if missing:
-                raise ToolUnavailableError(f"{', '.join(missing)} could not be fetched: {reason(''.join(report))}")
-            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            shutil.rmtree(folder, ignore_errors=True)
-            shutil.copytree(fetched, folder)
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _locked(folder):
+            if missing_in(folder, jars):
+                _fetch(folder, packages, jars)
     return folder
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Lets one process at a time fetch into a folder; the others wait."""
+    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch(folder: Path, packages: Sequence[tuple[str, Sequence[str]]], jars: Sequence[str]) -> None:
+    """Resolves the packages beside the folder, and moves the jars there when all have come: others see all or none."""
+    with tempfile.TemporaryDirectory(prefix=f"{folder.name}-", dir=folder.parent) as scratch:
+        report = [resolve(package, Path(scratch), excluded) for package, excluded in packages]
+        fetched = Path(scratch) / "jars"
+        missing = missing_in(fetched, jars)
+        if missing:
+            raise ToolUnavailableError(f"{', '.join(missing)} could not be fetched: {reason(''.join(report))}")
+        shutil.rmtree(folder, ignore_errors=True)
+        fetched.rename(folder)
 
 
 def missing_in(folder: Path, jars: Sequence[str]) -> list[str]:
