@@ -15,14 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.decoding import KEPT_BYTES
-from evidence.schemas import DECODED_FROM, GROUP_RECORD, NAME
+from evidence.schemas import DECODED_FROM, GROUP_RECORD, NAME, ODD_GROUP_RECORD
 from kafka_log.schemas import PROBLEM
 from state_model import group_records
-from state_model.audit.columnar.group_audit import ODD_RECORD
-from state_model.audit.group_coordinator import PREVIEW_TYPES
 from state_model.errors import DecodeError
 from state_model.group_records import GroupRecord
-from state_model.group_schemas import RECORD_TYPES
+from state_model.group_schemas import PREVIEW_TYPES, RECORD_TYPES
 
 DECODED_TYPES = tuple(number for number, kind in RECORD_TYPES.items() if kind.values)
 STATE_PARTITION_METADATA: Final = 15
@@ -33,7 +31,7 @@ UNKNOWN_TOPIC: Final = "<UNKNOWN>"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedGroups:
-    """GROUP_RECORD, NAME, PROBLEM and ODD_RECORD rows, and how many records there were of each type by name."""
+    """GROUP_RECORD, NAME, PROBLEM and ODD_GROUP_RECORD rows, and how many records there were of each type by name."""
 
     records: pa.Table
     odd_records: pa.Table
@@ -77,7 +75,7 @@ def decode_groups(rows: pa.Table) -> DecodedGroups:
     ]
     return DecodedGroups(
         records=pa.Table.from_pylist(records, schema=GROUP_RECORD),
-        odd_records=pa.Table.from_pylist(odd_records, schema=ODD_RECORD),
+        odd_records=pa.Table.from_pylist(odd_records, schema=ODD_GROUP_RECORD),
         names=pa.Table.from_pylist(name_rows, schema=NAME),
         problems=pa.Table.from_pylist(problems, schema=PROBLEM),
         counts=counts,

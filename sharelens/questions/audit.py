@@ -78,7 +78,7 @@ def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: Audi
     }
     between_ms = (span.from_ms, span.to_ms)
     audited = _audited(evidence, _limits(settings), between_ms)
-    audits = [one.audit for one in audited]
+    audits = [logged.audit for logged in audited]
     misplacements(audits, between_ms)
     proofs = others.prove(audited, between_ms)
     condition = keys.expression()
@@ -88,8 +88,7 @@ def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: Audi
     if not counts:
         ensure_known(evidence, key_filter, keys)
     listed = SEVERITIES[: SEVERITIES.index(choice.severity) + 1]
-    of_listed = {rule: severity for rule, severity in severities.items() if severity in listed}
-    shown = filter_rows(ordered(findings(audits, of_listed), proofs.findings(of_listed)), condition)
+    shown = filter_rows(ordered(findings(audits, severities, listed), proofs.findings(severities, listed)), condition)
     untested = untested_by_need(chosen, choice.version, available)
     names = evidence.names(shown.column("topic_id").drop_null().unique().to_pylist())
     return Report(
@@ -280,9 +279,13 @@ COLUMNS = by_importance(
         time_column("LAST-SEEN", "last_seen_ms"),
         Column(heading="DIFFERENCE", cell=_difference_cell, fields=("field", "expected", "seen"), folds=True),
         Column(heading="RECORDS", cell=_records_cell, fields=("records",)),
+        text_column("IMPACT", "impact_text"),
+        name_column("CAUSE", "cause_inferred"),
+        name_column("EVIDENCE", "completeness"),
         text_column("TITLE", "title"),
     ),
-    "SEVERITY RULE GROUP TOPIC-PARTITION DIFFERENCE COUNT LOG-OFFSETS STATE-PARTITION FIRST-SEEN RECORDS LAST-SEEN",
+    "SEVERITY RULE GROUP TOPIC-PARTITION DIFFERENCE IMPACT COUNT LOG-OFFSETS CAUSE STATE-PARTITION FIRST-SEEN EVIDENCE "
+    "RECORDS LAST-SEEN",
 )
 RULE_COLUMNS = by_importance(
     (

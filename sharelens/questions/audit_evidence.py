@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 
 from evidence.group_decoding import decode_groups
 from evidence.reading import read_whole
-from evidence.schemas import GROUP_RECORD
+from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
 from kafka_log.union import LogPartition, unite
 from sharelens.questions.log_evidence import LogEvidence, size_text
 from sharelens.questions.state_log import StateLog, size_bytes
 from state_model.audit.columnar.cross_checks import StateLogs, cross_check
-from state_model.audit.columnar.group_audit import ODD_RECORD, Groups, audit_groups
+from state_model.audit.columnar.group_audit import Groups, audit_groups
 from state_model.audit.columnar.lives import Turns, lives_of
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.places import DECIDING, count_of_keys
@@ -25,6 +25,9 @@ from state_model.audit.rule import Need
 from state_model.share_records import SharePartitionKey
 from state_model.topics import INTERNAL_TOPICS, OFFSETS_TOPIC
 from state_model.uuids import ZERO_UUID
+
+GIVEN_BY_LOGS = frozenset({Need.GROUP_COORDINATOR})
+"""The needs of rules that logs beside the state log can meet."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,7 +72,7 @@ class OtherLogs:
         return partitions
 
     def _groups(self, proofs: Proofs) -> Groups:
-        records, odd_records = [GROUP_RECORD.empty_table()], [ODD_RECORD.empty_table()]
+        records, odd_records = [GROUP_RECORD.empty_table()], [ODD_GROUP_RECORD.empty_table()]
         for partition in self._group_partitions:
             for chunk in read_whole(partition, include_uncommitted=False):
                 decoded = decode_groups(pa.Table.from_batches([chunk.records]))
@@ -79,15 +82,15 @@ class OtherLogs:
         return audit_groups(pa.concat_tables(records), pa.concat_tables(odd_records), numbers, proofs)
 
     def _state_logs(self, audited: Sequence[AuditedLog]) -> StateLogs:
-        keys = pa.concat_tables([one.audit.auditor.keys for one in audited])
-        owner = np.repeat([one.log.number for one in audited], [one.audit.auditor.keys.num_rows for one in audited])
+        keys = pa.concat_tables([logged.audit.auditor.keys for logged in audited])
+        owner = np.repeat([logged.log.number for logged in audited], [logged.audit.auditor.keys.num_rows for logged in audited])
         columns = (keys.column(name).to_pylist() for name in keys.column_names)
-        known = {one.log.number: _known_from_ms(one) for one in audited}
+        known = {logged.log.number: _known_from_ms(logged) for logged in audited}
         return StateLogs(
-            lives=lives_of(pa.concat_tables([one.turns.table() for one in audited])),
+            lives=lives_of(pa.concat_tables([logged.turns.table() for logged in audited])),
             with_records=frozenset(SharePartitionKey(*key) for key in zip(*columns, strict=True)),
             known_from_ms={number: from_ms for number, from_ms in known.items() if from_ms is not None},
-            until_ms=max((_until_ms(one) for one in audited), default=BEGINNING),
+            until_ms=max((_until_ms(logged) for logged in audited), default=BEGINNING),
             count=count_of_keys(keys.slice(0, DECIDING), owner[:DECIDING]),
         )
 

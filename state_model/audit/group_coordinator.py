@@ -16,13 +16,14 @@ from state_model.audit.group_steps import (
     GroupState,
     partitions_of,
 )
+from state_model.audit.impact import Impact
 from state_model.audit.periods import Period, lasting, uncovered
 from state_model.audit.rule import CHECK_COPY, REPORT_BUG, Difference, Field, Need, Rule
 from state_model.audit.severities import ERROR, WARNING
+from state_model.group_schemas import PREVIEW_TYPES
 from state_model.java import partition_for_group
 
 STABLE: Final = 0
-PREVIEW_TYPES: Final = (9, 18)
 BEFORE_TOMBSTONE: Final[Mapping[int, tuple[int, ...]]] = {
     TARGET: (MEMBER_TARGET,),
     GROUP: (MEMBER, MEMBER_TARGET, ASSIGNMENT, TARGET, STATE_PARTITIONS),
@@ -30,9 +31,7 @@ BEFORE_TOMBSTONE: Final[Mapping[int, tuple[int, ...]]] = {
 """Record types of a group that must have tombstones before the tombstone of another."""
 
 
-def initialized_without_state(
-    initialized: Sequence[Period], live: Sequence[Period], evidence: Period
-) -> Period | None:
+def initialized_without_state(initialized: Sequence[Period], live: Sequence[Period], evidence: Period) -> Period | None:
     """When a partition is initialized for its group without a live share partition."""
     return uncovered(initialized, live, evidence)
 
@@ -105,9 +104,7 @@ def member_tombstones_out_of_order(group: GroupState, record: GroupRecord) -> Gr
     if not whole:
         return None
     first = min(whole, key=lambda other: other.log_offset)
-    return GroupDifference(
-        Difference(Field.GROUP_RECORD_TYPE, first.record_type, first.record_type), first.log_offset
-    )
+    return GroupDifference(Difference(Field.GROUP_RECORD_TYPE, first.record_type, first.record_type), first.log_offset)
 
 
 def misplaced_group(group_id: str, log_partition: int, count: int) -> Difference | None:
@@ -139,6 +136,7 @@ RULES = (
         code="initialized_without_state",
         title="Every initialized partition has a live share partition",
         severity=ERROR,
+        impact=Impact.STUCK,
         why="The group coordinator marks a partition as initialized once its state is written. A mismatch counts when "
         "it outlasts 60 s in both logs and the topic still exists.",
         remedy="Compare with deletions of the topic around that time.",
@@ -150,8 +148,9 @@ RULES = (
         code="state_without_group",
         title="Every live share partition is listed by its group",
         severity=WARNING,
-        why="A failed initialization or an interrupted deletion leaves state behind. A mismatch counts when it outlasts "
-        "60 s in both logs.",
+        impact=Impact.NONE,
+        why="A failed initialization or an interrupted deletion leaves state behind. A mismatch counts when it "
+        "outlasts 60 s in both logs.",
         remedy="Nothing to do unless the group is created again: its writes are fenced then.",
         source="consumer-offsets-records, GroupMetadataManager",
         needs=(Need.GROUP_COORDINATOR,),
@@ -161,6 +160,7 @@ RULES = (
         code="state_after_group_deletion",
         title="A deleted group has no live share partition",
         severity=WARNING,
+        impact=Impact.NONE,
         why="A deletion covers the partitions that the group lists. State that is left for 60 s counts.",
         remedy="Nothing to do unless the group is created again.",
         source="consumer-offsets-records, GroupMetadataManager delete flow",
@@ -171,6 +171,7 @@ RULES = (
         code="unknown_topic_partition",
         title="The topic partition of a live share partition exists",
         severity=ERROR,
+        impact=Impact.NONE,
         why="Tombstones follow the deletion of a topic.",
         remedy="Compare with the topics of the cluster.",
         source="consumer-offsets-records, ShareCoordinatorShard checks",
@@ -181,6 +182,7 @@ RULES = (
         code="group_epoch_skips",
         title="The group epoch rises by 1",
         severity=ERROR,
+        impact=Impact.NONE,
         why="Each change of the group counts once. Where compaction may have removed records it rises all the same.",
         remedy=REPORT_BUG,
         source="consumer-offsets-records, GroupMetadataManager",
@@ -192,6 +194,7 @@ RULES = (
         title="Assignment epoch and member epochs are at most the group epoch",
         severity=ERROR,
         relation="<=",
+        impact=Impact.NONE,
         why="They follow the group epoch.",
         remedy=REPORT_BUG,
         source="consumer-offsets-records, GroupMetadataManager",
@@ -202,6 +205,7 @@ RULES = (
         code="assigned_without_state",
         title="Only initialized partitions are assigned",
         severity=WARNING,
+        impact=Impact.STUCK,
         why="SimpleAssignor takes the partitions that are initialized when it computes an assignment.",
         remedy="Nothing to do with a custom assignor, or where the topic was deleted at that moment.",
         source="consumer-offsets-records, SimpleAssignor",
@@ -212,6 +216,7 @@ RULES = (
         code="member_state",
         title="The state of a share group's member is STABLE",
         severity=ERROR,
+        impact=Impact.NONE,
         why="Share groups have no other.",
         remedy=REPORT_BUG,
         source="consumer-offsets-records, GroupMetadataManager",
@@ -223,6 +228,7 @@ RULES = (
         title="Tombstones of a member and of a group come in order",
         severity=ERROR,
         relation="no",
+        impact=Impact.STUCK,
         why="A broker fails to replay another order. Tested where compaction can have removed no record.",
         remedy=REPORT_BUG,
         source="consumer-offsets-records, GroupMetadataManager.replay",
@@ -233,6 +239,7 @@ RULES = (
         code="misplaced_group",
         title="A group's records lie in the partition to which its id hashes",
         severity=ERROR,
+        impact=Impact.STUCK,
         why="Brokers look for a group there alone.",
         remedy="Check that all copies are of one cluster.",
         source="consumer-offsets-records, GroupCoordinatorService",
@@ -244,6 +251,7 @@ RULES = (
         title="No record has type 9 or 18",
         severity=WARNING,
         relation="no",
+        impact=Impact.NONE,
         why="Only preview builds up to 4.1 wrote them.",
         remedy="Find out which broker wrote them.",
         source="consumer-offsets-records, shipped record types",
@@ -255,7 +263,8 @@ RULES = (
         code="undecodable_group_record",
         title="Every record of a share group can be decoded",
         severity=ERROR,
-        why="The group coordinator alone writes to this topic. A broker fails to load a group whose record is cut short.",
+        impact=Impact.STUCK,
+        why="The group coordinator alone writes them. A broker fails to load a group whose record is cut short.",
         remedy=CHECK_COPY,
         source="consumer-offsets-records §1, GroupCoordinatorRecordSerde",
         needs=(Need.GROUP_COORDINATOR,),

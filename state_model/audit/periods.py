@@ -52,7 +52,7 @@ def uncovered(periods: Sequence[Period], others: Sequence[Period], evidence: Per
 def _clipped(period: Period, *others: Period) -> Period:
     """What all have in common, with the record of the first."""
     every = (period, *others)
-    return Period(max(one.from_ms for one in every), min(one.to_ms for one in every), period.log_offset)
+    return Period(max(part.from_ms for part in every), min(part.to_ms for part in every), period.log_offset)
 
 
 def _is_long(period: Period) -> bool:

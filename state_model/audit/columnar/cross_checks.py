@@ -91,7 +91,10 @@ def _test_lives(
     if any(life.state_partition not in state.known_from_ms for life in lives):
         return
     if times is None:
-        if groups.count is None or partition_for_group(key.group_id, groups.count) not in groups.partitions:
+        if (
+            groups.partition_count is None
+            or partition_for_group(key.group_id, groups.partition_count) not in groups.partitions
+        ):
             return
         times = GroupTimes()
     if not times.is_readable:

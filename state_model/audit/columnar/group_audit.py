@@ -38,17 +38,6 @@ READ: Final = (
     "log_offset",
     "timestamp_ms",
 )
-ODD_RECORD: Final = pa.schema(
-    [
-        pa.field("partition", pa.int32()),
-        pa.field("log_offset", pa.int64()),
-        pa.field("timestamp_ms", pa.int64()),
-        pa.field("record_type", pa.int16()),
-        pa.field("group_id", pa.string()),
-        pa.field("reason", pa.string()),
-    ]
-)
-"""Records of __consumer_offsets of a type that no release has, and of types 10 to 15 that can't be decoded (`reason`)."""
 
 
 @dataclass(slots=True)
@@ -79,7 +68,7 @@ class Groups(NamedTuple):
     """The groups of __consumer_offsets, its number of partitions (None: unknown), and until when it is known."""
 
     times: Mapping[str, GroupTimes]
-    count: int | None
+    partition_count: int | None
     partitions: frozenset[int]
     until_ms: int
 
@@ -87,7 +76,7 @@ class Groups(NamedTuple):
 def audit_groups(
     records: pa.Table, odd_records: pa.Table, partitions: frozenset[int], proofs: Proofs, *, count: int | None = None
 ) -> Groups:
-    """Tests rules 70 to 76 on GROUP_RECORD and ODD_RECORD rows.
+    """Tests rules 70 to 76 on GROUP_RECORD and ODD_GROUP_RECORD rows.
 
     Args:
         partitions: the partitions of __consumer_offsets that the evidence has.

@@ -1,13 +1,15 @@
 """Violations that records of several logs prove, counted by rule and place, as findings."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from state_model.audit.columnar.findings import FINDING, rank
-from state_model.audit.rule import Difference, field_text, value_text
+from state_model.audit.impact import NO_LAST, impact_text
+from state_model.audit.rule import Difference, Rule, field_text, value_text
+from state_model.audit.severities import SEVERITIES
 from state_model.audit.table import BY_ID
 
 
@@ -75,12 +77,12 @@ class Proofs:
         """Adds what another has counted of other places."""
         self._counted |= other._counted
 
-    def findings(self, severities: Mapping[int, str]) -> pa.Table:
-        """FINDING rows, the worst first; `severities` by rule id: rules without one have no finding."""
+    def findings(self, severities: Mapping[int, str], listed: Sequence[str] = SEVERITIES) -> pa.Table:
+        """FINDING rows of the listed severities, the worst first; `severities` by rule id: no other rule has any."""
         rows = [
             _row(rule, place, counted, severities[rule])
             for (rule, place, *_), counted in self._counted.items()
-            if rule in severities
+            if severities.get(rule) in listed
         ]
         return pa.Table.from_pylist(sorted(rows, key=rank), schema=FINDING)
 
@@ -88,6 +90,9 @@ class Proofs:
 def _row(rule_id: int, place: Place, counted: _Counted, severity: str) -> dict[str, Any]:
     rule, difference = BY_ID[rule_id], counted.difference
     expected = value_text(difference.field, difference.expected)
+    offsets = rule.affected_offsets(difference) if rule.impact.is_about_records else None
+    first_offset = None if offsets is None else offsets[0]
+    last_offset = None if offsets is None or offsets[1] == NO_LAST else offsets[1]
     return {
         **place._asdict(),
         "severity": severity,
@@ -102,5 +107,17 @@ def _row(rule_id: int, place: Place, counted: _Counted, severity: str) -> dict[s
         "field": field_text(difference.field, difference.at),
         "expected": expected if rule.relation == "=" else f"{rule.relation} {expected}",
         "seen": value_text(difference.field, difference.seen),
+        "impact": rule.impact.value,
+        "impact_text": _impact_text(rule, place, first_offset, last_offset),
+        "first_offset": first_offset,
+        "last_offset": last_offset,
+        "completeness": "complete",
         "records": [record._asdict() for record in sorted({*counted.proof, counted.last})],
     }
+
+
+def _impact_text(rule: Rule, place: Place, first_offset: int | None, last_offset: int | None) -> str:
+    if place.partition is None and place.group_id is not None and rule.impact.is_about_records:
+        return f"records of the group {rule.impact.words}"
+    has_share_partition = place.partition is not None
+    return impact_text(rule.impact, first_offset, last_offset, has_share_partition=has_share_partition)
