@@ -1,6 +1,6 @@
 """The audit of one state partition from its log records: bytes, offsets, states, and what is left at its end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from state_model.audit.columnar import layout
-from state_model.audit.columnar.auditor import VIOLATION, Auditor, violation_rows
+from state_model.audit.columnar.auditor import KEYS, VIOLATION, Auditor, violation_rows
 from state_model.audit.columnar.replayed import disagreements
 from state_model.audit.columnar.tally import Tally
 from state_model.audit.delivery import PENDING_MS
@@ -34,6 +34,9 @@ ARCHIVED_LESS_ARCHIVING: Final = 1
 
 class PartitionAudit:
     """Takes the records of a state partition in log order; `tally` counts the violations, `auditor` has the states.
+
+    `first_losses`: the first log offset that the evidence lacks, by the number of the share partition that the loss
+    names (-1: it touches all).
 
     Args:
         number: the state partition.
@@ -62,6 +65,7 @@ class PartitionAudit:
         self._last_offset = first_offset - 1
         self._last_ms = -1
         self._replayed = schemas.SHARE_PARTITION_STATE.empty_table()
+        self.first_losses: dict[int, int] = {}
 
     def take(self, log_records: pa.RecordBatch, times: Ints, records: pa.Table, problems: pa.Table) -> None:
         """The next log records (LOG_RECORD, none uncommitted) with their log times, and what decoding made of them."""
@@ -72,7 +76,9 @@ class PartitionAudit:
         holes = self._offsets(offsets, times)
         undecodable = [loss for batch in problems.to_batches() for loss in losses_of(batch)]
         undecodable += _unknown_types(problems)
-        self.tally.add(self.auditor.take(records, [*holes, *undecodable]))
+        losses = [*holes, *undecodable]
+        self.tally.add(self.auditor.take(records, losses))
+        self._note_losses(losses)
         self.tally.add(_undecodable(self.auditor, problems))
         self.tally.add(self._at_log_start(records))
         if records.num_rows:
@@ -88,6 +94,19 @@ class PartitionAudit:
         self.tally.add(self._archiving_too_long())
         if self._has_newest and self._log_start_offset > 0:
             self.tally.add(self._pruned_snapshots())
+
+    def is_lost_before(self, share_partition: int, log_offset: int) -> bool:
+        """Whether the evidence lacks a record that touches a share partition (-1: any), up to a log offset."""
+        first = min((self.first_losses[key] for key in (-1, share_partition) if key in self.first_losses), default=None)
+        return first is not None and first <= log_offset
+
+    def _note_losses(self, losses: Sequence[Loss]) -> None:
+        keyed = [loss for loss in losses if loss.group_id is not None]
+        keys = pa.table({name: [getattr(loss, name) for loss in keyed] for name in SHARE_PARTITION_KEY}, schema=KEYS)
+        numbers = iter(_numbers(self.auditor, keys).tolist())
+        for loss in losses:
+            number = -1 if loss.group_id is None else next(numbers)
+            self.first_losses.setdefault(number, loss.first_offset)
 
     def _offsets(self, offsets: Ints, times: Ints) -> list[Loss]:
         """Tests rule 3; the losses that holes are."""

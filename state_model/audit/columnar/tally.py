@@ -5,6 +5,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from state_model.audit.columnar.affected import affected_columns
 from state_model.audit.columnar.auditor import VIOLATION
 
 GROUPED: Final = ("rule", "share_partition")
@@ -16,16 +17,23 @@ COUNTED: Final = pa.schema(
         pa.field("last_log_offset", pa.int64()),
         pa.field("first_ms", pa.int64()),
         pa.field("last_ms", pa.int64()),
+        pa.field("first_offset", pa.int64()),
+        pa.field("last_offset", pa.int64()),
         pa.field("violations", pa.int64()),
     ]
 )
-"""A rule that a share partition violates: how often, the values and proving records of the first time."""
+"""A rule that a share partition violates: how often, the values and proving records of the first time.
+
+`first_offset`, `last_offset`: the record offsets that all of the violations can have affected (affected_columns).
+"""
 AGGREGATED: Final = (
     *((name, "first") for name in FIRST),
     ("first_log_offset", "first"),
     ("last_log_offset", "last"),
     ("first_ms", "first"),
     ("last_ms", "last"),
+    ("first_offset", "min"),
+    ("last_offset", "max"),
     ("violations", "sum"),
 )
 
@@ -52,6 +60,7 @@ class Tally:
         columns = {name: violations.column(name) for name in (*GROUPED, *FIRST)}
         offsets, times = violations.column("log_offset"), violations.column("log_time_ms")
         columns |= {"first_log_offset": offsets, "last_log_offset": offsets, "first_ms": times, "last_ms": times}
+        columns |= affected_columns(violations)
         columns["violations"] = pa.repeat(pa.scalar(1, pa.int64()), violations.num_rows)
         self.add_counted(pa.table(columns, schema=COUNTED))
 
