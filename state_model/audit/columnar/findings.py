@@ -7,10 +7,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from state_model.audit.columnar.auditor import violation_rows
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.places import placement
 from state_model.audit.columnar.tally import Tally
+from state_model.audit.columnar.violations import violation_rows
 from state_model.audit.rule import Field, Rule, field_text, value_text
 from state_model.audit.severities import SEVERITIES
 from state_model.audit.table import BY_ID
