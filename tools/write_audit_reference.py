@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sharelens.questions.audit import GIVEN_BY_OPTIONS
 from state_model.audit.columnar.findings import FINDING
-from state_model.audit.explanation import needs_text, severity_text
+from state_model.audit.explanation import impact_line, needs_text, severity_text
 from state_model.audit.rule import Rule
 from state_model.audit.table import SECTIONS, is_tested
 
@@ -26,6 +26,13 @@ Info is a remark (`--severity info`). Without `--kafka-version` (after an upgrad
 log then) a rule has the lowest severity of all versions. A finding is a rule that a share partition violates in a state
 partition: how often, first and last log offset and time, the difference of the first time, and the records that prove
 it (in JSON as topic, partition, offset; in text as state partition:offset).
+
+Each rule has an impact: what a violation can have done to records of the user topic. `none`, `wrong_lag` (the lag that
+Kafka shows), `wrong_delivery_count` (more or fewer deliveries than the limit allows), `delivered_again`, `lost` (never
+processed), `delivered_again_or_lost`, `stuck` (not delivered until somebody acts). A finding names the record offsets
+as far as the rule knows them. Where the record of one finding lies in the state with which another one compares,
+`cause_inferred` names the first one's rule: report that one. A finding is `incomplete` where records are missing before
+it (a hole of the log, a record that can't be decoded): they may be its cause.
 
 Only committed records are tested. Updates without an earlier snapshot, and states behind a gap of the log up to the
 next snapshot, are left out of rules that compare with a state. The audit computes the states itself, offset range by
@@ -71,6 +78,7 @@ def _rule(rule: Rule) -> Iterator[str]:
     yield f"- severity: {severity_text(rule)}"
     yield f"- why: {rule.why}"
     yield f"- needs: {needs_text(rule)}"
+    yield f"- impact: {impact_line(rule)}"
     yield f"- what to do: {rule.remedy}"
     yield f"- source: {rule.source}"
     yield ""

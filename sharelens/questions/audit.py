@@ -81,8 +81,7 @@ def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: Audi
     if not counts:
         ensure_known(evidence, key_filter, keys)
     listed = SEVERITIES[: SEVERITIES.index(choice.severity) + 1]
-    of_listed = {rule: severity for rule, severity in severities.items() if severity in listed}
-    shown = filter_rows(findings(audits, of_listed), condition)
+    shown = filter_rows(findings(audits, severities, listed), condition)
     untested = untested_by_need(chosen, choice.version, available)
     names = evidence.names(shown.column("topic_id").drop_null().unique().to_pylist())
     return Report(
@@ -265,9 +264,13 @@ COLUMNS = by_importance(
         time_column("LAST-SEEN", "last_seen_ms"),
         Column(heading="DIFFERENCE", cell=_difference_cell, fields=("field", "expected", "seen"), folds=True),
         Column(heading="RECORDS", cell=_records_cell, fields=("records",)),
+        text_column("IMPACT", "impact_text"),
+        name_column("CAUSE", "cause_inferred"),
+        name_column("EVIDENCE", "completeness"),
         text_column("TITLE", "title"),
     ),
-    "SEVERITY RULE GROUP TOPIC-PARTITION DIFFERENCE COUNT LOG-OFFSETS STATE-PARTITION FIRST-SEEN RECORDS LAST-SEEN",
+    "SEVERITY RULE GROUP TOPIC-PARTITION DIFFERENCE IMPACT COUNT LOG-OFFSETS CAUSE STATE-PARTITION FIRST-SEEN EVIDENCE "
+    "RECORDS LAST-SEEN",
 )
 RULE_COLUMNS = by_importance(
     (

@@ -50,6 +50,7 @@ AUDIT_STATE: Final = pa.schema(
         column("log", NUMBERS, "the audit's position in the log, as numbers", nullable=False),
         column("losses", _list_of(LOST), "losses behind the last record of their share partitions", nullable=False),
         column("holes", NUMBERS, "offsets that the log lacks, three numbers each", nullable=False),
+        column("first_losses", NUMBERS, "the first loss of each share partition that has any", nullable=False),
         column("at_log_start", _list_of(VIOLATION), "violations of the first record of the log", nullable=False),
         column("violations", _list_of(COUNTED), "violations so far, by rule and share partition", nullable=False),
     ]

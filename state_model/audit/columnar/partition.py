@@ -1,6 +1,6 @@
 """The audit of one state partition from its log records: bytes, offsets, states, and what is left at its end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from state_model.audit.columnar import layout
 from state_model.audit.columnar.auditor import Auditor
-from state_model.audit.columnar.continuation import FORMAT, HOLE, matrix_of, one_row, rows_of
+from state_model.audit.columnar.continuation import FORMAT, HOLE, KEYS, matrix_of, one_row, rows_of
 from state_model.audit.columnar.replayed import disagreements
 from state_model.audit.columnar.tally import Tally
 from state_model.audit.columnar.violations import COUNTED, VIOLATION, violation_rows
@@ -38,6 +38,8 @@ class PartitionAudit:
     """Takes the records of a state partition in log order; `tally` counts the violations, `auditor` has the states.
 
     `last_offset`, `last_ms`: log offset and log time of the last record; -1 without one.
+    `first_losses`: the first log offset that the evidence lacks, by the number of the share partition that the loss
+    names (-1: it touches all).
 
     Args:
         number: the state partition.
@@ -74,6 +76,7 @@ class PartitionAudit:
         self._replayed = schemas.SHARE_PARTITION_STATE.empty_table()
         self._holes = np.zeros((0, len(HOLE)), np.int64)
         self._at_log_start = VIOLATION.empty_table()
+        self.first_losses: dict[int, int] = {}
         if state is not None:
             self._resume(state)
 
@@ -83,6 +86,7 @@ class PartitionAudit:
         self.tally.add_counted(rows_of(state, "violations", COUNTED))
         self.last_offset, self.last_ms = (state.column(name)[0].as_py() for name in ("last_log_offset", "log_time_ms"))
         self._holes = matrix_of(state, "holes", len(HOLE))
+        self.first_losses = dict(matrix_of(state, "first_losses", 2).tolist())
         if state.column("log_start_offset")[0].as_py() == self._log_start_offset:
             self._at_log_start = rows_of(state, "at_log_start", VIOLATION)
 
@@ -95,6 +99,7 @@ class PartitionAudit:
             "last_log_offset": self.last_offset,
             "log_time_ms": self.last_ms,
             "holes": self._holes.ravel(),
+            "first_losses": np.array(sorted(self.first_losses.items()), np.int64).ravel(),
             "at_log_start": self._at_log_start,
             "violations": self.tally.counted,
         }
@@ -109,7 +114,9 @@ class PartitionAudit:
         holes = self._offsets(offsets, times)
         undecodable = [loss for batch in problems.to_batches() for loss in losses_of(batch)]
         undecodable += _unknown_types(problems)
-        self.tally.add(self.auditor.take(records, [*holes, *undecodable]))
+        losses = [*holes, *undecodable]
+        self.tally.add(self.auditor.take(records, losses))
+        self._note_losses(losses)
         self.tally.add(_undecodable(self.auditor, problems))
         self.take_log_start(records)
         if records.num_rows and self._replays:
@@ -140,6 +147,19 @@ class PartitionAudit:
         self.tally.add(self._archiving_too_long())
         if self._has_newest and self._log_start_offset > 0:
             self.tally.add(self._pruned_snapshots())
+
+    def is_lost_before(self, share_partition: int, log_offset: int) -> bool:
+        """Whether the evidence lacks a record that touches a share partition (-1: any), up to a log offset."""
+        first = min((self.first_losses[key] for key in (-1, share_partition) if key in self.first_losses), default=None)
+        return first is not None and first <= log_offset
+
+    def _note_losses(self, losses: Sequence[Loss]) -> None:
+        keyed = [loss for loss in losses if loss.group_id is not None]
+        keys = pa.table({name: [getattr(loss, name) for loss in keyed] for name in SHARE_PARTITION_KEY}, schema=KEYS)
+        numbers = iter(_numbers(self.auditor, keys).tolist())
+        for loss in losses:
+            number = -1 if loss.group_id is None else next(numbers)
+            self.first_losses[number] = min(loss.first_offset, self.first_losses.get(number, loss.first_offset))
 
     def _offsets(self, offsets: Ints, times: Ints) -> list[Loss]:
         """Tests that offsets ascend; the losses that holes are."""

@@ -5,6 +5,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from state_model.audit.columnar.affected import affected_columns
 from state_model.audit.columnar.violations import COUNTED, FIRST, GROUPED
 
 AGGREGATED: Final = (
@@ -13,6 +14,8 @@ AGGREGATED: Final = (
     ("last_log_offset", "last"),
     ("first_ms", "first"),
     ("last_ms", "last"),
+    ("first_offset", "min"),
+    ("last_offset", "max"),
     ("violations", "sum"),
 )
 
@@ -39,6 +42,7 @@ class Tally:
         columns = {name: violations.column(name) for name in (*GROUPED, *FIRST)}
         offsets, times = violations.column("log_offset"), violations.column("log_time_ms")
         columns |= {"first_log_offset": offsets, "last_log_offset": offsets, "first_ms": times, "last_ms": times}
+        columns |= affected_columns(violations)
         columns["violations"] = pa.repeat(pa.scalar(1, pa.int64()), violations.num_rows)
         self.add_counted(pa.table(columns, schema=COUNTED))
 

@@ -32,10 +32,15 @@ COUNTED: Final = pa.schema(
         pa.field("last_log_offset", pa.int64()),
         pa.field("first_ms", pa.int64()),
         pa.field("last_ms", pa.int64()),
+        pa.field("first_offset", pa.int64()),
+        pa.field("last_offset", pa.int64()),
         pa.field("violations", pa.int64()),
     ]
 )
-"""A rule that a share partition violates: how often, the values and proving records of the first time."""
+"""A rule that a share partition violates: how often, the values and proving records of the first time.
+
+`first_offset`, `last_offset`: the record offsets that all of the violations can have affected (affected_columns).
+"""
 
 
 def violation_rows(**columns: Ints | int) -> pa.Table:

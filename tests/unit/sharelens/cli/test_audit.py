@@ -95,3 +95,14 @@ def test_a_log_directory_is_needed(capsys):
     code, _, err = run(capsys)
     assert code == 2
     assert "--log-dir" in err
+
+
+def test_a_finding_says_what_it_means_for_records(logs, capsys):
+    findings = json.loads(run(capsys, "--log-dir", logs, "--output", "json")[1])["findings"]
+    written = next(row for row in findings if row["rule"] == "acquired_state_written")
+    assert (written["impact"], written["first_offset"], written["last_offset"]) == ("stuck", 5, None)
+    assert written["impact_text"] == "records from offset 5 on may wait without being delivered"
+    assert {row["completeness"] for row in findings} == {"complete"}
+    _, out, _ = run(capsys, "--log-dir", logs, "--columns", "RULE,IMPACT,CAUSE,EVIDENCE")
+    assert "may wait without being delivered" in out
+    assert "impact: stuck: records may wait" in run(capsys, "--explain", "acquired_state_written")[1]

@@ -183,6 +183,44 @@ def test_a_content_of_the_replay_that_differs_is_named_by_its_offset(monkeypatch
     assert [rule for rule, *_ in audited(log)] == ["replay_disagrees"]
 
 
+def finding_rows(entries, **options):
+    audit = PartitionAudit(0, **{"first_offset": 0, "log_start_offset": 0, "has_newest": True, **options})
+    rows = log_records(entries)
+    times = rows.column("timestamp_ms").to_numpy()
+    decoded = decode_rows(pa.Table.from_batches([rows]), times)
+    audit.take(rows, times, decoded.records, decoded.problems)
+    return closed_findings(audit)
+
+
+def test_a_finding_names_the_records_that_it_can_have_affected():
+    starts = (20, 16, 20, 12)
+    log = [entry(0, snapshot()), *(entry(at, update(start_offset=start)) for at, start in enumerate(starts, 1))]
+    (row,) = (row for row in finding_rows(log) if row["severity"] == "error")
+    assert (row["rule"], row["count"], row["impact"]) == ("start_offset_goes_back", 2, "delivered_again")
+    assert (row["first_offset"], row["last_offset"]) == (12, 19)
+    assert row["impact_text"] == "records 12-19 may have been delivered again after their outcome"
+
+
+def test_findings_behind_missing_records_are_of_incomplete_evidence():
+    batch = update((3, 3, 1, 1))
+    (row,) = finding_rows([entry(0, snapshot()), entry(1, batch)])
+    assert (row["rule"], row["completeness"]) == ("acquired_state_written", "complete")
+    rows = finding_rows([entry(0, snapshot()), entry(2, batch)])
+    assert {row["rule"]: row["completeness"] for row in rows} == {
+        "acquired_state_written": "incomplete",
+        "log_offsets_missing": "incomplete",
+    }
+
+
+def test_an_undecodable_record_leaves_the_evidence_of_others_complete():
+    cut = entry(1, update((0, 0, 1, 1)), OTHER)
+    log = [entry(0, snapshot()), cut._replace(value=cut.value[:5]), entry(2, update((3, 3, 1, 1)))]
+    rows = {row["rule"]: row["completeness"] for row in finding_rows(log)}
+    assert rows == {"undecodable_record": "incomplete", "acquired_state_written": "complete"}
+    of_other = entry(3, update((3, 3, 1, 1)), OTHER)
+    assert {row["completeness"] for row in finding_rows([*log[:2], of_other._replace(log_offset=2)])} == {"incomplete"}
+
+
 def audit_in_runs(parts, **options):
     """The audit after all parts of a log, each taken by an audit that goes on from the stored state of the one before.
 
