@@ -53,6 +53,8 @@ WORKERS = 2
 PROBE_ABOVE_BYTES = 64 << 20
 MEMORY_PER_BYTE = 4
 """Arrow bytes that may be kept for each byte of log allowed (decoded records are larger than the log)."""
+KEPT_BYTES = 512 << 20
+"""Arrow bytes of decoded records that are kept between two readings of the state logs; more are decoded again."""
 Result = TypeVar("Result")
 
 
@@ -85,6 +87,11 @@ class LogEvidence:
     def measured_settings(self) -> Settings:
         """None: nothing was measured."""
         return UNSET
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Once `places` has kept the records of all state logs that it read."""
+        return all(log.is_kept for log in self.logs if log.reading is not None)
 
     def names(self, topic_ids: Iterable[str]) -> Mapping[str, str]:
         """From --topic-names and the topics' folders; other logs are read when that is not enough."""
@@ -122,13 +129,15 @@ class LogEvidence:
         return pa.concat_tables(parts).group_by(SHARE_PARTITION_KEY).aggregate([])
 
     def places(self, keys: Keys) -> pa.Table:
-        """Counted in one reading."""
-        condition = keys.expression()
+        """Counted in one reading, which keeps the records of a small log: its histories follow."""
+        condition, logs = keys.expression(), self._chosen(keys)
+        size = sum(log.size_bytes for log in logs)
 
         def counted(log: StateLog) -> pa.Table:
-            return counted_places(filter_rows(records, condition).select(COUNTED) for records in log.read(keys))
+            tables = log.read_and_keep(keys, KEPT_BYTES * log.size_bytes // max(1, size))
+            return counted_places(filter_rows(records, condition).select(COUNTED) for records in tables)
 
-        return pa.concat_tables([PLACED.empty_table(), *self._each(counted, self._chosen(keys))])
+        return pa.concat_tables([PLACED.empty_table(), *self._each(counted, logs)])
 
     def histories(self, places: pa.Table, prefix: LogPrefix) -> tuple[pa.Table, pa.Table]:
         """Replayed from the records of the places alone; nothing is remembered."""
