@@ -92,6 +92,11 @@ class LakeEvidence:
         """Those that runs stored."""
         return self._settings.measured
 
+    @property
+    def is_in_memory(self) -> bool:
+        """Histories are read from the files."""
+        return False
+
     @cached_property
     def _settings(self) -> LakeSettings:
         return LakeSettings(observations_of(self._scan(SETTINGS, COLUMNS)), self._settings_files)

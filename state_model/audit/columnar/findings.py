@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 
 from state_model.audit.causes import Sighting, inferred_causes
 from state_model.audit.columnar.affected import ANY
-from state_model.audit.columnar.auditor import violation_rows
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.places import placement
 from state_model.audit.columnar.tally import Tally
+from state_model.audit.columnar.violations import violation_rows
 from state_model.audit.impact import NO_LAST, impact_text
 from state_model.audit.rule import Field, Rule, field_text, value_text
 from state_model.audit.severities import SEVERITIES
