@@ -29,7 +29,7 @@ from pydantic_settings.exceptions import SettingsError as SourceError
 
 from jobs.dag_settings import DagSettings, Text
 from jobs.quality.limits import DEFAULT_LIMITS, Limits
-from state_model.audit.suppression import Suppression, suppressions
+from state_model.audit.suppression import Suppression, suppressions_of
 from state_model.errors import UsageError
 
 PREFIX: Final = "SHARELENS_"
@@ -99,7 +99,7 @@ class AuditSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    suppressions: Annotated[tuple[Suppression, ...], PlainValidator(suppressions)] = ()
+    suppressions: Annotated[tuple[Suppression, ...], PlainValidator(suppressions_of)] = ()
 
 
 class Settings(BaseSettings):

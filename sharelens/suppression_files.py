@@ -1,7 +1,7 @@
 """The suppressions of the audit: the file of --suppressions, else the setting `audit` of conf/."""
 
 from sharelens.text_files import read_text_file
-from state_model.audit.suppression import Suppression, suppressions
+from state_model.audit.suppression import Suppression, suppressions_of
 from state_model.errors import UsageError
 
 OPTION = "--suppressions"
@@ -22,7 +22,7 @@ def read_suppressions(path: str | None) -> tuple[Suppression, ...]:
 
     text = read_text_file(path, OPTION, "a list of suppressions")
     try:
-        return suppressions(yaml.safe_load(text))
+        return suppressions_of(yaml.safe_load(text))
     except (yaml.YAMLError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise UsageError(f"{OPTION}: {path} can't be read as YAML ({reason})") from error

@@ -157,8 +157,8 @@ def audit(
     worth knowing.
 
     The state log alone is tested: rules that need other logs are named as not tested. --from and --to bound the log
-    time of the violations; the log is always read from its beginning. Suppressed findings are not listed and don't count
-    for --fail-on.
+    time of the violations; the log is always read from its beginning. Suppressed findings are not listed, and don't
+    count for --fail-on.
     """
     in_order("audit", from_ms, to_ms)
     from sharelens.questions.audit import AuditChoice, audit, findings_from

@@ -90,9 +90,7 @@ def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: Audi
         ensure_known(evidence, key_filter, keys)
     worse = SEVERITIES[: SEVERITIES.index(choice.severity) + 1]
     suppressible = {rule for suppression in choice.suppressions for rule in suppression.rules}
-    listed = {
-        rule for rule, severity in severities.items() if severity in worse or BY_ID[rule].code in suppressible
-    }
+    listed = {rule for rule, severity in severities.items() if severity in worse or BY_ID[rule].code in suppressible}
     rows = filter_rows(findings(audits, severities, listed), condition)
     untested = untested_by_need(chosen, choice.version, available)
     names = evidence.names(rows.column("topic_id").drop_null().unique().to_pylist())
@@ -103,9 +101,7 @@ def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: Audi
     parts = {"findings": Answer(table=shown, columns=COLUMNS, none=_none(worse), digest=_by_rule(shown))}
     if choice.shows_suppressed:
         parts["suppressed"] = Answer(table=suppressed, columns=SUPPRESSED_COLUMNS, none="no finding")
-    parts["not_tested"] = Answer(
-        table=_untested(untested), columns=UNTESTED_COLUMNS, none="no rule", is_limited=False
-    )
+    parts["not_tested"] = Answer(table=_untested(untested), columns=UNTESTED_COLUMNS, none="no rule", is_limited=False)
     return Report(
         parts=parts,
         summary=f"{_counts(counts, choice, len(severities), parted.suppressed.num_rows)}\n"
@@ -292,8 +288,9 @@ COLUMNS = by_importance(
     "SEVERITY RULE GROUP TOPIC-PARTITION DIFFERENCE IMPACT COUNT LOG-OFFSETS CAUSE STATE-PARTITION FIRST-SEEN EVIDENCE "
     "RECORDS LAST-SEEN",
 )
+OF_PLACES = ("RULE", "GROUP", "TOPIC-PARTITION", "STATE-PARTITION", "COUNT")
 SUPPRESSED_COLUMNS = (
-    *(column for column in COLUMNS if column.heading in ("RULE", "GROUP", "TOPIC-PARTITION", "STATE-PARTITION", "COUNT")),
+    *(column for column in COLUMNS if column.heading in OF_PLACES),
     name_column("UNTIL", "until"),
     text_column("REASON", "reason"),
 )

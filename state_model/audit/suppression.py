@@ -43,7 +43,7 @@ class Suppression:
         return f"suppression {self.number} ({', '.join(self.rules)}{where}; {self.reason!r}) until {self.until}"
 
 
-def suppressions(entries: object) -> tuple[Suppression, ...]:
+def suppressions_of(entries: object) -> tuple[Suppression, ...]:
     """The suppressions of a list of mappings with the keys of FIELDS; rule, reason and until are required.
 
     Raises:

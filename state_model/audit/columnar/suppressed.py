@@ -33,6 +33,6 @@ def _covered(findings: pa.Table, suppression: Suppression) -> pa.ChunkedArray:
         if value is not None:
             covers = pc.and_(covers, pc.fill_null(pc.equal(findings.column(column), value), False))
     if suppression.topic is not None:
-        named = [pc.fill_null(pc.equal(findings.column(name), suppression.topic), False) for name in ("topic", "topic_id")]
-        covers = pc.and_(covers, pc.or_(*named))
+        names = (findings.column(name) for name in ("topic", "topic_id"))
+        covers = pc.and_(covers, pc.or_(*(pc.fill_null(pc.equal(name, suppression.topic), False) for name in names)))
     return covers
