@@ -14,9 +14,10 @@ from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
 from kafka_log.union import LogPartition, unite
 from sharelens.questions.log_evidence import LogEvidence, size_text
 from sharelens.questions.state_log import StateLog, size_bytes
+from state_model.audit.columnar.auditor import KEYS
 from state_model.audit.columnar.cross_checks import StateLogs, cross_check
 from state_model.audit.columnar.group_audit import Groups, audit_groups
-from state_model.audit.columnar.lives import Turns, lives_of
+from state_model.audit.columnar.lives import TURN, Turns, lives_of
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.places import DECIDING, count_of_keys
 from state_model.audit.columnar.proofs import Proofs
@@ -82,12 +83,13 @@ class OtherLogs:
         return audit_groups(pa.concat_tables(records), pa.concat_tables(odd_records), numbers, proofs)
 
     def _state_logs(self, audited: Sequence[AuditedLog]) -> StateLogs:
-        keys = pa.concat_tables([logged.audit.auditor.keys for logged in audited])
-        owner = np.repeat([logged.log.number for logged in audited], [logged.audit.auditor.keys.num_rows for logged in audited])
+        auditors = [logged.audit.auditor for logged in audited]
+        keys = pa.concat_tables([KEYS.empty_table(), *(auditor.keys for auditor in auditors)])
+        owner = np.repeat([logged.log.number for logged in audited], [auditor.keys.num_rows for auditor in auditors])
         columns = (keys.column(name).to_pylist() for name in keys.column_names)
         known = {logged.log.number: _known_from_ms(logged) for logged in audited}
         return StateLogs(
-            lives=lives_of(pa.concat_tables([logged.turns.table() for logged in audited])),
+            lives=lives_of(pa.concat_tables([TURN.empty_table(), *(logged.turns.table() for logged in audited)])),
             with_records=frozenset(SharePartitionKey(*key) for key in zip(*columns, strict=True)),
             known_from_ms={number: from_ms for number, from_ms in known.items() if from_ms is not None},
             until_ms=max((_until_ms(logged) for logged in audited), default=BEGINNING),

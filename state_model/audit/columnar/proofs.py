@@ -1,6 +1,6 @@
 """Violations that records of several logs prove, counted by rule and place, as findings."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -9,7 +9,6 @@ import pyarrow as pa
 from state_model.audit.columnar.findings import FINDING, rank
 from state_model.audit.impact import NO_LAST, impact_text
 from state_model.audit.rule import Difference, Rule, field_text, value_text
-from state_model.audit.severities import SEVERITIES
 from state_model.audit.table import BY_ID
 
 
@@ -77,12 +76,12 @@ class Proofs:
         """Adds what another has counted of other places."""
         self._counted |= other._counted
 
-    def findings(self, severities: Mapping[int, str], listed: Sequence[str] = SEVERITIES) -> pa.Table:
-        """FINDING rows of the listed severities, the worst first; `severities` by rule id: no other rule has any."""
+    def findings(self, severities: Mapping[int, str], listed: Container[int] | None = None) -> pa.Table:
+        """FINDING rows, the worst first; `severities` by rule id. `listed`: ids of rules that get rows; None: all."""
         rows = [
             _row(rule, place, counted, severities[rule])
             for (rule, place, *_), counted in self._counted.items()
-            if severities.get(rule) in listed
+            if rule in severities and (listed is None or rule in listed)
         ]
         return pa.Table.from_pylist(sorted(rows, key=rank), schema=FINDING)
 

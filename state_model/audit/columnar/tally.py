@@ -6,26 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from state_model.audit.columnar.affected import affected_columns
-from state_model.audit.columnar.auditor import VIOLATION
+from state_model.audit.columnar.violations import COUNTED, FIRST, GROUPED
 
-GROUPED: Final = ("rule", "share_partition")
-FIRST: Final = ("field", "at", "expected", "seen", "snapshot_log_offset", "previous_log_offset")
-COUNTED: Final = pa.schema(
-    [
-        *(VIOLATION.field(name) for name in (*GROUPED, *FIRST)),
-        pa.field("first_log_offset", pa.int64()),
-        pa.field("last_log_offset", pa.int64()),
-        pa.field("first_ms", pa.int64()),
-        pa.field("last_ms", pa.int64()),
-        pa.field("first_offset", pa.int64()),
-        pa.field("last_offset", pa.int64()),
-        pa.field("violations", pa.int64()),
-    ]
-)
-"""A rule that a share partition violates: how often, the values and proving records of the first time.
-
-`first_offset`, `last_offset`: the record offsets that all of the violations can have affected (affected_columns).
-"""
 AGGREGATED: Final = (
     *((name, "first") for name in FIRST),
     ("first_log_offset", "first"),
