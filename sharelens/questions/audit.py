@@ -223,7 +223,7 @@ def findings_from(answered: Report, severity: str) -> int:
 
 def _by_rule(rows: pa.Table) -> Answer:
     """One row a rule, in the order of the findings."""
-    grouped = rows.group_by(["severity", "rule", "title"], use_threads=False).aggregate(
+    grouped = rows.group_by(["severity", "rule", "impact", "title"], use_threads=False).aggregate(
         [([], "count_all"), ("count", "sum")]
     )
     return Answer(table=grouped, columns=RULE_COLUMNS)
@@ -313,11 +313,12 @@ RULE_COLUMNS = by_importance(
     (
         name_column("SEVERITY", "severity"),
         name_column("RULE", "rule"),
+        name_column("IMPACT", "impact"),
         number_column("FINDINGS", "count_all"),
         number_column("RECORDS", "count_sum"),
         text_column("TITLE", "title"),
     ),
-    "SEVERITY RULE FINDINGS RECORDS TITLE",
+    "SEVERITY RULE IMPACT FINDINGS RECORDS TITLE",
 )
 UNTESTED_COLUMNS = (
     Column(heading="RULES", cell=_rules_cell, fields=("rules",), folds=True),

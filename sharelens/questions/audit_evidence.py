@@ -14,7 +14,7 @@ from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
 from kafka_log.union import LogPartition, unite
 from sharelens.questions.log_evidence import LogEvidence, size_text
 from sharelens.questions.state_log import StateLog, size_bytes
-from state_model.audit.columnar.auditor import KEYS
+from state_model.audit.columnar.continuation import KEYS
 from state_model.audit.columnar.cross_checks import StateLogs, cross_check
 from state_model.audit.columnar.group_audit import Groups, audit_groups
 from state_model.audit.columnar.lives import TURN, Turns, lives_of
