@@ -101,7 +101,7 @@ def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: Audi
     rows = filter_rows(ordered(findings(audits, severities, listed), proofs.findings(severities, listed)), condition)
     untested = untested_by_need(chosen, choice.version, available)
     names = evidence.names(rows.column("topic_id").drop_null().unique().to_pylist())
-    parted = sifted(_with_topics(rows, names), choice.suppressions, datetime.now(UTC).date())
+    parted = sifted(with_topics(rows, names), choice.suppressions, datetime.now(UTC).date())
     counts.subtract(parted.suppressed.column("severity").to_pylist())
     is_listed = pc.is_in(pc.field("severity"), pa.array(worse))
     shown, suppressed = parted.counting.filter(is_listed), parted.suppressed.filter(is_listed)
@@ -229,7 +229,7 @@ def _by_rule(rows: pa.Table) -> Answer:
     return Answer(table=grouped, columns=RULE_COLUMNS)
 
 
-def _with_topics(rows: pa.Table, names: Mapping[str, str]) -> pa.Table:
+def with_topics(rows: pa.Table, names: Mapping[str, str]) -> pa.Table:
     """The findings with the names of their topics (null: unknown)."""
     topics = pa.array([names.get(topic_id) for topic_id in rows.column("topic_id").to_pylist()], pa.string())
     return rows.add_column(FINDING.get_field_index("topic_id"), pa.field("topic", pa.string()), topics)

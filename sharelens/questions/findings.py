@@ -11,6 +11,8 @@ deleted_and_created     warning    a share partition was created again, recently
 start_offset_reset      warning    a start offset was reset or went back, recently
 records_archived        warning    a group archived records, recently
 dead_letters_missing    error      dead letters are due and missing
+audit_error             error      the audit has errors: records that no healthy broker writes
+audit_warning           warning    the audit has warnings of the last hour
 redelivery_burst        warning    more than a tenth of the recent deliveries were repeated ones
 evidence_gap            warning    the state log has gaps, or records that can't be read
 """
@@ -32,6 +34,8 @@ from state_model.columnar.keys import SHARE_PARTITION_KEY
 ERROR, WARNING, INFO = "error", "warning", "info"
 OLD_EVIDENCE_MS = 600_000
 """So long after the last record, the silence of the whole log is a finding."""
+HOUR_MS = 3_600_000
+"""So long a warning of the audit is news."""
 LEAST_GROWTH = 10
 LARGE_SHARE = 0.1
 """Growth of less than LEAST_GROWTH records, or of a tenth of the lag, is none; nor is a smaller share of repeats."""
@@ -87,11 +91,13 @@ def findings(signs: Signs, min_duration_ms: int = MIN_DURATION_MS) -> list[Findi
         *_stuck(signs, memberless, min_duration_ms),
         *without_members,
         *_missing_letters(signs),
+        *_audited(signs, ERROR),
         *_not_started(signs, min_duration_ms),
         *_growing(signs, memberless),
         *_events(signs),
         *_archived(signs),
         *_redelivered(signs),
+        *_audited(signs, WARNING),
         *_gaps(signs),
         *_unknown_members(signs),
     ]
@@ -278,6 +284,49 @@ def _missing_letters(signs: Signs) -> list[Finding]:
         )
         for row in sums_of_groups(signs.missing_letters, "records")
     ]
+
+
+def _audited(signs: Signs, severity: str) -> Iterator[Finding]:
+    """One for each group, and one for the logs: the rules of the audit that they violate; only recent warnings."""
+    if signs.audited is None:
+        return
+    rows = signs.audited.rows.filter(pc.field("severity") == severity)
+    if severity == WARNING:
+        rows = rows.filter(pc.field("last_seen_ms") >= signs.now_ms - HOUR_MS)
+    for group_id in rows.column("group_id").unique().to_pylist():
+        yield _of_rules(
+            signs,
+            rows.filter(
+                pc.is_null(rows.column("group_id")) if group_id is None else pc.equal(rows.column("group_id"), group_id)
+            ),
+            group_id,
+            severity,
+        )
+
+
+def _of_rules(signs: Signs, rows: pa.Table, group_id: str | None, severity: str) -> Finding:
+    """The finding of AUDITED rows of a group (None: of logs); the first row that no other explains is the worst one."""
+    unexplained = rows.filter(pc.is_null(rows.column("cause_inferred")))
+    worst = (unexplained if unexplained.num_rows else rows).slice(0, 1).to_pylist()[0]
+    rules = rows.column("rule").unique().to_pylist()
+    more = f" and {counted(len(rules) - 1, 'more rule')}" if len(rules) > 1 else ""
+    since_ms, records = pc.min(rows.column("first_seen_ms")).as_py(), pc.sum(rows.column("count")).as_py()
+    where = f" in {_where(signs, worst)}" if group_id is not None else " in the state log"
+    since = "" if since_ms is None else f", first at {clock(since_ms, signs.now_ms)}"
+    return Finding(
+        severity=severity,
+        kind="audit_error" if severity == ERROR else "audit_warning",
+        text=f"{worst['rule']}{more} violated by {counted(records, 'record')}{where}{since}",
+        question="audit",
+        options=() if group_id is None else (f"--group={group_id}",),
+        group_id=group_id,
+        topic_id=worst["topic_id"],
+        topic=signs.names.get(worst["topic_id"], worst["topic"]),
+        partition=worst["partition"],
+        share_partitions=rows.group_by(SHARE_PARTITION_KEY).aggregate([]).num_rows if group_id is not None else 0,
+        size=records,
+        since_ms=since_ms,
+    )
 
 
 def _redelivered(signs: Signs) -> list[Finding]:

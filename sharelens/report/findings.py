@@ -25,6 +25,8 @@ SECTIONS: Mapping[str, str] = {
     "redelivery_burst": "#redelivered",
     "deleted_and_created": "#lives",
     "start_offset_reset": "#lives",
+    "audit_error": "#audit",
+    "audit_warning": "#audit",
     "evidence_gap": "#evidence",
 }
 """The part of the page about each kind; the others have none."""
