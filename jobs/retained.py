@@ -38,6 +38,8 @@ STAYS = {
     "gold.measure_base": "one row a share partition: rows of measures below it are kept",
     "gold.dlq_reconciliation": "refers to dead letters, which are kept",
     "gold.lag": "one row a share partition",
+    "gold.audit_state": "one row a state partition; the next run continues from it",
+    "gold.audit_finding": "a finding stands until evidence refutes it, also when its records are gone",
     "gold.publication": "one row a run: the published cuts",
 }  # fmt: skip
 """Tables that keep their rows whatever their age, and why. `jobs.upkeep.retention.RULES` has the others."""
