@@ -39,6 +39,10 @@ next snapshot, are left out of rules that compare with a state. The audit comput
 offset range, and compares them with those of the replay (rule 46). Rules marked *not tested* need evidence that this
 version of the audit does not read; the answer names them. A lake is not audited yet.
 
+A finding that is known is suppressed by rule and place, with a reason and a last day, in the setting `audit` of
+[conf](../../conf/base/audit.yaml) or in the file of `--suppressions`. It is then neither listed nor counted; the answer
+says how many are suppressed, `--show-suppressed` lists them, and a suppression whose day is over is a warning.
+
 What the audit finds of planted damages: [detection](audit-detection.md).
 
 ## Fields of a finding

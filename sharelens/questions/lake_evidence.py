@@ -63,6 +63,8 @@ PROGRESS, STATE = "gold.progress", "gold.share_partition_state"
 class LakeEvidence:
     """One cluster of a lake at its published cut."""
 
+    is_in_memory = False
+
     def __init__(
         self, lake: PublishedCut, cluster_id: str | None, settings_files: SettingsFiles = NO_SETTINGS_FILES
     ) -> None:
@@ -91,11 +93,6 @@ class LakeEvidence:
     def measured_settings(self) -> Settings:
         """Those that runs stored."""
         return self._settings.measured
-
-    @property
-    def is_in_memory(self) -> bool:
-        """Histories are read from the files."""
-        return False
 
     @cached_property
     def _settings(self) -> LakeSettings:

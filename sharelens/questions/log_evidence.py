@@ -11,7 +11,7 @@ from typing import Self, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.as_of import DELIVERY_ORDER, LogPrefix, delivery_history_as_of, mark_below_log_start
+from evidence.as_of import DELIVERY_ORDER, LogPrefix, delivery_history_as_of
 from evidence.clock_steps import ClockStep, steps_around
 from evidence.conditions import all_of, filter_rows, with_value
 from evidence.read_until import read_until
@@ -200,20 +200,8 @@ class LogEvidence:
         return placed_states(lambda chosen: self._states(chosen, prefix), keys)
 
     def _states(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
-        tables = self._each(lambda log: self._folded(log, keys, prefix), self._chosen(keys))
+        tables = self._each(lambda log: log.states(keys, prefix), self._chosen(keys))
         return pa.concat_tables([schemas.SHARE_PARTITION_STATE.empty_table(), *tables])
-
-    @staticmethod
-    def _folded(log: StateLog, keys: Keys, prefix: LogPrefix) -> pa.Table:
-        """Chunk after chunk; losses are marked at the end, with the same result as marking them on the way."""
-        condition = all_of(keys.expression(), prefix.of_state_partition(log.number).condition())
-        state = schemas.SHARE_PARTITION_STATE.empty_table()
-        for records in log.read(keys, prefix):
-            state = replay_records(filter_rows(records, condition), seed=state).state
-        losses = log.read_through().losses_in_prefix()
-        if losses:
-            state = replay_records(schemas.SHARE_RECORD.empty_table(), seed=state, losses=losses).state
-        return mark_below_log_start(state, {log.number: log.log_start_offset})
 
     def history(self, keys: Keys) -> pa.Table:
         """The scalars after each record."""

@@ -1,7 +1,7 @@
 """Findings: the counted violations of all state partitions as a table, the worst first."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,9 +60,14 @@ def _known(count: int | None) -> int:
 
 
 def findings(
-    audits: Sequence[PartitionAudit], severities: Mapping[int, str], listed: Sequence[str] = SEVERITIES
+    audits: Sequence[PartitionAudit], severities: Mapping[int, str], listed: Container[int] | None = None
 ) -> pa.Table:
-    """FINDING rows of the listed severities, the worst first; `severities` by rule id: no other rule has a finding."""
+    """FINDING rows, the worst first, of the rules with a severity.
+
+    Args:
+        severities: by the id of a rule.
+        listed: ids of rules that get rows; None: all. A cause may be a finding without a row.
+    """
     rows = [row for audit in audits for row in _findings_of(audit, severities, listed)]
     rows.sort(key=_rank)
     return pa.Table.from_pylist(rows, schema=FINDING)
@@ -98,17 +103,17 @@ def _rank(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _findings_of(
-    audit: PartitionAudit, severities: Mapping[int, str], listed: Sequence[str]
+    audit: PartitionAudit, severities: Mapping[int, str], listed: Container[int] | None
 ) -> Iterator[dict[str, Any]]:
-    """The findings of a state partition. Causes are looked for among findings of every severity."""
+    """The findings of a state partition."""
     counted = audit.tally.counted
     rows = counted.filter(pc.is_in(counted.column("rule"), value_set=pa.array(list(severities), pa.int64())))
     violations = rows.to_pylist()
     causes = inferred_causes([_sighting(row, severities[row["rule"]]) for row in violations])
     for row, cause in zip(violations, causes, strict=True):
-        severity = severities[row["rule"]]
-        if severity in listed:
-            yield _finding(audit, row, BY_ID[row["rule"]], severity) | {"cause_inferred": cause}
+        rule = row["rule"]
+        if listed is None or rule in listed:
+            yield _finding(audit, row, BY_ID[rule], severities[rule]) | {"cause_inferred": cause}
 
 
 def _sighting(row: Mapping[str, Any], severity: str) -> Sighting:
