@@ -46,6 +46,8 @@ PUBLISHED_TABLES = (
     "gold.measure_base",
     "gold.dlq_reconciliation",
     "gold.lag",
+    "gold.audit_state",
+    "gold.audit_finding",
 )
 
 

@@ -41,6 +41,8 @@ STAYS = {
     "gold.configuration_history": "the settings in force when old records were delivered",
     "gold.topic_history": "the epochs in force when old records were delivered",
     "gold.lag": "one row a share partition",
+    "gold.audit_state": "one row a state partition; the next run continues from it",
+    "gold.audit_finding": "a finding stands until evidence refutes it, also when its records are gone",
     "gold.publication": "one row a run: the published cuts",
 }  # fmt: skip
 """Tables that keep their rows whatever their age, and why. `jobs.upkeep.retention.RULES` has the others."""

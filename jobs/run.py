@@ -1,4 +1,4 @@
-"""The pipeline: metadata, ingest, decode, replay, topics, settings, measure [, check], publish, whatever kills it.
+"""The pipeline: ingest, decode, replay, topics, settings, measure, audit [, check], publish; each once after any kill.
 
     plan | bronze, extents | silver | gold | user topics' headers | publication
          ^ a killed run resumes here: its plan and its commits are in the tables
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from jobs import books, lake_settings, publish
+from jobs.audit import stage as audit
 from jobs.decode import stage as decode
 from jobs.decode.topic_starts import lowest_offsets
 from jobs.errors import ClusterMismatchError, JobError
@@ -92,6 +93,8 @@ class Pipeline:
             self._store_settings(sources)
         if "measure" in stages:
             self._measure()
+        if "audit" in stages:
+            self._audit()
         if "check" in stages:
             self._check()
         if "publish" in stages:
@@ -297,6 +300,15 @@ class Pipeline:
         with self._timed("measure"):
             counts = measure.run_measure(self._engine, self._lake, run, self._progress)
             counts |= reconcile.run_reconcile(self._engine, self._lake, run, self._progress)
+        self.summary.run_id = run
+        self.summary.counts |= counts
+
+    def _audit(self) -> None:
+        run = books.newest_to_measure(self._lake)
+        if books.done(self._lake, "audit") >= run:
+            return
+        with self._timed("audit"):
+            counts = audit.run_audit(self._engine, self._lake, run, self._progress)
         self.summary.run_id = run
         self.summary.counts |= counts
 

@@ -1,6 +1,6 @@
 """The known settings of share groups over time: value and origin. A default needs the file that could override it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -119,6 +119,18 @@ def changed_groups(before: GroupSettings, now: GroupSettings, groups: Iterable[s
     if before == now:
         return set()
     return {group for group in groups if before.timeline(group, names) != now.timeline(group, names)}
+
+
+def largest_limits(settings: GroupSettings) -> Callable[[str], int | None]:
+    """The largest delivery count limit that a group ever had, by group; None where it is unknown for some time."""
+    periods = settings.periods()
+
+    def limit(group_id: str) -> int | None:
+        numbers = [period.of(group_id, DELIVERY_COUNT_LIMIT, period.from_ms).number for period in periods]
+        limits = [number for number in numbers if number is not None]
+        return max(limits) if len(limits) == len(numbers) and limits else None
+
+    return limit
 
 
 def in_force_at(

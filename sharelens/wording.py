@@ -65,7 +65,9 @@ def place(topic: object, topic_id: object, partition: int) -> str:
     return f"{topic_name(topic, topic_id)}-{partition}"
 
 
-TAKE_SINGLE_FILES = frozenset({"stalled", "pinned", "poison", "dlq", "overview", "timeline", "report", "evidence", "audit"})
+TAKE_SINGLE_FILES = frozenset(
+    {"stalled", "pinned", "poison", "dlq", "overview", "timeline", "report", "evidence", "audit"}
+)
 """Commands with the options --group-configs and --broker-config."""
 
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from evidence.conditions import filter_rows
 from evidence.decoding import decode_rows
 from evidence.reading import Reading
-from measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings
+from measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, largest_limits
 from sharelens.filters import KeyFilter
 from sharelens.output import (
     UNKNOWN,
@@ -34,7 +34,8 @@ from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.state_log import StateLog
 from sharelens.questions.suppressed import sifted
 from sharelens.wording import counted, place
-from state_model.audit.columnar.findings import FINDING, finding_counts, findings, misplacements, ordered
+from state_model.audit.columnar.finding_schema import FINDING
+from state_model.audit.columnar.findings import finding_counts, findings, misplacements, ordered
 from state_model.audit.columnar.lives import Turns
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.rule import Need, Rule
@@ -85,7 +86,7 @@ def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: Audi
         if is_tested(rule, choice.version, available)
     }
     between_ms = (span.from_ms, span.to_ms)
-    audited = _audited(evidence, _limits(settings), between_ms)
+    audited = _audited(evidence, largest_limits(settings), between_ms)
     audits = [logged.audit for logged in audited]
     misplacements(audits, between_ms)
     proofs = others.prove(audited, between_ms)
@@ -174,18 +175,6 @@ def _has_limits(settings: GroupSettings) -> bool:
         period.broker is not None or any(DELIVERY_COUNT_LIMIT in own for own in (period.groups or {}).values())
         for period in settings.periods()
     )
-
-
-def _limits(settings: GroupSettings) -> Callable[[str], int | None]:
-    """The largest delivery count limit that a group ever had; None where it is unknown for some time."""
-    periods = settings.periods()
-
-    def limit(group_id: str) -> int | None:
-        numbers = [period.of(group_id, DELIVERY_COUNT_LIMIT, period.from_ms).number for period in periods]
-        limits = [number for number in numbers if number is not None]
-        return max(limits) if len(limits) == len(numbers) and limits else None
-
-    return limit
 
 
 def _warnings(evidence: LogEvidence, rules: Sequence[Rule]) -> Iterator[str]:

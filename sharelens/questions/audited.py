@@ -1,4 +1,4 @@
-"""The findings of the audit that stand in the published cut of a lake: errors and warnings that no suppression covers."""
+"""The findings of the audit that stand in a lake's published cut: errors and warnings that no suppression covers."""
 
 from collections import Counter
 from dataclasses import dataclass

@@ -32,12 +32,14 @@ RULE_OF_REASON: Final = {
 UNDECODABLE: Final = 10
 UNKNOWN_TYPE: Final = "unknown_record_type"
 ARCHIVED_LESS_ARCHIVING: Final = 1
+NO_TIME_MS: Final = -(1 << 63)
+"""The log time before the first record."""
 
 
 class PartitionAudit:
     """Takes the records of a state partition in log order; `tally` counts the violations, `auditor` has the states.
 
-    `last_offset`, `last_ms`: log offset and log time of the last record; -1 without one.
+    `last_offset`, `last_ms`: log offset and log time of the last record; those before the first one, without any.
     `first_losses`: the first log offset that the evidence lacks, by the number of the share partition that the loss
     names (-1: it touches all).
 
@@ -69,7 +71,7 @@ class PartitionAudit:
         self.auditor = Auditor(is_from_zero=first_offset == 0, limit_of_group=limit_of_group)
         self.tally = Tally(between_ms)
         self.last_offset = first_offset - 1
-        self.last_ms = -1
+        self.last_ms = NO_TIME_MS
         self._log_start_offset = log_start_offset
         self._has_newest = has_newest
         self._replays = replays
@@ -89,6 +91,14 @@ class PartitionAudit:
         self.first_losses = dict(matrix_of(state, "first_losses", 2).tolist())
         if state.column("log_start_offset")[0].as_py() == self._log_start_offset:
             self._at_log_start = rows_of(state, "at_log_start", VIOLATION)
+
+    @classmethod
+    def of_counts(cls, state: pa.Table) -> "PartitionAudit":
+        """The share partitions and losses of a state, without violations: for rules over all state partitions."""
+        audit = cls(state.column("state_partition")[0].as_py(), first_offset=0, log_start_offset=0, has_newest=False)
+        audit.auditor.resume_counts(state)
+        audit.first_losses = dict(matrix_of(state, "first_losses", 2).tolist())
+        return audit
 
     def state(self) -> pa.Table:
         """AUDIT_STATE: all that an audit of the next records needs; call it before `close`."""
