@@ -32,12 +32,12 @@ from sharelens.questions.evidence import Span
 from sharelens.questions.log_evidence import WORKERS, LogEvidence, size_text, too_much
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.state_log import StateLog
-from sharelens.questions.suppressed import sifted
 from sharelens.wording import counted, place
 from state_model.audit.columnar.finding_schema import FINDING
 from state_model.audit.columnar.findings import finding_counts, findings, misplacements, ordered
 from state_model.audit.columnar.lives import Turns
 from state_model.audit.columnar.partition import PartitionAudit
+from state_model.audit.columnar.suppressed import sifted
 from state_model.audit.rule import Need, Rule
 from state_model.audit.severities import SEVERITIES
 from state_model.audit.suppression import Suppression

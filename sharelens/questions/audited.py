@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.questions.evidence import Evidence, Keys
-from sharelens.questions.suppressed import sifted
 from state_model.audit.columnar.finding_schema import FINDING
+from state_model.audit.columnar.suppressed import sifted
 from state_model.audit.severities import ERROR, SEVERITIES, WARNING
 from state_model.audit.table import RULES
 from state_model.columnar.schemas import column
