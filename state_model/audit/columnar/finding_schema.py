@@ -18,7 +18,7 @@ FINDING: Final = pa.schema(
         column("group_id", pa.string(), "share group; null: the finding is about the log"),
         column("topic_id", pa.string(), "id of the user topic, 22 characters"),
         column("partition", pa.int32(), "partition of the user topic"),
-        column("state_partition", pa.int32(), "partition of __share_group_state", nullable=False),
+        column("state_partition", pa.int32(), "partition of __share_group_state; null: the record is of another topic"),
         column("first_log_offset", pa.int64(), "log offset of the first record that violates the rule"),
         column("last_log_offset", pa.int64(), "log offset of the last one"),
         column("first_seen_ms", pa.int64(), "log time of the first"),

@@ -69,8 +69,16 @@ def findings(
         listed: ids of rules that get rows; None: all. A cause may be a finding without a row.
     """
     rows = [row for audit in audits for row in _findings_of(audit, severities, listed)]
-    rows.sort(key=_rank)
+    rows.sort(key=rank)
     return pa.Table.from_pylist(rows, schema=FINDING)
+
+
+def ordered(*tables: pa.Table) -> pa.Table:
+    """The FINDING rows of several tables, the worst first."""
+    if all(table.num_rows == 0 for table in tables[1:]):
+        return tables[0]
+    rows = [row for table in tables for row in table.to_pylist()]
+    return pa.Table.from_pylist(sorted(rows, key=rank), schema=FINDING)
 
 
 def finding_counts(
@@ -97,9 +105,11 @@ def finding_counts(
     return counts
 
 
-def _rank(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def rank(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The order of findings: the worst first."""
     key = (row["group_id"] or "", row["topic_id"] or "", row["partition"] or 0)
-    return SEVERITIES.index(row["severity"]), row["number"], row["rule"], *key, row["state_partition"]
+    state_partition = -1 if row["state_partition"] is None else row["state_partition"]
+    return SEVERITIES.index(row["severity"]), row["number"], row["rule"], *key, state_partition
 
 
 def _findings_of(
