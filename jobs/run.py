@@ -1,4 +1,4 @@
-"""The pipeline: ingest, decode, replay, topics, settings, measure, audit [, check], publish; each once after any kill.
+"""The pipeline: metadata, ingest, decode, replay, topics, settings, measure, audit [, check], publish.
 
     plan | bronze, extents | silver | gold | user topics' headers | publication
          ^ a killed run resumes here: its plan and its commits are in the tables

@@ -295,20 +295,6 @@ TABLES: dict[str, Table] = {
             clustering=("group_id", "topic_id", "partition"),
         ),
         Table(
-            name="gold.configuration_history",
-            comment="one value of a setting, feature or broker registration, and the time in which it was in force",
-            schema=_gold(CONFIGURATION_HISTORY),
-            key=("cluster_id", "entity_type", "entity", "key", "valid_from_log_offset"),
-            clustering=("entity_type", "entity", "key", "valid_from_log_offset"),
-        ),
-        Table(
-            name="gold.topic_history",
-            comment="leader, epochs and replicas of a topic partition, and the time in which they were valid",
-            schema=_gold(TOPIC_HISTORY),
-            key=("cluster_id", "topic_id", "partition", "valid_from_log_offset"),
-            clustering=("topic_id", "partition", "valid_from_log_offset"),
-        ),
-        Table(
             name="gold.audit_state",
             comment="the audit of one state partition so far; the audit's own, the next run continues from it",
             schema=_gold([LOG_TOPIC_ID, *AUDIT_STATE]),
@@ -321,6 +307,20 @@ TABLES: dict[str, Table] = {
             schema=_gold(_with_topic(pa.schema([LOG_TOPIC_ID, *FINDING, *STANDING]))),
             key=("cluster_id", "rule", *_LOG, "group_id", "topic_id", "partition"),
             clustering=("group_id", "topic_id", "partition", "rule", "state_partition"),
+        ),
+        Table(
+            name="gold.configuration_history",
+            comment="one value of a setting, feature or broker registration, and the time in which it was in force",
+            schema=_gold(CONFIGURATION_HISTORY),
+            key=("cluster_id", "entity_type", "entity", "key", "valid_from_log_offset"),
+            clustering=("entity_type", "entity", "key", "valid_from_log_offset"),
+        ),
+        Table(
+            name="gold.topic_history",
+            comment="leader, epochs and replicas of a topic partition, and the time in which they were valid",
+            schema=_gold(TOPIC_HISTORY),
+            key=("cluster_id", "topic_id", "partition", "valid_from_log_offset"),
+            clustering=("topic_id", "partition", "valid_from_log_offset"),
         ),
         Table(
             name="gold.quality_result",

@@ -49,7 +49,8 @@ AT_START: Final = ["log_offset", "log_time_ms", "record_type", "group_id", "topi
 class Job:
     """One state partition to audit: its new slices (all of them when it starts over), and what is known of its log.
 
-    `starts_over`: a state that an earlier run stored does not count. `states`: those of the replay; None: it has read
+    `starts_over`: a state that an earlier run stored does not count. `keeps_below`: but for what it notes below the
+    first offset, where retention has dropped the records. `states`: those of the replay; None: it has read
     records that the audit leaves out. `at_start`: AT_START of the record at a log start that has moved.
     """
 
@@ -59,6 +60,7 @@ class Job:
     slices: tuple[Slice, ...]
     starts_over: bool
     first_offset: int
+    keeps_below: bool
     log_start_offset: int
     has_newest: bool
     states: pa.Table | None
@@ -106,7 +108,7 @@ def audit_task(task: Task) -> Outcome:
 
 def _audited(task: Task, job: Job) -> tuple[PartitionAudit, int]:
     """The audit after the new records, not closed, and their number."""
-    stored = None if job.starts_over else _stored_state(task.lake, job)
+    stored = _stored_state(task.lake, job)
     audit = PartitionAudit(
         job.partition,
         first_offset=job.first_offset,
@@ -114,8 +116,10 @@ def _audited(task: Task, job: Job) -> tuple[PartitionAudit, int]:
         has_newest=job.has_newest,
         limit_of_group=largest_limits(task.settings[job.cluster_id]),
         replays=False,
-        state=stored,
+        state=None if job.starts_over else stored,
     )
+    if job.keeps_below and stored is not None and stored.column("format")[0].as_py() == FORMAT:
+        audit.keep_below(stored, job.first_offset)
     if job.at_start is not None:
         audit.take_log_start(job.at_start)
     count = 0
@@ -194,6 +198,7 @@ def plan_jobs(lake: Lake, stored: pa.Table, run: int, before: int, settings: Map
             slices=tuple(pieces.get(key, ())),
             starts_over=key in late,
             first_offset=max(first_offset(every[key]), begins.get(key, 0)),
+            keeps_below=key in late and begins.get(key, 0) > 0,
             log_start_offset=starts[key],
             has_newest=has_newest(every[key]),
             states=None

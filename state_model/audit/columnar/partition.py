@@ -13,7 +13,7 @@ from state_model.audit.columnar.auditor import Auditor
 from state_model.audit.columnar.continuation import FORMAT, HOLE, KEYS, matrix_of, one_row, rows_of
 from state_model.audit.columnar.replayed import disagreements
 from state_model.audit.columnar.tally import Tally
-from state_model.audit.columnar.violations import COUNTED, VIOLATION, violation_rows
+from state_model.audit.columnar.violations import COUNTED, NONE, VIOLATION, violation_rows
 from state_model.audit.delivery import PENDING_MS
 from state_model.audit.placement import NOT_PLAIN
 from state_model.audit.rule import DECODE_REASONS, Field
@@ -91,6 +91,24 @@ class PartitionAudit:
         self.first_losses = dict(matrix_of(state, "first_losses", 2).tolist())
         if state.column("log_start_offset")[0].as_py() == self._log_start_offset:
             self._at_log_start = rows_of(state, "at_log_start", VIOLATION)
+
+    def keep_below(self, state: pa.Table, begin: int) -> None:
+        """Keeps what an earlier audit (AUDIT_STATE) noted below the offset `begin`, where the records are gone.
+
+        Call it before the first record. What was counted on both sides of `begin` counts once below it.
+        """
+        numbers = self.auditor.keep_below(state, begin)
+        violations = below(rows_of(state, "violations", COUNTED), begin)
+        of_rows = violations.column("share_partition").to_numpy()
+        kept = numbers[of_rows]  # the last entry is that of -1, no share partition
+        index = COUNTED.get_field_index("share_partition")
+        violations = violations.set_column(index, COUNTED.field(index), pa.array(kept))
+        self.tally.add_counted(violations)
+        holes = matrix_of(state, "holes", len(HOLE))
+        self._holes = holes[holes[:, HOLE.index("missing")] < begin]
+        for number, first in matrix_of(state, "first_losses", 2).tolist():
+            if first < begin and (number == NONE or numbers[number] != NONE):
+                self.first_losses[int(numbers[number])] = first
 
     @classmethod
     def of_counts(cls, state: pa.Table) -> "PartitionAudit":
@@ -257,6 +275,23 @@ class PartitionAudit:
             seen=matrix[pruned, layout.SNAPSHOT_AT],
             snapshot_log_offset=matrix[pruned, layout.SNAPSHOT_AT],
         )
+
+
+def below(counted: pa.Table, begin: int) -> pa.Table:
+    """The COUNTED rows whose first violation, or the state that it was compared with, lies below a log offset.
+
+    One that goes on above counts its first violation alone.
+    """
+    is_below = pc.field("first_log_offset") < begin
+    for name in ("snapshot_log_offset", "previous_log_offset"):
+        is_below |= (pc.field(name) != NONE) & (pc.field(name) < begin)
+    rows = counted.filter(is_below)
+    goes_on = pc.greater_equal(rows.column("last_log_offset"), begin)
+    for name, first in (("last_log_offset", "first_log_offset"), ("last_ms", "first_ms"), ("violations", None)):
+        index = COUNTED.get_field_index(name)
+        value = pa.scalar(1, pa.int64()) if first is None else rows.column(first)
+        rows = rows.set_column(index, COUNTED.field(index), pc.if_else(goes_on, value, rows.column(name)))
+    return rows
 
 
 def _odd_batches(log_records: pa.RecordBatch, offsets: Ints, times: Ints) -> pa.Table:
