@@ -1,4 +1,4 @@
-"""What a run refuses before it writes anything: lakes that can't be one, and directories that can't be read together."""
+"""What a run refuses before it writes: lakes that can't be one, directories that can't be read together."""
 
 from pathlib import Path
 
