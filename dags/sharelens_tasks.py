@@ -32,6 +32,7 @@ PUBLISHED_TABLES = (
     "silver.name",
     "silver.clock_step",
     "silver.topic_start",
+    "silver.metadata_record",
     "gold.share_partition_state",
     "gold.share_partition_base",
     "gold.share_partition_history",
@@ -46,6 +47,8 @@ PUBLISHED_TABLES = (
     "gold.measure_base",
     "gold.dlq_reconciliation",
     "gold.lag",
+    "gold.configuration_history",
+    "gold.topic_history",
     "gold.audit_state",
     "gold.audit_finding",
 )

@@ -9,7 +9,6 @@ A run that finds no new records starts no JVM: the session starts when the first
 import time
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
@@ -32,11 +31,12 @@ from jobs.measure import stage as measure
 from jobs.metadata import stage as metadata
 from jobs.options import RunOptions
 from jobs.progress import Progress
+from jobs.refusals import check_lake, check_sources
 from jobs.replay import stage as replay
 from jobs.spark import executors
 from jobs.summary import Summary
 from jobs.writing import Writer, writing
-from lake import gates, scan
+from lake import gates
 from lake.commit import create_tables
 from lake.parquet import write_rows
 from lake.tables import TABLES
@@ -360,53 +360,12 @@ def run(options: RunOptions, session: Callable[[], "SparkSession"], progress: Pr
     """
     check_lake(options)
     if not options.lake.is_lake():
-        _check_sources(options)
+        check_sources(options)
     with writing(options.lake, options.lock_timeout_s) as writer:
         summary = Pipeline(options, session, progress or Progress(), writer).go()
     if options.require_rows and not any(summary.counts.values()):
         raise JobError(f"no new records in {', '.join(options.log_dirs) or options.lake} (--require-rows)")
     return summary
-
-
-def check_lake(options: RunOptions) -> None:
-    """Refuses a lake that can't be one, before anything is written.
-
-    Raises:
-        JobError: the lake lies inside a log directory or the other way round, or is a folder with other things in it.
-        LakeError: no lake there, and no log directory to make one of.
-    """
-    lake, folder = options.lake, options.lake.path
-    if (folder / scan.UPGRADE).exists():
-        scan.ensure_lake(lake)
-    _check_apart(options)
-    if folder.exists() and not folder.is_dir():
-        raise JobError(f"{options.lake} is a file; give a folder for the lake")
-    if folder.is_dir() and not lake.is_lake():
-        strange = [entry.name for entry in folder.iterdir() if entry.name not in (".lock", "bronze", "silver", "gold")]
-        if strange:
-            raise JobError(
-                f"{options.lake} holds other things ({sorted(strange)[0]}) and no lake; give an empty or new folder"
-            )
-    if not options.log_dirs:
-        scan.ensure_lake(options.lake)  # without a source there are no records for a new lake
-
-
-def _check_sources(options: RunOptions) -> None:
-    """Refuses directories that can't be read, or not together, before a lake is made for them.
-
-    Raises:
-        SharelensError: as `plan.scan_directories`, `unite` and `plan.cluster_of` say.
-    """
-    sources = Sources(plan.scan_directories(options.log_dirs, include_deleted=options.include_deleted))
-    plan.cluster_of(sources.directories, options.cluster_id, ())
-
-
-def _check_apart(options: RunOptions) -> None:
-    lake = options.lake.path.resolve()
-    for uri in options.log_dirs:
-        directory = Path(uri).resolve()
-        if "://" not in uri and (lake == directory or directory in lake.parents or lake in directory.parents):
-            raise JobError(f"lake {options.lake} and log directory {uri} lie inside each other; put the lake elsewhere")
 
 
 __all__ = ["STATE_TOPIC", "RunOptions", "Summary", "run"]
