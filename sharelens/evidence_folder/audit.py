@@ -16,14 +16,14 @@ from state_model.audit.columnar.findings import findings
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.rule import Need
 from state_model.audit.severities import ERROR, WARNING
-from state_model.audit.table import BY_CODE, RULES, is_tested
+from state_model.audit.table import RULES, is_tested
 
-OF_THE_COPY = frozenset({BY_CODE["log_offsets_missing"]})
+OF_THE_COPY = frozenset({"log_offsets_missing"})
 """Rules about a copy of the log, whose gaps are a table of their own."""
 LISTED = {
     rule.id: severity
     for rule in RULES
-    if rule not in OF_THE_COPY and is_tested(rule, None, {Need.DELIVERY_COUNT_LIMIT})
+    if rule.code not in OF_THE_COPY and is_tested(rule, None, {Need.DELIVERY_COUNT_LIMIT})
     if (severity := rule.severity_for(None)) in (ERROR, WARNING)
 }
 """Severities by rule id, for an unknown Kafka version."""

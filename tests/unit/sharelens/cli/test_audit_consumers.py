@@ -1,9 +1,12 @@
 """What commands over a lake say of the audit's findings: overview, metrics, report; suppressions count for all."""
 
 import json
+import shutil
 
 import pytest
 
+from lake.gates import closed
+from lake.lake import Lake
 from sharelens.cli import main
 from tests.in_process import story_lake
 from tests.state_logs import snapshot, update, write_log_directory
@@ -107,3 +110,36 @@ def test_a_report_has_a_section_of_the_audit(lake, tmp_path, capsys):
     logs = write_log_directory(tmp_path / "logs", RECORDS)
     assert run(capsys, "report", "--log-dir", str(logs), "--out", str(tmp_path / "logs.html"))[0] == 0
     assert "Nobody has audited this evidence." in (tmp_path / "logs.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def own_lake(lake, tmp_path):
+    shutil.copytree(lake, tmp_path / "lake")
+    return str(tmp_path / "lake")
+
+
+def test_by_default_errors_of_the_audit_are_a_warning_of_the_check(own_lake, capsys):
+    code, out, _ = run(capsys, "check", "--lake", own_lake, "--table", "gold.audit_finding", "--output", "json")
+    rows = [row for row in json.loads(out)["not_met"] if row["kind"] == "audit"]
+    assert code == 0
+    assert [(row["level"], row["expectation"]) for row in rows] == [("warning", "no_error_stands")]
+    assert rows[0]["details"] == "acquired_state_written, snapshot_epoch_skips"
+
+
+@pytest.mark.parametrize(
+    ("blocks", "failed"), [("error", ("no_error_stands",)), ("warning", ("no_error_stands", "no_warning_stands"))]
+)
+def test_findings_close_the_gate_where_they_are_to_block(own_lake, blocks, failed, monkeypatch, capsys):
+    checked = ("check", "--lake", own_lake, "--skip", "freshness", "--table", "gold.audit_finding")
+    code, _, err = run(capsys, *checked, "--audit-blocks", blocks)
+    assert (code, "gates closed: gold.audit_finding" in err) == (3, True)
+    assert [gate.failed for gate in closed(Lake(own_lake))] == [failed]
+    suppressed(monkeypatch)
+    assert run(capsys, *checked, "--audit-blocks", blocks)[0] == 0
+    assert closed(Lake(own_lake)) == ()
+
+
+def test_the_setting_closes_the_gate_and_the_option_opens_it(own_lake, monkeypatch, capsys):
+    monkeypatch.setenv("SHARELENS_AUDIT", json.dumps({"blocks": "error"}))
+    assert run(capsys, "check", "--lake", own_lake, "--table", "gold.audit_finding")[0] == 3
+    assert run(capsys, "check", "--lake", own_lake, "--table", "gold.audit_finding", "--audit-blocks", "none")[0] == 0
