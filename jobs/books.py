@@ -35,6 +35,7 @@ MARKER = {
     "replay": "gold.share_partition_state",
     "measure": "gold.dlq_reconciliation",
     "audit": "gold.audit_finding",
+    "groups": "gold.group_history",
     "publish": scan.PUBLICATION,
 }
 
