@@ -38,14 +38,16 @@ class TooLargeError(SharelensError):
 class MetadataHistory:
     """The cluster's metadata over time, of one cluster.
 
-    `first_ms`: the time from which on it is known; None where the log begins with its first record. `has_beginning`:
-    false without a record, or where the log begins later and no snapshot says what was in force then. `end_offset`,
+    `first_ms`: the time from which on it is known; None where the log begins with its first record. `last_ms`: the
+    newest time of a record. `has_beginning`: false without a record, or where the log begins later and no snapshot says
+    what was in force then. `end_offset`,
     `committed_end`: where log or snapshots end, and below which offset every record is surely committed. `problems`:
     how often each reason code of a problem came up.
     """
 
     validities: Sequence[Validity]
     first_ms: int | None
+    last_ms: int
     has_beginning: bool
     end_offset: int
     committed_end: int
@@ -68,6 +70,7 @@ class _Log:
     files: MetadataFiles
     digest_key: bytes
     first_ms: int | None = None
+    last_ms: int = 0
     has_beginning: bool = True
     next_offset: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
@@ -95,6 +98,7 @@ class _Log:
 
     def _records(self, rows: pa.Table) -> Iterator[Event]:
         offsets = rows.column("offset").to_numpy()
+        self.last_ms = max(self.last_ms, pc.max(rows.column("timestamp_ms")).as_py() or 0)
         starts = np.flatnonzero(np.diff(offsets, prepend=self.next_offset - 1) != 1).tolist() if len(offsets) else []
         for first, last in zip([0, *starts], [*starts, len(offsets)], strict=True):
             if last == first:
@@ -137,6 +141,7 @@ class _Log:
     def _snapshot(self) -> Iterator[Event]:
         if self._due is not None:
             self.next_offset = max(self.next_offset, self._due.end_offset)
+            self.last_ms = max(self.last_ms, self._due.timestamp_ms)
             yield self._due
         self._due = None
 
@@ -178,6 +183,7 @@ def read_metadata(directories: Sequence[LogDirectory], *, max_bytes: int) -> Met
     return MetadataHistory(
         validities=result.validities,
         first_ms=log.first_ms,
+        last_ms=log.last_ms,
         has_beginning=log.has_beginning,
         end_offset=log.next_offset,
         committed_end=committed_end(snapshot_end, log.next_offset, result.voters, _voter_copies(files.log)),
