@@ -43,7 +43,9 @@ NAME = pa.schema(
     [
         column("topic_id", pa.string(), "topic id", nullable=False),
         column("topic", pa.string(), "topic name", nullable=False),
-        column("source", pa.string(), "partition.metadata, group_record or topic_names", nullable=False),
+        column(
+            "source", pa.string(), "partition.metadata, group_record, metadata_record or topic_names", nullable=False
+        ),
         column("valid_from_ms", pa.int64(), "earliest log time with this name; null = unknown"),
     ]
 )

@@ -174,7 +174,7 @@ class OtherLogs:
         history = self._evidence.metadata.history
         if history is None or not history.has_beginning:
             return None
-        return topic_metadata(history.validities, history.first_ms, history.last_ms)
+        return topic_metadata(history.validities, history.first_ms, self._evidence.read_until_ms())
 
     def _end_of(self, topic_partition: TopicPartition) -> TopicEnd | None:
         if topic_partition not in self._ends:

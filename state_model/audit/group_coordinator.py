@@ -150,7 +150,7 @@ RULES = (
         title="The state log and the group coordinator's log have groups in common",
         severity=ERROR,
         impact=Impact.NONE,
-        why="Both logs are about the share groups of one cluster. Where each has groups that the other lacks altogether, "
+        why="Both logs are about the share groups of one cluster. Where each has groups that the other lacks, "
         "one is of another cluster. Rules 20 and 66 to 68 are left out then.",
         remedy="Copy all logs from one cluster.",
         source="consumer-offsets-records §6",

@@ -40,10 +40,13 @@ class TopicMetadata:
         return max((epoch for begin_ms, epoch in epochs if begin_ms <= time_ms), default=None)
 
 
-def topic_metadata(validities: Iterable[Validity], from_ms: int | None, until_ms: int) -> TopicMetadata:
-    """The topics of a metadata log whose beginning is known."""
-    known = TopicMetadata(BEGINNING if from_ms is None else from_ms, until_ms)
+def topic_metadata(
+    validities: Iterable[Validity], from_ms: int | None, read_until_ms: int | None = None
+) -> TopicMetadata:
+    """The topics of a metadata log whose beginning is known, up to its newest change or to when it was read."""
+    known = TopicMetadata(BEGINNING if from_ms is None else from_ms, read_until_ms or BEGINNING)
     for row in validities:
+        known.until_ms = max(known.until_ms, (row.begin if row.end is None else row.end).timestamp_ms)
         begin_ms = BEGINNING if row.began_earlier else row.begin.timestamp_ms
         if row.key[0] == TOPIC:
             end_ms = END if row.end is None else row.end.timestamp_ms

@@ -218,8 +218,8 @@ def _last_offsets(records: pa.Table) -> Ints:
 
 def _rows(records: pa.Table, numbers: Ints, last: Ints) -> Iterator[dict[str, Any]]:
     """Rows of records with their last offsets."""
-    taken = records.select(READ).take(pa.array(numbers)).append_column("last_offset", pa.array(last[numbers]))
-    for batch in taken.to_batches(max_chunksize=10_000):
+    rows = records.select(READ).take(pa.array(numbers)).append_column("last_offset", pa.array(last[numbers]))
+    for batch in rows.to_batches(max_chunksize=10_000):
         for row in batch.to_pylist():
             if row["start_offset"] is not None:
                 yield row
