@@ -8,7 +8,7 @@ follows the log without judging it: epochs and start offsets may go back, counts
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from state_model.batches import Batches, InOrder, combine
+from state_model.batches import Batches, InOrder, combine, has_unknown_state
 from state_model.key_map import KeyMap
 from state_model.rule_sets import KAFKA_4_4, RuleSet
 from state_model.share_records import (
@@ -42,6 +42,8 @@ class SharePartitionState(NamedTuple):
         life_log_offset: offset of the record that began this life: first seen, re-created or reset.
         log_offset: the last record applied, at `timestamp_ms`.
         skipped_log_offset: the last record since the snapshot that could not be applied (an unknown value version).
+        unknown_state_log_offset: the first record since the snapshot, itself included, with a delivery state of a later
+            Kafka. How such a state is merged is unknown; here it follows the maximum rule.
     """
 
     snapshot_epoch: int
@@ -60,6 +62,7 @@ class SharePartitionState(NamedTuple):
     log_offset: int
     timestamp_ms: int
     skipped_log_offset: int | None = None
+    unknown_state_log_offset: int | None = None
 
     @property
     def is_provisional(self) -> bool:
@@ -173,6 +176,7 @@ def after_snapshot(
         life_log_offset=life_log_offset,
         log_offset=log_offset,
         timestamp_ms=timestamp_ms,
+        unknown_state_log_offset=log_offset if has_unknown_state(snapshot.state_batches) else None,
     )
 
 
@@ -185,6 +189,9 @@ def after_update(
     """
     start_offset = current.start_offset if update.start_offset == NOT_DETERMINED else update.start_offset
     leader_epoch = update.leader_epoch
+    unknown_at = current.unknown_state_log_offset
+    if unknown_at is None and has_unknown_state(update.state_batches):
+        unknown_at = log_offset
     # As the fields are listed: a quarter of the time of names, once for every record of a log.
     return _share_partition(
         (
@@ -204,6 +211,7 @@ def after_update(
             log_offset,
             timestamp_ms,
             current.skipped_log_offset,
+            unknown_at,
         )
     )
 
@@ -226,6 +234,7 @@ def after_orphan(update: ShareUpdate, log_offset: int, timestamp_ms: int) -> Sha
         life_log_offset=log_offset,
         log_offset=log_offset,
         timestamp_ms=timestamp_ms,
+        unknown_state_log_offset=log_offset if has_unknown_state(update.state_batches) else None,
     )
 
 

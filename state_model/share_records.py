@@ -166,11 +166,11 @@ AnyRecord = ShareRecord | UnknownTypeRecord
 
 
 def delivery_state_name(delivery_state: int) -> str:
-    """AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING or ARCHIVED; UNKNOWN for an id that Kafka has not assigned."""
+    """AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING or ARCHIVED; UNKNOWN(id) for any other id."""
     try:
         return DeliveryState(delivery_state).name
     except ValueError:
-        return "UNKNOWN"
+        return f"UNKNOWN({delivery_state})"
 
 
 def decode_record(key: bytes | None, value: bytes | None) -> AnyRecord:

@@ -20,7 +20,7 @@ SCALARS = (
     "write_timestamp_ms",
 )
 BATCH = ("first_offset", "last_offset", "delivery_state", "delivery_count")
-STATES = {"available": 0, "acknowledged": 2, "archiving": 3, "archived": 4}
+STATES = {"available": 0, "acknowledged": 2, "archiving": 3, "archived": 4, "unknown(5)": 5, "unknown(-3)": -3}
 
 SMALL = st.integers(-1, 3)
 BATCHES = st.lists(
@@ -30,7 +30,7 @@ BATCHES = st.lists(
         ),
         st.integers(0, 20),
         st.integers(0, 8),
-        st.sampled_from([0, 2, 4]),
+        st.sampled_from([0, 2, 4] * 3 + [5, -3]),
         st.integers(0, 2),
     ),
     max_size=3,

@@ -34,7 +34,7 @@ from state_model.columnar.keys import (
     only_keys_of,
     without_keys_of,
 )
-from state_model.columnar.values import Loss, losses_until
+from state_model.columnar.values import Loss, has_unknown_state, is_unknown_state, losses_until
 
 Flags = npt.NDArray[np.bool_]
 WEIGHT = "updates_represented"
@@ -130,12 +130,14 @@ def thinned(records: pa.Table) -> pa.Table:
     """Of `records` those without which the scalars after them would differ, with WEIGHT, in log order.
 
     All snapshots and tombstones; of the updates between two of them the first, the last, the last with a leader epoch,
-    the last with a start offset, one with the largest leader epoch and the first uncommitted one. At most one state
-    batch of each is left, which says that there were some.
+    the last with a start offset, one with the largest leader epoch, the first uncommitted one and the first with an
+    unknown delivery state. At most one state batch of each is left, which says that there were some: the first unknown
+    one, else the first.
     """
     (number,), _ = number_keys(records)
     order = np.argsort(number, kind="stable")
     is_update = (_kinds(records) == UPDATE)[order]
+    unknown = has_unknown_state(records.column("state_batches").combine_chunks())[order]
     key = number[order]
     span = np.cumsum(~is_update | (np.diff(key, prepend=-1) != 0))
     leader, start = (_plain(records, name)[order] for name in ("leader_epoch", "start_offset"))
@@ -146,6 +148,7 @@ def thinned(records: pa.Table) -> pa.Table:
     kept[_ends_of(span, np.flatnonzero(is_update & (leader != -1)), first=False)] = True
     kept[_ends_of(span, np.flatnonzero(is_update & (start != -1)), first=False)] = True
     kept[_ends_of(span, np.flatnonzero(is_update & uncommitted), first=True)] = True
+    kept[_ends_of(span, np.flatnonzero(is_update & unknown), first=True)] = True
     updates = np.flatnonzero(is_update)
     by_leader = updates[np.lexsort((leader[updates], span[updates]))]
     kept[_ends_of(span, by_leader, first=False)] = True
@@ -154,9 +157,22 @@ def thinned(records: pa.Table) -> pa.Table:
     log_order = np.argsort(order[chosen], kind="stable")
     rows = records.take(pa.array(order[chosen][log_order]))
     index = rows.schema.get_field_index("state_batches")
-    shortened = pc.list_slice(rows.column(index), 0, 1).cast(rows.schema.field(index).type)
-    rows = rows.set_column(index, rows.schema.field(index), shortened)
+    rows = rows.set_column(index, rows.schema.field(index), _shortened(rows.column(index)))
     return rows.append_column(WEIGHT, pa.array(weights[log_order], pa.int64()))
+
+
+def _shortened(state_batches: pa.ChunkedArray) -> pa.ListArray:
+    """Of each list the first batch with an unknown delivery state, else the first batch."""
+    lists = state_batches.combine_chunks()
+    if not has_unknown_state(lists).any():
+        return pc.list_slice(lists, 0, 1).cast(lists.type)
+    flat, owner = pc.list_flatten(lists), pc.list_parent_indices(lists).to_numpy()
+    is_known = ~is_unknown_state(flat.field("delivery_state").to_numpy())
+    by_list = np.lexsort((is_known, owner))
+    chosen = by_list[np.diff(owner, prepend=-1) != 0]
+    ends = np.cumsum(np.isin(np.arange(len(lists)), owner), dtype=np.int32)
+    at = pa.array(np.concatenate([np.zeros(1, np.int32), ends]))
+    return pa.ListArray.from_arrays(at, flat.take(pa.array(chosen)), type=lists.type, mask=pc.is_null(lists))
 
 
 def _ends_of(span: Ints, rows: Ints, *, first: bool) -> Ints:

@@ -25,6 +25,8 @@ from state_model.columnar.ranges import (
 SNAPSHOT, UPDATE, TOMBSTONE = 0, 1, 2
 CHANGED, SPLIT_OR_JOINED, START_OFFSET_PASSED, RESET, DELETED = 1, 2, 3, 4, 5
 COMPLETE, PROVISIONAL, INCOMPLETE, UNCOMMITTED = 0, 1, 2, 3
+UNKNOWN_STATE = 10
+"""The reason of a state that rests on a delivery state of a later Kafka."""
 GONE, NEW, KEPT, REPLACED = 0, 1, 2, 3
 
 # Columns of the scalar state of a share partition (int64 matrix: one row a key).
@@ -389,6 +391,7 @@ def fold(
     times: np.ndarray,
     values: np.ndarray,
     uncommitted: np.ndarray,
+    unknown: np.ndarray,
     no_batches: np.ndarray,
     batch_at: np.ndarray,
     batches: np.ndarray,
@@ -401,7 +404,7 @@ def fold(
     """Folds n records (ascending `ats`) of one state partition into `scalars` and `pool` (both changed in place).
 
     `values`: n rows of snapshot epoch, state epoch, leader epoch, start offset, delivery complete count, create and
-    write timestamp. `no_batches`: no state batches logged. `batch_at`: n + 1 positions into `batches`, whose rows are
+    write timestamp. `unknown`: a state batch has a delivery state of a later Kafka. `no_batches`: no state batches logged. `batch_at`: n + 1 positions into `batches`, whose rows are
     overwritten. `losses`: rows of (first, last, reason, key), ascending by first; key -1 touches all keys. Returns the
     scalar state after each record, the closed ranges with their number, and the pool with its length.
     """
@@ -439,6 +442,8 @@ def fold(
         end[2] = fold_scalars(state, kind, values[n_record], at, no_batches[n_record], limit)
         if end[2] != DELETED and uncommitted[n_record]:
             mark_uncommitted(state)
+        if unknown[n_record]:
+            mark(state, UNKNOWN_STATE)
         if combines:
             count = canonical(record_batches, size, update)
             used, closed_count = combine(state, key, pool, used, update, count, new, end, closed, closed_count)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from state_model.columnar import fold, schemas
 from state_model.columnar.keys import SHARE_PARTITION_KEY, SHARE_PARTITION_ORDER, Ints, number_keys, place_of_keys
 from state_model.columnar.ranges import FIRST, FROM_AT, FROM_TIME, LAST, NONE, PRIORITY, priority
-from state_model.columnar.values import Loss, encoded_names, encoded_state_names, state_names
+from state_model.columnar.values import Loss, encoded_names, encoded_state_names, has_unknown_state, state_names
 
 COMPLETENESS_NAMES = ("complete", "provisional", "incomplete", "uncommitted")
 REASON_NAMES = (
@@ -30,6 +30,7 @@ REASON_NAMES = (
     "pruned",
     "remote",
     "superseded",
+    "unknown_state",
 )
 END_REASONS = (None, "changed", "split_or_joined", "start_offset_passed", "reset", "deleted")
 RECORD_TYPES = ("snapshot", "update", "tombstone")
@@ -218,6 +219,7 @@ def _fold(
         _ints(records, "log_time_ms"),
         values,
         records.column("uncommitted").to_numpy().astype(np.bool_),
+        has_unknown_state(batches),
         lengths == 0,
         np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
         _ranges(flat),

@@ -115,7 +115,7 @@ FROM_LOG = [
 ]
 COMPLETENESS = [
     column("completeness", pa.string(), "complete, provisional, incomplete or uncommitted", nullable=False),
-    column("completeness_reason", pa.string(), "orphan, gap, quarantined, truncated, uncommitted; null when complete"),
+    column("completeness_reason", pa.string(), "orphan, gap, quarantined, truncated, unknown_state, uncommitted; null when complete"),
 ]
 
 SHARE_PARTITION_HISTORY = pa.schema(
@@ -148,10 +148,10 @@ DELIVERY_HISTORY = pa.schema(
         column(
             "delivery_state",
             pa.int8(),
-            "0 AVAILABLE, 1 ACQUIRED, 2 ACKNOWLEDGED, 3 ARCHIVING, 4 ARCHIVED",
+            "0 AVAILABLE, 1 ACQUIRED, 2 ACKNOWLEDGED, 3 ARCHIVING, 4 ARCHIVED; any other: of a later Kafka",
             nullable=False,
         ),
-        column("delivery_state_name", pa.string(), "name of the delivery state", nullable=False),
+        column("delivery_state_name", pa.string(), "name of the delivery state; UNKNOWN(5) for one of a later Kafka", nullable=False),
         column("delivery_count", pa.int16(), "delivery count", nullable=False),
         column(
             "valid_from_log_offset", pa.int64(), "state log offset of the record that began the range", nullable=False

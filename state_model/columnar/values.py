@@ -29,6 +29,21 @@ class Loss:
     partition: int | None = None
 
 
+def is_unknown_state(states: npt.NDArray[np.int8]) -> npt.NDArray[np.bool_]:
+    """Whether each delivery state is one that this version does not know: of a later Kafka, or damage."""
+    unknown: npt.NDArray[np.bool_] = states.view(np.uint8) >= len(STATE_NAMES)
+    return unknown
+
+
+def has_unknown_state(state_batches: pa.ListArray) -> npt.NDArray[np.bool_]:
+    """Whether each list of state batches has a delivery state that this version does not know."""
+    unknown = is_unknown_state(pc.list_flatten(state_batches).field("delivery_state").to_numpy())
+    result = np.zeros(len(state_batches), np.bool_)
+    if unknown.any():
+        result[pc.list_parent_indices(state_batches).to_numpy()[unknown]] = True
+    return result
+
+
 def losses_until(losses: Sequence[Loss], *records: pa.Table) -> list[Loss]:
     """The losses that begin before the last of some records; none without records."""
     end = max((pc.max(rows.column("log_offset")).as_py() for rows in records if rows.num_rows), default=-1)

@@ -293,6 +293,72 @@ def test_an_uncommitted_record_marks_the_state_until_the_next_snapshot():
     assert [row["completeness"] for row in history] == ["complete", "uncommitted", "complete"]
 
 
+UNKNOWN_STATE_CASES = {
+    "an unknown state marks every state up to a snapshot without one": (
+        """
+        0 snapshot start=0 0-4 available 1
+        0 update 0-1 unknown(5) 1
+        0 update 0-1 acknowledged 2, 2 acknowledged 1
+        0 snapshot start=0 snapshot=2 0-1 acknowledged 2, 2-4 unknown(5) 1
+        0 update 2-4 acknowledged 2
+        0 snapshot start=0 snapshot=3 0-4 acknowledged 2
+        """,
+        ["complete", "unknown_state", "unknown_state", "unknown_state", "unknown_state", "complete"],
+    ),
+    "it is one of any batch, and of a negative number": (
+        """
+        0 snapshot start=0
+        0 update 0-1 available 1, 2 unknown(-3) 1
+        """,
+        ["complete", "unknown_state"],
+    ),
+    "the mark goes on when the start offset passes it": (
+        """
+        0 snapshot start=0 0-4 unknown(5) 1
+        0 update start=5
+        """,
+        ["unknown_state", "unknown_state"],
+    ),
+    "other share partitions are complete": (
+        """
+        0 snapshot start=0 0-4 unknown(5) 1
+        1 snapshot start=0 0-4 available 1
+        """,
+        ["unknown_state", "complete"],
+    ),
+    "it says more than that a record is uncommitted": (
+        """
+        0 snapshot start=0
+        0 update 0 unknown(5) 1 uncommitted=1
+        0 update 1 acknowledged 1 uncommitted=1
+        """,
+        ["complete", "unknown_state", "unknown_state"],
+    ),
+    "a provisional state stays one": (
+        """
+        0 update 0 unknown(5) 1
+        0 snapshot start=0
+        """,
+        ["orphan", "complete"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNKNOWN_STATE_CASES)
+def test_states_that_rest_on_an_unknown_delivery_state_say_so(case):
+    log, expected = UNKNOWN_STATE_CASES[case]
+    history = replay_records(table(parsed(log))).history.to_pylist()
+    assert [row["completeness_reason"] or row["completeness"] for row in history] == expected
+    assert {row["completeness"] for row in history if row["completeness_reason"] == "unknown_state"} <= {"incomplete"}
+
+
+def test_an_unknown_delivery_state_is_kept_and_follows_the_maximum_rule():
+    log = "0 snapshot start=0 0-9 available 1\n0 update 0-4 unknown(5) 1\n0 update 0-1 acknowledged 1, 2 available 2"
+    (row,) = replay_records(table(parsed(log))).state.to_pylist()
+    ranges = [tuple(batch[name] for name in BATCH) for batch in row["state_batches"]]
+    assert ranges == [(0, 1, 5, 1), (2, 2, 0, 2), (3, 4, 5, 1), (5, 9, 0, 1)]
+
+
 def test_a_state_whose_snapshot_lies_below_the_log_start_says_so():
     log = parsed("0 snapshot start=0\n1 snapshot start=0")
     state = replay_records(table(log), log_start_offset=1).state.to_pylist()

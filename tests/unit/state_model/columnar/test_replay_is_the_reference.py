@@ -47,7 +47,7 @@ BATCHES = st.lists(
         ),
         st.integers(0, 20) | st.sampled_from([1 << 62, (1 << 63) - 30]),
         st.integers(0, 6),
-        st.integers(0, 4),
+        st.integers(0, 5) | st.just(-3),
         st.integers(0, 3) | st.just(32767),
     ),
     max_size=4,
@@ -124,6 +124,16 @@ def assert_scalars(actual, reference):
     }
 
 
+def assert_mark(actual, reference):
+    if reference.is_provisional:
+        mark = ("provisional", "orphan")
+    elif reference.unknown_state_log_offset is not None:
+        mark = ("incomplete", "unknown_state")
+    else:
+        mark = ("complete", None)
+    assert (actual["completeness"], actual["completeness_reason"]) == mark
+
+
 @given(LOGS, st.integers(0, 4))
 def test_the_state_at_the_end_is_the_references(log, update_limit):
     ours, states = replayed(log, update_limit)
@@ -142,7 +152,7 @@ def test_the_state_at_the_end_is_the_references(log, update_limit):
             for fields in actual[key.partition]["state_batches"]
         )
         assert ranges == coalesce(state.state_batches)
-        assert (actual[key.partition]["completeness"] == "provisional") is state.is_provisional
+        assert_mark(actual[key.partition], state)
 
 
 @given(LOGS, st.integers(0, 4))
@@ -156,4 +166,5 @@ def test_the_history_is_the_reference_after_each_record(log, update_limit):
         assert actual["record_type"] == TYPE_NAMES[type(value)]
         if reference is not None:
             assert_scalars(actual, reference)
+            assert_mark(actual, reference)
             assert actual["state_batch_count"] == len(coalesce(reference.state_batches))
