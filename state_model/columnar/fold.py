@@ -404,9 +404,10 @@ def fold(
     """Folds n records (ascending `ats`) of one state partition into `scalars` and `pool` (both changed in place).
 
     `values`: n rows of snapshot epoch, state epoch, leader epoch, start offset, delivery complete count, create and
-    write timestamp. `unknown`: a state batch has a delivery state of a later Kafka. `no_batches`: no state batches logged. `batch_at`: n + 1 positions into `batches`, whose rows are
-    overwritten. `losses`: rows of (first, last, reason, key), ascending by first; key -1 touches all keys. Returns the
-    scalar state after each record, the closed ranges with their number, and the pool with its length.
+    write timestamp. `unknown`: a state batch has an unknown delivery state. `no_batches`: no state batches logged.
+    `batch_at`: n + 1 positions into `batches`, whose rows are overwritten. `losses`: rows of (first, last, reason,
+    key), ascending by first; key -1 touches all keys. Returns the scalar state after each record, the closed ranges
+    with their number, and the pool with its length.
     """
     n = kinds.shape[0]
     after = np.empty((n, SCALAR_COUNT), np.int64)

@@ -115,7 +115,11 @@ FROM_LOG = [
 ]
 COMPLETENESS = [
     column("completeness", pa.string(), "complete, provisional, incomplete or uncommitted", nullable=False),
-    column("completeness_reason", pa.string(), "orphan, gap, quarantined, truncated, unknown_state, uncommitted; null when complete"),
+    column(
+        "completeness_reason",
+        pa.string(),
+        "orphan, gap, quarantined, truncated, unknown_state, uncommitted; null when complete",
+    ),
 ]
 
 SHARE_PARTITION_HISTORY = pa.schema(
@@ -151,7 +155,12 @@ DELIVERY_HISTORY = pa.schema(
             "0 AVAILABLE, 1 ACQUIRED, 2 ACKNOWLEDGED, 3 ARCHIVING, 4 ARCHIVED; any other: of a later Kafka",
             nullable=False,
         ),
-        column("delivery_state_name", pa.string(), "name of the delivery state; UNKNOWN(5) for one of a later Kafka", nullable=False),
+        column(
+            "delivery_state_name",
+            pa.string(),
+            "name of the delivery state; UNKNOWN(5) for one of a later Kafka",
+            nullable=False,
+        ),
         column("delivery_count", pa.int16(), "delivery count", nullable=False),
         column(
             "valid_from_log_offset", pa.int64(), "state log offset of the record that began the range", nullable=False
