@@ -30,7 +30,7 @@ STILL = 1 << 62
 # Codes of a cell; where a row stands for several offsets the highest is shown.
 BLANK, ACKNOWLEDGED, ARCHIVED, ARCHIVING, OPEN = range(5)
 MOST_ATTEMPTS = 4
-"""AVAILABLE (or ACQUIRED, which no coordinator writes) after n failed deliveries has the code OPEN + n - 1, up to this many."""
+"""AVAILABLE (or ACQUIRED, never written) after n failed deliveries has the code OPEN + n - 1, up to this many."""
 UNKNOWN = OPEN + MOST_ATTEMPTS
 """A delivery state of a later Kafka."""
 

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from state_model.columnar import replay, schemas
-from state_model.columnar.fold import TOMBSTONE, UPDATE
+from state_model.columnar.fold import SNAPSHOT, TOMBSTONE, UPDATE
 from state_model.columnar.kernels import kernel
 from state_model.columnar.keys import (
     SHARE_PARTITION_KEY,
@@ -68,7 +68,7 @@ class ChunkReducer:
         has_begun = np.zeros(keys.num_rows, np.bool_)
         has_begun[begun] = True
         offsets = records.column("log_offset").to_numpy()
-        is_boundary = _kinds(records) != UPDATE
+        is_boundary = np.isin(replay.kinds_of(records), (SNAPSHOT, TOMBSTONE))
         first = np.full(keys.num_rows, NO_BOUNDARY, np.int64)
         np.minimum.at(first, number[is_boundary], offsets[is_boundary])
         first[has_begun] = -1
@@ -129,14 +129,14 @@ def _rows(records: pa.Table, is_chosen: Flags) -> pa.Table:
 def thinned(records: pa.Table) -> pa.Table:
     """Of `records` those without which the scalars after them would differ, with WEIGHT, in log order.
 
-    All snapshots and tombstones; of the updates between two of them the first, the last, the last with a leader epoch,
-    the last with a start offset, one with the largest leader epoch, the first uncommitted one and the first with an
-    unknown delivery state. At most one state batch of each is left, which says that there were some: the first unknown
-    one, else the first.
+    All snapshots, tombstones and records of unknown type; of the updates between two of them the first, the last, the
+    last with a leader epoch, the last with a start offset, one with the largest leader epoch, the first uncommitted one
+    and the first with an unknown delivery state. At most one state batch of each is left, which says that there were
+    some: the first unknown one, else the first.
     """
     (number,), _ = number_keys(records)
     order = np.argsort(number, kind="stable")
-    is_update = (_kinds(records) == UPDATE)[order]
+    is_update = (replay.kinds_of(records) == UPDATE)[order]
     unknown = has_unknown_state(records.column("state_batches").combine_chunks())[order]
     key = number[order]
     span = np.cumsum(~is_update | (np.diff(key, prepend=-1) != 0))
@@ -193,7 +193,7 @@ def count_updates(kinds: np.ndarray, keys: np.ndarray, weights: np.ndarray, limi
         key = keys[row]
         if kinds[row] == UPDATE:
             counts[key] += weights[row]
-        elif kinds[row] == TOMBSTONE or counts[key] >= limit:
+        elif kinds[row] == TOMBSTONE or (kinds[row] == SNAPSHOT and counts[key] >= limit):
             counts[key] = 0
 
 
@@ -202,7 +202,7 @@ def _update_counts(state: pa.Table, thin: pa.Table, limit: int) -> tuple[pa.Tabl
     (of_state, of_thin), keys = number_keys(state, thin)
     counts = np.zeros(keys.num_rows, np.int64)
     counts[of_state] = state.column("update_count_from_log").to_numpy()
-    count_updates(_kinds(thin), of_thin, thin.column(WEIGHT).to_numpy(), limit, counts)
+    count_updates(replay.kinds_of(thin), of_thin, thin.column(WEIGHT).to_numpy(), limit, counts)
     touched = np.unique(of_thin)
     return keys.take(pa.array(touched)), counts[touched]
 
@@ -266,15 +266,6 @@ def _with_ranges(scalars: pa.Table, ranges: pa.Table) -> pa.Table:
         raise ValueError("summaries of one chunk contradict each other about the live share partitions")
     index = scalars.schema.get_field_index("state_batches")
     return scalars.set_column(index, scalars.schema.field(index), ranges.column("state_batches"))
-
-
-def _kinds(records: pa.Table) -> Ints:
-    """The kernel's number of each record's type."""
-    column = records.column("record_type")
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(pa.string())
-    kinds: Ints = pc.index_in(column, value_set=pa.array(replay.RECORD_TYPES)).to_numpy().astype(np.int64)
-    return kinds
 
 
 def _plain(records: pa.Table, name: str) -> Ints:

@@ -22,11 +22,11 @@ from state_model.columnar.ranges import (
     rows_touching,
 )
 
-SNAPSHOT, UPDATE, TOMBSTONE = 0, 1, 2
+SNAPSHOT, UPDATE, TOMBSTONE, OTHER = 0, 1, 2, 3
 CHANGED, SPLIT_OR_JOINED, START_OFFSET_PASSED, RESET, DELETED = 1, 2, 3, 4, 5
 COMPLETE, PROVISIONAL, INCOMPLETE, UNCOMMITTED = 0, 1, 2, 3
 UNKNOWN_STATE = 10
-"""The reason of a state that rests on a delivery state of a later Kafka."""
+"""The reason of a state that rests on a delivery state or a record type of a later Kafka."""
 GONE, NEW, KEPT, REPLACED = 0, 1, 2, 3
 
 # Columns of the scalar state of a share partition (int64 matrix: one row a key).
@@ -270,16 +270,24 @@ def replace_values(state: np.ndarray, row: np.ndarray) -> None:
 
 
 @leaf
+def delete(state: np.ndarray) -> None:
+    """Applies a tombstone."""
+    if state[PRESENT] == 0:  # a tombstone without a state: the marks of an earlier life are cleared
+        state[LIFE] = NONE
+        state[COMPLETENESS] = COMPLETE
+        state[REASON] = 0
+    state[PRESENT] = 0
+    state[UPDATES] = 0
+
+
+@leaf
 def fold_scalars(state: np.ndarray, kind: int, row: np.ndarray, at: int, no_batches: bool, limit: int) -> int:
     """Applies a record's scalars to one key's state; 0, RESET or DELETED when a life ends. `row`: see `fold`."""
     if kind == TOMBSTONE:
-        if state[PRESENT] == 0:  # a tombstone without a state: the marks of an earlier life are cleared
-            state[LIFE] = NONE
-            state[COMPLETENESS] = COMPLETE
-            state[REASON] = 0
-        state[PRESENT] = 0
-        state[UPDATES] = 0
+        delete(state)
         return DELETED
+    if kind == OTHER:
+        return 0
     ending = 0
     if kind == SNAPSHOT:
         live = state[PRESENT] == 1
@@ -349,6 +357,18 @@ def mark_uncommitted(state: np.ndarray) -> None:
 
 
 @leaf
+def mark_by_record(state: np.ndarray, uncommitted: bool, unknown: bool) -> None:
+    """Marks the state after a record that is uncommitted, or of which something is unknown: that hides a loss."""
+    if state[PRESENT] == 0:
+        return
+    if uncommitted:
+        mark_uncommitted(state)
+    if unknown and state[COMPLETENESS] != PROVISIONAL:
+        state[COMPLETENESS] = INCOMPLETE
+        state[REASON] = UNKNOWN_STATE
+
+
+@leaf
 def mark_incomplete(state: np.ndarray, losses: np.ndarray, reach: np.ndarray, seen: int) -> None:
     """Marks a state whose snapshot is older than one of the first `seen` losses, with the reason of the first."""
     if seen == 0 or reach[seen - 1] <= state[SNAPSHOT_AT]:
@@ -404,7 +424,7 @@ def fold(
     """Folds n records (ascending `ats`) of one state partition into `scalars` and `pool` (both changed in place).
 
     `values`: n rows of snapshot epoch, state epoch, leader epoch, start offset, delivery complete count, create and
-    write timestamp. `unknown`: a state batch has an unknown delivery state. `no_batches`: no state batches logged.
+    write timestamp. `unknown`: a delivery state or the record type is unknown. `no_batches`: no state batches logged.
     `batch_at`: n + 1 positions into `batches`, whose rows are overwritten. `losses`: rows of (first, last, reason,
     key), ascending by first; key -1 touches all keys. Returns the scalar state after each record, the closed ranges
     with their number, and the pool with its length.
@@ -441,14 +461,11 @@ def fold(
         end[0] = at
         end[1] = times[n_record]
         end[2] = fold_scalars(state, kind, values[n_record], at, no_batches[n_record], limit)
-        if end[2] != DELETED and uncommitted[n_record]:
-            mark_uncommitted(state)
-        if unknown[n_record]:
-            mark(state, UNKNOWN_STATE)
+        mark_by_record(state, uncommitted[n_record], unknown[n_record])
         if combines:
             count = canonical(record_batches, size, update)
             used, closed_count = combine(state, key, pool, used, update, count, new, end, closed, closed_count)
-        else:
+        elif kind != OTHER:
             count = 0 if kind == TOMBSTONE else canonical(record_batches, size, new)
             begin = state[RANGE_AT]
             closed_count = exchange(state, key, pool, begin, begin + old_count, new, count, end, closed, closed_count)

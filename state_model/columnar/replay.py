@@ -16,7 +16,14 @@ import pyarrow.compute as pc
 from state_model.columnar import fold, schemas
 from state_model.columnar.keys import SHARE_PARTITION_KEY, SHARE_PARTITION_ORDER, Ints, number_keys, place_of_keys
 from state_model.columnar.ranges import FIRST, FROM_AT, FROM_TIME, LAST, NONE, PRIORITY, priority
-from state_model.columnar.values import Loss, encoded_names, encoded_state_names, has_unknown_state, state_names
+from state_model.columnar.values import (
+    UNKNOWN_STATE,
+    Loss,
+    encoded_names,
+    encoded_state_names,
+    has_unknown_state,
+    state_names,
+)
 
 COMPLETENESS_NAMES = ("complete", "provisional", "incomplete", "uncommitted")
 REASON_NAMES = (
@@ -30,10 +37,11 @@ REASON_NAMES = (
     "pruned",
     "remote",
     "superseded",
-    "unknown_state",
+    UNKNOWN_STATE,
 )
 END_REASONS = (None, "changed", "split_or_joined", "start_offset_passed", "reset", "deleted")
 RECORD_TYPES = ("snapshot", "update", "tombstone")
+"""Record types by the kernel's number; any other one is fold.OTHER."""
 UPDATE_LIMIT = 500
 VALUE_COLUMNS = (
     "snapshot_epoch",
@@ -81,7 +89,8 @@ def replay_records(
     (group_id, topic_id, partition). History comes in log order and closed ranges in the order of their end; with
     `by_key` both come by (group_id, topic_id, partition), then by log offset, or by first offset and beginning, and
     their text is dictionary-encoded, ready for a Parquet writer. Of `records` the columns of
-    schemas.REPLAYED are needed; their text may be dictionary-encoded.
+    schemas.REPLAYED are needed; their text may be dictionary-encoded. A record of a type that this version does not
+    know changes the completeness alone; of a share partition that is not there it has no row in the history.
     """
     seed = schemas.SHARE_PARTITION_STATE.empty_table() if seed is None else seed
     memory, key_of_record = _memory_of(records, seed)
@@ -212,14 +221,15 @@ def _fold(
     values = np.empty((records.num_rows, len(VALUE_COLUMNS)), np.int64)
     for index, name in enumerate(VALUE_COLUMNS):
         values[:, index] = _ints(records, name)
+    kinds = kinds_of(records)
     after, closed, count, memory.pool, memory.used = fold.fold(
-        _codes(records.column("record_type"), RECORD_TYPES),
+        kinds,
         keys,
         _ints(records, "log_offset"),
         _ints(records, "log_time_ms"),
         values,
         records.column("uncommitted").to_numpy().astype(np.bool_),
-        has_unknown_state(batches),
+        has_unknown_state(batches) | (kinds == fold.OTHER),
         lengths == 0,
         np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
         _ranges(flat),
@@ -264,6 +274,9 @@ def _loss_rows(keys: pa.Table, losses: Sequence[Loss]) -> Ints:
 def _history(records: pa.Table, after: Ints, *, encoded: bool) -> pa.Table:
     """SHARE_PARTITION_HISTORY: the scalars after each record; null after a tombstone."""
     deleted = after[:, fold.PRESENT] == 0
+    if deleted.any():
+        is_history = ~deleted | (kinds_of(records) != fold.OTHER)
+        records, after, deleted = records.filter(pa.array(is_history)), after[is_history], deleted[is_history]
     columns = {
         name: records.column(name)
         for name in ("log_topic_id", "state_partition", "log_offset", "timestamp_ms", "log_time_ms", "record_type")
@@ -397,15 +410,25 @@ def _ints(table: pa.Table, name: str) -> Ints:
     return np.ascontiguousarray(pc.fill_null(table.column(name), -1).to_numpy().astype(np.int64))
 
 
+def kinds_of(records: pa.Table) -> Ints:
+    """The kernel's number of each record's type."""
+    return _codes(records.column("record_type"), RECORD_TYPES)
+
+
 def _codes(column: pa.ChunkedArray, names: Sequence[str | None]) -> Ints:
-    """Position of each value in `names` as int64; null stands for the position of None."""
+    """Position of each value in `names` as int64, behind its end for others; null stands for the position of None."""
     known = pa.array(names, pa.string())
     if not pa.types.is_dictionary(column.type):
-        return np.ascontiguousarray(pc.index_in(column, value_set=known).to_numpy().astype(np.int64))
+        return np.ascontiguousarray(_places(column, known))
     unified = column.unify_dictionaries().combine_chunks()
-    places: Ints = pc.index_in(unified.dictionary, value_set=known).to_numpy().astype(np.int64)
+    places = _places(unified.dictionary, known)
     codes: Ints = places[unified.indices.to_numpy()]
     return codes
+
+
+def _places(values: pa.Array | pa.ChunkedArray, known: pa.Array) -> Ints:
+    places: Ints = pc.fill_null(pc.index_in(values, value_set=known), len(known)).to_numpy().astype(np.int64)
+    return places
 
 
 def _table(columns: dict[str, Any], schema: pa.Schema, *, encoded: bool = False) -> pa.Table:

@@ -11,6 +11,7 @@ def column(name: str, kind: pa.DataType, comment: str, *, nullable: bool = True)
     return pa.field(name, kind, nullable=nullable, metadata={"comment": comment})
 
 
+RECORD_TYPE = "snapshot, update or tombstone; UNKNOWN(7) for a type that this version does not know"
 STATE_BATCH = pa.struct(
     [
         pa.field("first_offset", pa.int64()),
@@ -52,9 +53,9 @@ SHARE_RECORD = pa.schema(
         column(
             "log_time_ms", pa.int64(), "running maximum of record timestamps in the state partition", nullable=False
         ),
-        column("record_type", pa.string(), "snapshot, update or tombstone", nullable=False),
+        column("record_type", pa.string(), RECORD_TYPE, nullable=False),
         *SHARE_PARTITION,
-        column("value_version", pa.int16(), "version of the value schema; null for a tombstone"),
+        column("value_version", pa.int16(), "version of the value schema; null without a decoded value"),
         column("snapshot_epoch", pa.int32(), "snapshot epoch of the value"),
         column("state_epoch", pa.int32(), "state epoch; snapshots only"),
         column("leader_epoch", pa.int32(), "leader epoch of the value"),
@@ -127,7 +128,7 @@ SHARE_PARTITION_HISTORY = pa.schema(
         *LOG_POSITION,
         column("timestamp_ms", pa.int64(), "record timestamp", nullable=False),
         column("log_time_ms", pa.int64(), "running maximum of record timestamps", nullable=False),
-        column("record_type", pa.string(), "snapshot, update or tombstone", nullable=False),
+        column("record_type", pa.string(), RECORD_TYPE, nullable=False),
         *SHARE_PARTITION,
         *SCALARS,
         *FROM_LOG,

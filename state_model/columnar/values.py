@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 STATE_NAMES = ("AVAILABLE", "ACQUIRED", "ACKNOWLEDGED", "ARCHIVING", "ARCHIVED")
+UNKNOWN_STATE = "unknown_state"
+"""The reason of a state that rests on a delivery state or a record type that this version does not know."""
 NAME_OF_BYTE = (*STATE_NAMES, *(f"UNKNOWN({i if i < 128 else i - 256})" for i in range(len(STATE_NAMES), 256)))
 """Names of delivery states by their id as an unsigned byte."""
 

@@ -95,11 +95,17 @@ def test_a_hot_share_partition_is_thinned_to_a_few_records_a_snapshot(count):
 
 
 def test_a_thinned_log_has_the_first_update_with_an_unknown_delivery_state_of_each_snapshot():
-    updates = ["0 update 0 available 1", "0 update 1 available 1, 2 unknown(5) 1", "0 update 3 unknown(-3) 1"]
+    updates = [
+        "0 update 0 available 1",
+        "0 other",
+        "0 update 1 available 1, 2 unknown(5) 1",
+        "0 update 3 unknown(-3) 1",
+    ]
     rows = table(parsed("\n".join(["0 snapshot start=0", *updates, "0 update 4 available 1", "0 tombstone"])))
     kept = thinned(rows.select(schemas.REPLAYED.names)).to_pylist()
     states = {row["log_offset"]: [batch["delivery_state"] for batch in row["state_batches"] or ()] for row in kept}
-    assert states[2] == [5]
+    assert states[2] == []
+    assert states[3] == [5]
     assert all(len(of_row) <= 1 for of_row in states.values())
 
 

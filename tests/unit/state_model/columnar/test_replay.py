@@ -12,8 +12,7 @@ from state_model.columnar import replay, schemas
 from state_model.columnar.replay import open_ranges, replay_records, replay_states
 from state_model.columnar.values import Loss
 from state_model.machine import PartitionState, apply
-from state_model.share_records import ShareRecord
-from tests.replay_logs import BATCH, HOSTILE_LOGS, LOGS, SCALARS, parsed, table, told
+from tests.replay_logs import BATCH, HOSTILE_LOGS, LOGS, SCALARS, parsed, record_of, table, told
 
 CUTS = st.lists(st.integers(0, 20), max_size=3).map(sorted)
 LIMITS = st.integers(0, 4)
@@ -33,7 +32,7 @@ def delivery(done):
 def test_any_content_that_fits_the_bytes_gives_the_references_state(log, limit):
     state = PartitionState(update_limit=limit)
     for offset, (key, value, _) in enumerate(log):
-        state = apply(state, offset, 10 * offset, ShareRecord(key=key, value=value))
+        state = apply(state, offset, 10 * offset, record_of(key, value))
     ours = {row["partition"]: row for row in replay_records(table(log), update_limit=limit).state.to_pylist()}
     assert ours.keys() == {key.partition for key in state.share_partitions}
     for key, reference in state.share_partitions.items():
@@ -66,7 +65,7 @@ def test_the_histories_tell_the_state_after_every_prefix(log):
     history = whole.history.to_pylist()
     for offset in range(len(log)):
         prefix = replay_records(table(log[: offset + 1])).state.to_pylist()
-        newest = {row["partition"]: row for row in history[: offset + 1]}
+        newest = {row["partition"]: row for row in history if row["log_offset"] <= offset}
         alive = {partition: row for partition, row in newest.items() if row["record_type"] != "tombstone"}
         assert alive.keys() == {row["partition"] for row in prefix}
         for state in prefix:
@@ -334,6 +333,26 @@ UNKNOWN_STATE_CASES = {
         """,
         ["complete", "unknown_state", "unknown_state"],
     ),
+    "a record of unknown type may have changed its share partition": (
+        """
+        0 snapshot start=0
+        1 snapshot start=0
+        0 other
+        0 update 0 acknowledged 1
+        1 update 0 acknowledged 1
+        0 snapshot start=0 snapshot=2
+        """,
+        ["complete", "complete", "unknown_state", "unknown_state", "complete", "complete"],
+    ),
+    "a record of unknown type begins no share partition": (
+        """
+        0 other
+        0 snapshot start=0
+        0 tombstone
+        0 other
+        """,
+        ["complete", "complete"],
+    ),
     "a provisional state stays one": (
         """
         0 update 0 unknown(5) 1
@@ -385,3 +404,12 @@ def test_the_reason_is_the_first_loss_however_the_log_is_taken_in_pieces():
     in_pieces = replay_records(rows.slice(0, 0), seed=first, losses=losses[1:]).state
     assert in_pieces.equals(replay_records(rows, losses=losses).state)
     assert in_pieces.column("completeness_reason").to_pylist() == ["gap", "gap"]
+
+
+@pytest.mark.parametrize("lost", [1, 5])
+def test_an_unknown_delivery_state_is_the_reason_whether_records_are_lost_before_or_after_it(lost):
+    offsets = [0, 3]
+    log = parsed("0 snapshot start=0\n0 update 0 unknown(5) 1")
+    rows = table(log).set_column(2, schemas.SHARE_RECORD.field("log_offset"), pa.array(offsets))
+    state = replay_records(rows, losses=[loss(lost)]).state
+    assert state.column("completeness_reason").to_pylist() == ["unknown_state"]
