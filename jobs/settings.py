@@ -19,6 +19,7 @@ from pydantic import (
     ConfigDict,
     Field,
     NonNegativeInt,
+    PlainValidator,
     PositiveInt,
     ValidationError,
     model_validator,
@@ -28,6 +29,7 @@ from pydantic_settings.exceptions import SettingsError as SourceError
 
 from jobs.dag_settings import DagSettings, Text
 from jobs.quality.limits import DEFAULT_LIMITS, Limits
+from state_model.audit.suppression import Suppression, suppressions_of
 from state_model.errors import UsageError
 
 PREFIX: Final = "SHARELENS_"
@@ -92,6 +94,14 @@ class QualitySettings(BaseModel):
         )
 
 
+class AuditSettings(BaseModel):
+    """The setting `audit` as conf/base/audit.yaml describes it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    suppressions: Annotated[tuple[Suppression, ...], PlainValidator(suppressions_of)] = ()
+
+
 class Settings(BaseSettings):
     """All settings of the jobs, fixed for the life of a run. conf/base describes each."""
 
@@ -107,6 +117,7 @@ class Settings(BaseSettings):
     spark_conf: SparkConf
     dags: DagSettings
     quality: QualitySettings = QualitySettings()
+    audit: AuditSettings = AuditSettings()
 
     @classmethod
     def settings_customise_sources(
@@ -133,7 +144,7 @@ class Layer:
 
 
 def load_settings(*, environment: str | None = None, flags: Mapping[str, object] | None = None) -> Settings:
-    """Merge all layers; mappings (spark_conf, dags, quality) are merged key by key.
+    """Merge all layers; mappings (spark_conf, dags, quality, audit) are merged key by key.
 
     Args:
         environment: folder beside conf/base; None takes SHARELENS_ENV, else `local`, and then it need not exist.
@@ -230,7 +241,7 @@ def _explained(error: ValidationError, layers: Sequence[Layer]) -> str:
 
 def _siblings(path: Sequence[int | str]) -> list[str]:
     """The known settings beside an unknown one."""
-    groups: dict[int | str, type[BaseModel]] = {"dags": DagSettings, "quality": QualitySettings}
+    groups: dict[int | str, type[BaseModel]] = {"dags": DagSettings, "quality": QualitySettings, "audit": AuditSettings}
     group = Settings if len(path) == 1 else groups[path[0]]
     return [name for name in group.model_fields if name != "environment"]
 
@@ -238,7 +249,7 @@ def _siblings(path: Sequence[int | str]) -> list[str]:
 def _not_json(layers: Sequence[Layer]) -> str:
     """Which variable is not the JSON object that it must be."""
     variables = next(layer for layer in layers if layer.place.startswith("environment variables"))
-    for name in ("spark_conf", "dags", "quality"):
+    for name in ("spark_conf", "dags", "quality", "audit"):
         text = str(variables.values.get(name, "{}"))
         try:
             json.loads(text)

@@ -99,7 +99,7 @@ def tables_in_order(
     """
     ordered = _by_lower_bound(dataset, order, where)
     if choice is not None:
-        chosen = choice([_statistics(piece, columns) for _, piece in ordered])
+        chosen = choice([_statistics(piece.row_groups[0], columns) for _, piece in ordered])
         ordered = list(itertools.compress(ordered, chosen))
     waiting: pa.Table | None = None
     for pieces, upper in _read_together(ordered):
@@ -143,19 +143,20 @@ def _by_lower_bound(
 
 
 def _lower_bound(piece: ds.ParquetFileFragment, order: Sequence[str]) -> Bound:
-    statistics = piece.row_groups[0].statistics or {}
-    bound = [statistics.get(name, {}).get("min") for name in order]
+    statistics = _statistics(piece.row_groups[0], order)
+    bound: list[Any] = [statistics[name].low if name in statistics else None for name in order]
     known = next((at for at, value in enumerate(bound) if value is None), len(bound))
     return (*bound[:known], *(LEAST for _ in bound[known:]))
 
 
-def _statistics(piece: ds.ParquetFileFragment, columns: Sequence[str]) -> dict[str, Bounds]:
-    group = piece.row_groups[0].metadata
+def _statistics(group: ds.RowGroupInfo, columns: Sequence[str]) -> dict[str, Bounds]:
+    """Those of some columns; reading them of every column costs more than most questions about few rows."""
+    metadata = group.metadata
     bounds = {}
-    for index in range(group.num_columns):
-        chunk = group.column(index)
-        known = chunk.statistics
-        if chunk.path_in_schema in columns and known is not None and known.has_min_max and known.has_null_count:
+    for index in range(metadata.num_columns):
+        chunk = metadata.column(index)
+        known = chunk.statistics if chunk.path_in_schema in columns else None
+        if known is not None and known.has_min_max and known.has_null_count:
             bounds[chunk.path_in_schema] = Bounds(known.min, known.max, known.null_count > 0)
     return bounds
 
@@ -177,10 +178,10 @@ def row_counts(dataset: ds.Dataset, column: str) -> dict[int, int]:
     counts: dict[int, int] = {}
     for fragment in dataset.get_fragments():
         for group in fragment.row_groups:
-            bounds = (group.statistics or {}).get(column)
+            bounds = _statistics(group, [column]).get(column)
             if bounds is None:
                 continue
-            for value in (bounds["min"], bounds["max"]):
+            for value in (bounds.low, bounds.high):
                 counts[value] = counts.get(value, 0) + group.num_rows // 2
     return counts
 

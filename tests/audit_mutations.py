@@ -49,11 +49,12 @@ Kafka 4.4: simulated ones and state partitions of recorded brokers. A judge, whi
 each record, says which of the damaged logs are illegal. A log counts as detected if the audit names an expected rule at
 a record that the judge calls illegal. A legal log must have no error: some damages leave a log that a coordinator could
 have written, and no audit can see them. *By counter*: logs that are illegal by the coordinator's update counter alone,
-which can't be tested without the limit (rule 13). The rules are the most frequent ones of severity error or warning.
+which can't be tested without the limit (rule 13). *One cause*: detected logs whose errors the audit traces back to one
+of them (`cause_inferred`). The rules are the most frequent ones of severity error or warning.
 Damages of batch headers, of places and of the log start have unit tests.
 
-| damage | illegal logs | detected | by counter | legal logs | rules | not seen, because |
-|---|---|---|---|---|---|---|"""
+| damage | illegal logs | detected | one cause | by counter | legal logs | rules | not seen, because |
+|---|---|---|---|---|---|---|---|"""
 Log = Sequence[Entry]
 Damage = Callable[[Log, random.Random], Log]
 
@@ -79,6 +80,7 @@ class Detection:
     by_counter: int = 0
     illegal: int = 0
     detected: int = 0
+    one_cause: int = 0
     rules: Counter[str] = field(default_factory=Counter)
     mistakes: list[str] = field(default_factory=list)
 
@@ -469,6 +471,8 @@ def detection(operator: Operator) -> Detection:
         ]
         if placed:
             result.detected += 1
+            explained = [row["rule"] for row in rows if row["severity"] == "error" and row["cause_inferred"]]
+            result.one_cause += len(errors) - len(explained) <= 1
         elif not operator.invisible:
             result.mistakes.append(f"seed {seed}: missed; illegal at {illegal[:5]}, the audit says {errors}")
     return result
@@ -486,8 +490,8 @@ def page() -> str:
         if not result.illegal:
             why = "a coordinator could have written the log"
         lines.append(
-            f"| {operator.name} | {result.illegal} | {result.detected} | {result.by_counter} | {result.legal} "
-            f"| {rules or '-'} | {why} |"
+            f"| {operator.name} | {result.illegal} | {result.detected} | {result.one_cause} | {result.by_counter} "
+            f"| {result.legal} | {rules or '-'} | {why} |"
         )
     return "\n".join([*lines, ""])
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sharelens.questions.audit import GIVEN_BY_OPTIONS
 from state_model.audit.columnar.findings import FINDING
-from state_model.audit.explanation import needs_text, severity_text
+from state_model.audit.explanation import impact_line, needs_text, severity_text
 from state_model.audit.rule import Rule
 from state_model.audit.table import SECTIONS, is_tested
 
@@ -27,10 +27,21 @@ log then) a rule has the lowest severity of all versions. A finding is a rule th
 partition: how often, first and last log offset and time, the difference of the first time, and the records that prove
 it (in JSON as topic, partition, offset; in text as state partition:offset).
 
+Each rule has an impact: what a violation can have done to records of the user topic. `none`, `wrong_lag` (the lag that
+Kafka shows), `wrong_delivery_count` (more or fewer deliveries than the limit allows), `delivered_again`, `lost` (never
+processed), `delivered_again_or_lost`, `stuck` (not delivered until somebody acts). A finding names the record offsets
+as far as the rule knows them. Where the record of one finding lies in the state with which another one compares,
+`cause_inferred` names the first one's rule: report that one. A finding is `incomplete` where records are missing before
+it (a hole of the log, a record that can't be decoded): they may be its cause.
+
 Only committed records are tested. Updates without an earlier snapshot, and states behind a gap of the log up to the
 next snapshot, are left out of rules that compare with a state. The audit computes the states itself, offset range by
 offset range, and compares them with those of the replay (rule 46). Rules marked *not tested* need evidence that this
 version of the audit does not read; the answer names them. A lake is not audited yet.
+
+A finding that is known is suppressed by rule and place, with a reason and a last day, in the setting `audit` of
+[conf](../../conf/base/audit.yaml) or in the file of `--suppressions`. It is then neither listed nor counted; the answer
+says how many are suppressed, `--show-suppressed` lists them, and a suppression whose day is over is a warning.
 
 What the audit finds of planted damages: [detection](audit-detection.md).
 
@@ -71,6 +82,7 @@ def _rule(rule: Rule) -> Iterator[str]:
     yield f"- severity: {severity_text(rule)}"
     yield f"- why: {rule.why}"
     yield f"- needs: {needs_text(rule)}"
+    yield f"- impact: {impact_line(rule)}"
     yield f"- what to do: {rule.remedy}"
     yield f"- source: {rule.source}"
     yield ""

@@ -97,6 +97,7 @@ def explain(ctx: click.Context, param: click.Parameter, rule: str | None) -> Non
     epilog=examples(
         "sharelens audit --log-dir /var/kafka-copy --kafka-version 4.3",
         "sharelens audit --log-dir /var/kafka-copy --group orders-workers --fail-on error",
+        "sharelens audit --log-dir /var/kafka-copy --suppressions known.yaml --show-suppressed",
         "sharelens audit --explain snapshot_epoch_skips",
     ),
 )
@@ -120,6 +121,13 @@ def explain(ctx: click.Context, param: click.Parameter, rule: str | None) -> Non
     help="List findings of this severity and worse ones.",
 )
 @click.option(
+    "--suppressions",
+    "suppressions_file",
+    metavar="FILE",
+    help="A YAML list of findings that are known, each with a reason and a last day  [default: conf, setting audit]",
+)
+@click.option("--show-suppressed", is_flag=True, help="Also list the suppressed findings, with their reasons.")
+@click.option(
     "--explain",
     metavar="RULE",
     is_eager=True,
@@ -139,6 +147,8 @@ def audit(
     rule: tuple[str, ...],
     kafka_version: str | None,
     severity: str,
+    suppressions_file: str | None,
+    show_suppressed: bool,
     fail_on: str | None,
     shown: Shown,
 ) -> None:
@@ -147,17 +157,25 @@ def audit(
     worth knowing.
 
     The state log alone is tested: rules that need other logs are named as not tested. --from and --to bound the log
-    time of the violations; the log is always read from its beginning.
+    time of the violations; the log is always read from its beginning. Suppressed findings are not listed, and don't
+    count for --fail-on.
     """
     in_order("audit", from_ms, to_ms)
     from sharelens.questions.audit import AuditChoice, audit, findings_from
     from sharelens.questions.evidence import Span
     from sharelens.questions.log_evidence import open_log_evidence
+    from sharelens.suppression_files import read_suppressions
     from state_model.audit.table import rules_named
 
     least = max(severity, fail_on or SEVERITIES[0], key=SEVERITIES.index)
     rules = tuple(named for text in rule for named in rules_named(text))
-    choice = AuditChoice(rules=rules, version=kafka_version, severity=least)
+    choice = AuditChoice(
+        rules=rules,
+        version=kafka_version,
+        severity=least,
+        suppressions=read_suppressions(suppressions_file),
+        shows_suppressed=show_suppressed,
+    )
     with open_log_evidence(source) as evidence:
         answered = audit(evidence, key_filter, Span(from_ms=from_ms, to_ms=to_ms), choice)
     show(answered, shown)

@@ -57,7 +57,7 @@ class Answer:
     """Rows with their text columns (empty: one for each column of the table), a summary and warnings.
 
     `all_rows`: counts over all rows, where the table has only the first of them.
-    `digest`: a small table above the rows; the text form alone has it.
+    `digest`: a small table above the rows; the text form alone has it. `is_limited`: whether --limit counts for it.
     """
 
     table: "pa.Table"
@@ -67,6 +67,7 @@ class Answer:
     none: str = "nothing found"
     all_rows: RowCounts | None = None
     digest: "Answer | None" = None
+    is_limited: bool = True
 
     @property
     def row_count(self) -> int:

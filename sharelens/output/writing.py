@@ -49,9 +49,10 @@ def show(answer: Answer | Stream | Report, shown: Shown) -> None:
 def _show_rows(answer: Answer, shown: Shown) -> None:
     if answer.digest is not None and shown.form is Form.TEXT and answer.digest.table.num_rows:
         _show_digest(answer.digest, shown)
-    rows = rows_of(answer.table, shown.most)
+    most = shown.most if answer.is_limited else None
+    rows = rows_of(answer.table, most)
     _write_rows(rows, answer.table.schema, text_columns(answer), answer.none, shown)
-    _close(_left_off(answer.row_count, shown.most), shown.form)
+    _close(_left_off(answer.row_count, most), shown.form)
 
 
 def _show_digest(digest: Answer, shown: Shown) -> None:
@@ -82,7 +83,10 @@ def _show_report(report: Report, shown: Shown) -> None:
         case Form.CSV:
             _show_rows(next(iter(report.parts.values())), shown)
         case form:
-            document = {title: list(plain_rows(part.table, shown.most)) for title, part in report.parts.items()}
+            document = {
+                title: list(plain_rows(part.table, shown.most if part.is_limited else None))
+                for title, part in report.parts.items()
+            }
             if form is Form.YAML:
                 out.write(yaml_text(document))
             else:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,12 +31,14 @@ from sharelens.questions.evidence import Span
 from sharelens.questions.log_evidence import WORKERS, LogEvidence, size_text, too_much
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.state_log import StateLog
+from sharelens.questions.suppressed import sifted
 from sharelens.wording import counted, place
 from state_model.audit.columnar.findings import FINDING, finding_counts, findings, misplacements
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.rule import Need, Rule
 from state_model.audit.severities import SEVERITIES
-from state_model.audit.table import BY_CODE, RULES, is_tested, untested_by_need
+from state_model.audit.suppression import Suppression
+from state_model.audit.table import BY_CODE, BY_ID, RULES, is_tested, untested_by_need
 from state_model.errors import UsageError
 
 UNTESTED = pa.schema([pa.field("needs", pa.list_(pa.string())), pa.field("rules", pa.list_(pa.string()))])
@@ -46,11 +49,16 @@ PRUNED_SNAPSHOTS = "needed_snapshot_pruned"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditChoice:
-    """What is audited: rules (empty: all), the Kafka version (None: unknown), the least severity that is listed."""
+    """What is audited: rules (empty: all), the Kafka version (None: unknown), the least severity that is listed.
+
+    Findings that `suppressions` cover are left out, or with `shows_suppressed` are a part of their own.
+    """
 
     rules: tuple[Rule, ...] = ()
     version: str | None = None
     severity: str = "warning"
+    suppressions: tuple[Suppression, ...] = ()
+    shows_suppressed: bool = False
 
 
 def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: AuditChoice) -> Report:
@@ -80,20 +88,25 @@ def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: Audi
     counts = finding_counts(audits, severities, choose)
     if not counts:
         ensure_known(evidence, key_filter, keys)
-    listed = SEVERITIES[: SEVERITIES.index(choice.severity) + 1]
-    of_listed = {rule: severity for rule, severity in severities.items() if severity in listed}
-    shown = filter_rows(findings(audits, of_listed), condition)
+    worse = SEVERITIES[: SEVERITIES.index(choice.severity) + 1]
+    suppressible = {rule for suppression in choice.suppressions for rule in suppression.rules}
+    listed = {rule for rule, severity in severities.items() if severity in worse or BY_ID[rule].code in suppressible}
+    rows = filter_rows(findings(audits, severities, listed), condition)
     untested = untested_by_need(chosen, choice.version, available)
-    names = evidence.names(shown.column("topic_id").drop_null().unique().to_pylist())
+    names = evidence.names(rows.column("topic_id").drop_null().unique().to_pylist())
+    parted = sifted(_with_topics(rows, names), choice.suppressions, datetime.now(UTC).date())
+    counts.subtract(parted.suppressed.column("severity").to_pylist())
+    is_listed = pc.is_in(pc.field("severity"), pa.array(worse))
+    shown, suppressed = parted.counting.filter(is_listed), parted.suppressed.filter(is_listed)
+    parts = {"findings": Answer(table=shown, columns=COLUMNS, none=_none(worse), digest=_by_rule(shown))}
+    if choice.shows_suppressed:
+        parts["suppressed"] = Answer(table=suppressed, columns=SUPPRESSED_COLUMNS, none="no finding")
+    parts["not_tested"] = Answer(table=_untested(untested), columns=UNTESTED_COLUMNS, none="no rule", is_limited=False)
     return Report(
-        parts={
-            "findings": Answer(
-                table=_with_topics(shown, names), columns=COLUMNS, none=_none(listed), digest=_by_rule(shown)
-            ),
-            "not_tested": Answer(table=_untested(untested), columns=UNTESTED_COLUMNS, none="no rule"),
-        },
-        summary=f"{_counts(counts, choice, len(severities))}\n{evidence_line(evidence.cover())}",
-        warnings=tuple(_warnings(evidence, chosen)),
+        parts=parts,
+        summary=f"{_counts(counts, choice, len(severities), parted.suppressed.num_rows)}\n"
+        f"{evidence_line(evidence.cover())}",
+        warnings=(*_warnings(evidence, chosen), *parted.warnings),
     )
 
 
@@ -177,13 +190,15 @@ def _warnings(evidence: LogEvidence, rules: Sequence[Rule]) -> Iterator[str]:
         )
 
 
-def _counts(findings_of: Mapping[str, int], choice: AuditChoice, tested: int) -> str:
+def _counts(findings_of: Mapping[str, int], choice: AuditChoice, tested: int, suppressed: int) -> str:
     counts = ", ".join(f"{severity} {findings_of.get(severity, 0)}" for severity in SEVERITIES)
     version = f"Kafka {choice.version}" if choice.version else "any Kafka version (--kafka-version narrows it)"
     more = (
         "; --severity info lists all" if choice.severity != SEVERITIES[-1] and findings_of.get(SEVERITIES[-1]) else ""
     )
-    return f"findings: {counts}; {counted(tested, 'rule')} tested, for {version}{more}"
+    hidden = "" if choice.shows_suppressed else " (--show-suppressed lists them)"
+    without = f"; {suppressed} suppressed{hidden}" if suppressed else ""
+    return f"findings: {counts}{without}; {counted(tested, 'rule')} tested, for {version}{more}"
 
 
 def _none(listed: Sequence[str]) -> str:
@@ -265,9 +280,19 @@ COLUMNS = by_importance(
         time_column("LAST-SEEN", "last_seen_ms"),
         Column(heading="DIFFERENCE", cell=_difference_cell, fields=("field", "expected", "seen"), folds=True),
         Column(heading="RECORDS", cell=_records_cell, fields=("records",)),
+        text_column("IMPACT", "impact_text"),
+        name_column("CAUSE", "cause_inferred"),
+        name_column("EVIDENCE", "completeness"),
         text_column("TITLE", "title"),
     ),
-    "SEVERITY RULE GROUP TOPIC-PARTITION DIFFERENCE COUNT LOG-OFFSETS STATE-PARTITION FIRST-SEEN RECORDS LAST-SEEN",
+    "SEVERITY RULE GROUP TOPIC-PARTITION DIFFERENCE IMPACT COUNT LOG-OFFSETS CAUSE STATE-PARTITION FIRST-SEEN EVIDENCE "
+    "RECORDS LAST-SEEN",
+)
+OF_PLACES = ("RULE", "GROUP", "TOPIC-PARTITION", "STATE-PARTITION", "COUNT")
+SUPPRESSED_COLUMNS = (
+    *(column for column in COLUMNS if column.heading in OF_PLACES),
+    name_column("UNTIL", "until"),
+    text_column("REASON", "reason"),
 )
 RULE_COLUMNS = by_importance(
     (

@@ -190,6 +190,10 @@ class Evidence(Protocol):
     def measured_settings(self) -> Settings:
         """The settings with which `measured_stream` was measured."""
 
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether `histories` computes from records in memory, without reading anything again."""
+
     def names(self, topic_ids: Iterable[str]) -> Mapping[str, str]:
         """Names by topic id, of these ids at least, as far as known."""
 

@@ -63,6 +63,8 @@ PROGRESS, STATE = "gold.progress", "gold.share_partition_state"
 class LakeEvidence:
     """One cluster of a lake at its published cut."""
 
+    is_in_memory = False
+
     def __init__(
         self, lake: PublishedCut, cluster_id: str | None, settings_files: SettingsFiles = NO_SETTINGS_FILES
     ) -> None:

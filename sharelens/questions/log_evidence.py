@@ -11,7 +11,7 @@ from typing import Self, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.as_of import DELIVERY_ORDER, LogPrefix, delivery_history_as_of, mark_below_log_start
+from evidence.as_of import DELIVERY_ORDER, LogPrefix, delivery_history_as_of
 from evidence.clock_steps import ClockStep, steps_around
 from evidence.conditions import all_of, filter_rows, with_value
 from evidence.read_until import read_until
@@ -53,6 +53,8 @@ WORKERS = 2
 PROBE_ABOVE_BYTES = 64 << 20
 MEMORY_PER_BYTE = 4
 """Arrow bytes that may be kept for each byte of log allowed (decoded records are larger than the log)."""
+KEPT_BYTES = 512 << 20
+"""Arrow bytes of decoded records that are kept between two readings of the state logs; more are decoded again."""
 Result = TypeVar("Result")
 
 
@@ -85,6 +87,11 @@ class LogEvidence:
     def measured_settings(self) -> Settings:
         """None: nothing was measured."""
         return UNSET
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Once `places` has kept the records of all state logs that it read."""
+        return all(log.is_kept for log in self.logs if log.reading is not None)
 
     def names(self, topic_ids: Iterable[str]) -> Mapping[str, str]:
         """From --topic-names and the topics' folders; other logs are read when that is not enough."""
@@ -122,13 +129,15 @@ class LogEvidence:
         return pa.concat_tables(parts).group_by(SHARE_PARTITION_KEY).aggregate([])
 
     def places(self, keys: Keys) -> pa.Table:
-        """Counted in one reading."""
-        condition = keys.expression()
+        """Counted in one reading, which keeps the records of a small log: its histories follow."""
+        condition, logs = keys.expression(), self._chosen(keys)
+        size = sum(log.size_bytes for log in logs)
 
         def counted(log: StateLog) -> pa.Table:
-            return counted_places(filter_rows(records, condition).select(COUNTED) for records in log.read(keys))
+            tables = log.read_and_keep(keys, KEPT_BYTES * log.size_bytes // max(1, size))
+            return counted_places(filter_rows(records, condition).select(COUNTED) for records in tables)
 
-        return pa.concat_tables([PLACED.empty_table(), *self._each(counted, self._chosen(keys))])
+        return pa.concat_tables([PLACED.empty_table(), *self._each(counted, logs)])
 
     def histories(self, places: pa.Table, prefix: LogPrefix) -> tuple[pa.Table, pa.Table]:
         """Replayed from the records of the places alone; nothing is remembered."""
@@ -191,20 +200,8 @@ class LogEvidence:
         return placed_states(lambda chosen: self._states(chosen, prefix), keys)
 
     def _states(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
-        tables = self._each(lambda log: self._folded(log, keys, prefix), self._chosen(keys))
+        tables = self._each(lambda log: log.states(keys, prefix), self._chosen(keys))
         return pa.concat_tables([schemas.SHARE_PARTITION_STATE.empty_table(), *tables])
-
-    @staticmethod
-    def _folded(log: StateLog, keys: Keys, prefix: LogPrefix) -> pa.Table:
-        """Chunk after chunk; losses are marked at the end, with the same result as marking them on the way."""
-        condition = all_of(keys.expression(), prefix.of_state_partition(log.number).condition())
-        state = schemas.SHARE_PARTITION_STATE.empty_table()
-        for records in log.read(keys, prefix):
-            state = replay_records(filter_rows(records, condition), seed=state).state
-        losses = log.read_through().losses_in_prefix()
-        if losses:
-            state = replay_records(schemas.SHARE_RECORD.empty_table(), seed=state, losses=losses).state
-        return mark_below_log_start(state, {log.number: log.log_start_offset})
 
     def history(self, keys: Keys) -> pa.Table:
         """The scalars after each record."""

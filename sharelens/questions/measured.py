@@ -35,6 +35,8 @@ WORKERS = 2
 Made = TypeVar("Made")
 PART_ROWS = 1 << 17
 """Records of the history in a part, about; a share partition with more is a part of its own."""
+PART_ROWS_IN_MEMORY = 1 << 15
+"""As PART_ROWS where another part reads nothing again: less memory, and caches of the processor that last."""
 PART_ORDER = [(name, "ascending") for name in ("state_partition", *SHARE_PARTITION_KEY)]
 PLACE_ORDER = [(name, "ascending") for name in PLACE_KEY]
 
@@ -86,7 +88,8 @@ class Scope:
     @cached_property
     def _stretches(self) -> list[pa.Table]:
         ordered = self.places.sort_by(PART_ORDER)
-        return list(stretches(ordered, ordered.column("records").to_numpy(), PART_ROWS)) or [ordered]
+        rows = min(PART_ROWS, PART_ROWS_IN_MEMORY) if self.evidence.is_in_memory else PART_ROWS
+        return list(stretches(ordered, ordered.column("records").to_numpy(), rows)) or [ordered]
 
     @cached_property
     def _only_part(self) -> Part:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.as_of import mark_below_log_start, mark_losses, states_as_of
-from evidence.conditions import all_of, filter_rows
+from evidence.conditions import all_of
 from lake.errors import LakeError
 from lake.scan import Cut as PublishedCut
 from measures import groups, lag, latency, life, stalls
@@ -38,7 +38,7 @@ from sharelens.questions.published import publications
 from sharelens.questions.published_stalls import stalls_at
 from sharelens.questions.stalled import UNSEEN
 from sharelens.request import CutChoice
-from state_model.columnar.keys import SHARE_PARTITION_KEY
+from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 
 HOUR_MS = 3_600_000
 RECENT_MS = HOUR_MS
@@ -49,6 +49,24 @@ GROWTH_MS = 600_000
 Of a lake's publications the newest that is so old counts, else the oldest.
 """
 EARLIER_LAG = pa.schema([*(LAG.field(name) for name in SHARE_PARTITION_KEY), pa.field("lag", pa.int64())])
+STANDING = pa.schema(
+    [
+        STALL.field(name)
+        for name in (
+            *("since_ms", "until_ms", "duration_ms", "kind", *PLACE_KEY, "first_incomplete_offset", "delivery_state"),
+            *("finished_behind", "window_used", "window_limit", "end_offset", "last_state_write_ms"),
+        )
+    ]
+)
+OUTCOMES = pa.schema(
+    [
+        ATTEMPTS_CONTRIBUTION.field(name)
+        for name in (*PLACE_KEY, "hour_ms", "outcome", "offsets", "deliveries", "extra_deliveries")
+    ]
+)
+EVENTS = pa.schema([LIFE.field(name) for name in (*PLACE_KEY, "log_time_ms", "event", "start_offset_after")])
+LAGS = pa.schema([LAG.field(name) for name in (*PLACE_KEY, "lag", "unknown_reason", "log_time_ms")])
+"""Columns of measures that findings are made of; a lake reads no other."""
 MISSING_LETTERS = pa.schema([*(LAG.field(name) for name in SHARE_PARTITION_KEY), pa.field("records", pa.int64())])
 
 
@@ -56,9 +74,9 @@ MISSING_LETTERS = pa.schema([*(LAG.field(name) for name in SHARE_PARTITION_KEY),
 class Signs:
     """Tables of one cluster, of the share partitions that were selected.
 
-    `lag`: LAG rows. `earlier_lag`: EARLIER_LAG rows at `earlier_ms`; None: nothing to compare with. `stalls`: STALL
-    rows that last, of any duration. `attempts`: ATTEMPTS_CONTRIBUTION rows, `events`: LIFE rows, both recent.
-    `not_started`: LAG rows without a start offset, with `has_records`: whether the user partition has any (null:
+    `lag`: LAGS rows. `earlier_lag`: EARLIER_LAG rows at `earlier_ms`; None: nothing to compare with. `stalls`: STANDING
+    rows that last, of any duration. `attempts`: OUTCOMES rows, `events`: EVENTS rows, both recent.
+    `not_started`: LAGS rows without a start offset, with `has_records`: whether the user partition has any (null:
     unknown). `missing_letters`: MISSING_LETTERS rows. `groups`: GROUPS rows; None: no record of the group coordinator
     is in the evidence.
     """
@@ -94,10 +112,7 @@ def signs(
         UsageError: the evidence has none of the names, or --now lies before its last record.
         SharelensError: the cut lies before the evidence.
     """
-    scoped = scope(evidence, key_filter, cut)
-    by_histories = scoped.cut.is_whole and not isinstance(evidence, LakeEvidence)
-    lags = None if by_histories else lag_answer(evidence, key_filter, cut).table.select(LAG.names)
-    return signs_of(scoped, lags, key_filter, cut, settings, min_duration_ms)
+    return signs_of(scope(evidence, key_filter, cut), None, key_filter, cut, settings, min_duration_ms)
 
 
 def signs_of(
@@ -108,14 +123,20 @@ def signs_of(
     settings: GroupSettings,
     min_duration_ms: int,
 ) -> Signs:
-    """As `signs`, from the scope of the filter and the cut and from its LAG rows; None: the histories give them."""
+    """As `signs`, from the scope of the filter and the cut and from its LAG rows; None: they are read here."""
     evidence = scoped.evidence
     now_ms = now_of(evidence, cut)
     tables = _of_lake(scoped, now_ms, settings, min_duration_ms)
-    if tables is None:
+    if tables is not None:
+        lags = tables.lag if lags is None else lags
+    else:
         tables, states = _of_histories(scoped, now_ms, settings, min_duration_ms)
-        lags = lag_of(evidence, states, scoped.cut) if lags is None else lags
+        if lags is None and scoped.cut.is_whole:
+            lags = lag_of(evidence, states, scoped.cut)
+        elif lags is None:
+            lags = lag_answer(evidence, key_filter, cut).table
     assert lags is not None
+    lags = lags.select(LAGS.names)
     selected = scoped.places.column("group_id").unique()
     records = evidence.group_records(None)
     coordinated = groups.groups(records, cut.as_of_ms) if records.num_rows else None
@@ -147,6 +168,7 @@ class _Tables:
     stalls: pa.Table
     attempts: pa.Table
     events: pa.Table
+    lag: pa.Table | None = None
     earlier_lag: pa.Table | None
     earlier_ms: int | None
 
@@ -157,22 +179,24 @@ def _of_lake(scoped: Scope, now_ms: int, settings: GroupSettings, min_duration_m
     if not isinstance(evidence, LakeEvidence) or not is_measured(scoped, settings):
         return None
     is_open = ~pc.field("is_final") & pc.field("until_ms").is_null()
-    standing = _kept(scoped, "gold.stall", STALL, is_open)
-    attempts = _kept(scoped, "gold.attempts", ATTEMPTS_CONTRIBUTION, pc.field("hour_ms") >= _recent_hour(now_ms))
-    events = _kept(scoped, "gold.life_event", LIFE, pc.field("log_time_ms") >= now_ms - RECENT_MS)
-    if standing is None or attempts is None or events is None:
+    standing = _kept(scoped, "gold.stall", STANDING, is_open)
+    attempts = _kept(scoped, "gold.attempts", OUTCOMES, pc.field("hour_ms") >= _recent_hour(now_ms))
+    events = _kept(scoped, "gold.life_event", EVENTS, pc.field("log_time_ms") >= now_ms - RECENT_MS)
+    lags = _kept(scoped, "gold.lag", LAGS)
+    if standing is None or attempts is None or events is None or lags is None:
         return None
     earlier_lag, earlier_ms = _published_lag(evidence, scoped)
     return _Tables(
         stalls=stalls_at(standing, now_ms, min_duration_ms),
         attempts=attempts,
         events=events,
+        lag=lags,
         earlier_lag=earlier_lag,
         earlier_ms=earlier_ms,
     )
 
 
-def _kept(scoped: Scope, table: str, schema: pa.Schema, where: pc.Expression) -> pa.Table | None:
+def _kept(scoped: Scope, table: str, schema: pa.Schema, where: pc.Expression | None = None) -> pa.Table | None:
     tables = scoped.evidence.measured_stream(table, schema, scoped.keys, where)
     if tables is None:
         return None
@@ -215,9 +239,9 @@ def _of_histories(
         inputs = scoped.inputs(part, settings)
         rows = stalls.rows(inputs, now_ms=now_ms, min_duration_ms=min_duration_ms)
         return (
-            rows.filter(pc.is_null(rows.column("until_ms"))),
-            latency.attempts_of(inputs).filter(pc.field("hour_ms") >= _recent_hour(now_ms)),
-            filter_rows(life.rows(inputs), pc.field("log_time_ms") >= now_ms - RECENT_MS),
+            rows.select(STANDING.names).filter(pc.is_null(pc.field("until_ms"))),
+            latency.attempts_of(inputs).select(OUTCOMES.names).filter(pc.field("hour_ms") >= _recent_hour(now_ms)),
+            life.rows(inputs).select(EVENTS.names).filter(pc.field("log_time_ms") >= now_ms - RECENT_MS),
             _lag_at(scoped.evidence, part.history, earlier_ms),
             _states(scoped.evidence, part),
         )

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.as_of import WHOLE_LOG, LogPrefix
+from evidence.as_of import WHOLE_LOG, LogPrefix, mark_below_log_start
 from evidence.clock_steps import LATE_RECORD
+from evidence.conditions import all_of, filter_rows
 from evidence.decoding import decode_rows
 from evidence.incarnations import newest_incarnation
 from evidence.log_time import Ints
@@ -20,6 +21,7 @@ from sharelens.questions.evidence import Keys, StatePartitionCover
 from state_model.columnar import schemas
 from state_model.columnar.decode import key_mask
 from state_model.columnar.keys import SHARE_PARTITION_KEY
+from state_model.columnar.replay import replay_records
 from state_model.errors import SharelensError
 from state_model.java import partition_for
 from state_model.topics import STATE_TOPIC
@@ -45,6 +47,7 @@ class StateLog:
         self.end_offset = max(self.first_offset, readable_end)
         self._held_back = max(0, self.log_end.end_offset - self.end_offset)
         self.reading: Reading | None = None
+        self._kept: tuple[pa.Table, ...] | None = None
 
     def read(self, keys: Keys = ALL_KEYS, prefix: LogPrefix = WHOLE_LOG) -> Iterator[pa.Table]:
         """Decoded records (SHARE_RECORD) in offset order, in bounded chunks.
@@ -52,6 +55,9 @@ class StateLog:
         Records of other share partitions than those of `keys`, and behind `prefix`, may be among them. `reading` is set
         once the last chunk was taken.
         """
+        if self._kept is not None and prefix == WHOLE_LOG:
+            yield from self._kept
+            return
         reading = Reading(self.partition, self.end_offset, prefix)
         pending = [schemas.SHARE_RECORD.empty_table()]
         for chunk in self.read_raw():
@@ -64,10 +70,40 @@ class StateLog:
         reading.close()
         self.reading = reading
 
+    def read_and_keep(self, keys: Keys, most_bytes: int) -> Iterator[pa.Table]:
+        """As `read` of the whole log; records of at most so many bytes are kept for the readings that follow."""
+        kept: list[pa.Table] = []
+        size = 0
+        for records in self.read(keys):
+            size += records.nbytes
+            kept = [*kept, records] if size <= most_bytes else []
+            yield records
+        if keys.only is None and size <= most_bytes:
+            self._kept = tuple(kept)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether `read` takes the records from memory."""
+        return self._kept is not None
+
     def read_raw(self) -> Iterator[Chunk]:
         """The records of the log and its unreadable batches, in offset order, in bounded chunks."""
         uncommitted = self.include_uncommitted
         return read_chunks(self.partition, self.first_offset, self.end_offset, include_uncommitted=uncommitted)
+
+    def states(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
+        """SHARE_PARTITION_STATE rows after the prefix.
+
+        Chunk after chunk; losses are marked at the end, with the same result as marking them on the way.
+        """
+        condition = all_of(keys.expression(), prefix.of_state_partition(self.number).condition())
+        state = schemas.SHARE_PARTITION_STATE.empty_table()
+        for records in self.read(keys, prefix):
+            state = replay_records(filter_rows(records, condition), seed=state).state
+        losses = self.read_through().losses_in_prefix()
+        if losses:
+            state = replay_records(schemas.SHARE_RECORD.empty_table(), seed=state, losses=losses).state
+        return mark_below_log_start(state, {self.number: self.log_start_offset})
 
     def _decoded(self, records: pa.RecordBatch, times: Ints, keys: Keys, reading: Reading) -> pa.Table:
         if (only := keys.only) is not None:

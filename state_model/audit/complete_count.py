@@ -1,6 +1,7 @@
 """The delivery complete count (KIP-1226): rules 60 to 65. Records without it (-1) are not tested."""
 
 from state_model.audit import step_function
+from state_model.audit.impact import Impact
 from state_model.audit.rule import REPORT_BUG, Difference, Field, Need, Rule, until
 from state_model.audit.severities import ERROR, INFO, WARNING
 from state_model.audit.steps import Step
@@ -58,6 +59,7 @@ RULES = (
         title="The delivery complete count is not negative",
         severity=ERROR,
         relation=">=",
+        impact=Impact.WRONG_LAG,
         why="It counts acknowledged and archived offsets; -1 stands for unknown.",
         remedy=REPORT_BUG,
         source="share-partition §8, SharePartition",
@@ -70,6 +72,7 @@ RULES = (
         title="The delivery complete count is within the window",
         severity=ERROR,
         relation="<=",
+        impact=Impact.WRONG_LAG,
         why="No more offsets can be terminal than lie between the start offset and the end of the topic.",
         remedy=REPORT_BUG,
         source="share-partition §8, SharePartition",
@@ -81,6 +84,7 @@ RULES = (
         title="The delivery complete count covers the terminal offsets of the state",
         severity=WARNING,
         relation=">=",
+        impact=Impact.WRONG_LAG,
         why="A leader counts before it writes. An ambiguous failure or a retried older write leaves a smaller count, "
         "and the group's lag is shown too large by the difference.",
         remedy="Look for failovers and time-outs of the share coordinator; the next writes correct the lag.",
@@ -93,6 +97,7 @@ RULES = (
         title="The delivery complete count is at most the terminal offsets of the state",
         severity=INFO,
         relation="<=",
+        impact=Impact.NONE,
         why="Offsets that are archived in memory alone (aborted, compacted) and pending acknowledgements count too.",
         remedy="Nothing to do.",
         source="share-partition §8, SharePartition",
@@ -105,6 +110,7 @@ RULES = (
         severity=ERROR,
         exceptions=until("4.3", None),
         relation=">=",
+        impact=Impact.WRONG_LAG,
         why="Kafka 4.4 takes the maximum at an equal start offset; earlier brokers take the last write.",
         remedy=REPORT_BUG,
         source="share-group-state-log §5, ShareCoordinatorShard",
@@ -116,6 +122,7 @@ RULES = (
         title="The lag is not negative",
         severity=WARNING,
         relation=">=",
+        impact=Impact.WRONG_LAG,
         why="End of the topic minus start offset minus delivery complete count; a truncation or a reset beyond the end "
         "makes it negative.",
         remedy="Compare with the topic's end.",

@@ -1,6 +1,7 @@
 """State epochs and leader epochs: rules 18 to 25."""
 
 from state_model.audit import step_function
+from state_model.audit.impact import Affected, Impact
 from state_model.audit.rule import LEGAL, REPORT_BUG, Difference, Field, Need, Rule, offset_state_code, until
 from state_model.audit.severities import ERROR, WARNING
 from state_model.audit.steps import SnapshotKind, Step, has_init_count
@@ -109,6 +110,7 @@ RULES = (
         title="The state epoch never falls while a share partition lives",
         severity=ERROR,
         relation=">=",
+        impact=Impact.DELIVERED_AGAIN_OR_LOST,
         why="Initialize with a smaller state epoch is refused (FENCED_STATE_EPOCH).",
         remedy=REPORT_BUG,
         source="share-group-state-log §5, ShareCoordinatorShard",
@@ -119,6 +121,7 @@ RULES = (
         code="state_epoch_moves_without_init",
         title="Only a snapshot of Initialize changes the state epoch",
         severity=ERROR,
+        impact=Impact.STUCK,
         why="Initialize alone sets the state epoch, and writes an empty state with leader epoch 0.",
         remedy=REPORT_BUG,
         source="share-group-state-log §5, ShareCoordinatorShard",
@@ -130,6 +133,7 @@ RULES = (
         title="The state epoch is at most the group's epoch",
         severity=ERROR,
         relation="<=",
+        impact=Impact.STUCK,
         why="The group coordinator initializes with its group epoch. A larger one fences the group's writes.",
         remedy="Look for state that a deleted group of the same name left.",
         source="consumer-offsets-records, GroupMetadataManager",
@@ -141,6 +145,7 @@ RULES = (
         title="The leader epoch never falls between two resets",
         severity=ERROR,
         relation=">=",
+        impact=Impact.DELIVERED_AGAIN_OR_LOST,
         why="An update has the state's leader epoch, which only a Read of a newer leader raises.",
         remedy=REPORT_BUG,
         source="share-group-state-log §4-5, ShareCoordinatorShard",
@@ -152,6 +157,7 @@ RULES = (
         title="The leader epoch may fall to 0 at a reset",
         severity=None,
         exceptions=LEGAL,
+        impact=Impact.NONE,
         why="Initialize stores 0 over a live state; the coordinator keeps the maximum in memory.",
         remedy="Nothing to do.",
         source="share-group-state-log §5",
@@ -161,6 +167,8 @@ RULES = (
         code="new_leader_writes_data",
         title="A record that raises the leader epoch changes nothing else",
         severity=ERROR,
+        impact=Impact.DELIVERED_AGAIN_OR_LOST,
+        affected=Affected.FROM,
         why="Only a Read raises the leader epoch, and it repeats the state.",
         remedy=REPORT_BUG,
         source="share-group-state-log §5, ShareCoordinatorShard.readStateAndMaybeUpdateLeaderEpoch",
@@ -172,6 +180,7 @@ RULES = (
         title="The leader epoch is at most that of the user topic's partition",
         severity=ERROR,
         relation="<=",
+        impact=Impact.STUCK,
         why="Leaders read and write with their own epoch.",
         remedy=REPORT_BUG,
         source="share-partition §2, SharePartition",
@@ -184,6 +193,7 @@ RULES = (
         severity=ERROR,
         exceptions=until("4.3", WARNING),
         relation=">=",
+        impact=Impact.NONE,
         why="Kafka 4.4 refuses requests with negative epochs; up to 4.3 -1 skips the check and is stored.",
         remedy="Find the client that writes share state: no Kafka broker sends a negative epoch.",
         source="share-group-state-log §5",

@@ -12,8 +12,15 @@ def explanation(rule: Rule) -> Iterator[str]:
     yield f"severity: {severity_text(rule)}"
     yield f"why: {rule.why}"
     yield f"needs: {needs_text(rule)}"
+    yield f"impact: {impact_line(rule)}"
     yield f"what to do: {rule.remedy}"
     yield f"source: {rule.source}"
+
+
+def impact_line(rule: Rule) -> str:
+    """What a violation can have done: `delivered_again: records may have been delivered again after their outcome`."""
+    words = rule.impact.words
+    return f"{rule.impact.value}: {f'records {words}' if rule.impact.is_about_records else words}"
 
 
 def severity_text(rule: Rule) -> str:

@@ -1,5 +1,6 @@
 """Decoding and placement: rules 1 to 7. The bytes of a record, its batch, its state partition, its log offset."""
 
+from state_model.audit.impact import Impact
 from state_model.audit.rule import CHECK_COPY, REPORT_BUG, Difference, Field, Rule
 from state_model.audit.severities import ERROR, INFO, WARNING
 from state_model.audit.steps import Step
@@ -56,6 +57,7 @@ RULES = (
         code="undecodable_record",
         title="Every record can be decoded",
         severity=ERROR,
+        impact=Impact.STUCK,
         why="Only coordinators write to this topic, in one format. A key or a value that is cut short is damage.",
         remedy=CHECK_COPY,
         source="share-group-state-log §2-3, generated ShareSnapshot/ShareUpdate classes",
@@ -68,6 +70,7 @@ RULES = (
         title="Record types are 0 and 1, the value version is 0",
         severity=ERROR,
         if_version_unknown=INFO,
+        impact=Impact.STUCK,
         why="Kafka up to 4.4 has no other. A broker skips an unknown type and fails to load an unknown value version.",
         remedy="Find out whether a newer broker wrote the record; if none did, its bytes are damaged.",
         source="share-group-state-log §2, ShareCoordinatorService serde",
@@ -79,6 +82,7 @@ RULES = (
         code="trailing_bytes",
         title="No bytes stand behind the value",
         severity=ERROR,
+        impact=Impact.NONE,
         why="Kafka's writer ends a value with its tagged fields.",
         remedy=CHECK_COPY,
         source="share-group-state-log §3",
@@ -91,6 +95,7 @@ RULES = (
         code="unknown_tagged_field",
         title="The only tagged field is the delivery complete count",
         severity=WARNING,
+        impact=Impact.NONE,
         why="Kafka up to 4.4 writes tag 0 alone. A newer broker may write others, which older ones keep or drop.",
         remedy="Find out which broker wrote it, and don't go back to a version that does not know the field.",
         source="share-group-state-log §3",
@@ -102,6 +107,7 @@ RULES = (
         code="misplaced_share_partition",
         title="A share partition's records lie in the state partition to which its key hashes",
         severity=ERROR,
+        impact=Impact.DELIVERED_AGAIN_OR_LOST,
         why="Brokers look for the state in the state partition of the hash; state elsewhere is never read. "
         "The number of state partitions is inferred from the places of all share partitions.",
         remedy="Check that all copies are of one cluster and that the state topic was never altered.",
@@ -114,6 +120,7 @@ RULES = (
         title="Log offsets ascend",
         severity=ERROR,
         relation=">",
+        impact=Impact.DELIVERED_AGAIN_OR_LOST,
         why="A log assigns offsets in ascending order.",
         remedy=CHECK_COPY,
         source="Kafka's log",
@@ -125,6 +132,7 @@ RULES = (
         code="log_offsets_missing",
         title="Log offsets have no holes",
         severity=WARNING,
+        impact=Impact.DELIVERED_AGAIN_OR_LOST,
         why="The state topic is neither compacted nor transactional, so each offset has a record. "
         "Until the next snapshot of a share partition, rules over its state are not tested behind a hole.",
         remedy="Copy the log directory again; where the broker lacks the offsets as well, it lost a segment.",
@@ -136,6 +144,7 @@ RULES = (
         code="odd_record_batch",
         title="Record batches have no producer id, no transaction and no headers",
         severity=ERROR,
+        impact=Impact.DELIVERED_AGAIN_OR_LOST,
         why="CoordinatorRuntime appends plain batches. Others come from a client that writes to the internal topic.",
         remedy="Find the client that writes to __share_group_state and take its permission away.",
         source="share-group-state-log §1, CoordinatorRuntime.append",
@@ -146,6 +155,7 @@ RULES = (
         code="update_without_value",
         title="Only snapshots have tombstones",
         severity=ERROR,
+        impact=Impact.STUCK,
         why="A deletion is a null value under the key of a snapshot. A broker fails to replay a null update.",
         remedy=REPORT_BUG,
         source="share-group-state-log §8, ShareCoordinatorShard.newShareStateTombstone",
@@ -156,6 +166,7 @@ RULES = (
         code="log_starts_inside_history",
         title="The record at the log start offset is a snapshot or a tombstone",
         severity=WARNING,
+        impact=Impact.STUCK,
         why="The coordinator deletes records below the oldest snapshot that a share partition needs. "
         "DeleteRecords by hand, retention by size or an unclean truncation put the log start elsewhere.",
         remedy="Look for kafka-delete-records runs and for log.retention.bytes on __share_group_state.",
@@ -167,6 +178,7 @@ RULES = (
         code="state_partition_count_changed",
         title="The number of state partitions never changes",
         severity=ERROR,
+        impact=Impact.DELIVERED_AGAIN_OR_LOST,
         why="With another number keys hash elsewhere, and the brokers no longer see the old state.",
         remedy="Set the number of partitions of __share_group_state back, or initialize the groups' offsets again.",
         source="share-group-state-log §1, ShareCoordinatorConfig",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
+from state_model.audit.impact import Affected, Impact, affected_offsets
 from state_model.audit.severities import SEVERITIES, VERSIONS
 from state_model.audit.steps import Step
 from state_model.share_records import RecordType, delivery_state_name
@@ -83,6 +84,10 @@ def offset_state_code(value: tuple[int, int] | None) -> int:
     return NO_STATE if value is None else value[0] * 256 + value[1]
 
 
+RECORD_OFFSETS = frozenset({Field.START_OFFSET, Field.FIRST_OFFSET, Field.LAST_OFFSET})
+"""The fields whose values are record offsets."""
+
+
 class Difference(NamedTuple):
     """What a rule expects of a field, and what the record has; `at`: the record offset that it is about, or -1."""
 
@@ -103,7 +108,7 @@ class Rule:
     `severity`; None: no rule in that version. `if_version_unknown`: the severity while the version is unknown; None:
     the lowest of all versions. `check`: the reference form, for rules over single steps of a share
     partition. `compares_state`: the records before it prove it, too. `source`: section of the specification, class of
-    Kafka.
+    Kafka. `impact`, `affected`: what a violation can have done, and to which records.
     """
 
     number: int
@@ -114,6 +119,8 @@ class Rule:
     why: str
     remedy: str
     source: str
+    impact: Impact
+    affected: Affected = Affected.ALL
     relation: str = "="
     exceptions: Mapping[str, str | None] = field(default_factory=dict)
     if_version_unknown: str | None = None
@@ -134,6 +141,11 @@ class Rule:
         if None in severities:
             return None
         return max((severity for severity in severities if severity), key=SEVERITIES.index)
+
+    def affected_offsets(self, difference: Difference) -> tuple[int, int] | None:
+        """First and last record offset that a violation can have affected (impact.affected_offsets)."""
+        offsets = (difference.expected, difference.seen) if difference.field in RECORD_OFFSETS else None
+        return affected_offsets(self.affected, offsets, difference.at)
 
     @property
     def is_legal(self) -> bool:

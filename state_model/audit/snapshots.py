@@ -2,6 +2,7 @@
 
 from state_model.audit import step_function
 from state_model.audit.epochs import not_init_shape
+from state_model.audit.impact import Affected, Impact
 from state_model.audit.rule import LEGAL, REPORT_BUG, Difference, Field, Need, Rule, offset_state_code
 from state_model.audit.severities import ERROR, INFO
 from state_model.audit.steps import SnapshotKind, Step, has_write_shape
@@ -103,6 +104,8 @@ RULES = (
         code="cold_snapshot_changes_state",
         title="A cold snapshot repeats the state",
         severity=ERROR,
+        impact=Impact.DELIVERED_AGAIN_OR_LOST,
+        affected=Affected.FROM,
         why="The job rewrites the state of share partitions at rest with a new snapshot epoch and write timestamp "
         "alone. A difference is an update that is missing from the log, or a coordinator whose memory is wrong.",
         remedy=REPORT_BUG,
@@ -115,6 +118,8 @@ RULES = (
         title="A write snapshot keeps every delivery state from its start offset on",
         severity=ERROR,
         relation=">=",
+        impact=Impact.DELIVERED_AGAIN,
+        affected=Affected.FROM,
         why="It has the state merged with the write that triggered it, and a merge never lowers a state.",
         remedy=REPORT_BUG,
         source="share-group-state-log §5, ShareCoordinatorShard",
@@ -126,6 +131,7 @@ RULES = (
         title="A write snapshot may have more than the updates before it",
         severity=None,
         exceptions=LEGAL,
+        impact=Impact.NONE,
         why="The write that triggers a snapshot has no update of its own.",
         remedy="Nothing to do.",
         source="share-group-state-log §5",
@@ -136,6 +142,7 @@ RULES = (
         title="A write snapshot keeps the state epoch, and its leader epoch does not fall",
         severity=ERROR,
         relation=">=",
+        impact=Impact.STUCK,
         why="A write stores the epochs of the state.",
         remedy=REPORT_BUG,
         source="share-group-state-log §5, ShareCoordinatorShard",
@@ -146,6 +153,7 @@ RULES = (
         code="init_with_state",
         title="A snapshot of Initialize is empty",
         severity=ERROR,
+        impact=Impact.DELIVERED_AGAIN_OR_LOST,
         why="Initialize writes no batches, leader epoch 0 and a delivery complete count of 0, or -1 without a start "
         "offset.",
         remedy=REPORT_BUG,
@@ -158,6 +166,7 @@ RULES = (
         title="A snapshot's create timestamp is not larger than its write timestamp",
         severity=ERROR,
         relation="<=",
+        impact=Impact.NONE,
         why="A snapshot is created when it is written; a cold one keeps the time of its content.",
         remedy="Look for a clock that was set back on the coordinator's broker.",
         source="share-group-state-log §3, ShareCoordinatorShard",
@@ -170,6 +179,7 @@ RULES = (
         title="A cold snapshot comes no earlier than the configured interval",
         severity=ERROR,
         relation=">=",
+        impact=Impact.NONE,
         why="The job skips share partitions whose newest snapshot is younger.",
         remedy="Compare with share.coordinator.cold.partition.snapshot.interval.ms.",
         source="share-group-state-log §6, ShareCoordinatorShard",
@@ -180,6 +190,7 @@ RULES = (
         code="written_at_other_time",
         title="A snapshot's write timestamp is that of its record, within a second",
         severity=INFO,
+        impact=Impact.NONE,
         why="Both are the broker's clock at the append; a step of the clock parts them.",
         remedy="Look at the broker's clock.",
         source="share-group-state-log §3, CoordinatorRuntime",
@@ -191,6 +202,7 @@ RULES = (
         code="cold_snapshots_apart",
         title="Cold snapshots of one operation follow each other",
         severity=INFO,
+        impact=Impact.NONE,
         why="The job appends all of a state partition in one operation.",
         remedy="Nothing to do.",
         source="share-group-state-log §6-7, ShareCoordinatorService",

@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from state_model.audit.columnar import audit_kernel, layout
+from state_model.audit.columnar.continuation import AUDITED, COUNTS, KEYS, LOST, matrix_of, rows_of
 from state_model.audit.columnar.step_kernels import NO_STATE
+from state_model.audit.columnar.violations import NONE, VIOLATION, violation_rows
 from state_model.audit.rule import Field
 from state_model.columnar.keys import SHARE_PARTITION_KEY, Ints, number_keys
 from state_model.columnar.values import Loss
@@ -28,23 +30,6 @@ VALUE_COLUMNS: Final = (
     "write_timestamp_ms",
 )
 BATCH_COLUMNS: Final = ("first_offset", "last_offset", "delivery_state", "delivery_count")
-NONE: Final = -1
-KEYS: Final = pa.schema([("group_id", pa.string()), ("topic_id", pa.string()), ("partition", pa.int32())])
-VIOLATION: Final = pa.schema(
-    [
-        pa.field("rule", pa.int64()),
-        pa.field("share_partition", pa.int64()),
-        pa.field("log_offset", pa.int64()),
-        pa.field("log_time_ms", pa.int64()),
-        pa.field("field", pa.int64()),
-        pa.field("at", pa.int64()),
-        pa.field("expected", pa.int64()),
-        pa.field("seen", pa.int64()),
-        pa.field("snapshot_log_offset", pa.int64()),
-        pa.field("previous_log_offset", pa.int64()),
-    ]
-)
-"""A record that violates a rule: numbers of rule.Rule.id, of `Auditor.keys` (-1: no share partition), of rule.Field."""
 
 
 class Auditor:
@@ -59,7 +44,7 @@ class Auditor:
     def __init__(self, *, is_from_zero: bool, limit_of_group: Callable[[str], int | None] = lambda group: None) -> None:
         self.keys = KEYS.empty_table()
         self.matrix = np.zeros((0, layout.STATE_COLUMNS), np.int64)
-        self.count, self.first_at, self.last_at, self.first_ms, self.last_ms = (np.zeros(0, np.int64) for _ in range(5))
+        self.count, self.first_at, self.last_at, self.first_ms, self.last_ms = (np.zeros(0, np.int64) for _ in COUNTS)
         self._first = layout.NEW if is_from_zero else layout.UNKNOWN
         self._limit_of_group = limit_of_group
         self._log = np.array([NONE, 0, 0, 0, 0], np.int64)
@@ -111,6 +96,42 @@ class Auditor:
                 self.matrix[number, layout.STANDING] = layout.UNKNOWN
         self._losses = []
 
+    def state(self) -> dict[str, object]:
+        """Columns of AUDIT_STATE, the breakpoints close together; call it before `close`."""
+        matrix = self.matrix.copy()
+        sizes = matrix[:, layout.SIZE]
+        begins = np.cumsum(sizes) - sizes
+        places = np.arange(int(sizes.sum())) + np.repeat(matrix[:, layout.BEGIN] - begins, sizes)
+        matrix[:, layout.BEGIN] = matrix[:, layout.SLOT] = begins
+        matrix[:, layout.SLOT_ROOM] = sizes
+        log = self._log.copy()
+        log[audit_kernel.LOSSES] = 0  # of the last call alone
+        losses = [{name: getattr(loss, name) for name in LOST.names} for loss in self._losses]
+        counts = {name: getattr(self, name) for name in COUNTS}
+        return {
+            "is_from_zero": self._first == layout.NEW,
+            "share_partitions": pa.table({**dict(zip(KEYS.names, self.keys.columns, strict=True)), **counts}),
+            "states": matrix.ravel(),
+            "breakpoint_offsets": self._at[places],
+            "breakpoint_values": self._values[places],
+            "log": log,
+            "losses": pa.Table.from_pylist(losses, schema=LOST),
+        }
+
+    def resume(self, state: pa.Table) -> None:
+        """Takes over the state of an audit of the records before (AUDIT_STATE)."""
+        rows = rows_of(state, "share_partitions", AUDITED)
+        self.keys = rows.select(KEYS.names).cast(KEYS)
+        for name in COUNTS:
+            setattr(self, name, rows.column(name).to_numpy().copy())
+        self._first = layout.NEW if state.column("is_from_zero")[0].as_py() else layout.UNKNOWN
+        self.matrix = matrix_of(state, "states", layout.STATE_COLUMNS)
+        self._at, self._values, self._log = (
+            matrix_of(state, name, 1).ravel() for name in ("breakpoint_offsets", "breakpoint_values", "log")
+        )
+        self._used = len(self._at)
+        self._losses = [Loss(**loss) for loss in rows_of(state, "losses", LOST).to_pylist()]
+
     def _add_keys(self, keys: pa.Table) -> None:
         known = self.keys.num_rows
         if keys.num_rows == known:
@@ -126,7 +147,7 @@ class Auditor:
         rows[:, layout.LIMIT] = known_limits[groups.indices.to_numpy()]
         self.matrix = np.concatenate([self.matrix, rows])
 
-        for name in ("count", "first_at", "last_at", "first_ms", "last_ms"):
+        for name in COUNTS:
             setattr(self, name, np.concatenate([getattr(self, name), np.zeros(new.num_rows, np.int64)]))
 
     def _count(self, numbers: Ints, offsets: Ints, times: Ints) -> None:
@@ -199,18 +220,6 @@ class Auditor:
             if value != NO_STATE and (value + 128) % 256 - 128 == audit_kernel.ARCHIVING:
                 return int(self._at[row]), value
         return None
-
-
-def violation_rows(**columns: Ints | int) -> pa.Table:
-    """VIOLATION rows from columns of equal length, or one value for all; columns that are left out are -1."""
-    length = max((len(column) for column in columns.values() if not isinstance(column, int)), default=1)
-    full = {
-        name: np.full(length, columns.get(name, NONE), np.int64)
-        if isinstance(columns.get(name, NONE), int)
-        else columns[name]
-        for name in VIOLATION.names
-    }
-    return pa.table(full, schema=VIOLATION)
 
 
 def _kinds(records: pa.Table) -> Ints:

@@ -1,16 +1,20 @@
 """Findings: the counted violations of all state partitions as a table, the worst first."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from state_model.audit.columnar.auditor import violation_rows
+from state_model.audit.causes import Sighting, inferred_causes
+from state_model.audit.columnar.affected import ANY
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.places import placement
 from state_model.audit.columnar.tally import Tally
+from state_model.audit.columnar.violations import violation_rows
+from state_model.audit.impact import NO_LAST, impact_text
 from state_model.audit.rule import Field, Rule, field_text, value_text
 from state_model.audit.severities import SEVERITIES
 from state_model.audit.table import BY_ID
@@ -39,6 +43,12 @@ FINDING: Final = pa.schema(
         column("field", pa.string(), "the quantity of the first violation", nullable=False),
         column("expected", pa.string(), "what the rule expects of it", nullable=False),
         column("seen", pa.string(), "what the record has", nullable=False),
+        column("impact", pa.string(), "code of what it can have done to records of the user topic", nullable=False),
+        column("impact_text", pa.string(), "the impact in words", nullable=False),
+        column("first_offset", pa.int64(), "first record offset that it can have affected; null: unknown, or none"),
+        column("last_offset", pa.int64(), "last one; null: unknown, or none"),
+        column("completeness", pa.string(), "incomplete: records before it, or at it, are missing", nullable=False),
+        column("cause_inferred", pa.string(), "code of the rule whose finding explains this one; null: unknown"),
         column("records", pa.list_(LOG_RECORD), "records that prove the first violation, and the last", nullable=False),
     ]
 )
@@ -79,14 +89,16 @@ def _known(count: int | None) -> int:
     return -1 if count is None else count
 
 
-def findings(audits: Sequence[PartitionAudit], severities: Mapping[int, str]) -> pa.Table:
-    """FINDING rows, the worst first; `severities` by rule id: rules without one have no finding."""
-    rows = [
-        _finding(audit, row, BY_ID[row["rule"]], severities[row["rule"]])
-        for audit in audits
-        for row in audit.tally.counted.to_pylist()
-        if row["rule"] in severities
-    ]
+def findings(
+    audits: Sequence[PartitionAudit], severities: Mapping[int, str], listed: Container[int] | None = None
+) -> pa.Table:
+    """FINDING rows, the worst first, of the rules with a severity.
+
+    Args:
+        severities: by the id of a rule.
+        listed: ids of rules that get rows; None: all. A cause may be a finding without a row.
+    """
+    rows = [row for audit in audits for row in _findings_of(audit, severities, listed)]
     rows.sort(key=_rank)
     return pa.Table.from_pylist(rows, schema=FINDING)
 
@@ -120,6 +132,28 @@ def _rank(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return SEVERITIES.index(row["severity"]), row["number"], row["rule"], *key, row["state_partition"]
 
 
+def _findings_of(
+    audit: PartitionAudit, severities: Mapping[int, str], listed: Container[int] | None
+) -> Iterator[dict[str, Any]]:
+    """The findings of a state partition."""
+    counted = audit.tally.counted
+    rows = counted.filter(pc.is_in(counted.column("rule"), value_set=pa.array(list(severities), pa.int64())))
+    violations = rows.to_pylist()
+    causes = inferred_causes([_sighting(row, severities[row["rule"]]) for row in violations])
+    for row, cause in zip(violations, causes, strict=True):
+        rule = row["rule"]
+        if listed is None or rule in listed:
+            yield _finding(audit, row, BY_ID[rule], severities[rule]) | {"cause_inferred": cause}
+
+
+def _sighting(row: Mapping[str, Any], severity: str) -> Sighting:
+    rule, first = BY_ID[row["rule"]], row["first_log_offset"]
+    snapshot = row["snapshot_log_offset"]
+    has_state = rule.compares_state and snapshot >= 0
+    since = min(snapshot, first) if has_state else first
+    return Sighting(rule.code, row["share_partition"], first, since, severity)
+
+
 def _finding(audit: PartitionAudit, row: Mapping[str, Any], rule: Rule, severity: str) -> dict[str, Any]:
     number = row["share_partition"]
     key = audit.auditor.keys.slice(number, 1).to_pylist()[0] if number >= 0 else {}
@@ -127,6 +161,9 @@ def _finding(audit: PartitionAudit, row: Mapping[str, Any], rule: Rule, severity
     if rule.compares_state:
         proving |= {row["snapshot_log_offset"], row["previous_log_offset"]}
     expected = value_text(row["field"], row["expected"])
+    offsets = (row["first_offset"], row["last_offset"]) if rule.impact.is_about_records else (ANY, NO_LAST)
+    first_offset = None if offsets[0] == ANY else offsets[0]
+    last_offset = None if offsets[1] == NO_LAST else offsets[1]
     return {
         "severity": severity,
         "rule": rule.code,
@@ -144,6 +181,11 @@ def _finding(audit: PartitionAudit, row: Mapping[str, Any], rule: Rule, severity
         "field": field_text(row["field"], row["at"]),
         "expected": expected if rule.relation == "=" else f"{rule.relation} {expected}",
         "seen": value_text(row["field"], row["seen"]),
+        "impact": rule.impact.value,
+        "impact_text": impact_text(rule.impact, first_offset, last_offset, has_share_partition=number >= 0),
+        "first_offset": first_offset,
+        "last_offset": last_offset,
+        "completeness": "incomplete" if audit.is_lost_before(number, row["last_log_offset"]) else "complete",
         "records": [
             {"topic": STATE_TOPIC, "partition": audit.number, "offset": offset}
             for offset in sorted(proving)

@@ -1,6 +1,6 @@
 """The audit of one state partition from its log records: bytes, offsets, states, and what is left at its end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -9,9 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from state_model.audit.columnar import layout
-from state_model.audit.columnar.auditor import VIOLATION, Auditor, violation_rows
+from state_model.audit.columnar.auditor import Auditor
+from state_model.audit.columnar.continuation import FORMAT, HOLE, KEYS, matrix_of, one_row, rows_of
 from state_model.audit.columnar.replayed import disagreements
 from state_model.audit.columnar.tally import Tally
+from state_model.audit.columnar.violations import COUNTED, VIOLATION, violation_rows
 from state_model.audit.delivery import PENDING_MS
 from state_model.audit.placement import NOT_PLAIN
 from state_model.audit.rule import DECODE_REASONS, Field
@@ -35,6 +37,10 @@ ARCHIVED_LESS_ARCHIVING: Final = 1
 class PartitionAudit:
     """Takes the records of a state partition in log order; `tally` counts the violations, `auditor` has the states.
 
+    `last_offset`, `last_ms`: log offset and log time of the last record; -1 without one.
+    `first_losses`: the first log offset that the evidence lacks, by the number of the share partition that the loss
+    names (-1: it touches all).
+
     Args:
         number: the state partition.
         first_offset: where the log begins.
@@ -42,6 +48,9 @@ class PartitionAudit:
         has_newest: the records up to the end of the log are there and committed, so that rule 17 can be tested.
         limit_of_group: the delivery count limit of a group; None: unknown.
         between_ms: log times from the first up to, and without, the second; only violations in it count.
+        replays: whether it replays the records, too, and compares the states; else `compare` does that once.
+        state: the state (AUDIT_STATE, one row) of an audit that took the records before; None: there are none. Then
+            `first_offset` and `limit_of_group` are those of the earlier audit.
     """
 
     def __init__(
@@ -53,15 +62,48 @@ class PartitionAudit:
         has_newest: bool,
         limit_of_group: Callable[[str], int | None] = lambda group: None,
         between_ms: tuple[int | None, int | None] = (None, None),
+        replays: bool = True,
+        state: pa.Table | None = None,
     ) -> None:
         self.number = number
         self.auditor = Auditor(is_from_zero=first_offset == 0, limit_of_group=limit_of_group)
         self.tally = Tally(between_ms)
+        self.last_offset = first_offset - 1
+        self.last_ms = -1
         self._log_start_offset = log_start_offset
         self._has_newest = has_newest
-        self._last_offset = first_offset - 1
-        self._last_ms = -1
+        self._replays = replays
         self._replayed = schemas.SHARE_PARTITION_STATE.empty_table()
+        self._holes = np.zeros((0, len(HOLE)), np.int64)
+        self._at_log_start = VIOLATION.empty_table()
+        self.first_losses: dict[int, int] = {}
+        if state is not None:
+            self._resume(state)
+
+    def _resume(self, state: pa.Table) -> None:
+        """Takes over the state of an earlier audit. The log start may have moved since."""
+        self.auditor.resume(state)
+        self.tally.add_counted(rows_of(state, "violations", COUNTED))
+        self.last_offset, self.last_ms = (state.column(name)[0].as_py() for name in ("last_log_offset", "log_time_ms"))
+        self._holes = matrix_of(state, "holes", len(HOLE))
+        self.first_losses = dict(matrix_of(state, "first_losses", 2).tolist())
+        if state.column("log_start_offset")[0].as_py() == self._log_start_offset:
+            self._at_log_start = rows_of(state, "at_log_start", VIOLATION)
+
+    def state(self) -> pa.Table:
+        """AUDIT_STATE: all that an audit of the next records needs; call it before `close`."""
+        own = {
+            "state_partition": self.number,
+            "format": FORMAT,
+            "log_start_offset": self._log_start_offset,
+            "last_log_offset": self.last_offset,
+            "log_time_ms": self.last_ms,
+            "holes": self._holes.ravel(),
+            "first_losses": np.array(sorted(self.first_losses.items()), np.int64).ravel(),
+            "at_log_start": self._at_log_start,
+            "violations": self.tally.counted,
+        }
+        return one_row({**own, **self.auditor.state()})
 
     def take(self, log_records: pa.RecordBatch, times: Ints, records: pa.Table, problems: pa.Table) -> None:
         """The next log records (LOG_RECORD, none uncommitted) with their log times, and what decoding made of them."""
@@ -72,58 +114,90 @@ class PartitionAudit:
         holes = self._offsets(offsets, times)
         undecodable = [loss for batch in problems.to_batches() for loss in losses_of(batch)]
         undecodable += _unknown_types(problems)
-        self.tally.add(self.auditor.take(records, [*holes, *undecodable]))
+        losses = [*holes, *undecodable]
+        self.tally.add(self.auditor.take(records, losses))
+        self._note_losses(losses)
         self.tally.add(_undecodable(self.auditor, problems))
-        self.tally.add(self._at_log_start(records))
-        if records.num_rows:
+        self.take_log_start(records)
+        if records.num_rows and self._replays:
             self._replayed = replay.replay_states(records, seed=self._replayed)
             self.tally.add(disagreements(self.auditor, self._replayed))
-        self._last_offset = int(offsets[-1])
-        self._last_ms = max(self._last_ms, int(times[-1]))
+        self.last_offset = int(offsets[-1])
+        self.last_ms = max(self.last_ms, int(times[-1]))
+
+    def take_log_start(self, records: pa.Table) -> None:
+        """Looks for the record at the log start offset, for rule 6; `take` does so in the records that it takes.
+
+        `records`: SHARE_RECORD rows whose share partitions the audit has seen.
+        """
+        rows = records.filter(pc.field("log_offset") == self._log_start_offset) if self._log_start_offset else None
+        if rows is not None and rows.num_rows:
+            self._at_log_start = self._begins_inside(rows)
+
+    def compare(self, states: pa.Table) -> None:
+        """Compares the states with those of a replay of the same records (SHARE_PARTITION_STATE)."""
+        self.tally.add(disagreements(self.auditor, states))
 
     def close(self) -> None:
         """Tests what only the end of the log shows; call it once, after the last records."""
         self.auditor.close()
         self._replayed = self._replayed.slice(0, 0)  # thousands of state partitions are audited before any finding
+        self.tally.add(self.missing_offsets())
+        self.tally.add(self._at_log_start)
         self.tally.add(self._archiving_too_long())
         if self._has_newest and self._log_start_offset > 0:
             self.tally.add(self._pruned_snapshots())
 
-    def _offsets(self, offsets: Ints, times: Ints) -> list[Loss]:
-        """Tests rule 3; the losses that holes are."""
-        before = np.concatenate([[self._last_offset], offsets[:-1]])
-        backward = np.flatnonzero(offsets <= before)
-        holes = np.flatnonzero(offsets > before + 1)
-        counted = holes[offsets[holes] > self._log_start_offset]
-        for rule, rows, expected in ((30, backward, before), (31, counted, before + 1)):
-            if len(rows):
-                self.tally.add(
-                    violation_rows(
-                        rule=rule,
-                        log_offset=offsets[rows],
-                        log_time_ms=times[rows],
-                        field=int(Field.LOG_OFFSET),
-                        expected=expected[rows],
-                        seen=offsets[rows],
-                    )
-                )
-        return [
-            Loss(first_offset=int(before[row]) + 1, last_offset=int(offsets[row]) - 1, reason="gap") for row in holes
-        ]
+    def is_lost_before(self, share_partition: int, log_offset: int) -> bool:
+        """Whether the evidence lacks a record that touches a share partition (-1: any), up to a log offset."""
+        first = min((self.first_losses[key] for key in (-1, share_partition) if key in self.first_losses), default=None)
+        return first is not None and first <= log_offset
 
-    def _at_log_start(self, records: pa.Table) -> pa.Table:
+    def _note_losses(self, losses: Sequence[Loss]) -> None:
+        keyed = [loss for loss in losses if loss.group_id is not None]
+        keys = pa.table({name: [getattr(loss, name) for loss in keyed] for name in SHARE_PARTITION_KEY}, schema=KEYS)
+        numbers = iter(_numbers(self.auditor, keys).tolist())
+        for loss in losses:
+            number = -1 if loss.group_id is None else next(numbers)
+            self.first_losses[number] = min(loss.first_offset, self.first_losses.get(number, loss.first_offset))
+
+    def _offsets(self, offsets: Ints, times: Ints) -> list[Loss]:
+        """Tests that offsets ascend; the losses that holes are."""
+        before = np.concatenate([[self.last_offset], offsets[:-1]])
+        backward = np.flatnonzero(offsets <= before)
+        if len(backward):
+            self.tally.add(
+                violation_rows(
+                    rule=30,
+                    log_offset=offsets[backward],
+                    log_time_ms=times[backward],
+                    field=int(Field.LOG_OFFSET),
+                    expected=before[backward],
+                    seen=offsets[backward],
+                )
+            )
+        rows = np.flatnonzero(offsets > before + 1)
+        holes = np.stack([before[rows] + 1, offsets[rows], times[rows]], axis=1)
+        self._holes = np.concatenate([self._holes, holes])
+        return [Loss(first_offset=first, last_offset=behind - 1, reason="gap") for first, behind, _ in holes.tolist()]
+
+    def missing_offsets(self) -> pa.Table:
+        """Rule 3: VIOLATION rows of the holes above the log start."""
+        expected, seen, times = self._holes[self._holes[:, HOLE.index("behind")] > self._log_start_offset].T
+        return violation_rows(
+            rule=31, log_offset=seen, log_time_ms=times, field=int(Field.LOG_OFFSET), expected=expected, seen=seen
+        )
+
+    def _begins_inside(self, rows: pa.Table) -> pa.Table:
         """Rule 6 for the record at the log start offset."""
-        if self._log_start_offset == 0:
+        if rows.column("record_type")[0].as_py() != "update":
             return VIOLATION.empty_table()
-        row = records.filter((pc.field("log_offset") == self._log_start_offset) & (pc.field("record_type") == "update"))
-        if row.num_rows == 0:
-            return VIOLATION.empty_table()
-        (number,) = _numbers(self.auditor, row)
+        (number,) = _numbers(self.auditor, rows.slice(0, 1))
         return violation_rows(
             rule=60,
             share_partition=int(number),
             log_offset=self._log_start_offset,
-            log_time_ms=row.column("log_time_ms")[0].as_py(),
+            log_time_ms=rows.column("log_time_ms")[0].as_py(),
             field=int(Field.RECORD_TYPE),
             expected=layout.SNAPSHOT,
             seen=layout.UPDATE,
@@ -135,7 +209,7 @@ class PartitionAudit:
         tables = [VIOLATION.empty_table()]
         for number in self.auditor.live().tolist():
             since_ms = int(matrix[number, layout.ARCHIVING_MS])
-            if since_ms < 0 or self._last_ms - since_ms <= PENDING_MS:
+            if since_ms < 0 or self.last_ms - since_ms <= PENDING_MS:
                 continue
             archiving = self.auditor.first_archiving(number)
             if archiving is not None:
@@ -145,7 +219,7 @@ class PartitionAudit:
                         rule=500,
                         share_partition=number,
                         log_offset=int(matrix[number, layout.LAST_AT]),
-                        log_time_ms=self._last_ms,
+                        log_time_ms=self.last_ms,
                         field=int(Field.OFFSET_STATE),
                         at=at,
                         expected=value + ARCHIVED_LESS_ARCHIVING,

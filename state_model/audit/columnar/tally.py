@@ -5,27 +5,17 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from state_model.audit.columnar.auditor import VIOLATION
+from state_model.audit.columnar.affected import affected_columns
+from state_model.audit.columnar.violations import COUNTED, FIRST, GROUPED
 
-GROUPED: Final = ("rule", "share_partition")
-FIRST: Final = ("field", "at", "expected", "seen", "snapshot_log_offset", "previous_log_offset")
-COUNTED: Final = pa.schema(
-    [
-        *(VIOLATION.field(name) for name in (*GROUPED, *FIRST)),
-        pa.field("first_log_offset", pa.int64()),
-        pa.field("last_log_offset", pa.int64()),
-        pa.field("first_ms", pa.int64()),
-        pa.field("last_ms", pa.int64()),
-        pa.field("violations", pa.int64()),
-    ]
-)
-"""A rule that a share partition violates: how often, the values and proving records of the first time."""
 AGGREGATED: Final = (
     *((name, "first") for name in FIRST),
     ("first_log_offset", "first"),
     ("last_log_offset", "last"),
     ("first_ms", "first"),
     ("last_ms", "last"),
+    ("first_offset", "min"),
+    ("last_offset", "max"),
     ("violations", "sum"),
 )
 
@@ -52,6 +42,7 @@ class Tally:
         columns = {name: violations.column(name) for name in (*GROUPED, *FIRST)}
         offsets, times = violations.column("log_offset"), violations.column("log_time_ms")
         columns |= {"first_log_offset": offsets, "last_log_offset": offsets, "first_ms": times, "last_ms": times}
+        columns |= affected_columns(violations)
         columns["violations"] = pa.repeat(pa.scalar(1, pa.int64()), violations.num_rows)
         self.add_counted(pa.table(columns, schema=COUNTED))
 

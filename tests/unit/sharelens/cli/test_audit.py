@@ -95,3 +95,85 @@ def test_a_log_directory_is_needed(capsys):
     code, _, err = run(capsys)
     assert code == 2
     assert "--log-dir" in err
+
+
+def test_a_finding_says_what_it_means_for_records(logs, capsys):
+    findings = json.loads(run(capsys, "--log-dir", logs, "--output", "json")[1])["findings"]
+    written = next(row for row in findings if row["rule"] == "acquired_state_written")
+    assert (written["impact"], written["first_offset"], written["last_offset"]) == ("stuck", 5, None)
+    assert written["impact_text"] == "records from offset 5 on may wait without being delivered"
+    assert {row["completeness"] for row in findings} == {"complete"}
+    _, out, _ = run(capsys, "--log-dir", logs, "--columns", "RULE,IMPACT,CAUSE,EVIDENCE")
+    assert "may wait without being delivered" in out
+    assert "impact: stuck: records may wait" in run(capsys, "--explain", "acquired_state_written")[1]
+
+
+KNOWN = """
+- {rule: snapshot_epoch_skips, group: g, topic: orders, reason: restored from a copy, until: 2999-12-31}
+- {rule: 40, reason: a preview build, until: 2999-12-31}
+- {rule: 41, reason: an old release, until: 2020-02-01}
+"""
+
+
+@pytest.fixture
+def known(tmp_path):
+    (tmp_path / "known.yaml").write_text(KNOWN, encoding="utf-8")
+    return str(tmp_path / "known.yaml")
+
+
+def test_suppressed_findings_are_counted_and_not_listed(logs, known, capsys):
+    code, out, err = run(capsys, "--log-dir", logs, "--suppressions", known, "--fail-on", "error")
+    assert code == 0
+    assert "findings: error 0, warning 1, info 0; 2 suppressed (--show-suppressed lists them)" in out
+    assert "snapshot_epoch_skips" not in out
+    assert "warning: suppression 3 (never_delivered; 'an old release') until 2020-02-01 has expired" in err
+    assert run(capsys, "--log-dir", logs, "--suppressions", known, "--fail-on", "warning")[0] == 3
+
+
+def test_suppressed_findings_are_listed_with_their_reasons(logs, known, capsys):
+    _, out, _ = run(capsys, "--log-dir", logs, "--suppressions", known, "--show-suppressed", "--output", "json")
+    answer = json.loads(out)
+    assert [row["rule"] for row in answer["findings"]] == ["never_delivered"]
+    assert [(row["rule"], row["reason"], row["until"]) for row in answer["suppressed"]] == [
+        ("snapshot_epoch_skips", "restored from a copy", "2999-12-31"),
+        ("acquired_state_written", "a preview build", "2999-12-31"),
+    ]
+
+
+def test_suppressions_come_from_the_configuration(logs, monkeypatch, capsys):
+    entry = {"rule": 10, "reason": "known", "until": "2999-01-01"}
+    monkeypatch.setenv("SHARELENS_AUDIT", json.dumps({"suppressions": [entry]}))
+    assert "error 1, warning 1, info 0; 1 suppressed" in run(capsys, "--log-dir", logs)[1]
+    monkeypatch.setenv("SHARELENS_AUDIT", json.dumps({"suppressions": [entry, {"rule": 10}]}))
+    code, _, err = run(capsys, "--log-dir", logs)
+    assert code == 2
+    assert "setting audit.suppressions in environment variables SHARELENS_*: entry 2: no reason" in err
+    assert len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- {rule: 10, until: 2999-01-01}", "entry 1: no reason"),
+        ("- {rule: [}", "can't be read as YAML"),
+        ("[" * 5000, "can't be read as YAML"),
+        ("rule: 10", "suppressions are a list of entries"),
+    ],
+)
+def test_a_bad_file_of_suppressions_is_refused_in_one_line(logs, known, text, message, capsys):
+    with open(known, "w", encoding="utf-8") as file:
+        file.write(text)
+    code, _, err = run(capsys, "--log-dir", logs, "--suppressions", known)
+    assert code == 2
+    assert message in err
+    assert known in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_a_limit_leaves_the_rules_that_are_not_tested(logs, capsys):
+    whole = json.loads(run(capsys, "--log-dir", logs, "--output", "json")[1])
+    limited = json.loads(run(capsys, "--log-dir", logs, "--output", "json", "--limit", "1")[1])
+    assert len(limited["findings"]) == 1
+    assert limited["not_tested"] == whole["not_tested"] != limited["not_tested"][:1]
+    out = run(capsys, "--log-dir", logs, "--limit", "1")[1]
+    assert "__cluster_metadata" in out[out.index("NOT TESTED") :]

@@ -1,17 +1,19 @@
 """Measures go through the histories in parts; how these are cut changes no answer."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
 
 from evidence.as_of import LogPrefix
+from kafka_log.reader import Chunk
 from sharelens.cli import main
-from sharelens.questions import measured
+from sharelens.questions import log_evidence, measured
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence
+from sharelens.questions.state_log import StateLog
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 
@@ -118,6 +120,26 @@ def test_no_question_holds_more_than_a_part(
             monkeypatch.delattr(evidence, name)
     for source in ("--log-dir", "--lake"):
         ask(source, *QUESTIONS[question])
+
+
+@pytest.mark.parametrize("question", ["poison", "latency by hour", "overview"])
+def test_a_small_log_is_read_once_and_a_large_log_answers_the_same(
+    ask: Callable[..., tuple[object, str]], monkeypatch: pytest.MonkeyPatch, question: str
+):
+    readings = []
+    read_raw = StateLog.read_raw
+
+    def counting(self: StateLog) -> Iterator[Chunk]:
+        readings.append(self.number)
+        return read_raw(self)
+
+    monkeypatch.setattr(StateLog, "read_raw", counting)
+    words = QUESTIONS.get(question, [question])
+    small = ask("--log-dir", *words)
+    assert readings == [0]
+    monkeypatch.setattr(log_evidence, "KEPT_BYTES", 0)
+    assert ask("--log-dir", *words) == small
+    assert len(readings) > 2
 
 
 @pytest.mark.parametrize("question", ["poison", "redelivered"])

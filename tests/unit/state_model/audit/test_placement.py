@@ -37,6 +37,9 @@ def violations(entries, changes=()):
         take(audit, row)
         names = ("rule", "first_log_offset", "field", "expected", "seen")
         seen += [tuple(counted[name] for name in names) for counted in audit.tally.counted.to_pylist()]
+        names = ("rule", "log_offset", "field", "expected", "seen")
+        known = sum(violation[0] == 31 for violation in seen)
+        seen += [tuple(hole[name] for name in names) for hole in audit.missing_offsets().to_pylist()[known:]]
     return [violation for violation in seen if violation[0] in (30, 31, 40)]
 
 

@@ -5,9 +5,9 @@ import pyarrow.compute as pc
 import pytest
 
 from evidence.decoding import decode_rows
-from state_model.audit.columnar.auditor import violation_rows
 from state_model.audit.columnar.findings import finding_counts, findings, misplacements
 from state_model.audit.columnar.partition import PartitionAudit
+from state_model.audit.columnar.violations import violation_rows
 from state_model.audit.table import RULES
 from state_model.java import partition_for
 from state_model.share_records import SharePartitionKey, ShareRecord, ShareSnapshot, encode_record

@@ -1,11 +1,14 @@
 """The audit of a state partition: bytes, batches, offsets, the log start, and what only the end of the log shows."""
 
+import itertools
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence.decoding import decode_rows
+from state_model.audit.columnar.continuation import AUDIT_STATE
 from state_model.audit.columnar.findings import findings
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.delivery import PENDING_MS
@@ -178,3 +181,106 @@ def test_a_content_of_the_replay_that_differs_is_named_by_its_offset(monkeypatch
 
     monkeypatch.setattr(replay, "replay_states", without_last_update)
     assert [rule for rule, *_ in audited(log)] == ["replay_disagrees"]
+
+
+def finding_rows(entries, **options):
+    audit = PartitionAudit(0, **{"first_offset": 0, "log_start_offset": 0, "has_newest": True, **options})
+    rows = log_records(entries)
+    times = rows.column("timestamp_ms").to_numpy()
+    decoded = decode_rows(pa.Table.from_batches([rows]), times)
+    audit.take(rows, times, decoded.records, decoded.problems)
+    return closed_findings(audit)
+
+
+def test_a_finding_names_the_records_that_it_can_have_affected():
+    starts = (20, 16, 20, 12)
+    log = [entry(0, snapshot()), *(entry(at, update(start_offset=start)) for at, start in enumerate(starts, 1))]
+    (row,) = (row for row in finding_rows(log) if row["severity"] == "error")
+    assert (row["rule"], row["count"], row["impact"]) == ("start_offset_goes_back", 2, "delivered_again")
+    assert (row["first_offset"], row["last_offset"]) == (12, 19)
+    assert row["impact_text"] == "records 12-19 may have been delivered again after their outcome"
+
+
+def test_findings_behind_missing_records_are_of_incomplete_evidence():
+    batch = update((3, 3, 1, 1))
+    (row,) = finding_rows([entry(0, snapshot()), entry(1, batch)])
+    assert (row["rule"], row["completeness"]) == ("acquired_state_written", "complete")
+    rows = finding_rows([entry(0, snapshot()), entry(2, batch)])
+    assert {row["rule"]: row["completeness"] for row in rows} == {
+        "acquired_state_written": "incomplete",
+        "log_offsets_missing": "incomplete",
+    }
+
+
+def test_an_undecodable_record_leaves_the_evidence_of_others_complete():
+    cut = entry(1, update((0, 0, 1, 1)), OTHER)
+    log = [entry(0, snapshot()), cut._replace(value=cut.value[:5]), entry(2, update((3, 3, 1, 1)))]
+    rows = {row["rule"]: row["completeness"] for row in finding_rows(log)}
+    assert rows == {"undecodable_record": "incomplete", "acquired_state_written": "complete"}
+    of_other = entry(3, update((3, 3, 1, 1)), OTHER)
+    assert {row["completeness"] for row in finding_rows([*log[:2], of_other._replace(log_offset=2)])} == {"incomplete"}
+
+
+def audit_in_runs(parts, **options):
+    """The audit after all parts of a log, each taken by an audit that goes on from the stored state of the one before.
+
+    The state goes through Python values, as through a file.
+    """
+    state = None
+    for part in parts:
+        audit = PartitionAudit(0, first_offset=0, has_newest=True, replays=False, state=state, **options)
+        if part:
+            rows = log_records(part)
+            times = rows.column("timestamp_ms").to_numpy()
+            decoded = decode_rows(pa.Table.from_batches([rows]), times)
+            audit.take(rows, times, decoded.records, decoded.problems)
+        state = pa.Table.from_pylist(audit.state().to_pylist(), schema=AUDIT_STATE)
+    return audit, state
+
+
+def closed_findings(audit):
+    audit.close()
+    return findings([audit], SEVERITIES).to_pylist()
+
+
+@st.composite
+def damaged_logs(draw):
+    """Entries of a log, some of them lost or not decodable."""
+    entries = []
+    for offset, (key, value, is_lost) in enumerate(draw(LOGS | HOSTILE_LOGS)):
+        key_bytes, value_bytes = encode_record(ShareRecord(key=key, value=without_tags(value)))
+        if draw(st.sampled_from([False] * 7 + [True])):
+            value_bytes = b"\0\7"
+        if not (is_lost and draw(st.booleans())):
+            entries.append(Entry(offset, START_MS + 10 * offset, key_bytes, value_bytes))
+    return entries
+
+
+@given(damaged_logs(), st.lists(st.integers(0, 12), max_size=3), st.integers(0, 6))
+def test_an_audit_in_several_runs_is_the_audit_in_one(entries, cuts, log_start):
+    bounds = [0, *sorted(min(cut, len(entries)) for cut in cuts), len(entries)]
+    parts = [entries[first:end] for first, end in itertools.pairwise(bounds)]
+    whole, _ = audit_in_runs([entries], log_start_offset=log_start)
+    in_runs, _ = audit_in_runs(parts, log_start_offset=log_start)
+    assert closed_findings(in_runs) == closed_findings(whole)
+
+
+def test_a_history_audited_in_many_runs_is_the_audit_in_one():
+    log = History(11).run(200).entries
+    damaged = [entry for number, entry in enumerate(log) if number % 23 != 7]
+    assert len(damaged) > 150
+    whole, state = audit_in_runs([damaged], log_start_offset=0)
+    in_runs, last_state = audit_in_runs([damaged[at : at + 9] for at in range(0, len(damaged), 9)], log_start_offset=0)
+    assert last_state.equals(state)
+    assert closed_findings(in_runs) == closed_findings(whole) != []
+
+
+def test_a_log_start_that_moves_between_runs_is_looked_up_again():
+    log = [entry(0, snapshot()), entry(1, update((0, 0, 0, 1))), entry(3, snapshot(snapshot_epoch=1))]
+    _, state = audit_in_runs([log], log_start_offset=0)
+    moved = PartitionAudit(0, first_offset=0, log_start_offset=1, has_newest=False, replays=False, state=state)
+    rows = log_records(log)
+    moved.take_log_start(decode_rows(pa.Table.from_batches([rows])).records)
+    assert [row["rule"] for row in closed_findings(moved)] == ["log_offsets_missing", "log_starts_inside_history"]
+    moved = PartitionAudit(0, first_offset=0, log_start_offset=3, has_newest=False, replays=False, state=state)
+    assert closed_findings(moved) == []

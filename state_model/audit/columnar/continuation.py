@@ -1,0 +1,88 @@
+"""The state of the audit of a state partition as one row (AUDIT_STATE), with which a later audit goes on.
+
+It is the audit's own: matrices of `layout` as lists of numbers, which only the version of FORMAT understands.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from state_model.audit.columnar.violations import COUNTED, VIOLATION
+from state_model.columnar.keys import Ints
+from state_model.columnar.schemas import column
+
+FORMAT: Final = 1
+"""The version of the numbers in a state; a state of another version is of no use."""
+KEYS: Final = pa.schema([("group_id", pa.string()), ("topic_id", pa.string()), ("partition", pa.int32())])
+COUNTS: Final = ("count", "first_at", "last_at", "first_ms", "last_ms")
+AUDITED: Final = pa.schema([*KEYS, *(pa.field(name, pa.int64()) for name in COUNTS)])
+"""A share partition with its records: how many, the log offset and the log time of the first and the last one."""
+LOST: Final = pa.schema(
+    [pa.field("first_offset", pa.int64()), pa.field("last_offset", pa.int64()), pa.field("reason", pa.string()), *KEYS]
+)
+HOLE: Final = ("missing", "behind", "behind_ms")
+"""Numbers of a hole in the log: the first offset that is missing, that of the record behind it, and its log time."""
+
+
+def _list_of(schema: pa.Schema) -> pa.ListType:
+    return pa.list_(pa.struct(list(schema)))
+
+
+NUMBERS: Final = pa.list_(pa.int64())
+AUDIT_STATE: Final = pa.schema(
+    [
+        column("state_partition", pa.int32(), "partition of __share_group_state", nullable=False),
+        column("format", pa.int32(), "version of the numbers; the audit of another one starts over", nullable=False),
+        column("is_from_zero", pa.bool_(), "audited from log offset 0 on", nullable=False),
+        column("log_start_offset", pa.int64(), "log start offset at the time of the audit", nullable=False),
+        column("last_log_offset", pa.int64(), "log offset of the last audited record", nullable=False),
+        column("log_time_ms", pa.int64(), "log time of the last audited record", nullable=False),
+        column(
+            "share_partitions", _list_of(AUDITED),
+            "the share partitions, with number, log offsets and log times of their records", nullable=False,
+        ),
+        column("states", NUMBERS, "the state of each share partition, as the audit numbers it", nullable=False),
+        column("breakpoint_offsets", NUMBERS, "record offsets at which a delivery state begins", nullable=False),
+        column("breakpoint_values", NUMBERS, "the delivery states from there on, as numbers", nullable=False),
+        column("log", NUMBERS, "the audit's position in the log, as numbers", nullable=False),
+        column("losses", _list_of(LOST), "losses behind the last record of their share partitions", nullable=False),
+        column("holes", NUMBERS, "offsets that the log lacks, three numbers each", nullable=False),
+        column("first_losses", NUMBERS, "the first loss of each share partition that has any", nullable=False),
+        column("at_log_start", _list_of(VIOLATION), "violations of the first record of the log", nullable=False),
+        column("violations", _list_of(COUNTED), "violations so far, by rule and share partition", nullable=False),
+    ]
+)  # fmt: skip
+
+
+def one_row(values: Mapping[str, object]) -> pa.Table:
+    """AUDIT_STATE with one row: of a list its table, or its numbers, of another column the value."""
+    columns = [_one_value(values[field.name], field.type) for field in AUDIT_STATE]
+    return pa.Table.from_arrays(columns, schema=AUDIT_STATE)
+
+
+def _one_value(value: object, kind: pa.DataType) -> pa.Array:
+    if not pa.types.is_list(kind):
+        return pa.array([value], kind)
+    if isinstance(value, pa.Table):
+        rows = value.combine_chunks()
+        parts = [rows.column(part.name).combine_chunks().cast(part.type) for part in kind.value_type]
+        items: pa.Array = pa.StructArray.from_arrays(parts, fields=list(kind.value_type))
+    else:
+        items = pa.array(value, kind.value_type)
+    return pa.ListArray.from_arrays(pa.array([0, len(items)], pa.int32()), items, type=kind)
+
+
+def rows_of(state: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
+    """A list of structs of a state as a table."""
+    items = pc.list_flatten(state.column(name).combine_chunks())
+    items = items.combine_chunks() if isinstance(items, pa.ChunkedArray) else items
+    return pa.Table.from_arrays([items.field(field.name).cast(field.type) for field in schema], schema=schema)
+
+
+def matrix_of(state: pa.Table, name: str, columns: int) -> Ints:
+    """A list of numbers of a state as a matrix of its own."""
+    items = pc.list_flatten(state.column(name).combine_chunks())
+    return np.array(items.to_numpy(zero_copy_only=False), np.int64).reshape(-1, columns)
