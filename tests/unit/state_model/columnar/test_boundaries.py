@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from state_model.columnar import replay, schemas
 from state_model.columnar.boundaries import WEIGHT, BoundaryStates, summary_of, thinned
 from state_model.columnar.values import Loss, losses_until
-from tests.replay_logs import HOSTILE_LOGS, LOGS, parsed, table
+from tests.replay_logs import HOSTILE_LOGS, LATER_LOGS, parsed, table
 
 CUTS = st.lists(st.integers(0, 20), max_size=4).map(sorted)
 LOSSES = st.lists(
@@ -61,7 +61,7 @@ def assert_same(ours, whole):
     assert state.equals(whole.state)
 
 
-@given(LOGS | HOSTILE_LOGS, CUTS, CUTS, LOSSES, st.integers(0, 4))
+@given(LATER_LOGS | HOSTILE_LOGS, CUTS, CUTS, LOSSES, st.integers(0, 4))
 def test_chunks_from_their_boundary_states_are_one_replay(log, cuts, batches, losses, limit):
     rows = table(log)
     none = schemas.SHARE_PARTITION_STATE.empty_table()
@@ -69,7 +69,7 @@ def test_chunks_from_their_boundary_states_are_one_replay(log, cuts, batches, lo
     assert_same(replayed_by_chunks(rows, cuts, batches, none, losses, limit), whole)
 
 
-@given(LOGS, LOGS, CUTS, st.integers(0, 4))
+@given(LATER_LOGS, LATER_LOGS, CUTS, st.integers(0, 4))
 def test_chunks_on_top_of_an_earlier_state_are_one_replay(before, log, cuts, limit):
     seed = replay.replay_records(table(before), update_limit=limit).state
     rows = table(log, first_offset=len(before))

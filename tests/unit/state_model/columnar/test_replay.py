@@ -12,7 +12,7 @@ from state_model.columnar import replay, schemas
 from state_model.columnar.replay import open_ranges, replay_records, replay_states
 from state_model.columnar.values import Loss
 from state_model.machine import PartitionState, apply
-from tests.replay_logs import BATCH, HOSTILE_LOGS, LOGS, SCALARS, parsed, record_of, table, told
+from tests.replay_logs import BATCH, HOSTILE_LOGS, LATER_LOGS, SCALARS, parsed, record_of, table, told
 
 CUTS = st.lists(st.integers(0, 20), max_size=3).map(sorted)
 LIMITS = st.integers(0, 4)
@@ -44,7 +44,7 @@ def test_any_content_that_fits_the_bytes_gives_the_references_state(log, limit):
         assert ranges == [tuple(getattr(b, name) for name in BATCH) for b in coalesce(reference.state_batches)]
 
 
-@given(LOGS | HOSTILE_LOGS, CUTS, LIMITS)
+@given(LATER_LOGS | HOSTILE_LOGS, CUTS, LIMITS)
 def test_a_replay_that_goes_on_from_its_own_state_is_one_replay(log, cuts, limit):
     whole = replay_records(table(log), update_limit=limit)
     history, closed, state = [], [], None
@@ -58,7 +58,7 @@ def test_a_replay_that_goes_on_from_its_own_state_is_one_replay(log, cuts, limit
     assert state.equals(whole.state)
 
 
-@given(LOGS)
+@given(LATER_LOGS)
 def test_the_histories_tell_the_state_after_every_prefix(log):
     whole = replay_records(table(log))
     rows = delivery(whole).to_pylist()
@@ -81,7 +81,7 @@ def test_the_histories_tell_the_state_after_every_prefix(log):
             assert sorted(there, key=lambda row: row["first_offset"]) == state["state_batches"]
 
 
-@given(LOGS)
+@given(LATER_LOGS)
 def test_a_range_stands_in_the_history_once_and_never_for_no_time(log):
     rows = delivery(replay_records(table(log))).to_pylist()
     keys = [(row["partition"], row["first_offset"], row["valid_from_log_offset"]) for row in rows]
@@ -90,7 +90,7 @@ def test_a_range_stands_in_the_history_once_and_never_for_no_time(log):
     assert all(row["life_log_offset"] <= row["valid_from_log_offset"] for row in rows)
 
 
-@given(LOGS)
+@given(LATER_LOGS)
 def test_by_key_changes_the_order_and_the_encoding_of_text_alone(log):
     plain = replay_records(table(log))
     sorted_ = replay_records(table(log).select(schemas.REPLAYED.names).cast(schemas.REPLAYED), by_key=True)
@@ -102,7 +102,7 @@ def test_by_key_changes_the_order_and_the_encoding_of_text_alone(log):
     assert sorted_.state.equals(plain.state)
 
 
-@given(LOGS, LIMITS)
+@given(LATER_LOGS, LIMITS)
 def test_scalars_alone_are_those_of_the_whole_replay(log, limit):
     whole = replay_records(table(log), update_limit=limit).state
     none = schemas.SHARE_PARTITION_STATE.empty_table()
