@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.decoding import KEPT_BYTES
-from evidence.schemas import DECODED_FROM, GROUP_RECORD, NAME
+from evidence.schemas import DECODED_FROM, GROUP_RECORD, NAME, ODD_GROUP_RECORD
 from kafka_log.schemas import PROBLEM
 from state_model import group_records
 from state_model.errors import DecodeError
 from state_model.group_records import GroupRecord
-from state_model.group_schemas import RECORD_TYPES
+from state_model.group_schemas import PREVIEW_TYPES, RECORD_TYPES
 
 DECODED_TYPES = tuple(number for number, kind in RECORD_TYPES.items() if kind.values)
 STATE_PARTITION_METADATA: Final = 15
@@ -31,9 +31,10 @@ UNKNOWN_TOPIC: Final = "<UNKNOWN>"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedGroups:
-    """GROUP_RECORD, NAME and PROBLEM rows, and how many records there were of each type by name."""
+    """GROUP_RECORD, NAME, PROBLEM and ODD_GROUP_RECORD rows, and how many records there were of each type by name."""
 
     records: pa.Table
+    odd_records: pa.Table
     names: pa.Table
     problems: pa.Table
     counts: dict[str, int]
@@ -52,11 +53,14 @@ def decode_groups(rows: pa.Table) -> DecodedGroups:
     records: list[dict[str, Any]] = []
     problems: list[dict[str, Any]] = []
     names: dict[tuple[str, str], int] = {}
+    previews = data.filter(pa.array(np.isin(kinds, PREVIEW_TYPES)))
+    odd_records = [_odd_record(row, None) for row in previews.to_pylist()]
     for row in data.filter(pa.array(np.isin(kinds, DECODED_TYPES))).to_pylist():
         try:
             record = group_records.decode_record(row["key"], row["value"])
         except DecodeError as error:
             problems.append(_problem(row, error.reason, str(error)))
+            odd_records.append(_odd_record(row, error.reason))
             continue
         assert isinstance(record, GroupRecord)
         if record.undecoded is not None:
@@ -71,6 +75,7 @@ def decode_groups(rows: pa.Table) -> DecodedGroups:
     ]
     return DecodedGroups(
         records=pa.Table.from_pylist(records, schema=GROUP_RECORD),
+        odd_records=pa.Table.from_pylist(odd_records, schema=ODD_GROUP_RECORD),
         names=pa.Table.from_pylist(name_rows, schema=NAME),
         problems=pa.Table.from_pylist(problems, schema=PROBLEM),
         counts=counts,
@@ -136,6 +141,20 @@ def _row(row: dict[str, Any], record: GroupRecord) -> dict[str, Any]:
         "value_json": None if data is None else json.dumps(data, ensure_ascii=False),
         "below_log_start": row["below_log_start"],
         "uncommitted": row["uncommitted"],
+    }
+
+
+def _odd_record(row: dict[str, Any], reason: str | None) -> dict[str, Any]:
+    key: bytes = row["key"]
+    length = int.from_bytes(key[2:4], "big")
+    group_id = key[4 : 4 + length].decode("utf-8", "replace") if len(key) >= 4 + length else None
+    return {
+        "partition": row["partition"],
+        "log_offset": row["offset"],
+        "timestamp_ms": row["timestamp_ms"],
+        "record_type": int.from_bytes(key[:2], "big", signed=True),
+        "group_id": group_id,
+        "reason": reason,
     }
 
 

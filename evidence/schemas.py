@@ -27,11 +27,25 @@ GROUP_RECORD = pa.schema(
     ]
 )
 
+ODD_GROUP_RECORD = pa.schema(
+    [
+        column("partition", pa.int32(), "partition of __consumer_offsets", nullable=False),
+        column("log_offset", pa.int64(), "offset of the record", nullable=False),
+        column("timestamp_ms", pa.int64(), "record timestamp", nullable=False),
+        column("record_type", pa.int16(), "record type of the key", nullable=False),
+        column("group_id", pa.string(), "group; null: the key is cut short"),
+        column("reason", pa.string(), "why it can't be decoded; null: no release has the record type"),
+    ]
+)
+"""Records of groups that can't be decoded, and records of types that no release has."""
+
 NAME = pa.schema(
     [
         column("topic_id", pa.string(), "topic id", nullable=False),
         column("topic", pa.string(), "topic name", nullable=False),
-        column("source", pa.string(), "partition.metadata, group_record or topic_names", nullable=False),
+        column(
+            "source", pa.string(), "partition.metadata, group_record, metadata_record or topic_names", nullable=False
+        ),
         column("valid_from_ms", pa.int64(), "earliest log time with this name; null = unknown"),
     ]
 )

@@ -29,6 +29,7 @@ MARKER = {
     "ingest": EXTENT,
     "topics-plan": EXTENT,
     "topics": EXTENT,
+    "metadata": EXTENT,
     "settings": SETTINGS,
     "decode": "silver.share_record",
     "replay": "gold.share_partition_state",

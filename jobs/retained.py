@@ -29,6 +29,7 @@ STAYS = {
     "bronze.quarantine": "evidence of a loss: without it incomplete state would look complete",
     "bronze.setting": "no log has the settings that were in force when records were archived",
     "silver.dlq_record": "no log says whether somebody has processed a dead letter",
+    "silver.metadata_record": "the histories start over from its records; idle ones are not kept",
     "silver.name": "the only place with the name of a deleted topic",
     "silver.topic_start": "one row a user partition and state partition",
     "gold.share_partition_state": "the newest state",
@@ -37,6 +38,8 @@ STAYS = {
     "gold.progress": "one row a share partition; the next run continues from it",
     "gold.measure_base": "one row a share partition: rows of measures below it are kept",
     "gold.dlq_reconciliation": "refers to dead letters, which are kept",
+    "gold.configuration_history": "the settings in force when old records were delivered",
+    "gold.topic_history": "the epochs in force when old records were delivered",
     "gold.lag": "one row a share partition",
     "gold.publication": "one row a run: the published cuts",
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The pipeline: ingest, decode, replay, topics, settings, measure [, check], publish: each once, whatever kills it.
+"""The pipeline: metadata, ingest, decode, replay, topics, settings, measure [, check], publish, whatever kills it.
 
     plan | bronze, extents | silver | gold | user topics' headers | publication
          ^ a killed run resumes here: its plan and its commits are in the tables
@@ -28,6 +28,7 @@ from jobs.ingest.sources import Sources
 from jobs.ingest.undecoded import undecoded_lowest
 from jobs.measure import reconcile
 from jobs.measure import stage as measure
+from jobs.metadata import stage as metadata
 from jobs.options import RunOptions
 from jobs.progress import Progress
 from jobs.replay import stage as replay
@@ -38,7 +39,7 @@ from lake import gates, scan
 from lake.commit import create_tables
 from lake.parquet import write_rows
 from lake.tables import TABLES
-from state_model.topics import RECORD_TOPICS, STATE_TOPIC, UNKNOWN_CLUSTER
+from state_model.topics import METADATA_TOPIC, RECORD_TOPICS, STATE_TOPIC, UNKNOWN_CLUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,6 +59,7 @@ class Pipeline:
         self._engine = executors.Engine(self._start_session, options.in_process_bytes)
         self._progress = progress
         self._lock = writer.lock
+        self._metadata_run: int | None = None
         self.summary = Summary(set_aside=list(writer.set_aside))
 
     def _start_session(self) -> "SparkSession":
@@ -77,6 +79,7 @@ class Pipeline:
         stages = self._options.stages
         if "ingest" in stages:
             self._resume("ingest")
+            self._read_metadata(sources)
             self._plan_records(sources)
         if "decode" in stages and books.done(self._lake, "decode") < books.done(self._lake, "ingest"):
             self._decode()
@@ -112,9 +115,18 @@ class Pipeline:
         """The number of the run that plans `stage` next: the newest run, unless it has planned that stage already."""
         newest = max(books.done(self._lake, name) for name in books.MARKER)
         if stage == "ingest":
-            return newest + 1
+            return newest if newest == self._metadata_run else newest + 1
         begun = stage if stage == lake_settings.STAGE else f"{stage}-plan"
         return max(newest, books.done(self._lake, begun) + 1, books.done(self._lake, "measure") + 1)
+
+    def _read_metadata(self, sources: Sources) -> None:
+        """Reads the new records of the metadata log, if there is one."""
+        if METADATA_TOPIC in {partition.topic for partition in sources.partitions}:
+            ingested = self._ingested()
+            cluster_id = self._cluster(sources, ingested)
+            with self._timed("metadata"):
+                outcome = metadata.run_metadata(self._lake, sources.directories, cluster_id, ingested)
+            self._metadata_run = self.summary.add_metadata(cluster_id, outcome)
 
     def _plan_records(self, sources: Sources) -> None:
         """Plans, commits and reads the new records of the internal topics, or plans a rebuild."""
@@ -178,8 +190,7 @@ class Pipeline:
             include_uncommitted=self._options.include_uncommitted,
             lowest=lowest,
         )
-        run = self._next_run("topics")
-        rows = sources.extent_rows(extents, cluster_id, run, self._options.until_ms)
+        rows = sources.extent_rows(extents, cluster_id, self._next_run("topics"), self._options.until_ms)
         names = unknown_names(self._lake, cluster_id, sources.partitions, self._options.topic_names)
         if rows or names.num_rows:
             self._begin("topics", rows, extents)

@@ -1,10 +1,14 @@
 """The summary of a run: one line of JSON."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jobs import books
 from lake.gates import Gate
+from lake.tables import SILVER_METADATA_RECORD as RECORDS
+
+if TYPE_CHECKING:
+    from jobs.metadata.stage import Outcome
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,6 +34,17 @@ class Summary:
     set_aside: list[str] = field(default_factory=list)
     gates: tuple[Gate, ...] = ()
     withheld: bool = False
+
+    def add_metadata(self, cluster_id: str, outcome: "Outcome | None") -> int | None:
+        """Counts what the run took of the metadata log; the number of the run, None when there was nothing new."""
+        if outcome is None:
+            return None
+        self.run_id, self.cluster_id = outcome.run, cluster_id
+        self.counts[RECORDS] = outcome.record_count
+        self.quarantined += outcome.problem_count
+        self.gaps += len(outcome.gaps)
+        self.lost_offsets += sum(end - first for first, end in outcome.gaps)
+        return outcome.run
 
     def as_dict(self) -> dict[str, Any]:
         """The summary as one JSON document."""

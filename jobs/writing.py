@@ -9,7 +9,7 @@ from jobs import books, publish
 from lake import durability, lock
 from lake.lake import Lake
 from lake.scan import UNLISTED
-from lake.tables import TABLES
+from lake.tables import SILVER_METADATA_RECORD, TABLES
 from measures.catalog import STAGED
 
 CHECKED = (books.EXTENT, "gold.share_partition_state", publish.PUBLICATION)
@@ -18,7 +18,7 @@ LAYERS = ("bronze", "silver", "gold")
 WRITTEN_BY = {
     "ingest": ("bronze.log_record", "bronze.quarantine"),
     "topics": ("bronze.topic_batch", "bronze.quarantine"),
-    "decode": tuple(name for name in TABLES if name.startswith("silver.")),
+    "decode": tuple(name for name in TABLES if name.startswith("silver.") and name != SILVER_METADATA_RECORD),
     "replay": ("gold.share_partition_history", "gold.delivery_history"),
     "measure": tuple(measure.table for measure in STAGED.values()),
 }

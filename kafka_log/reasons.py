@@ -15,5 +15,6 @@ REASONS: Final = {
     "unsupported_codec": "a batch compressed by a codec that Kafka does not know",
     "oversized": "a batch that would take more than the bounds: decompressed bytes, or number of records",
     "bad_record_count": "a batch whose header announces more records than its bytes can hold",
+    "incomplete_snapshot": "a metadata snapshot that is damaged, or was not finished",
     "malformed_records": "a batch whose records don't parse or don't fill it, though its checksum fits",
 }

@@ -8,10 +8,16 @@ from measures.observed_settings import Entry, Observation
 from state_model.columnar.schemas import column
 
 TABLE = "bronze.setting"
+KIND_TEXT = "group_configs, metadata_configs (by the metadata log), broker_config, dead_letter_topics or end_offsets"
 SETTING = pa.schema(
     [
-        column("kind", pa.string(), "group_configs, broker_config, dead_letter_topics or end_offsets", nullable=False),
-        column("valid_from_ms", pa.int64(), "last modification of the file, which holds from then on", nullable=False),
+        column("kind", pa.string(), KIND_TEXT, nullable=False),
+        column(
+            "valid_from_ms",
+            pa.int64(),
+            "last modification of the file, or log time of the record (0: the beginning); it holds from then on",
+            nullable=False,
+        ),
         column(
             "entity",
             pa.string(),

@@ -25,7 +25,8 @@ INGEST_EXTENT = pa.schema(
         column(
             "content",
             pa.string(),
-            "log_record or topic_batch: the table of the rows; else the stage that starts over, or the dropped tables",
+            "log_record, topic_batch or metadata_record: the kind of rows; else the stage that starts over, or the "
+            "dropped tables",
             nullable=False,
         ),
         column("from_offset", pa.int64(), "first offset of the extent", nullable=False),

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from evidence.metadata_rows import METADATA_RECORD
+from evidence.metadata_tables import CONFIGURATION_HISTORY, TOPIC_HISTORY
 from evidence.schemas import CLOCK_STEP, GROUP_RECORD, NAME
 from kafka_log import schemas as log_schemas
 from kafka_log.dead_letter_records import DLQ_RECORD, LETTER
@@ -77,6 +79,7 @@ _SHARE_PARTITION = ("cluster_id", "group_id", "topic_id", "partition")
 _LOG = ("log_topic_id", "state_partition")
 
 BRONZE_LOG_RECORD, BRONZE_TOPIC_BATCH = "bronze.log_record", "bronze.topic_batch"
+SILVER_METADATA_RECORD = "silver.metadata_record"
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
@@ -142,6 +145,13 @@ TABLES: dict[str, Table] = {
             schema=_schema(NAME),
             key=("cluster_id", "topic_id", "topic", "source"),
             clustering=("topic_id",),
+        ),
+        Table(
+            name=SILVER_METADATA_RECORD,
+            comment="one record of __cluster_metadata or of a snapshot of it that fills a gap, without secrets",
+            schema=_schema(METADATA_RECORD),
+            key=("cluster_id", "snapshot_end_offset", "log_offset"),
+            clustering=("snapshot_end_offset", "log_offset"),
         ),
         Table(
             name="silver.clock_step",
@@ -270,6 +280,20 @@ TABLES: dict[str, Table] = {
             schema=_gold(LAG),
             key=_SHARE_PARTITION,
             clustering=("group_id", "topic_id", "partition"),
+        ),
+        Table(
+            name="gold.configuration_history",
+            comment="one value of a setting, feature or broker registration, and the time in which it was in force",
+            schema=_gold(CONFIGURATION_HISTORY),
+            key=("cluster_id", "entity_type", "entity", "key", "valid_from_log_offset"),
+            clustering=("entity_type", "entity", "key", "valid_from_log_offset"),
+        ),
+        Table(
+            name="gold.topic_history",
+            comment="leader, epochs and replicas of a topic partition, and the time in which they were valid",
+            schema=_gold(TOPIC_HISTORY),
+            key=("cluster_id", "topic_id", "partition", "valid_from_log_offset"),
+            clustering=("topic_id", "partition", "valid_from_log_offset"),
         ),
         Table(
             name="gold.quality_result",

@@ -3,9 +3,10 @@
 A group's own setting is all that the metadata log has of it: what brokers read from their files is not in the log.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from measures.observed_settings import GROUP_CONFIGS, Entry, Observation
+from measures.observed_settings import METADATA_CONFIGS, Entry, Observation
 from measures.settings import GROUP_NAMES
 from state_model.metadata.changes import CONFIG
 from state_model.metadata.history import Validity
@@ -47,5 +48,19 @@ def group_observations(validities: Iterable[Validity], first_ms: int | None) -> 
         if number + 1 == len(changes) or changes[number + 1][0] != moment:
             by_moment[moment] = tuple(sorted(current.values()))
     return tuple(
-        Observation(kind=GROUP_CONFIGS, from_ms=moment, entries=entries) for moment, entries in by_moment.items()
+        Observation(kind=METADATA_CONFIGS, from_ms=moment, entries=entries) for moment, entries in by_moment.items()
     )
+
+
+def with_moments_of(observed: Sequence[Observation], known: Iterable[Observation]) -> list[Observation]:
+    """The observed settings at their own moments and at those of known observations, in order.
+
+    A moment that is known and no longer observed had a record that never was committed.
+    """
+    moments = sorted({observation.from_ms for observation in (*observed, *known)})
+    result, at = [], 0
+    for moment in moments:
+        while at + 1 < len(observed) and observed[at + 1].from_ms <= moment:
+            at += 1
+        result.append(replace(observed[at], from_ms=moment))
+    return result

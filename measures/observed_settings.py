@@ -15,7 +15,9 @@ from typing import NamedTuple
 from measures.settings import BROKER_CONFIG, DEAD_LETTER_TOPIC, NO_SETTINGS, GroupSettings, Setting, over_time
 
 GROUP_CONFIGS, DEAD_LETTER_TOPICS, END_OFFSETS = "group_configs", "dead_letter_topics", "end_offsets"
-KINDS = (GROUP_CONFIGS, BROKER_CONFIG, DEAD_LETTER_TOPICS, END_OFFSETS)
+METADATA_CONFIGS = "metadata_configs"
+"""The settings of groups by the metadata log; they count where no observation of GROUP_CONFIGS does."""
+KINDS = (GROUP_CONFIGS, METADATA_CONFIGS, BROKER_CONFIG, DEAD_LETTER_TOPICS, END_OFFSETS)
 INTERNAL = "__"
 
 
@@ -58,7 +60,7 @@ def settings_of(observations: Iterable[Observation]) -> Settings:
     for observation in observations:
         by_kind[observation.kind][observation.from_ms] = observation.entries
     groups = over_time(
-        {moment: _groups(entries) for moment, entries in by_kind[GROUP_CONFIGS].items()},
+        {moment: _groups(entries) for moment, entries in (by_kind[GROUP_CONFIGS] or by_kind[METADATA_CONFIGS]).items()},
         {moment: _broker(entries) for moment, entries in by_kind[BROKER_CONFIG].items()},
     )
     topics = {entry.entity for entries in by_kind[DEAD_LETTER_TOPICS].values() for entry in entries}

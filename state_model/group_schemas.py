@@ -207,3 +207,5 @@ RECORD_TYPES: Mapping[int, GroupRecordType] = {
     )
     for number, name, kind, key, value in _TYPES
 }
+PREVIEW_TYPES = (9, 18)
+"""Record types that proposals named and no release has."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sharelens.questions.audit import GIVEN_BY_OPTIONS
+from sharelens.questions.audit_evidence import GIVEN_BY_LOGS
 from state_model.audit.columnar.findings import FINDING
 from state_model.audit.explanation import impact_line, needs_text, severity_text
 from state_model.audit.rule import Rule
@@ -25,7 +26,7 @@ An error is what no healthy broker of the version writes. A warning is legal, bu
 Info is a remark (`--severity info`). Without `--kafka-version` (after an upgrade, too, as several versions wrote the
 log then) a rule has the lowest severity of all versions. A finding is a rule that a share partition violates in a state
 partition: how often, first and last log offset and time, the difference of the first time, and the records that prove
-it (in JSON as topic, partition, offset; in text as state partition:offset).
+it (in JSON as topic, partition, offset; in text as state partition:offset, with the topic where it is another one).
 
 Each rule has an impact: what a violation can have done to records of the user topic. `none`, `wrong_lag` (the lag that
 Kafka shows), `wrong_delivery_count` (more or fewer deliveries than the limit allows), `delivered_again`, `lost` (never
@@ -36,7 +37,11 @@ it (a hole of the log, a record that can't be decoded): they may be its cause.
 
 Only committed records are tested. Updates without an earlier snapshot, and states behind a gap of the log up to the
 next snapshot, are left out of rules that compare with a state. The audit computes the states itself, offset range by
-offset range, and compares them with those of the replay (rule 46). Rules marked *not tested* need evidence that this
+offset range, and compares them with those of the replay (rule 46).
+
+Rules between logs are tested where the log directories have the logs. They have no common cut, so a mismatch counts
+only when it outlasts 60 s of evidence in both. Compaction of `__consumer_offsets` removes records: rules that a missing
+record could break are left out where one can be missing. Rules marked *not tested* need evidence that this
 version of the audit does not read; the answer names them. A lake is not audited yet.
 
 A finding that is known is suppressed by rule and place, with a reason and a last day, in the setting `audit` of
@@ -89,8 +94,8 @@ def _rule(rule: Rule) -> Iterator[str]:
 
 
 def _can_be_tested(rule: Rule) -> bool:
-    """Whether options of the command give all that the rule needs."""
-    return any(is_tested(rule, version, GIVEN_BY_OPTIONS) for version in ("4.1", "4.4"))
+    """Whether options of the command and log directories give all that the rule needs."""
+    return any(is_tested(rule, version, GIVEN_BY_OPTIONS | GIVEN_BY_LOGS) for version in ("4.1", "4.4"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

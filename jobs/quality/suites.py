@@ -24,6 +24,7 @@ from jobs.quality.rule import (
     Rule,
 )
 from lake.scan import UNLISTED
+from lake.settings_rows import TABLE as BRONZE_SETTING
 from lake.tables import TABLES, Table
 
 FIRST_MS, LAST_MS = 1_262_304_000_000, 4_102_444_800_000  # 2010-01-01 and 2100-01-01
@@ -39,6 +40,8 @@ LOGGED_FROM_0 = ("first_offset", "last_offset", "delivery_count", "lag_recounted
 """Columns that repeat what a log says; a strange one can make them negative."""
 LOWEST = {"run_id": 1, "start_offset": -1, "position": -1, "delivery_complete_count": -1, "committed_end": 0}
 TIMES = ("timestamp_ms", "log_time_ms", "valid_from_ms", "valid_to_ms", "base_timestamp_ms", "max_timestamp_ms")
+FROM_THE_BEGINNING = ((BRONZE_SETTING, "valid_from_ms"),)
+"""Times of a table that are 0 for the beginning of a log."""
 NOT_AFTER = (
     ("first_offset", "last_offset", BLOCKING), ("base_offset", "offset", BLOCKING),
     ("base_offset", "last_offset", BLOCKING), ("offset", "last_offset", BLOCKING),
@@ -54,7 +57,7 @@ SETS: dict[str, tuple[str, ...]] = {
     "timestamp_type": ("CreateTime", "LogAppendTime"),
     "control_type": ("COMMIT", "ABORT", "OTHER"),
     "end_reason": ("changed", "split_or_joined", "start_offset_passed", "reset", "deleted"),
-    "content": ("log_record", "topic_batch", "replay", "measure", "bronze", "silver", "history"),
+    "content": ("log_record", "topic_batch", "metadata_record", "replay", "measure", "bronze", "silver", "history"),
     "ended_by": ("moved", "reset", "deleted"),
 }
 STATES = {"delivery_state": range(5)}
@@ -173,7 +176,7 @@ def _lowest(table: Table) -> Iterator[Rule]:
         if name in table.schema.names and pa.types.is_integer(table.schema.field(name).type):
             yield _between(table, f"{name}_from_{'minus_1' if least < 0 else least}", name, level, least, None)
     for name in TIMES:
-        if name in table.schema.names:
+        if name in table.schema.names and (table.name, name) not in FROM_THE_BEGINNING:
             yield _between(table, f"{name}_is_plausible", name, WARNING, FIRST_MS, LAST_MS)
 
 

@@ -1,4 +1,4 @@
-"""The command configurations: settings over time, from the metadata log of log directories. It starts no JVM."""
+"""The command configurations: settings over time by the metadata log. It starts no JVM."""
 
 import click
 
@@ -6,20 +6,21 @@ from sharelens.cli.options import CLUSTER, REQUIRE_COMPLETE, Size, Time, example
 from sharelens.cli.questions import answer
 from sharelens.output import Shown
 from sharelens.request import DEFAULT_MAX_BYTES, Source
+from state_model.errors import UsageError
 
 
 @click.command(
     short_help="The settings of groups, topics and brokers over time.",
     epilog=examples(
         "sharelens configurations --log-dir /var/kafka-copy --group orders-workers",
-        "sharelens configurations --log-dir /var/kafka-copy --topic orders --as-of 2026-11-21T05:10:00Z",
+        "sharelens configurations --lake ./lake --topic orders --as-of 2026-11-21T05:10:00Z",
     ),
 )
+@click.option("--lake", metavar="DIR", help="The lake that `sharelens run` wrote.")
 @click.option(
     "--log-dir",
     metavar="DIR",
     multiple=True,
-    required=True,
     help="A log directory with the folder __cluster_metadata-0, or a copy. Repeatable.",
 )
 @CLUSTER
@@ -39,6 +40,7 @@ from sharelens.request import DEFAULT_MAX_BYTES, Source
 @REQUIRE_COMPLETE
 @output_options
 def configurations(
+    lake: str | None,
     log_dir: tuple[str, ...],
     cluster_id: str | None,
     max_bytes: int,
@@ -52,11 +54,14 @@ def configurations(
     """Lists the settings that the metadata log has, each value with the time in which it was in force.
 
     These are the dynamic settings; what brokers read from their files, and Kafka's defaults, are not in the log. Of
-    settings that can be secret only length and digest are shown: equal values of one answer have equal digests.
+    settings that can be secret only length and digest are shown: equal values of one answer have equal digests. A lake
+    has no digests.
     """
+    if (lake is None) == (not log_dir):
+        raise UsageError("give either --lake DIR (the tables) or --log-dir DIR (a broker's log directory)")
     from sharelens.questions import configurations
 
-    source = Source(log_dirs=log_dir, cluster_id=cluster_id, max_bytes=max_bytes)
+    source = Source(lake=lake, log_dirs=log_dir, cluster_id=cluster_id, max_bytes=max_bytes)
     chosen = configurations.ResourceFilter(groups=frozenset(group), topics=frozenset(topic), brokers=frozenset(broker))
     answer(configurations.configurations(source, chosen, as_of), shown, require_complete)
 

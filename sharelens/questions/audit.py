@@ -26,6 +26,7 @@ from sharelens.output import (
     text_column,
     time_column,
 )
+from sharelens.questions.audit_evidence import AuditedLog, OtherLogs
 from sharelens.questions.completeness import evidence_line
 from sharelens.questions.evidence import Span
 from sharelens.questions.log_evidence import WORKERS, LogEvidence, size_text, too_much
@@ -33,13 +34,15 @@ from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.state_log import StateLog
 from sharelens.questions.suppressed import sifted
 from sharelens.wording import counted, place
-from state_model.audit.columnar.findings import FINDING, finding_counts, findings, misplacements
+from state_model.audit.columnar.findings import FINDING, finding_counts, findings, misplacements, ordered
+from state_model.audit.columnar.lives import Turns
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.rule import Need, Rule
 from state_model.audit.severities import SEVERITIES
 from state_model.audit.suppression import Suppression
 from state_model.audit.table import BY_CODE, BY_ID, RULES, is_tested, untested_by_need
 from state_model.errors import UsageError
+from state_model.topics import STATE_TOPIC
 
 UNTESTED = pa.schema([pa.field("needs", pa.list_(pa.string())), pa.field("rules", pa.list_(pa.string()))])
 GIVEN_BY_OPTIONS = frozenset({Need.DELIVERY_COUNT_LIMIT})
@@ -70,7 +73,8 @@ def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: Audi
     """
     keys = resolve(evidence, key_filter)
     settings = evidence.settings.groups
-    available = GIVEN_BY_OPTIONS if _has_limits(settings) else frozenset()
+    others = OtherLogs(evidence)
+    available = others.available | (GIVEN_BY_OPTIONS if _has_limits(settings) else frozenset())
     chosen = [rule for rule in RULES if not choice.rules or rule in choice.rules]
     if all(rule.is_legal for rule in chosen):
         codes = ", ".join(rule.code for rule in chosen)
@@ -81,17 +85,20 @@ def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: Audi
         if is_tested(rule, choice.version, available)
     }
     between_ms = (span.from_ms, span.to_ms)
-    audits = _audited(evidence, _limits(settings), between_ms)
+    audited = _audited(evidence, _limits(settings), between_ms)
+    audits = [logged.audit for logged in audited]
     misplacements(audits, between_ms)
+    proofs = others.prove(audited, between_ms)
     condition = keys.expression()
     choose = None if condition is None else lambda rows: filter_rows(rows, condition)
     counts = finding_counts(audits, severities, choose)
+    counts.update(filter_rows(proofs.findings(severities), condition).column("severity").to_pylist())
     if not counts:
         ensure_known(evidence, key_filter, keys)
     worse = SEVERITIES[: SEVERITIES.index(choice.severity) + 1]
     suppressible = {rule for suppression in choice.suppressions for rule in suppression.rules}
     listed = {rule for rule, severity in severities.items() if severity in worse or BY_ID[rule].code in suppressible}
-    rows = filter_rows(findings(audits, severities, listed), condition)
+    rows = filter_rows(ordered(findings(audits, severities, listed), proofs.findings(severities, listed)), condition)
     untested = untested_by_need(chosen, choice.version, available)
     names = evidence.names(rows.column("topic_id").drop_null().unique().to_pylist())
     parted = sifted(_with_topics(rows, names), choice.suppressions, datetime.now(UTC).date())
@@ -106,13 +113,13 @@ def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: Audi
         parts=parts,
         summary=f"{_counts(counts, choice, len(severities), parted.suppressed.num_rows)}\n"
         f"{evidence_line(evidence.cover())}",
-        warnings=(*_warnings(evidence, chosen), *parted.warnings),
+        warnings=(*_warnings(evidence, chosen), *others.warnings, *parted.warnings),
     )
 
 
 def _audited(
     evidence: LogEvidence, limits: Callable[[str], int | None], between_ms: tuple[int | None, int | None]
-) -> list[PartitionAudit]:
+) -> list[AuditedLog]:
     """The audits of all state partitions, two at a time: the kernels run without the interpreter's lock."""
     size = sum(log.size_bytes for log in evidence.logs)
     most = evidence.source.max_bytes
@@ -124,8 +131,9 @@ def _audited(
 
 def _audit_log(
     log: StateLog, limits: Callable[[str], int | None], between_ms: tuple[int | None, int | None]
-) -> PartitionAudit:
+) -> AuditedLog:
     """Reads a state log once, chunk after chunk; leaves its reading there, as every other question does."""
+    turns = Turns()
     audited = PartitionAudit(
         log.number,
         first_offset=log.first_offset,
@@ -144,10 +152,11 @@ def _audit_log(
         decoded = decode_rows(pa.Table.from_batches([records]), times)
         reading.take_undecodable(decoded.problems)
         audited.take(records, times, decoded.records, decoded.problems)
+        turns.take(decoded.records)
     reading.close()
     log.reading = reading
     audited.close()
-    return audited
+    return AuditedLog(log=log, audit=audited, turns=turns)
 
 
 def _has_newest(log: StateLog) -> bool:
@@ -214,7 +223,7 @@ def findings_from(answered: Report, severity: str) -> int:
 
 def _by_rule(rows: pa.Table) -> Answer:
     """One row a rule, in the order of the findings."""
-    grouped = rows.group_by(["severity", "rule", "title"], use_threads=False).aggregate(
+    grouped = rows.group_by(["severity", "rule", "impact", "title"], use_threads=False).aggregate(
         [([], "count_all"), ("count", "sum")]
     )
     return Answer(table=grouped, columns=RULE_COLUMNS)
@@ -264,7 +273,13 @@ def _records_cell(row: Row) -> str:
     records = row["records"]
     if not isinstance(records, list):
         return UNKNOWN
-    return " ".join(f"{record['partition']}:{record['offset']}" for record in records)
+    return " ".join(map(_record_text, records))
+
+
+def _record_text(record: Row) -> str:
+    """`partition:offset` of a record of the state log; others with their topic."""
+    at = f"{record['partition']}:{record['offset']}"
+    return at if record["topic"] == STATE_TOPIC else f"{record['topic']}-{at}"
 
 
 COLUMNS = by_importance(
@@ -298,11 +313,12 @@ RULE_COLUMNS = by_importance(
     (
         name_column("SEVERITY", "severity"),
         name_column("RULE", "rule"),
+        name_column("IMPACT", "impact"),
         number_column("FINDINGS", "count_all"),
         number_column("RECORDS", "count_sum"),
         text_column("TITLE", "title"),
     ),
-    "SEVERITY RULE FINDINGS RECORDS TITLE",
+    "SEVERITY RULE IMPACT FINDINGS RECORDS TITLE",
 )
 UNTESTED_COLUMNS = (
     Column(heading="RULES", cell=_rules_cell, fields=("rules",), folds=True),

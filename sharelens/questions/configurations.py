@@ -5,10 +5,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from evidence.losses import GAP
-from evidence.metadata_reading import MetadataHistory, read_metadata
+from evidence.metadata_events import MetadataHistory
+from evidence.metadata_reading import read_metadata
 from kafka_log.layout import LogDirectory, scan_log_directory
+from lake.metadata_log import read_history
+from lake.scan import open_lake
 from sharelens.output import Answer, Column, Row, by_importance, name_cell, name_column, number_column, time_column
+from sharelens.questions.lake_clusters import choose_cluster
 from sharelens.questions.naming import listed
 from sharelens.questions.state import COMPLETENESS
 from sharelens.request import Source
@@ -61,11 +64,10 @@ def configurations(source: Source, chosen: ResourceFilter, as_of_ms: int | None)
     """The answer to `sharelens configurations`. `as_of_ms`: only what was in force at that time.
 
     Raises:
-        SharelensError: no directory has a metadata log, or it is larger than --max-bytes.
+        SharelensError: there is no metadata log, or it is larger than --max-bytes.
         UsageError: the metadata log has no topic of a name.
     """
-    directories = [scan_log_directory(uri) for uri in source.log_dirs]
-    history = metadata_history(source, directories)
+    cluster_id, history = _lake_history(source) if source.lake is not None else _log_history(source)
     chosen = _with_names(chosen, history)
     rows = [
         row
@@ -74,7 +76,6 @@ def configurations(source: Source, chosen: ResourceFilter, as_of_ms: int | None)
         and chosen.matches(str(row.key[1]), str(row.key[2]))
         and (as_of_ms is None or row.is_in_force_at(as_of_ms))
     ]
-    cluster_id = source.cluster_id or next((entry.cluster_id for entry in directories if entry.cluster_id), None)
     table = pa.Table.from_pylist([_row(row, history, cluster_id) for row in rows], schema=CONFIGURATION)
     in_force = sum(row.end is None for row in rows)
     return Answer(
@@ -84,6 +85,25 @@ def configurations(source: Source, chosen: ResourceFilter, as_of_ms: int | None)
         warnings=tuple(_warnings(history, as_of_ms)),
         none="no setting in the metadata log: the resource has the brokers' own files and Kafka's defaults",
     )
+
+
+def _log_history(source: Source) -> tuple[str | None, MetadataHistory]:
+    directories = [scan_log_directory(uri) for uri in source.log_dirs]
+    history = metadata_history(source, directories)
+    return source.cluster_id or next((entry.cluster_id for entry in directories if entry.cluster_id), None), history
+
+
+def _lake_history(source: Source) -> tuple[str | None, MetadataHistory]:
+    """The cluster of a lake and its metadata log as runs have read it."""
+    lake = open_lake(str(source.lake))
+    cluster_id = choose_cluster(lake, source.cluster_id)
+    history = read_history(lake, cluster_id)
+    if history is None:
+        raise SharelensError(
+            f"no record of {METADATA_TOPIC} in lake {source.lake}: every controller and broker has the folder "
+            f"{METADATA_TOPIC}-0; copy it, then `sharelens run --lake {source.lake} --log-dir` the folder around it"
+        )
+    return cluster_id, history
 
 
 def metadata_history(source: Source, directories: Sequence[LogDirectory]) -> MetadataHistory:
@@ -124,11 +144,7 @@ def _with_names(chosen: ResourceFilter, history: MetadataHistory) -> ResourceFil
 
 def _row(row: Validity, history: MetadataHistory, cluster_id: str | None) -> dict[str, object]:
     hidden = row.content["hidden"]
-    completeness, reason = "complete", None
-    if not row.is_certain:
-        completeness, reason = "incomplete", GAP
-    elif history.is_uncommitted(row):
-        completeness, reason = "uncommitted", "uncommitted"
+    completeness, reason = history.completeness(row)
     return {
         "cluster_id": cluster_id,
         "resource_type": row.key[1],
@@ -175,7 +191,8 @@ def _resource_cell(row: Row) -> str:
 def _value_cell(row: Row) -> str:
     if row["hidden_length"] is None:
         return name_cell(row["value"])
-    return f"hidden:{row['hidden_length']}:{row['hidden_digest']}"
+    digest = row["hidden_digest"]
+    return f"hidden:{row['hidden_length']}" + ("" if digest is None else f":{digest}")
 
 
 TEXT_COLUMNS = by_importance(

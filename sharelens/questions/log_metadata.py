@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from functools import cached_property
 
-from evidence.metadata_reading import MetadataHistory, TooLargeError, read_metadata
+from evidence.metadata_events import MetadataHistory
+from evidence.metadata_reading import TooLargeError, read_metadata
 from kafka_log.layout import LogDirectory
 from measures.metadata_settings import group_observations
 from measures.observed_settings import GROUP_CONFIGS, Observation, Settings, settings_of

@@ -1,7 +1,10 @@
 """State epochs and leader epochs: rules 18 to 25."""
 
+from collections.abc import Iterable, Sequence
+
 from state_model.audit import step_function
 from state_model.audit.impact import Affected, Impact
+from state_model.audit.periods import Period, lasting
 from state_model.audit.rule import LEGAL, REPORT_BUG, Difference, Field, Need, Rule, offset_state_code, until
 from state_model.audit.severities import ERROR, WARNING
 from state_model.audit.steps import SnapshotKind, Step, has_init_count
@@ -89,6 +92,14 @@ def _raising_snapshot(step: Step, snapshot: ShareSnapshot) -> Difference | None:
     return Difference(Field.OFFSET_STATE, offset_state_code(expected), offset_state_code(actual), at)
 
 
+def state_epoch_beyond_group(
+    state_epoch: int, live: Sequence[Period], group_epochs: Iterable[tuple[int, Period]], evidence: Period
+) -> Period | None:
+    """When a share partition lives with a larger state epoch than its group's epoch; `group_epochs`: over time."""
+    smaller = [period for group_epoch, period in group_epochs if group_epoch < state_epoch]
+    return lasting(live, smaller, evidence)
+
+
 def negative_epoch(step: Step) -> Difference | None:
     """An epoch below 0."""
     value = step.written
@@ -134,8 +145,23 @@ RULES = (
         severity=ERROR,
         relation="<=",
         impact=Impact.STUCK,
-        why="The group coordinator initializes with its group epoch. A larger one fences the group's writes.",
-        remedy="Look for state that a deleted group of the same name left.",
+        why="The group coordinator initializes with its group epoch. Tested for initialized partitions; a mismatch "
+        "counts when it outlasts 60 s in both logs.",
+        remedy=REPORT_BUG,
+        source="consumer-offsets-records, GroupMetadataManager",
+        needs=(Need.GROUP_COORDINATOR,),
+    ),
+    Rule(
+        number=20,
+        part=1,
+        code="left_state_fences_group",
+        title="The state epoch of state that the group does not list as initialized is at most the group's epoch",
+        severity=WARNING,
+        relation="<=",
+        impact=Impact.STUCK,
+        why="A deleted group of the same name left the state. Its larger epoch fences the new group, which can't "
+        "initialize the partition (FENCED_STATE_EPOCH).",
+        remedy="Use another group name, or let members join and leave until the group epoch is larger.",
         source="consumer-offsets-records, GroupMetadataManager",
         needs=(Need.GROUP_COORDINATOR,),
     ),

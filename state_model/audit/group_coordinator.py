@@ -1,8 +1,134 @@
-"""Invariants between the state log and `__consumer_offsets`: rules 66 to 76. Described, not tested."""
+"""Invariants of `__consumer_offsets`, and between it and the state log: rules 66 to 76."""
 
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from state_model.audit.group_steps import (
+    ASSIGNMENT,
+    GROUP,
+    MEMBER,
+    MEMBER_TARGET,
+    STATE_PARTITIONS,
+    TARGET,
+    GroupCheck,
+    GroupDifference,
+    GroupRecord,
+    GroupState,
+    partitions_of,
+)
 from state_model.audit.impact import Impact
-from state_model.audit.rule import Need, Rule
+from state_model.audit.periods import Period, lasting, uncovered
+from state_model.audit.rule import CHECK_COPY, REPORT_BUG, Difference, Field, Need, Rule
 from state_model.audit.severities import ERROR, WARNING
+from state_model.group_schemas import PREVIEW_TYPES
+from state_model.java import partition_for_group
+
+STABLE: Final = 0
+BEFORE_TOMBSTONE: Final[Mapping[int, tuple[int, ...]]] = {
+    TARGET: (MEMBER_TARGET,),
+    GROUP: (MEMBER, MEMBER_TARGET, ASSIGNMENT, TARGET, STATE_PARTITIONS),
+}
+"""Record types of a group that must have tombstones before the tombstone of another."""
+
+
+def initialized_without_state(initialized: Sequence[Period], live: Sequence[Period], evidence: Period) -> Period | None:
+    """When a partition is initialized for its group without a live share partition."""
+    return uncovered(initialized, live, evidence)
+
+
+def state_without_group(live: Sequence[Period], listed: Sequence[Period], evidence: Period) -> Period | None:
+    """When a share partition lives that its group does not list."""
+    return uncovered(live, listed, evidence)
+
+
+def state_after_group_deletion(live: Sequence[Period], deleted: Sequence[Period], evidence: Period) -> Period | None:
+    """When a share partition of a deleted group lives."""
+    return lasting(live, deleted, evidence)
+
+
+def group_epoch_skips(group: GroupState, record: GroupRecord) -> GroupDifference | None:
+    """A group epoch that does not rise; one that rises by more than 1 where no record can be missing."""
+    epoch, before = record.number("epoch"), group.of(GROUP)
+    if record.record_type != GROUP or epoch is None or before is None:
+        return None
+    last = before.number("epoch")
+    if last is None or epoch == last + 1 or (epoch > last and not group.is_whole(before)):
+        return None
+    return GroupDifference(Difference(Field.GROUP_EPOCH, last + 1, epoch), before.log_offset)
+
+
+def epochs_out_of_order(group: GroupState, record: GroupRecord) -> GroupDifference | None:
+    """An assignment epoch above the group epoch, or a member epoch above the assignment epoch."""
+    if record.record_type == TARGET:
+        field, epoch, above = Field.ASSIGNMENT_EPOCH, record.number("assignmentEpoch"), group.of(GROUP)
+        most = None if above is None else above.number("epoch")
+    elif record.record_type == ASSIGNMENT:
+        field, epoch, above = Field.MEMBER_EPOCH, record.number("memberEpoch"), group.of(TARGET)
+        most = None if above is None else above.number("assignmentEpoch")
+    else:
+        return None
+    if above is None or most is None or epoch is None or epoch <= most:
+        return None
+    return GroupDifference(Difference(field, most, epoch), above.log_offset)
+
+
+def assigned_without_state(group: GroupState, record: GroupRecord) -> GroupDifference | None:
+    """A target assignment of a partition that the group does not list as initialized."""
+    listed = group.of(STATE_PARTITIONS)
+    if record.record_type != MEMBER_TARGET or record.value is None or listed is None or listed.value is None:
+        return None
+    missing = partitions_of(record.value.get("topicPartitions")) - partitions_of(listed.value.get("initializedTopics"))
+    if not missing:
+        return None
+    return GroupDifference(Difference(Field.LISTED, 1, 0), listed.log_offset, min(missing))
+
+
+def member_state(group: GroupState, record: GroupRecord) -> GroupDifference | None:
+    """A member in another state than STABLE."""
+    state = record.number("state")
+    if record.record_type != ASSIGNMENT or state is None or state == STABLE:
+        return None
+    return GroupDifference(Difference(Field.MEMBER_STATE, STABLE, state))
+
+
+def member_tombstones_out_of_order(group: GroupState, record: GroupRecord) -> GroupDifference | None:
+    """A tombstone whose predecessors are missing although compaction can't have removed them."""
+    if not record.is_tombstone:
+        return None
+    if record.record_type == MEMBER:
+        own = (group.of(ASSIGNMENT, record.member_id), group.of(MEMBER_TARGET, record.member_id))
+        left = [other for other in own if other is not None]
+    else:
+        left = list(group.of_type(*BEFORE_TOMBSTONE.get(record.record_type, ())))
+    whole = [other for other in left if group.is_whole(other)]
+    if not whole:
+        return None
+    first = min(whole, key=lambda other: other.log_offset)
+    return GroupDifference(Difference(Field.GROUP_RECORD_TYPE, first.record_type, first.record_type), first.log_offset)
+
+
+def misplaced_group(group_id: str, log_partition: int, count: int) -> Difference | None:
+    """A record of a group in another partition than its id hashes to; `count`: number of partitions."""
+    expected = partition_for_group(group_id, count)
+    return Difference(Field.GROUP_PARTITION, expected, log_partition) if expected != log_partition else None
+
+
+def preview_record_type(record_type: int) -> Difference | None:
+    """A record type that no release has."""
+    if record_type not in PREVIEW_TYPES:
+        return None
+    return Difference(Field.GROUP_RECORD_TYPE, record_type, record_type)
+
+
+CHECKS: Final[Mapping[int, GroupCheck]] = {
+    700: group_epoch_skips,
+    710: epochs_out_of_order,
+    720: assigned_without_state,
+    730: member_state,
+    740: member_tombstones_out_of_order,
+}
+"""Rules on single records of a group, by rule id."""
+
 
 RULES = (
     Rule(
@@ -11,7 +137,8 @@ RULES = (
         title="Every initialized partition has a live share partition",
         severity=ERROR,
         impact=Impact.STUCK,
-        why="The group coordinator marks a partition as initialized once its state is written.",
+        why="The group coordinator marks a partition as initialized once its state is written. A mismatch counts when "
+        "it outlasts 60 s in both logs and the topic still exists.",
         remedy="Compare with deletions of the topic around that time.",
         source="consumer-offsets-records, GroupMetadataManager",
         needs=(Need.GROUP_COORDINATOR,),
@@ -22,7 +149,8 @@ RULES = (
         title="Every live share partition is listed by its group",
         severity=WARNING,
         impact=Impact.NONE,
-        why="A failed initialization or an interrupted deletion leaves state behind.",
+        why="A failed initialization or an interrupted deletion leaves state behind. A mismatch counts when it "
+        "outlasts 60 s in both logs.",
         remedy="Nothing to do unless the group is created again: its writes are fenced then.",
         source="consumer-offsets-records, GroupMetadataManager",
         needs=(Need.GROUP_COORDINATOR,),
@@ -33,7 +161,7 @@ RULES = (
         title="A deleted group has no live share partition",
         severity=WARNING,
         impact=Impact.NONE,
-        why="A deletion covers the partitions that the group lists.",
+        why="A deletion covers the partitions that the group lists. State that is left for 60 s counts.",
         remedy="Nothing to do unless the group is created again.",
         source="consumer-offsets-records, GroupMetadataManager delete flow",
         needs=(Need.GROUP_COORDINATOR,),
@@ -55,8 +183,8 @@ RULES = (
         title="The group epoch rises by 1",
         severity=ERROR,
         impact=Impact.NONE,
-        why="Each change of the group's metadata counts.",
-        remedy="Report it to the Kafka project with the records.",
+        why="Each change of the group counts once. Where compaction may have removed records it rises all the same.",
+        remedy=REPORT_BUG,
         source="consumer-offsets-records, GroupMetadataManager",
         needs=(Need.GROUP_COORDINATOR,),
     ),
@@ -68,18 +196,18 @@ RULES = (
         relation="<=",
         impact=Impact.NONE,
         why="They follow the group epoch.",
-        remedy="Report it to the Kafka project with the records.",
+        remedy=REPORT_BUG,
         source="consumer-offsets-records, GroupMetadataManager",
         needs=(Need.GROUP_COORDINATOR,),
     ),
     Rule(
         number=72,
         code="assigned_without_state",
-        title="Only initialized partitions are assigned, each to as few members as possible",
+        title="Only initialized partitions are assigned",
         severity=WARNING,
         impact=Impact.STUCK,
-        why="SimpleAssignor spreads members over partitions.",
-        remedy="Nothing to do with a custom assignor.",
+        why="SimpleAssignor takes the partitions that are initialized when it computes an assignment.",
+        remedy="Nothing to do with a custom assignor, or where the topic was deleted at that moment.",
         source="consumer-offsets-records, SimpleAssignor",
         needs=(Need.GROUP_COORDINATOR,),
     ),
@@ -90,7 +218,7 @@ RULES = (
         severity=ERROR,
         impact=Impact.NONE,
         why="Share groups have no other.",
-        remedy="Report it to the Kafka project with the records.",
+        remedy=REPORT_BUG,
         source="consumer-offsets-records, GroupMetadataManager",
         needs=(Need.GROUP_COORDINATOR,),
     ),
@@ -99,9 +227,10 @@ RULES = (
         code="member_tombstones_out_of_order",
         title="Tombstones of a member and of a group come in order",
         severity=ERROR,
+        relation="no",
         impact=Impact.STUCK,
-        why="A broker fails to replay another order; compaction hides it.",
-        remedy="Report it to the Kafka project with the records.",
+        why="A broker fails to replay another order. Tested where compaction can have removed no record.",
+        remedy=REPORT_BUG,
         source="consumer-offsets-records, GroupMetadataManager.replay",
         needs=(Need.GROUP_COORDINATOR,),
     ),
@@ -121,10 +250,23 @@ RULES = (
         code="preview_record_type",
         title="No record has type 9 or 18",
         severity=WARNING,
+        relation="no",
         impact=Impact.NONE,
         why="Only preview builds up to 4.1 wrote them.",
         remedy="Find out which broker wrote them.",
         source="consumer-offsets-records, shipped record types",
+        needs=(Need.GROUP_COORDINATOR,),
+    ),
+    Rule(
+        number=76,
+        part=1,
+        code="undecodable_group_record",
+        title="Every record of a share group can be decoded",
+        severity=ERROR,
+        impact=Impact.STUCK,
+        why="The group coordinator alone writes them. A broker fails to load a group whose record is cut short.",
+        remedy=CHECK_COPY,
+        source="consumer-offsets-records §1, GroupCoordinatorRecordSerde",
         needs=(Need.GROUP_COORDINATOR,),
     ),
 )

@@ -58,6 +58,14 @@ class Field(IntEnum):
     PRODUCER_ID = 22
     DECODING = 23
     STATE_PARTITION_COUNT = 24
+    GROUP_EPOCH = 25
+    ASSIGNMENT_EPOCH = 26
+    MEMBER_EPOCH = 27
+    MEMBER_STATE = 28
+    GROUP_PARTITION = 29
+    GROUP_RECORD_TYPE = 30
+    SHARE_PARTITION = 31
+    LISTED = 32
 
 
 DECODE_REASONS = (
@@ -174,6 +182,12 @@ def value_text(number_of_field: int, value: int) -> str:
             return delivery_state_name(value)
         case Field.DECODING:
             return DECODE_REASONS[value] or "decodable"
+        case Field.GROUP_RECORD_TYPE:
+            return f"type {value}"
+        case Field.SHARE_PARTITION:
+            return "live" if value else "none"
+        case Field.LISTED:
+            return "listed by the group" if value else "not listed"
         case _:
             return str(value)
 

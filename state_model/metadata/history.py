@@ -13,7 +13,7 @@ from state_model.metadata.events import Event, Gap, Snapshot, applied
 
 
 class Moment(NamedTuple):
-    """An offset of the metadata log and the time of its record."""
+    """An offset of the metadata log and its log time: the running maximum of timestamps, which never goes back."""
 
     offset: int
     timestamp_ms: int
@@ -51,6 +51,7 @@ class Timeline:
     _open: dict[Key, Validity] = field(default_factory=dict)
     _below: dict[Key, dict[Key, None]] = field(default_factory=dict)
     _certain: dict[Key, None] = field(default_factory=dict)
+    _log_time_ms: int = -1 << 63
 
     def value(self, key: Key) -> Content | None:
         """The value of a key; None: there is none."""
@@ -80,10 +81,12 @@ class Timeline:
         """Applies the next event."""
         if isinstance(event, Gap):
             self._doubt()
-        elif isinstance(event, Snapshot):
+            return
+        self._log_time_ms = max(self._log_time_ms, event.timestamp_ms)
+        if isinstance(event, Snapshot):
             self._replace_all(event)
         else:
-            moment = Moment(event.offset, event.timestamp_ms)
+            moment = Moment(event.offset, self._log_time_ms)
             for key, content in changes(event, self):
                 self._put(key, content, moment)
 
@@ -119,7 +122,7 @@ class Timeline:
         fresh = Timeline()
         for record in snapshot.records:
             fresh.take(record._replace(offset=snapshot.end_offset, timestamp_ms=snapshot.timestamp_ms))
-        moment = Moment(snapshot.end_offset - 1, snapshot.timestamp_ms)
+        moment = Moment(snapshot.end_offset - 1, self._log_time_ms)
         for key in [key for key in self._open if key not in fresh._open and key[0] != VOTERS]:
             self._put(key, None, moment)
         for key, validity in fresh._open.items():

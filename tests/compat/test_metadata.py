@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from evidence.metadata_reading import MetadataHistory, read_metadata
+from evidence.metadata_events import MetadataHistory
+from evidence.metadata_reading import read_metadata
 from evidence.reading import read_whole
 from kafka_log.layout import scan_log_directory
 from kafka_log.metadata_files import MetadataFiles, metadata_files

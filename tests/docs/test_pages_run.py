@@ -40,7 +40,7 @@ ELSEWHERE = {
     "use-dataframes.md": "tests/spark/docs/test_dataframe_pages.py",
     "use-pyspark.md": "tests/spark/docs/test_use_pyspark.py",
 }
-LOG_OF_PAGE = {"begin-an-incident.md": "timeouts", "read-the-report.md": "dlq"}
+LOG_OF_PAGE = {"begin-an-incident.md": "timeouts", "read-the-report.md": "dlq", "was-it-kafka.md": "edge"}
 CONFIGS = """#!/bin/sh
 echo 'Dynamic configs for group gd-copy are:'
 echo '  errors.deadletterqueue.topic.name=dlq.tasks sensitive=false synonyms={}'
@@ -88,7 +88,7 @@ def prepare(page: Path, folder: Path) -> None:
             old_lake("last-4", folder / "lake")
         case "gate-your-data.md":
             shutil.copytree(recorded_lake("dlq"), folder / "incident")
-        case "copy-a-log.md" | "first-answers.md" | "begin-an-incident.md":
+        case "copy-a-log.md" | "first-answers.md" | "begin-an-incident.md" | "was-it-kafka.md":
             pass
         case _:
             shutil.copytree(recorded_lake("dlq"), folder / "lake")

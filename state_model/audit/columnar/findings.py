@@ -34,8 +34,12 @@ FINDING: Final = pa.schema(
         column("group_id", pa.string(), "share group; null: the finding is about the log"),
         column("topic_id", pa.string(), "id of the user topic, 22 characters"),
         column("partition", pa.int32(), "partition of the user topic"),
-        column("state_partition", pa.int32(), "partition of __share_group_state", nullable=False),
-        column("first_log_offset", pa.int64(), "log offset of the first record that violates the rule"),
+        column("state_partition", pa.int32(), "partition of __share_group_state; null: the record is of another topic"),
+        column(
+            "first_log_offset",
+            pa.int64(),
+            "log offset of the first record that violates the rule",
+        ),
         column("last_log_offset", pa.int64(), "log offset of the last one"),
         column("first_seen_ms", pa.int64(), "log time of the first"),
         column("last_seen_ms", pa.int64(), "log time of the last"),
@@ -99,8 +103,16 @@ def findings(
         listed: ids of rules that get rows; None: all. A cause may be a finding without a row.
     """
     rows = [row for audit in audits for row in _findings_of(audit, severities, listed)]
-    rows.sort(key=_rank)
+    rows.sort(key=rank)
     return pa.Table.from_pylist(rows, schema=FINDING)
+
+
+def ordered(*tables: pa.Table) -> pa.Table:
+    """The FINDING rows of several tables, the worst first."""
+    if all(table.num_rows == 0 for table in tables[1:]):
+        return tables[0]
+    rows = [row for table in tables for row in table.to_pylist()]
+    return pa.Table.from_pylist(sorted(rows, key=rank), schema=FINDING)
 
 
 def finding_counts(
@@ -127,9 +139,11 @@ def finding_counts(
     return counts
 
 
-def _rank(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def rank(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The order of findings: the worst first."""
     key = (row["group_id"] or "", row["topic_id"] or "", row["partition"] or 0)
-    return SEVERITIES.index(row["severity"]), row["number"], row["rule"], *key, row["state_partition"]
+    state_partition = -1 if row["state_partition"] is None else row["state_partition"]
+    return SEVERITIES.index(row["severity"]), row["number"], row["rule"], *key, state_partition
 
 
 def _findings_of(

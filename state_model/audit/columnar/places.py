@@ -37,20 +37,35 @@ class Placement:
 
 def placement(keys: pa.Table, state_partitions: Ints) -> Placement:
     """The placement of share partitions (group_id, topic_id, partition), each with its state partition."""
-    columns = (keys.column(name).to_pylist() for name in SHARE_PARTITION_KEY)
-    hashes = np.array([magnitude(string_hash(coordinator_key(*key))) for key in zip(*columns, strict=True)], np.int64)
-    counts = _best_counts(hashes, state_partitions)
-    none = np.empty(0, np.int64)
-    if len(counts) != 1:
+    hashes = _hashes(keys)
+    count = count_of(hashes, state_partitions)
+    if count is None:
+        none = np.empty(0, np.int64)
         return Placement(count=None, other_count=None, misplaced=none, expected=none)
-    count = int(counts[0])
     expected = hashes % count
     misplaced = np.flatnonzero(expected != state_partitions)
-    fitting = len(hashes) - len(misplaced)
-    if fitting < FEWEST or fitting <= len(misplaced):
-        return Placement(count=None, other_count=None, misplaced=none, expected=none)
     other = _count_of_all(hashes[misplaced], state_partitions[misplaced]) if len(misplaced) >= FEWEST else None
     return Placement(count=count, other_count=other, misplaced=misplaced, expected=expected)
+
+
+def count_of_keys(keys: pa.Table, state_partitions: Ints) -> int | None:
+    """The number of state partitions that puts most share partitions where they lie; None: undecided."""
+    return count_of(_hashes(keys), state_partitions)
+
+
+def _hashes(keys: pa.Table) -> Ints:
+    columns = (keys.column(name).to_pylist() for name in SHARE_PARTITION_KEY)
+    return np.array([magnitude(string_hash(coordinator_key(*key))) for key in zip(*columns, strict=True)], np.int64)
+
+
+def count_of(hashes: Ints, partitions: Ints) -> int | None:
+    """The number of partitions that puts most of the hashes where they lie; None: undecided."""
+    counts = _best_counts(hashes, partitions)
+    if len(counts) != 1:
+        return None
+    count = int(counts[0])
+    fitting = int(np.count_nonzero(hashes % count == partitions))
+    return count if fitting >= FEWEST and 2 * fitting > len(hashes) else None
 
 
 def _best_counts(hashes: Ints, state_partitions: Ints) -> Ints:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from evidence.metadata_reading import MetadataHistory, TooLargeError, read_metadata
+from evidence.metadata_events import MetadataHistory
+from evidence.metadata_reading import TooLargeError, read_metadata
 from evidence.reading import read_whole
 from kafka_log.errors import MixedClustersError
 from kafka_log.layout import scan_log_directory

@@ -19,6 +19,8 @@ from lake import crash_points
 from lake.errors import LakeError
 from lake.lake import Lake
 from lake.scan import open_lake
+from measures.settings import DELIVERY_COUNT_LIMIT
+from state_model.uuids import uuid_text
 from tests import interrupted_run
 from tests.batch_files import broken, copy_changed, state_batches, state_directory
 from tests.datasets import dataset
@@ -26,6 +28,7 @@ from tests.dead_letter_logs import letter_headers, write_letters
 from tests.in_process import make_lake, recorded_lake
 from tests.kills import Point, in_turn_by_write, kill, points_and_writes
 from tests.lakes import BOOKS, content, differences
+from tests.metadata_logs import group_setting, topic, write_metadata
 from tests.settings_in_files import end_offsets, group_configs
 from tests.state_logs import ORDERS_ID, START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
 
@@ -102,14 +105,20 @@ def in_steps(tmp_path: Path) -> tuple[Path | None, Run]:
 
 
 def new_settings(tmp_path: Path) -> tuple[Path | None, Run]:
-    """A run that takes changed settings, a name and a new end offset beside new records."""
+    """A run that takes changed settings, a name and a new end offset beside new records, and a longer metadata log."""
     given_up = [update("g", batches=[(n, n, 4, 2)], at_ms=START_MS + 20 + n) for n in range(4, 6)]
     first = write_log_directory(tmp_path / "first", [*STORY, given_up[0]])
-    make_lake(tmp_path / "before", first, observations=(group_configs(g=2), end_offsets(orders=20)))
+    names_in_log = [
+        (START_MS + number, topic(f"t{number}", uuid_text(number.to_bytes(16, "big")))) for number in (1, 2, 3)
+    ]
+    log_of = [*names_in_log, (START_MS + 9, group_setting("h", DELIVERY_COUNT_LIMIT, "3"))]
+    metadata = write_metadata(tmp_path / "first-metadata", log_of[:2])
+    make_lake(tmp_path / "before", first, metadata, observations=(group_configs(g=2), end_offsets(orders=20)))
     logs = write_log_directory(tmp_path / "logs", [*STORY, *given_up])
     files = (group_configs(START_MS + 21, g=3), end_offsets(1, orders=30))
     names = {ORDERS_ID: "orders"}
-    return tmp_path / "before", lambda lake: make_lake(lake, logs, observations=files, topic_names=names)
+    more = write_metadata(tmp_path / "metadata", [*log_of, (START_MS + 10, b"\x01\x06\x00")])
+    return tmp_path / "before", lambda lake: make_lake(lake, logs, more, observations=files, topic_names=names)
 
 
 SITUATIONS = {

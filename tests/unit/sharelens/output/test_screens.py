@@ -52,6 +52,9 @@ life --log-dir edge --limit 6
 cost --log-dir basic --limit 5
 cost --log-dir basic --state-partitions
 status --log-dir dlq --columns state-partition,gap-offsets,quarantined,held_back,to
+audit --log-dir dlq --group gd-copy
+audit --log-dir edge --kafka-version 4.3 --group plain --limit 3
+audit --log-dir edge --kafka-version 4.3 --group plain --topic edge:0 --rule acquired_state_written
 sql --lake lake --limit 4 "SELECT * FROM gold.share_partition_state ORDER BY group_id, topic_id, partition"
 sql --lake lake "SELECT count(*) AS rows, sum(partition) AS partitions FROM gold.share_partition_state"
 sql --lake lake --list --limit 4

@@ -1,0 +1,136 @@
+"""Rules between the state log and `__consumer_offsets`: 20, 66, 67 and 68, by share partition."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from state_model.audit.columnar.group_audit import Groups, GroupTimes
+from state_model.audit.columnar.lives import Life
+from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
+from state_model.audit.epochs import state_epoch_beyond_group
+from state_model.audit.group_coordinator import (
+    initialized_without_state,
+    state_after_group_deletion,
+    state_without_group,
+)
+from state_model.audit.periods import BEGINNING, Period
+from state_model.audit.rule import Difference, Field
+from state_model.java import partition_for, partition_for_group
+from state_model.share_records import SharePartitionKey
+from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
+
+BEYOND_GROUP, LEFT_BEYOND_GROUP, WITHOUT_STATE, WITHOUT_GROUP, AFTER_DELETION = 200, 201, 660, 670, 680
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateLogs:
+    """The state partitions of the evidence.
+
+    `lives`: of every share partition with a snapshot or a tombstone. `with_records`: every share partition with a
+    record. `known_from_ms`: of each whole state partition the time from which on it shows who lives. `count`: their
+    number in the cluster; None: undecided.
+    """
+
+    lives: Mapping[SharePartitionKey, Sequence[Life]]
+    with_records: Collection[SharePartitionKey]
+    known_from_ms: Mapping[int, int]
+    until_ms: int
+    count: int | None
+
+
+def cross_check(
+    state: StateLogs, groups: Groups, proofs: Proofs, *, topic_exists: Callable[[str], bool | None]
+) -> None:
+    """Tests the rules for all share partitions. `topic_exists`: whether a topic id is there; None: unknown."""
+    until_ms = min(state.until_ms, groups.until_ms)
+    for group_id, times in groups.times.items():
+        for topic_partition in times.initialized if times.is_readable else ():
+            key = SharePartitionKey(group_id, *topic_partition)
+            _test_initialized(key, times, state, until_ms, proofs, topic_exists)
+    for key, lives in state.lives.items():
+        _test_lives(key, lives, state, groups, until_ms, proofs)
+
+
+def _test_initialized(
+    key: SharePartitionKey,
+    times: GroupTimes,
+    state: StateLogs,
+    until_ms: int,
+    proofs: Proofs,
+    topic_exists: Callable[[str], bool | None],
+) -> None:
+    lives = state.lives.get(key, ())
+    from_ms = _known_from_ms(key, lives, state)
+    if from_ms is None or (key in state.with_records and not lives):
+        return
+    if not topic_exists(key.topic_id) and (lives or from_ms != BEGINNING):
+        return
+    periods = times.initialized[key.topic_id, key.partition]
+    mismatch = initialized_without_state(periods, [life.period for life in lives], Period(from_ms, until_ms))
+    if mismatch is not None:
+        record = LogRecord(OFFSETS_TOPIC, times.log_partition, mismatch.log_offset)
+        state_records = [LogRecord(STATE_TOPIC, life.state_partition, life.period.log_offset) for life in lives[-1:]]
+        place = Place(key.group_id, key.topic_id, key.partition)
+        difference = Difference(Field.SHARE_PARTITION, 1, 0)
+        proofs.add(WITHOUT_STATE, place, difference, record, mismatch.from_ms, state_records)
+
+
+def _known_from_ms(key: SharePartitionKey, lives: Sequence[Life], state: StateLogs) -> int | None:
+    """From when on the evidence shows whether the share partition lives; None: it does not."""
+    numbers = {life.state_partition for life in lives}
+    if not numbers and state.count is not None:
+        numbers = {partition_for(*key, state.count)}
+    if not numbers or not all(number in state.known_from_ms for number in numbers):
+        return None
+    return max(state.known_from_ms[number] for number in numbers)
+
+
+def _test_lives(
+    key: SharePartitionKey, lives: Sequence[Life], state: StateLogs, groups: Groups, until_ms: int, proofs: Proofs
+) -> None:
+    times = groups.times.get(key.group_id)
+    if any(life.state_partition not in state.known_from_ms for life in lives):
+        return
+    if times is None:
+        if (
+            groups.partition_count is None
+            or partition_for_group(key.group_id, groups.partition_count) not in groups.partitions
+        ):
+            return
+        times = GroupTimes()
+    if not times.is_readable:
+        return
+    for rule, difference, mismatch, proof in _mismatches(key, lives, times, Period(BEGINNING, until_ms)):
+        life = next(life for life in lives if life.period.to_ms > mismatch.from_ms)
+        record = LogRecord(STATE_TOPIC, life.state_partition, life.period.log_offset)
+        place = Place(*key, life.state_partition)
+        others = [LogRecord(OFFSETS_TOPIC, times.log_partition, offset) for offset in proof]
+        proofs.add(rule, place, difference, record, max(mismatch.from_ms, life.first_ms), others)
+
+
+def _mismatches(
+    key: SharePartitionKey, lives: Sequence[Life], times: GroupTimes, evidence: Period
+) -> Iterator[tuple[int, Difference, Period, list[int]]]:
+    """(rule, difference, when, log offsets of the group's records) of each rule that the share partition violates."""
+    live = [life.period for life in lives]
+    unlisted = Difference(Field.LISTED, 1, 0)
+    after = state_after_group_deletion(live, times.deleted, evidence)
+    if after is not None:
+        deletions = [deleted.log_offset for deleted in times.deleted if deleted.from_ms <= after.from_ms]
+        yield AFTER_DELETION, Difference(Field.SHARE_PARTITION, 0, 1), after, deletions[-1:]
+    own = times.listed.get((key.topic_id, key.partition), [])
+    listed = [*own, *times.deleting.get(key.topic_id, []), *times.deleted]
+    without = state_without_group(live, listed, evidence._replace(from_ms=times.listed_from_ms))
+    if without is not None:
+        yield WITHOUT_GROUP, unlisted, without, []
+    initialized = times.initialized.get((key.topic_id, key.partition), [])
+    for life in lives:
+        beyond = state_epoch_beyond_group(life.state_epoch, [life.period], times.known_epochs, evidence)
+        if beyond is not None and times.log_partition >= 0:
+            (epoch, period) = next(step for step in times.known_epochs if step[1].to_ms > beyond.from_ms)
+            rule = BEYOND_GROUP if any(_holds(other, beyond) for other in initialized) else LEFT_BEYOND_GROUP
+            yield rule, Difference(Field.STATE_EPOCH, epoch, life.state_epoch), beyond, [period.log_offset]
+            return
+
+
+def _holds(period: Period, part: Period) -> bool:
+    return period.from_ms <= part.from_ms < period.to_ms

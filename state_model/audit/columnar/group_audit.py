@@ -1,0 +1,234 @@
+"""The audit of `__consumer_offsets`: rules on single records of share groups, and each group's history for others."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from state_model.audit.columnar.places import count_of
+from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
+from state_model.audit.group_coordinator import CHECKS, misplaced_group, preview_record_type
+from state_model.audit.group_steps import (
+    GROUP,
+    SHARE_TYPES,
+    STATE_PARTITIONS,
+    GroupRecord,
+    GroupState,
+    TopicPartition,
+    partitions_of,
+)
+from state_model.audit.periods import BEGINNING, END, Period
+from state_model.audit.rule import DECODE_REASONS, Difference, Field
+from state_model.java import magnitude, string_hash
+from state_model.topics import OFFSETS_TOPIC
+
+MISPLACED, PREVIEW, UNDECODABLE = 750, 760, 761
+READ: Final = (
+    "group_id",
+    "member_id",
+    "record_type",
+    "is_tombstone",
+    "value_json",
+    "partition",
+    "log_offset",
+    "timestamp_ms",
+)
+
+
+@dataclass(slots=True)
+class GroupTimes:
+    """What a group's records say over time.
+
+    `listed_from_ms`: from when on its lists of partitions are known; BEGINNING without a list: then none is hidden.
+    `epochs`: the group epoch over time; a group without one has at most epoch 1. `is_readable`: false where a record of
+    it can't be decoded or lies elsewhere, so that nothing follows from what is missing.
+    """
+
+    initialized: dict[TopicPartition, list[Period]] = field(default_factory=lambda: defaultdict(list))
+    listed: dict[TopicPartition, list[Period]] = field(default_factory=lambda: defaultdict(list))
+    deleting: dict[str, list[Period]] = field(default_factory=lambda: defaultdict(list))
+    deleted: list[Period] = field(default_factory=list)
+    epochs: list[tuple[int, Period]] = field(default_factory=list)
+    listed_from_ms: int = BEGINNING
+    log_partition: int = -1
+    is_readable: bool = True
+
+    @property
+    def known_epochs(self) -> list[tuple[int, Period]]:
+        """The group epochs; of a group that never had any, the largest one with which partitions are initialized."""
+        return self.epochs if self.epochs or self.deleted else [(1, Period(BEGINNING, END))]
+
+
+class Groups(NamedTuple):
+    """The groups of __consumer_offsets, its number of partitions (None: unknown), and until when it is known."""
+
+    times: Mapping[str, GroupTimes]
+    partition_count: int | None
+    partitions: frozenset[int]
+    until_ms: int
+
+
+def audit_groups(
+    records: pa.Table, odd_records: pa.Table, partitions: frozenset[int], proofs: Proofs, *, count: int | None = None
+) -> Groups:
+    """Tests rules 70 to 76 on GROUP_RECORD and ODD_GROUP_RECORD rows.
+
+    Args:
+        partitions: the partitions of __consumer_offsets that the evidence has.
+        count: their number in the cluster; None: it is inferred from the places of groups.
+    """
+    if "uncommitted" in records.column_names:
+        records = records.filter(pc.invert(records.column("uncommitted")))
+    records = records.sort_by([("partition", "ascending"), ("log_offset", "ascending")])
+    count = _count_of_groups(records) if count is None else count
+    times = {}
+    for group_id, rows in _by_group(records).items():
+        times[group_id] = _audit_group(group_id, rows, proofs)
+        if count is not None:
+            _test_places(group_id, rows, count, proofs)
+    _test_odd_records(odd_records, proofs)
+    for group_id in odd_records.column("group_id").drop_null().unique().to_pylist():
+        times.setdefault(group_id, GroupTimes()).is_readable = False
+    until_ms = pc.max(records.column("timestamp_ms")).as_py() if records.num_rows else BEGINNING
+    return Groups(times, count, partitions, until_ms)
+
+
+def _by_group(records: pa.Table) -> dict[str, list[dict[str, Any]]]:
+    share_types = pa.array(SHARE_TYPES, records.schema.field("record_type").type)
+    of_groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in records.filter(pc.is_in(records.column("record_type"), value_set=share_types)).select(READ).to_pylist():
+        of_groups[row["group_id"]].append(row)
+    return of_groups
+
+
+def _count_of_groups(records: pa.Table) -> int | None:
+    """The number of partitions of __consumer_offsets that puts the groups where they lie; None: undecided."""
+    places = records.select(["group_id", "partition"]).group_by(["group_id", "partition"]).aggregate([])
+    hashes = [magnitude(string_hash(group_id)) for group_id in places.column("group_id").to_pylist()]
+    return count_of(np.array(hashes, np.int64), places.column("partition").to_numpy().astype(np.int64))
+
+
+def _audit_group(group_id: str, rows: Sequence[Mapping[str, Any]], proofs: Proofs) -> GroupTimes:
+    state, times = GroupState(), _Times()
+    log_partition = rows[0]["partition"]
+    for row in rows:
+        if row["partition"] != log_partition:
+            times.known.is_readable = False  # rule 75 names it; its records have no order with the others
+            break
+        record = _record(row)
+        for rule, check in CHECKS.items():
+            violation = check(state, record)
+            if violation is None:
+                continue
+            topic_id, partition = violation.topic_partition or (None, None)
+            proofs.add(
+                rule,
+                Place(group_id, topic_id, partition),
+                violation.difference,
+                _at(row),
+                row["timestamp_ms"],
+                [LogRecord(OFFSETS_TOPIC, log_partition, violation.earlier)],
+            )
+        state.apply(record)
+        times.take(record, row["timestamp_ms"])
+    times.known.log_partition = log_partition
+    return times.known
+
+
+def _record(row: Mapping[str, Any]) -> GroupRecord:
+    value = None if row["value_json"] is None else json.loads(row["value_json"])
+    return GroupRecord(row["record_type"], row["member_id"], row["is_tombstone"], value, row["log_offset"])
+
+
+def _at(row: Mapping[str, Any]) -> LogRecord:
+    return LogRecord(OFFSETS_TOPIC, row["partition"], row["log_offset"])
+
+
+class _Times:
+    """Builds GroupTimes from a group's records; log time is the largest timestamp up to now."""
+
+    def __init__(self) -> None:
+        self.known = GroupTimes()
+        self._now_ms = BEGINNING
+        self._has_list = False
+        self._open: dict[tuple[str, Any], tuple[list[Period], Period]] = {}
+
+    def take(self, record: GroupRecord, timestamp_ms: int) -> None:
+        """The next record."""
+        if record.value is None and not record.is_tombstone:
+            self.known.is_readable = False
+            return
+        self._now_ms = max(self._now_ms, timestamp_ms)
+        if not record.is_tombstone:
+            self._end("deleted", None)
+        if record.record_type == STATE_PARTITIONS:
+            self._list(record)
+        elif record.record_type == GROUP:
+            self._end("epoch", None)
+            if record.is_tombstone:
+                self._list(record)
+                self._begin("deleted", None, self.known.deleted, record.log_offset)
+            else:
+                epoch = record.number("epoch")
+                if epoch is not None:
+                    self.known.epochs.append((epoch, Period(self._now_ms, END, record.log_offset)))
+
+    def _list(self, record: GroupRecord) -> None:
+        if not self._has_list:
+            self._has_list, self.known.listed_from_ms = True, self._now_ms
+        value = record.value or {}
+        initialized = partitions_of(value.get("initializedTopics"))
+        listed = initialized | partitions_of(value.get("initializingTopics"))
+        deleting = frozenset(topic["topicId"] for topic in value.get("deletingTopics") or ())
+        self._replace("initialized", self.known.initialized, initialized, record.log_offset)
+        self._replace("listed", self.known.listed, listed, record.log_offset)
+        self._replace("deleting", self.known.deleting, deleting, record.log_offset)
+
+    def _replace(self, kind: str, periods: dict[Any, list[Period]], now: frozenset[Any], log_offset: int) -> None:
+        for about in [about for of, about in self._open if of == kind and about not in now]:
+            self._end(kind, about)
+        for about in now:
+            if (kind, about) not in self._open:
+                self._begin(kind, about, periods[about], log_offset)
+
+    def _begin(self, kind: str, about: Any, periods: list[Period], log_offset: int) -> None:
+        if (kind, about) not in self._open:
+            periods.append(Period(self._now_ms, END, log_offset))
+            self._open[kind, about] = (periods, periods[-1])
+
+    def _end(self, kind: str, about: Any) -> None:
+        if kind == "epoch":
+            if self.known.epochs and self.known.epochs[-1][1].to_ms == END:
+                epoch, period = self.known.epochs[-1]
+                self.known.epochs[-1] = (epoch, period._replace(to_ms=self._now_ms))
+            return
+        opened = self._open.pop((kind, about), None)
+        if opened is not None:
+            periods, period = opened
+            periods[periods.index(period)] = period._replace(to_ms=self._now_ms)
+
+
+def _test_places(group_id: str, rows: Sequence[Mapping[str, Any]], count: int, proofs: Proofs) -> None:
+    for row in rows:
+        difference = misplaced_group(group_id, row["partition"], count)
+        if difference is not None:
+            proofs.add(MISPLACED, Place(group_id), difference, _at(row), row["timestamp_ms"])
+
+
+def _test_odd_records(odd_records: pa.Table, proofs: Proofs) -> None:
+    for row in odd_records.sort_by([("partition", "ascending"), ("log_offset", "ascending")]).to_pylist():
+        for rule, difference in _odd(row):
+            proofs.add(rule, Place(row["group_id"]), difference, _at(row), row["timestamp_ms"])
+
+
+def _odd(row: Mapping[str, Any]) -> Iterator[tuple[int, Difference]]:
+    preview = preview_record_type(row["record_type"])
+    if preview is not None:
+        yield PREVIEW, preview
+    elif row["reason"] in DECODE_REASONS:
+        yield UNDECODABLE, Difference(Field.DECODING, 0, DECODE_REASONS.index(row["reason"]))

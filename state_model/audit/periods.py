@@ -1,0 +1,59 @@
+"""Periods of time in logs that have no common cut: a mismatch counts when it outlasts TOLERANCE_MS in both logs."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+TOLERANCE_MS: Final = 60_000
+BEGINNING: Final = -(1 << 62)
+END: Final = 1 << 62
+
+
+class Period(NamedTuple):
+    """From a time up to, and without, another; `log_offset`: of the record with which it began, -1 where unknown."""
+
+    from_ms: int
+    to_ms: int
+    log_offset: int = -1
+
+
+def merged(periods: Iterable[Period]) -> list[Period]:
+    """The periods in order, those that touch or overlap as one."""
+    result: list[Period] = []
+    for period in sorted(periods):
+        if result and period.from_ms <= result[-1].to_ms:
+            result[-1] = result[-1]._replace(to_ms=max(result[-1].to_ms, period.to_ms))
+        else:
+            result.append(period)
+    return result
+
+
+def lasting(periods: Sequence[Period], others: Sequence[Period], evidence: Period) -> Period | None:
+    """The first part of `periods` inside one of `others` that lasts over TOLERANCE_MS of the evidence."""
+    for period in merged(periods):
+        for other in merged(others):
+            part = _clipped(period, other, evidence)
+            if _is_long(part):
+                return part
+    return None
+
+
+def uncovered(periods: Sequence[Period], others: Sequence[Period], evidence: Period) -> Period | None:
+    """The first part of `periods` that none of `others` covers and that lasts over TOLERANCE_MS of the evidence."""
+    for period in merged(periods):
+        begin = period.from_ms
+        for other in (*merged(others), Period(END, END)):
+            part = _clipped(period, Period(begin, other.from_ms), evidence)
+            if _is_long(part):
+                return part
+            begin = max(begin, other.to_ms)
+    return None
+
+
+def _clipped(period: Period, *others: Period) -> Period:
+    """What all have in common, with the record of the first."""
+    every = (period, *others)
+    return Period(max(part.from_ms for part in every), min(part.to_ms for part in every), period.log_offset)
+
+
+def _is_long(period: Period) -> bool:
+    return period.to_ms - period.from_ms > TOLERANCE_MS

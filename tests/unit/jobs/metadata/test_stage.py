@@ -1,0 +1,244 @@
+"""The metadata log in a lake: read once, without secrets, and with the histories that log directories give."""
+
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from evidence.metadata_events import MetadataHistory
+from evidence.metadata_reading import read_metadata
+from kafka_log.layout import scan_log_directory
+from lake.metadata_log import read_history
+from lake.scan import open_lake
+from measures.settings import DELIVERY_COUNT_LIMIT
+from sharelens.cli import main
+from sharelens.questions.lake_clusters import choose_cluster
+from tests.datasets import dataset
+from tests.in_process import make_lake
+from tests.lakes import content, differences
+from tests.metadata_logs import group_setting, topic, write_metadata
+from tests.settings_in_files import group_configs
+from tests.state_logs import ORDERS_ID, START_MS, snapshot, update, write_log_directory
+from tests.user_topics import write_orders
+
+FOLDER, FIRST, SECOND = "__cluster_metadata-0", "00000000000000000000", "00000000000000000091"
+SECRET = b"Kst0re-Secret"
+HISTORIES = ("silver.metadata_record", "gold.configuration_history", "gold.topic_history")
+TOPIC_IDS = ("ot2ELlJ2QmSYXs6by5iwOw", "Yi6PIrkTTGCdh3-3-jMktg")
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Path:
+    """A copy of the controller's log directory that a test may change."""
+    return Path(shutil.copytree(dataset("metadata") / "node1", tmp_path / "node1"))
+
+
+def remove(folder: Path, *names: str) -> None:
+    for name in names:
+        for path in (folder / FOLDER).glob(name):
+            path.unlink()
+
+
+def of_logs(*places: Path) -> MetadataHistory:
+    history = read_metadata([scan_log_directory(str(place)) for place in places], max_bytes=1 << 24)
+    assert history is not None
+    return history
+
+
+def of_lake(lake: Path) -> MetadataHistory:
+    cut = open_lake(lake)
+    history = read_history(cut, choose_cluster(cut, None))
+    assert history is not None
+    return history
+
+
+def said(history: MetadataHistory) -> dict[str, Any]:
+    """What a history says, but for digests, which a lake does not have."""
+    rows = []
+    for row in history.validities:
+        hidden = row.content.get("hidden")
+        size = hidden["length"] if isinstance(hidden, dict) else None
+        kept = {name: value for name, value in row.content.items() if name != "hidden"} | {"hidden": size}
+        rows.append((row.key, kept, row.begin, row.end, row.began_earlier, history.completeness(row)))
+    ends = (history.first_ms, history.has_beginning, history.end_offset, history.committed_end)
+    return {"rows": rows, "ends": ends, "problems": history.problems}
+
+
+def plain(history: dict[str, Any]) -> list[Any]:
+    """The rows but for hidden values: in a lake each snapshot begins a row of them."""
+    return [row for row in history["rows"] if row[1]["hidden"] is None]
+
+
+def extents(lake: Path) -> list[dict[str, Any]]:
+    rows = open_lake(lake).scan("bronze.ingest_extent").filter(pc.field("content") == "metadata_record")
+    return sorted(rows.to_pylist(), key=lambda row: row["run_id"])
+
+
+def rows_of(lake: Path, table: str) -> list[dict[str, Any]]:
+    return list(open_lake(lake).scan(table).to_pylist())
+
+
+def bytes_below(folder: Path) -> Iterator[bytes]:
+    """The bytes of every file, and the values of every Parquet file uncompressed."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            yield path.read_bytes()
+            if path.suffix == ".parquet":
+                yield repr(pq.read_table(path).to_pylist()).encode()
+
+
+@pytest.mark.parametrize("nodes", [("node1",), ("node2",), ("node1", "node2")])
+def test_lake_has_the_history_of_the_log_directories(nodes: tuple[str, ...], tmp_path: Path) -> None:
+    places = [dataset("metadata") / name for name in nodes]
+    make_lake(tmp_path / "lake", *places)
+    assert said(of_lake(tmp_path / "lake")) == said(of_logs(*places))
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        (f"{FIRST}.log", "*050-*.checkpoint"),
+        (f"{FIRST}.log", "*.checkpoint"),
+        (f"{FIRST}.log", f"{SECOND}.log"),
+        (f"{SECOND}.log",),
+    ],
+    ids=["cleaned", "without beginning", "snapshots alone", "snapshot beyond the log"],
+)
+def test_snapshots_fill_the_gaps_of_a_lake(lost: tuple[str, ...], node: Path, tmp_path: Path) -> None:
+    remove(node, *lost)
+    make_lake(tmp_path / "lake", node)
+    ours, theirs = said(of_lake(tmp_path / "lake")), said(of_logs(node))
+    assert plain(ours) == plain(theirs)
+    assert ours | {"rows": 0} == theirs | {"rows": 0}
+    assert make_lake(tmp_path / "lake", node).run_id is None
+
+
+def test_offsets_are_read_once_and_runs_add_up_to_one(node: Path, tmp_path: Path) -> None:
+    early = Path(shutil.copytree(node, tmp_path / "early"))
+    remove(early, f"{SECOND}.*", "*099-*.checkpoint", "*142-*.checkpoint")
+    step, whole = tmp_path / "step", tmp_path / "whole"
+    make_lake(step, early)
+    half = said(of_lake(step))
+    assert half == said(of_logs(early))
+    make_lake(step, node)
+    assert make_lake(step, node).run_id is None
+    make_lake(whole, node)
+    assert [(row["from_offset"], row["end_offset_exclusive"]) for row in extents(step)] == [(0, 91), (91, 183)]
+    assert not differences(content(step, HISTORIES), content(whole, HISTORIES))
+    assert said(of_lake(step)) == said(of_logs(node)) != half
+
+
+def test_a_tail_without_voters_is_read_again_when_the_log_grows_or_was_cut(tmp_path: Path) -> None:
+    records = [(START_MS + number, topic(f"t{number}", name)) for number, name in enumerate(TOPIC_IDS)]
+    logs, lake = tmp_path / "logs", tmp_path / "lake"
+    for count in (1, 2, 1):
+        shutil.rmtree(logs, ignore_errors=True)
+        make_lake(lake, write_metadata(logs, records[:count]))
+        assert said(of_lake(lake)) == said(of_logs(logs))
+        assert make_lake(lake, logs).run_id is None
+    assert {row["uncommitted"] for row in rows_of(lake, "silver.metadata_record")} == {True}
+    assert {row["from_offset"] for row in extents(lake)} == {0}
+
+
+def test_planted_password_is_nowhere_in_a_lake(node: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    planted = [
+        (START_MS, group_setting("g", "plugin.password", SECRET.decode() + "-planted")),
+        (START_MS, bytes([1, 4, 0]) + SECRET),
+        (START_MS, SECRET),
+    ]
+    odd = write_metadata(tmp_path / "odd", planted)
+    lake = tmp_path / "lake"
+    summary = make_lake(lake, odd)
+    assert summary.quarantined == 2
+    other = tmp_path / "other"
+    make_lake(other, node)
+    assert main(["configurations", "--lake", str(lake)]) == 0
+    assert main(["configurations", "--lake", str(other), "--output", "json"]) == 0
+    assert main(["status", "--lake", str(lake)]) == 0
+    out, err = capsys.readouterr()
+    assert "hidden:" in out
+    pieces = [*bytes_below(lake), *bytes_below(other), out.encode(), err.encode()]
+    assert len(pieces) > 50
+    assert not any(SECRET in piece for piece in pieces)
+    of_lake_rows = rows_of(other, "silver.metadata_record")
+    assert {row["value_json"] for row in of_lake_rows if row["record_name"] == "USER_SCRAM_CREDENTIAL_RECORD"} <= {None}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_damage_gives_the_history_of_the_log_and_no_secret(node: Path, tmp_path: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    files = sorted(path for path in (node / FOLDER).iterdir() if path.suffix in (".log", ".checkpoint"))
+    for path in dice.sample(files, 2):
+        data = bytearray(path.read_bytes())
+        for _ in range(dice.randrange(1, 8)):
+            data[dice.randrange(len(data))] = dice.randrange(256)
+        path.write_bytes(bytes(data[: dice.randrange(len(data) // 2, len(data) + 1)]))
+    make_lake(tmp_path / "lake", node)
+    ours, theirs = said(of_lake(tmp_path / "lake")), said(of_logs(node))
+    assert plain(ours) == plain(theirs)
+    assert ours["ends"] == theirs["ends"]
+    assert not any(SECRET in piece for piece in bytes_below(tmp_path / "lake"))
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """Group g archives records of orders-0 at 10 ms and 60 ms."""
+    state = [
+        snapshot("g", at_ms=START_MS),
+        update("g", batches=[(3, 4, 3, 2)], at_ms=START_MS + 5),
+        update("g", batches=[(3, 4, 4, 2)], at_ms=START_MS + 10),
+        update("g", batches=[(6, 7, 4, 2)], at_ms=START_MS + 60),
+    ]
+    write_orders(write_log_directory(tmp_path / "logs", state))
+    return tmp_path / "logs"
+
+
+LIMITS = [
+    (START_MS - 9, group_setting("g", DELIVERY_COUNT_LIMIT, "2")),
+    (START_MS + 50, group_setting("g", DELIVERY_COUNT_LIMIT, "3")),
+]
+
+
+def causes(lake: Path) -> dict[int, str]:
+    return {row["offset"]: row["cause"] for row in rows_of(lake, "gold.poison_record")}
+
+
+def test_measures_use_the_setting_that_was_in_force(logs: Path, tmp_path: Path) -> None:
+    step, whole, metadata = tmp_path / "step", tmp_path / "whole", tmp_path / "metadata"
+    make_lake(step, logs)
+    assert causes(step) == {3: "unknown", 6: "unknown"}
+    make_lake(step, write_metadata(metadata, LIMITS[:1]))
+    assert causes(step) == {3: "delivery_limit", 6: "delivery_limit"}
+    make_lake(step, write_metadata(metadata, LIMITS))
+    assert causes(step) == {3: "delivery_limit", 6: "rejected"}
+    assert make_lake(step, metadata).run_id is None
+    make_lake(whole, logs, metadata)
+    assert causes(whole) == causes(step)
+
+
+def test_setting_that_never_was_committed_is_taken_back(logs: Path, tmp_path: Path) -> None:
+    lake, metadata = tmp_path / "lake", tmp_path / "metadata"
+    make_lake(lake, logs, write_metadata(metadata, LIMITS))
+    shutil.rmtree(metadata)
+    make_lake(lake, write_metadata(metadata, LIMITS[:1]))
+    assert causes(lake) == {3: "delivery_limit", 6: "delivery_limit"}
+
+
+def test_files_count_before_the_metadata_log(logs: Path, tmp_path: Path) -> None:
+    lake, metadata = tmp_path / "lake", write_metadata(tmp_path / "metadata", LIMITS)
+    make_lake(lake, logs, metadata, observations=(group_configs(g=3),))
+    assert causes(lake) == {3: "rejected", 6: "rejected"}
+    make_lake(lake, write_metadata(tmp_path / "metadata", [*LIMITS, (START_MS + 70, group_setting("g", "x", "y"))]))
+    assert causes(lake) == {3: "rejected", 6: "rejected"}
+
+
+def test_names_come_from_the_metadata_log_where_no_folder_has_them(logs: Path, tmp_path: Path) -> None:
+    shutil.rmtree(logs / "orders-0")
+    named = [(START_MS, topic("renamed", ORDERS_ID))]
+    make_lake(tmp_path / "lake", logs, write_metadata(tmp_path / "metadata", named))
+    assert {row["topic"] for row in rows_of(tmp_path / "lake", "gold.poison_record")} == {"renamed"}

@@ -1,0 +1,127 @@
+"""Rules on the records of __consumer_offsets: what breaks each, what is near it, and what compaction hides."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
+from state_model.audit.columnar.group_audit import audit_groups
+from state_model.audit.columnar.proofs import Proofs
+from state_model.audit.table import RULES
+from state_model.java import partition_for_group
+from tests.group_logs import (
+    CREATED,
+    DELETED,
+    LEFT,
+    assigned,
+    assignment_epoch,
+    compacted,
+    epoch,
+    group_log,
+    initialized,
+    joined,
+    operated,
+    target,
+)
+
+SEVERITIES = {rule.id: rule.severity for rule in RULES if rule.severity}
+FIRST = (initialized(0, 1), *CREATED)
+
+
+def findings(records, odd=(), *, count=None):
+    proofs = Proofs()
+    audit_groups(records, pa.Table.from_pylist(list(odd), ODD_GROUP_RECORD), frozenset({0}), proofs, count=count)
+    return proofs.findings(SEVERITIES).to_pylist()
+
+
+def rules(*entries):
+    return [row["rule"] for row in findings(group_log(*entries))]
+
+
+@pytest.mark.parametrize(
+    ("entries", "rule"),
+    [
+        ((*FIRST, epoch(3), epoch(3)), "group_epoch_skips"),
+        ((*FIRST, epoch(3), epoch(2)), "group_epoch_skips"),
+        ((*FIRST, epoch(3), epoch(4), epoch(6)), "group_epoch_skips"),
+        ((*FIRST, assignment_epoch(3)), "epochs_out_of_order"),
+        ((*FIRST, assigned("m", 3, 0)), "epochs_out_of_order"),
+        ((*FIRST, epoch(3), assigned("m", 3, 0)), "epochs_out_of_order"),
+        ((*FIRST, target("m", 2)), "assigned_without_state"),
+        ((*FIRST, initialized(0), target("m", 0, 1)), "assigned_without_state"),
+        ((*FIRST, initialized(0, initializing=[1]), target("m", 1)), "assigned_without_state"),
+        ((*FIRST, (14, "m", {"memberEpoch": 2, "state": 1})), "member_state"),
+        ((*FIRST, (14, "m", {"memberEpoch": 2, "state": 2})), "member_state"),
+        ((*FIRST, (14, "m", {"memberEpoch": 2, "state": 127})), "member_state"),
+        ((*FIRST, epoch(3), joined("n"), assigned("n", 2), (10, "n", None)), "member_tombstones_out_of_order"),
+        ((*FIRST, epoch(3), joined("n"), target("n", 0), (10, "n", None)), "member_tombstones_out_of_order"),
+        ((*FIRST, epoch(3), joined("n"), (11, None, None)), "member_tombstones_out_of_order"),
+        ((*FIRST, epoch(3), target("m", 0), (12, None, None)), "member_tombstones_out_of_order"),
+    ],
+)
+def test_a_broken_rule_is_a_finding(entries, rule):
+    assert rules(*entries) == [rule]
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        (*FIRST, epoch(3), epoch(4)),
+        (*FIRST, epoch(7)),  # nothing proves that no round of the cleaner went beyond the first epoch
+        (*FIRST, *LEFT, *DELETED, *FIRST),
+        (*FIRST, epoch(3), epoch(4), assignment_epoch(4), assigned("m", 3, 0)),
+        (assignment_epoch(5), assigned("m", 5, 0)),  # compaction took the group epoch
+        (*FIRST, target("m", 0)),
+        (*FIRST, initialized(0), target("m", 0)),
+        (target("m", 5),),  # compaction took the list of partitions
+        (*FIRST, (14, "m", {"memberEpoch": 2, "state": 0})),
+        (*FIRST, *LEFT),
+        (*FIRST, *LEFT, *DELETED),
+        (joined("m"), assigned("m", 2), (10, "m", None)),  # no record is replaced: any may be missing
+    ],
+)
+def test_what_is_near_is_none(entries):
+    assert rules(*entries) == []
+
+
+def test_a_finding_cites_the_records_of_the_offsets_topic():
+    (row,) = findings(group_log(*FIRST, epoch(3), epoch(9)))
+    assert (row["group_id"], row["topic_id"], row["state_partition"]) == ("g", None, None)
+    assert (row["expected"], row["seen"], row["first_log_offset"]) == ("4", "9", 7)
+    assert row["records"] == [{"topic": "__consumer_offsets", "partition": 0, "offset": offset} for offset in (6, 7)]
+
+
+def test_a_group_belongs_to_the_partition_of_its_hash():
+    groups = ["orders", "payments", "audit", "mail", "search", "stock", "fraud", "billing"]
+    logs = []
+    for group in groups:
+        rows = group_log(epoch(1), group=group).to_pylist()
+        logs += [row | {"partition": partition_for_group(group, 50)} for row in rows]
+    assert findings(pa.Table.from_pylist(logs, GROUP_RECORD)) == []
+    logs[3]["partition"] = (logs[3]["partition"] + 1) % 50
+    (row,) = findings(pa.Table.from_pylist(logs, GROUP_RECORD))
+    assert (row["rule"], row["group_id"]) == ("misplaced_group", "mail")
+    assert findings(pa.Table.from_pylist(logs, GROUP_RECORD), count=50) == [row]
+
+
+def test_records_of_preview_builds_and_undecodable_ones_are_findings():
+    place = {"partition": 0, "timestamp_ms": 5, "group_id": "g"}
+    odd = [
+        {**place, "log_offset": 3, "record_type": 9, "reason": None},
+        {**place, "log_offset": 4, "record_type": 18, "reason": None},
+        {**place, "log_offset": 5, "record_type": 15, "reason": "truncated_value"},
+    ]
+    rows = [(row["rule"], row["count"], row["seen"]) for row in findings(group_log(*FIRST), odd)]
+    assert rows == [("undecodable_group_record", 1, "truncated_value"), ("preview_record_type", 2, "type 9")]
+
+
+OPERATION = st.tuples(st.sampled_from(["join", "leave"]), st.sampled_from(["a", "b", "c"]), st.integers(0, 3))
+
+
+@given(st.lists(OPERATION, max_size=12), st.integers(0, 60), st.booleans())
+def test_no_round_of_the_log_cleaner_makes_a_finding(operations, end, keep_tombstones):
+    """Epochs of `operated` rise by 1 and stay in order, and members leave in order."""
+    log = group_log(*(entry for batch in operated(operations) for entry in batch))
+    assert findings(log) == []
+    assert findings(compacted(log, end, keep_tombstones=keep_tombstones)) == []
