@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from state_model.columnar import replay, schemas
-from state_model.columnar.fold import SNAPSHOT, TOMBSTONE, UPDATE
+from state_model.columnar.codes import kinds_of
 from state_model.columnar.kernels import kernel
 from state_model.columnar.keys import (
     SHARE_PARTITION_KEY,
@@ -34,6 +34,7 @@ from state_model.columnar.keys import (
     only_keys_of,
     without_keys_of,
 )
+from state_model.columnar.soft_state import SNAPSHOT, TOMBSTONE, UPDATE
 from state_model.columnar.values import Loss, has_unknown_state, is_unknown_state, losses_until
 
 Flags = npt.NDArray[np.bool_]
@@ -68,7 +69,7 @@ class ChunkReducer:
         has_begun = np.zeros(keys.num_rows, np.bool_)
         has_begun[begun] = True
         offsets = records.column("log_offset").to_numpy()
-        is_boundary = np.isin(replay.kinds_of(records), (SNAPSHOT, TOMBSTONE))
+        is_boundary = np.isin(kinds_of(records), (SNAPSHOT, TOMBSTONE))
         first = np.full(keys.num_rows, NO_BOUNDARY, np.int64)
         np.minimum.at(first, number[is_boundary], offsets[is_boundary])
         first[has_begun] = -1
@@ -136,7 +137,7 @@ def thinned(records: pa.Table) -> pa.Table:
     """
     (number,), _ = number_keys(records)
     order = np.argsort(number, kind="stable")
-    is_update = (replay.kinds_of(records) == UPDATE)[order]
+    is_update = (kinds_of(records) == UPDATE)[order]
     unknown = has_unknown_state(records.column("state_batches").combine_chunks())[order]
     key = number[order]
     span = np.cumsum(~is_update | (np.diff(key, prepend=-1) != 0))
@@ -202,7 +203,7 @@ def _update_counts(state: pa.Table, thin: pa.Table, limit: int) -> tuple[pa.Tabl
     (of_state, of_thin), keys = number_keys(state, thin)
     counts = np.zeros(keys.num_rows, np.int64)
     counts[of_state] = state.column("update_count_from_log").to_numpy()
-    count_updates(replay.kinds_of(thin), of_thin, thin.column(WEIGHT).to_numpy(), limit, counts)
+    count_updates(kinds_of(thin), of_thin, thin.column(WEIGHT).to_numpy(), limit, counts)
     touched = np.unique(of_thin)
     return keys.take(pa.array(touched)), counts[touched]
 
