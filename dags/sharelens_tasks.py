@@ -30,6 +30,7 @@ PUBLISHED_TABLES = (
     "silver.group_record",
     "silver.dlq_record",
     "silver.name",
+    "silver.metadata_record",
     "silver.clock_step",
     "silver.topic_start",
     "gold.share_partition_state",
@@ -46,6 +47,11 @@ PUBLISHED_TABLES = (
     "gold.measure_base",
     "gold.dlq_reconciliation",
     "gold.lag",
+    "gold.group_history",
+    "gold.member_history",
+    "gold.share_initialization_history",
+    "gold.configuration_history",
+    "gold.topic_history",
 )
 
 

@@ -34,6 +34,7 @@ MARKER = {
     "decode": "silver.share_record",
     "replay": "gold.share_partition_state",
     "measure": "gold.dlq_reconciliation",
+    "groups": "gold.group_history",
     "publish": scan.PUBLICATION,
 }
 

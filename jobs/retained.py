@@ -40,6 +40,9 @@ STAYS = {
     "gold.dlq_reconciliation": "refers to dead letters, which are kept",
     "gold.configuration_history": "the settings in force when old records were delivered",
     "gold.topic_history": "the epochs in force when old records were delivered",
+    "gold.group_history": "a group's rows start over from silver.group_record at its next record",
+    "gold.member_history": "as gold.group_history",
+    "gold.share_initialization_history": "as gold.group_history",
     "gold.lag": "one row a share partition",
     "gold.publication": "one row a run: the published cuts",
 }  # fmt: skip

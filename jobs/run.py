@@ -26,7 +26,7 @@ from jobs.ingest.names import commit_names, unknown_names
 from jobs.ingest.plan import Extent
 from jobs.ingest.sources import Sources
 from jobs.ingest.undecoded import undecoded_lowest
-from jobs.measure import reconcile
+from jobs.measure import group_histories, reconcile
 from jobs.measure import stage as measure
 from jobs.metadata import stage as metadata
 from jobs.options import RunOptions
@@ -122,8 +122,7 @@ class Pipeline:
     def _read_metadata(self, sources: Sources) -> None:
         """Reads the new records of the metadata log, if there is one."""
         if METADATA_TOPIC in {partition.topic for partition in sources.partitions}:
-            ingested = self._ingested()
-            cluster_id = self._cluster(sources, ingested)
+            cluster_id = self._cluster(sources, ingested := self._ingested())
             with self._timed("metadata"):
                 outcome = metadata.run_metadata(self._lake, sources.directories, cluster_id, ingested)
             self._metadata_run = self.summary.add_metadata(cluster_id, outcome)
@@ -291,6 +290,7 @@ class Pipeline:
         self.summary.counts |= counts
 
     def _measure(self) -> None:
+        self.summary.counts |= group_histories.run_group_histories(self._lake)
         run = books.newest_to_measure(self._lake)
         if not measure.is_due(self._lake, run) and not reconcile.is_due(self._lake, run):
             return

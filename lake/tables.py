@@ -17,6 +17,7 @@ from lake.settings_rows import SETTING
 from lake.settings_rows import TABLE as BRONZE_SETTING
 from lake.table_schemas import INGEST_EXTENT, PUBLICATION, QUALITY_RESULT, TOPIC_START
 from measures.dlq_schemas import DLQ_RECONCILIATION
+from measures.group_schemas import GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY
 from measures.latency_schemas import AGES, ATTEMPTS_CONTRIBUTION, LATENCY_CONTRIBUTION
 from measures.schemas import IS_FINAL, LAG, LIFE, MEASURE_BASE, POISON_RECORD, PROGRESS, REDELIVERED, STALL
 from state_model.columnar import schemas as state_schemas
@@ -294,6 +295,27 @@ TABLES: dict[str, Table] = {
             schema=_gold(TOPIC_HISTORY),
             key=("cluster_id", "topic_id", "partition", "valid_from_log_offset"),
             clustering=("topic_id", "partition", "valid_from_log_offset"),
+        ),
+        Table(
+            name="gold.group_history",
+            comment="state, epochs and number of members of a share group, and the time in which they were valid",
+            schema=_gold(GROUP_HISTORY),
+            key=("cluster_id", "group_id", "log_partition", "valid_from_log_offset"),
+            clustering=("group_id", "log_partition", "valid_from_log_offset"),
+        ),
+        Table(
+            name="gold.member_history",
+            comment="subscription, epochs and assignments of a member, and the time in which they were valid",
+            schema=_gold(MEMBER_HISTORY),
+            key=("cluster_id", "group_id", "member_id", "log_partition", "valid_from_log_offset"),
+            clustering=("group_id", "member_id", "log_partition", "valid_from_log_offset"),
+        ),
+        Table(
+            name="gold.share_initialization_history",
+            comment="the time in which a share partition was initializing, initialized or being deleted",
+            schema=_gold(SHARE_INITIALIZATION_HISTORY),
+            key=(*_SHARE_PARTITION, "status", "log_partition", "valid_from_log_offset"),
+            clustering=("group_id", "topic_id", "partition", "valid_from_log_offset"),
         ),
         Table(
             name="gold.quality_result",

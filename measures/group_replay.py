@@ -19,6 +19,8 @@ MEMBER, GROUP, TARGET, MEMBER_TARGET, ASSIGNMENT, STATE_PARTITIONS = range(10, 1
 SHARE_TYPES = range(MEMBER, STATE_PARTITIONS + 1)
 Partitions = tuple[tuple[str, tuple[int, ...]], ...]
 """(topic id, partitions), both ascending: Kafka writes them in any order."""
+LOG_ORDER = [("partition", "ascending"), ("log_offset", "ascending")]
+"""The order of the records."""
 READ = (
     "group_id",
     "member_id",

@@ -194,9 +194,9 @@ def _tasks(lake: Lake, run: int, names: tuple[str, ...], step: pa.Table) -> Iter
             )
 
 
-def newest_incarnations(lake: Lake) -> dict[str, str]:
-    """Per cluster the id of the state topic with the newest records, from which questions answer."""
-    extents = books.extents(lake, (pc.field("topic") == STATE_TOPIC) & (pc.field("status") == "taken"))
+def newest_incarnations(lake: Lake, topic: str = STATE_TOPIC) -> dict[str, str]:
+    """Per cluster the id of an internal topic with the newest records, from which questions answer."""
+    extents = books.extents(lake, (pc.field("topic") == topic) & (pc.field("status") == "taken"))
     times: dict[str, list[tuple[str, int | None]]] = {}
     for row in extents:
         if row["content"] == "log_record":

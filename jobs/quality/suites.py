@@ -56,7 +56,7 @@ SETS: dict[str, tuple[str, ...]] = {
     "record_type": ("snapshot", "update", "tombstone"),
     "timestamp_type": ("CreateTime", "LogAppendTime"),
     "control_type": ("COMMIT", "ABORT", "OTHER"),
-    "end_reason": ("changed", "split_or_joined", "start_offset_passed", "reset", "deleted"),
+    "end_reason": ("changed", "split_or_joined", "start_offset_passed", "reset", "deleted", "removed"),
     "content": ("log_record", "topic_batch", "metadata_record", "replay", "measure", "bronze", "silver", "history"),
     "ended_by": ("moved", "reset", "deleted"),
 }

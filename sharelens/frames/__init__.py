@@ -10,6 +10,7 @@ Nothing here reads, writes or knows a session, and nothing calls the JVM, so all
 cluster needs sharelens installed, because tasks run its functions. They are those that the pipeline's stages run.
 """
 
+from sharelens.frames.groups import group_history, member_history, share_initialization_history
 from sharelens.frames.logs import dead_letters, group_records, log_records, log_records_of_kafka_source, share_records
 from sharelens.frames.lost import losses
 from sharelens.frames.measures import (
@@ -30,6 +31,7 @@ __all__ = [
     "attempts",
     "dead_letters",
     "delivery_history",
+    "group_history",
     "group_records",
     "group_settings",
     "lag",
@@ -38,9 +40,11 @@ __all__ = [
     "log_records",
     "log_records_of_kafka_source",
     "losses",
+    "member_history",
     "poison_records",
     "progress",
     "redelivered_records",
+    "share_initialization_history",
     "share_partition_history",
     "share_partition_states",
     "share_records",

@@ -26,7 +26,6 @@ class TooMuchError(SharelensError):
     """Raised when more would have to be read than --max-bytes allows."""
 
 
-GROUP_ORDER = [("partition", "ascending"), ("log_offset", "ascending")]
 PLACED = pa.schema(
     [
         pa.field("group_id", pa.string()),

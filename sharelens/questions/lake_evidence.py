@@ -31,6 +31,7 @@ from lake.scan import open_lake
 from lake.settings_rows import COLUMNS, observations_of
 from lake.settings_rows import TABLE as SETTINGS
 from lake.tables import TABLES
+from measures import group_replay
 from measures.observed_settings import Settings
 from measures.places import Ints, Places
 from measures.topics import TopicPartition
@@ -38,7 +39,6 @@ from sharelens.questions import dlq_filter
 from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import (
     COUNTED,
-    GROUP_ORDER,
     Keys,
     Span,
     StatePartitionCover,
@@ -329,7 +329,7 @@ class LakeEvidence:
     def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
         """Rows of silver.group_record."""
         rows = self._scan("silver.group_record", GROUP_RECORD.names, Keys(groups=groups).expression())
-        return rows.sort_by(GROUP_ORDER).cast(GROUP_RECORD)
+        return rows.sort_by(group_replay.LOG_ORDER).cast(GROUP_RECORD)
 
     def dead_letters(self, letter_filter: DeadLetterFilter) -> pa.Table:
         """Rows of silver.dlq_record."""

@@ -20,6 +20,7 @@ from kafka_log.layout import LogDirectory, scan_log_directory
 from kafka_log.union import LogPartition, unite
 from lake import dlq_partitions
 from lake.bounded_scan import Choice
+from measures import group_replay
 from measures.observed_settings import UNSET, Settings
 from measures.topics import TopicPartition
 from sharelens.output import name_cell
@@ -27,7 +28,6 @@ from sharelens.questions import dlq_filter, topic_evidence
 from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import (
     COUNTED,
-    GROUP_ORDER,
     PLACED,
     Keys,
     Span,
@@ -249,7 +249,7 @@ class LogEvidence:
         condition = Keys(groups=groups).expression()
         uncommitted = self.source.include_uncommitted
         tables = [filter_rows(rows, condition) for part in partitions for rows in read_group_records(part, uncommitted)]
-        return pa.concat_tables([GROUP_RECORD.empty_table(), *tables]).sort_by(GROUP_ORDER)
+        return pa.concat_tables([GROUP_RECORD.empty_table(), *tables]).sort_by(group_replay.LOG_ORDER)
 
     def dead_letters(self, letter_filter: DeadLetterFilter) -> pa.Table:
         """Read from the topics that --dlq-topic and --dlq-prefix choose."""

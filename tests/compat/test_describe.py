@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 
+from lake.scan import Cut, open_lake
 from sharelens.cli import main
 from tests.compat.test_log_dir_answers import lines
 from tests.datasets import dataset, scenarios
@@ -129,6 +131,58 @@ def test_each_checkpoint_is_described_as_the_admin_api_did(
                 lags += compare_offsets(ask(*words), listed)
     assert described
     assert lags or name in ("v41", PRUNED), "4.1 listed no lag"
+
+
+def as_of(lake: Cut, table: str, group: str, at_ms: int) -> list[Json]:
+    """The rows of a history of a group that are valid at a time."""
+    rows = lake.scan(table, None, (pc.field("group_id") == group) & (pc.field("valid_from_ms") <= at_ms))
+    return list(rows.filter(pc.field("valid_to_ms").is_null() | (pc.field("valid_to_ms") > at_ms)).to_pylist())
+
+
+@pytest.mark.parametrize("name", ["admin", "timeouts", "dlq"])
+def test_histories_of_a_lake_are_what_the_admin_api_answered_at_each_checkpoint(name: str) -> None:
+    lake = open_lake(recorded_lake(name))
+    names = dict(
+        zip(*(lake.scan("silver.name").column(field).to_pylist() for field in ("topic_id", "topic")), strict=True)
+    )
+    described = members = 0
+    for at_ms, checkpoint in moments(dataset(name)):
+        for group, answer in checkpoint.get("describeShareGroups", {}).items():
+            rows = as_of(lake, "gold.group_history", group, at_ms)
+            if not isinstance(answer, dict):
+                assert {row["state"] for row in rows} <= {"DEAD"}
+                continue
+            (row,) = rows
+            assert group_of(row) == {key: answer[key] for key in group_of(row)}
+            described += 1
+            of_members = [
+                (
+                    of["member_id"],
+                    of["client_id"],
+                    of["member_epoch"],
+                    sorted(
+                        f"{names[part['topic_id']]}-{n}"
+                        for part in of["assigned_partitions"]
+                        for n in part["partitions"]
+                    ),
+                )
+                for of in as_of(lake, "gold.member_history", group, at_ms)
+            ]
+            assert sorted(of_members) == sorted(
+                (of["memberId"], of["clientId"], of["epoch"], sorted(of["assignment"])) for of in answer["members"]
+            )
+            members += len(of_members)
+            listed = checkpoint.get("listShareGroupOffsets", {}).get(group)
+            if isinstance(listed, dict):
+                initialized = as_of(lake, "gold.share_initialization_history", group, at_ms)
+                places = {
+                    f"{of['topic'] or names[of['topic_id']]}-{of['partition']}"
+                    for of in initialized
+                    if of["status"] == "INITIALIZED"
+                }
+                assert places == set(listed)
+    assert described
+    assert members or name != "timeouts"
 
 
 @pytest.mark.parametrize("name", ["admin", "timeouts"])

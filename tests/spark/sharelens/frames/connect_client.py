@@ -21,10 +21,14 @@ def main(remote: str, folder: str) -> None:
     states = frames.share_partition_states(records, losses=losses).cache()
     history = frames.share_partition_history(records, losses=losses).cache()
     deliveries = frames.delivery_history(records, losses=losses).cache()
+    groups = logs.transform(frames.group_records).cache()
     last_ms = history.agg({"log_time_ms": "max"}).toArrow().column(0)[0].as_py()
     rows = {
         "share_records": records,
-        "group_records": logs.transform(frames.group_records),
+        "group_records": groups,
+        "group_history": groups.transform(frames.group_history),
+        "member_history": groups.transform(frames.member_history),
+        "share_initialization_history": groups.transform(frames.share_initialization_history),
         "dead_letters": logs.transform(frames.dead_letters),
         "losses": losses,
         "share_partition_states": states,

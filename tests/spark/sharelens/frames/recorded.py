@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 OF_THE_LAKE = ("cluster_id", "run_id", "misplaced", "is_final", "topic")
 """Columns that only a lake has: where rows come from, and what takes all share partitions or other tables to know."""
 
+WITH_TOPIC = ("silver.dlq_record", "gold.share_initialization_history")
+"""Tables whose rows have the name of a topic from their records."""
+
 
 def rows_of(spark: "SparkSession", names: Sequence[str], **options: str) -> DataFrame:
     """What the data source kafka_log reads of recorded logs."""
@@ -47,7 +50,7 @@ def table_of(names: Sequence[str], table: str, log_topic_id: str = "log_topic_id
         ids = pc.binary_join_element_wise(prefix, rows.column(index).cast(pa.string()), "")
         tables.append(rows.set_column(index, rows.schema.field(index).with_type(pa.string()), ids))
     whole = pa.concat_tables(tables)
-    extra = [column for column in OF_THE_LAKE if column in whole.column_names and table != "silver.dlq_record"]
+    extra = [column for column in OF_THE_LAKE if column in whole.column_names and table not in WITH_TOPIC]
     return whole.drop_columns(extra or [column for column in ("cluster_id", "run_id") if column in whole.column_names])
 
 

@@ -16,6 +16,9 @@ CLIENT = Path(__file__).with_name("connect_client.py")
 TABLES = {
     "share_records": "silver.share_record",
     "group_records": "silver.group_record",
+    "group_history": "gold.group_history",
+    "member_history": "gold.member_history",
+    "share_initialization_history": "gold.share_initialization_history",
     "dead_letters": "silver.dlq_record",
     "share_partition_states": "gold.share_partition_state",
     "share_partition_history": "gold.share_partition_history",

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from lake.scan import open_lake
+from lake.tables import TABLES
 from sharelens import frames
 from tests.datasets import KINDS, scenarios
 from tests.in_process import recorded_lake
@@ -45,6 +46,14 @@ def losses(spark: "SparkSession", logs: Logs) -> Iterator["DataFrame"]:
 def test_share_records(spark: "SparkSession", logs: Logs) -> None:
     names, _, records = logs
     assert_same(spark, records, table_of(names, "silver.share_record"), *SHARE_PARTITION, "log_offset")
+
+
+@pytest.mark.parametrize("table", ["group_history", "member_history", "share_initialization_history"])
+def test_histories_of_groups(table: str, spark: "SparkSession", logs: Logs) -> None:
+    names, rows, _ = logs
+    history = rows.transform(frames.group_records).transform(getattr(frames, table))
+    order = [*TABLES[f"gold.{table}"].key[1:], "valid_from_ms"]
+    assert_same(spark, history, table_of(names, f"gold.{table}"), *order)
 
 
 def test_states(spark: "SparkSession", logs: Logs, losses: "DataFrame") -> None:

@@ -1,0 +1,74 @@
+"""The histories of share groups from silver.group_record: of groups with new records, each of them whole.
+
+One commit a table, and none in a run without records of share groups.
+"""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence.schemas import GROUP_RECORD
+from jobs import books
+from jobs.decode.stage import GROUP, changed
+from jobs.measure.stage import newest_incarnations
+from lake.lake import Lake
+from lake.parquet import write_rows
+from lake.tables import TABLES
+from measures.group_histories import Histories, histories
+from measures.group_replay import LOG_ORDER, SHARE_TYPES
+from state_model.topics import OFFSETS_TOPIC
+
+STAGE = "groups"
+TABLE_OF = {
+    "members": "gold.member_history",
+    "initialization": "gold.share_initialization_history",
+    "groups": "gold.group_history",
+}
+"""The table of each field of Histories; the last one is the mark (`books.MARKER`)."""
+OF_SHARE_GROUPS = pc.field("record_type").isin(pa.array(SHARE_TYPES, pa.int16()))
+
+
+def run_group_histories(lake: Lake) -> dict[str, int]:
+    """Replaces the histories of the groups with new records; returns the number of rows written by table."""
+    before, run = books.done(lake, STAGE), books.done(lake, "decode")
+    news = list(_news(lake, before)) if before < run else []
+    if not news:
+        return {}
+    rows: dict[str, list[pa.Table]] = {table: [] for table in TABLE_OF.values()}
+    drop = pc.scalar(False)
+    incarnations = newest_incarnations(lake, OFFSETS_TOPIC)
+    for cluster_id, groups in news:
+        mine = pc.field("cluster_id") == cluster_id
+        drop |= mine if groups is None else mine & pc.field("group_id").isin(groups)
+        made = _histories(lake, cluster_id, incarnations.get(cluster_id, ""), groups)
+        for field, table in TABLE_OF.items():
+            rows[table].append(books.of_cluster(getattr(made, field), cluster_id))
+    counts = {}
+    for table, parts in rows.items():
+        ordered = pa.concat_tables(parts).sort_by([(name, "ascending") for name in TABLES[table].clustering])
+        kept, removes = books.rewritten_without(lake, table, drop)
+        files = write_rows(lake, TABLES[table], ordered, {"run_id": run})
+        books.commit(lake, table, STAGE, run, [*files, *kept], removes)
+        counts[table] = ordered.num_rows
+    return counts
+
+
+def _news(lake: Lake, before: int) -> Iterator[tuple[str, pa.Array | None]]:
+    """The clusters with new records of share groups, and the groups; None: all, as a log starts over."""
+    partitions = changed(lake, before, ["log_record"])
+    starts_over = {key[0] for key, row in partitions.items() if row["topic"] == OFFSETS_TOPIC and row["rebuild"]}
+    yield from ((cluster_id, None) for cluster_id in sorted(starts_over))
+    names = ["cluster_id", "group_id"]
+    fresh = lake.snapshot(GROUP).rows(names, (pc.field("run_id") > before) & OF_SHARE_GROUPS)
+    for cluster_id in sorted(set(pc.unique(fresh.column("cluster_id")).to_pylist()) - starts_over):
+        mine = fresh.filter(pc.field("cluster_id") == cluster_id)
+        yield cluster_id, pc.unique(mine.column("group_id")).sort()
+
+
+def _histories(lake: Lake, cluster_id: str, log_topic_id: str, groups: pa.Array | None) -> Histories:
+    """The histories of groups (None: all) by the newest incarnation of __consumer_offsets."""
+    where = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == log_topic_id) & OF_SHARE_GROUPS
+    if groups is not None:
+        where &= pc.field("group_id").isin(groups)
+    return histories(lake.snapshot(GROUP).rows(GROUP_RECORD.names, where).sort_by(LOG_ORDER))

@@ -1,0 +1,69 @@
+"""The histories of share groups in a lake: computed once for each group with news, in any number of runs."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence.schemas import GROUP_RECORD
+from jobs.measure.group_histories import TABLE_OF
+from lake.lake import Lake
+from lake.scan import open_lake
+from measures.group_histories import histories
+from measures.group_replay import LOG_ORDER
+from tests.datasets import dataset
+from tests.in_process import make_lake, recorded_lake, story_lake
+from tests.lakes import content, differences
+from tests.state_logs import snapshot
+
+SCENARIO = "timeouts"
+TABLES = tuple(TABLE_OF.values())
+
+
+def newest_ms(lake: Path, group: str) -> int:
+    rows = open_lake(lake).scan("silver.group_record", ["timestamp_ms"], pc.field("group_id") == group)
+    return int(pc.max(rows.column("timestamp_ms")).as_py())
+
+
+def test_tables_have_the_histories_of_the_records() -> None:
+    lake = open_lake(recorded_lake(SCENARIO))
+    expected = histories(lake.scan("silver.group_record", GROUP_RECORD.names).sort_by(LOG_ORDER))
+    for field, table in TABLE_OF.items():
+        rows: pa.Table = getattr(expected, field)
+        order = [(name, "ascending") for name in lake.scan(table).column_names if name in ("group_id", "log_partition")]
+        order += [("valid_from_log_offset", "ascending")]
+        order += [
+            (name, "ascending")
+            for name in ("member_id", "topic_id", "partition", "status")
+            if name in rows.column_names
+        ]
+        assert rows.num_rows
+        assert lake.scan(table, rows.column_names).sort_by(order).equals(rows.sort_by(order))
+
+
+def test_runs_add_up_to_one_and_leave_groups_without_news_alone(tmp_path: Path) -> None:
+    whole, step, logs = recorded_lake(SCENARIO), tmp_path / "step", dataset(SCENARIO) / "logs"
+    last_ms = {group: newest_ms(whole, group) for group in groups_of(whole)}
+    first_to_end = min(last_ms, key=lambda group: last_ms[group])
+    make_lake(step, logs, until_ms=last_ms[first_to_end] + 1)
+    versions = {table: Lake(step).version(table) for table in TABLES}
+    make_lake(step, logs)
+    assert not differences(content(step, TABLES), content(whole, TABLES))
+    rows = open_lake(step).scan("gold.group_history", ["group_id", "run_id"])
+    assert set(rows.filter(pc.field("group_id") == first_to_end).column("run_id").to_pylist()) == {1}
+    assert set(rows.column("run_id").to_pylist()) == {1, 2}
+    assert {table: Lake(step).version(table) for table in TABLES} == {
+        table: version + 1 for table, version in versions.items()
+    }
+    make_lake(step, rebuild="decode")
+    assert not differences(content(step, TABLES), content(whole, TABLES))
+
+
+def groups_of(lake: Path) -> list[str]:
+    rows = open_lake(lake).scan("gold.group_history", ["group_id"])
+    return sorted(set(rows.column("group_id").to_pylist()))
+
+
+def test_a_lake_without_group_records_commits_nothing() -> None:
+    lake = Lake(story_lake("no group records", [snapshot("g")]))
+    assert [lake.version(table) for table in TABLES] == [0] * len(TABLES)
