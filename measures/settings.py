@@ -121,16 +121,16 @@ def changed_groups(before: GroupSettings, now: GroupSettings, groups: Iterable[s
     return {group for group in groups if before.timeline(group, names) != now.timeline(group, names)}
 
 
-def largest_limits(settings: GroupSettings) -> Callable[[str], int | None]:
-    """The largest delivery count limit that a group ever had, by group; None where it is unknown for some time."""
+def largest(settings: GroupSettings, name: str) -> Callable[[str], int | None]:
+    """The largest number that a setting of a group ever had; None where it is unknown for some time."""
     periods = settings.periods()
 
-    def limit(group_id: str) -> int | None:
-        numbers = [period.of(group_id, DELIVERY_COUNT_LIMIT, period.from_ms).number for period in periods]
-        limits = [number for number in numbers if number is not None]
-        return max(limits) if len(limits) == len(numbers) and limits else None
+    def of_group(group_id: str) -> int | None:
+        numbers = [period.of(group_id, name, period.from_ms).number for period in periods]
+        known = [number for number in numbers if number is not None]
+        return max(known) if len(known) == len(numbers) and known else None
 
-    return limit
+    return of_group
 
 
 def in_force_at(

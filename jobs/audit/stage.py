@@ -30,7 +30,7 @@ from lake.parquet import DataFile, ParquetSink, write_rows
 from lake.settings_rows import TABLE as SETTINGS
 from lake.slices import BRONZE, PartitionKey, Slice, read_unit, slices, units
 from lake.tables import BRONZE_LOG_RECORD, TABLES
-from measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, changed_groups, largest_limits
+from measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, changed_groups, largest
 from state_model.audit.columnar.continuation import AUDIT_STATE, FORMAT
 from state_model.audit.columnar.findings import findings
 from state_model.audit.columnar.partition import PartitionAudit
@@ -114,7 +114,7 @@ def _audited(task: Task, job: Job) -> tuple[PartitionAudit, int]:
         first_offset=job.first_offset,
         log_start_offset=job.log_start_offset,
         has_newest=job.has_newest,
-        limit_of_group=largest_limits(task.settings[job.cluster_id]),
+        limit_of_group=largest(task.settings[job.cluster_id], DELIVERY_COUNT_LIMIT),
         replays=False,
         state=None if job.starts_over else stored,
     )

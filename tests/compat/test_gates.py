@@ -1,4 +1,4 @@
-"""What real brokers wrote closes no gate, whichever scenario, and all of them in one lake; odd requests are warned of."""
+"""What real brokers wrote closes no gate, whichever scenario, all of them in one lake; odd requests draw warnings."""
 
 from collections.abc import Sequence
 from pathlib import Path
