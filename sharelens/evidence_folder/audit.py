@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 
 from evidence.conditions import filter_rows
 from evidence.decoding import decode_rows
-from measures.settings import largest_limits
+from measures.settings import DELIVERY_COUNT_LIMIT, largest
 from sharelens.evidence_folder.question import Question
 from sharelens.evidence_folder.raw import RawLog
 from sharelens.output import Answer
@@ -52,7 +52,7 @@ def _audited(raw: RawLog, number: int, first_offset: int, question: Question) ->
         first_offset=first_offset,
         log_start_offset=0,
         has_newest=False,
-        limit_of_group=largest_limits(question.group_settings()),
+        limit_of_group=largest(question.group_settings(), DELIVERY_COUNT_LIMIT),
         replays=False,
     )
     for piece in raw.state(number, 0, question.to_ms):
