@@ -182,9 +182,9 @@ def value_text(number_of_field: int, value: int) -> str:
             if value == NO_STATE:
                 return "none"
             state = (value + 128) % 256 - 128
-            return f"{_state_text(state)}/{(value - state) // 256}"
+            return f"{delivery_state_name(state)}/{(value - state) // 256}"
         case Field.DELIVERY_STATE:
-            return _state_text(value)
+            return delivery_state_name(value)
         case Field.DECODING:
             return DECODE_REASONS[value] or "decodable"
         case Field.GROUP_RECORD_TYPE:
@@ -197,11 +197,6 @@ def value_text(number_of_field: int, value: int) -> str:
             return "listed by the group" if value else "not listed"
         case _:
             return str(value)
-
-
-def _state_text(state: int) -> str:
-    name = delivery_state_name(state)
-    return f"UNKNOWN({state})" if name == "UNKNOWN" else name
 
 
 def field_text(number_of_field: int, at: int) -> str:
