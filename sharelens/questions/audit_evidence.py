@@ -1,6 +1,6 @@
 """What log directories have for the rules that need more than the state log."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -14,15 +14,9 @@ from evidence.reading import read_whole
 from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
 from kafka_log import reader
 from kafka_log.union import LogPartition, unite
-from measures.observed_settings import Observation
 from measures.settings import (
-    BROKER_CONFIG,
-    COLD_SNAPSHOT_INTERVAL,
-    COORDINATOR_DEFAULTS,
     MAX_RECORD_LOCKS,
-    UPDATES_PER_SNAPSHOT,
-    GroupSettings,
-    Setting,
+    largest,
 )
 from sharelens.questions.log_evidence import LogEvidence, size_text
 from sharelens.questions.state_log import StateLog, size_bytes
@@ -256,33 +250,8 @@ class OtherLogs:
             self._contradictions.add(CREATED_AGAIN, Place(), difference, record, time_ms)
 
 
-def largest(settings: GroupSettings, name: str) -> Callable[[str], int | None]:
-    """The largest number that a setting of a group ever had; None where it is unknown for some time."""
-    periods = settings.periods()
-
-    def of_group(group_id: str) -> int | None:
-        numbers = [period.of(group_id, name, period.from_ms).number for period in periods]
-        known = [number for number in numbers if number is not None]
-        return max(known) if len(known) == len(numbers) and known else None
-
-    return of_group
-
-
-def coordinator_config(observations: Sequence[Observation]) -> CoordinatorConfig | None:
-    """The share coordinator's configuration by the files of the brokers, from the oldest one on; None without one."""
-    files = [observation for observation in observations if observation.kind == BROKER_CONFIG]
-    values: dict[str, list[int]] = {name: [] for name in COORDINATOR_DEFAULTS}
-    for file in files:
-        written = {entry.name: entry.value for entry in file.entries}
-        for name, default in COORDINATOR_DEFAULTS.items():
-            number = Setting(value=written.get(name, str(default))).number
-            if number is None:
-                return None
-            values[name].append(number)
-    if not files:
-        return None
-    updates, from_ms = values[UPDATES_PER_SNAPSHOT], min(file.from_ms for file in files)
-    return CoordinatorConfig(min(updates), max(updates), min(values[COLD_SNAPSHOT_INTERVAL]), from_ms)
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 
 def _topic_end(partition: LogPartition) -> TopicEnd | None:
