@@ -14,8 +14,14 @@ from evidence.reading import read_whole
 from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
 from kafka_log import reader
 from kafka_log.union import LogPartition, unite
+from measures.observed_settings import Observation
 from measures.settings import (
+    BROKER_CONFIG,
+    COLD_SNAPSHOT_INTERVAL,
+    COORDINATOR_DEFAULTS,
     MAX_RECORD_LOCKS,
+    UPDATES_PER_SNAPSHOT,
+    Setting,
     largest,
 )
 from sharelens.questions.log_evidence import LogEvidence, size_text
@@ -250,8 +256,21 @@ class OtherLogs:
             self._contradictions.add(CREATED_AGAIN, Place(), difference, record, time_ms)
 
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+def coordinator_config(observations: Sequence[Observation]) -> CoordinatorConfig | None:
+    """The share coordinator's configuration by the files of the brokers, from the oldest one on; None without one."""
+    files = [observation for observation in observations if observation.kind == BROKER_CONFIG]
+    values: dict[str, list[int]] = {name: [] for name in COORDINATOR_DEFAULTS}
+    for file in files:
+        written = {entry.name: entry.value for entry in file.entries}
+        for name, default in COORDINATOR_DEFAULTS.items():
+            number = Setting(value=written.get(name, str(default))).number
+            if number is None:
+                return None
+            values[name].append(number)
+    if not files:
+        return None
+    updates, from_ms = values[UPDATES_PER_SNAPSHOT], min(file.from_ms for file in files)
+    return CoordinatorConfig(min(updates), max(updates), min(values[COLD_SNAPSHOT_INTERVAL]), from_ms)
 
 
 def _topic_end(partition: LogPartition) -> TopicEnd | None:
