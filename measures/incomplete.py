@@ -391,7 +391,10 @@ def records_of(history: pa.Table) -> Ints:
     A cold snapshot repeats the state and is no write.
     """
     update = pc.equal(history.column("record_type"), "update")
-    fresh = pc.equal(history.column("create_timestamp_ms"), history.column("write_timestamp_ms"))
+    fresh = pc.and_(
+        pc.equal(history.column("record_type"), "snapshot"),
+        pc.equal(history.column("create_timestamp_ms"), history.column("write_timestamp_ms")),
+    )
     gone = pc.equal(history.column("record_type"), "tombstone")
     columns = [
         history.column("log_offset"),

@@ -8,7 +8,7 @@ follows the log without judging it: epochs and start offsets may go back, counts
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from state_model.batches import Batches, InOrder, combine
+from state_model.batches import Batches, InOrder, combine, has_unknown_state
 from state_model.key_map import KeyMap
 from state_model.rule_sets import KAFKA_4_4, RuleSet
 from state_model.share_records import (
@@ -21,6 +21,7 @@ from state_model.share_records import (
     Tombstone,
     UnknownTypeRecord,
     UnknownVersionValue,
+    share_partition_of,
 )
 from state_model.tuples import maker
 
@@ -42,6 +43,8 @@ class SharePartitionState(NamedTuple):
         life_log_offset: offset of the record that began this life: first seen, re-created or reset.
         log_offset: the last record applied, at `timestamp_ms`.
         skipped_log_offset: the last record since the snapshot that could not be applied (an unknown value version).
+        unknown_state_log_offset: the first record since the snapshot, itself included, with a delivery state or of a
+            type of a later Kafka. How such a state is merged is unknown; here it follows the maximum rule.
     """
 
     snapshot_epoch: int
@@ -60,6 +63,7 @@ class SharePartitionState(NamedTuple):
     log_offset: int
     timestamp_ms: int
     skipped_log_offset: int | None = None
+    unknown_state_log_offset: int | None = None
 
     @property
     def is_provisional(self) -> bool:
@@ -112,9 +116,10 @@ def apply(state: PartitionState, log_offset: int, timestamp_ms: int, record: Any
 
     A record that the broker cannot use changes no share partition. The broker skips an unknown record type with a
     warning, and fails to load the state partition at an unknown value version; here its offset is recorded instead.
+    A later Kafka may change a state by an unknown record type: that of the share partition in its key, or any state.
     """
     if isinstance(record, UnknownTypeRecord):
-        return state._replace(log_offset=log_offset, skipped_types=state.skipped_types + 1)
+        return _after_unknown_type(state, log_offset, timestamp_ms, record)
     current = state.share_partitions.get(record.key)
     match record.value:
         case ShareUpdate() as update:
@@ -173,6 +178,7 @@ def after_snapshot(
         life_log_offset=life_log_offset,
         log_offset=log_offset,
         timestamp_ms=timestamp_ms,
+        unknown_state_log_offset=log_offset if has_unknown_state(snapshot.state_batches) else None,
     )
 
 
@@ -185,6 +191,9 @@ def after_update(
     """
     start_offset = current.start_offset if update.start_offset == NOT_DETERMINED else update.start_offset
     leader_epoch = update.leader_epoch
+    unknown_at = current.unknown_state_log_offset
+    if unknown_at is None and has_unknown_state(update.state_batches):
+        unknown_at = log_offset
     # As the fields are listed: a quarter of the time of names, once for every record of a log.
     return _share_partition(
         (
@@ -204,6 +213,7 @@ def after_update(
             log_offset,
             timestamp_ms,
             current.skipped_log_offset,
+            unknown_at,
         )
     )
 
@@ -226,6 +236,7 @@ def after_orphan(update: ShareUpdate, log_offset: int, timestamp_ms: int) -> Sha
         life_log_offset=log_offset,
         log_offset=log_offset,
         timestamp_ms=timestamp_ms,
+        unknown_state_log_offset=log_offset if has_unknown_state(update.state_batches) else None,
     )
 
 
@@ -251,6 +262,25 @@ def begins_new_life(current: SharePartitionState, snapshot: ShareSnapshot) -> bo
         and snapshot.delivery_complete_count == (UNKNOWN_COUNT if undetermined else 0)
     )
     return shaped_like_initialize and snapshot.start_offset < current.start_offset
+
+
+def _after_unknown_type(
+    state: PartitionState, log_offset: int, timestamp_ms: int, record: UnknownTypeRecord
+) -> PartitionState:
+    key = share_partition_of(record)
+    share_partitions = state.share_partitions
+    for touched in [key] if key is not None else list(share_partitions):
+        current = share_partitions.get(touched)
+        if current is None:
+            continue
+        if current.unknown_state_log_offset is None:
+            current = current._replace(unknown_state_log_offset=log_offset)
+        if key is not None:
+            current = current._replace(log_offset=log_offset, timestamp_ms=timestamp_ms)
+        share_partitions = share_partitions.set(touched, current)
+    return state._replace(
+        share_partitions=share_partitions, log_offset=log_offset, skipped_types=state.skipped_types + 1
+    )
 
 
 def _without_tags(batches: Batches) -> Batches:

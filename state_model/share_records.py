@@ -11,7 +11,13 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from state_model import schema
-from state_model.errors import BufferUnderflowError, InvalidKeyError, InvalidLengthError, MissingValueError
+from state_model.errors import (
+    BufferUnderflowError,
+    DecodeError,
+    InvalidKeyError,
+    InvalidLengthError,
+    MissingValueError,
+)
 from state_model.schema import Field, Struct, UnknownTag, write_uvarint
 
 NOT_DETERMINED = -1
@@ -166,11 +172,11 @@ AnyRecord = ShareRecord | UnknownTypeRecord
 
 
 def delivery_state_name(delivery_state: int) -> str:
-    """AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING or ARCHIVED; UNKNOWN for an id that Kafka has not assigned."""
+    """AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING or ARCHIVED; UNKNOWN(id) for any other id."""
     try:
         return DeliveryState(delivery_state).name
     except ValueError:
-        return "UNKNOWN"
+        return f"UNKNOWN({delivery_state})"
 
 
 def decode_record(key: bytes | None, value: bytes | None) -> AnyRecord:
@@ -195,6 +201,16 @@ def decode_record(key: bytes | None, value: bytes | None) -> AnyRecord:
         return ShareRecord(key=share_partition, value=Tombstone())
     decoded, end = _decode_value(record_type, value)
     return ShareRecord(key=share_partition, value=decoded, trailing_bytes=len(value) - end)
+
+
+def share_partition_of(record: UnknownTypeRecord) -> SharePartitionKey | None:
+    """The share partition that the key names in the form of the known types, to its last byte; None: another form."""
+    try:
+        tree, end = KEY.read(record.key, 2)
+    except DecodeError:
+        return None
+    fields: Any = tree
+    return SharePartitionKey(**fields) if end == len(record.key) else None
 
 
 def decode_key(key: bytes) -> SharePartitionKey:

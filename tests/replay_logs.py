@@ -1,15 +1,36 @@
 """Logs of one state partition for replay tests: hypothesis strategies, a readable notation, rows of SHARE_RECORD."""
 
+from dataclasses import dataclass
+
 import pyarrow as pa
 from hypothesis import strategies as st
 
 from state_model.columnar import schemas
-from state_model.share_records import SharePartitionKey, ShareSnapshot, ShareUpdate, StateBatch, Tombstone
+from state_model.share_records import (
+    RecordType,
+    SharePartitionKey,
+    ShareRecord,
+    ShareSnapshot,
+    ShareUpdate,
+    StateBatch,
+    Tombstone,
+    UnknownTypeRecord,
+    encode_key,
+)
 from state_model.uuids import ZERO_UUID
 from tests import share_values
 
+
+@dataclass(frozen=True, slots=True)
+class OtherType:
+    """A record of type 7 for a share partition."""
+
+    def record(self, key):
+        return UnknownTypeRecord(record_type=7, key=b"\0\7" + encode_key(key, RecordType.SHARE_UPDATE)[2:], value=b"x")
+
+
 KEYS = [SharePartitionKey(group_id="g", topic_id=ZERO_UUID, partition=partition) for partition in range(3)]
-TYPE_NAMES = {ShareSnapshot: "snapshot", ShareUpdate: "update", Tombstone: "tombstone"}
+TYPE_NAMES = {ShareSnapshot: "snapshot", ShareUpdate: "update", Tombstone: "tombstone", OtherType: "UNKNOWN(7)"}
 SCALARS = (
     "snapshot_epoch",
     "state_epoch",
@@ -20,7 +41,7 @@ SCALARS = (
     "write_timestamp_ms",
 )
 BATCH = ("first_offset", "last_offset", "delivery_state", "delivery_count")
-STATES = {"available": 0, "acknowledged": 2, "archiving": 3, "archived": 4}
+STATES = {"available": 0, "acknowledged": 2, "archiving": 3, "archived": 4, "unknown(5)": 5, "unknown(-3)": -3}
 
 SMALL = st.integers(-1, 3)
 BATCHES = st.lists(
@@ -30,7 +51,7 @@ BATCHES = st.lists(
         ),
         st.integers(0, 20),
         st.integers(0, 8),
-        st.sampled_from([0, 2, 4]),
+        st.sampled_from([0, 2, 4] * 3 + [5, -3]),
         st.integers(0, 2),
     ),
     max_size=3,
@@ -55,12 +76,20 @@ UPDATES = st.builds(
     delivery_complete_count=SMALL,
 )
 VALUES = st.one_of(UPDATES, UPDATES, UPDATES, SNAPSHOTS, st.just(Tombstone()))
+ANY_TYPE = st.one_of(VALUES, VALUES, VALUES, st.just(OtherType()))
 LOGS = st.lists(st.tuples(st.sampled_from(KEYS), VALUES, st.booleans()), min_size=1, max_size=12)
 """(share partition, value, uncommitted) in log order; every boundary case comes up within a few records."""
+LATER_LOGS = st.lists(st.tuples(st.sampled_from(KEYS), ANY_TYPE, st.booleans()), min_size=1, max_size=12)
+"""The same with records of a type that a later Kafka may have."""
 HOSTILE_LOGS = st.lists(
     st.tuples(st.sampled_from(KEYS[:2]), share_values.VALUES | VALUES, st.booleans()), min_size=1, max_size=6
 )
 """The same with any number that fits the bytes: negative counts, ranges back to front, 2^63 - 1 offsets."""
+
+
+def record_of(key, value):
+    """The record of the reference."""
+    return value.record(key) if isinstance(value, OtherType) else ShareRecord(key=key, value=value)
 
 
 def table(log, first_offset=0):
@@ -115,6 +144,8 @@ def _entry(words):
     match kind:
         case "tombstone":
             value = Tombstone()
+        case "other":
+            value = OtherType()
         case "update":
             value = ShareUpdate(**fields)
         case "snapshot":

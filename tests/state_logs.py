@@ -43,6 +43,11 @@ def tombstone(
     }
 
 
+def other(number: int, group: str = "g", partition: int = 0, *, at_ms: int = START_MS) -> dict[str, Any]:
+    """A record of a type that no Kafka has yet, about a share partition."""
+    return {**tombstone(group, partition, at_ms=at_ms), "other_type": number}
+
+
 def _record(kind: str, group: str, partition: int, *, start: int, epoch: int, **more: Any) -> dict[str, Any]:
     at_ms = more.pop("at_ms", START_MS)
     batches: Sequence[Batch] = more.pop("batches", ())
@@ -67,7 +72,9 @@ def _record(kind: str, group: str, partition: int, *, start: int, epoch: int, **
 def encoded_records(records: Sequence[dict[str, Any]]) -> list[tuple[bytes, bytes | None, int]]:
     """Key, value and timestamp of each record; one with `damage="value_version"` has a version that nobody knows."""
     damaged = [record.get("damage") == "value_version" for record in records]
-    records = [{name: value for name, value in record.items() if name != "damage"} for record in records]
+    types = [record.get("other_type") for record in records]
+    unlogged = ("damage", "other_type")
+    records = [{name: value for name, value in record.items() if name not in unlogged} for record in records]
     described = {
         "log_topic_id": STATE_TOPIC_ID,
         "state_partition": 0,
@@ -86,7 +93,11 @@ def encoded_records(records: Sequence[dict[str, Any]]) -> list[tuple[bytes, byte
         UNKNOWN_VERSION + value[2:] if bad else value
         for value, bad in zip(encoded.column("value").to_pylist(), damaged, strict=True)
     ]
-    return list(zip(encoded.column("key").to_pylist(), values, stamps, strict=True))
+    keys = [
+        key if number is None else number.to_bytes(2, "big") + key[2:]
+        for key, number in zip(encoded.column("key").to_pylist(), types, strict=True)
+    ]
+    return list(zip(keys, values, stamps, strict=True))
 
 
 def write_state_partition(

@@ -95,7 +95,7 @@ def _rule(rule: Rule) -> Iterator[str]:
 
 def _can_be_tested(rule: Rule) -> bool:
     """Whether options of the command and log directories give all that the rule needs."""
-    return any(is_tested(rule, version, GIVEN_BY_OPTIONS | GIVEN_BY_LOGS) for version in ("4.1", "4.4"))
+    return any(is_tested(rule, version, GIVEN_BY_OPTIONS.keys() | GIVEN_BY_LOGS) for version in ("4.1", "4.4"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

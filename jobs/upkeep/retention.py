@@ -32,6 +32,7 @@ from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC, UNKNOWN_CLUSTER
 
 SCALARS, RANGES = "gold.share_partition_history", "gold.delivery_history"
 SNAPSHOT_KEY = b"\0\0"
+KNOWN_KEYS = pa.array([b"\0\0", b"\0\1"])
 LONGEST_KEY = 1 << 16
 LOG_KEY = ["cluster_id", "place_id", "place"]
 TIMES = ("log_time_ms", "timestamp_ms")
@@ -81,14 +82,16 @@ def _raw(rows: pa.Table) -> pa.Table:
     topic = rows.column("topic").cast(pa.string())
     key = pc.fill_null(rows.column("key"), b"")
     in_state, in_offsets = pc.equal(topic, STATE_TOPIC), pc.equal(topic, OFFSETS_TOPIC)
-    whole = pc.or_(pc.equal(pc.binary_slice(key, 0, 2), SNAPSHOT_KEY), pc.is_null(rows.column("value")))
+    kind = pc.binary_slice(key, 0, 2)
+    is_tombstone = pc.and_(pc.is_in(kind, value_set=KNOWN_KEYS), pc.is_null(rows.column("value")))
+    whole = pc.or_(pc.equal(kind, SNAPSHOT_KEY), is_tombstone)
     anchor = pc.if_else(in_state, whole, pc.if_else(in_offsets, True, pa.scalar(None, pa.bool_())))
     key = pc.if_else(in_state, pc.binary_slice(key, 2, LONGEST_KEY), key)
     return _view(rows, ("topic_id", "partition", "offset"), "timestamp_ms", key, anchor)
 
 
 def _share(rows: pa.Table) -> pa.Table:
-    anchor = pc.not_equal(rows.column("record_type").cast(pa.string()), "update")
+    anchor = pc.is_in(rows.column("record_type").cast(pa.string()), value_set=pa.array(["snapshot", "tombstone"]))
     key = joined(rows, ("group_id", "topic_id", "partition"))
     return _view(rows, ("log_topic_id", "state_partition", "log_offset"), "log_time_ms", key, anchor)
 

@@ -1,6 +1,6 @@
 """The audit of log directories: findings by rule, and the rules that the evidence does not allow."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from evidence.conditions import filter_rows
 from evidence.decoding import decode_rows
 from evidence.reading import Reading
-from measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings
+from measures.settings import DELIVERY_COUNT_LIMIT, MAX_RECORD_LOCKS, GroupSettings
 from sharelens.filters import KeyFilter
 from sharelens.output import (
     UNKNOWN,
@@ -26,7 +26,7 @@ from sharelens.output import (
     text_column,
     time_column,
 )
-from sharelens.questions.audit_evidence import AuditedLog, OtherLogs
+from sharelens.questions.audit_evidence import AuditedLog, OtherLogs, largest
 from sharelens.questions.completeness import evidence_line
 from sharelens.questions.evidence import Span
 from sharelens.questions.log_evidence import WORKERS, LogEvidence, size_text, too_much
@@ -37,6 +37,8 @@ from sharelens.wording import counted, place
 from state_model.audit.columnar.findings import FINDING, finding_counts, findings, misplacements, ordered
 from state_model.audit.columnar.lives import Turns
 from state_model.audit.columnar.partition import PartitionAudit
+from state_model.audit.columnar.proofs import Proofs
+from state_model.audit.columnar.user_topics import TopicAudit
 from state_model.audit.rule import Need, Rule
 from state_model.audit.severities import SEVERITIES
 from state_model.audit.suppression import Suppression
@@ -45,8 +47,8 @@ from state_model.errors import UsageError
 from state_model.topics import STATE_TOPIC
 
 UNTESTED = pa.schema([pa.field("needs", pa.list_(pa.string())), pa.field("rules", pa.list_(pa.string()))])
-GIVEN_BY_OPTIONS = frozenset({Need.DELIVERY_COUNT_LIMIT})
-"""The needs of rules that options of the command can meet."""
+GIVEN_BY_OPTIONS = {Need.DELIVERY_COUNT_LIMIT: DELIVERY_COUNT_LIMIT, Need.RECORD_LOCKS: MAX_RECORD_LOCKS}
+"""The needs of rules that options of the command can meet, with the settings that meet them."""
 PRUNED_SNAPSHOTS = "needed_snapshot_pruned"
 
 
@@ -73,8 +75,9 @@ def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: Audi
     """
     keys = resolve(evidence, key_filter)
     settings = evidence.settings.groups
-    others = OtherLogs(evidence)
-    available = others.available | (GIVEN_BY_OPTIONS if _has_limits(settings) else frozenset())
+    between_ms = (span.from_ms, span.to_ms)
+    others = OtherLogs(evidence, between_ms)
+    available = others.available | {need for need, name in GIVEN_BY_OPTIONS.items() if _is_set(settings, name)}
     chosen = [rule for rule in RULES if not choice.rules or rule in choice.rules]
     if all(rule.is_legal for rule in chosen):
         codes = ", ".join(rule.code for rule in chosen)
@@ -84,11 +87,10 @@ def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: Audi
         for rule in chosen
         if is_tested(rule, choice.version, available)
     }
-    between_ms = (span.from_ms, span.to_ms)
-    audited = _audited(evidence, _limits(settings), between_ms)
+    audited = _audited(evidence, others, between_ms)
     audits = [logged.audit for logged in audited]
     misplacements(audits, between_ms)
-    proofs = others.prove(audited, between_ms)
+    proofs = others.prove(audited)
     condition = keys.expression()
     choose = None if condition is None else lambda rows: filter_rows(rows, condition)
     counts = finding_counts(audits, severities, choose)
@@ -117,31 +119,33 @@ def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: Audi
     )
 
 
-def _audited(
-    evidence: LogEvidence, limits: Callable[[str], int | None], between_ms: tuple[int | None, int | None]
-) -> list[AuditedLog]:
+def _audited(evidence: LogEvidence, others: OtherLogs, between_ms: tuple[int | None, int | None]) -> list[AuditedLog]:
     """The audits of all state partitions, two at a time: the kernels run without the interpreter's lock."""
     size = sum(log.size_bytes for log in evidence.logs)
     most = evidence.source.max_bytes
     if size > most:
         raise too_much(f"{size_text(size)} of state log would have to be read, --max-bytes allows {size_text(most)}")
+    limits = largest(evidence.settings.groups, DELIVERY_COUNT_LIMIT)
+    audits = [
+        PartitionAudit(
+            log.number,
+            first_offset=log.first_offset,
+            log_start_offset=log.log_start_offset,
+            has_newest=_has_newest(log),
+            limit_of_group=limits,
+            between_ms=between_ms,
+        )
+        for log in evidence.logs
+    ]
+    topic_audits = [others.topic_audit() for _ in audits]
     with ThreadPoolExecutor(WORKERS) as pool:
-        return list(pool.map(lambda log: _audit_log(log, limits, between_ms), evidence.logs))
+        return list(pool.map(_audit_log, evidence.logs, audits, topic_audits))
 
 
-def _audit_log(
-    log: StateLog, limits: Callable[[str], int | None], between_ms: tuple[int | None, int | None]
-) -> AuditedLog:
+def _audit_log(log: StateLog, audited: PartitionAudit, of_topics: tuple[TopicAudit, Proofs]) -> AuditedLog:
     """Reads a state log once, chunk after chunk; leaves its reading there, as every other question does."""
     turns = Turns()
-    audited = PartitionAudit(
-        log.number,
-        first_offset=log.first_offset,
-        log_start_offset=log.log_start_offset,
-        has_newest=_has_newest(log),
-        limit_of_group=limits,
-        between_ms=between_ms,
-    )
+    topic_audit, proofs = of_topics
     reading = Reading(log.partition, log.end_offset)
     for chunk in log.read_raw():
         times = reading.take(chunk.records, chunk.problems)
@@ -153,10 +157,12 @@ def _audit_log(
         reading.take_undecodable(decoded.problems)
         audited.take(records, times, decoded.records, decoded.problems)
         turns.take(decoded.records)
+        topic_audit.take(decoded.records)
     reading.close()
     log.reading = reading
     audited.close()
-    return AuditedLog(log=log, audit=audited, turns=turns)
+    topic_audit.close(audited.auditor, log.number)
+    return AuditedLog(log=log, audit=audited, turns=turns, proofs=proofs)
 
 
 def _has_newest(log: StateLog) -> bool:
@@ -168,24 +174,12 @@ def _has_newest(log: StateLog) -> bool:
     )
 
 
-def _has_limits(settings: GroupSettings) -> bool:
-    """Whether the limit of some group is known at some time."""
+def _is_set(settings: GroupSettings, name: str) -> bool:
+    """Whether a setting of some group is known at some time."""
     return any(
-        period.broker is not None or any(DELIVERY_COUNT_LIMIT in own for own in (period.groups or {}).values())
+        period.broker is not None or any(name in own for own in (period.groups or {}).values())
         for period in settings.periods()
     )
-
-
-def _limits(settings: GroupSettings) -> Callable[[str], int | None]:
-    """The largest delivery count limit that a group ever had; None where it is unknown for some time."""
-    periods = settings.periods()
-
-    def limit(group_id: str) -> int | None:
-        numbers = [period.of(group_id, DELIVERY_COUNT_LIMIT, period.from_ms).number for period in periods]
-        limits = [number for number in numbers if number is not None]
-        return max(limits) if len(limits) == len(numbers) and limits else None
-
-    return limit
 
 
 def _warnings(evidence: LogEvidence, rules: Sequence[Rule]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """What log directories have for the rules that need more than the state log."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -9,9 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.group_decoding import decode_groups
+from evidence.incarnations import newest_incarnation
 from evidence.reading import read_whole
 from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
+from kafka_log import reader
 from kafka_log.union import LogPartition, unite
+from measures.settings import MAX_RECORD_LOCKS, GroupSettings
 from sharelens.questions.log_evidence import LogEvidence, size_text
 from sharelens.questions.state_log import StateLog, size_bytes
 from state_model.audit.columnar.continuation import KEYS
@@ -20,54 +23,103 @@ from state_model.audit.columnar.group_audit import Groups, audit_groups
 from state_model.audit.columnar.lives import TURN, Turns, lives_of
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.places import DECIDING, count_of_keys
-from state_model.audit.columnar.proofs import Proofs
+from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
+from state_model.audit.columnar.topic_metadata import (
+    TopicMetadata,
+    belongs_to,
+    topic_metadata,
+    unknown_topic_partitions,
+)
+from state_model.audit.columnar.user_topics import TopicAudit, TopicEnd, UserTopics
+from state_model.audit.group_steps import TopicPartition
 from state_model.audit.periods import BEGINNING
-from state_model.audit.rule import Need
+from state_model.audit.rule import Difference, Field, Need
 from state_model.share_records import SharePartitionKey
-from state_model.topics import INTERNAL_TOPICS, OFFSETS_TOPIC
+from state_model.topics import INTERNAL_TOPICS, METADATA_TOPIC, OFFSETS_TOPIC, STATE_TOPIC
 from state_model.uuids import ZERO_UUID
 
-GIVEN_BY_LOGS = frozenset({Need.GROUP_COORDINATOR})
+GIVEN_BY_LOGS = frozenset({Need.GROUP_COORDINATOR, Need.USER_TOPIC, Need.METADATA})
 """The needs of rules that logs beside the state log can meet."""
+CREATED_AGAIN = 71
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditedLog:
-    """A state log after its audit, with the turns of its share partitions."""
+    """A state log after its audit, with what it has for rules between logs."""
 
     log: StateLog
     audit: PartitionAudit
-    turns: Turns = field(default_factory=Turns)
+    turns: Turns
+    proofs: Proofs
 
 
 class OtherLogs:
     """The logs of log directories besides the state log, as far as the audit reads them."""
 
-    def __init__(self, evidence: LogEvidence) -> None:
+    def __init__(self, evidence: LogEvidence, between_ms: tuple[int | None, int | None]) -> None:
         self._evidence = evidence
+        self._between_ms = between_ms
+        self._ends: dict[TopicPartition, TopicEnd | None] = {}
+        self._contradictions = Proofs(between_ms)
         self.warnings: list[str] = []
 
     @cached_property
     def available(self) -> frozenset[Need]:
         """The needs of rules that the directories meet."""
-        return frozenset({Need.GROUP_COORDINATOR}) if self._group_partitions else frozenset()
+        by_need = {
+            Need.GROUP_COORDINATOR: bool(self._group_partitions),
+            Need.USER_TOPIC: bool(self._user_partitions),
+            Need.METADATA: self._metadata is not None,
+        }
+        return frozenset(need for need, is_met in by_need.items() if is_met)
 
-    def prove(self, audited: Sequence[AuditedLog], between_ms: tuple[int | None, int | None]) -> Proofs:
+    def topic_audit(self) -> tuple[TopicAudit, Proofs]:
+        """The audit of one state log against user topics, and where it counts."""
+        proofs = Proofs(self._between_ms)
+        return TopicAudit(self._topics, proofs), proofs
+
+    def prove(self, audited: Sequence[AuditedLog]) -> Proofs:
         """The violations of rules that need other logs."""
-        proofs = Proofs(between_ms)
+        proofs = Proofs(self._between_ms)
+        for logged in audited:
+            proofs.take(logged.proofs)
+        state = self._state_logs(audited)
         if self._group_partitions:
             groups = self._groups(proofs)
-            cross_check(self._state_logs(audited), groups, proofs, topic_exists=self._topic_exists)
+            if self._is_of_cluster(self._group_partitions[0], self._group_partitions[0].log_start_offset):
+                cross_check(state, groups, proofs, topic_exists=self._topic_exists)
+        if self._topics.metadata is not None:
+            unknown_topic_partitions(state.lives, self._topics.metadata, proofs)
+        self._test_incarnations()
+        proofs.take(self._contradictions)
         return proofs
 
     @cached_property
+    def _partitions(self) -> tuple[LogPartition, ...]:
+        return unite(self._evidence.directories)
+
+    @cached_property
+    def _user_partitions(self) -> dict[TopicPartition, LogPartition]:
+        internal = INTERNAL_TOPICS | {METADATA_TOPIC}
+        return {
+            (part.topic_id, part.partition): part
+            for part in self._partitions
+            if part.topic not in internal and part.topic_id != ZERO_UUID
+        }
+
+    @cached_property
     def _group_partitions(self) -> list[LogPartition]:
-        partitions = [part for part in unite(self._evidence.directories) if part.topic == OFFSETS_TOPIC]
+        """The partitions of the newest __consumer_offsets, unless they are too large."""
+        partitions = [part for part in self._partitions if part.topic == OFFSETS_TOPIC]
+        if len({part.topic_id for part in partitions}) > 1:
+            newest = newest_incarnation([(part.topic_id, reader.log_end(part).newest_ms) for part in partitions])
+            partitions = [part for part in partitions if part.topic_id == newest]
         size = sum(size_bytes(partition) for partition in partitions)
-        if size > self._evidence.source.max_bytes:
+        most = self._evidence.source.max_bytes
+        if size > most:
             self.warnings.append(
-                f"{size_text(size)} of {OFFSETS_TOPIC} were not read, --max-bytes allows "
-                f"{size_text(self._evidence.source.max_bytes)}; raise it to test the rules on groups"
+                f"{size_text(size)} of {OFFSETS_TOPIC} were not read, --max-bytes allows {size_text(most)}; "
+                "raise it to test the rules on groups"
             )
             return []
         return partitions
@@ -80,7 +132,8 @@ class OtherLogs:
                 records.append(decoded.records)
                 odd_records.append(decoded.odd_records)
         numbers = frozenset(partition.partition for partition in self._group_partitions)
-        return audit_groups(pa.concat_tables(records), pa.concat_tables(odd_records), numbers, proofs)
+        groups = audit_groups(pa.concat_tables(records), pa.concat_tables(odd_records), numbers, proofs)
+        return groups._replace(until_ms=max(groups.until_ms, self._topics.read_until_ms or BEGINNING))
 
     def _state_logs(self, audited: Sequence[AuditedLog]) -> StateLogs:
         auditors = [logged.audit.auditor for logged in audited]
@@ -88,26 +141,100 @@ class OtherLogs:
         owner = np.repeat([logged.log.number for logged in audited], [auditor.keys.num_rows for auditor in auditors])
         columns = (keys.column(name).to_pylist() for name in keys.column_names)
         known = {logged.log.number: _known_from_ms(logged) for logged in audited}
+        until_ms = max((_until_ms(logged) for logged in audited), default=BEGINNING)
         return StateLogs(
             lives=lives_of(pa.concat_tables([TURN.empty_table(), *(logged.turns.table() for logged in audited)])),
             with_records=frozenset(SharePartitionKey(*key) for key in zip(*columns, strict=True)),
             known_from_ms={number: from_ms for number, from_ms in known.items() if from_ms is not None},
-            until_ms=max((_until_ms(logged) for logged in audited), default=BEGINNING),
+            until_ms=max(until_ms, self._topics.read_until_ms or BEGINNING),
             count=count_of_keys(keys.slice(0, DECIDING), owner[:DECIDING]),
         )
 
     def _topic_exists(self, topic_id: str) -> bool | None:
-        return True if topic_id in self._topic_ids else None
+        metadata = self._topics.metadata
+        if metadata is not None and topic_id in metadata.topics:
+            return metadata.topics[topic_id].to_ms > metadata.until_ms
+        return True if topic_id in {topic for topic, _ in self._user_partitions} else None
 
     @cached_property
-    def _topic_ids(self) -> frozenset[str]:
-        """The user topics that have a folder."""
-        partitions = (part for directory in self._evidence.directories for part in directory.partitions)
-        return frozenset(
-            part.topic_id
-            for part in partitions
-            if part.topic not in INTERNAL_TOPICS and part.topic_id != ZERO_UUID and part.status == "live"
+    def _topics(self) -> UserTopics:
+        groups = self._evidence.settings.groups
+        state_log = next((log.partition for log in self._evidence.logs), None)
+        is_of_cluster = state_log is None or self._is_of_cluster(state_log, self._evidence.logs[0].first_offset)
+        return UserTopics(
+            end_of=self._end_of,
+            span_at=self._span_at,
+            locks_of=largest(groups, MAX_RECORD_LOCKS),
+            metadata=self._metadata if is_of_cluster else None,
+            read_until_ms=self._evidence.read_until_ms(),
         )
+
+    @cached_property
+    def _metadata(self) -> TopicMetadata | None:
+        history = self._evidence.metadata.history
+        if history is None or not history.has_beginning:
+            return None
+        return topic_metadata(history.validities, history.first_ms, self._evidence.read_until_ms())
+
+    def _end_of(self, topic_partition: TopicPartition) -> TopicEnd | None:
+        if topic_partition not in self._ends:
+            partition = self._user_partitions.get(topic_partition)
+            self._ends[topic_partition] = None if partition is None else _topic_end(partition)
+        return self._ends[topic_partition]
+
+    def _span_at(self, topic_partition: TopicPartition, offset: int) -> int | None:
+        partition = self._user_partitions.get(topic_partition)
+        if partition is None:
+            return None
+        for headers in reader.scan_batches(partition, offset, offset + 1):
+            for row in headers.select(["base_offset", "last_offset"]).to_pylist():
+                if row["base_offset"] <= offset <= row["last_offset"]:
+                    return int(row["last_offset"] - row["base_offset"] + 1)
+        return None
+
+    def _is_of_cluster(self, partition: LogPartition, first_offset: int) -> bool:
+        """Tests that the metadata log knows an internal topic."""
+        if self._metadata is None:
+            return True
+        log = LogRecord(partition.topic, partition.partition, first_offset)
+        time_ms = reader.log_end(partition).newest_ms or 0
+        return belongs_to(self._metadata, log, partition.topic_id, time_ms, self._contradictions)
+
+    def _test_incarnations(self) -> None:
+        """Tests that the state topic was created once."""
+        first = {part.topic_id: part for part in self._partitions if part.topic == STATE_TOPIC}
+        topic_ids = set(first) - {ZERO_UUID}
+        if self._topics.metadata is not None:
+            topic_ids |= self._topics.metadata.topic_ids.get(STATE_TOPIC, {}).keys()
+        if len(topic_ids) > 1 and self._evidence.logs:
+            log = self._evidence.logs[0]
+            record = LogRecord(STATE_TOPIC, log.number, log.first_offset)
+            difference = Difference(Field.TOPIC_IDS, 1, len(topic_ids))
+            time_ms = log.log_end.newest_ms or 0
+            self._contradictions.add(CREATED_AGAIN, Place(), difference, record, time_ms)
+
+
+def largest(settings: GroupSettings, name: str) -> Callable[[str], int | None]:
+    """The largest number that a setting of a group ever had; None where it is unknown for some time."""
+    periods = settings.periods()
+
+    def of_group(group_id: str) -> int | None:
+        numbers = [period.of(group_id, name, period.from_ms).number for period in periods]
+        known = [number for number in numbers if number is not None]
+        return max(known) if len(known) == len(numbers) and known else None
+
+    return of_group
+
+
+def _topic_end(partition: LogPartition) -> TopicEnd | None:
+    end = reader.log_end(partition)
+    if end.unreadable_bytes:
+        return None
+    newest = (-1, -1)
+    for headers in reader.scan_batches(partition, max(0, end.end_offset - 1), end.end_offset):
+        for row in headers.select(["max_timestamp_ms", "leader_epoch"]).to_pylist():
+            newest = (row["max_timestamp_ms"], row["leader_epoch"])
+    return TopicEnd(partition.topic, end.end_offset, *newest)
 
 
 def _known_from_ms(audited: AuditedLog) -> int | None:

@@ -18,7 +18,7 @@ from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.questions.streaming import rows_of_stream
 from sharelens.request import CutChoice
 from sharelens.times import lasted
-from state_model.columnar.values import STATE_NAMES
+from state_model.share_records import delivery_state_name
 
 WHAT_IT_MAY_BE: Mapping[str, str] = {
     measure.DEAD_LETTER_PENDING: "the broker has not finished the dead letter: check the dead-letter topic (existence, "
@@ -123,7 +123,7 @@ def _state_cell(row: Row) -> str:
     state = row["delivery_state"]
     if not isinstance(state, int):
         return known(None)
-    name = STATE_NAMES[state] if 0 <= state < len(STATE_NAMES) else str(state)
+    name = delivery_state_name(state)
     return f"{name}/{row['delivery_count']}"
 
 

@@ -307,8 +307,8 @@ def _position(event: Event) -> tuple[str, int, int, int]:
 def outcome(rows: Sequence[Event], *, ended: bool) -> str | None:
     """The outcome of the record in one life, from its events in order; None without a life.
 
-    One of acknowledged, archived, archiving, available_again, not_settled, passed_without_outcome, below_first_start,
-    life_ended_without_outcome.
+    One of acknowledged, archived, archiving, available_again, unknown_state, not_settled, passed_without_outcome,
+    below_first_start, life_ended_without_outcome.
     """
     states = [row for row in rows if row["event"] == DELIVERY_STATE]
     moves = [row["event"] for row in rows if row["event"].startswith(("start_offset", "below"))]
@@ -319,4 +319,6 @@ def outcome(rows: Sequence[Event], *, ended: bool) -> str | None:
         return OUT_OF_REACH[moves[-1]]
     if ended:
         return "life_ended_without_outcome"
+    if last is not None and last["delivery_state"] not in vocabulary.IN_STATE:
+        return "unknown_state"
     return "available_again" if last is not None and last["delivery_count"] > 0 else "not_settled"

@@ -24,6 +24,7 @@ UNSETTLED: Mapping[str, str] = {
     "passed_without_outcome": "passed by the start offset",
     "life_ended_without_outcome": "its life ended without an outcome",
     "available_again": vocabulary.AVAILABLE_AGAIN,
+    "unknown_state": "in a delivery state that this version does not know",
 }
 
 

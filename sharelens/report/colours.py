@@ -5,7 +5,7 @@ Charts are drawn with the light colour of a pair; the page exchanges it for the 
 
 from collections.abc import Mapping, Sequence
 
-from sharelens.report.raster import ACKNOWLEDGED, ARCHIVED, ARCHIVING, OPEN
+from sharelens.report.raster import ACKNOWLEDGED, ARCHIVED, ARCHIVING, OPEN, UNKNOWN
 
 TEXT, TITLE, GRID = ("#5b6570", "#a3adb8"), ("#2f353c", "#d5dbe2"), ("#e3e7ec", "#2c333b")
 PASSED, CARD = ("#f0f2f5", "#20262d"), ("#ffffff", "#171c22")
@@ -18,6 +18,7 @@ CELLS: Mapping[int, tuple[str, str]] = {
     OPEN + 1: ("#f4a13d", "#c98420"),
     OPEN + 2: ("#df641b", "#f5853a"),
     OPEN + 3: ("#b02f10", "#ff6242"),
+    UNKNOWN: ("#4a4f55", "#c4cad1"),
 }
 LINES: Sequence[tuple[str, str]] = (
     ("#1f5fbe", "#74abff"),

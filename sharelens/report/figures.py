@@ -33,6 +33,8 @@ def words(code: int) -> str:
             return "archived"
         case raster.ARCHIVING:
             return "archiving"
+        case raster.UNKNOWN:
+            return "a delivery state that this version does not know"
         case _:
             attempts = code - OPEN + 1
             more = " or more" if attempts == MOST_ATTEMPTS else ""

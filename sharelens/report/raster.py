@@ -30,7 +30,9 @@ STILL = 1 << 62
 # Codes of a cell; where a row stands for several offsets the highest is shown.
 BLANK, ACKNOWLEDGED, ARCHIVED, ARCHIVING, OPEN = range(5)
 MOST_ATTEMPTS = 4
-"""AVAILABLE after n failed deliveries has the code OPEN + n - 1, up to this many."""
+"""AVAILABLE (or ACQUIRED, never written) after n failed deliveries has the code OPEN + n - 1, up to this many."""
+UNKNOWN = OPEN + MOST_ATTEMPTS
+"""A delivery state of a later Kafka."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,7 @@ class Picture:
 
 
 def code_of(state: int, count: int) -> int:
-    """The code of a delivery state and count; BLANK for a state that no log holds."""
+    """The code of a delivery state and count."""
     match state:
         case DeliveryState.ACKNOWLEDGED:
             return ACKNOWLEDGED
@@ -73,10 +75,10 @@ def code_of(state: int, count: int) -> int:
             return ARCHIVED
         case DeliveryState.ARCHIVING:
             return ARCHIVING
-        case DeliveryState.AVAILABLE:
+        case DeliveryState.AVAILABLE | DeliveryState.ACQUIRED:
             return OPEN + min(max(count, 1), MOST_ATTEMPTS) - 1
         case _:
-            return BLANK
+            return UNKNOWN
 
 
 def picture(deliveries: pa.Table, window: Window) -> Picture:

@@ -12,7 +12,7 @@ from sharelens.report.model import Cell, Head, Sheet
 from sharelens.report.ranking import GroupRanking
 from sharelens.times import lasted
 from sharelens.wording import UNKNOWN, moment, name, number, offsets, place
-from state_model.columnar.values import STATE_NAMES
+from state_model.share_records import delivery_state_name
 
 GROUPS_SHOWN = 500
 Anchors = Mapping[tuple[Key, int], str]
@@ -197,7 +197,7 @@ def _state_cell(row: Row) -> Cell:
     state = row["delivery_state"]
     if state is None:
         return text_cell(UNKNOWN)
-    state_name = STATE_NAMES[state] if 0 <= state < len(STATE_NAMES) else str(state)
+    state_name = delivery_state_name(state)
     return text_cell(f"{state_name}/{row['delivery_count']}")
 
 

@@ -44,6 +44,19 @@ def complete_count_falls(step: Step) -> Difference | None:
     return Difference(Field.DELIVERY_COMPLETE_COUNT, before.delivery_complete_count, update.delivery_complete_count)
 
 
+def complete_count_beyond_end(start_offset: int, count: int, end_offset: int) -> Difference | None:
+    """A delivery complete count larger than the number of offsets from the start offset to the topic's end."""
+    if not 0 <= start_offset <= end_offset or count <= end_offset - start_offset:
+        return None
+    return Difference(Field.DELIVERY_COMPLETE_COUNT, end_offset - start_offset, count)
+
+
+def negative_lag(start_offset: int, count: int, end_offset: int) -> Difference | None:
+    """A lag below 0: what Kafka shows for a share partition with this state."""
+    lag = end_offset - start_offset - max(count, 0)
+    return Difference(Field.LAG, 0, lag) if start_offset >= 0 and lag < 0 else None
+
+
 def _count(step: Step) -> int | None:
     """The delivery complete count of a record whose state is known."""
     value = step.written
@@ -69,11 +82,12 @@ RULES = (
     Rule(
         number=61,
         code="complete_count_beyond_end",
-        title="The delivery complete count is within the window",
+        title="The delivery complete count is within the start offset and the end of the user topic's partition",
         severity=ERROR,
         relation="<=",
         impact=Impact.WRONG_LAG,
-        why="No more offsets can be terminal than lie between the start offset and the end of the topic.",
+        why="No more offsets can be terminal than lie between the start offset and the end of the topic. Counts where "
+        "the topic's newest batch is of the record's leader epoch and 60 s younger.",
         remedy=REPORT_BUG,
         source="share-partition §8, SharePartition",
         needs=(Need.USER_TOPIC,),
@@ -124,7 +138,7 @@ RULES = (
         relation=">=",
         impact=Impact.WRONG_LAG,
         why="End of the topic minus start offset minus delivery complete count; a truncation or a reset beyond the end "
-        "makes it negative.",
+        "makes it negative. Tested for the newest state, where the topic is known until 60 s behind it.",
         remedy="Compare with the topic's end.",
         source="GroupCoordinatorService",
         needs=(Need.USER_TOPIC,),

@@ -100,6 +100,11 @@ def state_epoch_beyond_group(
     return lasting(live, smaller, evidence)
 
 
+def leader_epoch_beyond_topic(leader_epoch: int, topic_epoch: int) -> Difference | None:
+    """A leader epoch larger than that of the user topic's partition, a minute later at the latest."""
+    return Difference(Field.LEADER_EPOCH, topic_epoch, leader_epoch) if leader_epoch > topic_epoch else None
+
+
 def negative_epoch(step: Step) -> Difference | None:
     """An epoch below 0."""
     value = step.written
@@ -207,7 +212,7 @@ RULES = (
         severity=ERROR,
         relation="<=",
         impact=Impact.STUCK,
-        why="Leaders read and write with their own epoch.",
+        why="Leaders read and write with their own epoch. Counts where the metadata log has no such epoch 60 s later.",
         remedy=REPORT_BUG,
         source="share-partition §2, SharePartition",
         needs=(Need.METADATA,),

@@ -90,6 +90,22 @@ def empty_update(step: Step) -> Difference | None:
     return Difference(Field.STATE_BATCHES, 1, 0)
 
 
+def start_offset_beyond_end(start_offset: int, end_offset: int) -> Difference | None:
+    """A start offset behind the end of the user topic's partition."""
+    return Difference(Field.START_OFFSET, end_offset, start_offset) if start_offset > end_offset else None
+
+
+def batch_beyond_end(last_offset: int, end_offset: int) -> Difference | None:
+    """A state batch that ends at or behind the end of the user topic's partition."""
+    return Difference(Field.LAST_OFFSET, end_offset, last_offset) if last_offset >= end_offset else None
+
+
+def window_over_locks(start_offset: int, last_offset: int, locks: int, batch_span: int) -> Difference | None:
+    """A window larger than the record locks and the rest of the log batch with its last offset."""
+    most, window = locks + batch_span - 1, last_offset - start_offset + 1
+    return Difference(Field.WINDOW, most, window) if start_offset >= 0 and window > most else None
+
+
 def _batches(step: Step) -> tuple[StateBatch, ...]:
     return step.written.state_batches if step.written is not None else ()
 
@@ -143,7 +159,8 @@ RULES = (
         relation="<=",
         impact=Impact.LOST,
         affected=Affected.BETWEEN,
-        why="AlterShareGroupOffsets accepts any number, and an unclean election may cut off the end of a topic.",
+        why="AlterShareGroupOffsets accepts any number, and an unclean election may cut off the end of a topic. Counts "
+        "where the topic is known until 60 s behind the record.",
         remedy="Compare with the topic's end; reset the group's offset.",
         source="share-partition §2, SharePartition",
         needs=(Need.USER_TOPIC,),
@@ -219,8 +236,24 @@ RULES = (
         relation="<",
         impact=Impact.LOST,
         affected=Affected.FROM,
-        why="Only fetched records are delivered.",
-        remedy="Look for an unclean leader election of the user topic.",
+        why="Only fetched records are delivered. Counts where the topic's newest batch is of the record's leader epoch "
+        "and 60 s younger, so that no election can have cut off its end.",
+        remedy=REPORT_BUG,
+        source="share-partition §4, SharePartition",
+        needs=(Need.USER_TOPIC,),
+    ),
+    Rule(
+        number=35,
+        part=1,
+        code="batch_beyond_cut_end",
+        title="No state batch lies behind the end of a user topic's partition that can have been cut off",
+        severity=WARNING,
+        relation="<",
+        impact=Impact.LOST,
+        affected=Affected.FROM,
+        why="An unclean leader election cuts off records that were delivered; the state goes on to name them, and new "
+        "records of the same offsets count as delivered. A replica that lags behind looks alike.",
+        remedy="Look for an unclean leader election of the user topic; reset the group's offset to the topic's end.",
         source="share-partition §4, SharePartition",
         needs=(Need.USER_TOPIC,),
     ),
@@ -234,7 +267,7 @@ RULES = (
         why="A leader acquires at most share.partition.max.record.locks records and the rest of one batch.",
         remedy="Compare with the history of share.partition.max.record.locks.",
         source="share-partition §4, SharePartition",
-        needs=(Need.USER_TOPIC, Need.METADATA),
+        needs=(Need.USER_TOPIC, Need.RECORD_LOCKS),
     ),
     Rule(
         number=37,

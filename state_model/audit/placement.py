@@ -175,6 +175,19 @@ RULES = (
     ),
     Rule(
         number=7,
+        part=1,
+        code="state_topic_created_again",
+        title="The state topic is created once",
+        severity=WARNING,
+        impact=Impact.DELIVERED_AGAIN_OR_LOST,
+        why="With the topic the state of all share groups is gone. The audit reads the newest one; the older one lies "
+        "in folders that a broker left.",
+        remedy="Find out who deleted __share_group_state; reset the offsets of the groups.",
+        source="share-group-state-log §1",
+        compares_state=False,
+    ),
+    Rule(
+        number=7,
         code="state_partition_count_changed",
         title="The number of state partitions never changes",
         severity=ERROR,

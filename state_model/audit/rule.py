@@ -25,7 +25,8 @@ class Need(Enum):
     KAFKA_VERSION = "the Kafka version (--kafka-version)"
     DELIVERY_COUNT_LIMIT = "the delivery count limit (--group-configs, --broker-config, --settings)"
     COORDINATOR_CONFIG = "the share coordinator's configuration over time"
-    USER_TOPIC = "the end offsets of the user topics over time"
+    USER_TOPIC = "the logs of the user topics"
+    RECORD_LOCKS = "the record lock limit (--group-configs, --broker-config, --settings)"
     METADATA = "__cluster_metadata"
     GROUP_COORDINATOR = "__consumer_offsets"
 
@@ -66,6 +67,10 @@ class Field(IntEnum):
     GROUP_RECORD_TYPE = 30
     SHARE_PARTITION = 31
     LISTED = 32
+    LAG = 33
+    WINDOW = 34
+    KNOWN = 35
+    TOPIC_IDS = 36
 
 
 DECODE_REASONS = (
@@ -177,24 +182,21 @@ def value_text(number_of_field: int, value: int) -> str:
             if value == NO_STATE:
                 return "none"
             state = (value + 128) % 256 - 128
-            return f"{_state_text(state)}/{(value - state) // 256}"
+            return f"{delivery_state_name(state)}/{(value - state) // 256}"
         case Field.DELIVERY_STATE:
-            return _state_text(value)
+            return delivery_state_name(value)
         case Field.DECODING:
             return DECODE_REASONS[value] or "decodable"
         case Field.GROUP_RECORD_TYPE:
             return f"type {value}"
         case Field.SHARE_PARTITION:
             return "live" if value else "none"
+        case Field.KNOWN:
+            return "known" if value else "unknown"
         case Field.LISTED:
             return "listed by the group" if value else "not listed"
         case _:
             return str(value)
-
-
-def _state_text(state: int) -> str:
-    name = delivery_state_name(state)
-    return f"UNKNOWN({state})" if name == "UNKNOWN" else name
 
 
 def field_text(number_of_field: int, at: int) -> str:

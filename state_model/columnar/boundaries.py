@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from state_model.columnar import replay, schemas
-from state_model.columnar.fold import TOMBSTONE, UPDATE
+from state_model.columnar.codes import kinds_of
 from state_model.columnar.kernels import kernel
 from state_model.columnar.keys import (
     SHARE_PARTITION_KEY,
@@ -34,7 +34,8 @@ from state_model.columnar.keys import (
     only_keys_of,
     without_keys_of,
 )
-from state_model.columnar.values import Loss, losses_until
+from state_model.columnar.soft_state import SNAPSHOT, TOMBSTONE, UPDATE
+from state_model.columnar.values import Loss, has_unknown_state, is_unknown_state, losses_until
 
 Flags = npt.NDArray[np.bool_]
 WEIGHT = "updates_represented"
@@ -68,7 +69,7 @@ class ChunkReducer:
         has_begun = np.zeros(keys.num_rows, np.bool_)
         has_begun[begun] = True
         offsets = records.column("log_offset").to_numpy()
-        is_boundary = _kinds(records) != UPDATE
+        is_boundary = np.isin(kinds_of(records), (SNAPSHOT, TOMBSTONE))
         first = np.full(keys.num_rows, NO_BOUNDARY, np.int64)
         np.minimum.at(first, number[is_boundary], offsets[is_boundary])
         first[has_begun] = -1
@@ -129,13 +130,15 @@ def _rows(records: pa.Table, is_chosen: Flags) -> pa.Table:
 def thinned(records: pa.Table) -> pa.Table:
     """Of `records` those without which the scalars after them would differ, with WEIGHT, in log order.
 
-    All snapshots and tombstones; of the updates between two of them the first, the last, the last with a leader epoch,
-    the last with a start offset, one with the largest leader epoch and the first uncommitted one. At most one state
-    batch of each is left, which says that there were some.
+    All snapshots, tombstones and records of unknown type; of the updates between two of them the first, the last, the
+    last with a leader epoch, the last with a start offset, one with the largest leader epoch, the first uncommitted one
+    and the first with an unknown delivery state. At most one state batch of each is left, which says that there were
+    some: the first unknown one, else the first.
     """
     (number,), _ = number_keys(records)
     order = np.argsort(number, kind="stable")
-    is_update = (_kinds(records) == UPDATE)[order]
+    is_update = (kinds_of(records) == UPDATE)[order]
+    unknown = has_unknown_state(records.column("state_batches").combine_chunks())[order]
     key = number[order]
     span = np.cumsum(~is_update | (np.diff(key, prepend=-1) != 0))
     leader, start = (_plain(records, name)[order] for name in ("leader_epoch", "start_offset"))
@@ -146,6 +149,7 @@ def thinned(records: pa.Table) -> pa.Table:
     kept[_ends_of(span, np.flatnonzero(is_update & (leader != -1)), first=False)] = True
     kept[_ends_of(span, np.flatnonzero(is_update & (start != -1)), first=False)] = True
     kept[_ends_of(span, np.flatnonzero(is_update & uncommitted), first=True)] = True
+    kept[_ends_of(span, np.flatnonzero(is_update & unknown), first=True)] = True
     updates = np.flatnonzero(is_update)
     by_leader = updates[np.lexsort((leader[updates], span[updates]))]
     kept[_ends_of(span, by_leader, first=False)] = True
@@ -154,9 +158,22 @@ def thinned(records: pa.Table) -> pa.Table:
     log_order = np.argsort(order[chosen], kind="stable")
     rows = records.take(pa.array(order[chosen][log_order]))
     index = rows.schema.get_field_index("state_batches")
-    shortened = pc.list_slice(rows.column(index), 0, 1).cast(rows.schema.field(index).type)
-    rows = rows.set_column(index, rows.schema.field(index), shortened)
+    rows = rows.set_column(index, rows.schema.field(index), _shortened(rows.column(index)))
     return rows.append_column(WEIGHT, pa.array(weights[log_order], pa.int64()))
+
+
+def _shortened(state_batches: pa.ChunkedArray) -> pa.ListArray:
+    """Of each list the first batch with an unknown delivery state, else the first batch."""
+    lists = state_batches.combine_chunks()
+    if not has_unknown_state(lists).any():
+        return pc.list_slice(lists, 0, 1).cast(lists.type)
+    flat, owner = pc.list_flatten(lists), pc.list_parent_indices(lists).to_numpy()
+    is_known = ~is_unknown_state(flat.field("delivery_state").to_numpy())
+    by_list = np.lexsort((is_known, owner))
+    chosen = by_list[np.diff(owner, prepend=-1) != 0]
+    ends = np.cumsum(np.isin(np.arange(len(lists)), owner), dtype=np.int32)
+    at = pa.array(np.concatenate([np.zeros(1, np.int32), ends]))
+    return pa.ListArray.from_arrays(at, flat.take(pa.array(chosen)), type=lists.type, mask=pc.is_null(lists))
 
 
 def _ends_of(span: Ints, rows: Ints, *, first: bool) -> Ints:
@@ -177,7 +194,7 @@ def count_updates(kinds: np.ndarray, keys: np.ndarray, weights: np.ndarray, limi
         key = keys[row]
         if kinds[row] == UPDATE:
             counts[key] += weights[row]
-        elif kinds[row] == TOMBSTONE or counts[key] >= limit:
+        elif kinds[row] == TOMBSTONE or (kinds[row] == SNAPSHOT and counts[key] >= limit):
             counts[key] = 0
 
 
@@ -186,7 +203,7 @@ def _update_counts(state: pa.Table, thin: pa.Table, limit: int) -> tuple[pa.Tabl
     (of_state, of_thin), keys = number_keys(state, thin)
     counts = np.zeros(keys.num_rows, np.int64)
     counts[of_state] = state.column("update_count_from_log").to_numpy()
-    count_updates(_kinds(thin), of_thin, thin.column(WEIGHT).to_numpy(), limit, counts)
+    count_updates(kinds_of(thin), of_thin, thin.column(WEIGHT).to_numpy(), limit, counts)
     touched = np.unique(of_thin)
     return keys.take(pa.array(touched)), counts[touched]
 
@@ -250,15 +267,6 @@ def _with_ranges(scalars: pa.Table, ranges: pa.Table) -> pa.Table:
         raise ValueError("summaries of one chunk contradict each other about the live share partitions")
     index = scalars.schema.get_field_index("state_batches")
     return scalars.set_column(index, scalars.schema.field(index), ranges.column("state_batches"))
-
-
-def _kinds(records: pa.Table) -> Ints:
-    """The kernel's number of each record's type."""
-    column = records.column("record_type")
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(pa.string())
-    kinds: Ints = pc.index_in(column, value_set=pa.array(replay.RECORD_TYPES)).to_numpy().astype(np.int64)
-    return kinds
 
 
 def _plain(records: pa.Table, name: str) -> Ints:

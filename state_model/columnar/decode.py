@@ -13,7 +13,7 @@ import pyarrow as pa
 from state_model.columnar import buffers
 from state_model.columnar import record_kernels as kernels
 from state_model.columnar.schemas import LOG_POSITION, SHARE_PARTITION, SHARE_RECORD, STATE_BATCH, UNKNOWN_TAG, column
-from state_model.columnar.values import Loss
+from state_model.columnar.values import UNKNOWN_STATE, Loss
 from state_model.uuids import uuid_bytes
 
 Rows = npt.NDArray[np.int64]
@@ -31,13 +31,15 @@ REASONS = (
     "invalid_length",
 )
 """Reason code by outcome of the kernel; the first stands for a decoded record."""
-NOT_A_LOSS = frozenset({"control_record", "unknown_record_type"})
-"""Reasons by which no share partition loses a change: the broker skips these records too."""
+NOT_A_LOSS = frozenset({"control_record"})
+"""Reasons by which no share partition loses a change."""
+UNKNOWN_RECORD_TYPE = "unknown_record_type"
 DETAILS = {
     "control_record": "a transaction marker, which is no share-group record",
     "bad_key": "the key is missing or cut short",
     "invalid_utf8": "the group id in the key is not UTF-8",
-    "unknown_record_type": "the record type in the key is neither 0 (ShareSnapshot) nor 1 (ShareUpdate)",
+    "unknown_record_type": "the record type is neither 0 (ShareSnapshot) nor 1 (ShareUpdate), and the rest of the key "
+    "is no share partition",
     "unknown_value_version": "the value has a version other than 0, which a broker refuses to load",
     "update_without_value": "a ShareUpdate has no value; only a ShareSnapshot has tombstones",
     "truncated_value": "the value ends inside a field, or claims more than it holds",
@@ -45,7 +47,7 @@ DETAILS = {
     "invalid_length": "the value has a null list of state batches, or a delivery complete count that is not 4 bytes",
 }
 RECORD_TYPES = ("snapshot", "update", "tombstone")
-"""Record type by kind in the kernels."""
+"""Record type by kind in the kernels; a record of another type has `UNKNOWN(7)`."""
 
 DECODE_PROBLEM = pa.schema(
     [
@@ -108,12 +110,12 @@ def decode_share_records(log_record: pa.RecordBatch, *, log_time_ms: npt.NDArray
 
 def losses_of(problems: pa.RecordBatch) -> list[Loss]:
     """The losses of records that could not be decoded (DECODE_PROBLEM), in their order."""
-    rows = problems.select(["log_offset", "is_loss", *(field.name for field in SHARE_PARTITION)]).to_pylist()
+    rows = problems.select(["log_offset", "reason", "is_loss", *(field.name for field in SHARE_PARTITION)]).to_pylist()
     return [
         Loss(
             first_offset=row["log_offset"],
             last_offset=row["log_offset"],
-            reason="quarantined",
+            reason=UNKNOWN_STATE if row["reason"] == UNKNOWN_RECORD_TYPE else "quarantined",
             group_id=row["group_id"],
             topic_id=row["topic_id"],
             partition=row["partition"],
@@ -132,7 +134,7 @@ def key_mask(
 ) -> pa.BooleanArray:
     """Mask of the rows of share partitions that match the arguments (None matches all), from the key bytes alone.
 
-    Unreadable keys match: they may belong to the share partition. Records of a type that the broker skips don't.
+    Unreadable keys match: they may belong to the share partition.
     """
     view = buffers.binary_view(log_record.column("key"))
     group = (group_id or "").encode("utf-8", "surrogatepass")
@@ -178,14 +180,14 @@ def _records(
 ) -> pa.RecordBatch:
     kinds = filled.ints[kernels.KIND]
     source = log_record if len(rows) == log_record.num_rows else log_record.take(pa.array(rows))
-    has_value, is_snapshot = kinds != kernels.TOMBSTONE, kinds == kernels.SNAPSHOT
+    has_value, is_snapshot = kinds <= kernels.UPDATE, kinds == kernels.SNAPSHOT
     columns = {
         "log_topic_id": source.column("topic_id"),
         "state_partition": source.column("partition"),
         "log_offset": source.column("offset"),
         "timestamp_ms": source.column("timestamp_ms"),
         "log_time_ms": pa.array(times if source is log_record else times[rows]),
-        "record_type": pa.array(RECORD_TYPES).take(pa.array(kinds)),
+        "record_type": _record_types(keys, rows, kinds),
         **_keys(keys, rows, np.ones(len(rows), np.bool_)),
         "value_version": buffers.numbers(pa.int16(), np.zeros(len(rows), np.int16), has_value),
         **_scalars(filled, has_value, is_snapshot),
@@ -196,6 +198,19 @@ def _records(
         "uncommitted": source.column("uncommitted"),
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in SHARE_RECORD.names], schema=SHARE_RECORD)
+
+
+def _record_types(keys: buffers.BinaryView, rows: Rows, kinds: npt.NDArray[np.int32]) -> pa.Array:
+    """The names of the record types: RECORD_TYPES, and `UNKNOWN(7)` by the number at the beginning of the key."""
+    others = np.flatnonzero(kinds == kernels.OTHER)
+    if len(others) == 0:
+        return pa.array(RECORD_TYPES).take(pa.array(kinds))
+    at = keys.at[rows[others]]
+    numbers = keys.data[np.stack([at, at + 1], axis=1)].view(">i2").reshape(-1)
+    known, codes = np.unique(numbers, return_inverse=True)
+    names_at = kinds.copy()
+    names_at[others] = len(RECORD_TYPES) + codes
+    return pa.array([*RECORD_TYPES, *(f"UNKNOWN({number})" for number in known.tolist())]).take(pa.array(names_at))
 
 
 def _scalars(filled: _Filled, has_value: buffers.Bools, is_snapshot: buffers.Bools) -> dict[str, pa.Array]:

@@ -17,7 +17,8 @@ from state_model.columnar.byte_kernels import (
 )
 from state_model.columnar.kernels import kernel
 
-SNAPSHOT, UPDATE, TOMBSTONE = 0, 1, 2
+SNAPSHOT, UPDATE, TOMBSTONE, OTHER = 0, 1, 2, 3
+NO_KIND = -1
 
 # Outcomes of decoding a record; their reason codes are in decode.py.
 (
@@ -49,12 +50,22 @@ BAD_LENGTH = -3  # with TOO_SHORT and MALFORMED: in the order of the last three 
 
 @kernel
 def key_outcome(data: np.ndarray, start: int, end: int) -> int:
-    """DECODED for a complete key of a known record type, else the outcome. Bytes behind the key are ignored."""
+    """DECODED for a key that names a share partition, else the outcome.
+
+    Bytes behind the key are ignored. A key of an unknown record type may be of another form, so it has none.
+    """
     if end - start < 2:
         return BAD_KEY
-    record_type = int16_at(data, start)
-    if record_type not in (SNAPSHOT, UPDATE):
-        return UNKNOWN_RECORD_TYPE
+    outcome = share_partition_outcome(data, start, end)
+    if int16_at(data, start) in (SNAPSHOT, UPDATE):
+        return outcome
+    is_same_form = outcome == DECODED and int16_at(data, start + 2) == end - start - KEY_FIXED_BYTES
+    return DECODED if is_same_form else UNKNOWN_RECORD_TYPE
+
+
+@kernel
+def share_partition_outcome(data: np.ndarray, start: int, end: int) -> int:
+    """DECODED for a key with a complete share partition behind its record type, else the outcome."""
     if end - start < 4:
         return BAD_KEY
     size = int16_at(data, start + 2)
@@ -164,6 +175,16 @@ def value_head(data: np.ndarray, start: int, end: int, kind: int) -> int:
 
 
 @kernel
+def kind_of(record_type: int, has_value: bool) -> int:
+    """The kind of a record; NO_KIND for an update without a value."""
+    if record_type not in (SNAPSHOT, UPDATE):
+        return OTHER
+    if has_value:
+        return record_type
+    return TOMBSTONE if record_type == SNAPSHOT else NO_KIND
+
+
+@kernel
 def decode_rows(
     keys: np.ndarray,
     key_at: np.ndarray,
@@ -194,16 +215,14 @@ def decode_rows(
         if result != DECODED:
             continue
         value, value_end = int(value_at[source]), int(value_at[source + 1])
-        kind = int16_at(keys, start)
+        kind = kind_of(int16_at(keys, start), value_there[source])
         tags = 0
-        if not value_there[source]:
-            if kind == UPDATE:
-                outcome[source] = UPDATE_WITHOUT_VALUE
-                continue
-            kind = TOMBSTONE
+        if kind == NO_KIND:
+            outcome[source] = UPDATE_WITHOUT_VALUE
+            continue
+        if kind in (TOMBSTONE, OTHER):
             ints[1:RECORD_BYTES, row] = 0
             longs[:, row] = 0
-            value_end = value
         else:
             at = value_head(values, value, value_end, kind)
             if at < 0:
@@ -313,7 +332,7 @@ def select_keys(
         at, end = int(key_at[row]), int(key_at[row + 1])
         outcome = key_outcome(keys, at, end) if key_there[row] else BAD_KEY
         if outcome != DECODED:
-            selected[row] = outcome != UNKNOWN_RECORD_TYPE
+            selected[row] = True
             continue
         size = int16_at(keys, at + 2)
         same = not compared[2] or same_bytes(keys, at + 20 + size, key, group_size + 16, 4)

@@ -13,26 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from state_model.columnar import fold, schemas
+from state_model.columnar import fold, schemas, soft_state
+from state_model.columnar.codes import COMPLETENESS_NAMES, END_REASONS, REASON_NAMES, codes, ints, kinds_of
 from state_model.columnar.keys import SHARE_PARTITION_KEY, SHARE_PARTITION_ORDER, Ints, number_keys, place_of_keys
 from state_model.columnar.ranges import FIRST, FROM_AT, FROM_TIME, LAST, NONE, PRIORITY, priority
-from state_model.columnar.values import Loss, encoded_names, encoded_state_names, state_names
+from state_model.columnar.values import Loss, encoded_names, encoded_state_names, has_unknown_state, state_names
 
-COMPLETENESS_NAMES = ("complete", "provisional", "incomplete", "uncommitted")
-REASON_NAMES = (
-    None,
-    "orphan",
-    "uncommitted",
-    "gap",
-    "quarantined",
-    "truncated",
-    "vanished",
-    "pruned",
-    "remote",
-    "superseded",
-)
-END_REASONS = (None, "changed", "split_or_joined", "start_offset_passed", "reset", "deleted")
-RECORD_TYPES = ("snapshot", "update", "tombstone")
 UPDATE_LIMIT = 500
 VALUE_COLUMNS = (
     "snapshot_epoch",
@@ -80,7 +66,8 @@ def replay_records(
     (group_id, topic_id, partition). History comes in log order and closed ranges in the order of their end; with
     `by_key` both come by (group_id, topic_id, partition), then by log offset, or by first offset and beginning, and
     their text is dictionary-encoded, ready for a Parquet writer. Of `records` the columns of
-    schemas.REPLAYED are needed; their text may be dictionary-encoded.
+    schemas.REPLAYED are needed; their text may be dictionary-encoded. A record of a type that this version does not
+    know changes the completeness alone; of a share partition that is not there it has no row in the history.
     """
     seed = schemas.SHARE_PARTITION_STATE.empty_table() if seed is None else seed
     memory, key_of_record = _memory_of(records, seed)
@@ -158,7 +145,7 @@ def open_ranges(state: pa.Table) -> pa.Table:
 def _memory_of(records: pa.Table, seed: pa.Table) -> tuple[_Memory, Ints]:
     """The memory with the seed's state, and the number of each record's share partition in it."""
     (seeded, recorded), keys = number_keys(seed, records)
-    scalars = np.zeros((keys.num_rows, fold.SCALAR_COUNT), np.int64)
+    scalars = np.zeros((keys.num_rows, soft_state.SCALAR_COUNT), np.int64)
     pool = np.zeros((16, 5), np.int64)
     memory = _Memory(keys=keys, scalars=scalars, pool=pool, used=0)
     _load(memory, seed, seeded)
@@ -170,22 +157,22 @@ def _load(memory: _Memory, seed: pa.Table, key: Ints) -> None:
     if seed.num_rows == 0:
         return
     scalars = memory.scalars
-    scalars[key, fold.PRESENT] = 1
+    scalars[key, soft_state.PRESENT] = 1
     for index, name in enumerate(VALUE_COLUMNS):
-        scalars[key, fold.SNAPSHOT_EPOCH + index] = _ints(seed, name)
+        scalars[key, soft_state.SNAPSHOT_EPOCH + index] = ints(seed, name)
     sources = (
-        (fold.LEADER_MAX, "leader_epoch_max_from_log"),
-        (fold.STATE_MAX, "state_epoch_max_from_log"),
-        (fold.UPDATES, "update_count_from_log"),
-        (fold.SNAPSHOT_AT, "snapshot_log_offset"),
-        (fold.LIFE, "life_log_offset"),
-        (fold.LAST_AT, "log_offset"),
-        (fold.LAST_TIME, "log_time_ms"),
+        (soft_state.LEADER_MAX, "leader_epoch_max_from_log"),
+        (soft_state.STATE_MAX, "state_epoch_max_from_log"),
+        (soft_state.UPDATES, "update_count_from_log"),
+        (soft_state.SNAPSHOT_AT, "snapshot_log_offset"),
+        (soft_state.LIFE, "life_log_offset"),
+        (soft_state.LAST_AT, "log_offset"),
+        (soft_state.LAST_TIME, "log_time_ms"),
     )
     for index, name in sources:
-        scalars[key, index] = _ints(seed, name)
-    scalars[key, fold.COMPLETENESS] = _codes(seed.column("completeness"), COMPLETENESS_NAMES)
-    scalars[key, fold.REASON] = _codes(seed.column("completeness_reason"), REASON_NAMES)
+        scalars[key, index] = ints(seed, name)
+    scalars[key, soft_state.COMPLETENESS] = codes(seed.column("completeness"), COMPLETENESS_NAMES)
+    scalars[key, soft_state.REASON] = codes(seed.column("completeness_reason"), REASON_NAMES)
     batches = seed.column("state_batches").combine_chunks()
     flat = pc.list_flatten(batches)
     count = pc.list_value_length(batches).to_numpy().astype(np.int64)
@@ -195,9 +182,9 @@ def _load(memory: _Memory, seed: pa.Table, key: Ints) -> None:
     memory.pool[: len(flat)] = _ranges(flat)
     memory.pool[: len(flat), FROM_AT] = flat.field("valid_from_log_offset").to_numpy()
     memory.pool[: len(flat), FROM_TIME] = flat.field("valid_from_ms").to_numpy()
-    scalars[key, fold.RANGE_AT] = at
-    scalars[key, fold.RANGE_COUNT] = count
-    scalars[key, fold.RANGE_ROOM] = count
+    scalars[key, soft_state.RANGE_AT] = at
+    scalars[key, soft_state.RANGE_COUNT] = count
+    scalars[key, soft_state.RANGE_ROOM] = count
 
 
 def _fold(
@@ -210,14 +197,16 @@ def _fold(
     counts = lengths if with_ranges else np.zeros_like(lengths)
     values = np.empty((records.num_rows, len(VALUE_COLUMNS)), np.int64)
     for index, name in enumerate(VALUE_COLUMNS):
-        values[:, index] = _ints(records, name)
+        values[:, index] = ints(records, name)
+    kinds = kinds_of(records)
     after, closed, count, memory.pool, memory.used = fold.fold(
-        _codes(records.column("record_type"), RECORD_TYPES),
+        kinds,
         keys,
-        _ints(records, "log_offset"),
-        _ints(records, "log_time_ms"),
+        ints(records, "log_offset"),
+        ints(records, "log_time_ms"),
         values,
         records.column("uncommitted").to_numpy().astype(np.bool_),
+        has_unknown_state(batches) | (kinds == soft_state.OTHER),
         lengths == 0,
         np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
         _ranges(flat),
@@ -261,14 +250,17 @@ def _loss_rows(keys: pa.Table, losses: Sequence[Loss]) -> Ints:
 
 def _history(records: pa.Table, after: Ints, *, encoded: bool) -> pa.Table:
     """SHARE_PARTITION_HISTORY: the scalars after each record; null after a tombstone."""
-    deleted = after[:, fold.PRESENT] == 0
+    deleted = after[:, soft_state.PRESENT] == 0
+    if deleted.any():
+        is_history = ~deleted | (kinds_of(records) != soft_state.OTHER)
+        records, after, deleted = records.filter(pa.array(is_history)), after[is_history], deleted[is_history]
     columns = {
         name: records.column(name)
         for name in ("log_topic_id", "state_partition", "log_offset", "timestamp_ms", "log_time_ms", "record_type")
     }
     columns |= {name: records.column(name) for name in SHARE_PARTITION_KEY}
     columns |= _scalar_columns(after, deleted)
-    columns["state_batch_count"] = pa.array(after[:, fold.RANGE_COUNT])
+    columns["state_batch_count"] = pa.array(after[:, soft_state.RANGE_COUNT])
     columns |= _completeness_columns(after)
     return _table(columns, schemas.SHARE_PARTITION_HISTORY, encoded=encoded)
 
@@ -276,22 +268,23 @@ def _history(records: pa.Table, after: Ints, *, encoded: bool) -> pa.Table:
 def _scalar_columns(rows: Ints, deleted: npt.NDArray[np.bool_]) -> dict[str, pa.Array]:
     """SCALARS and FROM_LOG columns of scalar rows; null where the share partition is deleted."""
     columns = {
-        name: pa.array(rows[:, fold.SNAPSHOT_EPOCH + index], mask=deleted) for index, name in enumerate(VALUE_COLUMNS)
+        name: pa.array(rows[:, soft_state.SNAPSHOT_EPOCH + index], mask=deleted)
+        for index, name in enumerate(VALUE_COLUMNS)
     }
-    columns["leader_epoch_max_from_log"] = pa.array(rows[:, fold.LEADER_MAX], mask=deleted)
-    provisional = rows[:, fold.SNAPSHOT_AT] == NONE
-    state_max = rows[:, fold.STATE_MAX]
+    columns["leader_epoch_max_from_log"] = pa.array(rows[:, soft_state.LEADER_MAX], mask=deleted)
+    provisional = rows[:, soft_state.SNAPSHOT_AT] == NONE
+    state_max = rows[:, soft_state.STATE_MAX]
     columns["state_epoch_max_from_log"] = pa.array(state_max, mask=deleted | (provisional & (state_max == NONE)))
-    columns["update_count_from_log"] = pa.array(rows[:, fold.UPDATES], mask=deleted)
-    columns["snapshot_log_offset"] = pa.array(rows[:, fold.SNAPSHOT_AT], mask=deleted | provisional)
-    columns["life_log_offset"] = pa.array(rows[:, fold.LIFE], mask=rows[:, fold.LIFE] == NONE)
+    columns["update_count_from_log"] = pa.array(rows[:, soft_state.UPDATES], mask=deleted)
+    columns["snapshot_log_offset"] = pa.array(rows[:, soft_state.SNAPSHOT_AT], mask=deleted | provisional)
+    columns["life_log_offset"] = pa.array(rows[:, soft_state.LIFE], mask=rows[:, soft_state.LIFE] == NONE)
     return columns
 
 
 def _completeness_columns(rows: Ints) -> dict[str, pa.Array]:
     return {
-        "completeness": encoded_names(rows[:, fold.COMPLETENESS], COMPLETENESS_NAMES),
-        "completeness_reason": encoded_names(rows[:, fold.REASON], REASON_NAMES),
+        "completeness": encoded_names(rows[:, soft_state.COMPLETENESS], COMPLETENESS_NAMES),
+        "completeness_reason": encoded_names(rows[:, soft_state.REASON], REASON_NAMES),
     }
 
 
@@ -330,17 +323,17 @@ def _text_of_keys(keys: pa.Table, name: str, key: Ints) -> pa.DictionaryArray:
 
 def _state(memory: _Memory, position: tuple[str, int], log_start_offset: int) -> pa.Table:
     """SHARE_PARTITION_STATE of the live share partitions, sorted by key."""
-    live = np.flatnonzero(memory.scalars[:, fold.PRESENT] == 1)
+    live = np.flatnonzero(memory.scalars[:, soft_state.PRESENT] == 1)
     rows = memory.scalars[live]
     keys = memory.keys.take(pa.array(live))
     columns = {name: keys.column(name) for name in SHARE_PARTITION_KEY}
     columns["log_topic_id"] = pa.repeat(position[0], len(live))
     columns["state_partition"] = pa.repeat(position[1], len(live))
-    columns["log_offset"] = pa.array(rows[:, fold.LAST_AT])
-    columns["log_time_ms"] = pa.array(rows[:, fold.LAST_TIME])
+    columns["log_offset"] = pa.array(rows[:, soft_state.LAST_AT])
+    columns["log_time_ms"] = pa.array(rows[:, soft_state.LAST_TIME])
     columns |= _scalar_columns(rows, np.zeros(len(live), np.bool_))
     columns["state_batches"] = _dated_batches(memory, rows)
-    snapshot_at = rows[:, fold.SNAPSHOT_AT]
+    snapshot_at = rows[:, soft_state.SNAPSHOT_AT]
     columns["below_log_start"] = pa.array((snapshot_at != NONE) & (snapshot_at < log_start_offset))
     columns |= _completeness_columns(rows)
     table = _table(columns, schemas.SHARE_PARTITION_STATE)
@@ -349,10 +342,10 @@ def _state(memory: _Memory, position: tuple[str, int], log_start_offset: int) ->
 
 def _dated_batches(memory: _Memory, rows: Ints) -> pa.Array:
     """The ranges of scalar rows as a list column."""
-    counts = rows[:, fold.RANGE_COUNT]
+    counts = rows[:, soft_state.RANGE_COUNT]
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
-    index = np.repeat(rows[:, fold.RANGE_AT] - (ends - counts), counts) + np.arange(total)
+    index = np.repeat(rows[:, soft_state.RANGE_AT] - (ends - counts), counts) + np.arange(total)
     ranges = memory.pool[index] if total else np.zeros((0, 5), np.int64)
     rank = ranges[:, PRIORITY]
     columns = (
@@ -388,22 +381,6 @@ def _log_position(records: pa.Table, seed: pa.Table) -> tuple[str, int]:
         if table.num_rows:
             return table.column("log_topic_id")[0].as_py(), table.column("state_partition")[0].as_py()
     return "", -1
-
-
-def _ints(table: pa.Table, name: str) -> Ints:
-    """A column as int64; null becomes -1."""
-    return np.ascontiguousarray(pc.fill_null(table.column(name), -1).to_numpy().astype(np.int64))
-
-
-def _codes(column: pa.ChunkedArray, names: Sequence[str | None]) -> Ints:
-    """Position of each value in `names` as int64; null stands for the position of None."""
-    known = pa.array(names, pa.string())
-    if not pa.types.is_dictionary(column.type):
-        return np.ascontiguousarray(pc.index_in(column, value_set=known).to_numpy().astype(np.int64))
-    unified = column.unify_dictionaries().combine_chunks()
-    places: Ints = pc.index_in(unified.dictionary, value_set=known).to_numpy().astype(np.int64)
-    codes: Ints = places[unified.indices.to_numpy()]
-    return codes
 
 
 def _table(columns: dict[str, Any], schema: pa.Schema, *, encoded: bool = False) -> pa.Table:

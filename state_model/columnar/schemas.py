@@ -11,6 +11,7 @@ def column(name: str, kind: pa.DataType, comment: str, *, nullable: bool = True)
     return pa.field(name, kind, nullable=nullable, metadata={"comment": comment})
 
 
+RECORD_TYPE = "snapshot, update or tombstone; UNKNOWN(7) for a type that this version does not know"
 STATE_BATCH = pa.struct(
     [
         pa.field("first_offset", pa.int64()),
@@ -52,9 +53,9 @@ SHARE_RECORD = pa.schema(
         column(
             "log_time_ms", pa.int64(), "running maximum of record timestamps in the state partition", nullable=False
         ),
-        column("record_type", pa.string(), "snapshot, update or tombstone", nullable=False),
+        column("record_type", pa.string(), RECORD_TYPE, nullable=False),
         *SHARE_PARTITION,
-        column("value_version", pa.int16(), "version of the value schema; null for a tombstone"),
+        column("value_version", pa.int16(), "version of the value schema; null without a decoded value"),
         column("snapshot_epoch", pa.int32(), "snapshot epoch of the value"),
         column("state_epoch", pa.int32(), "state epoch; snapshots only"),
         column("leader_epoch", pa.int32(), "leader epoch of the value"),
@@ -115,7 +116,11 @@ FROM_LOG = [
 ]
 COMPLETENESS = [
     column("completeness", pa.string(), "complete, provisional, incomplete or uncommitted", nullable=False),
-    column("completeness_reason", pa.string(), "orphan, gap, quarantined, truncated, uncommitted; null when complete"),
+    column(
+        "completeness_reason",
+        pa.string(),
+        "orphan, gap, quarantined, truncated, unknown_state, uncommitted; null when complete",
+    ),
 ]
 
 SHARE_PARTITION_HISTORY = pa.schema(
@@ -123,7 +128,7 @@ SHARE_PARTITION_HISTORY = pa.schema(
         *LOG_POSITION,
         column("timestamp_ms", pa.int64(), "record timestamp", nullable=False),
         column("log_time_ms", pa.int64(), "running maximum of record timestamps", nullable=False),
-        column("record_type", pa.string(), "snapshot, update or tombstone", nullable=False),
+        column("record_type", pa.string(), RECORD_TYPE, nullable=False),
         *SHARE_PARTITION,
         *SCALARS,
         *FROM_LOG,
@@ -148,10 +153,15 @@ DELIVERY_HISTORY = pa.schema(
         column(
             "delivery_state",
             pa.int8(),
-            "0 AVAILABLE, 1 ACQUIRED, 2 ACKNOWLEDGED, 3 ARCHIVING, 4 ARCHIVED",
+            "0 AVAILABLE, 1 ACQUIRED, 2 ACKNOWLEDGED, 3 ARCHIVING, 4 ARCHIVED; any other: of a later Kafka",
             nullable=False,
         ),
-        column("delivery_state_name", pa.string(), "name of the delivery state", nullable=False),
+        column(
+            "delivery_state_name",
+            pa.string(),
+            "name of the delivery state; UNKNOWN(5) for one of a later Kafka",
+            nullable=False,
+        ),
         column("delivery_count", pa.int16(), "delivery count", nullable=False),
         column(
             "valid_from_log_offset", pa.int64(), "state log offset of the record that began the range", nullable=False

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 STATE_NAMES = ("AVAILABLE", "ACQUIRED", "ACKNOWLEDGED", "ARCHIVING", "ARCHIVED")
+UNKNOWN_STATE = "unknown_state"
+"""The reason of a state that rests on a delivery state or a record type that this version does not know."""
 NAME_OF_BYTE = (*STATE_NAMES, *(f"UNKNOWN({i if i < 128 else i - 256})" for i in range(len(STATE_NAMES), 256)))
 """Names of delivery states by their id as an unsigned byte."""
 
@@ -27,6 +29,21 @@ class Loss:
     group_id: str | None = None
     topic_id: str | None = None
     partition: int | None = None
+
+
+def is_unknown_state(states: npt.NDArray[np.int8]) -> npt.NDArray[np.bool_]:
+    """Whether each delivery state is one that this version does not know: of a later Kafka, or damage."""
+    unknown: npt.NDArray[np.bool_] = states.view(np.uint8) >= len(STATE_NAMES)
+    return unknown
+
+
+def has_unknown_state(state_batches: pa.ListArray) -> npt.NDArray[np.bool_]:
+    """Whether each list of state batches has a delivery state that this version does not know."""
+    unknown = is_unknown_state(pc.list_flatten(state_batches).field("delivery_state").to_numpy())
+    result = np.zeros(len(state_batches), np.bool_)
+    if unknown.any():
+        result[pc.list_parent_indices(state_batches).to_numpy()[unknown]] = True
+    return result
 
 
 def losses_until(losses: Sequence[Loss], *records: pa.Table) -> list[Loss]:

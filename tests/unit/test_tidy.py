@@ -35,8 +35,6 @@ LARGER_MODULES = {
     "measures/dlq_reconciliation.py": 425,
     "measures/incomplete.py": 418,
     "sharelens/questions/log_evidence.py": 405,
-    "state_model/columnar/fold.py": 454,
-    "state_model/columnar/replay.py": 420,
 }
 """Modules over the budget, with the lines that they may have; they only shrink."""
 VAGUE_NAMES = {

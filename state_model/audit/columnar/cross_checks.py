@@ -12,13 +12,15 @@ from state_model.audit.group_coordinator import (
     state_after_group_deletion,
     state_without_group,
 )
-from state_model.audit.periods import BEGINNING, Period
+from state_model.audit.periods import BEGINNING, END, TOLERANCE_MS, Period
 from state_model.audit.rule import Difference, Field
 from state_model.java import partition_for, partition_for_group
 from state_model.share_records import SharePartitionKey
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
-BEYOND_GROUP, LEFT_BEYOND_GROUP, WITHOUT_STATE, WITHOUT_GROUP, AFTER_DELETION = 200, 201, 660, 670, 680
+BEYOND_GROUP, LEFT_BEYOND_GROUP, WITHOUT_STATE, NO_COMMON_GROUP = 200, 201, 660, 661
+WITHOUT_GROUP, AFTER_DELETION = 670, 680
+FEWEST_GROUPS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +44,43 @@ def cross_check(
 ) -> None:
     """Tests the rules for all share partitions. `topic_exists`: whether a topic id is there; None: unknown."""
     until_ms = min(state.until_ms, groups.until_ms)
+    if not _have_common_group(state, groups, until_ms, proofs):
+        return
     for group_id, times in groups.times.items():
         for topic_partition in times.initialized if times.is_readable else ():
             key = SharePartitionKey(group_id, *topic_partition)
             _test_initialized(key, times, state, until_ms, proofs, topic_exists)
     for key, lives in state.lives.items():
         _test_lives(key, lives, state, groups, until_ms, proofs)
+
+
+def _have_common_group(state: StateLogs, groups: Groups, until_ms: int, proofs: Proofs) -> bool:
+    """Tests that logs with several groups each have one in common."""
+    count = groups.partition_count
+    if count is None:
+        return True
+    live = {
+        key.group_id: lives[-1]
+        for key, lives in state.lives.items()
+        if lives[-1].period.to_ms == END and lives[-1].first_ms + TOLERANCE_MS < until_ms
+        and partition_for_group(key.group_id, count) in groups.partitions
+    }  # fmt: skip
+    listed = {
+        group_id: times
+        for group_id, times in groups.times.items()
+        if any(periods[-1].to_ms == END for periods in times.initialized.values())
+    }
+    if min(len(live), len(listed)) < FEWEST_GROUPS or live.keys() & groups.times.keys():
+        return True
+    life, times = live[min(live)], listed[min(listed)]
+    proof = [
+        LogRecord(OFFSETS_TOPIC, times.log_partition, period.log_offset)
+        for periods in times.initialized.values()
+        for period in periods[-1:]
+    ]
+    record = LogRecord(STATE_TOPIC, life.state_partition, life.period.log_offset)
+    proofs.add(NO_COMMON_GROUP, Place(), Difference(Field.KNOWN, 1, 0), record, life.first_ms, proof[:1])
+    return False
 
 
 def _test_initialized(

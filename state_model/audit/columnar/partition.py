@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from state_model.audit.columnar import layout
-from state_model.audit.columnar.auditor import Auditor
+from state_model.audit.columnar.auditor import RECORD_TYPES, Auditor
 from state_model.audit.columnar.continuation import FORMAT, HOLE, KEYS, matrix_of, one_row, rows_of
 from state_model.audit.columnar.replayed import disagreements
 from state_model.audit.columnar.tally import Tally
@@ -18,19 +18,18 @@ from state_model.audit.delivery import PENDING_MS
 from state_model.audit.placement import NOT_PLAIN
 from state_model.audit.rule import DECODE_REASONS, Field
 from state_model.columnar import replay, schemas
-from state_model.columnar.decode import losses_of
+from state_model.columnar.decode import UNKNOWN_RECORD_TYPE, losses_of
 from state_model.columnar.keys import SHARE_PARTITION_KEY, Ints, number_keys
-from state_model.columnar.values import Loss
+from state_model.columnar.values import UNKNOWN_STATE, Loss
 
 RULE_OF_REASON: Final = {
     "control_record": 40,
-    "unknown_record_type": 11,
+    UNKNOWN_RECORD_TYPE: 11,
     "unknown_value_version": 11,
     "update_without_value": 50,
 }
 """Rules of records that can't be decoded, by reason; of any other reason UNDECODABLE."""
 UNDECODABLE: Final = 10
-UNKNOWN_TYPE: Final = "unknown_record_type"
 ARCHIVED_LESS_ARCHIVING: Final = 1
 
 
@@ -113,11 +112,12 @@ class PartitionAudit:
         self.tally.add(_odd_batches(log_records, offsets, times))
         holes = self._offsets(offsets, times)
         undecodable = [loss for batch in problems.to_batches() for loss in losses_of(batch)]
-        undecodable += _unknown_types(problems)
-        losses = [*holes, *undecodable]
+        records, of_unknown_type = _apart(records)
+        losses = [*holes, *undecodable, *_losses_of(of_unknown_type)]
         self.tally.add(self.auditor.take(records, losses))
         self._note_losses(losses)
         self.tally.add(_undecodable(self.auditor, problems))
+        self.tally.add(_undecodable(self.auditor, of_unknown_type))
         self.take_log_start(records)
         if records.num_rows and self._replays:
             self._replayed = replay.replay_states(records, seed=self._replayed)
@@ -282,7 +282,7 @@ def _odd_batches(log_records: pa.RecordBatch, offsets: Ints, times: Ints) -> pa.
 
 
 def _undecodable(auditor: Auditor, problems: pa.Table) -> pa.Table:
-    """Rules 1, 4 and 5 for records that could not be decoded (DECODE_PROBLEM)."""
+    """Rules 1, 4 and 5 for records that could not be decoded (DECODE_PROBLEM), or not beyond their key."""
     tables = [VIOLATION.empty_table()]
     for row in problems.select(["log_offset", "log_time_ms", "reason", *SHARE_PARTITION_KEY]).to_batches():
         part = pa.Table.from_batches([row])
@@ -304,10 +304,22 @@ def _undecodable(auditor: Auditor, problems: pa.Table) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def _unknown_types(problems: pa.Table) -> list[Loss]:
-    """Records of unknown type as losses of all share partitions: a later Kafka may change any state by them."""
-    offsets = problems.filter(pc.field("reason") == UNKNOWN_TYPE).column("log_offset").to_pylist()
-    return [Loss(first_offset=offset, last_offset=offset, reason=UNKNOWN_TYPE) for offset in offsets]
+def _apart(records: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The records of known types, and those of unknown type with the column `reason`."""
+    is_known = pc.is_in(records.column("record_type"), value_set=RECORD_TYPES)
+    others = records.filter(pc.invert(is_known))
+    reason = pa.repeat(UNKNOWN_RECORD_TYPE, others.num_rows)
+    return (records.filter(is_known) if others.num_rows else records), others.append_column("reason", reason)
+
+
+def _losses_of(of_unknown_type: pa.Table) -> list[Loss]:
+    """Records of unknown type as losses: a later Kafka may change the state of their share partitions by them."""
+    offsets = of_unknown_type.column("log_offset").to_pylist()
+    keys = of_unknown_type.select(SHARE_PARTITION_KEY).to_pylist()
+    return [
+        Loss(first_offset=offset, last_offset=offset, reason=UNKNOWN_STATE, **key)
+        for offset, key in zip(offsets, keys, strict=True)
+    ]
 
 
 def _numbers(auditor: Auditor, rows: pa.Table) -> Ints:

@@ -20,7 +20,7 @@ from state_model.columnar import schemas
 from state_model.columnar.keys import LOG_ORDER, SHARE_PARTITION_ORDER
 from state_model.columnar.replay import Replayed, open_ranges, replay_records
 from state_model.columnar.values import Loss
-from tests.replay_logs import HOSTILE_LOGS, LOGS, parsed, table
+from tests.replay_logs import HOSTILE_LOGS, LATER_LOGS, parsed, table
 
 ROWS = pa.table(
     {
@@ -107,7 +107,7 @@ def states_of(log, prefix):
     return mark_losses(found, {n: losses_up_to(log.losses[n], end) for n, end in enumerate(ends)})
 
 
-@given(st.tuples(LOGS, LOGS), DRAWN_PREFIXES, st.sets(st.integers(0, 11), max_size=3))
+@given(st.tuples(LATER_LOGS, LATER_LOGS), DRAWN_PREFIXES, st.sets(st.integers(0, 11), max_size=3))
 def test_the_state_as_of_a_prefix_is_the_replay_of_that_prefix(logs, prefix, missing):
     log = Log(logs, missing)
     expected = pa.concat_tables([one.state for one in log.replay(prefix)])
@@ -121,7 +121,7 @@ def test_so_it_is_of_any_content_that_fits_the_bytes(logs, prefix):
     assert by_key(states_of(log, prefix)).to_pylist() == by_key(expected).to_pylist()
 
 
-@given(st.tuples(LOGS, LOGS), DRAWN_PREFIXES)
+@given(st.tuples(LATER_LOGS, LATER_LOGS), DRAWN_PREFIXES)
 def test_the_delivery_history_as_of_a_prefix_is_that_of_its_replay(logs, prefix):
     log = Log(logs)
     expected = deliveries(log.replay(prefix)).sort_by(DELIVERY_ORDER)

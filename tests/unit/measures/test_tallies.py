@@ -15,7 +15,7 @@ from measures.tallies import By, added, of_attempts, of_latency
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY
 from state_model.uuids import ZERO_UUID
-from tests.replay_logs import HOSTILE_LOGS, LOGS, table
+from tests.replay_logs import HOSTILE_LOGS, LATER_LOGS, table
 from tests.topic_headers import headers
 
 BYS = (By(partition=False, hour=False), By(partition=False, hour=True))
@@ -42,7 +42,7 @@ def kept(request: pytest.FixtureRequest):
 @pytest.mark.slow
 @pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize("by", BYS)
-@given(log=LOGS | HOSTILE_LOGS, part_of=st.lists(st.integers(0, 2), min_size=3, max_size=3))
+@given(log=LATER_LOGS | HOSTILE_LOGS, part_of=st.lists(st.integers(0, 2), min_size=3, max_size=3))
 def test_the_rows_of_a_sum_are_those_of_everything_at_once(by, log, part_of):
     done = replay_records(table(log))
     history, deliveries = done.history, pa.concat_tables([done.closed, open_ranges(done.state)])

@@ -17,6 +17,7 @@ from state_model.share_records import (
     Tombstone,
     UnknownTypeRecord,
     UnknownVersionValue,
+    encode_key,
 )
 
 A, B = (SharePartitionKey(group_id=group, topic_id="A" * 22, partition=0) for group in "ab")
@@ -179,11 +180,18 @@ def test_the_shape_of_an_initialize_with_a_smaller_start_offset_is_a_reset():
     assert not begins_new_life(of(replayed(update(start_offset=10))), snapshot(snapshot_epoch=4, start_offset=9))
 
 
-def test_what_the_broker_skips_changes_no_share_partition():
-    unknown = UnknownTypeRecord(record_type=7, key=b"\0\7", value=None)
+@pytest.mark.parametrize("key", [b"\0\7" + encode_key(A, RecordType.SHARE_UPDATE)[2:], b"\0\7"])
+def test_a_record_of_unknown_type_changes_no_state_and_is_noted_until_the_next_snapshot(key):
+    unknown = UnknownTypeRecord(record_type=7, key=key, value=None)
     before, after = replayed(snapshot()), replayed(snapshot(), unknown)
-    assert after.share_partitions == before.share_partitions
     assert (after.log_offset, after.skipped_types) == (1, 1)
+    marked = of(after)
+    assert marked.unknown_state_log_offset == 1
+    position = {"log_offset": 0, "timestamp_ms": 1000, "unknown_state_log_offset": None}
+    assert marked._replace(**position) == of(before)
+    assert of(replayed(snapshot(), unknown, update())).unknown_state_log_offset == 1
+    assert of(replayed(snapshot(), unknown, snapshot(snapshot_epoch=1))).unknown_state_log_offset is None
+    assert len(replayed(unknown).share_partitions) == 0
 
 
 def test_an_unknown_value_version_is_noted_until_the_next_snapshot():

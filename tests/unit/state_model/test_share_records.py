@@ -242,7 +242,7 @@ def test_arbitrary_bytes_are_read_or_refused(key, value, known_key):
 
 def test_delivery_states_have_kafkas_names():
     names = [delivery_state_name(state) for state in range(-1, 6)]
-    assert names == ["UNKNOWN", "AVAILABLE", "ACQUIRED", "ACKNOWLEDGED", "ARCHIVING", "ARCHIVED", "UNKNOWN"]
+    assert names == ["UNKNOWN(-1)", "AVAILABLE", "ACQUIRED", "ACKNOWLEDGED", "ARCHIVING", "ARCHIVED", "UNKNOWN(5)"]
     assert DeliveryState(3) is DeliveryState.ARCHIVING
 
 

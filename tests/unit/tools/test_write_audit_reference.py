@@ -9,6 +9,6 @@ def test_the_page_is_up_to_date() -> None:
 
 def test_rules_that_no_option_allows_are_marked() -> None:
     page = write_audit_reference.page()
-    assert "### start_offset_beyond_end (not tested)" in page
+    assert "### update_over_limit (not tested)" in page
     assert "### count_over_limit\n" in page
     assert "### complete_count_falls\n" in page

@@ -10,7 +10,7 @@ import pytest
 
 from jobs.quality.checkpoints import Judge, Verdict
 from jobs.quality.limits import Limits
-from jobs.quality.rule import BLOCKING, FACTS, KINDS, ROWS, Rule
+from jobs.quality.rule import BLOCKING, FACTS, KINDS, ROWS, WARNING, Rule
 from jobs.quality.slices import pieces
 from jobs.quality.suites import field_text, rules_of
 from lake.scan import UNLISTED
@@ -105,3 +105,10 @@ def test_what_a_rule_says_in_pieces_it_says_of_the_whole() -> None:
     found = {one.rule.name: one for one in Judge().judge(ROWS, rules, frames)}
     assert (found["topic_is_not_null"].success, found["topic_is_not_null"].unexpected) == (False, 3)
     assert [name for name, verdict in found.items() if not verdict.success] == ["topic_is_not_null"]
+
+
+def test_record_types_and_delivery_states_of_a_later_kafka_close_no_gate() -> None:
+    later = {"record_type_is_known", "delivery_state_is_known", "delivery_state_name_is_known"}
+    rules = [rule for name in TABLES for rule in rules_of(name) if rule.name in later]
+    assert {rule.name for rule in rules} == later
+    assert {rule.level for rule in rules} == {WARNING}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from state_model.columnar import replay, schemas
 from state_model.columnar.boundaries import WEIGHT, BoundaryStates, summary_of, thinned
 from state_model.columnar.values import Loss, losses_until
-from tests.replay_logs import HOSTILE_LOGS, LOGS, parsed, table
+from tests.replay_logs import HOSTILE_LOGS, LATER_LOGS, parsed, table
 
 CUTS = st.lists(st.integers(0, 20), max_size=4).map(sorted)
 LOSSES = st.lists(
@@ -61,7 +61,7 @@ def assert_same(ours, whole):
     assert state.equals(whole.state)
 
 
-@given(LOGS | HOSTILE_LOGS, CUTS, CUTS, LOSSES, st.integers(0, 4))
+@given(LATER_LOGS | HOSTILE_LOGS, CUTS, CUTS, LOSSES, st.integers(0, 4))
 def test_chunks_from_their_boundary_states_are_one_replay(log, cuts, batches, losses, limit):
     rows = table(log)
     none = schemas.SHARE_PARTITION_STATE.empty_table()
@@ -69,7 +69,7 @@ def test_chunks_from_their_boundary_states_are_one_replay(log, cuts, batches, lo
     assert_same(replayed_by_chunks(rows, cuts, batches, none, losses, limit), whole)
 
 
-@given(LOGS, LOGS, CUTS, st.integers(0, 4))
+@given(LATER_LOGS, LATER_LOGS, CUTS, st.integers(0, 4))
 def test_chunks_on_top_of_an_earlier_state_are_one_replay(before, log, cuts, limit):
     seed = replay.replay_records(table(before), update_limit=limit).state
     rows = table(log, first_offset=len(before))
@@ -92,6 +92,21 @@ def test_a_hot_share_partition_is_thinned_to_a_few_records_a_snapshot(count):
     kept = thinned(rows.select(schemas.REPLAYED.names))
     assert kept.num_rows <= 2 * 4
     assert sum(kept.column(WEIGHT).to_pylist()) == 2 * count
+
+
+def test_a_thinned_log_has_the_first_update_with_an_unknown_delivery_state_of_each_snapshot():
+    updates = [
+        "0 update 0 available 1",
+        "0 other",
+        "0 update 1 available 1, 2 unknown(5) 1",
+        "0 update 3 unknown(-3) 1",
+    ]
+    rows = table(parsed("\n".join(["0 snapshot start=0", *updates, "0 update 4 available 1", "0 tombstone"])))
+    kept = thinned(rows.select(schemas.REPLAYED.names)).to_pylist()
+    states = {row["log_offset"]: [batch["delivery_state"] for batch in row["state_batches"] or ()] for row in kept}
+    assert states[2] == []
+    assert states[3] == [5]
+    assert all(len(of_row) <= 1 for of_row in states.values())
 
 
 def summary(log):

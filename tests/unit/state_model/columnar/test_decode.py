@@ -5,10 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state_model import share_records
-from state_model.columnar.decode import DECODE_PROBLEM, DETAILS, NOT_A_LOSS, REASONS, decode_share_records, key_mask
+from state_model.columnar.decode import (
+    DECODE_PROBLEM,
+    DETAILS,
+    NOT_A_LOSS,
+    REASONS,
+    decode_share_records,
+    key_mask,
+    losses_of,
+)
 from state_model.columnar.schemas import SHARE_RECORD
+from state_model.columnar.values import Loss
 from state_model.errors import DecodeError
-from state_model.share_records import ShareRecord, UnknownTypeRecord, UnknownVersionValue
+from state_model.share_records import ShareRecord, Tombstone, UnknownTypeRecord, UnknownVersionValue, share_partition_of
 from tests.log_rows import TOPIC_ID, log_rows, log_times
 from tests.share_values import RECORDS, described
 
@@ -39,13 +48,41 @@ def told_by_the_reference(key, value):
     except DecodeError as error:
         return None, error.reason
     if isinstance(record, UnknownTypeRecord):
-        return None, "unknown_record_type"
+        return described_other(record) if share_partition_of(record) else (None, "unknown_record_type")
     assert isinstance(record, ShareRecord)
     if isinstance(record.value, UnknownVersionValue):
         return None, "unknown_value_version"
     row = described(record)
     row["record_bytes"] = len(key) + len(value or b"")
     return row, None
+
+
+def described_other(record):
+    """The row of a record of unknown type: its key alone is decoded."""
+    row = dict.fromkeys(described(ShareRecord(key=share_partition_of(record), value=Tombstone())))
+    row |= share_partition_of(record)._asdict() | {"record_type": f"UNKNOWN({record.record_type})"}
+    row |= {"unknown_tags": [], "trailing_bytes": 0, "record_bytes": len(record.key) + len(record.value or b"")}
+    return row, None
+
+
+@pytest.mark.parametrize("value", [None, b"", b"\0\1anything"])
+def test_a_record_of_unknown_type_is_decoded_as_far_as_its_key(value):
+    keys = [number.to_bytes(2, "big", signed=True) + UPDATE_KEY[2:] for number in (7, -3, 7)]
+    decoded = decode([UPDATE_KEY, *keys], [UPDATE, value, value, value])
+    assert decoded.problems.num_rows == 0
+    rows = decoded.records.to_pylist()
+    assert [row["record_type"] for row in rows] == ["update", "UNKNOWN(7)", "UNKNOWN(-3)", "UNKNOWN(7)"]
+    assert {(row["group_id"], row["topic_id"], row["partition"]) for row in rows} == {("g1", TOPIC, 7)}
+    for key, row in zip(keys, rows[1:], strict=True):
+        expected, _ = told_by_the_reference(key, value)
+        assert {name: row[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("key", [b"\0\7", b"\0\7" + UPDATE_KEY[2:] + b"x", b"\0\7" + UPDATE_KEY[2:-1], b"\0\7later"])
+def test_a_record_of_unknown_type_whose_key_has_another_form_may_concern_every_share_partition(key):
+    decoded = decode([key], [UPDATE])
+    assert told_by_the_reference(key, UPDATE) == (None, "unknown_record_type")
+    assert losses_of(decoded.problems) == [Loss(first_offset=100, last_offset=100, reason="unknown_state")]
 
 
 def test_the_byte_vectors_of_the_format_decode_to_their_fields():
@@ -236,4 +273,4 @@ def test_the_key_mask_keeps_matching_and_unreadable_keys(fields):
         for key in SHARE_PARTITIONS
     ]
     assert any(expected)
-    assert key_mask(rows, **fields).to_pylist() == [*expected, True, True, False]
+    assert key_mask(rows, **fields).to_pylist() == [*expected, True, True, True]

@@ -1,25 +1,22 @@
 """Replay over Arrow says of every record's state what the reference machine says."""
 
-import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from state_model.batches import coalesce
-from state_model.columnar import schemas
 from state_model.columnar.replay import replay_records
 from state_model.machine import PartitionState, apply
 from state_model.share_records import (
     SharePartitionKey,
-    ShareRecord,
     ShareSnapshot,
     ShareUpdate,
     StateBatch,
     Tombstone,
 )
 from state_model.uuids import ZERO_UUID
+from tests.replay_logs import TYPE_NAMES, OtherType, record_of, table
 
 KEYS = [SharePartitionKey(group_id="g", topic_id=ZERO_UUID, partition=partition) for partition in range(2)]
-TYPE_NAMES = {ShareSnapshot: "snapshot", ShareUpdate: "update", Tombstone: "tombstone"}
 STATE_FIELDS = [
     "snapshot_epoch",
     "state_epoch",
@@ -47,7 +44,7 @@ BATCHES = st.lists(
         ),
         st.integers(0, 20) | st.sampled_from([1 << 62, (1 << 63) - 30]),
         st.integers(0, 6),
-        st.integers(0, 4),
+        st.integers(0, 5) | st.just(-3),
         st.integers(0, 3) | st.just(32767),
     ),
     max_size=4,
@@ -71,50 +68,17 @@ UPDATES = st.builds(
     state_batches=BATCHES,
     delivery_complete_count=EPOCHS,
 )
-VALUES = st.one_of(UPDATES, UPDATES, SNAPSHOTS, st.just(Tombstone()))
+VALUES = st.one_of(UPDATES, UPDATES, SNAPSHOTS, st.just(Tombstone()), st.just(OtherType()))
 LOGS = st.lists(st.tuples(st.sampled_from(KEYS), VALUES), min_size=1, max_size=14)
-
-
-def row(log_offset, record):
-    value = record.value
-    batches = getattr(value, "state_batches", None)
-    return {
-        "log_topic_id": ZERO_UUID,
-        "state_partition": 0,
-        "log_offset": log_offset,
-        "timestamp_ms": log_offset,
-        "log_time_ms": log_offset,
-        "record_type": TYPE_NAMES[type(value)],
-        "group_id": record.key.group_id,
-        "topic_id": record.key.topic_id,
-        "partition": record.key.partition,
-        "value_version": None if batches is None else 0,
-        **{name: getattr(value, name, None) for name in STATE_FIELDS},
-        "state_batches": None
-        if batches is None
-        else [
-            {name: getattr(batch, name) for name in ("first_offset", "last_offset", "delivery_state", "delivery_count")}
-            for batch in batches
-        ],
-        "unknown_tags": [],
-        "trailing_bytes": 0,
-        "record_bytes": 0,
-        "log_leader_epoch": 0,
-        "below_log_start": False,
-        "uncommitted": False,
-    }
 
 
 def replayed(log, update_limit):
     """The Arrow replay, and the reference's state after each record."""
-    records = [ShareRecord(key=key, value=value) for key, value in log]
-    table = pa.Table.from_pylist(
-        [row(offset, record) for offset, record in enumerate(records)], schema=schemas.SHARE_RECORD
-    )
     states = [PartitionState(update_limit=update_limit)]
-    for offset, record in enumerate(records):
-        states.append(apply(states[-1], offset, offset, record))
-    return replay_records(table, update_limit=update_limit), states
+    for offset, (key, value) in enumerate(log):
+        states.append(apply(states[-1], offset, 10 * offset, record_of(key, value)))
+    records = table([(key, value, False) for key, value in log])
+    return replay_records(records, update_limit=update_limit), states
 
 
 def assert_scalars(actual, reference):
@@ -122,6 +86,16 @@ def assert_scalars(actual, reference):
     assert {name: actual[name] for name in FROM_LOG} == {
         name: getattr(reference, ours) for name, ours in FROM_LOG.items()
     }
+
+
+def assert_mark(actual, reference):
+    if reference.is_provisional:
+        mark = ("provisional", "orphan")
+    elif reference.unknown_state_log_offset is not None:
+        mark = ("incomplete", "unknown_state")
+    else:
+        mark = ("complete", None)
+    assert (actual["completeness"], actual["completeness_reason"]) == mark
 
 
 @given(LOGS, st.integers(0, 4))
@@ -142,18 +116,23 @@ def test_the_state_at_the_end_is_the_references(log, update_limit):
             for fields in actual[key.partition]["state_batches"]
         )
         assert ranges == coalesce(state.state_batches)
-        assert (actual[key.partition]["completeness"] == "provisional") is state.is_provisional
+        assert_mark(actual[key.partition], state)
 
 
 @given(LOGS, st.integers(0, 4))
 def test_the_history_is_the_reference_after_each_record(log, update_limit):
     ours, states = replayed(log, update_limit)
     history = ours.history.to_pylist()
-    assert [fields["log_offset"] for fields in history] == list(range(len(log)))
-    for actual, (key, value), state in zip(history, log, states[1:], strict=True):
-        reference = state.share_partitions.get(key)
-        assert actual["partition"] == key.partition
-        assert actual["record_type"] == TYPE_NAMES[type(value)]
+    references = [state.share_partitions.get(key) for (key, _), state in zip(log, states[1:], strict=True)]
+    described = [
+        (offset, key.partition, TYPE_NAMES[type(value)])
+        for offset, ((key, value), reference) in enumerate(zip(log, references, strict=True))
+        if reference is not None or not isinstance(value, OtherType)
+    ]
+    assert [(row["log_offset"], row["partition"], row["record_type"]) for row in history] == described
+    for actual in history:
+        reference = references[actual["log_offset"]]
         if reference is not None:
             assert_scalars(actual, reference)
+            assert_mark(actual, reference)
             assert actual["state_batch_count"] == len(coalesce(reference.state_batches))

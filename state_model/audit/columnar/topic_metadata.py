@@ -1,0 +1,88 @@
+"""What the metadata log says of user topics over time, for rules 24 and 69, and of the internal topics."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from state_model.audit.columnar.lives import Life
+from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
+from state_model.audit.group_steps import TopicPartition
+from state_model.audit.periods import BEGINNING, END, TOLERANCE_MS, Period
+from state_model.audit.rule import Difference, Field
+from state_model.metadata.changes import PARTITION, TOPIC
+from state_model.metadata.history import Validity
+from state_model.share_records import SharePartitionKey
+from state_model.topics import METADATA_TOPIC, STATE_TOPIC
+
+UNKNOWN_TOPIC_PARTITION, OTHER_CLUSTER = 690, 691
+
+
+@dataclass(slots=True)
+class TopicMetadata:
+    """Topics and partitions over time, from `from_ms` (BEGINNING: the log's first record) to `until_ms`.
+
+    `epochs`: leader epochs with the times at which they began, ascending. `unsure`: partitions of which records are
+    missing.
+    """
+
+    from_ms: int
+    until_ms: int
+    topics: dict[str, Period] = field(default_factory=dict)
+    topic_ids: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+    epochs: dict[TopicPartition, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
+    unsure: set[TopicPartition] = field(default_factory=set)
+
+    def epoch_at(self, topic_partition: TopicPartition, time_ms: int) -> int | None:
+        """The largest leader epoch up to a time; None where the log does not show it."""
+        epochs = self.epochs.get(topic_partition)
+        if epochs is None or topic_partition in self.unsure or self.until_ms < time_ms:
+            return None
+        return max((epoch for begin_ms, epoch in epochs if begin_ms <= time_ms), default=None)
+
+
+def topic_metadata(
+    validities: Iterable[Validity], from_ms: int | None, read_until_ms: int | None = None
+) -> TopicMetadata:
+    """The topics of a metadata log whose beginning is known, up to its newest change or to when it was read."""
+    known = TopicMetadata(BEGINNING if from_ms is None else from_ms, read_until_ms or BEGINNING)
+    for row in validities:
+        known.until_ms = max(known.until_ms, (row.begin if row.end is None else row.end).timestamp_ms)
+        begin_ms = BEGINNING if row.began_earlier else row.begin.timestamp_ms
+        if row.key[0] == TOPIC:
+            end_ms = END if row.end is None else row.end.timestamp_ms
+            known.topics[str(row.key[1])] = Period(begin_ms, end_ms, row.begin.offset)
+            known.topic_ids[str(row.content["name"])][str(row.key[1])] = row.begin.offset
+        elif row.key[0] == PARTITION and isinstance(epoch := row.content["leader_epoch"], int):
+            topic_partition = (str(row.key[1]), int(row.key[2]))
+            known.epochs[topic_partition].append((begin_ms, epoch))
+            if not row.is_certain:
+                known.unsure.add(topic_partition)
+    return known
+
+
+def unknown_topic_partitions(
+    lives: Mapping[SharePartitionKey, Sequence[Life]], metadata: TopicMetadata, proofs: Proofs
+) -> None:
+    """Tests rule 69: partitions that never were in the metadata, up to 60 s behind the creation of their state."""
+    for key, own in lives.items():
+        topic_partition = (key.topic_id, key.partition)
+        for life in own:
+            latest_ms = life.first_ms + TOLERANCE_MS
+            begins = [begin_ms for begin_ms, _ in metadata.epochs.get(topic_partition, ())]
+            is_covered = key.topic_id in metadata.topics or life.period.from_ms >= metadata.from_ms + TOLERANCE_MS
+            if (begins and min(begins) <= latest_ms) or not is_covered or metadata.until_ms < latest_ms:
+                continue
+            record = LogRecord(STATE_TOPIC, life.state_partition, life.period.log_offset)
+            difference = Difference(Field.KNOWN, 1, 0)
+            proofs.add(UNKNOWN_TOPIC_PARTITION, Place(*key, life.state_partition), difference, record, life.first_ms)
+            break
+
+
+def belongs_to(metadata: TopicMetadata, log: LogRecord, topic_id: str, time_ms: int, proofs: Proofs) -> bool:
+    """Tests that the metadata knows an internal topic by the id of its log; `log`: the log's first record."""
+    topic_ids = metadata.topic_ids.get(log.topic)
+    if not topic_ids or topic_id in topic_ids:
+        return True
+    known = [LogRecord(METADATA_TOPIC, 0, offset) for offset in topic_ids.values()]
+    proofs.add(OTHER_CLUSTER, Place(), Difference(Field.KNOWN, 1, 0), log, time_ms, known)
+    return False

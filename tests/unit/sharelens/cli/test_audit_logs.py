@@ -1,0 +1,143 @@
+"""The command audit over all logs of a directory: what contradicts between them is a finding, never an error."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sharelens.cli import main
+from state_model.metadata.schemas import PARTITION
+from tests.group_files import OFFSETS_TOPIC_ID, GroupEntry, epoch, lists, write_group_partition
+from tests.metadata_logs import topic, value_of, write_metadata
+from tests.state_logs import ORDERS_ID, START_MS, STATE_TOPIC, STATE_TOPIC_ID, snapshot, update, write_state_partition
+from tools.log_writer.writer import encode_log, record_columns, write_partition
+
+MINUTE = 60_000
+END_MS = START_MS + 10 * MINUTE
+GROUPS = ("orders", "payments", "mail", "search")
+OTHER_ID = "AAAAAAAAAAAAAAAAAAAAZQ"
+
+
+def state(groups=GROUPS, *more):
+    """A share partition of each group, created at START_MS, and a write 10 minutes later."""
+    created = [snapshot(group, state_epoch=2) for group in groups]
+    written = [update(group, start=2, delivery_complete_count=0, at_ms=END_MS) for group in groups]
+    return [*created, *written, *more]
+
+
+def group_entries(groups=GROUPS):
+    first = [
+        entry
+        for group in groups
+        for entry in (GroupEntry(START_MS, 11, epoch(2), group), GroupEntry(START_MS, 15, lists([0]), group))
+    ]
+    return [*first, GroupEntry(END_MS, 11, epoch(3), groups[0])]
+
+
+def partition(topic_id, leader_epoch=0):
+    tree = {
+        "partition_id": 0, "topic_id": topic_id, "replicas": (1,), "isr": (1,), "removing_replicas": (),
+        "adding_replicas": (), "leader": 1, "leader_epoch": leader_epoch, "partition_epoch": 0,
+        "leader_recovery_state": 0,
+    }  # fmt: skip
+    return value_of(PARTITION, tree)
+
+
+def metadata(state_id=STATE_TOPIC_ID, offsets_id=OFFSETS_TOPIC_ID, again=()):
+    named = [(STATE_TOPIC, state_id), ("__consumer_offsets", offsets_id), ("orders", ORDERS_ID), *again]
+    values = [topic(name, topic_id) for name, topic_id in named] + [partition(ORDERS_ID)]
+    return [*((START_MS, value) for value in values), (END_MS + MINUTE, topic("late", OTHER_ID))]
+
+
+def write_orders(logs: Path, last_ms=END_MS + MINUTE, count=10):
+    stamps = [START_MS] * (count - 1) + [last_ms]
+    log = encode_log(record_columns([None] * count, [b"v"] * count, stamps), records_per_batch=1)
+    write_partition(logs, "orders", 0, log, topic_id=ORDERS_ID)
+
+
+@pytest.fixture
+def logs(tmp_path):
+    logs = tmp_path / "logs"
+    write_state_partition(logs, state())
+    write_group_partition(logs, group_entries())
+    write_orders(logs)
+    write_metadata(logs, metadata())
+    return logs
+
+
+def audited(capsys, logs, *words):
+    capsys.readouterr()
+    assert main(["audit", "--log-dir", str(logs), "--output", "json", *words]) in (0, None)
+    return json.loads(capsys.readouterr().out)
+
+
+def rules(capsys, logs):
+    return [row["rule"] for row in audited(capsys, logs)["findings"]]
+
+
+def test_logs_that_agree_have_no_finding_and_all_rules_between_them_are_tested(logs, capsys):
+    answer = audited(capsys, logs, "--kafka-version", "4.4")
+    assert answer["findings"] == []
+    untested = {rule for row in answer["not_tested"] for rule in row["rules"]}
+    assert not untested & {"initialized_without_state", "unknown_topic_partition", "batch_beyond_end", "negative_lag"}
+
+
+def test_missing_logs_switch_their_rules_off(tmp_path, capsys):
+    write_state_partition(tmp_path / "logs", state())
+    needs = {need for row in audited(capsys, tmp_path / "logs")["not_tested"] for need in row["needs"]}
+    assert {"__consumer_offsets", "__cluster_metadata", "the logs of the user topics"} <= needs
+
+
+def test_group_records_of_another_cluster_are_one_finding(logs, capsys):
+    write_group_partition(logs, group_entries(("stock", "fraud", "billing")))
+    (row,) = audited(capsys, logs)["findings"]
+    assert row["rule"] == "no_common_group"
+    assert {record["topic"] for record in row["records"]} == {"__share_group_state", "__consumer_offsets"}
+
+
+@pytest.mark.parametrize("other", [{"state_id": OTHER_ID}, {"offsets_id": OTHER_ID}])
+def test_a_metadata_log_of_another_cluster_is_a_finding(logs, capsys, other):
+    write_metadata(logs, metadata(**other))
+    assert rules(capsys, logs) == ["log_of_other_cluster"]
+
+
+def test_a_state_topic_that_was_created_again_is_a_finding(logs, capsys):
+    write_metadata(logs, metadata(again=[(STATE_TOPIC, OTHER_ID)]))
+    assert rules(capsys, logs) == ["state_topic_created_again"]
+
+
+def test_two_incarnations_of_the_state_topic_are_a_finding(tmp_path, capsys):
+    write_state_partition(tmp_path / "logs", state())
+    write_state_partition(tmp_path / "logs", state(), number=1, topic_id=OTHER_ID)
+    assert rules(capsys, tmp_path / "logs") == ["state_topic_created_again"]
+
+
+def test_a_topic_that_ends_before_its_state_is_a_finding(logs, capsys):
+    write_orders(logs, count=1)
+    findings = audited(capsys, logs)["findings"]
+    assert {row["rule"] for row in findings} == {"start_offset_beyond_end", "negative_lag"}
+    assert {"topic": "orders", "partition": 0, "offset": 0} in findings[0]["records"]
+
+
+def test_a_topic_that_was_copied_before_its_state_is_none(logs, capsys):
+    write_orders(logs, last_ms=END_MS, count=1)
+    assert rules(capsys, logs) == []
+
+
+def test_a_coordinator_that_forgot_a_share_partition_is_found(logs, capsys):
+    write_state_partition(logs, [record for record in state() if record["group_id"] != "mail"])
+    (row,) = audited(capsys, logs)["findings"]
+    assert (row["rule"], row["group_id"], row["topic"]) == ("initialized_without_state", "mail", "orders")
+
+
+def test_findings_of_a_group_are_those_that_name_it(logs, capsys):
+    write_group_partition(logs, [*group_entries(), GroupEntry(END_MS, 11, epoch(2), "mail")])
+    assert [row["rule"] for row in audited(capsys, logs, "--group", "mail")["findings"]] == ["group_epoch_skips"]
+    assert audited(capsys, logs, "--group", "orders")["findings"] == []
+
+
+def test_text_names_the_topic_of_a_record_that_is_of_no_state_log(logs, capsys):
+    write_group_partition(logs, [*group_entries(), GroupEntry(END_MS, 11, epoch(2), "mail")])
+    capsys.readouterr()
+    main(["audit", "--log-dir", str(logs), "--rule", "70"])
+    assert "__consumer_offsets-0:4 __consumer_offsets-0:9" in capsys.readouterr().out
