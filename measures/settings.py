@@ -1,6 +1,6 @@
 """The known settings of share groups over time: value and origin. A default needs the file that could override it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -119,6 +119,18 @@ def changed_groups(before: GroupSettings, now: GroupSettings, groups: Iterable[s
     if before == now:
         return set()
     return {group for group in groups if before.timeline(group, names) != now.timeline(group, names)}
+
+
+def largest(settings: GroupSettings, name: str) -> Callable[[str], int | None]:
+    """The largest number that a setting of a group ever had; None where it is unknown for some time."""
+    periods = settings.periods()
+
+    def of_group(group_id: str) -> int | None:
+        numbers = [period.of(group_id, name, period.from_ms).number for period in periods]
+        known = [number for number in numbers if number is not None]
+        return max(known) if len(known) == len(numbers) and known else None
+
+    return of_group
 
 
 def in_force_at(

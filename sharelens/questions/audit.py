@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from evidence.conditions import filter_rows
 from evidence.decoding import decode_rows
 from evidence.reading import Reading
-from measures.settings import DELIVERY_COUNT_LIMIT, MAX_RECORD_LOCKS, GroupSettings
+from measures.settings import DELIVERY_COUNT_LIMIT, MAX_RECORD_LOCKS, GroupSettings, largest
 from sharelens.filters import KeyFilter
 from sharelens.output import (
     UNKNOWN,
@@ -26,7 +26,7 @@ from sharelens.output import (
     text_column,
     time_column,
 )
-from sharelens.questions.audit_evidence import AuditedLog, OtherLogs, largest
+from sharelens.questions.audit_evidence import AuditedLog, OtherLogs
 from sharelens.questions.completeness import evidence_line
 from sharelens.questions.evidence import Span
 from sharelens.questions.log_evidence import WORKERS, LogEvidence, size_text, too_much
@@ -34,7 +34,8 @@ from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.state_log import StateLog
 from sharelens.questions.suppressed import sifted
 from sharelens.wording import counted, place
-from state_model.audit.columnar.findings import FINDING, finding_counts, findings, misplacements, ordered
+from state_model.audit.columnar.finding_schema import FINDING
+from state_model.audit.columnar.findings import finding_counts, findings, misplacements, ordered
 from state_model.audit.columnar.lives import Turns
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.proofs import Proofs

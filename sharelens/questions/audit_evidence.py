@@ -1,6 +1,6 @@
 """What log directories have for the rules that need more than the state log."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from evidence.reading import read_whole
 from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
 from kafka_log import reader
 from kafka_log.union import LogPartition, unite
-from measures.settings import MAX_RECORD_LOCKS, GroupSettings
+from measures.settings import MAX_RECORD_LOCKS, largest
 from sharelens.questions.log_evidence import LogEvidence, size_text
 from sharelens.questions.state_log import StateLog, size_bytes
 from state_model.audit.columnar.continuation import KEYS
@@ -212,18 +212,6 @@ class OtherLogs:
             difference = Difference(Field.TOPIC_IDS, 1, len(topic_ids))
             time_ms = log.log_end.newest_ms or 0
             self._contradictions.add(CREATED_AGAIN, Place(), difference, record, time_ms)
-
-
-def largest(settings: GroupSettings, name: str) -> Callable[[str], int | None]:
-    """The largest number that a setting of a group ever had; None where it is unknown for some time."""
-    periods = settings.periods()
-
-    def of_group(group_id: str) -> int | None:
-        numbers = [period.of(group_id, name, period.from_ms).number for period in periods]
-        known = [number for number in numbers if number is not None]
-        return max(known) if len(known) == len(numbers) and known else None
-
-    return of_group
 
 
 def _topic_end(partition: LogPartition) -> TopicEnd | None:
