@@ -17,69 +17,26 @@ redelivery_burst        warning    more than a tenth of the recent deliveries we
 evidence_gap            warning    the state log has gaps, or records that can't be read
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Set
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.stalls import MIN_DURATION_MS, SILENT
+from sharelens.questions.audit_signs import of_audit
+from sharelens.questions.finding import ERROR, INFO, WARNING, Finding, Row
 from sharelens.questions.group_rows import first_hours, sums_of_groups, worst_of_groups
 from sharelens.questions.signs import Signs
 from sharelens.times import lasted
 from sharelens.wording import clock, counted, number, place
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 
-ERROR, WARNING, INFO = "error", "warning", "info"
 OLD_EVIDENCE_MS = 600_000
 """So long after the last record, the silence of the whole log is a finding."""
-HOUR_MS = 3_600_000
-"""So long a warning of the audit is news."""
 LEAST_GROWTH = 10
 LARGE_SHARE = 0.1
 """Growth of less than LEAST_GROWTH records, or of a tenth of the lag, is none; nor is a smaller share of repeats."""
 EMPTY = "EMPTY"
-
-FINDING = pa.schema(
-    [
-        pa.field("severity", pa.string()),
-        pa.field("kind", pa.string()),
-        pa.field("group_id", pa.string()),
-        pa.field("topic_id", pa.string()),
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("share_partitions", pa.int64()),
-        pa.field("size", pa.int64()),
-        pa.field("since_ms", pa.int64()),
-        pa.field("text", pa.string()),
-        pa.field("command", pa.string()),
-    ]
-)
-Row = Mapping[str, Any]
-Command = Callable[[str, list[str]], str]
-"""A command line from the name of a command and its options."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """A row of FINDING; `question` is the command that explains it, with `options`.
-
-    `topic_id`, `partition`: of the worst share partition, of `share_partitions` in all. `size`: records, None: unknown.
-    """
-
-    severity: str
-    kind: str
-    text: str
-    question: str
-    options: tuple[str, ...] = ()
-    group_id: str | None = None
-    topic_id: str | None = None
-    topic: str | None = None
-    partition: int | None = None
-    share_partitions: int = 0
-    size: int | None = None
-    since_ms: int | None = None
 
 
 def findings(signs: Signs, min_duration_ms: int = MIN_DURATION_MS) -> list[Finding]:
@@ -91,26 +48,16 @@ def findings(signs: Signs, min_duration_ms: int = MIN_DURATION_MS) -> list[Findi
         *_stuck(signs, memberless, min_duration_ms),
         *without_members,
         *_missing_letters(signs),
-        *_audited(signs, ERROR),
+        *of_audit(signs, ERROR),
         *_not_started(signs, min_duration_ms),
         *_growing(signs, memberless),
         *_events(signs),
         *_archived(signs),
         *_redelivered(signs),
-        *_audited(signs, WARNING),
+        *of_audit(signs, WARNING),
         *_gaps(signs),
         *_unknown_members(signs),
     ]
-
-
-def finding_rows(rows: Iterable[Finding], command: Command) -> pa.Table:
-    """FINDING rows."""
-    columns = [
-        {name: getattr(row, name) for name in FINDING.names if name != "command"}
-        | {"command": command(row.question, list(row.options))}
-        for row in rows
-    ]
-    return pa.Table.from_pylist(columns, schema=FINDING)
 
 
 def _old_evidence(signs: Signs) -> Iterator[Finding]:
@@ -284,49 +231,6 @@ def _missing_letters(signs: Signs) -> list[Finding]:
         )
         for row in sums_of_groups(signs.missing_letters, "records")
     ]
-
-
-def _audited(signs: Signs, severity: str) -> Iterator[Finding]:
-    """One for each group, and one for the logs: the rules of the audit that they violate; only recent warnings."""
-    if signs.audited is None:
-        return
-    rows = signs.audited.rows.filter(pc.field("severity") == severity)
-    if severity == WARNING:
-        rows = rows.filter(pc.field("last_seen_ms") >= signs.now_ms - HOUR_MS)
-    for group_id in rows.column("group_id").unique().to_pylist():
-        yield _of_rules(
-            signs,
-            rows.filter(
-                pc.is_null(rows.column("group_id")) if group_id is None else pc.equal(rows.column("group_id"), group_id)
-            ),
-            group_id,
-            severity,
-        )
-
-
-def _of_rules(signs: Signs, rows: pa.Table, group_id: str | None, severity: str) -> Finding:
-    """The finding of AUDITED rows of a group (None: of logs); the first row that no other explains is the worst one."""
-    unexplained = rows.filter(pc.is_null(rows.column("cause_inferred")))
-    worst = (unexplained if unexplained.num_rows else rows).slice(0, 1).to_pylist()[0]
-    rules = rows.column("rule").unique().to_pylist()
-    more = f" and {counted(len(rules) - 1, 'more rule')}" if len(rules) > 1 else ""
-    since_ms, records = pc.min(rows.column("first_seen_ms")).as_py(), pc.sum(rows.column("count")).as_py()
-    where = f" in {_where(signs, worst)}" if group_id is not None else " in the state log"
-    since = "" if since_ms is None else f", first at {clock(since_ms, signs.now_ms)}"
-    return Finding(
-        severity=severity,
-        kind="audit_error" if severity == ERROR else "audit_warning",
-        text=f"{worst['rule']}{more} violated by {counted(records, 'record')}{where}{since}",
-        question="audit",
-        options=() if group_id is None else (f"--group={group_id}",),
-        group_id=group_id,
-        topic_id=worst["topic_id"],
-        topic=signs.names.get(worst["topic_id"], worst["topic"]),
-        partition=worst["partition"],
-        share_partitions=rows.group_by(SHARE_PARTITION_KEY).aggregate([]).num_rows if group_id is not None else 0,
-        size=records,
-        since_ms=since_ms,
-    )
 
 
 def _redelivered(signs: Signs) -> list[Finding]:

@@ -12,7 +12,8 @@ from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Report, Row, by_importance, known, name_column, number_column, time_column
 from sharelens.questions.completeness import evidence_line
 from sharelens.questions.evidence import Evidence
-from sharelens.questions.findings import ERROR, INFO, WARNING, finding_rows, findings
+from sharelens.questions.finding import ERROR, INFO, WARNING, finding_rows
+from sharelens.questions.findings import findings
 from sharelens.questions.now import now_text
 from sharelens.questions.signs import Signs, signs
 from sharelens.request import CutChoice, Source

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow.compute as pc
 
-from sharelens.questions import findings as questions
+from sharelens.questions import finding as questions
 from sharelens.questions.completeness import COMPLETE
 from sharelens.report.digests import total
 from sharelens.report.gather import Gathered

@@ -19,7 +19,8 @@ from sharelens.output import Answer
 from sharelens.questions import dlq, groups, lag, life, poison, redelivered, stalled, trace
 from sharelens.questions.completeness import times
 from sharelens.questions.evidence import Evidence, Span, StatePartitionCover
-from sharelens.questions.findings import Finding, findings
+from sharelens.questions.finding import Finding
+from sharelens.questions.findings import findings
 from sharelens.questions.gap_entries import gap_entries
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.measured import Scope, described, scope
