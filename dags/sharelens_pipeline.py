@@ -6,8 +6,8 @@ from sharelens_tasks import SharelensOperator, defaults, settings, table_assets
 DOCS = """
 ### From the brokers' log directories to published tables
 
-One task a stage: `ingest → decode → replay → measure → check → publish`. A run takes the log up to the end of its data
-interval (a run without one: up to now) and continues where the last run stopped, so that
+One task a stage: `ingest → decode → replay → measure → audit → check → publish`. A run takes the log up to the end of
+its data interval (a run without one: up to now) and continues where the last run stopped, so that
 
 * a repeated interval adds no rows, and a retry finishes a killed task;
 * several intervals, one after the other, give the same tables as one run over all of them;
@@ -32,6 +32,7 @@ STAGES = {
     "decode": [["decode", *LAKE]],
     "replay": [["replay", *LAKE]],
     "measure": [["measure", *LAKE]],
+    "audit": [["audit-log", *LAKE]],
     "check": [["check", *LAKE]],
     "publish": [
         ["publish", *LAKE, "--require-check"],

@@ -52,6 +52,8 @@ PUBLISHED_TABLES = (
     "gold.share_initialization_history",
     "gold.configuration_history",
     "gold.topic_history",
+    "gold.audit_state",
+    "gold.audit_finding",
 )
 
 

@@ -34,9 +34,13 @@ MARKER = {
     "decode": "silver.share_record",
     "replay": "gold.share_partition_state",
     "measure": "gold.dlq_reconciliation",
+    "audit": "gold.audit_finding",
     "groups": "gold.group_history",
     "publish": scan.PUBLICATION,
 }
+
+AUDITED = ("gold.audit_state", MARKER["audit"])
+"""The tables of the audit."""
 
 
 def now_ms() -> int:
@@ -50,7 +54,7 @@ def done(lake: Lake, stage: str) -> int:
 
 
 def newest_to_measure(lake: Lake) -> int:
-    """The newest run with news for measures: records, headers or settings.
+    """The newest run with news for the stages behind replay: records, headers or settings.
 
     Records that were not replayed yet come first: a measure of a later run would pass over them.
     """

@@ -10,16 +10,16 @@ from measures.observed_settings import Observation
 if TYPE_CHECKING:
     from lake.lake import Lake
 
-STAGES = ("ingest", "decode", "replay", "measure", "publish")
-CHECKED_STAGES = ("ingest", "decode", "replay", "measure", "check", "publish")
+STAGES = ("ingest", "decode", "replay", "measure", "audit", "publish")
+CHECKED_STAGES = ("ingest", "decode", "replay", "measure", "audit", "check", "publish")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """Options of `run` and its stages.
 
-    `until_ms`: only records whose log time lies below it; `rebuild`: "decode", "replay" or "measure" starts over from
-    bronze, silver or the histories; `topic_names`: names by topic id for topics that left no directory; `stages`: which
+    `until_ms`: only records whose log time lies below it; `rebuild`: "decode", "replay", "measure" or "audit", the
+    stage that starts over; `topic_names`: names by topic id for topics that left no directory; `stages`: which
     to run, a subset of CHECKED_STAGES in order; `in_process_bytes`: how much a stage may read and still run in this
     process, without a JVM (0: always on Spark); `dead_letter_topics`: the topics to search for dead letters;
     `keep_dlq_values`: their keys and values are kept, too; `observations`: settings of groups from files, which the

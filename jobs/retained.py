@@ -44,6 +44,8 @@ STAYS = {
     "gold.member_history": "as gold.group_history",
     "gold.share_initialization_history": "as gold.group_history",
     "gold.lag": "one row a share partition",
+    "gold.audit_state": "one row a state partition; the next run continues from it",
+    "gold.audit_finding": "a finding stands until evidence refutes it, also when its records are gone",
     "gold.publication": "one row a run: the published cuts",
 }  # fmt: skip
 """Tables that keep their rows whatever their age, and why. `jobs.upkeep.retention.RULES` has the others."""

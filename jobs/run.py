@@ -1,4 +1,4 @@
-"""The pipeline: metadata, ingest, decode, replay, topics, settings, measure [, check], publish, whatever kills it.
+"""The pipeline: metadata, ingest, decode, replay, topics, settings, measure, audit [, check], publish.
 
     plan | bronze, extents | silver | gold | user topics' headers | publication
          ^ a killed run resumes here: its plan and its commits are in the tables
@@ -9,12 +9,12 @@ A run that finds no new records starts no JVM: the session starts when the first
 import time
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
 from jobs import books, lake_settings, publish
+from jobs.audit import stage as audit
 from jobs.decode import stage as decode
 from jobs.decode.topic_starts import lowest_offsets
 from jobs.errors import ClusterMismatchError, JobError
@@ -31,11 +31,12 @@ from jobs.measure import stage as measure
 from jobs.metadata import stage as metadata
 from jobs.options import RunOptions
 from jobs.progress import Progress
+from jobs.refusals import check_lake, check_sources
 from jobs.replay import stage as replay
 from jobs.spark import executors
 from jobs.summary import Summary
 from jobs.writing import Writer, writing
-from lake import gates, scan
+from lake import gates
 from lake.commit import create_tables
 from lake.parquet import write_rows
 from lake.tables import TABLES
@@ -92,6 +93,8 @@ class Pipeline:
             self._store_settings(sources)
         if "measure" in stages:
             self._measure()
+        if "audit" in stages:
+            self._audit()
         if "check" in stages:
             self._check()
         if "publish" in stages:
@@ -300,6 +303,15 @@ class Pipeline:
         self.summary.run_id = run
         self.summary.counts |= counts
 
+    def _audit(self) -> None:
+        run = books.newest_to_measure(self._lake)
+        if books.done(self._lake, "audit") >= run:
+            return
+        with self._timed("audit"):
+            counts = audit.run_audit(self._engine, self._lake, run, self._progress)
+        self.summary.run_id = run
+        self.summary.counts |= counts
+
     def _check(self) -> None:
         """Checks the tables, unless the lake is published and checked as it is."""
         if publish.is_current(self._lake) and not publish.unchecked(self._lake):
@@ -348,53 +360,12 @@ def run(options: RunOptions, session: Callable[[], "SparkSession"], progress: Pr
     """
     check_lake(options)
     if not options.lake.is_lake():
-        _check_sources(options)
+        check_sources(options)
     with writing(options.lake, options.lock_timeout_s) as writer:
         summary = Pipeline(options, session, progress or Progress(), writer).go()
     if options.require_rows and not any(summary.counts.values()):
         raise JobError(f"no new records in {', '.join(options.log_dirs) or options.lake} (--require-rows)")
     return summary
-
-
-def check_lake(options: RunOptions) -> None:
-    """Refuses a lake that can't be one, before anything is written.
-
-    Raises:
-        JobError: the lake lies inside a log directory or the other way round, or is a folder with other things in it.
-        LakeError: no lake there, and no log directory to make one of.
-    """
-    lake, folder = options.lake, options.lake.path
-    if (folder / scan.UPGRADE).exists():
-        scan.ensure_lake(lake)
-    _check_apart(options)
-    if folder.exists() and not folder.is_dir():
-        raise JobError(f"{options.lake} is a file; give a folder for the lake")
-    if folder.is_dir() and not lake.is_lake():
-        strange = [entry.name for entry in folder.iterdir() if entry.name not in (".lock", "bronze", "silver", "gold")]
-        if strange:
-            raise JobError(
-                f"{options.lake} holds other things ({sorted(strange)[0]}) and no lake; give an empty or new folder"
-            )
-    if not options.log_dirs:
-        scan.ensure_lake(options.lake)  # without a source there are no records for a new lake
-
-
-def _check_sources(options: RunOptions) -> None:
-    """Refuses directories that can't be read, or not together, before a lake is made for them.
-
-    Raises:
-        SharelensError: as `plan.scan_directories`, `unite` and `plan.cluster_of` say.
-    """
-    sources = Sources(plan.scan_directories(options.log_dirs, include_deleted=options.include_deleted))
-    plan.cluster_of(sources.directories, options.cluster_id, ())
-
-
-def _check_apart(options: RunOptions) -> None:
-    lake = options.lake.path.resolve()
-    for uri in options.log_dirs:
-        directory = Path(uri).resolve()
-        if "://" not in uri and (lake == directory or directory in lake.parents or lake in directory.parents):
-            raise JobError(f"lake {options.lake} and log directory {uri} lie inside each other; put the lake elsewhere")
 
 
 __all__ = ["STATE_TOPIC", "RunOptions", "Summary", "run"]

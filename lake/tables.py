@@ -20,6 +20,8 @@ from measures.dlq_schemas import DLQ_RECONCILIATION
 from measures.group_schemas import GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY
 from measures.latency_schemas import AGES, ATTEMPTS_CONTRIBUTION, LATENCY_CONTRIBUTION
 from measures.schemas import IS_FINAL, LAG, LIFE, MEASURE_BASE, POISON_RECORD, PROGRESS, REDELIVERED, STALL
+from state_model.audit.columnar.continuation import AUDIT_STATE
+from state_model.audit.columnar.finding_schema import FINDING
 from state_model.columnar import schemas as state_schemas
 from state_model.columnar.schemas import column
 
@@ -75,6 +77,17 @@ def _with_topic(schema: pa.Schema) -> pa.Schema:
 
 
 TOPIC = column("topic", pa.string(), "name of the topic; null = unknown")
+LOG_TOPIC_ID = column(
+    "log_topic_id", pa.string(), "id of __share_group_state, or of the topic of the records", nullable=False
+)
+STANDING = (
+    column("first_run_id", pa.int64(), "run that wrote the finding first", nullable=False),
+    column(
+        "withdrawn_run_id",
+        pa.int64(),
+        "run whose evidence or settings refuted the finding; null: it stands. Null again when a later run has it again",
+    ),
+)
 _POSITION = ("cluster_id", "log_topic_id", "state_partition", "log_offset")
 _SHARE_PARTITION = ("cluster_id", "group_id", "topic_id", "partition")
 _LOG = ("log_topic_id", "state_partition")
@@ -281,6 +294,20 @@ TABLES: dict[str, Table] = {
             schema=_gold(LAG),
             key=_SHARE_PARTITION,
             clustering=("group_id", "topic_id", "partition"),
+        ),
+        Table(
+            name="gold.audit_state",
+            comment="the audit of one state partition so far; the audit's own, the next run continues from it",
+            schema=_gold([LOG_TOPIC_ID, *AUDIT_STATE]),
+            key=("cluster_id", *_LOG),
+            clustering=_LOG,
+        ),
+        Table(
+            name="gold.audit_finding",
+            comment="one rule of the audit that a share partition, or a log, violates",
+            schema=_gold(_with_topic(pa.schema([LOG_TOPIC_ID, *FINDING, *STANDING]))),
+            key=("cluster_id", "rule", *_LOG, "group_id", "topic_id", "partition"),
+            clustering=("group_id", "topic_id", "partition", "rule", "state_partition"),
         ),
         Table(
             name="gold.configuration_history",

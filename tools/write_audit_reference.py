@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sharelens.questions.audit import GIVEN_BY_OPTIONS
 from sharelens.questions.audit_evidence import GIVEN_BY_LOGS
-from state_model.audit.columnar.findings import FINDING
+from state_model.audit.columnar.finding_schema import FINDING
 from state_model.audit.explanation import impact_line, needs_text, severity_text
 from state_model.audit.rule import Rule
 from state_model.audit.table import SECTIONS, is_tested

@@ -362,7 +362,7 @@ def _vanished(row: dict[str, Any]) -> LogPartition:
 def rebuild_rows(
     ingested: Sequence[dict[str, Any]], first_stage: str, *, run: int, until_ms: int | None
 ) -> list[dict[str, Any]]:
-    """Planned rows without records, for which `first_stage` (decode, replay or measure) and later stages start over."""
+    """Planned rows without records, for which `first_stage` (of decode, replay, measure, audit) starts over."""
     rows = []
     for group in books.by_partition(ingested).values():
         row = max(group, key=lambda r: r["run_id"])

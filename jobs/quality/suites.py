@@ -57,7 +57,17 @@ SETS: dict[str, tuple[str, ...]] = {
     "timestamp_type": ("CreateTime", "LogAppendTime"),
     "control_type": ("COMMIT", "ABORT", "OTHER"),
     "end_reason": ("changed", "split_or_joined", "start_offset_passed", "reset", "deleted", "removed"),
-    "content": ("log_record", "topic_batch", "metadata_record", "replay", "measure", "bronze", "silver", "history"),
+    "content": (
+        "log_record",
+        "topic_batch",
+        "metadata_record",
+        "replay",
+        "measure",
+        "audit",
+        "bronze",
+        "silver",
+        "history",
+    ),
     "ended_by": ("moved", "reset", "deleted"),
 }
 STATES = {"delivery_state": range(5)}

@@ -103,7 +103,7 @@ def upgrade(
         goes_on = books.done(new, "ingest-plan") > books.done(lake, "ingest-plan")
         run_options = RunOptions(
             lake=new,
-            stages=("ingest", "decode", "replay", "measure"),
+            stages=("ingest", "decode", "replay", "measure", "audit"),
             rebuild=None if goes_on else stage,
             in_process_bytes=options.in_process_bytes,
         )

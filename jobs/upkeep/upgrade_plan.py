@@ -10,13 +10,14 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
+from jobs import books
 from lake import gates, scan
 from lake.errors import LakeVersionError
 from lake.lake import Lake
 from lake.snapshot import Snapshot
 from lake.tables import SCHEMA_VERSION, TABLES, Table
 
-STAGES = ("decode", "replay", "measure")
+STAGES = ("decode", "replay", "measure", "audit")
 REPLAYED = ("gold.share_partition_state", "gold.share_partition_history", "gold.delivery_history")
 NOT_DERIVED = ("silver.name", "gold.share_partition_base", "gold.measure_base", gates.RESULTS, scan.PUBLICATION)
 """Tables behind bronze whose rows do not follow from bronze alone."""
@@ -64,6 +65,8 @@ def stage_of(table: str) -> str | None:
         return None
     if table in REPLAYED:
         return "replay"
+    if table in books.AUDITED:
+        return "audit"
     return "decode" if table.startswith("silver.") else "measure"
 
 

@@ -43,8 +43,8 @@ UNTIL = click.option(
 )
 REBUILD = click.option(
     "--rebuild",
-    type=click.Choice(["decode", "replay", "measure"]),
-    help="Recompute from bronze (decode), silver (replay) or the histories (measure).",
+    type=click.Choice(["decode", "replay", "measure", "audit"]),
+    help="Recompute from bronze (decode), silver (replay) or the histories (measure), or audit again (audit).",
 )
 DLQ_VALUES = click.option(
     "--dlq-values",
@@ -223,6 +223,11 @@ def _measure(**params: Any) -> None:
     start("measure", ("measure",), params)
 
 
+def _audit_log(**params: Any) -> None:
+    """The fifth stage alone: audits new records of the state log. `sharelens publish` makes the findings visible."""
+    start("audit-log", ("audit",), params)
+
+
 def _publish(**params: Any) -> None:
     """The last stage: publishes the newest versions of all tables as the cut that questions read.
 
@@ -264,6 +269,13 @@ measure = _command(
     [LAKE, CLUSTER, SETTINGS, *ENGINE],
     "sharelens measure --lake ./lake --settings ./settings",
 )
+audit_log = _command(
+    "audit-log",
+    _audit_log,
+    "The fifth stage alone: audit findings.",
+    [LAKE, *ENGINE],
+    "sharelens audit-log --lake ./lake",
+)
 publish = _command(
     "publish",
     _publish,
@@ -271,4 +283,4 @@ publish = _command(
     [LAKE, REQUIRE_CHECK, *ENGINE[:2]],
     "sharelens publish --lake ./lake --require-check",
 )
-COMMANDS = (run, ingest, decode, replay, measure, publish)
+COMMANDS = (run, ingest, decode, replay, measure, audit_log, publish)

@@ -35,7 +35,7 @@ GROUPS = {
 }
 """Heading -> its options. Options of a command alone stand first, below OWN."""
 COMMANDS = {
-    "Into a lake": ("run", "ingest", "decode", "replay", "measure", "publish"),
+    "Into a lake": ("run", "ingest", "decode", "replay", "measure", "audit-log", "publish"),
     "An incident": (
         "overview",
         "timeline",

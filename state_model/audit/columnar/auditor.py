@@ -120,10 +120,7 @@ class Auditor:
 
     def resume(self, state: pa.Table) -> None:
         """Takes over the state of an audit of the records before (AUDIT_STATE)."""
-        rows = rows_of(state, "share_partitions", AUDITED)
-        self.keys = rows.select(KEYS.names).cast(KEYS)
-        for name in COUNTS:
-            setattr(self, name, rows.column(name).to_numpy().copy())
+        self.resume_counts(state)
         self._first = layout.NEW if state.column("is_from_zero")[0].as_py() else layout.UNKNOWN
         self.matrix = matrix_of(state, "states", layout.STATE_COLUMNS)
         self._at, self._values, self._log = (
@@ -131,6 +128,30 @@ class Auditor:
         )
         self._used = len(self._at)
         self._losses = [Loss(**loss) for loss in rows_of(state, "losses", LOST).to_pylist()]
+
+    def keep_below(self, state: pa.Table, begin: int) -> Ints:
+        """Keeps the share partitions of an earlier audit with records below a log offset, without their states.
+
+        By the earlier number of a share partition its number here, -1: none; one more entry for the number -1.
+        """
+        rows = rows_of(state, "share_partitions", AUDITED)
+        is_below = rows.column("first_at").to_numpy() < begin
+        numbers = np.append(np.where(is_below, np.cumsum(is_below) - 1, NONE), NONE)
+        rows = rows.filter(pa.array(is_below))
+        self._add_keys(rows.select(KEYS.names).cast(KEYS))
+        for name in COUNTS:
+            setattr(self, name, rows.column(name).to_numpy().copy())
+        goes_on = self.last_at >= begin
+        self.last_at[goes_on], self.last_ms[goes_on] = self.first_at[goes_on], self.first_ms[goes_on]
+        self.count[goes_on] = 1
+        return numbers
+
+    def resume_counts(self, state: pa.Table) -> None:
+        """Takes over the share partitions and the counts of their records alone."""
+        rows = rows_of(state, "share_partitions", AUDITED)
+        self.keys = rows.select(KEYS.names).cast(KEYS)
+        for name in COUNTS:
+            setattr(self, name, rows.column(name).to_numpy().copy())
 
     def _add_keys(self, keys: pa.Table) -> None:
         known = self.keys.num_rows

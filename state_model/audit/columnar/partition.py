@@ -13,7 +13,7 @@ from state_model.audit.columnar.auditor import RECORD_TYPES, Auditor
 from state_model.audit.columnar.continuation import FORMAT, HOLE, KEYS, matrix_of, one_row, rows_of
 from state_model.audit.columnar.replayed import disagreements
 from state_model.audit.columnar.tally import Tally
-from state_model.audit.columnar.violations import COUNTED, VIOLATION, violation_rows
+from state_model.audit.columnar.violations import COUNTED, NONE, VIOLATION, violation_rows
 from state_model.audit.delivery import PENDING_MS
 from state_model.audit.placement import NOT_PLAIN
 from state_model.audit.rule import DECODE_REASONS, Field
@@ -31,12 +31,14 @@ RULE_OF_REASON: Final = {
 """Rules of records that can't be decoded, by reason; of any other reason UNDECODABLE."""
 UNDECODABLE: Final = 10
 ARCHIVED_LESS_ARCHIVING: Final = 1
+NO_TIME_MS: Final = -(1 << 63)
+"""The log time before the first record."""
 
 
 class PartitionAudit:
     """Takes the records of a state partition in log order; `tally` counts the violations, `auditor` has the states.
 
-    `last_offset`, `last_ms`: log offset and log time of the last record; -1 without one.
+    `last_offset`, `last_ms`: log offset and log time of the last record; those before the first one, without any.
     `first_losses`: the first log offset that the evidence lacks, by the number of the share partition that the loss
     names (-1: it touches all).
 
@@ -68,7 +70,7 @@ class PartitionAudit:
         self.auditor = Auditor(is_from_zero=first_offset == 0, limit_of_group=limit_of_group)
         self.tally = Tally(between_ms)
         self.last_offset = first_offset - 1
-        self.last_ms = -1
+        self.last_ms = NO_TIME_MS
         self._log_start_offset = log_start_offset
         self._has_newest = has_newest
         self._replays = replays
@@ -88,6 +90,32 @@ class PartitionAudit:
         self.first_losses = dict(matrix_of(state, "first_losses", 2).tolist())
         if state.column("log_start_offset")[0].as_py() == self._log_start_offset:
             self._at_log_start = rows_of(state, "at_log_start", VIOLATION)
+
+    def keep_below(self, state: pa.Table, begin: int) -> None:
+        """Keeps what an earlier audit (AUDIT_STATE) noted below the offset `begin`, where the records are gone.
+
+        Call it before the first record. What was counted on both sides of `begin` counts once below it.
+        """
+        numbers = self.auditor.keep_below(state, begin)
+        violations = below(rows_of(state, "violations", COUNTED), begin)
+        of_rows = violations.column("share_partition").to_numpy()
+        kept = numbers[of_rows]  # the last entry is that of -1, no share partition
+        index = COUNTED.get_field_index("share_partition")
+        violations = violations.set_column(index, COUNTED.field(index), pa.array(kept))
+        self.tally.add_counted(violations)
+        holes = matrix_of(state, "holes", len(HOLE))
+        self._holes = holes[holes[:, HOLE.index("missing")] < begin]
+        for number, first in matrix_of(state, "first_losses", 2).tolist():
+            if first < begin and (number == NONE or numbers[number] != NONE):
+                self.first_losses[int(numbers[number])] = first
+
+    @classmethod
+    def of_counts(cls, state: pa.Table) -> "PartitionAudit":
+        """The share partitions and losses of a state, without violations: for rules over all state partitions."""
+        audit = cls(state.column("state_partition")[0].as_py(), first_offset=0, log_start_offset=0, has_newest=False)
+        audit.auditor.resume_counts(state)
+        audit.first_losses = dict(matrix_of(state, "first_losses", 2).tolist())
+        return audit
 
     def state(self) -> pa.Table:
         """AUDIT_STATE: all that an audit of the next records needs; call it before `close`."""
@@ -247,6 +275,23 @@ class PartitionAudit:
             seen=matrix[pruned, layout.SNAPSHOT_AT],
             snapshot_log_offset=matrix[pruned, layout.SNAPSHOT_AT],
         )
+
+
+def below(counted: pa.Table, begin: int) -> pa.Table:
+    """The COUNTED rows whose first violation, or the state that it was compared with, lies below a log offset.
+
+    One that goes on above counts its first violation alone.
+    """
+    is_below = pc.field("first_log_offset") < begin
+    for name in ("snapshot_log_offset", "previous_log_offset"):
+        is_below |= (pc.field(name) != NONE) & (pc.field(name) < begin)
+    rows = counted.filter(is_below)
+    goes_on = pc.greater_equal(rows.column("last_log_offset"), begin)
+    for name, first in (("last_log_offset", "first_log_offset"), ("last_ms", "first_ms"), ("violations", None)):
+        index = COUNTED.get_field_index(name)
+        value = pa.scalar(1, pa.int64()) if first is None else rows.column(first)
+        rows = rows.set_column(index, COUNTED.field(index), pc.if_else(goes_on, value, rows.column(name)))
+    return rows
 
 
 def _odd_batches(log_records: pa.RecordBatch, offsets: Ints, times: Ints) -> pa.Table:

@@ -153,14 +153,14 @@ def test_end_offsets_raise_the_lag_of_their_partition_alone(logs: Path, tmp_path
 def test_measure_alone_stores_settings(logs: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     make_lake(lake, logs)
-    make_lake(lake, observations=(group_configs(g=2),), stages=("measure", "publish"))
+    make_lake(lake, observations=(group_configs(g=2),), stages=("measure", "audit", "publish"))
     assert causes(lake, "g") == [(3, "delivery_limit"), (6, "delivery_limit")]
 
 
 def test_names_of_a_folder_are_stored_too(tmp_path: Path) -> None:
     lake, logs = tmp_path / "lake", write_log_directory(tmp_path / "logs", STATE)
     make_lake(lake, logs)
-    make_lake(lake, topic_names={ORDERS_ID: "orders"}, stages=("measure", "publish"))
+    make_lake(lake, topic_names={ORDERS_ID: "orders"}, stages=("measure", "audit", "publish"))
     assert set(open_lake(lake).scan("gold.poison_record", ["topic"]).column("topic").to_pylist()) == {"orders"}
 
 
@@ -169,7 +169,7 @@ def test_measure_before_replay_leaves_no_record_out(logs: Path, tmp_path: Path) 
     make_lake(lake, logs, until_ms=ENDS[0])
     make_lake(lake, logs, observations=files, stages=("ingest",))
     make_lake(lake, stages=("measure",))
-    make_lake(lake, stages=("decode", "replay", "measure", "publish"))
+    make_lake(lake, stages=("decode", "replay", "measure", "audit", "publish"))
     make_lake(tmp_path / "whole", logs, observations=files)
     assert_same(lake, tmp_path / "whole")
 
@@ -180,7 +180,7 @@ def test_settings_of_a_lake_with_several_clusters_need_the_cluster(tmp_path: Pat
         make_lake(lake, write_log_directory(tmp_path / cluster_id, STATE, cluster_id=cluster_id))
     with pytest.raises(ClusterMismatchError, match="--settings: .* holds clusters one, two; say --cluster-id"):
         make_lake(lake, observations=(group_configs(g=2),), stages=("measure",))
-    make_lake(lake, observations=(group_configs(g=2),), cluster_id="two", stages=("measure", "publish"))
+    make_lake(lake, observations=(group_configs(g=2),), cluster_id="two", stages=("measure", "audit", "publish"))
     rows = open_lake(lake).scan("gold.poison_record").to_pylist()
     by_cluster = {(row["cluster_id"], row["cause"]) for row in rows if row["group_id"] == "g" and row["offset"] == 6}
     assert by_cluster == {("one", "unknown"), ("two", "delivery_limit")}
@@ -242,7 +242,7 @@ def test_any_order_of_runs_and_settings_is_one_run_with_the_final_settings(
             if is_run:
                 make_lake(parts, logs, until_ms=runs.pop(0))
             else:
-                make_lake(parts, observations=(files.pop(0),), stages=("measure", "publish"))
+                make_lake(parts, observations=(files.pop(0),), stages=("measure", "audit", "publish"))
         make_lake(whole, logs, observations=stored(Lake(parts), UNKNOWN_CLUSTER))
         names = [name for name in CONTENT if name != TABLE]
         assert not differences(content(parts, names), content(whole, names))
@@ -266,7 +266,7 @@ def test_rows_whose_history_retention_cut_keep_their_causes(tmp_path: Path) -> N
     before = causes(lake, "g")
     done = maintain(MaintainOptions(lake=Lake(lake), dry_run=False, retain={"history": 5 * hour_ms}))
     assert sum(table.dropped_rows for table in done.tables) > 0
-    make_lake(lake, observations=(group_configs(g=5),), stages=("measure", "publish"))
+    make_lake(lake, observations=(group_configs(g=5),), stages=("measure", "audit", "publish"))
     after = dict(causes(lake, "g"))
     assert after.keys() == dict(before).keys(), "no row is lost"
     assert after[9] == "rejected"

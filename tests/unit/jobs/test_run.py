@@ -182,7 +182,7 @@ def test_a_broken_batch_is_quarantined_counted_and_leaves_its_share_partitions_i
     assert run(RunOptions(lake=Lake(tmp_path / "lake"), log_dirs=(str(logs),)), no_session).counts == {}
 
 
-@pytest.mark.parametrize("stage", ["decode", "replay", "measure", "check", "publish"])
+@pytest.mark.parametrize("stage", ["decode", "replay", "measure", "audit", "check", "publish"])
 def test_a_stage_of_a_lake_that_is_not_there_is_refused_and_makes_none(stage: str, tmp_path: Path) -> None:
     with pytest.raises(LakeError, match="is not a directory; give the folder that `sharelens run --lake` wrote"):
         make_lake(tmp_path / "lake", stages=(stage,))

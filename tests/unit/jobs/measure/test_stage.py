@@ -102,7 +102,7 @@ def test_the_stage_alone_measures_what_a_run_without_it_left(tmp_path: Path) -> 
     logs = logs_of(tmp_path / "logs", STORY)
     make_lake(tmp_path / "lake", logs, stages=("ingest", "decode", "replay", "publish"))
     assert lags(tmp_path / "lake") == {}
-    make_lake(tmp_path / "lake", stages=("measure", "publish"))
+    make_lake(tmp_path / "lake", stages=("measure", "audit", "publish"))
     assert {group: lag for group, (lag, _) in lags(tmp_path / "lake").items()} == {
         "g": ORDERS_RECORDS - 5,
         "h": ORDERS_RECORDS - 10,

@@ -11,6 +11,7 @@ import pytest
 from deltalake import DeltaTable, Schema
 
 from jobs import books, publish, retained
+from jobs.audit import standing
 from jobs.errors import JobError
 from jobs.upkeep.maintain import MaintainOptions, maintain
 from jobs.upkeep.upgrade import Upgraded, UpgradeOptions, upgrade
@@ -174,7 +175,10 @@ def test_what_retention_has_cut_stays_as_it_is(tmp_path: Path) -> None:
     assert brought(lake).is_needed
     assert not differences(content(lake), before)
     make_lake(lake, rebuild="decode")
-    assert not differences(content(lake), before)
+    after = content(lake)
+    findings = before.pop("gold.audit_finding"), after.pop("gold.audit_finding")  # records that are gone count no more
+    assert len({tuple(map(str, standing.identities(rows))) for rows in findings}) == 1
+    assert not differences(after, before)
 
 
 def test_columns_that_an_old_row_lacks_are_read_as_null(tmp_path: Path) -> None:

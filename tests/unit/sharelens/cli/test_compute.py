@@ -59,7 +59,13 @@ def test_run_says_what_it_did_in_one_line_of_json(execute: Run, logs: str, tmp_p
     assert (summary["command"], summary["lake"], summary["cluster_id"]) == ("run", lake, "a-cluster")
     assert summary["rows"]["silver.share_record"] == 6
     assert summary["held_back"] == summary["quarantined"] == summary["gaps"] == 0
-    assert summary["engine"] == {"ingest": "local", "decode": "local", "replay": "local", "measure": "local"}
+    assert summary["engine"] == {
+        "ingest": "local",
+        "decode": "local",
+        "replay": "local",
+        "measure": "local",
+        "audit": "local",
+    }
 
 
 def test_a_second_run_finds_nothing_and_is_a_success_unless_rows_are_required(
@@ -75,7 +81,7 @@ def test_a_second_run_finds_nothing_and_is_a_success_unless_rows_are_required(
 
 def test_the_stages_one_by_one_are_a_run(execute: Run, logs: str, tmp_path: Path) -> None:
     lake = str(tmp_path / "lake")
-    for stage in ("ingest", "decode", "replay", "measure", "publish"):
+    for stage in ("ingest", "decode", "replay", "measure", "audit-log", "publish"):
         log_dir = ["--log-dir", logs] if stage == "ingest" else []
         code, summary, err = execute(stage, "--lake", lake, *log_dir)
         assert (code, err, summary["command"]) == (0, "", stage)
@@ -91,7 +97,7 @@ def test_until_takes_the_prefix_before_the_time(execute: Run, logs: str, tmp_pat
     assert [row["start_offset"] for row in rows] == [2]  # type: ignore[index]
 
 
-@pytest.mark.parametrize("rebuild", ["decode", "replay"])
+@pytest.mark.parametrize("rebuild", ["decode", "replay", "audit"])
 def test_a_rebuild_needs_no_log_directory(execute: Run, lake: str, rebuild: str) -> None:
     code, _, err = execute("run", "--lake", lake, "--rebuild", rebuild)
     assert (code, err) == (0, "")

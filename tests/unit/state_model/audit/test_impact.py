@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state_model.audit.columnar.affected import affected_columns
-from state_model.audit.columnar.auditor import violation_rows
+from state_model.audit.columnar.violations import violation_rows
 from state_model.audit.impact import NO_LAST, Impact, impact_text
 from state_model.audit.rule import Difference, Field
 from state_model.audit.table import BY_CODE, RULES

@@ -284,3 +284,25 @@ def test_a_log_start_that_moves_between_runs_is_looked_up_again():
     assert [row["rule"] for row in closed_findings(moved)] == ["log_offsets_missing", "log_starts_inside_history"]
     moved = PartitionAudit(0, first_offset=0, log_start_offset=3, has_newest=False, replays=False, state=state)
     assert closed_findings(moved) == []
+
+
+def test_what_was_noted_below_the_records_that_are_left_stays():
+    log = [
+        entry(0, snapshot()),
+        entry(1, update((0, 0, 1, 1))),
+        entry(3, snapshot(start_offset=9), OTHER),
+        entry(4, update((9, 9, 1, 1), start_offset=9), OTHER),
+        entry(5, update((2, 2, 1, 1))),
+        entry(6, update((3, 3, 1, 1))),
+    ]
+    _, state = audit_in_runs([log], log_start_offset=0)
+    left = PartitionAudit(0, first_offset=5, log_start_offset=0, has_newest=True, replays=False)
+    left.keep_below(state, 5)
+    rows = log_records(log[4:])
+    times = rows.column("timestamp_ms").to_numpy()
+    decoded = decode_rows(pa.Table.from_batches([rows]), times)
+    left.take(rows, times, decoded.records, decoded.problems)
+    whole, _ = audit_in_runs([log], log_start_offset=0)
+    assert left.state().column("violations").equals(whole.state().column("violations"))
+    assert closed_findings(left) == closed_findings(whole) != []
+    assert left.auditor.count.tolist() == [3, 2]

@@ -1,0 +1,1 @@
+"""Audit: bronze.log_record to the findings of the coordinators' invariants."""

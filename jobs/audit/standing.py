@@ -1,0 +1,53 @@
+"""Findings over runs: one that a run no longer has is withdrawn, not deleted; one that comes back stands again."""
+
+from typing import Final
+
+import pyarrow as pa
+
+from jobs.audit.across import LOG_FINDING
+from lake.tables import TABLES
+
+FINDINGS: Final = "gold.audit_finding"
+IDENTITY: Final = list(TABLES[FINDINGS].key)
+"""What makes two findings of two runs the same one."""
+Identity = tuple[object, ...]
+
+
+def identities(rows: pa.Table) -> list[Identity]:
+    """The identity of each row."""
+    return list(zip(*(rows.column(name).to_pylist() for name in IDENTITY), strict=True))
+
+
+def merged(stored: pa.Table, fresh: pa.Table, judged: list[bool], run: int) -> pa.Table:
+    """Rows of gold.audit_finding after a run, without topics and times.
+
+    Args:
+        stored: rows of gold.audit_finding before the run.
+        fresh: LOG_FINDING rows of the run.
+        judged: for each stored row whether the run judged its rule and place; then, without a fresh row, it does not
+            stand.
+    """
+    known = identities(stored)
+    first_runs = dict(zip(known, stored.column("first_run_id").to_pylist(), strict=True))
+    keys = identities(fresh)
+    standing = set(keys)
+    here = pa.array([key not in standing for key in known], pa.bool_())
+    kept = stored.filter(here)
+    is_judged = pa.array(judged, pa.bool_()).filter(here).to_pylist()
+    before = zip(kept.column("withdrawn_run_id").to_pylist(), is_judged, kept.column("run_id").to_pylist(), strict=True)
+    changes = [(run, run) if mine and since is None else (since, at) for since, mine, at in before]
+    return pa.concat_tables(
+        [
+            _rows(fresh, [first_runs.get(key, run) for key in keys], [None] * len(keys), [run] * len(keys)),
+            _rows(kept, kept.column("first_run_id").to_pylist(), *map(list, zip(*changes, strict=True)))
+            if changes
+            else _rows(kept, [], [], []),
+        ]
+    )
+
+
+def _rows(rows: pa.Table, first: list[int], withdrawn: list[int | None], runs: list[int]) -> pa.Table:
+    table = rows.select(LOG_FINDING.names).cast(LOG_FINDING)
+    for name, values in (("first_run_id", first), ("withdrawn_run_id", withdrawn), ("run_id", runs)):
+        table = table.append_column(name, pa.array(values, pa.int64()))
+    return table

@@ -1,0 +1,50 @@
+"""What a run refuses before it writes: lakes that can't be one, directories that can't be read together."""
+
+from pathlib import Path
+
+from jobs.errors import JobError
+from jobs.ingest import plan
+from jobs.ingest.sources import Sources
+from jobs.options import RunOptions
+from lake import scan
+
+
+def check_lake(options: RunOptions) -> None:
+    """Refuses a lake that can't be one, before anything is written.
+
+    Raises:
+        JobError: the lake lies inside a log directory or the other way round, or is a folder with other things in it.
+        LakeError: no lake there, and no log directory to make one of.
+    """
+    lake, folder = options.lake, options.lake.path
+    if (folder / scan.UPGRADE).exists():
+        scan.ensure_lake(lake)
+    _check_apart(options)
+    if folder.exists() and not folder.is_dir():
+        raise JobError(f"{options.lake} is a file; give a folder for the lake")
+    if folder.is_dir() and not lake.is_lake():
+        strange = [entry.name for entry in folder.iterdir() if entry.name not in (".lock", "bronze", "silver", "gold")]
+        if strange:
+            raise JobError(
+                f"{options.lake} holds other things ({sorted(strange)[0]}) and no lake; give an empty or new folder"
+            )
+    if not options.log_dirs:
+        scan.ensure_lake(options.lake)  # without a source there are no records for a new lake
+
+
+def check_sources(options: RunOptions) -> None:
+    """Refuses directories that can't be read, or not together, before a lake is made for them.
+
+    Raises:
+        SharelensError: as `plan.scan_directories`, `unite` and `plan.cluster_of` say.
+    """
+    sources = Sources(plan.scan_directories(options.log_dirs, include_deleted=options.include_deleted))
+    plan.cluster_of(sources.directories, options.cluster_id, ())
+
+
+def _check_apart(options: RunOptions) -> None:
+    lake = options.lake.path.resolve()
+    for uri in options.log_dirs:
+        directory = Path(uri).resolve()
+        if "://" not in uri and (lake == directory or directory in lake.parents or lake in directory.parents):
+            raise JobError(f"lake {options.lake} and log directory {uri} lie inside each other; put the lake elsewhere")
