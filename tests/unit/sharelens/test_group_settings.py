@@ -63,7 +63,7 @@ def test_a_file_that_cannot_be_read_is_a_failure(tmp_path):
             "group.share.delivery.count.limit=4\ngroup.share.assignors=simple\ngroup.share.persister.class.name=x\n",
             None,
         ),
-        ("node.idd=1\ngroup.consumer.sizze=2\nshare=1\nssl.key.pasword=planted\n", None),
+        ("node.idd=1\ngroup.consumer.sizze=2\nshare=1\nssl.key.passwd=planted\n", None),
         (
             "a=1\ngroup.share.delivery.cout.limit=4\n",
             "line 2: group.share.delivery.cout.limit (nearest: group.share.delivery.count.limit)",
@@ -98,8 +98,8 @@ def test_a_warning_about_many_names_is_one_line_that_names_few(tmp_path):
 
 def test_settings_of_groups_have_names_of_their_own(tmp_path):
     line = "  {0}=1 sensitive=false synonyms={{DYNAMIC_GROUP_CONFIG:{0}=1}}\n"
-    names = ("share.session.timeout.ms", "share.sesion.timeout.ms", "streams.x", "share.\x1b[31mx")
+    names = ("share.session.timeout.ms", "share.sessn.timeout.ms", "streams.x", "share.\x1b[31mx")
     text = "Dynamic configs for group g are:\n" + "".join(map(line.format, names))
     warning = read_group_configs(written(tmp_path, text)).warning
-    assert "line 3: share.sesion.timeout.ms (nearest: share.session.timeout.ms), line 5: " in warning
+    assert "line 3: share.sessn.timeout.ms (nearest: share.session.timeout.ms), line 5: " in warning
     assert "\x1b" not in warning
