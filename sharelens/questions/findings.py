@@ -18,6 +18,7 @@ evidence_gap            warning    the state log has gaps, or records that can't
 """
 
 from collections.abc import Iterator, Set
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
