@@ -20,7 +20,7 @@ from sharelens.cli.options import (
     stacked,
 )
 from sharelens.filters import KeyFilter
-from sharelens.output import Shown, show, tell
+from sharelens.output import Shown, say_warnings, show, tell
 from sharelens.request import DEFAULT_MAX_BYTES, Source
 from state_model.audit.severities import SEVERITIES, VERSIONS
 
@@ -46,6 +46,7 @@ def log_options(command: Command) -> Command:
             from sharelens.settings_files import read_settings_folder
 
             files = read_settings_folder(settings)
+            say_warnings(files.warnings)
         source = Source(
             log_dirs=log_dir,
             cluster_id=cluster_id,
