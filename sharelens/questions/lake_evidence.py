@@ -46,7 +46,13 @@ from sharelens.questions.evidence import (
 from sharelens.questions.lake_clusters import choose_cluster, evidence_rows
 from sharelens.questions.lake_cover import state_partition_covers
 from sharelens.questions.lake_metadata import LakeMetadata
-from sharelens.questions.lake_places import near_places, newest_of_places, numbered_rows, with_record_counts
+from sharelens.questions.lake_places import (
+    log_partitions_of,
+    near_places,
+    newest_of_places,
+    numbered_rows,
+    with_record_counts,
+)
 from sharelens.questions.lake_settings import LakeSettings
 from sharelens.questions.misplaced import placed_states
 from sharelens.settings_files import NO_SETTINGS_FILES, SettingsFiles
@@ -329,7 +335,8 @@ class LakeEvidence:
 
     def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
         """Rows of silver.group_record."""
-        rows = self._scan("silver.group_record", GROUP_RECORD.names, Keys(groups=groups).expression())
+        where = all_of(Keys(groups=groups).expression(), log_partitions_of(self._scan, groups))
+        rows = self._scan("silver.group_record", GROUP_RECORD.names, where)
         return rows.sort_by(group_replay.LOG_ORDER).cast(GROUP_RECORD)
 
     def dead_letters(self, letter_filter: DeadLetterFilter) -> pa.Table:
