@@ -34,7 +34,7 @@ from measures import group_replay
 from measures.observed_settings import Settings
 from measures.places import Ints, Places
 from measures.topics import TopicPartition
-from sharelens.questions import dlq_filter
+from sharelens.questions import dlq_filter, lake_places
 from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import (
     COUNTED,
@@ -46,13 +46,7 @@ from sharelens.questions.evidence import (
 from sharelens.questions.lake_clusters import choose_cluster, evidence_rows
 from sharelens.questions.lake_cover import state_partition_covers
 from sharelens.questions.lake_metadata import LakeMetadata
-from sharelens.questions.lake_places import (
-    log_partitions_of,
-    near_places,
-    newest_of_places,
-    numbered_rows,
-    with_record_counts,
-)
+from sharelens.questions.lake_places import near_places, newest_of_places, numbered_rows, with_record_counts
 from sharelens.questions.lake_settings import LakeSettings
 from sharelens.questions.misplaced import placed_states
 from sharelens.settings_files import NO_SETTINGS_FILES, SettingsFiles
@@ -335,7 +329,7 @@ class LakeEvidence:
 
     def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
         """Rows of silver.group_record."""
-        where = all_of(Keys(groups=groups).expression(), log_partitions_of(self._scan, groups))
+        where = all_of(Keys(groups=groups).expression(), lake_places.log_partitions_of(self._scan, groups))
         rows = self._scan("silver.group_record", GROUP_RECORD.names, where)
         return rows.sort_by(group_replay.LOG_ORDER).cast(GROUP_RECORD)
 
