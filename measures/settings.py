@@ -26,8 +26,15 @@ OF_THE_GROUP_ALONE = frozenset({ISOLATION_LEVEL, DEAD_LETTER_TOPIC})
 """Settings that a broker's file can't change."""
 GROUP_NAMES = (DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS, DEAD_LETTER_TOPIC)
 """The settings of groups that measures read; no other is kept."""
-BROKER_NAMES = tuple(f"group.{name}" for name in GROUP_NAMES if name not in OF_THE_GROUP_ALONE)
-"""The settings of brokers that measures read; no other is kept."""
+UPDATES_PER_SNAPSHOT = "share.coordinator.snapshot.update.records.per.snapshot"
+COLD_SNAPSHOT_INTERVAL = "share.coordinator.cold.partition.snapshot.interval.ms"
+COORDINATOR_DEFAULTS: Mapping[str, int] = {UPDATES_PER_SNAPSHOT: 500, COLD_SNAPSHOT_INTERVAL: 300_000}
+"""Kafka's defaults (ShareCoordinatorConfig)."""
+BROKER_NAMES = (
+    *(f"group.{name}" for name in GROUP_NAMES if name not in OF_THE_GROUP_ALONE),
+    *COORDINATOR_DEFAULTS,
+)
+"""The settings of brokers that measures and the audit read; no other is kept."""
 SHARE_PARTITION_NAMES = tuple(name for name in GROUP_NAMES if name != DEAD_LETTER_TOPIC)
 """The settings on which measures of single share partitions depend; DEAD_LETTER_TOPIC decides on dead letters alone."""
 MAX_NUMBER = (1 << 31) - 1

@@ -4,10 +4,15 @@ Only settings that measures read are taken from a file; server.properties has pa
 """
 
 import re
+from typing import Generic, NamedTuple, TypeVar
 
+from broker.config.broker_keys import BROKER
+from broker.config.group_keys import GROUP
+from broker.config.known_keys import is_ignored
 from broker.config.properties import numbered
 from measures.observed_settings import GROUP_CONFIGS
 from measures.settings import BROKER_NAMES, DELIVERY_COUNT_LIMIT, GROUP_NAMES, MAX_RECORD_LOCKS, Setting
+from sharelens.setting_names import UnknownNames
 from sharelens.text_files import read_text_file
 from state_model.errors import UsageError
 
@@ -18,7 +23,17 @@ NAME = re.compile(r"[\w.-]+", re.ASCII)
 LINE = re.compile(r"\s+(?P<name>[^\s=]+)=(?P<value>.*) sensitive=(?:true|false) synonyms=\{(?P<synonyms>.*)\}")
 
 
-def read_broker_config(path: str, option: str = "--broker-config") -> dict[str, str]:
+Read = TypeVar("Read")
+
+
+class FromFile(NamedTuple, Generic[Read]):
+    """The settings in a file, and a warning about names that are probably misspelt; None: there is none."""
+
+    settings: Read
+    warning: str | None = None
+
+
+def read_broker_config(path: str, option: str = "--broker-config") -> FromFile[dict[str, str]]:
     """Settings of BROKER_NAMES by name. The format takes any text for names, so odd names mean a file of another kind.
 
     Raises:
@@ -26,6 +41,7 @@ def read_broker_config(path: str, option: str = "--broker-config") -> dict[str, 
         UsageError: no broker has settings of such names, or a number is none.
     """
     settings: dict[str, str] = {}
+    unknown = UnknownNames(BROKER)
     for number, name, value in numbered(read_text_file(path, option, BROKER_CONFIG_FROM), path):
         if NAME.fullmatch(name) is None:
             raise UsageError(
@@ -33,10 +49,12 @@ def read_broker_config(path: str, option: str = "--broker-config") -> dict[str, 
             )
         if name in BROKER_NAMES:
             settings[name] = _checked(name, value, f"{option}: line {number} of {path}")
-    return settings
+        elif not is_ignored(name):
+            unknown.add(number, name)
+    return FromFile(settings, unknown.warning(f"{option}: {path}"))
 
 
-def read_group_configs(path: str, option: str = "--group-configs") -> dict[str, dict[str, Setting]]:
+def read_group_configs(path: str, option: str = "--group-configs") -> FromFile[dict[str, dict[str, Setting]]]:
     """Settings of GROUP_NAMES by group and name, with the origin of each: the source that counts for Kafka.
 
     That is the first synonym's.
@@ -47,6 +65,7 @@ def read_group_configs(path: str, option: str = "--group-configs") -> dict[str, 
     """
     groups: dict[str, dict[str, Setting]] = {}
     current: dict[str, Setting] | None = None
+    unknown = UnknownNames(GROUP)
     for number, line in enumerate(read_text_file(path, option, GROUP_CONFIGS_FROM).split("\n"), 1):
         line = line.removesuffix("\r")
         head = HEAD.fullmatch(line)
@@ -64,7 +83,9 @@ def read_group_configs(path: str, option: str = "--group-configs") -> dict[str, 
             source = match["synonyms"].partition(":")[0].lower() or GROUP_CONFIGS
             value = _checked(match["name"], match["value"], f"{option}: line {number} of {path}")
             current[match["name"]] = Setting(value=value, origin=source)
-    return groups
+        else:
+            unknown.add(number, match["name"])
+    return FromFile(groups, unknown.warning(f"{option}: {path}"))
 
 
 def _checked(name: str, value: str, where: str) -> str:

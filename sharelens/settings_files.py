@@ -28,13 +28,14 @@ from measures.observed_settings import (
 )
 from measures.settings import BROKER_CONFIG
 from sharelens.end_offsets import read_end_offsets
-from sharelens.group_settings import read_broker_config, read_group_configs
+from sharelens.group_settings import FromFile, read_broker_config, read_group_configs
 from sharelens.text_files import read_text_file
 from sharelens.topic_names import read_topic_names
 from state_model.errors import SharelensError, UsageError
 
 OPTION = "--settings"
 TOPICS_FILE = "topics.txt"
+Entries = tuple[Entry, ...]
 LONGEST_TOPIC = 249
 """Kafka takes no longer name."""
 
@@ -44,7 +45,8 @@ class SettingsFiles:
     """The files that a command line names, and what they say.
 
     `folder`: --settings; `group_configs`, `broker_config`: the options of these names; `topics`: TOPICS_FILE in the
-    folder. `topic_names`: names by topic id. `takes_end_offsets`: whether end offsets, those of a lake too, count.
+    folder. `warnings`: a line about each file with unknown names of settings. `topic_names`: names by topic id.
+    `takes_end_offsets`: whether end offsets, those of a lake too, count.
     """
 
     folder: str | None = None
@@ -52,6 +54,7 @@ class SettingsFiles:
     broker_config: str | None = None
     topics: str | None = None
     observations: tuple[Observation, ...] = ()
+    warnings: tuple[str, ...] = ()
     topic_names: tuple[tuple[str, str], ...] = ()
     takes_end_offsets: bool = True
 
@@ -61,7 +64,7 @@ class SettingsFiles:
         return settings if self.takes_end_offsets else replace(settings, end_offsets={})
 
     def with_files(self, group_configs: str | None, broker_config: str | None) -> "SettingsFiles":
-        """The same with single files, which count before those of the folder.
+        """The same with single files, which count before those of the folder; warnings about the single files alone.
 
         Raises:
             SharelensError: a file can't be read, or is broken.
@@ -72,9 +75,15 @@ class SettingsFiles:
             single.append(_observed(GROUP_CONFIGS, group_configs, "--group-configs"))
         if broker_config is not None:
             single.append(_observed(BROKER_CONFIG, broker_config, "--broker-config"))
-        kinds = {observation.kind for observation in single}
+        kinds = {observation.kind for observation, _ in single}
         others = (observation for observation in self.observations if observation.kind not in kinds)
-        return replace(self, group_configs=group_configs, broker_config=broker_config, observations=(*others, *single))
+        return replace(
+            self,
+            group_configs=group_configs,
+            broker_config=broker_config,
+            observations=(*others, *(observation for observation, _ in single)),
+            warnings=tuple(_warnings(single)),
+        )
 
 
 NO_SETTINGS_FILES = SettingsFiles()
@@ -102,36 +111,45 @@ def read_settings_folder(folder: str) -> SettingsFiles:
         if not os.path.isfile(path):
             raise UsageError(f"{OPTION}: {path} is no regular file; put the text itself into it")
     topics = paths.pop(TOPICS_FILE, None)
+    observed = [_observed(FILES[name], path, OPTION) for name, path in paths.items()]
     return SettingsFiles(
         folder=folder,
         topics=topics,
-        observations=tuple(_observed(FILES[name], path, OPTION) for name, path in paths.items()),
+        observations=tuple(observation for observation, _ in observed),
+        warnings=tuple(_warnings(observed)),
         topic_names=() if topics is None else tuple(sorted(read_topic_names(topics, OPTION).items())),
     )
 
 
-def _observed(kind: str, path: str, option: str) -> Observation:
-    entries = READERS[kind](path, option)
+def _observed(kind: str, path: str, option: str) -> tuple[Observation, str | None]:
+    """What a file says, and the warning about it."""
+    entries, warning = READERS[kind](path, option)
     now_ms = time.time_ns() // 1_000_000
-    return Observation(
-        kind=kind, from_ms=max(0, min(now_ms, Path(path).stat().st_mtime_ns // 1_000_000)), entries=entries
-    )
+    modified_ms = Path(path).stat().st_mtime_ns // 1_000_000
+    return Observation(kind=kind, from_ms=max(0, min(now_ms, modified_ms)), entries=entries), warning
 
 
-def _group_configs(path: str, option: str) -> tuple[Entry, ...]:
-    return group_entries(read_group_configs(path, option))
+def _warnings(observed: Sequence[tuple[Observation, str | None]]) -> list[str]:
+    return [warning for _, warning in observed if warning is not None]
 
 
-def _broker_config(path: str, option: str) -> tuple[Entry, ...]:
-    return tuple(Entry("", name, value) for name, value in sorted(read_broker_config(path, option).items()))
+def _group_configs(path: str, option: str) -> FromFile[Entries]:
+    groups, warning = read_group_configs(path, option)
+    return FromFile(group_entries(groups), warning)
 
 
-def _end_offsets(path: str, option: str) -> tuple[Entry, ...]:
+def _broker_config(path: str, option: str) -> FromFile[Entries]:
+    settings, warning = read_broker_config(path, option)
+    return FromFile(tuple(Entry("", name, value) for name, value in sorted(settings.items())), warning)
+
+
+def _end_offsets(path: str, option: str) -> FromFile[Entries]:
     ends = read_end_offsets(path, option)
-    return tuple(sorted(Entry(topic, str(partition), str(offset)) for (topic, partition), offset in ends.items()))
+    entries = (Entry(topic, str(partition), str(offset)) for (topic, partition), offset in ends.items())
+    return FromFile(tuple(sorted(entries)))
 
 
-def _dead_letter_topics(path: str, option: str) -> tuple[Entry, ...]:
+def _dead_letter_topics(path: str, option: str) -> FromFile[Entries]:
     """Lines that are blank or begin with # are passed over."""
     topics = set()
     for number, line in enumerate(read_text_file(path, option, "a topic in each line").splitlines(), 1):
@@ -143,10 +161,10 @@ def _dead_letter_topics(path: str, option: str) -> tuple[Entry, ...]:
                 f"{option}: line {number} of {path} is no topic that can hold dead letters; write one name a line"
             )
         topics.add(topic)
-    return tuple(Entry(topic, "") for topic in sorted(topics))
+    return FromFile(tuple(Entry(topic, "") for topic in sorted(topics)))
 
 
-READERS: dict[str, Callable[[str, str], tuple[Entry, ...]]] = {
+READERS: dict[str, Callable[[str, str], FromFile[Entries]]] = {
     GROUP_CONFIGS: _group_configs,
     BROKER_CONFIG: _broker_config,
     END_OFFSETS: _end_offsets,

@@ -21,7 +21,7 @@ from sharelens.cli.options import (
     refuse_bootstrap,
     stacked,
 )
-from sharelens.output import json_text, say, tell
+from sharelens.output import json_text, say, say_warnings, tell
 from sharelens.startup import import_arrow_without_pandas
 from sharelens.times import Rounding, time_text
 from state_model.errors import UsageError
@@ -138,6 +138,7 @@ def _run_options(stages: tuple[str, ...], params: dict[str, Any], settings: Any)
     from sharelens.topic_names import read_topic_names
 
     files = None if params.get("settings") is None else read_settings_folder(params["settings"])
+    say_warnings(() if files is None else files.warnings)
     from_files = {} if files is None else dict(files.topic_names)
     return RunOptions(
         lake=Lake(params["lake"]),

@@ -22,7 +22,7 @@ from sharelens.cli.options import (
 )
 from sharelens.cli.questions import answer
 from sharelens.filters import KeyFilter
-from sharelens.output import Form, Shown, json_text, say, tell
+from sharelens.output import Form, Shown, json_text, say_warnings, tell
 from sharelens.request import CutChoice, Source, dead_letter_topics
 from state_model.errors import UsageError
 
@@ -196,8 +196,7 @@ def plan(
     line = redrive.sha256_line(content, path.name)
     write_private(path, content)
     write_private(beside, line)
-    for warning in (*reconciled.warnings, *questions.without_topic(reconciled.rows), *unnamed_topics(reconciled.rows)):
-        say(f"warning: {warning}")
+    say_warnings((*reconciled.warnings, *questions.without_topic(reconciled.rows), *unnamed_topics(reconciled.rows)))
     summary = {"plan": str(path), "rows": made.rows.num_rows, **made.counts(), "sha256": line.split()[0].decode()}
     tell(json_text(summary))
 

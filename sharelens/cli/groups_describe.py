@@ -2,7 +2,7 @@
 
 import click
 
-from sharelens.cli.options import REQUIRE_COMPLETE, Time, evidence_options, examples, output_options
+from sharelens.cli.options import END_OFFSETS, REQUIRE_COMPLETE, Time, evidence_options, examples, output_options
 from sharelens.cli.questions import answer
 from sharelens.output import Shown
 from sharelens.request import Source
@@ -26,6 +26,7 @@ GROUP = click.option("--group", metavar="GROUP", required=True, help="The share 
 @click.option("--offsets", is_flag=True, help="Start offset and lag of each initialized share partition (default).")
 @click.option("--members", is_flag=True, help="The members with their assignments.")
 @click.option("--state", is_flag=True, help="State, epochs and number of members.")
+@END_OFFSETS
 @REQUIRE_COMPLETE
 @output_options
 def describe(
@@ -35,6 +36,7 @@ def describe(
     offsets: bool,
     members: bool,
     state: bool,
+    end_offsets: str | None,
     require_complete: bool,
     shown: Shown,
 ) -> None:
@@ -45,11 +47,15 @@ def describe(
     """
     if offsets + members + state > 1:
         raise UsageError("describe: --offsets, --members and --state exclude each other; give one of them")
+    if end_offsets is not None and (members or state):
+        raise UsageError("describe: --end-offsets is for the lag; leave it out with --members and --state")
+    from sharelens.end_offsets import read_end_offsets
     from sharelens.questions import describe, opening
 
     view = describe.View.MEMBERS if members else describe.View.STATE if state else describe.View.OFFSETS
+    ends = None if end_offsets is None else read_end_offsets(end_offsets)
     with opening.open_evidence(source) as evidence:
-        answered = describe.describe(evidence, group, as_of, view)
+        answered = describe.describe(evidence, group, as_of, view, end_offsets=ends)
     answer(answered, shown, require_complete)
 
 

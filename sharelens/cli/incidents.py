@@ -21,7 +21,7 @@ from sharelens.cli.options import (
 )
 from sharelens.cli.questions import answer
 from sharelens.filters import KeyFilter
-from sharelens.output import Shown
+from sharelens.output import Shown, say_warnings
 from sharelens.request import CutChoice, Source
 
 MIN_DURATION = click.option(
@@ -47,6 +47,7 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
             from sharelens.settings_files import SettingsFiles
 
             files = (source.settings_files or SettingsFiles()).with_files(group_configs, broker_config)
+            say_warnings(files.warnings)
             source = replace(source, settings_files=files)
         command(*args, source=source, **others)
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from sharelens.filters import parse_at_offset, parse_key_filter
-from sharelens.output import Form, Shown
+from sharelens.output import Form, Shown, say_warnings
 from sharelens.request import DEFAULT_MAX_BYTES, CutChoice, Source
 from sharelens.times import SECOND_MS, Clock, Rounding, duration_text, parse_duration, parse_time, parse_zone
 from state_model.errors import UsageError
@@ -209,6 +209,7 @@ def evidence_options(command: Command) -> Command:
             from sharelens.settings_files import read_settings_folder
 
             files = read_settings_folder(settings)
+            say_warnings(files.warnings)
         source = Source(
             lake=lake,
             log_dirs=log_dir,

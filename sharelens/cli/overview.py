@@ -19,7 +19,7 @@ from sharelens.cli.options import (
     output_options,
 )
 from sharelens.filters import KeyFilter
-from sharelens.output import Form, Report, Shown, say, show, tell
+from sharelens.output import Form, Report, Shown, say_warnings, show, tell
 from sharelens.request import CutChoice, Source
 from state_model.errors import UsageError
 
@@ -114,8 +114,7 @@ def _show_screen(answered: Report, shown: Shown, *, is_colored: bool) -> None:
         tell(f"... {len(rows) - most} more findings; --limit {len(rows)} shows them all")
     tell("")
     show(answered.parts["groups"], replace(shown, limit=shown.limit or GROUPS_SHOWN))
-    for warning in answered.warnings:
-        say(f"warning: {warning}")
+    say_warnings(answered.warnings)
     tell("")
     for line in (answered.summary or "").splitlines():
         tell("\n".join(prose(line)))

@@ -18,7 +18,7 @@ from sharelens.cli.options import (
     filter_options,
 )
 from sharelens.filters import KeyFilter
-from sharelens.output import say
+from sharelens.output import say, say_warnings
 from sharelens.request import CutChoice, Source
 from state_model.errors import UsageError
 
@@ -80,8 +80,7 @@ def report(
         )
         gathered = gather(evidence, question)
         html = render(build(gathered, source, time.time_ns() // 1_000_000))
-    for warning in gathered.warnings:
-        say(f"warning: {warning}")
+    say_warnings(gathered.warnings)
     _write(target, html)
 
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from evidence.as_of import DELIVERY_ORDER, LogPrefix
 from evidence.conditions import filter_rows
+from evidence.metadata_tables import configuration_rows
 from measures.groups import groups as group_rows
 from sharelens.evidence_folder import findings, notes
 from sharelens.evidence_folder.events import trace_events
@@ -24,6 +25,7 @@ from sharelens.evidence_folder.raw import RawLog, open_raw
 from sharelens.evidence_folder.readme import readme
 from sharelens.evidence_folder.report import report
 from sharelens.evidence_folder.schemas import (
+    CONFIGURATION,
     DEAD_LETTER,
     EXTENT,
     GAP,
@@ -249,6 +251,28 @@ def _write_histories(evidence: Evidence, resolved: ResolvedQuestion, folder: Pat
     content.tables["topic"] = topics
     _write(folder, "dead_letter", [_dead_letters(evidence, resolved, names)], DEAD_LETTER, content)
     _write(folder, "topic", [topics], TOPIC, content)
+    _write_configuration(evidence, question, names.values(), folder, content)
+
+
+def _write_configuration(
+    evidence: Evidence, question: Question, topics: Iterable[str], folder: Path, content: Content
+) -> None:
+    """The settings of the group and its topics that began before the window's end; what ended later is in force.
+
+    Settings that can be secret are left out. Without a metadata log there is no such table.
+    """
+    history = evidence.metadata.history
+    if history is None:
+        return
+    of_group = (pc.field("entity_type") == "group") & (pc.field("entity") == question.group_id)
+    of_topics = (pc.field("entity_type") == "topic") & pc.field("entity").isin(pa.array(sorted(topics), pa.string()))
+    is_plain = ~pc.field("is_sensitive") & (pc.field("valid_from_ms") < question.to_ms)
+    rows = configuration_rows(history).filter((of_group | of_topics) & is_plain).select(CONFIGURATION.names)
+    is_over = pc.less(rows.column("valid_to_ms"), question.to_ms)
+    for name in ("valid_to_log_offset", "valid_to_ms"):
+        ends = pc.if_else(is_over, rows.column(name), pa.scalar(None, pa.int64()))
+        rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), ends)
+    _write(folder, "configuration", [rows], CONFIGURATION, content)
 
 
 def _write_changes(parts: Iterator[Part], question: Question, folder: Path, content: Content) -> None:

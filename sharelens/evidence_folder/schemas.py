@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 
+from evidence.metadata_tables import CONFIGURATION_HISTORY
 from evidence.schemas import GROUP_RECORD
 from kafka_log.dead_letter_records import DLQ_RECORD
 from kafka_log.schemas import HEADER
@@ -110,6 +111,15 @@ TRACE_EVENT = pa.schema(
         column("delivery_count_after", pa.int16(), "delivery count after"),
     ]
 )
+CONFIGURATION = pa.schema(
+    [
+        CONFIGURATION_HISTORY.field(name)
+        for name in (
+            "entity_type", "entity", "key", "value", "valid_from_log_offset", "valid_from_ms", "valid_to_log_offset",
+            "valid_to_ms", "began_earlier",
+        )
+    ]
+)  # fmt: skip
 TOPIC = pa.schema(
     [
         column("topic_id", pa.string(), "topic id, 22 characters"),

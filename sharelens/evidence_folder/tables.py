@@ -160,6 +160,12 @@ TABLES = (
         order=_EVERY,
         schemas=(schemas.QUARANTINED,),
     ),
+    ContentTable(
+        name="configuration",
+        one_row="a setting of the group or its topics by the metadata log, in force before the window's end",
+        order="entity_type, entity, key, valid_from_log_offset",
+        schemas=(schemas.CONFIGURATION,),
+    ),
     ContentTable(name="topic", one_row="a topic of the group: id and name", order="topic_id", schemas=(schemas.TOPIC,)),
 )
 

@@ -20,7 +20,7 @@ from sharelens.output.cells import (
 )
 from sharelens.output.forms import json_text, yaml_text
 from sharelens.output.values import plain, plain_rows, rows_of
-from sharelens.output.writing import say, show, tell
+from sharelens.output.writing import say, say_warnings, show, tell
 
 __all__ = [
     "TEXT_LIMIT",
@@ -45,6 +45,7 @@ __all__ = [
     "plain_rows",
     "rows_of",
     "say",
+    "say_warnings",
     "shortened",
     "show",
     "tell",

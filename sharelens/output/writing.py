@@ -2,7 +2,7 @@
 
 import itertools
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from sharelens.output.answers import Answer, Column, Form, Report, Row, Shown, Stream
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 def say(line: str) -> None:
     """Prints one line on stderr, non-printable characters escaped."""
     sys.stderr.write("".join(letter if letter.isprintable() else escaped(letter) for letter in line) + "\n")
+
+
+def say_warnings(warnings: Iterable[str]) -> None:
+    """Prints warnings on stderr, one a line."""
+    for warning in warnings:
+        say(f"warning: {warning}")
 
 
 def tell(text: str) -> None:

@@ -1,7 +1,7 @@
 """What log directories have for the rules that need more than the state log."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -14,9 +14,20 @@ from evidence.reading import read_whole
 from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
 from kafka_log import reader
 from kafka_log.union import LogPartition, unite
-from measures.settings import MAX_RECORD_LOCKS, largest
+from measures.observed_settings import Observation
+from measures.settings import (
+    BROKER_CONFIG,
+    COLD_SNAPSHOT_INTERVAL,
+    COORDINATOR_DEFAULTS,
+    MAX_RECORD_LOCKS,
+    UPDATES_PER_SNAPSHOT,
+    Setting,
+    largest,
+)
 from sharelens.questions.log_evidence import LogEvidence, size_text
 from sharelens.questions.state_log import StateLog, size_bytes
+from state_model.audit.columnar.auditor import Auditor
+from state_model.audit.columnar.configured import ConfiguredAudit, CoordinatorConfig
 from state_model.audit.columnar.continuation import KEYS
 from state_model.audit.columnar.cross_checks import StateLogs, cross_check
 from state_model.audit.columnar.group_audit import Groups, audit_groups
@@ -38,9 +49,28 @@ from state_model.share_records import SharePartitionKey
 from state_model.topics import INTERNAL_TOPICS, METADATA_TOPIC, OFFSETS_TOPIC, STATE_TOPIC
 from state_model.uuids import ZERO_UUID
 
-GIVEN_BY_LOGS = frozenset({Need.GROUP_COORDINATOR, Need.USER_TOPIC, Need.METADATA})
-"""The needs of rules that logs beside the state log can meet."""
+GIVEN_BY_LOGS = frozenset({Need.GROUP_COORDINATOR, Need.USER_TOPIC, Need.METADATA, Need.COORDINATOR_CONFIG})
+"""The needs of rules that logs beside the state log can meet, or the configuration of the brokers."""
 CREATED_AGAIN = 71
+
+
+@dataclass(slots=True, kw_only=True)
+class BesideAudit:
+    """The rules on the records of one state log that need more than this log; `proofs` counts their violations."""
+
+    topics: TopicAudit
+    configured: ConfiguredAudit | None
+    proofs: Proofs
+    turns: Turns = field(default_factory=Turns)
+
+    def take(self, records: pa.Table, auditor: Auditor) -> None:
+        """The next records (SHARE_RECORD), which the auditor has taken."""
+        self.turns.take(records)
+        self.topics.take(records)
+        if not auditor.is_without_losses:
+            self.configured = None
+        if self.configured is not None:
+            self.configured.take(records)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +79,7 @@ class AuditedLog:
 
     log: StateLog
     audit: PartitionAudit
-    turns: Turns
-    proofs: Proofs
+    beside: BesideAudit
 
 
 class OtherLogs:
@@ -70,19 +99,30 @@ class OtherLogs:
             Need.GROUP_COORDINATOR: bool(self._group_partitions),
             Need.USER_TOPIC: bool(self._user_partitions),
             Need.METADATA: self._metadata is not None,
+            Need.COORDINATOR_CONFIG: self._config is not None,
         }
         return frozenset(need for need, is_met in by_need.items() if is_met)
 
-    def topic_audit(self) -> tuple[TopicAudit, Proofs]:
-        """The audit of one state log against user topics, and where it counts."""
+    def beside(self, log: StateLog) -> BesideAudit:
+        """The rules on the records of one state log that need other logs or the configuration."""
         proofs = Proofs(self._between_ms)
-        return TopicAudit(self._topics, proofs), proofs
+        config, is_from_zero = self._config, log.first_offset == 0
+        return BesideAudit(
+            topics=TopicAudit(self._topics, proofs),
+            configured=None if config is None else ConfiguredAudit(config, proofs, is_from_zero=is_from_zero),
+            proofs=proofs,
+        )
+
+    @cached_property
+    def _config(self) -> CoordinatorConfig | None:
+        files = self._evidence.source.settings_files
+        return None if files is None else coordinator_config(files.observations)
 
     def prove(self, audited: Sequence[AuditedLog]) -> Proofs:
         """The violations of rules that need other logs."""
         proofs = Proofs(self._between_ms)
         for logged in audited:
-            proofs.take(logged.proofs)
+            proofs.take(logged.beside.proofs)
         state = self._state_logs(audited)
         if self._group_partitions:
             groups = self._groups(proofs)
@@ -143,7 +183,9 @@ class OtherLogs:
         known = {logged.log.number: _known_from_ms(logged) for logged in audited}
         until_ms = max((_until_ms(logged) for logged in audited), default=BEGINNING)
         return StateLogs(
-            lives=lives_of(pa.concat_tables([TURN.empty_table(), *(logged.turns.table() for logged in audited)])),
+            lives=lives_of(
+                pa.concat_tables([TURN.empty_table(), *(logged.beside.turns.table() for logged in audited)])
+            ),
             with_records=frozenset(SharePartitionKey(*key) for key in zip(*columns, strict=True)),
             known_from_ms={number: from_ms for number, from_ms in known.items() if from_ms is not None},
             until_ms=max(until_ms, self._topics.read_until_ms or BEGINNING),
@@ -212,6 +254,23 @@ class OtherLogs:
             difference = Difference(Field.TOPIC_IDS, 1, len(topic_ids))
             time_ms = log.log_end.newest_ms or 0
             self._contradictions.add(CREATED_AGAIN, Place(), difference, record, time_ms)
+
+
+def coordinator_config(observations: Sequence[Observation]) -> CoordinatorConfig | None:
+    """The share coordinator's configuration by the files of the brokers, from the oldest one on; None without one."""
+    files = [observation for observation in observations if observation.kind == BROKER_CONFIG]
+    values: dict[str, list[int]] = {name: [] for name in COORDINATOR_DEFAULTS}
+    for file in files:
+        written = {entry.name: entry.value for entry in file.entries}
+        for name, default in COORDINATOR_DEFAULTS.items():
+            number = Setting(value=written.get(name, str(default))).number
+            if number is None:
+                return None
+            values[name].append(number)
+    if not files:
+        return None
+    updates, from_ms = values[UPDATES_PER_SNAPSHOT], min(file.from_ms for file in files)
+    return CoordinatorConfig(min(updates), max(updates), min(values[COLD_SNAPSHOT_INTERVAL]), from_ms)
 
 
 def _topic_end(partition: LogPartition) -> TopicEnd | None:

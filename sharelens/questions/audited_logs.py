@@ -12,16 +12,14 @@ from evidence.conditions import filter_rows
 from evidence.decoding import decode_rows
 from evidence.reading import Reading
 from measures.settings import DELIVERY_COUNT_LIMIT, largest
-from sharelens.questions.audit_evidence import AuditedLog, OtherLogs
+from sharelens.questions.audit_evidence import AuditedLog, BesideAudit, OtherLogs
 from sharelens.questions.evidence import Span
 from sharelens.questions.log_evidence import WORKERS, LogEvidence, size_text, too_much
 from sharelens.questions.state_log import StateLog
 from sharelens.wording import counted
 from state_model.audit.columnar.findings import finding_counts, findings, misplacements, ordered
-from state_model.audit.columnar.lives import Turns
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.proofs import Proofs
-from state_model.audit.columnar.user_topics import TopicAudit
 from state_model.audit.rule import Need, Rule
 from state_model.audit.table import BY_CODE
 
@@ -85,15 +83,13 @@ def _audited(evidence: LogEvidence, others: OtherLogs, between_ms: tuple[int | N
         )
         for log in evidence.logs
     ]
-    topic_audits = [others.topic_audit() for _ in audits]
+    beside = [others.beside(log) for log in evidence.logs]
     with ThreadPoolExecutor(WORKERS) as pool:
-        return list(pool.map(_audit_log, evidence.logs, audits, topic_audits))
+        return list(pool.map(_audit_log, evidence.logs, audits, beside))
 
 
-def _audit_log(log: StateLog, audited: PartitionAudit, of_topics: tuple[TopicAudit, Proofs]) -> AuditedLog:
+def _audit_log(log: StateLog, audited: PartitionAudit, beside: BesideAudit) -> AuditedLog:
     """Reads a state log once, chunk after chunk; leaves its reading there, as every other question does."""
-    turns = Turns()
-    topic_audit, proofs = of_topics
     reading = Reading(log.partition, log.end_offset)
     for chunk in log.read_raw():
         times = reading.take(chunk.records, chunk.problems)
@@ -104,13 +100,12 @@ def _audit_log(log: StateLog, audited: PartitionAudit, of_topics: tuple[TopicAud
         decoded = decode_rows(pa.Table.from_batches([records]), times)
         reading.take_undecodable(decoded.problems)
         audited.take(records, times, decoded.records, decoded.problems)
-        turns.take(decoded.records)
-        topic_audit.take(decoded.records)
+        beside.take(decoded.records, audited.auditor)
     reading.close()
     log.reading = reading
     audited.close()
-    topic_audit.close(audited.auditor, log.number)
-    return AuditedLog(log=log, audit=audited, turns=turns, proofs=proofs)
+    beside.topics.close(audited.auditor, log.number)
+    return AuditedLog(log=log, audit=audited, beside=beside)
 
 
 def _has_newest(log: StateLog) -> bool:

@@ -8,10 +8,9 @@ import pyarrow as pa
 from evidence.metadata_events import MetadataHistory
 from evidence.metadata_reading import read_metadata
 from kafka_log.layout import LogDirectory, scan_log_directory
-from lake.metadata_log import read_history
-from lake.scan import open_lake
 from sharelens.output import Answer, Column, Row, by_importance, name_cell, name_column, number_column, time_column
-from sharelens.questions.lake_clusters import choose_cluster
+from sharelens.questions.lake_evidence import open_lake_evidence
+from sharelens.questions.missing import damaged_metadata
 from sharelens.questions.naming import listed
 from sharelens.questions.state import COMPLETENESS
 from sharelens.request import Source
@@ -95,15 +94,14 @@ def _log_history(source: Source) -> tuple[str | None, MetadataHistory]:
 
 def _lake_history(source: Source) -> tuple[str | None, MetadataHistory]:
     """The cluster of a lake and its metadata log as runs have read it."""
-    lake = open_lake(str(source.lake))
-    cluster_id = choose_cluster(lake, source.cluster_id)
-    history = read_history(lake, cluster_id)
+    evidence = open_lake_evidence(str(source.lake), source.cluster_id)
+    history = evidence.metadata.history
     if history is None:
         raise SharelensError(
-            f"no record of {METADATA_TOPIC} in lake {source.lake}: every controller and broker has the folder "
+            f"no record of {METADATA_TOPIC} in {evidence.place}: every controller and broker has the folder "
             f"{METADATA_TOPIC}-0; copy it, then `sharelens run --lake {source.lake} --log-dir` the folder around it"
         )
-    return cluster_id, history
+    return evidence.cluster_id, history
 
 
 def metadata_history(source: Source, directories: Sequence[LogDirectory]) -> MetadataHistory:
@@ -178,10 +176,7 @@ def _warnings(history: MetadataHistory, as_of_ms: int | None) -> list[str]:
         before = as_of_ms is not None and as_of_ms < history.first_ms
         ending = ": nothing is known of the time asked for" if before else ""
         warnings.append(f"the metadata log is known from {time_text(history.first_ms)} on{ending}")
-    if history.problems:
-        counts = ", ".join(f"{reason} {count}" for reason, count in history.problems)
-        warnings.append(f"the metadata log has damage or gaps ({counts}): values that it may concern are incomplete")
-    return warnings
+    return [*warnings, *damaged_metadata(history)]
 
 
 def _resource_cell(row: Row) -> str:

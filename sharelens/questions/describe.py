@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.as_of import LogPrefix
+from measures.file_ends import EndOffsets
 from measures.group_histories import group_values, initialization_values, member_values
 from measures.group_moment import GroupMoment, groups_at
 from measures.group_replay import changes
@@ -90,8 +91,10 @@ LEFT_OUT = "the coordinator is not in the logs and is left out"
 Rows = list[dict[str, Any]]
 
 
-def describe(evidence: Evidence, name: str, as_of_ms: int | None, view: View) -> Answer:
-    """The answer to `sharelens describe`.
+def describe(
+    evidence: Evidence, name: str, as_of_ms: int | None, view: View, *, end_offsets: EndOffsets | None = None
+) -> Answer:
+    """The answer to `sharelens describe`; `end_offsets` replaces the end offsets of the evidence.
 
     Raises:
         UsageError: nothing names the group.
@@ -104,7 +107,7 @@ def describe(evidence: Evidence, name: str, as_of_ms: int | None, view: View) ->
         case View.MEMBERS:
             return _members(evidence, name, moment)
         case View.OFFSETS:
-            return _offsets(evidence, name, moment, CutChoice(as_of_ms=as_of_ms))
+            return _offsets(evidence, name, moment, CutChoice(as_of_ms=as_of_ms), end_offsets)
 
 
 def _moment(evidence: Evidence, name: str, as_of_ms: int | None) -> GroupMoment:
@@ -167,11 +170,13 @@ def _named(partitions: Rows, names: Mapping[str, str]) -> Rows:
     return sorted(named, key=lambda of_topic: (of_topic["topic"] or "", of_topic["topic_id"]))
 
 
-def _offsets(evidence: Evidence, name: str, moment: GroupMoment, cut: CutChoice) -> Answer:
+def _offsets(
+    evidence: Evidence, name: str, moment: GroupMoment, cut: CutChoice, end_offsets: EndOffsets | None
+) -> Answer:
     """The initialized share partitions, as Admin.listShareGroupOffsets lists them."""
     initialized = [row for row in initialization_values(moment.group).values() if row["status"] == INITIALIZED]
     names = evidence.names({row["topic_id"] for row in initialized})
-    lags, warnings = _lags(evidence, name, cut)
+    lags, warnings = _lags(evidence, name, cut, end_offsets)
     rows = []
     for about in initialized:
         lag = lags.get((about["topic_id"], about["partition"]), {})
@@ -194,7 +199,9 @@ def _offsets(evidence: Evidence, name: str, moment: GroupMoment, cut: CutChoice)
     return _answer(evidence, moment, table, columns, none=none, warnings=[*warnings, *unknown_ends(table)])
 
 
-def _lags(evidence: Evidence, name: str, cut: CutChoice) -> tuple[dict[tuple[str, int], dict[str, Any]], Sequence[str]]:
+def _lags(
+    evidence: Evidence, name: str, cut: CutChoice, end_offsets: EndOffsets | None
+) -> tuple[dict[tuple[str, int], dict[str, Any]], Sequence[str]]:
     """LAG rows by topic id and partition, and warnings; none where the group has no share state at the cut."""
     prefix = prefix_of(cut)
     last_ms = times(evidence.cover())[1]
@@ -204,7 +211,7 @@ def _lags(evidence: Evidence, name: str, cut: CutChoice) -> tuple[dict[tuple[str
     states = states.filter(pc.invert(states.column("misplaced")))
     if states.num_rows == 0:
         return {}, ()
-    rows = lag_of(evidence, states, prefix).to_pylist()
+    rows = lag_of(evidence, states, prefix, end_offsets).to_pylist()
     return {(row["topic_id"], row["partition"]): row for row in rows}, check_cut(evidence, prefix)
 
 

@@ -337,7 +337,8 @@ def without_topic(rows: pa.Table) -> list[str]:
     groups = listed(mine.column("group_id").unique().to_pylist())
     warning = (
         f"the dead-letter topic of {groups} is unknown, so missing dead letters are unknown: give "
-        "--settings DIR with group-configs.txt (kafka-configs --describe --entity-type groups), or --dlq-topic NAME"
+        "--settings DIR with group-configs.txt (kafka-configs --describe --entity-type groups), --dlq-topic NAME, or a "
+        "controller's or broker's folder __cluster_metadata-0 beside the other folders (for a lake, to `sharelens run`)"
     )
     return [warning]
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from evidence.as_of import LogPrefix
 from evidence.clock_steps import ClockStep
 from evidence.conditions import all_of
+from evidence.metadata_events import MetadataHistory
 from lake.bounded_scan import Choice
 from measures.observed_settings import Settings
 from measures.places import places_of
@@ -170,6 +171,14 @@ class StatePartitionCover:
         }
 
 
+class Metadata(Protocol):
+    """The metadata log beside the other logs."""
+
+    @property
+    def history(self) -> MetadataHistory | None:
+        """The metadata over time; None when there is no metadata log."""
+
+
 class Evidence(Protocol):
     """A lake at its published cut, or log directories. Rows are those of one cluster."""
 
@@ -188,6 +197,10 @@ class Evidence(Protocol):
     @property
     def measured_settings(self) -> Settings:
         """The settings with which `measured_stream` was measured."""
+
+    @property
+    def metadata(self) -> Metadata:
+        """The metadata log."""
 
     @property
     def is_in_memory(self) -> bool:

@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
@@ -46,6 +45,7 @@ from sharelens.questions.evidence import (
 )
 from sharelens.questions.lake_clusters import choose_cluster, evidence_rows
 from sharelens.questions.lake_cover import state_partition_covers
+from sharelens.questions.lake_metadata import LakeMetadata
 from sharelens.questions.lake_places import near_places, newest_of_places, numbered_rows, with_record_counts
 from sharelens.questions.lake_settings import LakeSettings
 from sharelens.questions.misplaced import placed_states
@@ -72,6 +72,7 @@ class LakeEvidence:
         self.lake = lake
         self._settings_files = settings_files
         self.cluster = choose_cluster(lake, cluster_id)
+        self.metadata = LakeMetadata(lake, self.cluster)
         self._placed: tuple[Keys, pa.Table] | None = None
 
     @property
@@ -389,9 +390,7 @@ class LakeEvidence:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         return None
 
 

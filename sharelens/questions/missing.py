@@ -5,6 +5,7 @@ from collections.abc import Collection
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.metadata_events import MetadataHistory
 from measures.topics import TopicPartition
 from sharelens.questions.evidence import Evidence
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
@@ -86,3 +87,11 @@ def lacking(topics: Collection[str]) -> list[str]:
             "or give `lag` --end-offsets FILE"
         )
     return lines
+
+
+def damaged_metadata(history: MetadataHistory) -> list[str]:
+    """At most one line, about damage and gaps of the metadata log."""
+    if not history.problems:
+        return []
+    counts = ", ".join(f"{reason} {count}" for reason, count in history.problems)
+    return [f"the metadata log has damage or gaps ({counts}): values that it may concern are incomplete"]

@@ -24,7 +24,8 @@ CAUSES = (measure.REJECTED, measure.DELIVERY_LIMIT, measure.UNKNOWN, measure.GAP
 NO_LIMIT = (
     "the delivery count limit of some groups is unknown, so rejected records and records at the limit look alike: give "
     "--settings DIR with group-configs.txt (kafka-configs --describe --entity-type groups) and broker.properties "
-    "(server.properties); `sharelens run --settings DIR` keeps them in the lake"
+    "(server.properties), or a controller's or broker's folder __cluster_metadata-0, which has the groups' own; for a "
+    "lake, to `sharelens run`"
 )
 UNSEEN = (
     "there an archived offset may be a gap (a control record, or none at "

@@ -6,9 +6,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.conditions import all_of
+from evidence.metadata_events import MetadataHistory
 from lake.gates import gates
 from lake.scan import Cut
 from lake.settings_rows import TABLE as BRONZE_SETTING
+from measures.observed_settings import METADATA_CONFIGS
 from sharelens.output import (
     Answer,
     Column,
@@ -25,7 +28,7 @@ from sharelens.questions.evidence import Evidence, StatePartitionCover
 from sharelens.questions.lake_clusters import clusters
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence
-from sharelens.questions.missing import lacking
+from sharelens.questions.missing import damaged_metadata, lacking
 from sharelens.questions.published import publications
 from sharelens.terminal import visible
 
@@ -97,6 +100,14 @@ SETTINGS = pa.schema(
         pa.field("run_id", pa.int64()),
     ]
 )
+METADATA_LOG = pa.schema(
+    [
+        pa.field("cluster_id", pa.string()),
+        pa.field("known_from_ms", pa.int64()),
+        pa.field("end_offset", pa.int64()),
+        pa.field("committed_end", pa.int64()),
+    ]
+)
 TABLE = pa.schema([pa.field("table", pa.string()), pa.field("version", pa.int64())])
 
 
@@ -153,9 +164,37 @@ def gaps_part(covers: Mapping[str | None, Sequence[StatePartitionCover]]) -> Ans
     return Answer(table=pa.Table.from_pylist(rows, schema=GAP), columns=columns, none="none")
 
 
+def _metadata_part(histories: Mapping[str | None, MetadataHistory]) -> Answer:
+    """One row a metadata log; `known_from_ms`: null where it begins with its first record."""
+    rows = [
+        {
+            "cluster_id": cluster_id,
+            "known_from_ms": history.first_ms,
+            "end_offset": history.end_offset,
+            "committed_end": history.committed_end,
+        }
+        for cluster_id, history in histories.items()
+    ]
+    columns = (
+        name_column("CLUSTER", "cluster_id"),
+        time_column("KNOWN-FROM", "known_from_ms"),
+        number_column("END-OFFSET", "end_offset"),
+        number_column("COMMITTED-END", "committed_end"),
+    )
+    return Answer(table=pa.Table.from_pylist(rows, schema=METADATA_LOG), columns=columns, none="none")
+
+
+def _histories(views: Sequence[Evidence]) -> dict[str | None, MetadataHistory]:
+    """The metadata over time by cluster, where there is a metadata log."""
+    histories = ((view.cluster_id, view.metadata.history) for view in views)
+    return {cluster_id: history for cluster_id, history in histories if history is not None}
+
+
 def log_status(evidence: LogEvidence) -> Report:
     """`sharelens status --log-dir`: reads the state log through."""
     cover = evidence.cover()
+    metadata = _histories([evidence])
+    topics = {part.topic for directory in evidence.directories for part in directory.partitions}
     sources = [
         {
             "source_id": directory.source_id,
@@ -182,9 +221,10 @@ def log_status(evidence: LogEvidence) -> Report:
                     for reason, rows in evidence.problem_counts()
                 ]
             ),
+            "metadata_log": _metadata_part(metadata),
         },
         summary=evidence_line(cover),
-        warnings=tuple(lacking({part.topic for directory in evidence.directories for part in directory.partitions})),
+        warnings=(*lacking(topics), *_damage(metadata)),
     )
 
 
@@ -197,6 +237,7 @@ def lake_status(lake: Cut, cluster_id: str | None) -> Report:
     named = [LakeEvidence(lake, cluster_id)] if cluster_id is not None else []
     views = named or [LakeEvidence(lake, cluster) for cluster in clusters(lake)]
     covers = {view.cluster_id: view.cover() for view in views}
+    metadata = _histories(views)
     parts = [partitions_part(view, covers[view.cluster_id]) for view in views]
     together = pa.concat_tables([STATE_PARTITION.empty_table(), *(part.table for part in parts)])
     columns = parts[0].columns if parts else ()
@@ -206,14 +247,19 @@ def lake_status(lake: Cut, cluster_id: str | None) -> Report:
             "sources": _sources_part(lake, cluster_id),
             "gaps": gaps_part(covers),
             "quarantine": _quarantine_part(_quarantine_rows(lake, cluster_id)),
+            "metadata_log": _metadata_part(metadata),
             "settings": _settings_part(lake, cluster_id),
             "runs": _runs_part(lake, cluster_id),
             "closed_gates": _gates_part(lake),
             "tables": Answer(table=pa.Table.from_pylist(_versions(lake), schema=TABLE), none="none"),
         },
         summary=evidence_line([part for cover in covers.values() for part in cover]),
-        warnings=tuple(lacking(_topics(lake, cluster_id))),
+        warnings=(*lacking(_topics(lake, cluster_id)), *_damage(metadata)),
     )
+
+
+def _damage(metadata: Mapping[str | None, MetadataHistory]) -> list[str]:
+    return list(dict.fromkeys(line for history in metadata.values() for line in damaged_metadata(history)))
 
 
 def _topics(lake: Cut, cluster_id: str | None) -> set[str]:
@@ -261,7 +307,8 @@ def _quarantine_part(rows: list[dict[str, Any]]) -> Answer:
 def _settings_part(lake: Cut, cluster_id: str | None) -> Answer:
     """One row a stored file of settings, with the number of its settings; of one kind and time the newest run's."""
     names = ["cluster_id", "kind", "valid_from_ms", "run_id"]
-    counted = lake.scan(BRONZE_SETTING, names, _of(cluster_id)).group_by(names).aggregate([([], "count_all")])
+    of_files = all_of(_of(cluster_id), pc.field("kind") != METADATA_CONFIGS)
+    counted = lake.scan(BRONZE_SETTING, names, of_files).group_by(names).aggregate([([], "count_all")])
     counted = counted.append_column("settings", pc.subtract(counted.column("count_all"), 1))  # each file has a row
     rows = counted.select(SETTINGS.names).cast(SETTINGS).sort_by([(name, "ascending") for name in names])
     newest = {tuple(row[name] for name in names[:3]): row for row in rows.to_pylist()}

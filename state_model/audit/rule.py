@@ -24,7 +24,7 @@ class Need(Enum):
 
     KAFKA_VERSION = "the Kafka version (--kafka-version)"
     DELIVERY_COUNT_LIMIT = "the delivery count limit (--group-configs, --broker-config, --settings)"
-    COORDINATOR_CONFIG = "the share coordinator's configuration over time"
+    COORDINATOR_CONFIG = "the share coordinator's configuration (--broker-config, --settings)"
     USER_TOPIC = "the logs of the user topics"
     RECORD_LOCKS = "the record lock limit (--group-configs, --broker-config, --settings)"
     METADATA = "__cluster_metadata"

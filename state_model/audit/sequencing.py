@@ -65,6 +65,21 @@ def too_many_updates(step: Step) -> Difference | None:
     return Difference(Field.UPDATES, MOST_UPDATES, step.after.updates)
 
 
+def more_updates_than_configured(updates: int, most: int) -> Difference | None:
+    """More updates in a row than the largest configured number."""
+    return Difference(Field.UPDATES, most, updates) if updates > most else None
+
+
+def update_over_limit(counter: int, limit: int) -> Difference | None:
+    """An update although the coordinator's counter has reached the limit."""
+    return Difference(Field.UPDATES, limit, counter) if counter >= limit else None
+
+
+def early_write_snapshot(updates: int, least: int) -> Difference | None:
+    """A write became a snapshot after fewer updates than the smallest configured number."""
+    return Difference(Field.UPDATES, least, updates) if updates < least else None
+
+
 def deleted_twice(step: Step) -> Difference | None:
     """A tombstone after a tombstone."""
     if step.before.standing is not Standing.DELETED or step.written is not None:
@@ -145,7 +160,8 @@ RULES = (
         severity=WARNING,
         relation="<=",
         impact=Impact.NONE,
-        why="The coordinator writes a snapshot once its counter reaches the limit; the limit may have been larger.",
+        why="The coordinator writes a snapshot once its counter reaches the limit; the limit may have been larger. "
+        "Tested from the time on at which the brokers' file was modified last.",
         remedy="Compare with the history of share.coordinator.snapshot.update.records.per.snapshot.",
         source="share-group-state-log §6",
         needs=(Need.COORDINATOR_CONFIG,),
@@ -155,9 +171,11 @@ RULES = (
         code="update_over_limit",
         title="An update is written only while the coordinator's counter is below the limit",
         severity=ERROR,
+        relation="<",
         impact=Impact.NONE,
-        why="At the limit a write becomes a snapshot. Tested with the log from offset 0 and one constant limit.",
-        remedy=REPORT_BUG,
+        why="At the limit a write becomes a snapshot. Tested with the log from offset 0 and one constant limit, for "
+        "share partitions that were created since the brokers' file was modified last.",
+        remedy="Check that the brokers were started with this file; if so, report it to the Kafka project.",
         source="share-group-state-log §6, ShareCoordinatorShard",
         needs=(Need.COORDINATOR_CONFIG,),
     ),
@@ -166,6 +184,7 @@ RULES = (
         code="early_write_snapshot",
         title="A write snapshot may come after fewer updates than the limit",
         severity=INFO,
+        relation=">=",
         impact=Impact.NONE,
         why="The counter outlives cold snapshots and resets.",
         remedy="Nothing to do.",

@@ -87,6 +87,12 @@ def written_at_other_time(step: Step) -> Difference | None:
     return Difference(Field.WRITE_TIMESTAMP_MS, step.timestamp_ms, snapshot.write_timestamp_ms)
 
 
+def cold_snapshot_too_early(before_ms: int, write_ms: int, interval_ms: int) -> Difference | None:
+    """A cold snapshot sooner after the snapshot before it than the smallest configured interval."""
+    earliest = before_ms + interval_ms
+    return Difference(Field.WRITE_TIMESTAMP_MS, earliest, write_ms) if write_ms < earliest else None
+
+
 def cold_snapshots_apart(step: Step) -> Difference | None:
     """A cold snapshot of the same operation as the one before it does not follow it in the log."""
     snapshot = step.snapshot
@@ -180,8 +186,10 @@ RULES = (
         severity=ERROR,
         relation=">=",
         impact=Impact.NONE,
-        why="The job skips share partitions whose newest snapshot is younger.",
-        remedy="Compare with share.coordinator.cold.partition.snapshot.interval.ms.",
+        why="The job skips share partitions whose newest snapshot is younger. Tested from the time on at which the "
+        "brokers' file was modified last; of several values the smallest counts.",
+        remedy="Check that the brokers were started with this share.coordinator.cold.partition.snapshot.interval.ms; "
+        "if so, report it to the Kafka project.",
         source="share-group-state-log §6, ShareCoordinatorShard",
         needs=(Need.COORDINATOR_CONFIG,),
     ),

@@ -206,6 +206,22 @@ def test_the_offsets_are_the_default_and_the_lag_is_that_of_lag(ask: Ask, capsys
     assert {(row["topic_id"], row["partition"]): row["lag"] for row in rows} == lags
 
 
+def test_end_offsets_of_a_file_count_as_in_lag(ask: Ask, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--log-dir", str(dataset("timeouts") / "logs"), "--group", "g-never"]
+    (topic,) = {row["topic"] for row in ask(*words)}
+    ends = tmp_path / "ends.txt"
+    ends.write_text("".join(f"{topic}:{partition}:1000\n" for partition in range(3)))
+    words += ["--end-offsets", str(ends)]
+    lags = {row["partition"]: row["lag"] for row in ask(*words)}
+    assert all(lag > 500 for lag in lags.values())
+    assert main(["lag", *words, "--output", "json"]) == 0
+    assert {row["partition"]: row["lag"] for row in json.loads(capsys.readouterr().out)} == lags
+    assert failure(capsys, *words, "--members") == (
+        2,
+        "sharelens: describe: --end-offsets is for the lag; leave it out with --members and --state",
+    )
+
+
 def test_a_share_partition_whose_state_is_gone_is_incomplete(ask: Ask) -> None:
     at_ms, _ = next(moments(dataset(PRUNED)))
     rows = ask("--log-dir", str(dataset(PRUNED) / "logs"), "--group", "gq", "--as-of", str(at_ms))

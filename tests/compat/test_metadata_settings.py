@@ -10,6 +10,8 @@ import pytest
 from sharelens.cli import main
 from tests.dataset_settings import given_settings, lines
 from tests.datasets import dataset
+from tests.file_contents import contents_below
+from tests.in_process import make_lake
 from tests.metadata_logs import group_setting, topic, write_metadata
 
 STARTED_MS = 1_795_000_000_000
@@ -46,6 +48,9 @@ def test_settings_in_the_metadata_log_answer_as_a_file_does(
     by_file = answer(capsys, *command, "--log-dir", logs, *group_configs)
     by_metadata = answer(capsys, *command, "--log-dir", logs, "--log-dir", str(metadata))
     assert by_metadata == by_file
+    make_lake(tmp_path / "lake", Path(logs), metadata)
+    by_lake = answer(capsys, *command, "--lake", str(tmp_path / "lake"))
+    assert by_lake == [row | {"cluster_id": "unknown"} for row in by_metadata]
     if command == ["poison"]:
         assert by_metadata != answer(capsys, *command, "--log-dir", logs)
 
@@ -86,17 +91,26 @@ def test_names_of_topics_without_a_folder_come_from_the_metadata_log(
     assert chosen == [row for row in rows if row["topic_id"] == topic_id] != []
 
 
-def test_no_secret_is_in_an_evidence_folder_or_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    logs = [*("--log-dir", str(dataset("dlq") / "logs")), *("--log-dir", str(dataset("metadata") / "node1"))]
+@pytest.mark.parametrize("source", ["lake", "log directories"])
+def test_no_secret_is_in_a_lake_an_evidence_folder_or_a_report(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = (dataset("dlq") / "logs", dataset("metadata") / "node1")
+    words = [word for place in places for word in ("--log-dir", str(place))]
+    folder, report, lake = tmp_path / "evidence", tmp_path / "report.html", tmp_path / "lake"
+    if source == "lake":
+        make_lake(lake, *places)
+        words = ["--lake", str(lake)]
     window = ["--group", "gd-copy", "--from", "2026-11-21T03:25:10Z", "--to", "2026-11-21T03:26:00Z"]
-    folder, report = tmp_path / "evidence", tmp_path / "report.html"
-    assert main(["evidence", *logs, *window, "--case", "c1", "--out", str(folder)]) == 0
-    assert main(["verify", str(folder), *logs]) == 0
-    assert main(["report", *logs, "--out", str(report)]) == 0
+    assert main(["evidence", *words, *window, "--case", "c1", "--out", str(folder)]) == 0
+    assert main(["verify", str(folder), *words]) == 0
+    assert main(["report", *words, "--out", str(report)]) == 0
     out, err = capsys.readouterr()
-    written = [path.read_bytes() for path in (*folder.rglob("*"), report) if path.is_file()]
+    written = [content for place in (folder, lake) for content in contents_below(place)]
     assert len(written) > 20
-    assert not any(b"Kst0re-Secret" in content for content in (*written, out.encode(), err.encode()))
+    assert not any(
+        b"Kst0re-Secret" in content for content in (*written, report.read_bytes(), out.encode(), err.encode())
+    )
 
 
 def test_audit_tests_the_limit_when_the_metadata_log_has_it_for_a_group(

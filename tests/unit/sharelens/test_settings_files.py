@@ -72,6 +72,18 @@ def test_single_files_count_before_the_folder(tmp_path: Path) -> None:
     assert alone.of("h", DELIVERY_COUNT_LIMIT) == Setting()
 
 
+def test_warnings_of_all_files_are_there_and_nothing_is_refused(tmp_path: Path) -> None:
+    folder = folder_of(
+        tmp_path, broker="group.share.delivery.cout.limit=3\n", group_configs=GROUP.replace("delivery", "delivry")
+    )
+    files = read_settings_folder(folder)
+    assert [warning.split(" has settings")[0] for warning in files.warnings] == [
+        f"--settings: {tmp_path}/{name}" for name in ("broker.properties", "group-configs.txt")
+    ]
+    broker = str(tmp_path / "broker.properties")
+    assert files.with_files(None, broker).warnings == (files.warnings[0].replace("settings", "broker-config", 1),)
+
+
 def test_a_file_holds_from_its_modification_on(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, broker=BROKER)
     os.utime(tmp_path / "broker.properties", ns=(10**18, 10**18))

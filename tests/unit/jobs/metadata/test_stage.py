@@ -2,12 +2,10 @@
 
 import random
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 
 from evidence.metadata_events import MetadataHistory
@@ -19,6 +17,7 @@ from measures.settings import DELIVERY_COUNT_LIMIT
 from sharelens.cli import main
 from sharelens.questions.lake_clusters import choose_cluster
 from tests.datasets import dataset
+from tests.file_contents import contents_below
 from tests.in_process import make_lake
 from tests.lakes import content, differences
 from tests.metadata_logs import group_setting, topic, write_metadata
@@ -81,15 +80,6 @@ def extents(lake: Path) -> list[dict[str, Any]]:
 
 def rows_of(lake: Path, table: str) -> list[dict[str, Any]]:
     return list(open_lake(lake).scan(table).to_pylist())
-
-
-def bytes_below(folder: Path) -> Iterator[bytes]:
-    """The bytes of every file, and the values of every Parquet file uncompressed."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            yield path.read_bytes()
-            if path.suffix == ".parquet":
-                yield repr(pq.read_table(path).to_pylist()).encode()
 
 
 @pytest.mark.parametrize("nodes", [("node1",), ("node2",), ("node1", "node2")])
@@ -162,7 +152,7 @@ def test_planted_password_is_nowhere_in_a_lake(node: Path, tmp_path: Path, capsy
     assert main(["status", "--lake", str(lake)]) == 0
     out, err = capsys.readouterr()
     assert "hidden:" in out
-    pieces = [*bytes_below(lake), *bytes_below(other), out.encode(), err.encode()]
+    pieces = [*contents_below(lake), *contents_below(other), out.encode(), err.encode()]
     assert len(pieces) > 50
     assert not any(SECRET in piece for piece in pieces)
     of_lake_rows = rows_of(other, "silver.metadata_record")
@@ -182,7 +172,7 @@ def test_random_damage_gives_the_history_of_the_log_and_no_secret(node: Path, tm
     ours, theirs = said(of_lake(tmp_path / "lake")), said(of_logs(node))
     assert plain(ours) == plain(theirs)
     assert ours["ends"] == theirs["ends"]
-    assert not any(SECRET in piece for piece in bytes_below(tmp_path / "lake"))
+    assert not any(SECRET in piece for piece in contents_below(tmp_path / "lake"))
 
 
 @pytest.fixture

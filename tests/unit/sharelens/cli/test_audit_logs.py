@@ -1,6 +1,7 @@
 """The command audit over all logs of a directory: what contradicts between them is a finding, never an error."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,17 @@ def test_text_names_the_topic_of_a_record_that_is_of_no_state_log(logs, capsys):
     capsys.readouterr()
     main(["audit", "--log-dir", str(logs), "--rule", "70"])
     assert "__consumer_offsets-0:4 __consumer_offsets-0:9" in capsys.readouterr().out
+
+
+def test_the_coordinators_configuration_counts_from_the_time_of_its_file(logs, tmp_path, capsys):
+    early = snapshot("mail", epoch=1, state_epoch=2, at_ms=END_MS, write_timestamp_ms=START_MS + 10)
+    write_state_partition(logs, [*state(), early])
+    config = tmp_path / "server.properties"
+    config.write_text("share.coordinator.cold.partition.snapshot.interval.ms=20\n", encoding="utf-8")
+    answers = {}
+    for written_ms in (START_MS, END_MS + MINUTE):
+        os.utime(config, (written_ms / 1000, written_ms / 1000))
+        answers[written_ms] = audited(capsys, logs, "--rule", "57", "--broker-config", str(config))["findings"]
+    (row,) = answers[START_MS]
+    assert (row["rule"], row["expected"]) == ("cold_snapshot_too_early", f">= {START_MS + 20}")
+    assert answers[END_MS + MINUTE] == []

@@ -7,7 +7,9 @@ import pytest
 
 from sharelens.cli import main
 from tests.datasets import dataset
+from tests.in_process import make_lake, story_lake
 from tests.metadata_logs import group_setting, topic, write_metadata
+from tests.state_logs import snapshot, write_log_directory
 
 LIMIT = "share.delivery.count.limit"
 
@@ -81,3 +83,31 @@ def test_nonsense_and_missing_logs_are_one_line(tmp_path: Path, capsys: pytest.C
         assert out == ""
         assert problem in err
         assert err.count("\n") == 1
+
+
+def test_lake_answers_as_its_log_does(logs: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lake = str(tmp_path / "lake")
+    make_lake(tmp_path / "lake", Path(logs))
+    assert rows(capsys, "--lake", lake, "--group", "g") == [
+        row | {"cluster_id": "unknown"} for row in rows(capsys, "--log-dir", logs, "--group", "g")
+    ]
+    (row,) = rows(capsys, "--lake", lake, "--group", "h")
+    assert (row["value"], row["hidden_length"], row["hidden_digest"]) == (None, 7, None)
+    for words in ([], ["--lake", lake, "--log-dir", logs]):
+        assert main(["configurations", *words]) == 2
+    assert "give either --lake DIR" in capsys.readouterr().err
+    empty = story_lake("without a metadata log", [snapshot("g")])
+    assert main(["configurations", "--lake", str(empty)]) == 1
+    assert f"no record of __cluster_metadata in lake {empty}" in capsys.readouterr().err
+
+
+def test_status_warns_of_damage_in_the_metadata_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records = [(1000, topic("orders", "ot2ELlJ2QmSYXs6by5iwOw")), (2000, b"\x01\x06\x00")]
+    logs = write_log_directory(write_metadata(tmp_path / "logs", records), [snapshot("g")])
+    make_lake(tmp_path / "lake", logs)
+    for words in (["--lake", str(tmp_path / "lake")], ["--log-dir", str(logs)]):
+        assert main(["status", *words, "--output", "json"]) == 0
+        out, err = capsys.readouterr()
+        (part,) = json.loads(out)["metadata_log"]
+        assert (part["known_from_ms"], part["end_offset"], part["committed_end"]) == (None, 2, 0)
+        assert "the metadata log has damage or gaps (unknown_value_version 1)" in err

@@ -44,6 +44,29 @@ def statuses(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return next(line for line in capsys.readouterr().out.splitlines() if line.startswith("record offsets"))
 
 
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [("--broker-config", ["poison"]), ("--settings", ["lag"]), ("--settings", ["audit"]), ("--settings", ["run"])],
+)
+def test_a_misspelt_setting_is_one_line_on_stderr(
+    option: str, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = write_log_directory(tmp_path / "logs", [snapshot()])
+    (tmp_path / "settings").mkdir()
+    file = tmp_path / "settings" / "broker.properties"
+    file.write_text("group.share.delivery.cout.limit=3\n", encoding="utf-8")
+    where = ["--lake", str(tmp_path / "lake")] if words == ["run"] else []
+    given = file if option == "--broker-config" else file.parent
+    assert not main([*words, *where, "--log-dir", str(logs), option, str(given)])
+    lines = [line for line in capsys.readouterr().err.splitlines() if "group.share.delivery.cout.limit" in line]
+    assert lines == [
+        (
+            f"warning: {option}: {file} has settings of unknown names, which count for nothing: line 1: "
+            "group.share.delivery.cout.limit (nearest: group.share.delivery.count.limit)"
+        )
+    ]
+
+
 def test_a_folder_answers_as_its_files_do(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     single = ["--group-configs", str(folder / "group-configs.txt")]
     told = statuses(capsys, *logs(), "--settings", str(folder))

@@ -6,14 +6,25 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from measures.settings import DELIVERY_COUNT_LIMIT
 from sharelens.evidence_folder.tables import TABLES, meaning
 from state_model.errors import SharelensError, UsageError
 from tests.evidence_folders import FROM_MS, STORY, TO_MS, log_directory, made, question
 from tests.in_process import make_lake
+from tests.metadata_logs import group_setting, write_metadata
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
 pytestmark = pytest.mark.slow
 
+ALWAYS = [one for one in TABLES if one.name != "configuration"]
+"""The tables of evidence without a metadata log."""
+SETTINGS = [
+    (START_MS - 9, group_setting("g", DELIVERY_COUNT_LIMIT, "3")),
+    (START_MS + 1500, group_setting("g", DELIVERY_COUNT_LIMIT, "4")),
+    (START_MS + 1600, group_setting("h", DELIVERY_COUNT_LIMIT, "5")),
+    (START_MS + 1700, group_setting("g", "plugin.password", "planted")),
+    (START_MS + 9000, group_setting("g", DELIVERY_COUNT_LIMIT, None)),
+]
 HOSTILE = "../../etc\n</script><b>=1+1"
 
 
@@ -63,8 +74,10 @@ def test_states_and_histories_stop_at_the_windows_ends(logs: Path, tmp_path: Pat
 
 
 def test_a_lake_and_a_log_that_grew_behind_the_window_give_the_same_bytes(logs: Path, tmp_path: Path) -> None:
+    write_metadata(logs, SETTINGS[:4])
     made(tmp_path / "one", logs)
     longer = log_directory(tmp_path / "longer", [*STORY, update("g", batches=[(10, 12, 2, 1)], at_ms=START_MS + 9000)])
+    write_metadata(longer, SETTINGS)
     made(tmp_path / "two", longer)
     make_lake(tmp_path / "lake", logs)
     made(tmp_path / "three", lake=tmp_path / "lake")
@@ -74,6 +87,11 @@ def test_a_lake_and_a_log_that_grew_behind_the_window_give_the_same_bytes(logs: 
     assert len(first) == 3 * len(TABLES) + 2
     for other in ("two", "three", "four"):
         assert content(tmp_path / other) == first
+    rows = table(tmp_path / "one", "configuration")
+    assert [(row["entity"], row["key"], row["value"], row["valid_to_ms"]) for row in rows] == [
+        ("g", DELIVERY_COUNT_LIMIT, "3", START_MS + 1500),
+        ("g", DELIVERY_COUNT_LIMIT, "4", None),
+    ]
 
 
 def test_complete_evidence_says_so_and_what_is_missing_is_told(logs: Path, tmp_path: Path) -> None:
@@ -110,7 +128,7 @@ def test_hostile_names_are_text_everywhere_and_never_a_path(tmp_path: Path) -> N
     logs = write_log_directory(tmp_path / "logs", [snapshot(HOSTILE), *(r for r in STORY if r["group_id"] == "h")])
     made(tmp_path / "one", logs, about=question(HOSTILE, from_ms=START_MS, case_id="</title><script>x"))
     names = {path.name for path in (tmp_path / "one" / "tables").iterdir()}
-    assert names == {f"{one.name}.{form}" for one in TABLES for form in ("csv", "json", "parquet")}
+    assert names == {f"{one.name}.{form}" for one in ALWAYS for form in ("csv", "json", "parquet")}
     page = (tmp_path / "one" / "report.html").read_text("utf-8")
     assert "<script" not in page
     assert "<b>" not in page
@@ -138,7 +156,7 @@ def test_unknown_names_and_windows_before_the_evidence_leave_nothing(logs: Path,
 def test_every_column_is_explained(logs: Path, tmp_path: Path) -> None:
     written = made(tmp_path / "one", logs)
     tables = {one.name: one for one in TABLES}
-    assert set(written.content.columns) == set(tables)
+    assert set(written.content.columns) == {one.name for one in ALWAYS}
     silent = [
         f"{name}.{field.name}"
         for name, schema in written.content.columns.items()

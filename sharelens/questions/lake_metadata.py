@@ -1,0 +1,20 @@
+"""What the metadata log adds to a lake, beside names and settings, which runs store in tables of their own."""
+
+from functools import cached_property
+
+from evidence.metadata_events import MetadataHistory
+from lake.metadata_log import read_history
+from lake.scan import Cut
+
+
+class LakeMetadata:
+    """The metadata log of a cluster as runs have read it, replayed when a question needs it."""
+
+    def __init__(self, lake: Cut, cluster_id: str) -> None:
+        self._lake = lake
+        self._cluster_id = cluster_id
+
+    @cached_property
+    def history(self) -> MetadataHistory | None:
+        """The metadata over time; None where no run has read a metadata log."""
+        return read_history(self._lake, self._cluster_id)

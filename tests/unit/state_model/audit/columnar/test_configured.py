@@ -1,0 +1,97 @@
+"""Rules that need the share coordinator's configuration: the counter of updates and the age of cold snapshots."""
+
+import pyarrow as pa
+import pytest
+
+from evidence.decoding import decode_rows
+from state_model.audit.columnar.configured import ConfiguredAudit, CoordinatorConfig
+from state_model.audit.columnar.proofs import Proofs
+from state_model.audit.table import RULES
+from state_model.share_records import SharePartitionKey, ShareSnapshot, ShareUpdate, StateBatch, Tombstone
+from tests.audit_histories import History
+from tests.audit_mutations import log_records
+from tests.replay_logs import table
+
+SEVERITIES = {rule.id: rule.severity for rule in RULES if rule.severity}
+KEY = SharePartitionKey(group_id="g", topic_id="T" * 22, partition=0)
+CONFIG = CoordinatorConfig(least_updates=2, most_updates=2, interval_ms=100, from_ms=0)
+BATCH = (StateBatch(0, 0, 2, 1),)
+
+
+def snapshot(create_ms=0, write_ms=None, batches=()):
+    return ShareSnapshot(
+        snapshot_epoch=0, state_epoch=1, leader_epoch=0, start_offset=-1, create_timestamp_ms=create_ms,
+        write_timestamp_ms=create_ms if write_ms is None else write_ms, state_batches=batches,
+        delivery_complete_count=-1,
+    )  # fmt: skip
+
+
+UPDATE = ShareUpdate(snapshot_epoch=0, leader_epoch=0, start_offset=0, state_batches=BATCH, delivery_complete_count=1)
+OVER = [("update_over_limit", "2"), ("more_updates_than_configured", "3")]
+CREATION, WRITE, COLD, TOMBSTONE = snapshot(), snapshot(batches=BATCH), snapshot(0, 150), Tombstone()
+
+
+def rules(*values, config=CONFIG, is_from_zero=True):
+    proofs = Proofs()
+    audit = ConfiguredAudit(config, proofs, is_from_zero=is_from_zero)
+    for value in table([(KEY, value, False) for value in values]).to_batches(max_chunksize=2):
+        audit.take(pa.Table.from_batches([value]))
+    return [(row["rule"], row["seen"]) for row in proofs.findings(SEVERITIES).to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ((CREATION, UPDATE, UPDATE, UPDATE), OVER),
+        ((CREATION, UPDATE, snapshot(0, 150), UPDATE, UPDATE), [("update_over_limit", "2")]),
+        ((CREATION, UPDATE, UPDATE, WRITE, UPDATE, UPDATE, UPDATE), OVER),
+        ((CREATION, UPDATE, WRITE), [("early_write_snapshot", "1")]),
+        ((CREATION, snapshot(0, 99)), [("cold_snapshot_too_early", "99")]),
+        ((CREATION, COLD, snapshot(0, 249)), [("cold_snapshot_too_early", "249")]),
+        ((snapshot(50), UPDATE, snapshot(50, 149)), [("cold_snapshot_too_early", "149")]),
+    ],
+)  # fmt: skip
+def test_a_broken_rule_is_a_finding(values, expected):
+    assert rules(*values) == expected
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (CREATION, UPDATE, UPDATE, WRITE, UPDATE, UPDATE, WRITE),
+        (CREATION, UPDATE, UPDATE, COLD, UPDATE, UPDATE),
+        (CREATION, UPDATE, TOMBSTONE, CREATION, UPDATE, UPDATE),
+        (CREATION, COLD, snapshot(0, 250)),
+        (CREATION, TOMBSTONE, snapshot(0, 99)),
+    ],
+)
+def test_what_is_near_is_none(values):
+    assert rules(*values) == []
+
+
+def test_the_counter_needs_the_log_from_offset_0_and_one_limit():
+    over = (CREATION, UPDATE, COLD, UPDATE, UPDATE)
+    assert rules(*over) == [("update_over_limit", "2")]
+    assert rules(*over, is_from_zero=False) == []
+    assert rules(*over, config=CONFIG._replace(most_updates=3)) == []
+
+
+@pytest.mark.parametrize("from_ms", [1, 20, 1000])
+def test_nothing_counts_that_began_before_the_configuration_is_known(from_ms):
+    over = (CREATION, UPDATE, UPDATE, UPDATE, snapshot(0, 99))
+    expected = [("cold_snapshot_too_early", "99")] if from_ms <= 20 else []
+    assert rules(*over, config=CONFIG._replace(from_ms=from_ms)) == expected
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_histories_of_the_coordinator_keep_its_configuration(seed):
+    history = History(seed, limit=5).run(150)
+    rows = log_records(history.entries)
+    decoded = decode_rows(pa.Table.from_batches([rows]), rows.column("timestamp_ms").to_numpy())
+    for limit, has_findings in ((5, False), (4, True)):
+        proofs = Proofs()
+        config = CoordinatorConfig(limit, limit, 1000, 0)
+        ConfiguredAudit(config, proofs, is_from_zero=True).take(decoded.records)
+        codes = {row["rule"] for row in proofs.findings(SEVERITIES).to_pylist()}
+        assert ("update_over_limit" in codes) == has_findings
+        assert "cold_snapshot_too_early" not in codes
