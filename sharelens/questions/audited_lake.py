@@ -47,7 +47,10 @@ class LakeFindings:
         return Counter(filter_rows(self.rows(severities, severities.keys()), condition).column("severity").to_pylist())
 
     def rows(self, severities: Mapping[int, str], listed: Set[int]) -> pa.Table:
-        """FINDING rows of the rules `listed`, the worst first. Causes are inferred again, because they depend on severities."""
+        """FINDING rows of the rules `listed`, the worst first.
+
+        Causes are inferred again: they depend on the severities.
+        """
         rows = [
             row | {"severity": severities[rule]}
             for row in self._rows.to_pylist()
