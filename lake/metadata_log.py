@@ -1,7 +1,7 @@
 """The metadata log of a cluster by the books of a lake: what was read, as far as it is committed, and its problems."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +13,7 @@ from evidence.coverage import coverage, gaps_of_extent
 from evidence.intervals import Interval, difference, union
 from evidence.metadata_events import MetadataHistory
 from evidence.metadata_rows import RECORD_COLUMNS, record_history
+from lake.lake import Lake
 from lake.scan import Cut
 from lake.tables import SILVER_METADATA_RECORD
 from state_model.topics import METADATA_TOPIC
@@ -65,12 +66,23 @@ def problem_counts(problems: pa.Table) -> Mapping[str, int]:
 
 
 def read_history(lake: Cut, cluster_id: str) -> MetadataHistory | None:
-    """The metadata of a cluster over time; None where no run has read a metadata log."""
+    """The published metadata of a cluster over time; None where no run has read a metadata log."""
+    return _history(lake.scan, cluster_id)
+
+
+def stored_history(lake: Lake, cluster_id: str) -> MetadataHistory | None:
+    """The same, published or not."""
+    return _history(lambda table, columns, where: lake.snapshot(table).rows(columns, where), cluster_id)
+
+
+def _history(
+    scan: Callable[[str, list[str] | None, pc.Expression], pa.Table], cluster_id: str
+) -> MetadataHistory | None:
     mine = pc.field("cluster_id") == cluster_id
     is_extent = (pc.field("content") == CONTENT) & (pc.field("status") == "taken")
-    books = books_of(lake.scan("bronze.ingest_extent", None, mine & is_extent).to_pylist())
+    books = books_of(scan("bronze.ingest_extent", None, mine & is_extent).to_pylist())
     if not books.end:
         return None
-    problems = lake.scan("bronze.quarantine", PROBLEM_COLUMNS, problems_of(cluster_id))
-    rows = lake.scan(RECORDS, RECORD_COLUMNS, mine)
+    problems = scan("bronze.quarantine", PROBLEM_COLUMNS, problems_of(cluster_id))
+    rows = scan(RECORDS, RECORD_COLUMNS, mine)
     return record_history(rows, books.read, committed_end=books.committed_end, problems=problem_counts(problems))

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from evidence.metadata_rows import METADATA_RECORD
-from evidence.metadata_tables import CONFIGURATION_HISTORY, TOPIC_HISTORY
+from evidence.metadata_schemas import CONFIGURATION_HISTORY, METADATA_RECORD, TOPIC_HISTORY
 from evidence.schemas import CLOCK_STEP, GROUP_RECORD, NAME
 from kafka_log import schemas as log_schemas
 from kafka_log.dead_letter_records import DLQ_RECORD, LETTER

@@ -17,6 +17,7 @@ from evidence.losses import PRUNED, REMOTE, losses_of_extents
 from jobs import books, retained
 from jobs.audit import standing
 from jobs.audit.across import ACROSS, COUNTS_OF_STATE, LOG_FINDING, STORED, across_logs, of_log
+from jobs.audit.between_logs import BETWEEN, STATES_READ, between_logs
 from jobs.decode.stage import changed
 from jobs.ingest.stage import is_rebuild
 from jobs.lake_settings import stored_settings
@@ -304,7 +305,9 @@ def _commit(lake: Lake, run: int, keys: set[PartitionKey], outcomes: Sequence[Ou
         kept, removes = books.rewritten_without(lake, STATES, books.of_partitions(keys, *PLACE))
         books.commit(lake, STATES, "audit", run, [*(f for o in outcomes for f in o.files), *kept], removes)
     fresh = pa.concat_tables([LOG_FINDING.empty_table(), *(outcome.findings for outcome in outcomes)])
-    fresh = pa.concat_tables([fresh, across_logs(lake.snapshot(STATES).rows(COUNTS_OF_STATE))])
+    states = lake.snapshot(STATES)
+    between = between_logs(lake, states.rows(STATES_READ))
+    fresh = pa.concat_tables([fresh, across_logs(states.rows(COUNTS_OF_STATE)), between])
     stored = lake.snapshot(FINDINGS).rows()
     rows = _with_topics(lake, standing.merged(stored, fresh, _judged(stored, keys), run))
     files, removes = write_rows(lake, TABLES[FINDINGS], rows, {}), lake.snapshot(FINDINGS).paths
@@ -315,7 +318,7 @@ def _commit(lake: Lake, run: int, keys: set[PartitionKey], outcomes: Sequence[Ou
 
 def _judged(stored: pa.Table, keys: set[PartitionKey]) -> list[bool]:
     """Whether a run that audited some state partitions judged the rule and the place of each stored finding."""
-    across = {rule.code for rule in ACROSS}
+    across = {rule.code for rule in (*ACROSS, *BETWEEN)}
     columns = (stored.column(name).to_pylist() for name in ("rule", "cluster_id", *PLACE))
     return [rule in across or tuple(place) in keys for rule, *place in zip(*columns, strict=True)]
 

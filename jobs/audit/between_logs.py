@@ -1,0 +1,169 @@
+"""Rules between the state log, `__consumer_offsets` and the metadata log, computed in the driver from tables.
+
+They compare histories that grow at both ends, so each run judges them for all logs. Of share records only snapshots and
+tombstones are read; group records are few.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence.incarnations import newest_incarnation
+from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
+from jobs import books
+from jobs.audit.across import LOG_FINDING, STORED, of_log
+from lake.lake import Lake
+from lake.metadata_log import stored_history
+from state_model.audit.columnar.audit_kernel import LOSS_COUNT
+from state_model.audit.columnar.continuation import matrix_of
+from state_model.audit.columnar.cross_checks import StateLogs, cross_check
+from state_model.audit.columnar.group_audit import audit_groups
+from state_model.audit.columnar.lives import TURN, Turns, lives_of
+from state_model.audit.columnar.partition import PartitionAudit
+from state_model.audit.columnar.places import DECIDING, count_of_keys
+from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
+from state_model.audit.columnar.topic_metadata import (
+    TopicMetadata,
+    belongs_to,
+    topic_metadata,
+    unknown_topic_partitions,
+)
+from state_model.audit.periods import BEGINNING
+from state_model.audit.rule import Difference, Field, Rule
+from state_model.audit.table import BY_ID
+from state_model.share_records import SharePartitionKey
+from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
+
+CREATED_AGAIN: Final = 71
+BETWEEN: Final[Sequence[Rule]] = tuple(
+    BY_ID[rule] for rule in (CREATED_AGAIN, 200, 201, 660, 661, 670, 680, 690, 691, 700, 710, 720, 730, 740, 750)
+)
+"""The rules of this module; each run judges them for all logs."""
+STATES_READ: Final = ["cluster_id", "log_topic_id", "state_partition", "is_from_zero", "log_start_offset",
+    "last_log_offset", "log_time_ms", "log", "share_partitions", "first_losses"]  # fmt: skip
+"""The columns of gold.audit_state that these rules read."""
+
+
+def between_logs(lake: Lake, states: pa.Table) -> pa.Table:
+    """LOG_FINDING rows of the rules BETWEEN; `states`: STATES_READ of gold.audit_state."""
+    tables = [LOG_FINDING.empty_table()]
+    for cluster_id in sorted(states.column("cluster_id").unique().to_pylist()):
+        of_cluster = states.filter(pc.field("cluster_id") == cluster_id)
+        topic_id = _newest(of_cluster, "log_time_ms")
+        logs = _Logs(lake, cluster_id, topic_id, of_cluster)
+        tables.append(of_log(logs.proofs().findings(STORED), cluster_id, topic_id))
+    return pa.concat_tables(tables)
+
+
+class _Logs:
+    """The logs of one cluster, the state topic in its newest incarnation."""
+
+    def __init__(self, lake: Lake, cluster_id: str, topic_id: str, states: pa.Table) -> None:
+        self._lake = lake
+        self._cluster_id = cluster_id
+        self._topic_id = topic_id
+        self._topic_ids = set(states.column("log_topic_id").to_pylist())
+        self._states = states.filter(pc.field("log_topic_id") == topic_id).sort_by("state_partition")
+        self._extents = books.extents(lake, (pc.field("cluster_id") == cluster_id) & (pc.field("status") == "taken"))
+        self._read_until_ms = max((row["read_until_ms"] or BEGINNING for row in self._extents), default=BEGINNING)
+        self._metadata = self._read_metadata()
+
+    def proofs(self) -> Proofs:
+        """What violates the rules."""
+        proofs = Proofs()
+        first = LogRecord(STATE_TOPIC, self._states.column("state_partition")[0].as_py(), 0)
+        now_ms = int(pc.max(self._states.column("log_time_ms")).as_py())
+        metadata = self._metadata
+        if metadata is not None and not belongs_to(metadata, first, self._topic_id, now_ms, proofs):
+            metadata = None
+        self._test_incarnations(metadata, first, now_ms, proofs)
+        state = self._state_logs()
+        self._test_groups(state, metadata, proofs)
+        if metadata is not None:
+            unknown_topic_partitions(state.lives, metadata, proofs)
+        return proofs
+
+    def _read_metadata(self) -> TopicMetadata | None:
+        history = stored_history(self._lake, self._cluster_id)
+        if history is None or not history.has_beginning:
+            return None
+        read_until_ms = None if self._read_until_ms == BEGINNING else self._read_until_ms
+        return topic_metadata(history.validities, history.first_ms, read_until_ms)
+
+    def _test_incarnations(self, metadata: TopicMetadata | None, log: LogRecord, now_ms: int, proofs: Proofs) -> None:
+        topic_ids = self._topic_ids | (set() if metadata is None else metadata.topic_ids.get(STATE_TOPIC, {}).keys())
+        if len(topic_ids) > 1:
+            proofs.add(CREATED_AGAIN, Place(), Difference(Field.TOPIC_IDS, 1, len(topic_ids)), log, now_ms)
+
+    def _test_groups(self, state: StateLogs, metadata: TopicMetadata | None, proofs: Proofs) -> None:
+        mine = pc.field("cluster_id") == self._cluster_id
+        records = self._lake.snapshot("silver.group_record").rows(GROUP_RECORD.names, mine)
+        if records.num_rows == 0:
+            return
+        newest = _newest(records, "timestamp_ms")
+        records = records.filter(pc.field("log_topic_id") == newest)
+        extents = [row for row in self._extents if row["topic"] == OFFSETS_TOPIC and row["topic_id"] == newest]
+        numbers = frozenset(int(row["partition"]) for row in extents)
+        groups = audit_groups(records, ODD_GROUP_RECORD.empty_table(), numbers, proofs)
+        groups = groups._replace(until_ms=max(groups.until_ms, self._read_until_ms))
+        first = LogRecord(OFFSETS_TOPIC, min(numbers, default=0), 0)
+        if self._metadata is None or belongs_to(self._metadata, first, newest, groups.until_ms, proofs):
+            cross_check(state, groups, proofs, topic_exists=lambda topic: _exists(metadata, topic))
+
+    def _state_logs(self) -> StateLogs:
+        keys, owner, known = [], [], {}
+        until_ms = self._read_until_ms
+        for number in range(self._states.num_rows):
+            row = self._states.slice(number, 1)
+            auditor = PartitionAudit.of_counts(row).auditor
+            state_partition = row.column("state_partition")[0].as_py()
+            keys.append(auditor.keys)
+            owner.append(np.full(auditor.keys.num_rows, state_partition))
+            until_ms = max(until_ms, row.column("log_time_ms")[0].as_py())
+            if _is_whole(row):
+                is_from_zero = row.column("is_from_zero")[0].as_py() and row.column("log_start_offset")[0].as_py() == 0
+                known[state_partition] = BEGINNING if is_from_zero else int(auditor.first_ms.min())
+        every = pa.concat_tables(keys)
+        columns = (every.column(name).to_pylist() for name in every.column_names)
+        return StateLogs(
+            lives=lives_of(self._turns()),
+            with_records=frozenset(SharePartitionKey(*key) for key in zip(*columns, strict=True)),
+            known_from_ms=known,
+            until_ms=until_ms,
+            count=count_of_keys(every.slice(0, DECIDING), np.concatenate(owner)[:DECIDING].astype(np.int64)),
+        )
+
+    def _turns(self) -> pa.Table:
+        """TURN rows."""
+        where = (
+            (pc.field("cluster_id") == self._cluster_id)
+            & (pc.field("log_topic_id") == self._topic_id)
+            & (pc.field("record_type") != "update")
+            & ~pc.field("uncommitted")
+        )
+        columns = [*(name for name in TURN.names if name != "is_creation"), "record_type", "snapshot_epoch"]
+        turns = Turns()
+        turns.take(self._lake.snapshot("silver.share_record").rows(columns, where))
+        return turns.table()
+
+
+def _newest(rows: pa.Table, time: str) -> str:
+    """The id of the topic's newest incarnation."""
+    topic_ids, times = rows.column("log_topic_id").to_pylist(), rows.column(time).to_pylist()
+    return str(newest_incarnation(list(zip(topic_ids, times, strict=True))))
+
+
+def _is_whole(state: pa.Table) -> bool:
+    """Whether no record is missing from an audited log."""
+    has_losses = len(matrix_of(state, "first_losses", 2)) > 0 or int(matrix_of(state, "log", 1).ravel()[LOSS_COUNT]) > 0
+    return not has_losses
+
+
+def _exists(metadata: TopicMetadata | None, topic_id: str) -> bool | None:
+    """Whether a topic is there by the metadata log; None: it does not say."""
+    if metadata is None or topic_id not in metadata.topics:
+        return None
+    return metadata.topics[topic_id].to_ms > metadata.until_ms
