@@ -50,6 +50,7 @@ def test_the_overview_names_violated_rules_by_group_with_the_command(lake, capsy
     error = findings[0]
     assert error["text"].startswith("snapshot_epoch_skips and 1 more rule violated by 2 records in orders-0, first at")
     assert error["command"] == f"sharelens audit --lake {lake} --group=g"
+    assert run(capsys, *error["command"].split()[1:])[0] == 0
     assert "audit: 3 findings; sharelens audit --lake" in run(capsys, "overview", "--lake", lake)[1]
 
 
