@@ -5,6 +5,7 @@ tombstones are read; group records are few.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -80,10 +81,9 @@ class _Logs:
         if metadata is not None and not belongs_to(metadata, first, self._topic_id, now_ms, proofs):
             metadata = None
         self._test_incarnations(metadata, first, now_ms, proofs)
-        state = self._state_logs()
-        self._test_groups(state, metadata, proofs)
+        self._test_groups(metadata, proofs)
         if metadata is not None:
-            unknown_topic_partitions(state.lives, metadata, proofs)
+            unknown_topic_partitions(self._state_logs.lives, metadata, proofs)
         return proofs
 
     def _read_metadata(self) -> TopicMetadata | None:
@@ -98,7 +98,7 @@ class _Logs:
         if len(topic_ids) > 1:
             proofs.add(CREATED_AGAIN, Place(), Difference(Field.TOPIC_IDS, 1, len(topic_ids)), log, now_ms)
 
-    def _test_groups(self, state: StateLogs, metadata: TopicMetadata | None, proofs: Proofs) -> None:
+    def _test_groups(self, metadata: TopicMetadata | None, proofs: Proofs) -> None:
         mine = pc.field("cluster_id") == self._cluster_id
         records = self._lake.snapshot("silver.group_record").rows(GROUP_RECORD.names, mine)
         if records.num_rows == 0:
@@ -111,9 +111,11 @@ class _Logs:
         groups = groups._replace(until_ms=max(groups.until_ms, self._read_until_ms))
         first = LogRecord(OFFSETS_TOPIC, min(numbers, default=0), 0)
         if self._metadata is None or belongs_to(self._metadata, first, newest, groups.until_ms, proofs):
-            cross_check(state, groups, proofs, topic_exists=lambda topic: _exists(metadata, topic))
+            cross_check(self._state_logs, groups, proofs, topic_exists=lambda topic: _exists(metadata, topic))
 
+    @cached_property
     def _state_logs(self) -> StateLogs:
+        """The share partitions of the state log; read only where there is a log to compare them with."""
         keys, owner, known = [], [], {}
         until_ms = self._read_until_ms
         for number in range(self._states.num_rows):
