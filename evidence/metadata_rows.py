@@ -15,35 +15,13 @@ import pyarrow.compute as pc
 
 from evidence.intervals import Interval
 from evidence.metadata_events import EventReader, MetadataHistory, Stretch, Undecoded
-from state_model.columnar.schemas import column
+from evidence.metadata_schemas import METADATA_RECORD
 from state_model.metadata import schemas
 from state_model.metadata.events import Snapshot
 from state_model.metadata.history import Timeline, timeline
 from state_model.metadata.records import MetadataRecord
 from state_model.schema import Value
 
-METADATA_RECORD = pa.schema(
-    [
-        column(
-            "snapshot_end_offset", pa.int64(), "end offset (exclusive) of the snapshot of the record; null = the log"
-        ),
-        column("log_offset", pa.int64(), "offset of the record in the log, or in its snapshot", nullable=False),
-        column("timestamp_ms", pa.int64(), "record timestamp; null = the record can't be decoded"),
-        column("is_control", pa.bool_(), "record of a control batch; null = the record can't be decoded"),
-        column("record_type", pa.int16(), "number of the record type; null = the record can't be decoded"),
-        column("record_name", pa.string(), "Kafka's name of the record type; null = the record can't be decoded"),
-        column("value_version", pa.int16(), "version of the value schema; null = the record can't be decoded"),
-        column(
-            "value_json",
-            pa.string(),
-            "the fields of a value that is safe to keep (JSON); of a sensitive setting `hidden` has the length",
-        ),
-        column("size_bytes", pa.int32(), "size of the value; null = the record can't be decoded"),
-        column("undecoded_reason", pa.string(), "why the record can't be decoded; null when it can"),
-        column("uncommitted", pa.bool_(), "was not surely committed when the run read it", nullable=False),
-    ]
-)
-"""One row for each record, idle ones (NO_OP_RECORD) left out."""
 RECORD_COLUMNS = METADATA_RECORD.names
 """The columns that `record_history` reads."""
 Row = dict[str, Any]

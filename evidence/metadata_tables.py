@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from evidence.metadata_events import MetadataHistory
-from state_model.columnar.schemas import column
+from evidence.metadata_schemas import CONFIGURATION_HISTORY, TOPIC_HISTORY
 from state_model.metadata.changes import BROKER, CONFIG, FEATURE, PARTITION
 from state_model.metadata.history import Validity, topic_names
 from state_model.schema import Value
@@ -21,53 +21,6 @@ LEVEL: Final = "level"
 REGISTERED = ("broker_epoch", "incarnation_id", "rack", "end_points", "fenced", "in_controlled_shutdown")
 """The fields of a broker's registration that have rows."""
 Row = dict[str, Any]
-
-
-def _validity(subject: str) -> Sequence[pa.Field]:
-    return [
-        column("valid_from_log_offset", pa.int64(), f"offset of the record that set the {subject}", nullable=False),
-        column("valid_from_ms", pa.int64(), "log time of that record", nullable=False),
-        column("valid_to_log_offset", pa.int64(), f"offset of the record that ended the {subject}; null = in force"),
-        column("valid_to_ms", pa.int64(), "log time of that record; null = in force"),
-        column("began_earlier", pa.bool_(), "from a snapshot: in force at valid_from already", nullable=False),
-        column("completeness", pa.string(), "complete, incomplete or uncommitted", nullable=False),
-        column("completeness_reason", pa.string(), "gap or uncommitted; null when complete"),
-    ]
-
-
-CONFIGURATION_HISTORY: Final = pa.schema(
-    [
-        column(
-            "entity_type",
-            pa.string(),
-            "group, topic, broker, client_metrics (settings), feature, or registration (of a broker)",
-            nullable=False,
-        ),
-        column("entity", pa.string(), "group, topic, broker id (empty: all brokers), or feature", nullable=False),
-        column("key", pa.string(), "setting, `level` of a feature, or field of a registration", nullable=False),
-        column("value", pa.string(), "the value as text; null = sensitive, or a registration without the field"),
-        column("is_sensitive", pa.bool_(), "the value can be a secret and is not kept", nullable=False),
-        column("value_size_bytes", pa.int32(), "size of a sensitive value; else null"),
-        *_validity("value"),
-    ]
-)
-"""One row for each value of a key and the time in which it was in force."""
-
-TOPIC_HISTORY: Final = pa.schema(
-    [
-        column("topic_id", pa.string(), "topic id", nullable=False),
-        column("topic", pa.string(), "name of the topic; null = unknown"),
-        column("partition", pa.int32(), "partition of the topic", nullable=False),
-        column("leader", pa.int32(), "broker id of the leader; -1 = none", nullable=False),
-        column("leader_epoch", pa.int32(), "leader epoch", nullable=False),
-        column("partition_epoch", pa.int32(), "partition epoch", nullable=False),
-        column("replicas", pa.list_(pa.int32()), "broker ids of the replicas", nullable=False),
-        column("isr", pa.list_(pa.int32()), "broker ids of the in-sync replicas", nullable=False),
-        column("recovering", pa.bool_(), "the leader was elected uncleanly and recovers", nullable=False),
-        *_validity("values"),
-    ]
-)
-"""One row for each change of a topic partition; a topic has as many partitions as rows in force."""
 
 
 def configuration_rows(history: MetadataHistory) -> pa.Table:

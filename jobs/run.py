@@ -28,7 +28,6 @@ from jobs.ingest.sources import Sources
 from jobs.ingest.undecoded import undecoded_lowest
 from jobs.measure import group_histories, reconcile
 from jobs.measure import stage as measure
-from jobs.metadata import stage as metadata
 from jobs.options import RunOptions
 from jobs.progress import Progress
 from jobs.refusals import check_lake, check_sources
@@ -125,6 +124,8 @@ class Pipeline:
     def _read_metadata(self, sources: Sources) -> None:
         """Reads the new records of the metadata log, if there is one."""
         if METADATA_TOPIC in {partition.topic for partition in sources.partitions}:
+            from jobs.metadata import stage as metadata
+
             cluster_id = self._cluster(sources, ingested := self._ingested())
             with self._timed("metadata"):
                 outcome = metadata.run_metadata(self._lake, sources.directories, cluster_id, ingested)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from evidence.metadata_rows import METADATA_RECORD
-from evidence.metadata_tables import CONFIGURATION_HISTORY, TOPIC_HISTORY
+from evidence.metadata_schemas import CONFIGURATION_HISTORY, METADATA_RECORD, TOPIC_HISTORY
 from evidence.schemas import CLOCK_STEP, GROUP_RECORD, NAME
 from kafka_log import schemas as log_schemas
 from kafka_log.dead_letter_records import DLQ_RECORD, LETTER
@@ -78,7 +77,10 @@ def _with_topic(schema: pa.Schema) -> pa.Schema:
 
 TOPIC = column("topic", pa.string(), "name of the topic; null = unknown")
 LOG_TOPIC_ID = column(
-    "log_topic_id", pa.string(), "id of __share_group_state, or of the topic of the records", nullable=False
+    "log_topic_id",
+    pa.string(),
+    "id of the audited __share_group_state, zero uuid when unknown",
+    nullable=False,
 )
 STANDING = (
     column("first_run_id", pa.int64(), "run that wrote the finding first", nullable=False),

@@ -27,12 +27,12 @@ def letter_headers(offset: int, **changed: object) -> Headers:
 
     A value of bytes stands as it is.
     """
-    told = {"topic": "orders", "partition": 0, "offset": offset, "group": "g", "delivery.count": 1}
-    told["message"] = MESSAGES["rejected"]
-    told |= {name.replace("delivery_count", "delivery.count"): value for name, value in changed.items()}
+    values = {"topic": "orders", "partition": 0, "offset": offset, "group": "g", "delivery.count": 1}
+    values["message"] = MESSAGES["rejected"]
+    values |= {name.replace("delivery_count", "delivery.count"): value for name, value in changed.items()}
     return [
         (key, value if isinstance(value, bytes) else str(value).encode())
-        for key, value in zip(KEYS, (told[name] for name in NAMES), strict=True)
+        for key, value in zip(KEYS, (values[name] for name in NAMES), strict=True)
     ]
 
 
@@ -49,7 +49,9 @@ def write_letters(
                     "timestamp_ms": pa.array([START_MS + 10 * number], pa.int64()),
                     "key": pa.array([key], pa.binary()),
                     "value": pa.array([value], pa.binary()),
-                    "headers": pa.array([[{"key": name, "value": told} for name, told in headers]], pa.list_(HEADER)),
+                    "headers": pa.array(
+                        [[{"key": name, "value": content} for name, content in headers]], pa.list_(HEADER)
+                    ),
                 }
             ),
             base_offset=number,
@@ -65,11 +67,11 @@ def letter_rows(text: str) -> pa.Table:
     """DLQ_RECORD rows from lines `PARTITION@OFFSET at TIME: GROUP TOPIC-PARTITION OFFSET CAUSE COUNT`."""
     rows = []
     for line in filter(None, map(str.strip, text.splitlines())):
-        found = LINE.fullmatch(line)
-        assert found is not None, line
+        match = LINE.fullmatch(line)
+        assert match is not None, line
         row: dict[str, object] = {
             name: value if name in ("group_id", "topic", "cause") else int(value)
-            for name, value in found.groupdict().items()
+            for name, value in match.groupdict().items()
         }
         rows.append(
             row
@@ -77,7 +79,7 @@ def letter_rows(text: str) -> pa.Table:
                 "dlq_topic": DLQ_TOPIC,
                 "dlq_topic_id": DLQ_ID,
                 "timestamp_type": "CreateTime",
-                "message": MESSAGES.get(found["cause"], "?"),
+                "message": MESSAGES.get(match["cause"], "?"),
                 "value_size_bytes": 1,
                 "below_log_start": False,
                 "uncommitted": False,

@@ -37,8 +37,8 @@ def log_directory(folder: Path, story: list[dict[str, Any]] = STORY) -> Path:
 
 def question(group: str = "g", **more: Any) -> Question:
     """About a group of the story and the window from FROM_MS to TO_MS."""
-    asked = {"from_ms": FROM_MS, "to_ms": TO_MS, "topics": (), "settings": GroupSettings(), "case_id": "INC-1"}
-    return ask(group_id=group, **{**asked, **more})
+    fields = {"from_ms": FROM_MS, "to_ms": TO_MS, "topics": (), "settings": GroupSettings(), "case_id": "INC-1"}
+    return ask(group_id=group, **{**fields, **more})
 
 
 def made(out: Path, *log_dirs: Path, lake: Path | None = None, about: Question | None = None, **more: Any) -> Written:

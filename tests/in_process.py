@@ -21,8 +21,8 @@ def no_session() -> Any:
 
 def make_lake(lake: Path, *log_dirs: Path, **options: Any) -> Summary:
     """Runs the whole pipeline over log directories."""
-    asked = RunOptions(lake=Lake(lake), log_dirs=tuple(map(str, log_dirs)), in_process_bytes=ANY_SIZE, **options)
-    return run(asked, no_session)
+    run_options = RunOptions(lake=Lake(lake), log_dirs=tuple(map(str, log_dirs)), in_process_bytes=ANY_SIZE, **options)
+    return run(run_options, no_session)
 
 
 def recorded_lake(scenario: str) -> Path:

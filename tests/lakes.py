@@ -60,5 +60,5 @@ def differences(left: dict[str, pa.Table], right: dict[str, pa.Table]) -> list[s
 
 def assert_same(left: Path, right: Path) -> None:
     """Fails with the differing tables."""
-    found = differences(content(left), _reference(right))
-    assert not found, "\n".join(found)
+    lines = differences(content(left), _reference(right))
+    assert not lines, "\n".join(lines)

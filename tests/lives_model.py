@@ -32,8 +32,8 @@ def lives_of(log, partition):
         state = apply(state, log_offset, 10 * log_offset, ShareRecord(key=key, value=value))
         if key.partition != partition:
             continue
-        held = state.share_partitions.get(key)
-        if held is None:
+        current = state.share_partitions.get(key)
+        if current is None:
             was_gone, first = True, False
             if lives:
                 lives[-1]["deleted"] = True
@@ -49,17 +49,18 @@ def lives_of(log, partition):
                     "starts": [],
                     "blind": [],
                     "deleted": False,
-                    "created": not first or (rows[log_offset]["record_type"], held.snapshot_epoch) == ("snapshot", 0),
+                    "created": not first
+                    or (rows[log_offset]["record_type"], current.snapshot_epoch) == ("snapshot", 0),
                 }
             )
             start = -1
         was_gone, first = False, False
-        if start >= 0 and 0 <= held.start_offset < start:
-            lives[-1]["back"].append((log_offset, held.start_offset, start))
-        if 0 <= start < held.start_offset and rows[log_offset]["completeness"] in ("provisional", "incomplete"):
-            lives[-1]["blind"].append((start, held.start_offset))
-        start = held.start_offset
+        if start >= 0 and 0 <= current.start_offset < start:
+            lives[-1]["back"].append((log_offset, current.start_offset, start))
+        if 0 <= start < current.start_offset and rows[log_offset]["completeness"] in ("provisional", "incomplete"):
+            lives[-1]["blind"].append((start, current.start_offset))
+        start = current.start_offset
         lives[-1]["starts"].append(start)
-        ranges = [tuple(getattr(batch, name) for name in BATCH) for batch in coalesce(held.state_batches)]
+        ranges = [tuple(getattr(batch, name) for name in BATCH) for batch in coalesce(current.state_batches)]
         lives[-1]["states"].append((log_offset, ranges))
     return lives

@@ -1,8 +1,14 @@
 """Metadata logs for tests: a log directory whose `__cluster_metadata-0` has some records, one batch each."""
 
+import random
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow.compute as pc
+
+from evidence.reading import read_whole
+from kafka_log.layout import scan_log_directory
+from kafka_log.metadata_files import metadata_files
 from state_model.metadata.schemas import CONFIG, RECORD_TYPES, TOPIC
 from state_model.schema import Value
 from tests.batch_files import write_batches
@@ -36,3 +42,22 @@ def write_metadata(folder: Path, records: Sequence[tuple[int, bytes]]) -> Path:
     ]
     write_batches(folder / "__cluster_metadata-0", batches, topic_id=TOPIC_ID)
     return folder
+
+
+def random_records(log_directory: Path, count: int) -> list[tuple[int, bytes]]:
+    """Records of a recorded metadata log in any order, with some changed bytes: each with a time, and well framed."""
+    dice = random.Random(7)
+    files = metadata_files([scan_log_directory(str(log_directory))])
+    assert files is not None
+    values = [
+        value
+        for chunk in read_whole(files.log, include_uncommitted=True)
+        for value in chunk.records.filter(pc.invert(chunk.records.column("is_control"))).column("value").to_pylist()
+    ]
+    records = []
+    for number in range(count):
+        value = bytearray(dice.choice(values))
+        for _ in range(dice.randrange(3)):
+            value[dice.randrange(1, len(value))] = dice.randrange(256)
+        records.append((number, bytes(value)))
+    return records

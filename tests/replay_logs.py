@@ -167,7 +167,7 @@ def _batch(text):
     )
 
 
-def told(rows):
+def delivery_lines(rows):
     """DELIVERY_HISTORY rows in the notation of the tests: `0 0-9 available 1 | 3 > 7 changed | life 3`."""
     return [
         f"{row['partition']} {row['first_offset']}-{row['last_offset']} {row['delivery_state_name'].lower()} "

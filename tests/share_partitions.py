@@ -91,7 +91,11 @@ class BatchLog:
         ]
 
     def aborted_transactions(self, first_offset, last_offset):
-        return [one for one in self.aborted if one.first_offset <= last_offset and one.last_offset >= first_offset]
+        return [
+            transaction
+            for transaction in self.aborted
+            if transaction.first_offset <= last_offset and transaction.last_offset >= first_offset
+        ]
 
     def offset_for_timestamp(self, timestamp_ms):
         return min(((t, o) for t, o in self.timestamps.items() if t >= timestamp_ms), default=None)
@@ -180,7 +184,7 @@ class LetterBox:
 
 
 @dataclass
-class Taken:
+class Acquired:
     """What a member got, as tests compare it: batches as text, ranges as triples."""
 
     data: str
@@ -230,7 +234,7 @@ class Scene:
         got = self.partition.acquire(
             member, max_records=max_records, batch_size=batch_size, max_bytes=max_bytes, mode=mode
         )
-        return Taken(data=got.data.decode(), ranges=[tuple(one) for one in got.ranges])
+        return Acquired(data=got.data.decode(), ranges=[tuple(acquired_range) for acquired_range in got.ranges])
 
     def ranges(self, member="m", **options):
         return self.acquire(member, **options).ranges
@@ -318,10 +322,10 @@ class House:
 
     def fetch(self, session, terms=TERMS, **options):
         """Acquired ranges, or the error, by partition."""
-        found = self.shares.fetch(session, terms, **options)
+        fetched = self.shares.fetch(session, terms, **options)
         return {
-            partition: one.error if one.error else [tuple(acquired) for acquired in one.acquired.ranges]
-            for (_, partition), one in sorted(found.items())
+            partition: answer.error if answer.error else [tuple(acquired) for acquired in answer.acquired.ranges]
+            for (_, partition), answer in sorted(fetched.items())
         }
 
 

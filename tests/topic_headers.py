@@ -18,9 +18,9 @@ def headers(text: str, *, topic_id: str = ORDERS_ID, partition: int = 0) -> pa.T
     """
     rows = []
     for line in filter(None, map(str.strip, text.splitlines())):
-        found = LINE.fullmatch(line)
-        assert found is not None, line
-        first, last, at, append, producer, kind = found.groups()
+        match = LINE.fullmatch(line)
+        assert match is not None, line
+        first, last, at, append, producer, kind = match.groups()
         row = {
             "topic": "orders",
             "topic_id": topic_id,

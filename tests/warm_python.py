@@ -32,12 +32,14 @@ def serve(place: str, modules: list[str]) -> None:
         while True:
             caller, _ = listening.accept()
             with caller:
-                told, streams, _, _ = socket.recv_fds(caller, PIECE, 2)
+                request, streams, _, _ = socket.recv_fds(caller, PIECE, 2)
                 while piece := caller.recv(PIECE):
-                    told += piece
+                    request += piece
                 child = os.fork()
                 if child == 0:
-                    os._exit(become(streams, **json.loads(told)))  # what was imported need not be taken down in order
+                    os._exit(
+                        become(streams, **json.loads(request))
+                    )  # what was imported need not be taken down in order
                 for stream in streams:
                     os.close(stream)
                 _, status = os.waitpid(child, 0)
@@ -66,10 +68,10 @@ def become(streams: list[int], *, words: list[str], folder: str, environment: di
 
 
 def call(place: str, words: list[str]) -> int:
-    asked = {"words": words, "folder": os.getcwd(), "environment": dict(os.environ)}
+    request = {"words": words, "folder": os.getcwd(), "environment": dict(os.environ)}
     with socket.socket(socket.AF_UNIX) as served:
         served.connect(place)
-        left = memoryview(json.dumps(asked).encode())
+        left = memoryview(json.dumps(request).encode())
         served.sendall(left[socket.send_fds(served, [left], [1, 2]) :])
         served.shutdown(socket.SHUT_WR)
         code = int(served.recv(16))

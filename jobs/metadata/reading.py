@@ -16,7 +16,8 @@ from evidence.coverage import coverage
 from evidence.intervals import Interval, difference, union
 from evidence.losses import Damage
 from evidence.metadata_reading import INCOMPLETE_SNAPSHOT, SnapshotFiles, stretches_of
-from evidence.metadata_rows import METADATA_RECORD, row_of
+from evidence.metadata_rows import row_of
+from evidence.metadata_schemas import METADATA_RECORD
 from evidence.reading import first_offset, read_chunks
 from kafka_log import reader
 from kafka_log.metadata_files import SnapshotFile

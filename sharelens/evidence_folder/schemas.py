@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from evidence.metadata_tables import CONFIGURATION_HISTORY
+from evidence.metadata_schemas import CONFIGURATION_HISTORY
 from evidence.schemas import GROUP_RECORD
 from kafka_log.dead_letter_records import DLQ_RECORD
 from kafka_log.schemas import HEADER

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from evidence.as_of import LogPrefix
 from evidence.clock_steps import ClockStep
 from evidence.conditions import all_of
-from evidence.metadata_events import MetadataHistory
 from lake.bounded_scan import Choice
 from measures.observed_settings import Settings
 from measures.places import places_of
@@ -21,6 +20,9 @@ from sharelens.questions.dlq_filter import DeadLetterFilter
 from state_model.columnar.keys import PLACE_KEY
 from state_model.columnar.values import Loss
 from state_model.errors import SharelensError
+
+if TYPE_CHECKING:
+    from evidence.metadata_events import MetadataHistory
 
 
 class TooMuchError(SharelensError):
@@ -175,7 +177,7 @@ class Metadata(Protocol):
     """The metadata log beside the other logs."""
 
     @property
-    def history(self) -> MetadataHistory | None:
+    def history(self) -> "MetadataHistory | None":
         """The metadata over time; None when there is no metadata log."""
 
 

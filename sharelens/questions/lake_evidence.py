@@ -34,7 +34,7 @@ from measures import group_replay
 from measures.observed_settings import Settings
 from measures.places import Ints, Places
 from measures.topics import TopicPartition
-from sharelens.questions import dlq_filter
+from sharelens.questions import dlq_filter, lake_places
 from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import (
     COUNTED,
@@ -329,7 +329,8 @@ class LakeEvidence:
 
     def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
         """Rows of silver.group_record."""
-        rows = self._scan("silver.group_record", GROUP_RECORD.names, Keys(groups=groups).expression())
+        where = all_of(Keys(groups=groups).expression(), lake_places.log_partitions_of(self._scan, groups))
+        rows = self._scan("silver.group_record", GROUP_RECORD.names, where)
         return rows.sort_by(group_replay.LOG_ORDER).cast(GROUP_RECORD)
 
     def dead_letters(self, letter_filter: DeadLetterFilter) -> pa.Table:

@@ -1,10 +1,12 @@
 """What the metadata log adds to a lake, beside names and settings, which runs store in tables of their own."""
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from evidence.metadata_events import MetadataHistory
-from lake.metadata_log import read_history
 from lake.scan import Cut
+
+if TYPE_CHECKING:
+    from evidence.metadata_events import MetadataHistory
 
 
 class LakeMetadata:
@@ -15,6 +17,8 @@ class LakeMetadata:
         self._cluster_id = cluster_id
 
     @cached_property
-    def history(self) -> MetadataHistory | None:
+    def history(self) -> "MetadataHistory | None":
         """The metadata over time; None where no run has read a metadata log."""
+        from lake.metadata_log import read_history
+
         return read_history(self._lake, self._cluster_id)

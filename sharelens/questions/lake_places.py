@@ -1,6 +1,6 @@
-"""Share partitions in state partitions by the small tables of a lake, so that the histories stay unread."""
+"""Where share partitions and groups lie, by the small tables of a lake, so that the larger ones stay unread."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +10,8 @@ from measures.places import Ints, Places
 from sharelens.questions.evidence import COUNTED, PLACED
 from state_model.columnar.keys import PLACE_KEY
 
+Scan = Callable[[str, list[str], pc.Expression], pa.Table]
+"""Reads columns of the rows of a table that meet a condition."""
 MOST_NAMES = 64
 """A condition lists so many names at most; more are bounded by the first and the last one alone."""
 
@@ -51,3 +53,19 @@ def numbered_rows(places: Places, rows: pa.Table) -> tuple[Ints, pa.Table]:
     of_rows = places.of(rows)
     is_inside = of_rows >= 0
     return (of_rows, rows) if is_inside.all() else (of_rows[is_inside], rows.filter(pa.array(is_inside)))
+
+
+def log_partitions_of(scan: Scan, groups: frozenset[str] | None) -> pc.Expression | None:
+    """The condition for the partitions of __consumer_offsets with a share group's records, by gold.group_history.
+
+    None where it has none of the group, or there are several groups: files of silver.group_record go by partition.
+    """
+    if groups is None or len(groups) != 1:
+        return None
+    rows = scan("gold.group_history", ["log_partition"], pc.field("group_id").isin(pa.array(groups, pa.string())))
+    numbers = pc.unique(rows.column("log_partition")).sort()
+    if len(numbers) == 0:
+        return None
+    column = pc.field("partition")
+    within: pc.Expression = (column >= numbers[0]) & (column <= numbers[-1]) & column.isin(numbers)
+    return within

@@ -1,14 +1,17 @@
 """Warnings about missing evidence, with the remedy; an answer never fails because of them."""
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.metadata_events import MetadataHistory
 from measures.topics import TopicPartition
 from sharelens.questions.evidence import Evidence
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
+
+if TYPE_CHECKING:
+    from evidence.metadata_events import MetadataHistory
 
 HOW_TOPICS = (
     "copy the TOPIC-N folders, with replication-offset-checkpoint and partition.metadata, beside those of "
@@ -89,7 +92,7 @@ def lacking(topics: Collection[str]) -> list[str]:
     return lines
 
 
-def damaged_metadata(history: MetadataHistory) -> list[str]:
+def damaged_metadata(history: "MetadataHistory") -> list[str]:
     """At most one line, about damage and gaps of the metadata log."""
     if not history.problems:
         return []

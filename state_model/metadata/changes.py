@@ -39,6 +39,7 @@ _LISTS = (
     "last_known_elr",
 )
 _KRAFT_VERSION = "kraft.version"
+_WRAP = 1 << 31
 
 
 class Current(Protocol):
@@ -67,6 +68,11 @@ def changes(record: MetadataRecord, current: Current) -> list[Change]:
 
 def _number(value: Value) -> int:
     return value if isinstance(value, int) else -1
+
+
+def _next_epoch(value: Value) -> int:
+    """The epoch after one: an integer of 32 bits, which wraps as Java's does."""
+    return (_number(value) + 1 + _WRAP) % (2 * _WRAP) - _WRAP
 
 
 def _topic(tree: Content, current: Current) -> Iterator[Change]:
@@ -100,11 +106,11 @@ def _partition_change(tree: Content, current: Current) -> Iterator[Change]:
     before = current.value(key)
     if before is None:
         return
-    content = {**before, "partition_epoch": _number(before["partition_epoch"]) + 1}
+    content = {**before, "partition_epoch": _next_epoch(before["partition_epoch"])}
     content.update({name: tree[name] for name in _LISTS if tree.get(name) is not None})
     if tree["leader"] != schemas.UNCHANGED_LEADER:
         content["leader"] = tree["leader"]
-        content["leader_epoch"] = _number(before["leader_epoch"]) + 1
+        content["leader_epoch"] = _next_epoch(before["leader_epoch"])
     if tree["leader_recovery_state"] != schemas.UNCHANGED_RECOVERY:
         content["leader_recovery_state"] = tree["leader_recovery_state"]
     yield key, content
@@ -120,7 +126,7 @@ def _clear_elr(tree: Content, current: Current) -> Iterator[Change]:
         for key in list(current.children((PARTITION, topic_id))):
             before = current.value(key)
             if before is not None and (before["eligible_leader_replicas"] or before["last_known_elr"]):
-                epoch = _number(before["partition_epoch"]) + 1
+                epoch = _next_epoch(before["partition_epoch"])
                 yield key, {**before, "eligible_leader_replicas": (), "last_known_elr": (), "partition_epoch": epoch}
 
 

@@ -147,7 +147,7 @@ class JavaMachine:
         watch = threading.Timer(timeout_s, self._give_up)
         watch.start()
         try:
-            done = self._told(main_class, arguments)
+            done = self._answer(main_class, arguments)
         finally:
             watch.cancel()
         assert code is None or done.code == code, f"{main_class} ended with {done.code}: {done.out}\n{done.err}"
@@ -157,7 +157,7 @@ class JavaMachine:
         java_machine.cache_clear()
         self._process.kill()
 
-    def _told(self, main_class: str, arguments: Sequence[str]) -> Done:
+    def _answer(self, main_class: str, arguments: Sequence[str]) -> Done:
         system, io = self.jvm.java.lang.System, self.jvm.java.io
         before = system.out, system.err
         out, err = io.ByteArrayOutputStream(), io.ByteArrayOutputStream()

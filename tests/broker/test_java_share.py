@@ -153,7 +153,7 @@ def test_acknowledgements_ride_on_the_next_fetch_and_are_called_back(java, broke
     topic, group = filled(broker, 3), new_share_group(broker)
     output = []
 
-    class Told:
+    class Callback:
         def onComplete(self, offsets, problem):  # noqa: N802 - the Java interface's name
             output.append((sorted(offset for of in offsets.values() for offset in of), problem))
 
@@ -161,7 +161,7 @@ def test_acknowledgements_ride_on_the_next_fetch_and_are_called_back(java, broke
             implements = ["org.apache.kafka.clients.consumer.AcknowledgementCommitCallback"]
 
     with java.share_consumer(broker.bootstrap, group, topic) as consumer:
-        consumer.java.setAcknowledgementCommitCallback(Told())
+        consumer.java.setAcknowledgementCommitCallback(Callback())
         consumer.acknowledge(wait_for(consumer))
         deadline_s = time.monotonic() + TIMEOUT_S
         while not output and time.monotonic() < deadline_s:

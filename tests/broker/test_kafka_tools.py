@@ -89,9 +89,9 @@ def test_configurations_of_groups_topics_and_the_broker(server, topic):
     of_broker = ("--entity-type", "brokers", "--entity-name", "1")
     kafka_tool(CONFIGS, *server, *of_broker, "--alter", "--add-config", "log.retention.ms=100000")
     assert "log.retention.ms=100000" in kafka_tool(CONFIGS, *server, *of_broker, "--describe").out
-    everything = kafka_tool(CONFIGS, *server, *of_topic, "--describe", "--all").out
-    assert "retention.ms=100000" in everything
-    assert "DYNAMIC_BROKER_CONFIG:log.retention.ms=100000" in everything
+    all_configurations = kafka_tool(CONFIGS, *server, *of_topic, "--describe", "--all").out
+    assert "retention.ms=100000" in all_configurations
+    assert "DYNAMIC_BROKER_CONFIG:log.retention.ms=100000" in all_configurations
 
 
 def test_records_are_deleted(server, topic, tmp_path):

@@ -66,8 +66,8 @@ def test_readers_of_committed_records_see_what_was_committed_alone(shared_broker
     in_transaction(producer, topic, "c")
     produce(shared_broker, topic, ["d"])
     assert committed_values(shared_broker, topic, 4) == ["a", "b", "c", "d"]
-    everything = [message.value().decode() for message in consume(shared_broker, topic, 5, **UNCOMMITTED)]
-    assert everything == ["a", "b", "never", "c", "d"]
+    values = [message.value().decode() for message in consume(shared_broker, topic, 5, **UNCOMMITTED)]
+    assert values == ["a", "b", "never", "c", "d"]
 
 
 def test_an_open_transaction_holds_readers_of_committed_records_back(shared_broker):

@@ -42,6 +42,8 @@ VAGUE_NAMES = {
     "stuff", "what", "nothing", "everything",
 }  # fmt: skip
 """Words that name nothing: a name says what the value is."""
+TESTS_WITH_CLEAR_NAMES = ("tests/broker", "tests/unit/broker", "tests/unit/kafka_log", "tests/unit/state_model")
+"""Folders of tests whose names are checked as well, beside the modules of tests/ itself."""
 PURE_CACHES = ("lake/parquet.py encoding",)
 """Functions of the lake that remember what follows from a schema alone."""
 MAX_FILE_BYTES = 4 << 20
@@ -160,7 +162,8 @@ def test_modules_keep_to_their_budget():
 
 
 def test_names_say_what_they_name():
-    modules = [*_modules(), *sorted((ROOT / "dags").rglob("*.py"))]
+    modules = [*_modules(), *sorted((ROOT / "dags").rglob("*.py")), *sorted((ROOT / "tests").glob("*.py"))]
+    modules += [path for folder in TESTS_WITH_CLEAR_NAMES for path in sorted((ROOT / folder).rglob("*.py"))]
     names = [(path, line, name) for path in modules for line, name in _defined_names(path)]
     assert len(names) > 10_000
     vague = [f"{path.relative_to(ROOT)}:{line} {name}" for path, line, name in names if _is_vague(name)]

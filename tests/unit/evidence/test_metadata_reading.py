@@ -5,21 +5,18 @@ import shutil
 import time
 from pathlib import Path
 
-import pyarrow.compute as pc
 import pytest
 
 from evidence.metadata_events import MetadataHistory
 from evidence.metadata_reading import TooLargeError, read_metadata
-from evidence.reading import read_whole
 from kafka_log.errors import MixedClustersError
 from kafka_log.layout import scan_log_directory
-from kafka_log.metadata_files import metadata_files
 from state_model.metadata.history import Validity
 from state_model.metadata.records import NO_OP_VALUE
 from state_model.uuids import uuid_text
 from tests.batch_files import batches_of
 from tests.datasets import dataset
-from tests.metadata_logs import topic, write_metadata
+from tests.metadata_logs import random_records, topic, write_metadata
 from tools.log_writer.writer import encode_batch, record_columns
 
 FOLDER = "__cluster_metadata-0"
@@ -125,21 +122,7 @@ def test_random_damage_is_survived_and_shows_no_secret(copied: Path, seed: int) 
 
 
 def test_records_with_valid_checksums_and_random_content_are_survived(tmp_path: Path) -> None:
-    dice = random.Random(7)
-    files = metadata_files([scan_log_directory(str(dataset("metadata") / "node1"))])
-    assert files is not None
-    values_of_log = [
-        value
-        for chunk in read_whole(files.log, include_uncommitted=True)
-        for value in chunk.records.filter(pc.invert(chunk.records.column("is_control"))).column("value").to_pylist()
-    ]
-    records = []
-    for number in range(2000):
-        value = bytearray(dice.choice(values_of_log))
-        for _ in range(dice.randrange(3)):
-            value[dice.randrange(1, len(value))] = dice.randrange(256)
-        records.append((number, bytes(value)))
-    history = read(write_metadata(tmp_path / "random", records))
+    history = read(write_metadata(tmp_path / "random", random_records(dataset("metadata") / "node1", 2000)))
     assert history.end_offset == 2000
     assert {"truncated_value", "unknown_value_version"} <= dict(history.problems).keys()
     assert any(row.is_certain for row in history.validities)

@@ -97,7 +97,7 @@ ABSURD = [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\x00\x00\x00\x00", b"\x0f\
 
 
 @pytest.mark.parametrize(
-    ("what", "at", "raw", "reason"),
+    ("damage", "at", "raw", "reason"),
     [
         *[("length", 8, raw, "bad_header") for raw in ABSURD],
         ("length too short", 8, b"\x00\x00\x00\x40", "crc_mismatch"),
@@ -111,14 +111,14 @@ ABSURD = [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\x00\x00\x00\x00", b"\x0f\
     ],
 )
 def test_a_broken_batch_is_stepped_over_and_exactly_it_is_missing(
-    tmp_path: Path, what: str, at: int, raw: bytes, reason: str
+    tmp_path: Path, damage: str, at: int, raw: bytes, reason: str
 ) -> None:
     log = make_log([5, 6, 7])
     folder = write_log(tmp_path, log)
     change(folder / SEGMENT, log, 1, at, raw)
     read = read_all(tmp_path)
-    assert sorted(read.keys) == [*range(5), *range(11, 18)], what
-    assert [(row["reason"], row["offset"], row["last_offset"]) for row in read.problems] == [(reason, 5, 10)], what
+    assert sorted(read.keys) == [*range(5), *range(11, 18)], damage
+    assert [(row["reason"], row["offset"], row["last_offset"]) for row in read.problems] == [(reason, 5, 10)], damage
     assert read.problems[0]["position"] == log.headers[1, rb.POSITION]
     assert str(read.problems[0]["file"]).endswith(SEGMENT)
 
@@ -391,8 +391,8 @@ def test_any_damage_is_survived_and_every_protected_offset_accounted_for(
     }
     assert {offset for offset in untouched if read.keys.get(offset) == b"k%d" % offset} >= untouched - read.missing
     if [wound[0] for wound in wounds] in (["flip"], ["insert"], ["length"]) and not _hits_offset(raw, log, path):
-        everything = set(range(sum(counts)))
-        assert set(read.keys) | read.missing == everything
+        all_offsets = set(range(sum(counts)))
+        assert set(read.keys) | read.missing == all_offsets
         assert all(read.keys[offset] == b"k%d" % offset for offset in read.keys)
 
 

@@ -37,7 +37,7 @@ def typed(*headers: Headers):
     return rows.to_pylist()
 
 
-def told(row):
+def described(row):
     return [row[name] for name in ("group_id", "topic", "partition", "offset", "delivery_count", "cause")]
 
 
@@ -54,7 +54,7 @@ def test_topics_are_those_named_and_those_with_the_prefix():
 
 def test_the_six_headers_are_typed():
     (row,) = typed(letter_headers(7))
-    assert told(row) == ["g", "orders", 0, 7, 1, "rejected"]
+    assert described(row) == ["g", "orders", 0, 7, 1, "rejected"]
     assert row["header_problem"] is None
 
 
@@ -113,12 +113,12 @@ def test_a_header_that_can_t_be_read_is_null_and_named(headers: Headers, problem
         for other, value in {"group_id": "g", "topic": "orders", "partition": 0, "offset": 7}.items()
         if other != column
     ]
-    assert told(fine) == ["g", "orders", 0, 8, 1, "rejected"]
+    assert described(fine) == ["g", "orders", 0, 8, 1, "rejected"]
 
 
 def test_the_largest_numbers_are_numbers():
     (row,) = typed(letter_headers(2**63 - 1, partition=2**31 - 1, delivery_count=32_767))
-    assert told(row)[2:5] == [2**31 - 1, 2**63 - 1, 32_767]
+    assert described(row)[2:5] == [2**31 - 1, 2**63 - 1, 32_767]
 
 
 def test_several_faults_are_all_named():

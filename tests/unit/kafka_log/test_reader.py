@@ -82,8 +82,10 @@ def test_held_back_records_are_not_read_and_others_are_flagged(tmp_path: Path) -
     split = whole(partition_of(tmp_path))
     held_back = pa.Table.from_batches([chunk.records for chunk in reader.read_split(split)])
     assert held_back["offset"].to_pylist() == list(range(6))
-    taken = pa.Table.from_batches([chunk.records for chunk in reader.read_split(split, include_uncommitted=True)])
-    assert taken["uncommitted"].to_pylist() == [False] * 6 + [True] * 6
+    with_uncommitted = pa.Table.from_batches(
+        [chunk.records for chunk in reader.read_split(split, include_uncommitted=True)]
+    )
+    assert with_uncommitted["uncommitted"].to_pylist() == [False] * 6 + [True] * 6
 
 
 @hypothesis.given(

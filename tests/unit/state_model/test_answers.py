@@ -13,7 +13,7 @@ BATCHES = (StateBatch(first_offset=5, last_offset=9, delivery_state=2, delivery_
 BOTH = pytest.mark.parametrize("rules", RULE_SETS.values(), ids=RULE_SETS)
 
 
-def held(rules):
+def coordinator_state(rules):
     """State epoch 2; the largest leader epoch seen is 3, the state's own is 0."""
     first = ShareSnapshot(
         snapshot_epoch=0,
@@ -33,20 +33,22 @@ def held(rules):
 @BOTH
 @pytest.mark.parametrize("leader_epoch", [3, 4])
 def test_read_answers_the_state(rules, leader_epoch):
-    answer = answers.read(held(rules), KEY, leader_epoch=leader_epoch)
+    answer = answers.read(coordinator_state(rules), KEY, leader_epoch=leader_epoch)
     assert answer == ReadAnswer(state_epoch=2, start_offset=5, state_batches=BATCHES)
 
 
 @BOTH
 def test_the_summary_answers_the_scalars_and_looks_at_no_epoch(rules):
-    answer = answers.read_summary(held(rules), KEY)
+    answer = answers.read_summary(coordinator_state(rules), KEY)
     assert answer == SummaryAnswer(state_epoch=2, leader_epoch=0, start_offset=5, delivery_complete_count=6)
 
 
 @BOTH
 def test_a_share_partition_that_was_never_initialised_is_invalid_to_read_and_undetermined_in_the_summary(rules):
-    assert answers.read(held(rules), ABSENT, leader_epoch=9) == ReadAnswer(error_code=ErrorCode.INVALID_REQUEST)
-    assert answers.read_summary(held(rules), ABSENT) == SummaryAnswer(start_offset=-1)
+    assert answers.read(coordinator_state(rules), ABSENT, leader_epoch=9) == ReadAnswer(
+        error_code=ErrorCode.INVALID_REQUEST
+    )
+    assert answers.read_summary(coordinator_state(rules), ABSENT) == SummaryAnswer(start_offset=-1)
 
 
 # In the order of the checks: the earlier one wins.
@@ -64,12 +66,12 @@ READ_ERRORS = [
 
 @pytest.mark.parametrize(("rules", "key", "leader_epoch", "exists", "error"), READ_ERRORS)
 def test_read_is_refused_in_the_order_of_the_checks(rules, key, leader_epoch, exists, error):
-    answer = answers.read(held(rules), key, leader_epoch=leader_epoch, topic_partition_exists=exists)
+    answer = answers.read(coordinator_state(rules), key, leader_epoch=leader_epoch, topic_partition_exists=exists)
     assert answer.error_code is error
 
 
 def test_the_summary_is_refused_for_no_partition_and_for_an_unknown_topic():
-    state = held(KAFKA_4_3)
+    state = coordinator_state(KAFKA_4_3)
     assert answers.read_summary(state, NEGATIVE).error_code is ErrorCode.INVALID_REQUEST
     unknown = answers.read_summary(state, ABSENT, topic_partition_exists=False)
     assert unknown.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -80,7 +80,7 @@ class Log:
         return self.append(outcome.records)
 
     @property
-    def held(self):
+    def current(self):
         return self.state.share_partitions[KEY]
 
 
@@ -105,8 +105,8 @@ def test_the_worked_example_of_kip_932(rules, update_limit):
     for line in KIP_932:
         _, start_offset, written, start_after, after = (part.strip() for part in line.split("|"))
         log.write(int(start_offset), written)
-        assert log.held.start_offset == int(start_after), line
-        assert log.held.state_batches == batches(after), line
+        assert log.current.start_offset == int(start_after), line
+        assert log.current.state_batches == batches(after), line
     assert len(log.values) == 1 + len(KIP_932)
 
 
@@ -133,7 +133,7 @@ def test_initialize_over_a_live_share_partition_counts_on_and_forgets_its_batche
     log.write(5, "5-9 2/1", 5)
     again = log.initialize(state_epoch=4, start_offset=0)
     assert (again.snapshot_epoch, again.leader_epoch, again.state_batches) == (1, 0, ())
-    assert (log.held.leader_epoch_max, log.held.update_count) == (7, 2)
+    assert (log.current.leader_epoch_max, log.current.update_count) == (7, 2)
 
 
 @BOTH
@@ -179,7 +179,7 @@ def test_a_write_never_records_its_own_epochs(rules):
     log = Log(rules)
     log.initialize(state_epoch=2, start_offset=5)
     assert log.write(5, leader_epoch=8, state_epoch=8).leader_epoch == 0
-    assert (log.held.leader_epoch_max, log.held.state_epoch_max) == (0, 2)
+    assert (log.current.leader_epoch_max, log.current.state_epoch_max) == (0, 2)
 
 
 @BOTH
@@ -289,7 +289,7 @@ def test_a_cold_snapshot_repeats_the_state_and_keeps_its_creation(rules):
     log.initialize(start_offset=5)
     log.read(3)
     log.write(6, "6 0/1, 8 2/1", 1)
-    before = log.held
+    before = log.current
     (record,) = coordinator.snapshot_cold(log.state, now_ms=NOW_MS + 300_000)
     assert record.value == ShareSnapshot(
         snapshot_epoch=1,
@@ -302,7 +302,7 @@ def test_a_cold_snapshot_repeats_the_state_and_keeps_its_creation(rules):
         delivery_complete_count=1,
     )
     log.append((record,))
-    assert (log.held.update_count, log.held.life_log_offset) == (2, 0)
+    assert (log.current.update_count, log.current.life_log_offset) == (2, 0)
 
 
 @BOTH

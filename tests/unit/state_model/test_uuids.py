@@ -44,7 +44,7 @@ def test_other_lengths_of_bytes_are_refused():
 def test_the_cheap_check_agrees_with_the_decoder(text):
     try:
         uuid_bytes(text)
-        taken = True
+        is_decodable = True
     except InvalidUuidError:
-        taken = False
-    assert is_uuid_text(text) is taken
+        is_decodable = False
+    assert is_uuid_text(text) is is_decodable

@@ -332,8 +332,8 @@ class TestRenewal:
     def test_a_renewing_fetch_takes_no_records(self, server):
         server.fetch(0, [0], max_records=4)
         server.timers.advance(LOCK_MS - 1)
-        nothing = {"max_bytes": 0, "min_bytes": 0, "max_records": 0}
-        answer = server.fetch(1, [(0, (0, 3, [RENEW]))], is_renew_ack=True, **nothing)
+        no_records = {"max_bytes": 0, "min_bytes": 0, "max_records": 0}
+        answer = server.fetch(1, [(0, (0, 3, [RENEW]))], is_renew_ack=True, **no_records)
         assert partitions(answer)[0].acknowledge_error_code == 0
         server.timers.advance(LOCK_MS - 1)
         assert ranges(server.fetch(2)) == {}

@@ -166,8 +166,8 @@ def test_offsets_are_described_altered_and_deleted(server, version):
         SimpleNamespace(group_id="nothing", topics=None),
     ]
     described = server.call(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, version, groups=requested)
-    everything, each, unknown = described.groups
-    assert [actual.start_offset for actual in everything.topics[0].partitions] == [-1, 5]
+    all_topics, each, unknown = described.groups
+    assert [actual.start_offset for actual in all_topics.topics[0].partitions] == [-1, 5]
     assert [actual.start_offset for actual in each.topics[0].partitions] == [5]
     assert unknown.error_code is ErrorCode.group_id_not_found
     deleted = server.call(

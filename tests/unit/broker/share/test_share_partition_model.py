@@ -139,12 +139,12 @@ class SharePartitionMachine(RuleBasedStateMachine):
             self.raise_start()
         takeable = self.takeable()
         got = scene.acquire(member, max_records=max_records, batch_size=batch_size, max_bytes=max_bytes, mode=mode)
-        taken = [offset for first, last, _ in got.ranges for offset in range(first, last + 1)]
-        assert taken == sorted(set(taken))
-        assert bool(taken) == bool(takeable)
-        assert set(taken) <= takeable
+        acquired = [offset for first, last, _ in got.ranges for offset in range(first, last + 1)]
+        assert acquired == sorted(set(acquired))
+        assert bool(acquired) == bool(takeable)
+        assert set(acquired) <= takeable
         if mode is AcquireMode.RECORD_LIMIT:
-            assert len(taken) <= max_records
+            assert len(acquired) <= max_records
         for first, last, count in got.ranges:
             for offset in range(first, last + 1):
                 before = model.memory.get(offset, Offset(AVAILABLE, 0))

@@ -337,14 +337,14 @@ WORKS = st.lists(
 def test_a_reader_of_keys_sees_no_difference(works, codec, tmp_path_factory):
     folder, clock, options = tmp_path_factory.mktemp("log"), Clock(), SMALL | {"segment_bytes": 300}
     log, model, steps = open_log(folder, clock=clock, **options), {}, iter(())
-    for what, key, value in works:
-        match what:
+    for work, key, value in works:
+        match work:
             case "put":
                 put(log, (key, value), codec=codec)
                 model[key.encode()] = None if value is None else value.encode()
             case "commit" | "abort":
-                transaction(log, 7, (key, value), commit=what == "commit")
-                if what == "commit":
+                transaction(log, 7, (key, value), commit=work == "commit")
+                if work == "commit":
                     model[key.encode()] = value.encode()
             case "compact":
                 clock.pass_ms(value)

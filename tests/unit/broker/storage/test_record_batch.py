@@ -119,7 +119,7 @@ def changed(at: int, layout: str, value: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("data", "error", "said"),
+    ("data", "error", "message"),
     [
         (b"", InvalidRecordError, "no record batch"),
         (changed(0, ">q", 1), InvalidRecordError, "base offset 1"),
@@ -141,13 +141,13 @@ def changed(at: int, layout: str, value: int) -> bytes:
         (mended(client_batch()[:-1] + b"\x7e"), None, ""),
     ],
 )
-def test_what_a_client_must_not_send_is_refused(data, error, said):
+def test_what_a_client_must_not_send_is_refused(data, error, message):
     if error is None:
         rb.validate_client(data)  # only the inside of a record is wrong: seen by who parses it
         with pytest.raises(CorruptBatchError):
             rb.parse(data)
         return
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         rb.validate_client(data)
 
 

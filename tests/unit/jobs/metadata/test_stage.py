@@ -16,11 +16,12 @@ from lake.scan import open_lake
 from measures.settings import DELIVERY_COUNT_LIMIT
 from sharelens.cli import main
 from sharelens.questions.lake_clusters import choose_cluster
+from state_model.metadata.schemas import PARTITION, PARTITION_CHANGE
 from tests.datasets import dataset
 from tests.file_contents import contents_below
 from tests.in_process import make_lake
 from tests.lakes import content, differences
-from tests.metadata_logs import group_setting, topic, write_metadata
+from tests.metadata_logs import group_setting, random_records, topic, value_of, write_metadata
 from tests.settings_in_files import group_configs
 from tests.state_logs import ORDERS_ID, START_MS, snapshot, update, write_log_directory
 from tests.user_topics import write_orders
@@ -28,6 +29,7 @@ from tests.user_topics import write_orders
 FOLDER, FIRST, SECOND = "__cluster_metadata-0", "00000000000000000000", "00000000000000000091"
 SECRET = b"Kst0re-Secret"
 HISTORIES = ("silver.metadata_record", "gold.configuration_history", "gold.topic_history")
+MAX_INT = (1 << 31) - 1
 TOPIC_IDS = ("ot2ELlJ2QmSYXs6by5iwOw", "Yi6PIrkTTGCdh3-3-jMktg")
 
 
@@ -173,6 +175,20 @@ def test_random_damage_gives_the_history_of_the_log_and_no_secret(node: Path, tm
     assert plain(ours) == plain(theirs)
     assert ours["ends"] == theirs["ends"]
     assert not any(SECRET in piece for piece in contents_below(tmp_path / "lake"))
+
+
+def test_random_content_gives_the_history_of_the_log(tmp_path: Path) -> None:
+    records = random_records(dataset("metadata") / "node1", 2000)
+    bump = {"partition_id": 0, "topic_id": TOPIC_IDS[0], "leader": 1}
+    whole = dict.fromkeys(("replicas", "isr", "removing_replicas", "adding_replicas", "directories"), ())
+    epochs = {"leader_epoch": MAX_INT, "partition_epoch": MAX_INT, "leader_recovery_state": 0}
+    records += [(9000, value_of(PARTITION, bump | whole | epochs)), (9001, value_of(PARTITION_CHANGE, bump))]
+    logs = write_metadata(tmp_path / "random", records)
+    make_lake(tmp_path / "lake", logs)
+    ours, theirs = said(of_lake(tmp_path / "lake")), said(of_logs(logs))
+    assert plain(ours) == plain(theirs)
+    assert ours["problems"] == theirs["problems"]
+    assert {row["leader_epoch"] for row in rows_of(tmp_path / "lake", "gold.topic_history")} >= {MAX_INT, -MAX_INT - 1}
 
 
 @pytest.fixture

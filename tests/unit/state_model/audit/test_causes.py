@@ -14,8 +14,8 @@ def causes(text):
         severity = next((word for word in more if not word.isdigit()), "error")
         share_partition = next((int(word) for word in more if word.isdigit()), 0)
         sightings.append(Sighting(rule, share_partition, int(log_offset), int(since), severity))
-    found = inferred_causes(sightings)
-    return {sighting.rule: cause for sighting, cause in zip(sightings, found, strict=True) if cause}
+    inferred = inferred_causes(sightings)
+    return {sighting.rule: cause for sighting, cause in zip(sightings, inferred, strict=True) if cause}
 
 
 def test_the_table_names_rules():

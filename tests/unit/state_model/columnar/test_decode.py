@@ -158,10 +158,11 @@ def damaged(draw):
 def test_damaged_bytes_are_taken_or_refused_as_by_the_reference(pairs):
     decoded = decode([key for key, _ in pairs], [value for _, value in pairs])
     expected = [told_by_the_reference(*pair) for pair in pairs]
-    want = [row for row, _ in expected if row is not None]
+    expected_rows = [row for row, _ in expected if row is not None]
     assert [
-        {name: row[name] for name in one} for row, one in zip(decoded.records.to_pylist(), want, strict=True)
-    ] == want
+        {name: row[name] for name in expected_row}
+        for row, expected_row in zip(decoded.records.to_pylist(), expected_rows, strict=True)
+    ] == expected_rows
     refused = [(100 + place, reason) for place, (_, reason) in enumerate(expected) if reason is not None]
     problems = decoded.problems.to_pylist()
     assert [(row["log_offset"], row["reason"]) for row in problems] == refused

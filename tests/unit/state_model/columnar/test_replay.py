@@ -12,7 +12,7 @@ from state_model.columnar import replay, schemas
 from state_model.columnar.replay import open_ranges, replay_records, replay_states
 from state_model.columnar.values import Loss
 from state_model.machine import PartitionState, apply
-from tests.replay_logs import BATCH, HOSTILE_LOGS, LATER_LOGS, SCALARS, parsed, record_of, table, told
+from tests.replay_logs import BATCH, HOSTILE_LOGS, LATER_LOGS, SCALARS, delivery_lines, parsed, record_of, table
 
 CUTS = st.lists(st.integers(0, 20), max_size=3).map(sorted)
 LIMITS = st.integers(0, 4)
@@ -238,7 +238,7 @@ DELIVERY_CASES = {
 def test_delivery_history(case):
     log, expected = DELIVERY_CASES[case]
     done = replay_records(table(parsed(log)))
-    assert sorted(told(delivery(done))) == sorted(line.strip() for line in expected.strip().splitlines())
+    assert sorted(delivery_lines(delivery(done))) == sorted(line.strip() for line in expected.strip().splitlines())
 
 
 LOSS_LOG = """
