@@ -28,9 +28,9 @@ from sharelens.output import (
 from sharelens.questions.completeness import evidence_line
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.naming import ensure_known, resolve
-from sharelens.questions.suppressed import sifted
 from sharelens.wording import counted, place
 from state_model.audit.columnar.finding_schema import FINDING
+from state_model.audit.columnar.suppressed import sifted
 from state_model.audit.rule import Need, Rule
 from state_model.audit.severities import SEVERITIES
 from state_model.audit.suppression import Suppression
@@ -89,7 +89,7 @@ def audit(evidence: Evidence, key_filter: KeyFilter, span: Span, choice: AuditCh
     rows = filter_rows(source.rows(severities, listed), condition)
     untested = untested_by_need(chosen, choice.version, available)
     names = evidence.names(rows.column("topic_id").drop_null().unique().to_pylist())
-    parted = sifted(_with_topics(rows, names), choice.suppressions, datetime.now(UTC).date())
+    parted = sifted(with_topics(rows, names), choice.suppressions, datetime.now(UTC).date())
     counts.subtract(parted.suppressed.column("severity").to_pylist())
     is_listed = pc.is_in(pc.field("severity"), pa.array(worse))
     shown, suppressed = parted.counting.filter(is_listed), parted.suppressed.filter(is_listed)
@@ -175,7 +175,7 @@ def _by_rule(rows: pa.Table) -> Answer:
     return Answer(table=grouped, columns=RULE_COLUMNS)
 
 
-def _with_topics(rows: pa.Table, names: Mapping[str, str]) -> pa.Table:
+def with_topics(rows: pa.Table, names: Mapping[str, str]) -> pa.Table:
     """The findings with the names of their topics (null: unknown)."""
     topics = pa.array([names.get(topic_id) for topic_id in rows.column("topic_id").to_pylist()], pa.string())
     return rows.add_column(FINDING.get_field_index("topic_id"), pa.field("topic", pa.string()), topics)
