@@ -25,6 +25,7 @@ SETTINGS = settings()
 LAKE = ["--lake", SETTINGS.lake]
 CLUSTER = ["--cluster-id", SETTINGS.cluster_id or ""]
 FILES = ["--settings", SETTINGS.settings or ""]
+BLOCKS = ["--audit-blocks", SETTINGS.audit_blocks] if SETTINGS.audit_blocks else []
 UNTIL = "{{ dag_run.data_interval_end.isoformat() if dag_run.logical_date and dag_run.data_interval_end else '' }}"
 SOURCES = [word for folder in SETTINGS.log_dirs for word in ("--log-dir", folder)]
 STAGES = {
@@ -33,7 +34,7 @@ STAGES = {
     "replay": [["replay", *LAKE]],
     "measure": [["measure", *LAKE]],
     "audit": [["audit-log", *LAKE]],
-    "check": [["check", *LAKE]],
+    "check": [["check", *LAKE, *BLOCKS]],
     "publish": [
         ["publish", *LAKE, "--require-check"],
         *([["metrics", *LAKE, "--output-file", SETTINGS.metrics_file]] if SETTINGS.metrics_file else []),

@@ -3,7 +3,7 @@
 import shlex
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -62,6 +62,7 @@ class DagSettings(BaseModel):
     log_dirs: Sources
     cluster_id: OptionalText
     settings: OptionalPath = None
+    audit_blocks: Literal["error", "warning", "none"] | None = None
     schedule: Text
     upkeep_schedule: Text
     start: Annotated[AwareDatetime, AfterValidator(_utc)]

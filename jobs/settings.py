@@ -6,10 +6,10 @@ Merged once into a frozen value; no other module of the jobs reads the environme
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Final, Self
+from typing import Annotated, Final, Literal, Self
 
 import yaml
 from pydantic import (
@@ -99,6 +99,7 @@ class AuditSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    blocks: Literal["error", "warning"] | None = None
     suppressions: Annotated[tuple[Suppression, ...], PlainValidator(suppressions_of)] = ()
 
 
@@ -118,6 +119,10 @@ class Settings(BaseSettings):
     dags: DagSettings
     quality: QualitySettings = QualitySettings()
     audit: AuditSettings = AuditSettings()
+
+    def limits(self) -> Limits:
+        """The limits of the quality gates: of `quality`, and of `audit`."""
+        return replace(self.quality.limits(), audit_blocks=self.audit.blocks, suppressions=self.audit.suppressions)
 
     @classmethod
     def settings_customise_sources(

@@ -77,7 +77,10 @@ def _with_topic(schema: pa.Schema) -> pa.Schema:
 
 TOPIC = column("topic", pa.string(), "name of the topic; null = unknown")
 LOG_TOPIC_ID = column(
-    "log_topic_id", pa.string(), "id of __share_group_state, or of the topic of the records", nullable=False
+    "log_topic_id",
+    pa.string(),
+    "id of the audited __share_group_state, zero uuid when unknown",
+    nullable=False,
 )
 STANDING = (
     column("first_run_id", pa.int64(), "run that wrote the finding first", nullable=False),

@@ -65,7 +65,9 @@ def place(topic: object, topic_id: object, partition: int) -> str:
     return f"{topic_name(topic, topic_id)}-{partition}"
 
 
-TAKE_SINGLE_FILES = frozenset({"stalled", "pinned", "poison", "dlq", "overview", "timeline", "report", "evidence"})
+TAKE_SINGLE_FILES = frozenset(
+    {"stalled", "pinned", "poison", "dlq", "overview", "timeline", "report", "evidence", "audit"}
+)
 """Commands with the options --group-configs and --broker-config."""
 
 
@@ -79,7 +81,7 @@ def command(source: Source, name: str, options: Iterable[str]) -> str:
     for directory in source.log_dirs:
         words += ["--log-dir", directory]
     words += [f"--cluster-id={source.cluster_id}"] if source.cluster_id is not None else []
-    words += ["--include-uncommitted"] if source.include_uncommitted else []
+    words += ["--include-uncommitted"] if source.include_uncommitted and name != "audit" else []
     words += ["--include-deleted"] if source.include_deleted else []
     files = source.settings_files
     is_in_folder = files is not None and source.topic_names == files.topics

@@ -30,7 +30,8 @@ file shows by `sharelens_read_timestamp_seconds`. What is unknown has no sample,
 the evidence holds: in a lake they only grow; of a log directory that was pruned less may be held later on, so compare
 with an earlier sample (`x - x offset 15m`) rather than by `increase`. They come from the answers of the same names
 ([measures](measures.md)), with the settings of the lake or of `--settings`; from a lake and from the log directories
-it was made of come the same samples, `sharelens_read_timestamp_seconds` aside.
+it was made of come the same samples, `sharelens_read_timestamp_seconds` and the audit's findings aside: a run audits
+its lake, and log directories are audited by `sharelens audit` alone.
 
 **Labels.** `cluster` is the cluster id (`unknown` when no directory names one), `group` and `topic` are names as they
 are, escaped as the format asks; a topic without a known name has its id, and so have all but the newest of several

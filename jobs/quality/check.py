@@ -91,7 +91,13 @@ def check_held(options: CheckOptions, progress: Progress) -> Checked:
             if table in scope.versions:
                 rules = [rule for rule in rules_of(table, options.limits) if rule.level in options.levels]
                 judged = [rule for rule in rules if rule.kind not in options.skip]
-                verdicts = _judged(judge, scope, table, judged, facts_of(scope, table, judged, now_ms, connection))
+                verdicts = _judged(
+                    judge,
+                    scope,
+                    table,
+                    judged,
+                    facts_of(scope, table, judged, now_ms, connection, options.limits.suppressions),
+                )
                 verdicts += [_unjudged(rule, "skipped") for rule in rules if rule.kind in options.skip]
                 about = {"table_name": table, "version": scope.versions[table], "slice_rows": scope.rows(table)}
                 rows += [{**stamp, **about, **_row(verdict)} for verdict in verdicts]

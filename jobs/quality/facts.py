@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
@@ -17,11 +18,14 @@ import pyarrow.compute as pc
 from jobs import books, retained
 from jobs.quality import references
 from jobs.quality.results import earlier_volumes
-from jobs.quality.rule import FRESHNESS, KEYS, REFERENCES, SHAPE, STAGE, VOLUME, Reference, Rule
+from jobs.quality.rule import AUDIT, FRESHNESS, KEYS, REFERENCES, SHAPE, STAGE, VOLUME, Reference, Rule
 from jobs.quality.slices import Scope
 from jobs.quality.suites import field_text
 from lake.lake import Lake
 from lake.tables import TABLES
+from state_model.audit.columnar.suppressed import sifted
+from state_model.audit.severities import ERROR, WARNING
+from state_model.audit.suppression import Suppression
 from state_model.topics import STATE_TOPIC
 
 MEMORY = "1GB"
@@ -70,11 +74,17 @@ def counting() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def facts_of(
-    scope: Scope, table: str, rules: Sequence[Rule], now_ms: int, connection: duckdb.DuckDBPyConnection
+    scope: Scope,
+    table: str,
+    rules: Sequence[Rule],
+    now_ms: int,
+    connection: duckdb.DuckDBPyConnection,
+    suppressions: Sequence[Suppression] = (),
 ) -> Facts:
     """The facts that the rules of a table look at, counted in `connection` (`counting`).
 
-    Of a table of another shape it is its columns alone: nothing else can be read of it.
+    Of a table of another shape it is its columns alone: nothing else can be read of it. `suppressions`: findings of the
+    audit that don't count.
     """
     facts = Facts()
     kinds = {rule.kind for rule in rules}
@@ -93,7 +103,24 @@ def facts_of(
         _evidence_age(facts, scope, now_ms)
     if VOLUME in kinds:
         _volume(facts, scope, table)
+    if AUDIT in kinds:
+        _standing_findings(facts, scope, table, suppressions, now_ms)
     return facts
+
+
+def _standing_findings(
+    facts: Facts, scope: Scope, table: str, suppressions: Sequence[Suppression], now_ms: int
+) -> None:
+    """The number of findings that stand, of all runs, by severity; the rules of each in the detail."""
+    stands = pc.field("withdrawn_run_id").is_null()
+    for severity in (ERROR, WARNING):
+        rows = scope.dataset(table).to_table(filter=stands & (pc.field("severity") == severity))
+        parted = sifted(rows, suppressions, datetime.fromtimestamp(now_ms / 1000, UTC).date())
+        name = f"standing_{severity}s"
+        facts.put(name, [parted.counting.num_rows], pa.int64())
+        rules = sorted(set(parted.counting.column("rule").to_pylist()))
+        notes = [", ".join(rules[:SHOWN]), *parted.warnings]
+        facts.details[name] = "; ".join(note for note in notes if note)
 
 
 def _shape(facts: Facts, scope: Scope, table: str) -> None:

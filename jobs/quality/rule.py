@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 BLOCKING, WARNING = "blocking", "warning"
 LEVELS = (BLOCKING, WARNING)
 SHAPE, NULLABILITY, KEYS, RANGES = "shape", "nullability", "keys", "ranges"
-REFERENCES, STAGE, FRESHNESS, VOLUME = "references", "stage", "freshness", "volume"
+REFERENCES, STAGE, FRESHNESS, VOLUME, AUDIT = "references", "stage", "freshness", "volume", "audit"
 KINDS = {
     SHAPE: "the columns, their types and their nullability are those that this version of sharelens writes",
     NULLABILITY: "a column that is declared not null has no null",
@@ -19,6 +19,7 @@ KINDS = {
     STAGE: "the stage of the table has read the newest version of the stage before it",
     FRESHNESS: "the evidence is recent",
     VOLUME: "a run brings about as many rows as the runs before it",
+    AUDIT: "no finding of the audit stands that is not suppressed",
 }
 ROWS, FACTS = "rows", "facts"
 """Views of a table: each has a suite."""

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from jobs.quality import references
 from jobs.quality.limits import DEFAULT_LIMITS, Limits
 from jobs.quality.rule import (
+    AUDIT,
     BLOCKING,
     FRESHNESS,
     KEYS,
@@ -26,7 +27,10 @@ from jobs.quality.rule import (
 from lake.scan import UNLISTED
 from lake.settings_rows import TABLE as BRONZE_SETTING
 from lake.tables import TABLES, Table
+from state_model.audit.severities import ERROR
+from state_model.audit.severities import WARNING as WARNING_FINDING
 
+FINDINGS = "gold.audit_finding"
 FIRST_MS, LAST_MS = 1_262_304_000_000, 4_102_444_800_000  # 2010-01-01 and 2100-01-01
 OURS_FROM_0 = (
     "partition", "state_partition", "log_offset", "offset", "base_offset", "from_offset", "end_offset_exclusive",
@@ -111,6 +115,7 @@ def rules_of(name: str, limits: Limits = DEFAULT_LIMITS) -> tuple[Rule, ...]:
         *_stage(name),
         *_freshness(name, limits),
         *_volume(name, limits),
+        *_audit(name, limits),
     )
 
 
@@ -292,6 +297,24 @@ def _freshness(name: str, limits: Limits) -> Iterator[Rule]:
             expectation="ExpectColumnValuesToBeBetween",
             arguments={"column": "evidence_age_ms", "max_value": most_ms},
             meaning=f"the newest share-state record of every cluster is at most {most_ms // 60_000} minutes old",
+            about_facts=True,
+        )
+
+
+def _audit(name: str, limits: Limits) -> Iterator[Rule]:
+    """A warning about errors, or what closes the gate."""
+    if name != FINDINGS:
+        return
+    severities = (ERROR, WARNING_FINDING) if limits.audit_blocks == WARNING_FINDING else (ERROR,)
+    for severity in severities:
+        yield Rule(
+            table=name,
+            name=f"no_{severity}_stands",
+            kind=AUDIT,
+            level=WARNING if limits.audit_blocks is None else BLOCKING,
+            expectation="ExpectColumnMaxToBeBetween",
+            arguments={"column": f"standing_{severity}s", "min_value": 0, "max_value": 0},
+            meaning=f"no finding of severity {severity} stands that no suppression covers",
             about_facts=True,
         )
 

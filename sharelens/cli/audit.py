@@ -1,85 +1,16 @@
-"""The command audit: the coordinators' invariants over log directories. It starts no JVM."""
-
-import functools
-from typing import Any
+"""The command audit: the coordinators' invariants over a lake or log directories. It starts no JVM."""
 
 import click
 
 from sharelens.cli.forensics import FROM, TO, fail_on_findings, in_order
 from sharelens.cli.incidents import settings_options
-from sharelens.cli.options import (
-    CLUSTER,
-    DELETED,
-    SETTINGS,
-    TOPIC_NAMES,
-    Command,
-    Size,
-    examples,
-    filter_options,
-    output_options,
-    stacked,
-)
+from sharelens.cli.options import evidence_options, examples, filter_options, output_options
 from sharelens.filters import KeyFilter
-from sharelens.output import Shown, say_warnings, show, tell
-from sharelens.request import DEFAULT_MAX_BYTES, Source
+from sharelens.output import Shown, show, tell
+from sharelens.request import Source
 from state_model.audit.severities import SEVERITIES, VERSIONS
 
 UNKNOWN_VERSION = "an unknown version"
-
-
-def log_options(command: Command) -> Command:
-    """--log-dir with its options; the command gets `source`."""
-
-    @functools.wraps(command)
-    def gathered(
-        *args: Any,
-        log_dir: tuple[str, ...],
-        cluster_id: str | None,
-        include_deleted: bool,
-        topic_names: str | None,
-        settings: str | None,
-        max_bytes: int,
-        **others: Any,
-    ) -> None:
-        files = None
-        if settings is not None:
-            from sharelens.settings_files import read_settings_folder
-
-            files = read_settings_folder(settings)
-            say_warnings(files.warnings)
-        source = Source(
-            log_dirs=log_dir,
-            cluster_id=cluster_id,
-            include_deleted=include_deleted,
-            topic_names=topic_names or (files.topics if files is not None else None),
-            max_bytes=max_bytes,
-            settings_files=files,
-        )
-        command(*args, source=source, **others)
-
-    return stacked(
-        gathered,
-        [
-            click.option(
-                "--log-dir",
-                metavar="DIR",
-                multiple=True,
-                required=True,
-                help="A broker's log directory, or a copy. Repeatable.",
-            ),
-            CLUSTER,
-            DELETED,
-            TOPIC_NAMES,
-            SETTINGS,
-            click.option(
-                "--max-bytes",
-                type=Size(),
-                default=DEFAULT_MAX_BYTES,
-                show_default="2G",
-                help="Largest state log to read.",
-            ),
-        ],
-    )
 
 
 def explain(ctx: click.Context, param: click.Parameter, rule: str | None) -> None:
@@ -96,13 +27,13 @@ def explain(ctx: click.Context, param: click.Parameter, rule: str | None) -> Non
 @click.command(
     short_help="Whether the share coordinators behaved: their invariants over the state log.",
     epilog=examples(
-        "sharelens audit --log-dir /var/kafka-copy --kafka-version 4.3",
+        "sharelens audit --lake ./lake --kafka-version 4.3",
         "sharelens audit --log-dir /var/kafka-copy --group orders-workers --fail-on error",
         "sharelens audit --log-dir /var/kafka-copy --suppressions known.yaml --show-suppressed",
         "sharelens audit --explain snapshot_epoch_skips",
     ),
 )
-@log_options
+@evidence_options
 @filter_options
 @FROM
 @TO
@@ -160,11 +91,14 @@ def audit(
     The state log alone is tested: rules that need other logs are named as not tested. --from and --to bound the log
     time of the violations; the log is always read from its beginning. Suppressed findings are not listed, and don't
     count for --fail-on.
+
+    A lake has the findings of its runs, with the settings that it keeps. There --from and --to choose the findings
+    that were seen in that time, with their counts over all time.
     """
     in_order("audit", from_ms, to_ms)
     from sharelens.questions.audit import AuditChoice, audit, findings_from
     from sharelens.questions.evidence import Span
-    from sharelens.questions.log_evidence import open_log_evidence
+    from sharelens.questions.opening import open_evidence
     from sharelens.suppression_files import read_suppressions
     from state_model.audit.table import rules_named
 
@@ -177,7 +111,7 @@ def audit(
         suppressions=read_suppressions(suppressions_file),
         shows_suppressed=show_suppressed,
     )
-    with open_log_evidence(source) as evidence:
+    with open_evidence(source) as evidence:
         answered = audit(evidence, key_filter, Span(from_ms=from_ms, to_ms=to_ms), choice)
     show(answered, shown)
     if fail_on is not None:

@@ -153,7 +153,7 @@ def _run_options(stages: tuple[str, ...], params: dict[str, Any], settings: Any)
         lock_timeout_s=settings.lock_timeout_s,
         require_rows=params["require_rows"],
         skip_checks=params.get("skip", ()),
-        limits=settings.quality.limits(),
+        limits=settings.limits(),
         require_check=params.get("require_check", False),
         stages=stages,
         split_bytes=settings.split_bytes,

@@ -44,6 +44,11 @@ from state_model.errors import UsageError
     metavar="DURATION",
     help="Close the gate if the evidence is older  [default: conf, never]",
 )
+@click.option(
+    "--audit-blocks",
+    type=click.Choice(["error", "warning", "none"]),
+    help="Findings of the audit that close the gate  [default: conf, none]",
+)
 @click.option("--now", "now_ms", type=Time(), metavar="TIME", help="The moment for ages of evidence  [default: now]")
 @click.option("--data-docs", type=NewPath(), metavar="DIR", help="Also write the results as pages: DIR/index.html.")
 @LOCK_TIMEOUT
@@ -66,7 +71,7 @@ def check(lake: str, shown: Shown, **params: Any) -> None:
     unknown = [name for name in params["table"] if name not in TABLES]
     if unknown:
         raise UsageError(f"--table {unknown[0]}: no such table; tables: {', '.join(TABLES)}")
-    limits = load_settings().quality.limits()
+    limits = load_settings().limits()
     options = CheckOptions(
         lake=Lake(lake),
         published=params["published"],
@@ -79,6 +84,7 @@ def check(lake: str, shown: Shown, **params: Any) -> None:
             limits,
             fresh_ms=params["fresh_within"] or limits.fresh_ms,
             stale_ms=params["stale_after"] or limits.stale_ms,
+            audit_blocks=_audit_blocks(params["audit_blocks"], limits.audit_blocks),
         ),
         now_ms=params["now_ms"],
         lock_timeout_s=params["lock_timeout"],
@@ -89,6 +95,13 @@ def check(lake: str, shown: Shown, **params: Any) -> None:
     if checked.failed:
         say(f"sharelens: gates closed: {', '.join(checked.failed)}; `sharelens runbook RUNBOOK` has remedies")
         raise click.exceptions.Exit(FINDINGS)
+
+
+def _audit_blocks(typed: str | None, configured: str | None) -> str | None:
+    """The severity that closes the gate; None: no finding does."""
+    if typed is None:
+        return configured
+    return None if typed == "none" else typed
 
 
 COMMANDS = (check,)

@@ -18,6 +18,7 @@ from evidence.conditions import filter_rows
 from evidence.metadata_tables import configuration_rows
 from measures.groups import groups as group_rows
 from sharelens.evidence_folder import findings, notes
+from sharelens.evidence_folder.audit import audit
 from sharelens.evidence_folder.events import trace_events
 from sharelens.evidence_folder.notes import Note
 from sharelens.evidence_folder.question import Question
@@ -129,9 +130,12 @@ def write_content(evidence: Evidence, resolved: ResolvedQuestion, folder: Path) 
     content = Content()
     tables = folder / TABLES_FOLDER
     tables.mkdir(mode=0o700)
-    windows = _write_records(open_raw(evidence), resolved, tables, content)
+    raw = open_raw(evidence)
+    windows = _write_records(raw, resolved, tables, content)
     _write_histories(evidence, resolved, tables, content)
-    for name, answer in findings.findings(evidence, question, resolved.key_filter):
+    of_audit = audit(evidence, raw, question, resolved.keys, evidence.places(resolved.keys))
+    measured = findings.findings(evidence, question, resolved.key_filter)
+    for name, answer in (("audit", of_audit), *measured):
         content.answers[name] = answer
         _write(tables, name, [sorted_rows(answer.table)], answer.table.schema, content)
         content.notes += notes.of_warnings(answer.warnings, evidence.place)

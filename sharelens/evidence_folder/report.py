@@ -56,6 +56,7 @@ FINDINGS = {
     "life": "Creations, resets, deletions, moved epochs",
     "account": "Outcomes of the offsets appended in the window",
     "lag": "Lag at the window's end",
+    "audit": "What the coordinators wrote against their rules",
 }
 STATES = {"state_before": "State before the window", "state_after": "State at the window's end"}
 UNKNOWABLE = (

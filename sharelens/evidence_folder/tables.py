@@ -8,6 +8,7 @@ from evidence.schemas import GROUP_RECORD
 from measures import schemas as measured
 from measures.dlq_schemas import DLQ_RECONCILIATION
 from sharelens.evidence_folder import schemas
+from state_model.audit.columnar.finding_schema import FINDING
 from state_model.columnar.schemas import COMPLETENESS, DELIVERY_HISTORY, PLACED_STATE, SHARE_PARTITION_HISTORY
 
 
@@ -129,6 +130,12 @@ TABLES = (
         one_row="a class of record offsets appended in the window, by their state at the window's end",
         order=_EVERY,
         schemas=(measured.ACCOUNTED,),
+    ),
+    ContentTable(
+        name="audit",
+        one_row="a rule of the audit (error or warning) that a share partition or its state log violates before --to",
+        order=_EVERY,
+        schemas=(FINDING,),
     ),
     ContentTable(
         name="group",

@@ -16,6 +16,7 @@ class Scope(Enum):
 
     EXPORT = ("version",)
     CLUSTER = ("cluster",)
+    RULE = ("cluster", "severity", "rule")
     GROUP = ("cluster", "group")
     SHARE_PARTITION = ("cluster", "group", "topic", "partition")
 
@@ -270,6 +271,15 @@ HELD_BACK = Metric(
     text="Offsets at or above the high watermark, left to the next read.",
     source="`status`",
 )
+AUDIT_FINDINGS = Metric(
+    name="sharelens_audit_findings",
+    twin="sharelens.audit_findings",
+    scope=Scope.RULE,
+    unit="{finding}",
+    text="Findings of the audit that stand and are not suppressed, by rule of severity error or warning; 0: none.",
+    source="`audit`",
+    absent="the evidence is log directories, or no run has audited the lake",
+)
 LEFT_OUT = Metric(
     name="sharelens_share_partitions_left_out",
     twin="sharelens.share_partitions_left_out",
@@ -291,6 +301,7 @@ METRICS = (
     LAG, START_OFFSET, END_OFFSET, OLDEST_INCOMPLETE_AGE, STALLED, STALLED_SINCE, WINDOW_USED, ARCHIVED, REDELIVERED,
     DEAD_LETTERS_MISSING, GROUP_LAG, GROUP_SHARE_PARTITIONS, GROUP_LAG_UNKNOWN, GROUP_INCOMPLETE, GROUP_STALLED,
     GROUP_STALLED_SINCE, GROUP_ARCHIVED, GROUP_REDELIVERED, GROUP_DEAD_LETTERS_MISSING, DATA_TIMESTAMP, READ_TIMESTAMP,
-    STATE_PARTITIONS, GAPS, GAP_OFFSETS, QUARANTINED, HELD_BACK, LEFT_OUT, BUILD,
+    STATE_PARTITIONS, GAPS, GAP_OFFSETS, QUARANTINED, HELD_BACK, AUDIT_FINDINGS, LEFT_OUT,
+    BUILD,
 )  # fmt: skip
 """In the order in which they are written."""

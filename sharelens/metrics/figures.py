@@ -12,6 +12,7 @@ from evidence.as_of import LogPrefix
 from sharelens.metrics import catalog
 from sharelens.metrics.catalog import Metric
 from sharelens.metrics.measured import Measured
+from sharelens.questions.audited import audited_findings
 from sharelens.questions.completeness import COMPLETE, times
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.missing import unknown_ends, unnamed_topics
@@ -34,7 +35,8 @@ SUMS = {
 class Figures:
     """Values by metric; `topics`: the label of each topic id; times are epoch milliseconds.
 
-    `data_ms`: log time of the newest record; `read_ms`: until when the evidence was read.
+    `data_ms`: log time of the newest record; `read_ms`: until when the evidence was read. `of_rules`: findings of the
+    audit by severity and rule.
     """
 
     cluster: str
@@ -45,6 +47,7 @@ class Figures:
     of_groups: Mapping[str, Mapping[Metric, float]]
     of_share_partitions: Mapping[Key, Mapping[Metric, float]]
     topics: Mapping[str, str]
+    of_rules: Mapping[tuple[str, str], int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     """What is missing in the evidence, and how to supply it."""
 
@@ -65,6 +68,7 @@ def figures(evidence: Evidence) -> Figures:
     cover = evidence.cover()
     first_ms, data_ms = times(cover)
     read_ms = now_of(evidence, CutChoice())
+    audited = audited_findings(evidence)
     partitions = _live(measured.lag)
     _add_stalls(partitions, measured.stalls, _record_times(evidence, measured.stalls), read_ms)
     _add_counts(partitions, catalog.ARCHIVED, measured.archived())
@@ -91,7 +95,12 @@ def figures(evidence: Evidence) -> Figures:
         of_groups=_groups(partitions, measured.lag),
         of_share_partitions=partitions,
         topics=_topic_labels(evidence, partitions, measured.lag),
-        warnings=(*unknown_ends(measured.lag), *unnamed_topics(measured.lag)),
+        of_rules={} if audited is None else audited.by_rule(),
+        warnings=(
+            *unknown_ends(measured.lag),
+            *unnamed_topics(measured.lag),
+            *(() if audited is None else audited.warnings),
+        ),
     )
 
 

@@ -56,6 +56,8 @@ def export(figures: Sequence[Figures], max_series: int = MAX_SERIES) -> Export:
 def _add_cluster(samples_of: dict[Metric, list[Sample]], number: int, cluster: Figures) -> None:
     for metric, value in cluster.of_cluster.items():
         samples_of[metric].append(Sample(labels=(cluster.cluster,), value=value, of=number))
+    for rule, value in sorted(cluster.of_rules.items()):
+        samples_of[catalog.AUDIT_FINDINGS].append(Sample(labels=(cluster.cluster, *rule), value=value, of=number))
     for group, values in sorted(cluster.of_groups.items()):
         for metric, value in values.items():
             samples_of[metric].append(Sample(labels=(cluster.cluster, group), value=value, of=number))
@@ -64,7 +66,9 @@ def _add_cluster(samples_of: dict[Metric, list[Sample]], number: int, cluster: F
 def _kept(figures: Sequence[Figures], max_series: int) -> list[list[Key]]:
     """The share partitions of each cluster that have series of their own."""
     group_series = sum(len(values) for cluster in figures for values in cluster.of_groups.values())
-    room = max_series - 1 - group_series - sum(len(cluster.of_cluster) + 1 for cluster in figures)
+    room = (
+        max_series - 1 - group_series - sum(len(cluster.of_cluster) + len(cluster.of_rules) + 1 for cluster in figures)
+    )
     if sum(len(values) for cluster in figures for values in cluster.of_share_partitions.values()) <= room:
         return [list(cluster.of_share_partitions) for cluster in figures]
     ranked = [

@@ -1,17 +1,16 @@
-"""The audit of log directories: findings by rule, and the rules that the evidence does not allow."""
+"""The audit: findings by rule, and the rules that the evidence does not allow."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.conditions import filter_rows
-from evidence.decoding import decode_rows
-from evidence.reading import Reading
-from measures.settings import DELIVERY_COUNT_LIMIT, MAX_RECORD_LOCKS, GroupSettings, largest
+from measures.settings import DELIVERY_COUNT_LIMIT, MAX_RECORD_LOCKS, GroupSettings
 from sharelens.filters import KeyFilter
 from sharelens.output import (
     UNKNOWN,
@@ -26,17 +25,12 @@ from sharelens.output import (
     text_column,
     time_column,
 )
-from sharelens.questions.audit_evidence import AuditedLog, BesideAudit, OtherLogs
 from sharelens.questions.completeness import evidence_line
-from sharelens.questions.evidence import Span
-from sharelens.questions.log_evidence import WORKERS, LogEvidence, size_text, too_much
+from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.naming import ensure_known, resolve
-from sharelens.questions.state_log import StateLog
-from sharelens.questions.suppressed import sifted
 from sharelens.wording import counted, place
 from state_model.audit.columnar.finding_schema import FINDING
-from state_model.audit.columnar.findings import finding_counts, findings, misplacements, ordered
-from state_model.audit.columnar.partition import PartitionAudit
+from state_model.audit.columnar.suppressed import sifted
 from state_model.audit.rule import Need, Rule
 from state_model.audit.severities import SEVERITIES
 from state_model.audit.suppression import Suppression
@@ -64,18 +58,18 @@ class AuditChoice:
     shows_suppressed: bool = False
 
 
-def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: AuditChoice) -> Report:
+def audit(evidence: Evidence, key_filter: KeyFilter, span: Span, choice: AuditChoice) -> Report:
     """The answer to `sharelens audit`.
 
     Raises:
         TooMuchError: the state log is larger than --max-bytes.
+        LakeError: no run has audited the lake.
         UsageError: the evidence has none of the names, or the chosen rules are never findings.
     """
     keys = resolve(evidence, key_filter)
     settings = evidence.settings.groups
-    between_ms = (span.from_ms, span.to_ms)
-    others = OtherLogs(evidence, between_ms)
-    available = others.available | {need for need, name in GIVEN_BY_OPTIONS.items() if _is_set(settings, name)}
+    source = _source(evidence, span)
+    available = source.available | {need for need, name in GIVEN_BY_OPTIONS.items() if _is_set(settings, name)}
     chosen = [rule for rule in RULES if not choice.rules or rule in choice.rules]
     if all(rule.is_legal for rule in chosen):
         codes = ", ".join(rule.code for rule in chosen)
@@ -85,23 +79,17 @@ def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: Audi
         for rule in chosen
         if is_tested(rule, choice.version, available)
     }
-    audited = _audited(evidence, others, between_ms)
-    audits = [logged.audit for logged in audited]
-    misplacements(audits, between_ms)
-    proofs = others.prove(audited)
     condition = keys.expression()
-    choose = None if condition is None else lambda rows: filter_rows(rows, condition)
-    counts = finding_counts(audits, severities, choose)
-    counts.update(filter_rows(proofs.findings(severities), condition).column("severity").to_pylist())
+    counts = source.counts(severities, condition)
     if not counts:
         ensure_known(evidence, key_filter, keys)
     worse = SEVERITIES[: SEVERITIES.index(choice.severity) + 1]
     suppressible = {rule for suppression in choice.suppressions for rule in suppression.rules}
     listed = {rule for rule, severity in severities.items() if severity in worse or BY_ID[rule].code in suppressible}
-    rows = filter_rows(ordered(findings(audits, severities, listed), proofs.findings(severities, listed)), condition)
+    rows = filter_rows(source.rows(severities, listed), condition)
     untested = untested_by_need(chosen, choice.version, available)
     names = evidence.names(rows.column("topic_id").drop_null().unique().to_pylist())
-    parted = sifted(_with_topics(rows, names), choice.suppressions, datetime.now(UTC).date())
+    parted = sifted(with_topics(rows, names), choice.suppressions, datetime.now(UTC).date())
     counts.subtract(parted.suppressed.column("severity").to_pylist())
     is_listed = pc.is_in(pc.field("severity"), pa.array(worse))
     shown, suppressed = parted.counting.filter(is_listed), parted.suppressed.filter(is_listed)
@@ -113,60 +101,40 @@ def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: Audi
         parts=parts,
         summary=f"{_counts(counts, choice, len(severities), parted.suppressed.num_rows)}\n"
         f"{evidence_line(evidence.cover())}",
-        warnings=(*_warnings(evidence, chosen), *others.warnings, *parted.warnings),
+        warnings=(*source.warnings(chosen), *parted.warnings),
     )
 
 
-def _audited(evidence: LogEvidence, others: OtherLogs, between_ms: tuple[int | None, int | None]) -> list[AuditedLog]:
-    """The audits of all state partitions, two at a time: the kernels run without the interpreter's lock."""
-    size = sum(log.size_bytes for log in evidence.logs)
-    most = evidence.source.max_bytes
-    if size > most:
-        raise too_much(f"{size_text(size)} of state log would have to be read, --max-bytes allows {size_text(most)}")
-    limits = largest(evidence.settings.groups, DELIVERY_COUNT_LIMIT)
-    audits = [
-        PartitionAudit(
-            log.number,
-            first_offset=log.first_offset,
-            log_start_offset=log.log_start_offset,
-            has_newest=_has_newest(log),
-            limit_of_group=limits,
-            between_ms=between_ms,
-        )
-        for log in evidence.logs
-    ]
-    beside = [others.beside(log) for log in evidence.logs]
-    with ThreadPoolExecutor(WORKERS) as pool:
-        return list(pool.map(_audit_log, evidence.logs, audits, beside))
+class Findings(Protocol):
+    """The findings of one kind of evidence."""
+
+    @property
+    def available(self) -> frozenset[Need]:
+        """The needs of rules that the evidence meets."""
+
+    def counts(self, severities: Mapping[int, str], condition: pc.Expression | None) -> Counter[str]:
+        """The number of findings by severity, of the rules with a severity, that meet a condition."""
+
+    def rows(self, severities: Mapping[int, str], listed: Set[int]) -> pa.Table:
+        """FINDING rows of the rules `listed`, the worst first."""
+
+    def warnings(self, rules: Sequence[Rule]) -> Sequence[str]:
+        """What the evidence lacks for these rules; ask it last."""
 
 
-def _audit_log(log: StateLog, audited: PartitionAudit, beside: BesideAudit) -> AuditedLog:
-    """Reads a state log once, chunk after chunk; leaves its reading there, as every other question does."""
-    reading = Reading(log.partition, log.end_offset)
-    for chunk in log.read_raw():
-        times = reading.take(chunk.records, chunk.problems)
-        records = chunk.records
-        if pc.any(records.column("uncommitted")).as_py():  # an uncommitted record may be truncated yet
-            is_committed = pc.invert(records.column("uncommitted"))
-            records, times = records.filter(is_committed), times[is_committed.to_numpy(zero_copy_only=False)]
-        decoded = decode_rows(pa.Table.from_batches([records]), times)
-        reading.take_undecodable(decoded.problems)
-        audited.take(records, times, decoded.records, decoded.problems)
-        beside.take(decoded.records, audited.auditor)
-    reading.close()
-    log.reading = reading
-    audited.close()
-    beside.topics.close(audited.auditor, log.number)
-    return AuditedLog(log=log, audit=audited, beside=beside)
+def _source(evidence: Evidence, span: Span) -> Findings:
+    """The findings of log directories, or of the tables of a lake; only the former load kernels."""
+    from sharelens.questions.lake_evidence import LakeEvidence
+    from sharelens.questions.log_evidence import LogEvidence
 
+    if isinstance(evidence, LakeEvidence):
+        from sharelens.questions.audited_lake import LakeFindings
 
-def _has_newest(log: StateLog) -> bool:
-    """Whether the log is there up to an end that the checkpoints of the copy do not lie beyond, all of it committed."""
-    end = log.log_end.end_offset
-    committed_end = log.partition.committed_end
-    return (
-        log.end_offset == end and log.log_end.unreadable_bytes == 0 and (committed_end is None or committed_end <= end)
-    )
+        return LakeFindings(evidence, span)
+    from sharelens.questions.audited_logs import LogFindings
+
+    assert isinstance(evidence, LogEvidence)
+    return LogFindings(evidence, span)
 
 
 def _is_set(settings: GroupSettings, name: str) -> bool:
@@ -175,17 +143,6 @@ def _is_set(settings: GroupSettings, name: str) -> bool:
         period.broker is not None or any(name in own for own in (period.groups or {}).values())
         for period in settings.periods()
     )
-
-
-def _warnings(evidence: LogEvidence, rules: Sequence[Rule]) -> Iterator[str]:
-    if BY_CODE[PRUNED_SNAPSHOTS] not in rules:
-        return
-    ends = [log.number for log in evidence.logs if log.log_start_offset > 0 and not _has_newest(log)]
-    if ends:
-        yield (
-            f"rule {PRUNED_SNAPSHOTS} was not tested in {counted(len(ends), 'state partition')}: the copy lacks their "
-            "newest committed records; copy them again, the *-checkpoint files first"
-        )
 
 
 def _counts(findings_of: Mapping[str, int], choice: AuditChoice, tested: int, suppressed: int) -> str:
@@ -218,7 +175,7 @@ def _by_rule(rows: pa.Table) -> Answer:
     return Answer(table=grouped, columns=RULE_COLUMNS)
 
 
-def _with_topics(rows: pa.Table, names: Mapping[str, str]) -> pa.Table:
+def with_topics(rows: pa.Table, names: Mapping[str, str]) -> pa.Table:
     """The findings with the names of their topics (null: unknown)."""
     topics = pa.array([names.get(topic_id) for topic_id in rows.column("topic_id").to_pylist()], pa.string())
     return rows.add_column(FINDING.get_field_index("topic_id"), pa.field("topic", pa.string()), topics)

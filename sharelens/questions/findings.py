@@ -11,71 +11,33 @@ deleted_and_created     warning    a share partition was created again, recently
 start_offset_reset      warning    a start offset was reset or went back, recently
 records_archived        warning    a group archived records, recently
 dead_letters_missing    error      dead letters are due and missing
+audit_error             error      the audit has errors: records that no healthy broker writes
+audit_warning           warning    the audit has warnings of the last hour
 redelivery_burst        warning    more than a tenth of the recent deliveries were repeated ones
 evidence_gap            warning    the state log has gaps, or records that can't be read
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Iterator, Set
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.stalls import MIN_DURATION_MS, SILENT
+from sharelens.questions.audit_signs import of_audit
+from sharelens.questions.finding import ERROR, INFO, WARNING, Finding, Row
 from sharelens.questions.group_rows import first_hours, sums_of_groups, worst_of_groups
 from sharelens.questions.signs import Signs
 from sharelens.times import lasted
 from sharelens.wording import clock, counted, number, place
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 
-ERROR, WARNING, INFO = "error", "warning", "info"
 OLD_EVIDENCE_MS = 600_000
 """So long after the last record, the silence of the whole log is a finding."""
 LEAST_GROWTH = 10
 LARGE_SHARE = 0.1
 """Growth of less than LEAST_GROWTH records, or of a tenth of the lag, is none; nor is a smaller share of repeats."""
 EMPTY = "EMPTY"
-
-FINDING = pa.schema(
-    [
-        pa.field("severity", pa.string()),
-        pa.field("kind", pa.string()),
-        pa.field("group_id", pa.string()),
-        pa.field("topic_id", pa.string()),
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("share_partitions", pa.int64()),
-        pa.field("size", pa.int64()),
-        pa.field("since_ms", pa.int64()),
-        pa.field("text", pa.string()),
-        pa.field("command", pa.string()),
-    ]
-)
-Row = Mapping[str, Any]
-Command = Callable[[str, list[str]], str]
-"""A command line from the name of a command and its options."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """A row of FINDING; `question` is the command that explains it, with `options`.
-
-    `topic_id`, `partition`: of the worst share partition, of `share_partitions` in all. `size`: records, None: unknown.
-    """
-
-    severity: str
-    kind: str
-    text: str
-    question: str
-    options: tuple[str, ...] = ()
-    group_id: str | None = None
-    topic_id: str | None = None
-    topic: str | None = None
-    partition: int | None = None
-    share_partitions: int = 0
-    size: int | None = None
-    since_ms: int | None = None
 
 
 def findings(signs: Signs, min_duration_ms: int = MIN_DURATION_MS) -> list[Finding]:
@@ -87,24 +49,16 @@ def findings(signs: Signs, min_duration_ms: int = MIN_DURATION_MS) -> list[Findi
         *_stuck(signs, memberless, min_duration_ms),
         *without_members,
         *_missing_letters(signs),
+        *of_audit(signs, ERROR),
         *_not_started(signs, min_duration_ms),
         *_growing(signs, memberless),
         *_events(signs),
         *_archived(signs),
         *_redelivered(signs),
+        *of_audit(signs, WARNING),
         *_gaps(signs),
         *_unknown_members(signs),
     ]
-
-
-def finding_rows(rows: Iterable[Finding], command: Command) -> pa.Table:
-    """FINDING rows."""
-    columns = [
-        {name: getattr(row, name) for name in FINDING.names if name != "command"}
-        | {"command": command(row.question, list(row.options))}
-        for row in rows
-    ]
-    return pa.Table.from_pylist(columns, schema=FINDING)
 
 
 def _old_evidence(signs: Signs) -> Iterator[Finding]:

@@ -12,7 +12,8 @@ from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Report, Row, by_importance, known, name_column, number_column, time_column
 from sharelens.questions.completeness import evidence_line
 from sharelens.questions.evidence import Evidence
-from sharelens.questions.findings import ERROR, INFO, WARNING, finding_rows, findings
+from sharelens.questions.finding import ERROR, INFO, WARNING, finding_rows
+from sharelens.questions.findings import findings
 from sharelens.questions.now import now_text
 from sharelens.questions.signs import Signs, signs
 from sharelens.request import CutChoice, Source
@@ -59,7 +60,8 @@ def overview(
             "findings": Answer(table=rows, columns=_columns(read.now_ms), none=_healthy(groups)),
             "groups": Answer(table=groups, columns=GROUP_COLUMNS, none="no share group"),
         },
-        summary=f"{counts}\n{evidence_line(read.cover)}; {now_text(evidence, read.now_ms)}",
+        summary=f"{counts}\n{_audit_text(read, command(source, 'audit', []))}"
+        f"\n{evidence_line(read.cover)}; {now_text(evidence, read.now_ms)}",
         warnings=read.warnings,
     )
 
@@ -79,6 +81,14 @@ def _counts(rows: pa.Table) -> str:
     severities = rows.column("severity").to_pylist()
     counts = [f"{severity} {severities.count(severity)}" for severity in (ERROR, WARNING, INFO)]
     return f"findings: {', '.join(counts)}"
+
+
+def _audit_text(read: Signs, audit: str) -> str:
+    """Whether the coordinators were audited, and the command that does."""
+    if read.audited is None:
+        return f"audit: not run; {audit}"
+    suppressed = f", {read.audited.suppressed} suppressed" if read.audited.suppressed else ""
+    return f"audit: {counted(read.audited.rows.num_rows, 'finding')}{suppressed}; {audit}"
 
 
 def _short_ones(read: Signs, min_duration_ms: int) -> str:

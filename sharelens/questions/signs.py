@@ -24,6 +24,7 @@ from measures.schemas import LAG, LIFE, STALL
 from measures.settings import DEAD_LETTER_TOPIC, GroupSettings
 from measures.topics import BATCH_COLUMNS, topic_partitions
 from sharelens.filters import KeyFilter
+from sharelens.questions.audited import Audited, audited_findings
 from sharelens.questions.completeness import times
 from sharelens.questions.dlq import reconciled
 from sharelens.questions.evidence import Evidence, StatePartitionCover, of_places
@@ -78,7 +79,7 @@ class Signs:
     rows that last, of any duration. `attempts`: OUTCOMES rows, `events`: EVENTS rows, both recent.
     `not_started`: LAGS rows without a start offset, with `has_records`: whether the user partition has any (null:
     unknown). `missing_letters`: MISSING_LETTERS rows. `groups`: GROUPS rows; None: no record of the group coordinator
-    is in the evidence.
+    is in the evidence. `audited`: the findings of the audit; None: nobody has audited the evidence.
     """
 
     now_ms: int
@@ -93,6 +94,7 @@ class Signs:
     not_started: pa.Table
     missing_letters: pa.Table
     groups: pa.Table | None
+    audited: Audited | None
     cover: Sequence[StatePartitionCover]
     names: Mapping[str, str]
     warnings: tuple[str, ...]
@@ -143,6 +145,7 @@ def signs_of(
     if coordinated is not None and not key_filter.keeps_all:
         coordinated = coordinated.filter(pc.is_in(coordinated.column("group_id"), value_set=selected))
     first_ms, last_ms = times(evidence.cover())
+    audited = audited_findings(evidence, scoped.keys, cut.as_of_ms)
     topic_ids = scoped.places.column("topic_id").unique().to_pylist()
     return Signs(
         now_ms=now_ms,
@@ -157,10 +160,20 @@ def signs_of(
         not_started=_not_started(evidence, lags),
         missing_letters=_missing_letters(scoped, key_filter, cut, settings),
         groups=coordinated,
+        audited=audited,
         cover=evidence.cover(),
         names=evidence.names(topic_ids),
-        warnings=(*scoped.warnings, *unknown_ends(lags), *unseen(evidence, scoped.user_partitions, UNSEEN)),
+        warnings=(
+            *scoped.warnings,
+            *unknown_ends(lags),
+            *unseen(evidence, scoped.user_partitions, UNSEEN),
+            *_expired(audited),
+        ),
     )
+
+
+def _expired(audited: Audited | None) -> tuple[str, ...]:
+    return () if audited is None else audited.warnings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

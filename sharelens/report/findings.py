@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow.compute as pc
 
-from sharelens.questions import findings as questions
+from sharelens.questions import finding as questions
 from sharelens.questions.completeness import COMPLETE
 from sharelens.report.digests import total
 from sharelens.report.gather import Gathered
@@ -25,6 +25,8 @@ SECTIONS: Mapping[str, str] = {
     "redelivery_burst": "#redelivered",
     "deleted_and_created": "#lives",
     "start_offset_reset": "#lives",
+    "audit_error": "#audit",
+    "audit_warning": "#audit",
     "evidence_gap": "#evidence",
 }
 """The part of the page about each kind; the others have none."""

@@ -19,7 +19,8 @@ from sharelens.output import Answer
 from sharelens.questions import dlq, groups, lag, life, poison, redelivered, stalled, trace
 from sharelens.questions.completeness import times
 from sharelens.questions.evidence import Evidence, Span, StatePartitionCover
-from sharelens.questions.findings import Finding, findings
+from sharelens.questions.finding import Finding
+from sharelens.questions.findings import findings
 from sharelens.questions.gap_entries import gap_entries
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.measured import Scope, described, scope
@@ -116,7 +117,8 @@ def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
     lag_rows = lags.table.select(LAG.names)
     read_signs = signs_of(scoped, lag_rows, key_filter, cut, question.settings, question.min_duration_ms)
     wrong = findings(read_signs, question.min_duration_ms)
-    ranking = group_ranking(wrong, lag_rows)
+    open_now = [row for row in wrong if row.question != "audit"]  # findings of the audit stand, whatever happens now
+    ranking = group_ranking(open_now, lag_rows)
     first, end = (moment or 0 for moment in times(cover))
     last = end if cut.as_of_ms is None else min(end, cut.as_of_ms)
     from_ms = first if question.span.from_ms is None else max(first, question.span.from_ms)
@@ -125,7 +127,7 @@ def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
     reading = TimelineReading(drawn, up_to_cut(question.span, cut), from_ms, to_ms)
     digests = _digests(scoped, question, now_ms, ranking, reading)
     names = evidence.names(scoped.places.column("topic_id").unique().to_pylist())
-    order = share_partition_ranking(ranking, wrong, lag_rows, digests.stalls.still(), _past(digests))
+    order = share_partition_ranking(ranking, open_now, lag_rows, digests.stalls.still(), _past(digests))
     traced = _traced(digests.stalls, digests.poison, order)
     lives = LifeReading(ranking)
     moments = np.unique(np.linspace(from_ms, to_ms, MOMENTS).astype(np.int64))

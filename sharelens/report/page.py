@@ -13,6 +13,7 @@ from sharelens import __version__
 from sharelens.output import Answer
 from sharelens.questions.share_partitions import Key
 from sharelens.report import bands, colours, figures, holdings, lives, sheets
+from sharelens.report.audit import audit_section
 from sharelens.report.findings import findings, tiles
 from sharelens.report.gather import Gathered, trace_of
 from sharelens.report.model import Cell, Figure, Head, Page, Section, Sheet
@@ -101,6 +102,10 @@ class _Commands:
         options = [f"--group={group}", f"--topic={topic}", f"--partition={partition}", f"--offset={offset}"]
         return command(self._source, "trace", options)
 
+    def audit(self) -> str:
+        """The audit of the same share partitions, up to the end of the evidence."""
+        return command(self._source, "audit", self._filters)
+
     def status(self) -> str:
         """The extent of the evidence."""
         return command(self._source, "status", [])
@@ -145,6 +150,7 @@ def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Seq
     return (
         *_state_sections(gathered, line),
         *_event_sections(gathered, line, anchors),
+        audit_section(gathered.signs.audited, line.audit()),
         *_evidence_sections(gathered, line, traces),
     )
 

@@ -13,6 +13,8 @@ from tests.in_process import recorded_lake
 
 pytestmark = pytest.mark.usefixtures("evidence_opened_once")
 
+LAKE_ALONE = ("audit_error", "audit_warning")
+"""Log directories are audited by `audit` alone."""
 LOG_DIRECTORY_ALONE = ("lag_growing", "not_started")
 """A lake compares its publications, of which there is one here, and holds no end of a partition that nobody read."""
 
@@ -33,7 +35,7 @@ def without_commands(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         {name: value for name, value in row.items() if name != "command"}
         for row in rows
-        if row["kind"] not in LOG_DIRECTORY_ALONE
+        if row["kind"] not in (*LOG_DIRECTORY_ALONE, *LAKE_ALONE)
     ]
 
 

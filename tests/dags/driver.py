@@ -59,29 +59,29 @@ def backfill_backwards(dag: Any) -> str:
     return "taken"
 
 
-def run(wanted: list[str]) -> object:
+def run(words: list[str]) -> object:
     sys.path.append(str(DAGS))
-    dag, found = None, []
-    for asked in wanted:
-        if asked.isidentifier():
-            dag = importlib.import_module(asked).dag
+    dag, outcomes = None, []
+    for word in words:
+        if word.isidentifier():
+            dag = importlib.import_module(word).dag
             continue
-        date, _, conf = asked.partition("=")
+        date, _, conf = word.partition("=")
         logical_date = None if date == "-" else datetime.fromisoformat(date)
         done = dag.test(logical_date=logical_date, run_conf=json.loads(conf) if conf else None)
-        found.append(
+        outcomes.append(
             {
                 "state": str(done.state),
                 "tasks": {str(task.task_id): str(task.state) for task in done.get_task_instances()},
                 "tries": {str(task.task_id): task.try_number for task in done.get_task_instances()},
             }
         )
-        if found[-1]["state"] != "success":
+        if outcomes[-1]["state"] != "success":
             break  # a later run might wait for it for ever
-    return found
+    return outcomes
 
 
 if __name__ == "__main__":
     does, *arguments = sys.argv[1:]
-    told = run(arguments) if does == "run" else structure()
-    sys.stdout.write(f"\n{json.dumps(told)}\n")
+    answer = run(arguments) if does == "run" else structure()
+    sys.stdout.write(f"\n{json.dumps(answer)}\n")

@@ -121,8 +121,8 @@ def drive(airflow: Airflow) -> Drive:
     """
     airflow.forget()
 
-    def call(*arguments: str, **told: object) -> Any:
-        dags = json.dumps({"command": [str(COMMAND)], "retries": 0, "retry_delay_s": 0.1, **told})
+    def call(*arguments: str, **configured: object) -> Any:
+        dags = json.dumps({"command": [str(COMMAND)], "retries": 0, "retry_delay_s": 0.1, **configured})
         done = airflow.call(ROOT / "tests" / "dags" / "driver.py", *arguments, SHARELENS_DAGS=dags)
         assert done.returncode == 0, done.stderr[-3000:]
         answer = json.loads(done.stdout.splitlines()[-1])
@@ -148,11 +148,11 @@ def settings(folder: Path, **more: object) -> dict[str, object]:
 def test_dags_load_fast_have_the_pinned_structure_and_assets_and_refuse_a_backfill_backwards(
     drive: Drive, tmp_path: Path
 ) -> None:
-    found = drive("structure", **settings(tmp_path))
-    assert found["errors"] == {}
-    assert found["seconds"] < 2
-    assert found["heavy"] == []
-    tasks = {dag_id: dag["tasks"] for dag_id, dag in found["dags"].items()}
+    structure = drive("structure", **settings(tmp_path))
+    assert structure["errors"] == {}
+    assert structure["seconds"] < 2
+    assert structure["heavy"] == []
+    tasks = {dag_id: dag["tasks"] for dag_id, dag in structure["dags"].items()}
     assert tasks == {
         PIPELINE: {
             "ingest": ["decode"],
@@ -166,18 +166,18 @@ def test_dags_load_fast_have_the_pinned_structure_and_assets_and_refuse_a_backfi
         UPKEEP: {"maintain": []},
         FORENSICS: {"evidence": ["report"], "report": ["verify"], "verify": []},
     }
-    for dag in found["dags"].values():
+    for dag in structure["dags"].values():
         assert (dag["retries"], dag["timeouts"], dag["owners"]) == ([0], [3600.0], ["sharelens"])
         assert dag["has_docs"]
         assert "sharelens" in dag["tags"]
         assert not dag["catchup"]
-    assert found["dags"][PIPELINE]["max_active_runs"] == found["dags"][UPKEEP]["max_active_runs"] == 1
-    assert found["dags"][FORENSICS]["params"] == ["case", "from", "group", "to", "topic"]
-    assets = found["dags"][PIPELINE]["assets"]
+    assert structure["dags"][PIPELINE]["max_active_runs"] == structure["dags"][UPKEEP]["max_active_runs"] == 1
+    assert structure["dags"][FORENSICS]["params"] == ["case", "from", "group", "to", "topic"]
+    assets = structure["dags"][PIPELINE]["assets"]
     tables = [name for name in TABLES if name not in UNLISTED]
     assert assets.pop("publish") == sorted(f"file://{tmp_path}/lake/{name.replace('.', '/')}" for name in tables)
     assert set(map(tuple, assets.values())) == {()}
-    assert "cannot be run in reverse" in found["backwards"][PIPELINE]
+    assert "cannot be run in reverse" in structure["backwards"][PIPELINE]
 
 
 def test_the_settings_of_the_how_to_page_load_as_printed(airflow: Airflow) -> None:
@@ -202,8 +202,8 @@ def test_intervals_in_turn_and_again_make_the_lake_of_one_run(drive: Drive, warm
     (folder / "broker.properties").write_text("group.share.delivery.count.limit=3\n", encoding="utf-8")
     files = {"settings": str(folder), "metrics_file": None, "report_file": None}
     options = settings(tmp_path, command=[*warm, str(COMMAND)], **files)
-    runs, said = drive("run", PIPELINE, *INTERVAL_ENDS, INTERVAL_ENDS[-1], **options)
-    assert [run["state"] for run in runs] == ["success"] * 4, said[-5000:]
+    runs, output = drive("run", PIPELINE, *INTERVAL_ENDS, INTERVAL_ENDS[-1], **options)
+    assert [run["state"] for run in runs] == ["success"] * 4, output[-5000:]
     until_ms = int(datetime.fromisoformat(INTERVAL_ENDS[-1]).timestamp() * 1000)
     observations = read_settings_folder(str(folder)).observations
     make_lake(tmp_path / "whole", datasets.dataset(LOG) / "logs", until_ms=until_ms, observations=observations)
@@ -217,23 +217,23 @@ def test_a_task_killed_in_the_middle_is_finished_by_its_retry_and_upkeep_and_for
     killed_once = str(ROOT / "tests" / "dags" / "killed_once.py")
     wrapper = [*warm, killed_once, str(killed), "commit:gold.delivery_history:replay:before"]
     window = {"case": "night-7", "group": GROUP, "from": "2026-11-21T03:09:50Z", "to": "2026-11-21T03:10:20Z"}
-    asked = [PIPELINE, "-", UPKEEP, "-", FORENSICS, "-=" + json.dumps(window)]
-    runs, said = drive("run", *asked, **settings(tmp_path, command=wrapper, retries=1))
+    arguments = [PIPELINE, "-", UPKEEP, "-", FORENSICS, "-=" + json.dumps(window)]
+    runs, output = drive("run", *arguments, **settings(tmp_path, command=wrapper, retries=1))
     assert killed.exists()
     assert (runs[0]["state"], runs[0]["tries"]["replay"]) == ("success", 2)
-    assert "replay ended with -9" in said
+    assert "replay ended with -9" in output
     assert "kafka_sharegroup_lag" in (tmp_path / "sharelens.prom").read_text()
     assert "<html" in (tmp_path / "report.html").read_text()
     lakes.assert_same(tmp_path / "lake", recorded_lake(LOG))
-    assert runs[1]["state"] == "success", said[-5000:]
-    assert runs[2]["tasks"] == {"evidence": "success", "report": "success", "verify": "success"}, said
+    assert runs[1]["state"] == "success", output[-5000:]
+    assert runs[2]["tasks"] == {"evidence": "success", "report": "success", "verify": "success"}, output
     case = tmp_path / "cases" / "night-7"
     assert {path.name for path in case.iterdir()} >= {"evidence", "report.html"}
     subprocess.run([COMMAND, "verify", case / "evidence"], check=True, capture_output=True, timeout=60)
 
 
 def test_a_missing_source_fails_the_first_task_with_a_clear_line(drive: Drive, tmp_path: Path) -> None:
-    runs, said = drive("run", PIPELINE, "-", **settings(tmp_path, log_dirs=[str(tmp_path / "gone")]))
+    runs, output = drive("run", PIPELINE, "-", **settings(tmp_path, log_dirs=[str(tmp_path / "gone")]))
     assert runs[0]["tasks"]["ingest"] == "failed"
     assert runs[0]["tasks"]["publish"] == "upstream_failed"
-    assert f"{tmp_path / 'gone'}" in next(line for line in said.splitlines() if "sharelens: " in line)
+    assert f"{tmp_path / 'gone'}" in next(line for line in output.splitlines() if "sharelens: " in line)

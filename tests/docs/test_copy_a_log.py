@@ -37,10 +37,10 @@ def _run(script: str, broker: Path, variable: str, target: Path) -> None:
 def test_script_takes_the_whole_state_log(broker, tmp_path, variable):
     target = tmp_path / "taken"
     _run(_scripts()[variable], broker, variable, target)
-    found = scan_log_directory(str(target))
-    assert found.cluster_id == "MkU3OEVBNTcwNTJENDM2Qg"
+    copied = scan_log_directory(str(target))
+    assert copied.cluster_id == "MkU3OEVBNTcwNTJENDM2Qg"
     source = {folder.name for folder in broker.glob("__share_group_state-*")}
-    assert {f"{p.topic}-{p.partition}" for p in found.partitions if p.topic == "__share_group_state"} == source
+    assert {f"{p.topic}-{p.partition}" for p in copied.partitions if p.topic == "__share_group_state"} == source
     sizes = {log.relative_to(broker): log.stat().st_size for log in broker.glob("__share_group_state-*/*.log")}
     assert sizes
     assert {name: (target / name).stat().st_size for name in sizes} == sizes

@@ -17,14 +17,16 @@ COMMANDS = [line.removeprefix("$ sharelens ") for line in HOW_TO.splitlines() if
 
 
 def test_the_reference_has_a_line_for_each_table_in_order() -> None:
-    lines = [f"| `{one.name}` | {one.one_row} |" for one in tables.TABLES]
+    lines = [f"| `{table.name}` | {table.one_row} |" for table in tables.TABLES]
     assert "\n".join(lines) in REFERENCE
 
 
 def test_the_reference_has_a_line_for_each_event_and_each_code_of_verify() -> None:
-    assert "\n".join(f"| {event} | {what} |" for event, what in events.MEANING.items()) in REFERENCE
+    assert "\n".join(f"| {event} | {meaning} |" for event, meaning in events.MEANING.items()) in REFERENCE
     kinds = {code: "finding" if code in verify.FINDINGS else "note" for code in verify.MEANING}
-    assert "\n".join(f"| `{code}` | {kinds[code]} | {what} |" for code, what in verify.MEANING.items()) in REFERENCE
+    assert (
+        "\n".join(f"| `{code}` | {kinds[code]} | {meaning} |" for code, meaning in verify.MEANING.items()) in REFERENCE
+    )
 
 
 def test_the_reference_names_every_note() -> None:

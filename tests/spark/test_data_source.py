@@ -64,9 +64,9 @@ def test_uncommitted_records_are_held_back_unless_asked_for(spark: SparkSession)
     source = spark.read.format("kafka_log").option("topic", "__share_group_state")
     place = str(dataset("crash") / "logs-crashed")
     held_back = source.load(place).select("uncommitted").collect()
-    everything = source.option("includeUncommitted", "true").load(place).select("uncommitted").collect()
+    with_uncommitted = source.option("includeUncommitted", "true").load(place).select("uncommitted").collect()
     assert not any(row.uncommitted for row in held_back)
-    assert sum(row.uncommitted for row in everything) == len(everything) - len(held_back) > 0
+    assert sum(row.uncommitted for row in with_uncommitted) == len(with_uncommitted) - len(held_back) > 0
 
 
 def test_problems_can_be_read_too(spark: SparkSession, tmp_path: Path) -> None:

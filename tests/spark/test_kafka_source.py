@@ -22,9 +22,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
-    one = running.start(tmp_path_factory.mktemp("source") / "log", **SHARE_SETTINGS)
-    yield one
-    one.kill()
+    started = running.start(tmp_path_factory.mktemp("source") / "log", **SHARE_SETTINGS)
+    yield started
+    started.kill()
 
 
 def by_source(spark: SparkSession, broker: RunningBroker, topic: str, **options: str) -> DataFrame:
@@ -36,7 +36,7 @@ def by_source(spark: SparkSession, broker: RunningBroker, topic: str, **options:
 
 def in_segments(log_dir: Path, topic: str) -> set[tuple[int, int, bytes | None, bytes | None]]:
     """What lies in the log directory, by our own reader."""
-    found = set()
+    records = set()
     for partition in unite([scan_log_directory(str(log_dir))]):
         if partition.topic != topic:
             continue
@@ -44,12 +44,12 @@ def in_segments(log_dir: Path, topic: str) -> set[tuple[int, int, bytes | None, 
         for split in reader.splits(partition, 0, end, 1 << 20):
             for chunk in reader.read_split(split, include_uncommitted=True):
                 rows = chunk.records.select(["offset", "key", "value", "is_control"]).to_pylist()
-                found |= {
+                records |= {
                     (partition.partition, row["offset"], row["key"], row["value"])
                     for row in rows
                     if not row["is_control"]
                 }
-    return found
+    return records
 
 
 def test_it_reads_the_state_of_share_groups_as_it_lies_in_the_segments(

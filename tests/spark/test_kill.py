@@ -194,8 +194,8 @@ def kill_and_finish(count: int, spark: SparkSession, logs: str, undisturbed: Pat
         codes.append(killed(lake, logs, chosen, in_process_bytes))
         if lake.is_dir():
             readers_see_a_cut(lake, undisturbed)
-        asked = {"log_dirs": (logs,), "lock_timeout_s": LONGEST_S, "in_process_bytes": in_process_bytes}
-        run(RunOptions(lake=Lake(lake), **asked), lambda: spark)
+        options = {"log_dirs": (logs,), "lock_timeout_s": LONGEST_S, "in_process_bytes": in_process_bytes}
+        run(RunOptions(lake=Lake(lake), **options), lambda: spark)
         assert_same(lake, undisturbed)
     assert codes.count(-signal.SIGKILL) > count // 2
 

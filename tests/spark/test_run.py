@@ -53,13 +53,13 @@ def test_a_run_goes_on_from_a_lake_that_was_made_elsewhere(spark: SparkSession, 
 
 
 def test_progress_tells_of_every_stage(spark: SparkSession, tmp_path: Path) -> None:
-    told: list[tuple[str, int, int]] = []
+    steps: list[tuple[str, int, int]] = []
     options = RunOptions(lake=Lake(tmp_path / "lake"), log_dirs=(str(dataset("basic") / "logs"),))
-    run(options, lambda: spark, Progress(lambda *step: told.append(step)))
-    stages = {name for name, _, _ in told}
+    run(options, lambda: spark, Progress(lambda *step: steps.append(step)))
+    stages = {name for name, _, _ in steps}
     assert {"decode", "replay"} < stages
     for stage in stages:
-        _, done, total = [step for step in told if step[0] == stage][-1]
+        _, done, total = [step for step in steps if step[0] == stage][-1]
         assert done == total > 0
 
 

@@ -112,11 +112,11 @@ def test_spark_goes_back_to_earlier_versions_and_tells_their_history(
 
 def answers(lake: Path, capsys: pytest.CaptureFixture[str]) -> list[object]:
     """What a reader is told about the lake."""
-    told = []
+    documents = []
     for words in (["state"], ["records"], ["state", "--as-of", str(MIDDLE_MS)]):
         assert main([*words, "--lake", str(lake), "--output", "json"]) == 0
-        told.append(json.loads(capsys.readouterr().out))
-    return told
+        documents.append(json.loads(capsys.readouterr().out))
+    return documents
 
 
 def test_runs_and_questions_go_on_over_tables_that_spark_compacted(
@@ -125,14 +125,14 @@ def test_runs_and_questions_go_on_over_tables_that_spark_compacted(
     logs, lake = dataset("basic") / "logs", tmp_path / "lake"
     make_lake(lake, logs, until_ms=MIDDLE_MS - 1500)
     make_lake(lake, logs, until_ms=MIDDLE_MS)
-    published, before, told = published_versions(Lake(lake)), content(lake), answers(lake, capsys)
+    published, before, answered = published_versions(Lake(lake)), content(lake), answers(lake, capsys)
     files = {name: len(Lake(lake).snapshot(name).files) for name in TABLES}
     for name in COMPACTED:
         spark.sql(f"OPTIMIZE {path_of(lake, name)}")
     compacted = {name: len(Lake(lake).snapshot(name).files) for name in TABLES}
     assert compacted["bronze.log_record"] == compacted["silver.share_record"] == 1 < files["bronze.log_record"]
     assert published_versions(Lake(lake)) == published
-    assert answers(lake, capsys) == told
+    assert answers(lake, capsys) == answered
     make_lake(lake, logs)
     assert_same(lake, whole)
     assert before["silver.share_record"].num_rows < content(lake)["silver.share_record"].num_rows

@@ -42,7 +42,19 @@ VAGUE_NAMES = {
     "stuff", "what", "nothing", "everything",
 }  # fmt: skip
 """Words that name nothing: a name says what the value is."""
-TESTS_WITH_CLEAR_NAMES = ("tests/broker", "tests/unit/broker", "tests/unit/kafka_log", "tests/unit/state_model")
+TESTS_WITH_CLEAR_NAMES = (
+    "tests/broker",
+    "tests/dags",
+    "tests/docs",
+    "tests/spark",
+    "tests/unit/bench",
+    "tests/unit/broker",
+    "tests/unit/conf",
+    "tests/unit/evidence",
+    "tests/unit/kafka_log",
+    "tests/unit/measures",
+    "tests/unit/state_model",
+)
 """Folders of tests whose names are checked as well, beside the modules of tests/ itself."""
 PURE_CACHES = ("lake/parquet.py encoding",)
 """Functions of the lake that remember what follows from a schema alone."""

@@ -1,9 +1,11 @@
-"""The schema of findings; it loads no kernel, because tables derive from it."""
+"""The schema and the order of findings; without kernels, because tables derive from it."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import pyarrow as pa
 
+from state_model.audit.severities import SEVERITIES
 from state_model.columnar.schemas import column
 
 LOG_RECORD: Final = pa.struct(
@@ -36,3 +38,10 @@ FINDING: Final = pa.schema(
         column("records", pa.list_(LOG_RECORD), "records that prove the first violation, and the last", nullable=False),
     ]
 )
+
+
+def rank(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The order of findings: the worst first."""
+    key = (row["group_id"] or "", row["topic_id"] or "", row["partition"] or 0)
+    state_partition = -1 if row["state_partition"] is None else row["state_partition"]
+    return SEVERITIES.index(row["severity"]), row["number"], row["rule"], *key, state_partition

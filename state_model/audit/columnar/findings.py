@@ -10,14 +10,13 @@ import pyarrow.compute as pc
 
 from state_model.audit.causes import Sighting, inferred_causes
 from state_model.audit.columnar.affected import ANY
-from state_model.audit.columnar.finding_schema import FINDING
+from state_model.audit.columnar.finding_schema import FINDING, rank
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.places import placement
 from state_model.audit.columnar.tally import Tally
 from state_model.audit.columnar.violations import violation_rows
 from state_model.audit.impact import NO_LAST, impact_text
 from state_model.audit.rule import Field, Rule, field_text, value_text
-from state_model.audit.severities import SEVERITIES
 from state_model.audit.table import BY_ID
 from state_model.topics import STATE_TOPIC
 
@@ -103,13 +102,6 @@ def finding_counts(
             if rule in severities:
                 counts[severities[rule]] += 1
     return counts
-
-
-def rank(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The order of findings: the worst first."""
-    key = (row["group_id"] or "", row["topic_id"] or "", row["partition"] or 0)
-    state_partition = -1 if row["state_partition"] is None else row["state_partition"]
-    return SEVERITIES.index(row["severity"]), row["number"], row["rule"], *key, state_partition
 
 
 def _findings_of(

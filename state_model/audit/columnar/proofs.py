@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from state_model.audit.columnar.finding_schema import FINDING
-from state_model.audit.columnar.findings import rank
+from state_model.audit.columnar.finding_schema import FINDING, rank
 from state_model.audit.impact import NO_LAST, impact_text
 from state_model.audit.rule import Difference, Rule, field_text, value_text
 from state_model.audit.table import BY_ID

@@ -16,8 +16,8 @@ def test_free_ports_are_free_and_differ():
     ports = free_ports(3)
     assert len(set(ports)) == 3
     for port in ports:
-        with socket.socket() as one:
-            one.bind((HOST, port))
+        with socket.socket() as listening:
+            listening.bind((HOST, port))
 
 
 @pytest.mark.slow

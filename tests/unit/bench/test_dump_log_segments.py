@@ -39,5 +39,5 @@ def test_a_tool_that_fails_is_a_reason_to_skip_in_one_line(monkeypatch, tmp_path
     with pytest.raises(ToolUnavailableError, match=message):
         tool.dump(log)
     assert tool.main([str(log)]) == 1
-    told = capsys.readouterr().err.splitlines()
-    assert (len(told), told[0].startswith("skipped: ")) == (1, True)
+    lines = capsys.readouterr().err.splitlines()
+    assert (len(lines), lines[0].startswith("skipped: ")) == (1, True)

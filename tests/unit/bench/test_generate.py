@@ -25,10 +25,10 @@ AVAILABLE = 0
 
 def logs_of(directory):
     """The records of each state partition: (offset, timestamp, base offset of the batch, record)."""
-    found = {}
+    logs = {}
     for partition in unite([scan_log_directory(str(directory))]):
         end = readable_end(partition, include_uncommitted=False)
-        rows = found.setdefault(partition.partition, [])
+        rows = logs.setdefault(partition.partition, [])
         for split in splits(partition, 0, end, 64 << 20):
             for chunk in read_split(split):
                 assert chunk.problems.num_rows == 0
@@ -36,7 +36,7 @@ def logs_of(directory):
                     record = decode_record(row["key"], row["value"])
                     rows.append((row["offset"], row["timestamp_ms"], row["base_offset"], record))
         assert [row[0] for row in rows] == list(range(end))
-    return found
+    return logs
 
 
 def kind_of(before, record):
@@ -126,7 +126,7 @@ def test_a_log_that_was_appended_to_holds_what_a_longer_one_holds(tmp_path, shap
     before = {path: path.read_bytes() for path in (tmp_path / "short").rglob("*.log") if path.stat().st_size}
     assert append(tmp_path / "short", fraction=0.5).records == 500
     assert before
-    assert all(path.read_bytes() == held for path, held in before.items())
+    assert all(path.read_bytes() == content for path, content in before.items())
     without_batches = [
         {number: [(row[0], row[1], row[3]) for row in rows] for number, rows in logs_of(tmp_path / name).items()}
         for name in ("long", "short")
@@ -151,11 +151,13 @@ def test_a_seed_says_all_bytes(tmp_path):
 
 def test_the_directory_is_that_of_a_broker(tmp_path):
     generate(tmp_path / "log", records=100, **HOT)
-    found = scan_log_directory(str(tmp_path / "log"))
-    assert (found.node_id, len(found.cluster_id), found.skipped) == (1, 22, ())
-    assert {(one.topic, one.partition) for one in found.partitions} == {("__share_group_state", n) for n in range(3)}
-    assert len({one.topic_id for one in found.partitions}) == 1
-    assert sum(one.committed_end for one in found.partitions) == 100
+    directory = scan_log_directory(str(tmp_path / "log"))
+    assert (directory.node_id, len(directory.cluster_id), directory.skipped) == (1, 22, ())
+    assert {(partition.topic, partition.partition) for partition in directory.partitions} == {
+        ("__share_group_state", n) for n in range(3)
+    }
+    assert len({partition.topic_id for partition in directory.partitions}) == 1
+    assert sum(partition.committed_end for partition in directory.partitions) == 100
 
 
 def test_the_command_prints_one_line_of_json_and_refuses_to_overwrite(tmp_path, capsys):

@@ -17,7 +17,7 @@ def dashboard() -> dict:
 
 def expressions() -> list[str]:
     panels = [target["expr"] for panel in dashboard()["panels"] for target in panel["targets"]]
-    variables = [one["definition"] for one in dashboard()["templating"]["list"] if "definition" in one]
+    variables = [variable["definition"] for variable in dashboard()["templating"]["list"] if "definition" in variable]
     return panels + variables
 
 
@@ -35,8 +35,8 @@ def test_legends_name_labels_of_what_they_stand_for():
     for panel in dashboard()["panels"]:
         for target in panel["targets"]:
             names = {name for name, _ in SELECTED.findall(target["expr"])}
-            wanted = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
-            assert all(wanted <= set(BY_NAME[name].labels) for name in names), panel["title"]
+            labels = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
+            assert all(labels <= set(BY_NAME[name].labels) for name in names), panel["title"]
 
 
 def test_data_source_cluster_group_and_topic_are_chosen_by_the_reader():

@@ -18,10 +18,10 @@ METRIC = re.compile(r"\b(?:kafka_sharegroup|sharelens)_\w+")
 
 def promtool() -> str:
     """The program; the test is skipped where there is none."""
-    found = shutil.which("promtool") or shutil.which("promtool", path=str(ROOT / ".venv" / "tools"))
-    if found is None:
+    program = shutil.which("promtool") or shutil.which("promtool", path=str(ROOT / ".venv" / "tools"))
+    if program is None:
         pytest.skip("no promtool here; `make promtool` gets it")
-    return found
+    return program
 
 
 def rules() -> list[dict]:
@@ -61,5 +61,5 @@ def test_every_alert_has_a_page_that_is_named_after_it():
 
 
 def test_the_rules_ask_for_metrics_that_there_are():
-    asked = {name for rule in rules() for name in METRIC.findall(rule["expr"])}
-    assert asked <= {metric.name for metric in METRICS}
+    names = {name for rule in rules() for name in METRIC.findall(rule["expr"])}
+    assert names <= {metric.name for metric in METRICS}

@@ -88,8 +88,8 @@ class Log:
         return prefix.at_offsets.get(number)
 
 
-def deliveries(done):
-    return pa.concat_tables([table for one in done for table in (one.closed, open_ranges(one.state))])
+def deliveries(replays):
+    return pa.concat_tables([table for replayed in replays for table in (replayed.closed, open_ranges(replayed.state))])
 
 
 def by_key(states):
@@ -99,25 +99,25 @@ def by_key(states):
 def states_of(log, prefix):
     """The states as of a prefix from the histories of the whole log."""
     whole = log.replay()
-    history = pa.concat_tables([one.history for one in whole])
-    found = states_as_of(
+    history = pa.concat_tables([replayed.history for replayed in whole])
+    states = states_as_of(
         filter_rows(history, prefix.condition()), filter_rows(deliveries(whole), prefix.open_condition())
     )
     ends = [log.end(number, prefix) for number in range(len(log.records))]
-    return mark_losses(found, {n: losses_up_to(log.losses[n], end) for n, end in enumerate(ends)})
+    return mark_losses(states, {n: losses_up_to(log.losses[n], end) for n, end in enumerate(ends)})
 
 
 @given(st.tuples(LATER_LOGS, LATER_LOGS), DRAWN_PREFIXES, st.sets(st.integers(0, 11), max_size=3))
 def test_the_state_as_of_a_prefix_is_the_replay_of_that_prefix(logs, prefix, missing):
     log = Log(logs, missing)
-    expected = pa.concat_tables([one.state for one in log.replay(prefix)])
+    expected = pa.concat_tables([replayed.state for replayed in log.replay(prefix)])
     assert by_key(states_of(log, prefix)).to_pylist() == by_key(expected).to_pylist()
 
 
 @given(st.tuples(HOSTILE_LOGS), DRAWN_PREFIXES)
 def test_so_it_is_of_any_content_that_fits_the_bytes(logs, prefix):
     log = Log(logs)
-    expected = pa.concat_tables([one.state for one in log.replay(prefix)])
+    expected = pa.concat_tables([replayed.state for replayed in log.replay(prefix)])
     assert by_key(states_of(log, prefix)).to_pylist() == by_key(expected).to_pylist()
 
 
@@ -130,9 +130,9 @@ def test_the_delivery_history_as_of_a_prefix_is_that_of_its_replay(logs, prefix)
 
 
 def test_no_rows_give_no_states():
-    nothing = states_as_of(schemas.SHARE_PARTITION_HISTORY.empty_table(), schemas.DELIVERY_HISTORY.empty_table())
-    assert nothing.equals(schemas.SHARE_PARTITION_STATE.empty_table())
-    assert mark_losses(nothing, {0: [Loss(first_offset=0, last_offset=1, reason="gap")]}).equals(nothing)
+    states = states_as_of(schemas.SHARE_PARTITION_HISTORY.empty_table(), schemas.DELIVERY_HISTORY.empty_table())
+    assert states.equals(schemas.SHARE_PARTITION_STATE.empty_table())
+    assert mark_losses(states, {0: [Loss(first_offset=0, last_offset=1, reason="gap")]}).equals(states)
 
 
 def test_a_loss_of_one_share_partition_marks_that_one_alone():

@@ -30,6 +30,6 @@ def test_the_operations_are_those_of_sets(left: list[Interval], right: list[Inte
 
 
 def test_an_interval_of_all_offsets_is_no_work() -> None:
-    everything = (0, (1 << 63) - 1)
-    assert difference([everything], [(5, 6)]) == [(0, 5), (6, everything[1])]
-    assert intersection([everything], [(5, 6)]) == [(5, 6)]
+    all_offsets = (0, (1 << 63) - 1)
+    assert difference([all_offsets], [(5, 6)]) == [(0, 5), (6, all_offsets[1])]
+    assert intersection([all_offsets], [(5, 6)]) == [(5, 6)]

@@ -101,7 +101,7 @@ def test_losses_are_disjoint_in_any_order_of_the_extents(
     rows, permuted = both
     losses = losses_of_extents(rows)
     assert losses == losses_of_extents(permuted)
-    assert all(one.last_offset < other.first_offset for one, other in itertools.pairwise(losses))
+    assert all(earlier.last_offset < later.first_offset for earlier, later in itertools.pairwise(losses))
 
 
 @dataclass(frozen=True)

@@ -51,16 +51,20 @@ def state(rows):
 
 def misplaced(rows):
     """(group, state partition, log) of the rows that are marked."""
-    found = placed(state(rows)).to_pylist()
-    return {(one["group_id"], one["state_partition"], one["log_topic_id"]) for one in found if one["misplaced"]}
+    states = placed(state(rows)).to_pylist()
+    return {
+        (of_key["group_id"], of_key["state_partition"], of_key["log_topic_id"])
+        for of_key in states
+        if of_key["misplaced"]
+    }
 
 
 def fitting(rows):
     """The numbers of state partitions that put every row where it is."""
     return functools.reduce(
-        lambda counts, one: fitting_counts(counts, (one["group_id"], TOPIC, 0), one["state_partition"]),
+        lambda counts, of_key: fitting_counts(counts, (of_key["group_id"], TOPIC, 0), of_key["state_partition"]),
         rows,
-        possible_counts(max(one["state_partition"] for one in rows)),
+        possible_counts(max(of_key["state_partition"] for of_key in rows)),
     )
 
 
@@ -78,7 +82,7 @@ def test_after_the_number_grew_exactly_the_rows_left_behind_are_misplaced(groups
     stale = [row(group, home(group, before), at_ms=number) for number, group in enumerate(groups)]
     fresh = [row(group, home(group, after), at_ms=1000 + number) for number, group in enumerate(sorted(moved))]
     left = {group for group in moved if home(group, before) != home(group, after)}
-    rows = [one for one in stale if one["group_id"] not in moved - left] + fresh
+    rows = [of_key for of_key in stale if of_key["group_id"] not in moved - left] + fresh
     assert is_ambiguous(state(rows)) == bool(left)
     if left:
         assert len(fitting(rows)) == 0

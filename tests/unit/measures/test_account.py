@@ -183,15 +183,15 @@ def test_a_window_of_time_is_what_kafkas_lookup_by_time_gives():
 @given(LOGS, st.integers(0, 10), st.integers(0, 30))
 def test_the_classes_partition_the_window_as_a_model_says(log, first, size):
     rows = accounted(log, first=first, end=first + size)
-    told = [
+    classes = [
         ((row["partition"], offset), (row["class"], row["reason"]))
         for row in rows
         for offset in range(row["first_offset"], row["last_offset"] + 1)
     ]
     partitions = {key.partition for key, _, _ in log}
-    assert len(told) == size * len(partitions)
+    assert len(classes) == size * len(partitions)
     offsets = range(first, first + size)
-    assert dict(told) == {
+    assert dict(classes) == {
         (partition, offset): classed(log, partition, offset) for partition in partitions for offset in offsets
     }
 
@@ -210,11 +210,11 @@ def classed(log, partition, offset):
         return ("open", "start_undetermined") if live else ("passed_without_outcome", "life_ended")
     number = reaching[-1]
     life = lives[number]
-    times = sum(state == ACKNOWLEDGED for one in lives for _, state, _ in life_events(one, offset))
+    times = sum(state == ACKNOWLEDGED for earlier in lives for _, state, _ in life_events(earlier, offset))
     at_end = offset >= life["starts"][-1]
-    held = [(s, c) for first, last, s, c in life["states"][-1][1] if first <= offset <= last]
+    at_offset = [(s, c) for first, last, s, c in life["states"][-1][1] if first <= offset <= last]
     events = [(state, count) for _, state, count in life_events(life, offset)]
-    state, count = (held or [(None, 0)])[0] if at_end else (events or [(None, 0)])[-1]
+    state, count = (at_offset or [(None, 0)])[0] if at_end else (events or [(None, 0)])[-1]
     if state == ACKNOWLEDGED:
         if count > 1:
             return "acknowledged_after_retries", None

@@ -27,8 +27,8 @@ def test_an_edge_stays_where_it_is(ages):
 
 
 @given(AGES, AGES)
-def test_edges_ascend_with_ages(one, other):
-    values = np.array(sorted([one, other]), np.int64)
+def test_edges_ascend_with_ages(age, other):
+    values = np.array(sorted([age, other]), np.int64)
     for edges in (lower_edges(values), upper_edges(values)):
         assert edges[0] <= edges[1]
 

@@ -20,20 +20,20 @@ def poison(*runs, **more):
     return pa.Table.from_pylist(rows, schema=POISON_RECORD)
 
 
-def letters(told, **more):
+def letters(causes, **more):
     row = {**LIFE, "status": "matched", "cause_source": "dead_letter", "dlq_offset": 1, "completeness": "complete"}
-    rows = [{**row, "offset": offset, "last_offset": offset, "cause": cause, **more} for offset, cause in told]
+    rows = [{**row, "offset": offset, "last_offset": offset, "cause": cause, **more} for offset, cause in causes]
     return pa.Table.from_pylist(rows, schema=DLQ_RECONCILIATION)
 
 
-def lines(found):
-    assert found.schema.equals(POISON_RECORD)
-    return [f"{r['offset']}-{r['last_offset']} {r['cause']} by {r['cause_source']}" for r in found.to_pylist()]
+def lines(poison_rows):
+    assert poison_rows.schema.equals(POISON_RECORD)
+    return [f"{r['offset']}-{r['last_offset']} {r['cause']} by {r['cause_source']}" for r in poison_rows.to_pylist()]
 
 
 def test_a_run_is_cut_where_letters_tell_more():
-    told = letters([(6, REJECTED), (7, REJECTED), (9, LIMIT)])
-    assert lines(with_letter_causes(poison((5, 9)), told)) == [
+    dead_letters = letters([(6, REJECTED), (7, REJECTED), (9, LIMIT)])
+    assert lines(with_letter_causes(poison((5, 9)), dead_letters)) == [
         "5-5 unknown by None",
         "6-7 rejected by dead_letter",
         "8-8 unknown by None",
@@ -47,8 +47,10 @@ def test_a_letter_of_another_life_or_state_partition_tells_nothing():
 
 
 def test_what_configuration_tells_gives_way_to_the_letter():
-    found = with_letter_causes(poison((5, 5), cause=LIMIT, cause_source="configuration"), letters([(5, REJECTED)]))
-    assert lines(found) == ["5-5 rejected by dead_letter"]
+    with_causes = with_letter_causes(
+        poison((5, 5), cause=LIMIT, cause_source="configuration"), letters([(5, REJECTED)])
+    )
+    assert lines(with_causes) == ["5-5 rejected by dead_letter"]
 
 
 def test_causes_that_no_dead_letter_told_are_left_alone():
@@ -61,16 +63,16 @@ def test_causes_that_no_dead_letter_told_are_left_alone():
     st.dictionaries(st.integers(0, 40), st.sampled_from([REJECTED, LIMIT])),
     st.lists(st.tuples(st.integers(0, 12), st.integers(0, 3)), max_size=4),
 )
-def test_runs_say_of_each_offset_what_its_letter_says(told, gaps):
+def test_runs_say_of_each_offset_what_its_letter_says(causes, gaps):
     runs, at = [], 0
     for size, gap in gaps:
         runs.append((at, at + size))
         at += size + gap + 1
-    found = with_letter_causes(poison(*runs), letters(sorted(told.items())))
-    rows = found.to_pylist()
+    with_causes = with_letter_causes(poison(*runs), letters(sorted(causes.items())))
+    rows = with_causes.to_pylist()
     seen = {offset: row["cause"] for row in rows for offset in range(row["offset"], row["last_offset"] + 1)}
     offsets = [offset for first, last in runs for offset in range(first, last + 1)]
-    assert seen == {offset: told.get(offset, "unknown") for offset in offsets}
+    assert seen == {offset: causes.get(offset, "unknown") for offset in offsets}
     assert sum(row["last_offset"] - row["offset"] + 1 for row in rows) == len(offsets)
     starts = {first for first, _ in runs}
     neighbours = itertools.pairwise(rows)

@@ -54,31 +54,33 @@ def rows_of(
     no_records.take(headers(topic, topic_id=ZERO_UUID))
     histories = Histories.of(done.history, deliveries)
     given_up = poison.poison(histories, no_records.ranges(), no_records.header_ranges(), NO_SETTINGS)
-    found = letter_rows(letters)
+    dead_letters = letter_rows(letters)
     history = done.history.select(HISTORY_READ)
     if shuffled is not None:
-        given_up, found, history = (rows.take(shuffled(rows.num_rows)) for rows in (given_up, found, history))
-    topics = LetterTopics.of(found, partitions_table([looked_into()] if partitions is None else partitions))
+        given_up, dead_letters, history = (
+            rows.take(shuffled(rows.num_rows)) for rows in (given_up, dead_letters, history)
+        )
+    topics = LetterTopics.of(dead_letters, partitions_table([looked_into()] if partitions is None else partitions))
     nameless = nameless_places(history, names)
     parts = [history.slice(first, part_rows) for first in range(0, history.num_rows, part_rows)]
-    rows = reconcile(given_up, found, parts, names, topics, settings, begins_ms=begins_ms, nameless=nameless)
+    rows = reconcile(given_up, dead_letters, parts, names, topics, settings, begins_ms=begins_ms, nameless=nameless)
     assert rows.schema.equals(DLQ_RECONCILIATION)
     return rows
 
 
-def lines(*asked, **more):
+def lines(*arguments, **more):
     """`offsets status (reason) cause | archiving-archived letter at` of each row."""
-    told = []
-    for row in rows_of(*asked, **more).to_pylist():
+    texts = []
+    for row in rows_of(*arguments, **more).to_pylist():
         offsets = f"{row['offset']}" if row["offset"] == row["last_offset"] else f"{row['offset']}-{row['last_offset']}"
         reason = "" if row["reason"] is None else f" ({row['reason']})"
         letter = "no letter" if row["dlq_offset"] is None else f"{row['dlq_partition']}@{row['dlq_offset']}"
         moment = "" if row["dead_lettered_ms"] is None else f" at {row['dead_lettered_ms']}"
-        told.append(
+        texts.append(
             f"{offsets} {row['status']}{reason} {row['cause']} | "
             f"{row['archiving_ms']}-{row['archived_ms']} {letter}{moment}"
         )
-    return told
+    return texts
 
 
 def test_a_record_that_was_archiving_and_its_dead_letter_match():

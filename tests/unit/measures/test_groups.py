@@ -83,9 +83,9 @@ def test_an_earlier_moment_is_complete_only_for_groups_without_later_records():
         (11, "g", None, {"epoch": 4, "metadataHash": 1}),
         (11, "i", None, {"epoch": 1, "metadataHash": 1}),
     )
-    told = [
+    completeness = [
         (row["group_id"], row["group_epoch"], row["completeness"], row["completeness_reason"])
         for row in groups(rows, 101).to_pylist()
     ]
-    assert told == [("g", 3, "incomplete", "compacted"), ("h", 1, "complete", None)]
+    assert completeness == [("g", 3, "incomplete", "compacted"), ("h", 1, "complete", None)]
     assert [row["completeness"] for row in groups(rows, 103).to_pylist()] == ["complete"] * 3

@@ -19,27 +19,27 @@ STORY = """
 
 @pytest.mark.parametrize("chunk", [1, 2, 4, 100])
 def test_markers_holes_and_aborted_records_are_told_however_headers_are_chunked(chunk):
-    rows, found = headers(STORY), NoRecords()
+    rows, no_records = headers(STORY), NoRecords()
     for first in range(0, rows.num_rows, chunk):
-        found.take(rows.slice(first, chunk))
-    told = [(row["first_offset"], row["last_offset"], row["reason"]) for row in found.ranges().to_pylist()]
-    assert told == [(0, 9, "aborted"), (15, 15, "control"), (16, 19, "absent"), (25, 25, "control")]
-    held = {"topic_id": ORDERS_ID, "partition": 0, "first_offset": 0, "last_offset": 29}
-    assert found.header_ranges().to_pylist() == [held]
+        no_records.take(rows.slice(first, chunk))
+    reasons = [(row["first_offset"], row["last_offset"], row["reason"]) for row in no_records.ranges().to_pylist()]
+    assert reasons == [(0, 9, "aborted"), (15, 15, "control"), (16, 19, "absent"), (25, 25, "control")]
+    header_range = {"topic_id": ORDERS_ID, "partition": 0, "first_offset": 0, "last_offset": 29}
+    assert no_records.header_ranges().to_pylist() == [header_range]
 
 
 def test_transactions_of_one_partition_say_nothing_about_another():
-    found = NoRecords()
-    found.take(headers("0-9 at 1 producer 7"))
-    found.take(headers("0-0 at 2 producer 7 ABORT", partition=1))
-    assert [(row["partition"], row["reason"]) for row in found.ranges().to_pylist()] == [(1, "control")]
+    no_records = NoRecords()
+    no_records.take(headers("0-9 at 1 producer 7"))
+    no_records.take(headers("0-0 at 2 producer 7 ABORT", partition=1))
+    assert [(row["partition"], row["reason"]) for row in no_records.ranges().to_pylist()] == [(1, "control")]
 
 
 def test_ranges_come_apart_by_user_partition():
-    found = NoRecords()
-    found.take(headers("0-0 at 2 producer 7 ABORT"))
-    found.take(headers("0-0 at 2 producer 7 COMMIT\n5-9 at 3", partition=1))
-    spans = spans_of(found.ranges())
+    no_records = NoRecords()
+    no_records.take(headers("0-0 at 2 producer 7 ABORT"))
+    no_records.take(headers("0-0 at 2 producer 7 COMMIT\n5-9 at 3", partition=1))
+    spans = spans_of(no_records.ranges())
     assert {place: list(zip(*map(list, parts), strict=True)) for place, parts in spans.items()} == {
         (ORDERS_ID, 0): [(0, 0, 0)],
         (ORDERS_ID, 1): [(0, 0, 0), (1, 4, 1)],
@@ -48,11 +48,11 @@ def test_ranges_come_apart_by_user_partition():
 
 
 def test_an_offset_has_the_time_of_its_batch_and_none_outside_all():
-    found = OffsetTimes({(ORDERS_ID, 0): np.array([3, 17, 20, 99])})
+    times = OffsetTimes({(ORDERS_ID, 0): np.array([3, 17, 20, 99])})
     for row in range(headers(STORY).num_rows):
-        found.take(headers(STORY).slice(row, 1))
-    found.take(headers("0-9 at 7 append", partition=1))
-    assert [(row["offset"], row["max_timestamp_ms"]) for row in found.table().to_pylist()] == [(3, 100), (20, 130)]
+        times.take(headers(STORY).slice(row, 1))
+    times.take(headers("0-9 at 7 append", partition=1))
+    assert [(row["offset"], row["max_timestamp_ms"]) for row in times.table().to_pylist()] == [(3, 100), (20, 130)]
 
 
 def test_a_new_header_tells_of_the_hole_before_it_too():

@@ -34,8 +34,8 @@ def measured(log, topic="", *, complete=None, committed=None):
 
 def firsts(text, topic="", **more):
     """`first incomplete offset-end of its range: offsets finished behind` of each interval."""
-    found = measured(parsed(text), topic, **more).rows
-    return [f"{row[FIRST]}-{row[LAST]}: {row[BEHIND]}" for row in found.tolist()]
+    intervals = measured(parsed(text), topic, **more).rows
+    return [f"{row[FIRST]}-{row[LAST]}: {row[BEHIND]}" for row in intervals.tolist()]
 
 
 def test_it_is_the_first_offset_that_is_neither_acknowledged_nor_archived():
@@ -103,22 +103,22 @@ def test_any_log_agrees_with_the_states_of_the_reference_machine(log):
     for number, (key, value, _) in enumerate(log):
         state = apply(state, number, 10 * number, record_of(key, value))
         expected[number] = first_of(state.share_partitions.get(key))
-    found = measured(log)
-    offsets = found.history.column("log_offset").to_pylist()
-    places = found.history.column("partition").to_pylist()
-    told = dict.fromkeys(offsets)
-    for row in found.rows.tolist():
+    intervals = measured(log)
+    offsets = intervals.history.column("log_offset").to_pylist()
+    places = intervals.history.column("partition").to_pylist()
+    first_incomplete_offsets = dict.fromkeys(offsets)
+    for row in intervals.rows.tolist():
         mine = [at for at, place in enumerate(places) if place == places[row[BEGIN]] and at >= row[BEGIN]]
-        told |= {offsets[at]: row[FIRST] for at in mine if row[END] < 0 or at < row[END]}
-    assert told == {offset: expected[offset] for offset in offsets}
+        first_incomplete_offsets |= {offsets[at]: row[FIRST] for at in mine if row[END] < 0 or at < row[END]}
+    assert first_incomplete_offsets == {offset: expected[offset] for offset in offsets}
 
 
-def first_of(held):
+def first_of(current):
     """The first incomplete offset of a reference state; None without one or without a start offset."""
-    if held is None or held.start_offset < 0:
+    if current is None or current.start_offset < 0:
         return None
-    at = held.start_offset
-    for batch in coalesce(held.state_batches):
+    at = current.start_offset
+    for batch in coalesce(current.state_batches):
         if batch.first_offset <= at <= batch.last_offset and batch.delivery_state in DONE:
             at = batch.last_offset + 1
     return at

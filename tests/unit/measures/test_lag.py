@@ -18,12 +18,14 @@ Row = dict[str, Any]
 
 def batches(text: str) -> list[Row]:
     """`230-233 ack, 237-237 arch` as state batches."""
-    found = []
+    state_batches = []
     for part in filter(None, map(str.strip, text.split(","))):
         offsets, name = part.split()
         first, last = map(int, offsets.split("-"))
-        found.append({"first_offset": first, "last_offset": last, "delivery_state": STATES[name], "delivery_count": 1})
-    return found
+        state_batches.append(
+            {"first_offset": first, "last_offset": last, "delivery_state": STATES[name], "delivery_count": 1}
+        )
+    return state_batches
 
 
 def state(start: int, count: int, text: str = "", *, group: str = "g", partition: int = 0) -> Row:
@@ -57,9 +59,9 @@ def end(offset: int | None, *, stable: int | None = None, inferred: int | None =
 
 def measured(states: list[Row], ends: list[Row], *, end_of_now: bool = True) -> list[Row]:
     rows = pa.Table.from_pylist(states, schema=SHARE_PARTITION_STATE)
-    told = measure.lag(rows, pa.Table.from_pylist(ends, schema=TOPIC_END), {TOPIC: "orders"}, end_of_now=end_of_now)
-    assert told.schema.equals(LAG)
-    return list(told.to_pylist())
+    lags = measure.lag(rows, pa.Table.from_pylist(ends, schema=TOPIC_END), {TOPIC: "orders"}, end_of_now=end_of_now)
+    assert lags.schema.equals(LAG)
+    return list(lags.to_pylist())
 
 
 # start, count, state batches                               | end  stable | lag stable recounted naive  first incomplete
@@ -90,8 +92,8 @@ def number(word: str) -> int | None:
 
 @pytest.mark.parametrize("line", [line for line in CASES.splitlines() if line.strip()])
 def test_the_figures_of(line):
-    given, topic, expected = line.split("|")
-    start, count, *rest = given.split(maxsplit=2)
+    state_text, topic, expected = line.split("|")
+    start, count, *rest = state_text.split(maxsplit=2)
     offset, stable = map(number, topic.split())
     (row,) = measured([state(int(start), int(count), *rest)], [end(offset, stable=stable)])
     assert [row[name] for name in FIGURES] == [number(word) for word in expected.split()]

@@ -39,22 +39,22 @@ def history(story: list[dict[str, Any]]) -> pa.Table:
     return replay_records(pa.Table.from_pylist(rows, schema=SHARE_RECORD)).history
 
 
-def told(text: str, *moments: int) -> list[dict[str, Any]]:
-    asked = np.array(moments, np.int64)
-    arrivals = Arrivals(asked)
+def lag_rows(text: str, *moments: int) -> list[dict[str, Any]]:
+    at_moments = np.array(moments, np.int64)
+    arrivals = Arrivals(at_moments)
     rows = headers(text)
     for at in range(rows.num_rows):
         arrivals.take(rows.slice(at, 1))
-    at_once = Arrivals(asked)
+    at_once = Arrivals(at_moments)
     at_once.take(rows)
-    found = lag_over_time(history(STORY), arrivals, asked, {ORDERS_ID: "orders"})
-    assert found.schema.equals(LAG_OVER_TIME)
-    assert lag_over_time(history(STORY), at_once, asked, {ORDERS_ID: "orders"}).equals(found)
-    return list(found.to_pylist())
+    lags = lag_over_time(history(STORY), arrivals, at_moments, {ORDERS_ID: "orders"})
+    assert lags.schema.equals(LAG_OVER_TIME)
+    assert lag_over_time(history(STORY), at_once, at_moments, {ORDERS_ID: "orders"}).equals(lags)
+    return list(lags.to_pylist())
 
 
 def test_each_moment_has_the_state_and_the_end_of_then():
-    rows = told(BATCHES, 49, 50, 110, 209, 210, 299, 399, 400)
+    rows = lag_rows(BATCHES, 49, 50, 110, 209, 210, 299, 399, 400)
     assert [(row["at_ms"], row["end_offset_inferred"], row["lag_inferred"]) for row in rows] == [
         (50, None, None),
         (110, 50, 50),
@@ -68,12 +68,12 @@ def test_each_moment_has_the_state_and_the_end_of_then():
 
 
 def test_without_headers_no_lag_is_known():
-    (row,) = told("", 150)
+    (row,) = lag_rows("", 150)
     assert (row["lag_inferred"], row["unknown_reason"]) == (None, "end_offset_of_the_moment_not_logged")
 
 
 def test_no_moment_has_no_row():
-    assert told(BATCHES) == []
+    assert lag_rows(BATCHES) == []
 
 
 def test_without_history_no_moment_has_a_row():
@@ -93,12 +93,12 @@ def test_rows_at_moments_are_enough_however_the_history_is_cut(
     for group, pause_ms, start in records:
         at_ms += pause_ms
         story.append(snapshot(group, start=start, at_ms=at_ms))
-    rows, asked = history(story), np.array(moments, np.int64)
-    arrivals = Arrivals(asked)
+    rows, at_moments = history(story), np.array(moments, np.int64)
+    arrivals = Arrivals(at_moments)
     arrivals.take(headers(BATCHES))
-    kept = RowsAtMoments(asked)
+    kept = RowsAtMoments(at_moments)
     ends = sorted({0, *(cut for cut in cuts if cut < rows.num_rows), rows.num_rows})
     for begin, end in itertools.pairwise(ends if rows.num_rows else [0, 0]):
         kept.add(rows.slice(begin, end - begin))
     assert kept.table().num_rows <= 2 * len(moments)
-    assert lag_over_time(kept.table(), arrivals, asked, {}).equals(lag_over_time(rows, arrivals, asked, {}))
+    assert lag_over_time(kept.table(), arrivals, at_moments, {}).equals(lag_over_time(rows, arrivals, at_moments, {}))

@@ -37,9 +37,9 @@ def stamped(text, partition=0):
     lines = [line.split() for line in text.strip().splitlines()]
     bases = [int(words[2].split("..")[0]) for words in lines]
     plain = "\n".join(" ".join([*words[:2], words[2].split("..")[-1], *words[3:]]) for words in lines)
-    found = headers(plain, topic_id=ZERO_UUID, partition=partition)
-    at = found.schema.get_field_index("base_timestamp_ms")
-    return found.set_column(at, found.schema.field(at), pa.array(bases, pa.int64()))
+    header_rows = headers(plain, topic_id=ZERO_UUID, partition=partition)
+    at = header_rows.schema.get_field_index("base_timestamp_ms")
+    return header_rows.set_column(at, header_rows.schema.field(at), pa.array(bases, pa.int64()))
 
 
 def log_of(text):
@@ -54,16 +54,16 @@ def done_of(log, losses=None):
 
 
 def rows(text, topic="0-99 at 1", by=None):
-    _, found = done_of(log_of(text))
-    ages = Ages(found)
+    _, done = done_of(log_of(text))
+    ages = Ages(done)
     ages.take(stamped(topic))
-    result = latency(found, ages, by or By())
+    result = latency(done, ages, by or By())
     if by is None:
         assert result.schema.equals(LATENCY)
     return result.to_pylist()
 
 
-def told(*asked):
+def lines_of(*arguments):
     """`outcome settled/aged p50 p99 largest` of each row, each with both bounds."""
     return [
         f"{row['outcome']} {row['settled_offsets']}/{row['aged_offsets']} "
@@ -75,17 +75,17 @@ def told(*asked):
                 ("age_largest_min_ms", "age_max_ms"),
             )
         )
-        for row in rows(*asked)
+        for row in rows(*arguments)
     ]
 
 
 def test_the_age_lies_between_those_of_the_batchs_newest_and_oldest_record():
-    assert told(FIRST + "0 update start=0 2-3 acknowledged 1", "0-9 at 1..4") == ["acknowledged 2/2 6..9 6..9 6..9"]
+    assert lines_of(FIRST + "0 update start=0 2-3 acknowledged 1", "0-9 at 1..4") == ["acknowledged 2/2 6..9 6..9 6..9"]
 
 
 def test_percentiles_weigh_ranges_by_their_length():
     log = FIRST + "0 update start=0 0-89 acknowledged 1\n0 update start=0 90-99 acknowledged 1"
-    assert told(log, "0-99 at 4..5") == ["acknowledged 100/100 5..6 15..16 15..16"]
+    assert lines_of(log, "0-99 at 4..5") == ["acknowledged 100/100 5..6 15..16 15..16"]
 
 
 def test_an_offset_counts_once_a_life_at_its_first_outcome_with_its_largest_count():
@@ -102,7 +102,7 @@ def test_an_offset_counts_once_a_life_at_its_first_outcome_with_its_largest_coun
 
 
 def test_a_new_life_settles_anew():
-    assert told(
+    assert lines_of(
         FIRST
         + """
         0 update start=0 0-4 acknowledged 1
@@ -119,10 +119,10 @@ def test_negative_ages_are_counted_and_not_clipped():
 
 
 def test_control_records_and_archived_offsets_without_a_record_are_no_settled_records():
-    found = rows(
+    latencies = rows(
         FIRST + "0 update start=0 0-9 archived 1", "0-4 at 1 producer 7\n5-5 at 2 producer 7 COMMIT\n8-20 at 3"
     )
-    assert [(row["settled_offsets"], row["gap_offsets"], row["aged_offsets"]) for row in found] == [(7, 3, 7)]
+    assert [(row["settled_offsets"], row["gap_offsets"], row["aged_offsets"]) for row in latencies] == [(7, 3, 7)]
 
 
 def test_offsets_without_a_header_have_no_age_and_count_all_the_same():
@@ -132,15 +132,15 @@ def test_offsets_without_a_header_have_no_age_and_count_all_the_same():
 
 def test_whether_archived_offsets_are_gaps_does_not_depend_on_where_reading_headers_begins():
     topic = stamped("0-1 at 1\n12-19 at 1")
-    _, found = done_of(log_of(FIRST + "0 update start=0 10-14 archived 1"))
+    _, done = done_of(log_of(FIRST + "0 update start=0 10-14 archived 1"))
 
     def read(begins):
         (begin,) = begins.values()
         yield topic.filter(pc.greater_equal(topic.column("last_offset"), begin))
 
     place = (ZERO_UUID, 0)
-    assert ages_of(found, read, lambda: {place: 0}).gaps().tolist() == [2]
-    assert ages_of(found, read, lambda: {place: 10}).gaps().tolist() == [0], "nothing is known of what lies below"
+    assert ages_of(done, read, lambda: {place: 0}).gaps().tolist() == [2]
+    assert ages_of(done, read, lambda: {place: 10}).gaps().tolist() == [0], "nothing is known of what lies below"
 
 
 @pytest.mark.parametrize(
@@ -174,9 +174,9 @@ def test_a_snapshot_behind_a_hole_shows_outcomes_without_a_time():
 
 
 def test_the_window_bounds_the_log_time_of_the_outcome():
-    _, found = done_of(log_of(FIRST + "0 update start=0 0-4 acknowledged 1\n0 update start=0 5-9 acknowledged 1"))
-    assert found.within(20, None).first.tolist() == [5]
-    assert found.within(None, 20).first.tolist() == [0]
+    _, done = done_of(log_of(FIRST + "0 update start=0 0-4 acknowledged 1\n0 update start=0 5-9 acknowledged 1"))
+    assert done.within(20, None).first.tolist() == [5]
+    assert done.within(None, 20).first.tolist() == [0]
 
 
 def test_groups_and_hours_make_rows_and_throughput_is_over_the_hour():
@@ -201,8 +201,8 @@ def test_attempts_are_told_by_outcome_and_count():
         0 update start=0 5 archived 3
     """
     )
-    _, found = done_of(log)
-    result = attempts(found, Ages(found).gaps(), By())
+    _, done = done_of(log)
+    result = attempts(done, Ages(done).gaps(), By())
     assert result.schema.equals(ATTEMPTS)
     told_rows = [
         (row["outcome"], row["delivery_count"], row["offsets"], row["deliveries"], row["extra_deliveries"])
@@ -220,8 +220,8 @@ def test_a_share_partition_that_became_complete_has_no_reason_any_more():
 
 
 def test_ranges_are_listed_by_the_largest_age():
-    _, found = done_of(log_of(FIRST + "0 update start=0 0-9 acknowledged 2"))
-    listed, more = age_ranges(found, iter([stamped("0-4 at 1..3\n5-9 at 2..9")]), most=1)
+    _, done = done_of(log_of(FIRST + "0 update start=0 0-9 acknowledged 2"))
+    listed, more = age_ranges(done, iter([stamped("0-4 at 1..3\n5-9 at 2..9")]), most=1)
     (row,) = listed.to_pylist()
     assert (row["first_offset"], row["last_offset"], row["age_min_ms"], row["age_max_ms"]) == (0, 4, 7, 9)
     assert more
@@ -258,32 +258,32 @@ def modelled(log, history, ends):
 
 @given(LOGS, BATCHES)
 def test_any_log_is_told_as_a_model_tells_it_that_goes_offset_by_offset(log, batches):
-    history, found = done_of(log)
+    history, done = done_of(log)
     lines, ends = header_lines(batches)
-    ages = Ages(found, exact=True)
+    ages = Ages(done, exact=True)
     for partition in range(3):
         ages.take(stamped("\n".join(lines), partition))
     expected = list(modelled(log, history, ends))
-    assert sum(found.size.tolist()) == len(expected)
+    assert sum(done.size.tolist()) == len(expected)
     counts = ages.counts()
     entry = ages.sample[counts.bucket]
-    partitions = found.places.column("partition").to_numpy()[found.place[entry]]
-    states = found.outcome[entry] * 2 + 2
+    partitions = done.places.column("partition").to_numpy()[done.place[entry]]
+    states = done.outcome[entry] * 2 + 2
     columns = (partitions, states, counts.age_min, counts.age_max, counts.weight)
     told_ages = Counter()
     for partition, state, low, high, weight in zip(*(column.tolist() for column in columns), strict=True):
         told_ages[partition, state, (low, high)] += weight
-    assert told_ages == Counter(one for one in expected if one[2] is not None)
+    assert told_ages == Counter(entry_of_model for entry_of_model in expected if entry_of_model[2] is not None)
 
 
 @given(LOGS, BATCHES)
 def test_the_weights_add_up_and_percentiles_lie_within_the_bounds(log, batches):
-    _, found = done_of(log)
-    ages = Ages(found)
+    _, done = done_of(log)
+    ages = Ages(done)
     for line in header_lines(batches)[0]:
         ages.take(stamped(line))
-    result = latency(found, ages, By())
-    total = sum(found.size.tolist())
+    result = latency(done, ages, By())
+    total = sum(done.size.tolist())
     assert sum(row["settled_offsets"] + row["gap_offsets"] for row in result.to_pylist()) == total
     for row in result.to_pylist():
         assert 0 <= row["aged_offsets"] <= row["settled_offsets"]
@@ -294,7 +294,7 @@ def test_the_weights_add_up_and_percentiles_lie_within_the_bounds(log, batches):
             assert lows == sorted(lows)
             assert highs == sorted(highs)
             assert all(low <= high for low, high in zip(lows[1:], highs, strict=False))
-    tried = attempts(found, ages.gaps(), By()).to_pylist()
+    tried = attempts(done, ages.gaps(), By()).to_pylist()
     settled_offsets = sum(row["settled_offsets"] for row in result.to_pylist())
     assert sum(row["offsets"] for row in tried if row["outcome"] != "open") == settled_offsets
     deliveries = sum(row["deliveries"] for row in result.to_pylist())
@@ -303,8 +303,8 @@ def test_the_weights_add_up_and_percentiles_lie_within_the_bounds(log, batches):
 
 @given(HOSTILE_LOGS)
 def test_no_log_makes_it_fail(log):
-    _, found = done_of(log)
-    ages = Ages(found)
+    _, done = done_of(log)
+    ages = Ages(done)
     ages.take(stamped("0-9 at 1\n10-99 at 5"))
-    assert latency(found, ages, By(partition=False)).num_rows >= 0
-    assert attempts(found, ages.gaps(), By(hour=False)).num_rows >= 0
+    assert latency(done, ages, By(partition=False)).num_rows >= 0
+    assert attempts(done, ages.gaps(), By(hour=False)).num_rows >= 0

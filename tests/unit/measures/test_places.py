@@ -39,9 +39,9 @@ def known(rows: list[Row]) -> Places:
 def test_a_row_has_the_place_of_its_key(most_cells: int, keys: list[Row], rows: list[Row]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(places, "MOST_CELLS", most_cells)
-        held = known(keys)
-        order = [tuple(row.values()) for row in held.keys.to_pylist()]
+        known_places = known(keys)
+        order = [tuple(row.values()) for row in known_places.keys.to_pylist()]
         expected = [order.index(row) if row in order else -1 for row in rows]
-        assert held.of(table(rows)).tolist() == expected
+        assert known_places.of(table(rows)).tolist() == expected
         coded = pa.schema([*CODED, *list(SCHEMA)[2:]])
-        assert held.of(table(rows).cast(coded)).tolist() == expected
+        assert known_places.of(table(rows).cast(coded)).tolist() == expected

@@ -19,21 +19,21 @@ RECORDS = "0-99 at 1"
 def given_up(text, topic=RECORDS, settings=LIMIT_3, **more):
     done = replay_records(table(parsed(text)))
     deliveries = pa.concat_tables([done.closed, open_ranges(done.state)])
-    found = NoRecords()
-    found.take(headers(topic, topic_id=ZERO_UUID))
+    no_records = NoRecords()
+    no_records.take(headers(topic, topic_id=ZERO_UUID))
     rows = measure.poison(
-        Histories.of(done.history, deliveries), found.ranges(), found.header_ranges(), settings, **more
+        Histories.of(done.history, deliveries), no_records.ranges(), no_records.header_ranges(), settings, **more
     )
     assert rows.schema.equals(POISON_RECORD)
     return rows.to_pylist()
 
 
-def lines(*asked, **more):
+def lines(*arguments, **more):
     """`offsets count cause by source | first outcome-last outcome @ log offset` of each row."""
     return [
         f"{row['offset']}-{row['last_offset']} {row['delivery_count']} {row['cause']} by {row['cause_source']} | "
         f"{row['first_outcome_ms']}-{row['last_outcome_ms']} @ {row['log_offset']}"
-        for row in given_up(*asked, **more)
+        for row in given_up(*arguments, **more)
     ]
 
 

@@ -114,7 +114,7 @@ def test_the_whole_of_the_offsets_that_a_record_may_claim_is_one_range():
 
 @given(LOGS)
 def test_any_log_is_told_as_a_model_tells_it_that_goes_offset_by_offset(log):
-    told = {
+    rows = {
         (row["partition"], offset, row["kind"], row["life"]): (
             row["times_acknowledged"],
             row["max_delivery_count"],
@@ -125,7 +125,7 @@ def test_any_log_is_told_as_a_model_tells_it_that_goes_offset_by_offset(log):
         for row in measured(log).to_pylist()
         for offset in range(row["first_offset"], row["last_offset"] + 1)
     }
-    assert told == dict(entry for partition in range(3) for entry in model(log, partition))
+    assert rows == dict(entry for partition in range(3) for entry in model(log, partition))
 
 
 def model(log, partition):
@@ -141,7 +141,7 @@ def model(log, partition):
             acknowledged = sum(state == ACKNOWLEDGED for _, state, _ in events)
             count = max(count for _, _, count in events)
             if before:
-                gone = any(one["deleted"] for one in lives[before["number"] : number])
+                gone = any(earlier["deleted"] for earlier in lives[before["number"] : number])
                 kind = "replayed_by_recreation" if gone else "replayed_by_reset"
                 acknowledged, count = acknowledged + before["acknowledged"], max(count, before["count"])
                 row = (acknowledged, count, before["last"], life["begun"], events[-1][0])

@@ -20,22 +20,22 @@ def stalled(text, topic, *, now, end=None, settings=None, least=20):
     deliveries = pa.concat_tables([done.closed, open_ranges(done.state)])
     empty = NoRecords()
     empty.take(headers(topic, topic_id=ZERO_UUID))
-    found = measure.intervals(Histories.of(done.history, deliveries), empty.ranges(), settings)
-    found = measure.long_enough(found, now, least)
-    times = OffsetTimes(measure.offsets_of(found))
+    intervals = measure.intervals(Histories.of(done.history, deliveries), empty.ranges(), settings)
+    intervals = measure.long_enough(intervals, now, least)
+    times = OffsetTimes(measure.offsets_of(intervals))
     times.take(headers(topic, topic_id=ZERO_UUID))
     ends = {} if end is None else {(ZERO_UUID, 0): (end, "high_watermark")}
-    rows = measure.stalls(found, times.table(), ends, settings, now_ms=now, min_duration_ms=least)
+    rows = measure.stalls(intervals, times.table(), ends, settings, now_ms=now, min_duration_ms=least)
     assert rows.schema.equals(STALL)
     return rows.to_pylist()
 
 
-def lines(*asked, **more):
+def lines(*arguments, **more):
     """`since-until kind at first incomplete offset: finished behind` of each row."""
     return [
         f"{row['since_ms']}-{row['until_ms']} {row['kind']} at {row['first_incomplete_offset']}: "
         f"{row['finished_behind']}"
-        for row in stalled(*asked, **more)
+        for row in stalled(*arguments, **more)
     ]
 
 
@@ -145,8 +145,8 @@ def test_a_record_that_is_younger_than_now_stands_still_nowhere():
 def test_without_a_moment_what_stands_still_has_no_duration_and_counts_as_silent():
     story = CAUGHT_UP + "    0 update start=10\n"
     (row,) = stalled(story, "0-9 at 1\n10-14 at 12", now=None, end=15, least=60_000)
-    told = (row["kind"], row["since_ms"], row["until_ms"], row["duration_ms"])
-    assert told == ("silent_with_backlog", 12, None, None)
+    stall = (row["kind"], row["since_ms"], row["until_ms"], row["duration_ms"])
+    assert stall == ("silent_with_backlog", 12, None, None)
 
 
 def test_the_limit_in_force_at_the_end_of_a_stall_counts():

@@ -24,11 +24,11 @@ TOPIC = "0-3 at 3\n4-4 at 9 producer 1 COMMIT\n5-9 at 45\n10-99 at 70"
 
 def settled_and_aged(history: pa.Table, deliveries: pa.Table) -> tuple[Settled, Ages]:
     """What these rows tell was settled, and its ages."""
-    found = settled(Histories.of(history, deliveries))
-    ages = Ages(found)
+    offsets = settled(Histories.of(history, deliveries))
+    ages = Ages(offsets)
     for partition in range(3):
         ages.take(headers(TOPIC, topic_id=ZERO_UUID, partition=partition))
-    return found, ages
+    return offsets, ages
 
 
 @pytest.fixture(params=[1 << 22, 0])
@@ -51,9 +51,9 @@ def test_the_rows_of_a_sum_are_those_of_everything_at_once(by, log, part_of):
     for part in range(3):
         partitions = pa.array([partition for partition in range(3) if part_of[partition] == part], pa.int32())
         mine, its_deliveries = (rows.filter(pc.field("partition").isin(partitions)) for rows in (history, deliveries))
-        found, its_ages = settled_and_aged(mine, its_deliveries)
-        waited.append(of_latency(found, its_ages, by))
-        tried.append(of_attempts(found, its_ages.gaps(), by))
+        its_settled, its_ages = settled_and_aged(mine, its_deliveries)
+        waited.append(of_latency(its_settled, its_ages, by))
+        tried.append(of_attempts(its_settled, its_ages.gaps(), by))
     assert latency_rows(added(waited), by) == latency(whole, ages, by)
     assert attempts_rows(added(tried), by) == attempts(whole, ages.gaps(), by)
 
@@ -61,6 +61,6 @@ def test_the_rows_of_a_sum_are_those_of_everything_at_once(by, log, part_of):
 @pytest.mark.parametrize("by", [By(), *BYS])
 def test_nothing_adds_up_to_nothing(by):
     history = SHARE_PARTITION_HISTORY.empty_table()
-    found, ages = settled_and_aged(history, DELIVERY_HISTORY.empty_table())
-    nothing = of_latency(found, ages, by)
-    assert latency_rows(added([nothing, nothing]), by).num_rows == 0
+    offsets, ages = settled_and_aged(history, DELIVERY_HISTORY.empty_table())
+    no_latency = of_latency(offsets, ages, by)
+    assert latency_rows(added([no_latency, no_latency]), by).num_rows == 0

@@ -60,34 +60,34 @@ NEXT_ONE_OPEN = """
     ],
 )
 def test_the_last_stable_offset_is_where_the_oldest_open_transaction_began(text, end, stable):
-    found = ends(text, end)
-    assert (found["end_offset"], found["last_stable_offset"]) == (end, stable)
+    at_end = ends(text, end)
+    assert (at_end["end_offset"], at_end["last_stable_offset"]) == (end, stable)
 
 
 def test_the_end_at_an_earlier_moment_of_producers_clocks_is_only_inferred():
-    found = ends(NO_TRANSACTION, 20, as_of_ms=150)
-    assert (found["end_offset"], found["end_offset_inferred"], found["end_offset_source"]) == (None, 10, None)
+    at_end = ends(NO_TRANSACTION, 20, as_of_ms=150)
+    assert (at_end["end_offset"], at_end["end_offset_inferred"], at_end["end_offset_source"]) == (None, 10, None)
 
 
 def test_the_end_at_an_earlier_moment_by_the_brokers_clock_is_a_fact():
-    found = ends("0-9 at 100 append\n10-19 at 200 append", 20, as_of_ms=150)
-    assert (found["end_offset"], found["end_offset_inferred"]) == (10, 10)
-    assert found["end_offset_source"] == "log_append_time"
+    at_end = ends("0-9 at 100 append\n10-19 at 200 append", 20, as_of_ms=150)
+    assert (at_end["end_offset"], at_end["end_offset_inferred"]) == (10, 10)
+    assert at_end["end_offset_source"] == "log_append_time"
 
 
 def test_at_a_moment_after_every_header_the_end_is_still_an_inference():
-    found = ends(NO_TRANSACTION, 20, as_of_ms=200)
-    assert (found["end_offset"], found["end_offset_inferred"]) == (None, 20)
+    at_end = ends(NO_TRANSACTION, 20, as_of_ms=200)
+    assert (at_end["end_offset"], at_end["end_offset_inferred"]) == (None, 20)
 
 
 def test_a_partition_without_headers_from_its_beginning_on_ended_there_at_any_moment():
-    found = ends("", 20, as_of_ms=200)
-    assert (found["end_offset"], found["end_offset_source"]) == (20, "high_watermark")
+    at_end = ends("", 20, as_of_ms=200)
+    assert (at_end["end_offset"], at_end["end_offset_source"]) == (20, "high_watermark")
 
 
 def test_a_moment_before_every_header_tells_no_end():
-    found = ends(NO_TRANSACTION, 20, as_of_ms=99)
-    assert (found["end_offset"], found["end_offset_inferred"]) == (None, None)
+    at_end = ends(NO_TRANSACTION, 20, as_of_ms=99)
+    assert (at_end["end_offset"], at_end["end_offset_inferred"]) == (None, None)
 
 
 def test_headers_behind_one_that_is_too_late_do_not_count():
@@ -99,6 +99,6 @@ def test_user_partitions_are_told_apart_in_one_table():
     rows = pa.concat_tables([headers(NO_TRANSACTION), headers(OPEN, partition=1)])
     folded = EndsFromHeaders()
     folded.take(rows)
-    found = folded.ends(pa.concat_tables([extent(20), extent(25, partition=1)])).to_pylist()
-    assert [row["last_stable_offset"] for row in found] == [20, 10]
-    assert [row["newest_batch_ms"] for row in found] == [200, 140]
+    at_end = folded.ends(pa.concat_tables([extent(20), extent(25, partition=1)])).to_pylist()
+    assert [row["last_stable_offset"] for row in at_end] == [20, 10]
+    assert [row["newest_batch_ms"] for row in at_end] == [200, 140]

@@ -96,8 +96,10 @@ def records_by_task(spark: "SparkSession", work: Callable[[], object]) -> list[l
     for job in tracker.getJobIdsForGroup(group):
         for stage in tracker.getJobInfo(job).stageIds:
             tasks = store.taskList(stage, 0, 1000)
-            found = [tasks.apply(number).taskMetrics() for number in range(tasks.size())]
-            stages.append([one.get().shuffleReadMetrics().recordsRead() for one in found if one.isDefined()])
+            metrics = [tasks.apply(number).taskMetrics() for number in range(tasks.size())]
+            stages.append(
+                [of_task.get().shuffleReadMetrics().recordsRead() for of_task in metrics if of_task.isDefined()]
+            )
     return stages
 
 

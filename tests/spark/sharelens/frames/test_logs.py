@@ -44,8 +44,8 @@ def test_rows_of_the_kafka_source_become_log_records(spark: "SparkSession") -> N
         | {"headers": [], **unknown, **flags},
     ]
     schema = spark_schema(LOG_RECORD)
-    wanted = spark.createDataFrame([tuple(row[name] for name in LOG_RECORD.names) for row in expected], schema)
-    assert_df_equality(records, wanted, ignore_nullable=True)
+    expected_rows = spark.createDataFrame([tuple(row[name] for name in LOG_RECORD.names) for row in expected], schema)
+    assert_df_equality(records, expected_rows, ignore_nullable=True)
 
 
 def test_log_time_goes_on_from_earlier_records(spark: "SparkSession") -> None:
@@ -61,10 +61,12 @@ def test_log_time_goes_on_from_earlier_records(spark: "SparkSession") -> None:
         last.withColumnRenamed("state_partition", "partition").withColumnRenamed("offset", "last"), "partition"
     )
     later = later.where(F.col("offset") > F.col("last")).select(*logs.columns)
-    found = frames.share_records(later, log_times=times).select("state_partition", "log_offset", "log_time_ms")
-    wanted = whole.join(last, "state_partition").where(F.col("log_offset") > F.col("offset")).select(*found.columns)
+    continued = frames.share_records(later, log_times=times).select("state_partition", "log_offset", "log_time_ms")
+    expected = (
+        whole.join(last, "state_partition").where(F.col("log_offset") > F.col("offset")).select(*continued.columns)
+    )
     order = ("state_partition", "log_offset")
-    assert_df_equality(found.orderBy(*order), wanted.orderBy(*order), ignore_nullable=True)
+    assert_df_equality(continued.orderBy(*order), expected.orderBy(*order), ignore_nullable=True)
 
 
 def test_a_frame_that_does_not_fit_is_refused_with_all_its_faults(spark: "SparkSession") -> None:

@@ -5,18 +5,20 @@ import json
 import pytest
 
 from sharelens.cli import main
+from tests.in_process import make_lake
 from tests.state_logs import snapshot, update, write_log_directory
+
+RECORDS = [
+    snapshot(start=-1, delivery_complete_count=-1),
+    update(start=0, batches=[(0, 4, 2, 1)], delivery_complete_count=5),
+    snapshot(start=0, epoch=3, batches=[(0, 4, 2, 1)], delivery_complete_count=5),
+    update(start=0, epoch=3, batches=[(5, 5, 1, 0)], delivery_complete_count=5),
+]
 
 
 @pytest.fixture
 def logs(tmp_path):
-    records = [
-        snapshot(start=-1, delivery_complete_count=-1),
-        update(start=0, batches=[(0, 4, 2, 1)], delivery_complete_count=5),
-        snapshot(start=0, epoch=3, batches=[(0, 4, 2, 1)], delivery_complete_count=5),
-        update(start=0, epoch=3, batches=[(5, 5, 1, 0)], delivery_complete_count=5),
-    ]
-    return str(write_log_directory(tmp_path / "logs", records))
+    return str(write_log_directory(tmp_path / "logs", RECORDS))
 
 
 def run(capsys, *words):
@@ -91,10 +93,10 @@ def test_refusals_say_what_to_do(logs, capsys, words, message):
     assert message in err
 
 
-def test_a_log_directory_is_needed(capsys):
+def test_a_lake_or_a_log_directory_is_needed(capsys):
     code, _, err = run(capsys)
     assert code == 2
-    assert "--log-dir" in err
+    assert "give either --lake DIR (the tables) or --log-dir DIR" in err
 
 
 def test_a_finding_says_what_it_means_for_records(logs, capsys):
@@ -177,3 +179,50 @@ def test_a_limit_leaves_the_rules_that_are_not_tested(logs, capsys):
     assert limited["not_tested"] == whole["not_tested"] != limited["not_tested"][:1]
     out = run(capsys, "--log-dir", logs, "--limit", "1")[1]
     assert "__cluster_metadata" in out[out.index("NOT TESTED") :]
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory):
+    """A lake of the log of `logs`."""
+    folder = tmp_path_factory.mktemp("audited")
+    make_lake(folder / "lake", write_log_directory(folder / "logs", RECORDS))
+    return str(folder / "lake")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["--severity", "info"],
+        ["--rule", "41", "--kafka-version", "4.4"],
+        ["--group", "g", "--fail-on", "error"],
+        ["--topic", "orders", "--fail-on", "warning"],
+        ["--kafka-version", "4.3"],
+    ],
+)
+def test_a_lake_answers_as_its_log_directory_does(lake, logs, capsys, words):
+    answers = [run(capsys, *source, *words, "--output", "json") for source in (["--lake", lake], ["--log-dir", logs])]
+    assert answers[0][0] == answers[1][0]
+    of_lake, of_log = (json.loads(out) for _, out, _ in answers)
+    assert of_lake["findings"] == of_log["findings"] != []
+
+
+def test_findings_of_a_lake_are_those_seen_in_a_time(lake, capsys):
+    def rules(*words):
+        return [
+            row["rule"] for row in json.loads(run(capsys, "--lake", lake, *words, "--output", "json")[1])["findings"]
+        ]
+
+    seen = {row["rule"]: row for row in json.loads(run(capsys, "--lake", lake, "--output", "json")[1])["findings"]}
+    first = min(row["first_seen_ms"] for row in seen.values())
+    assert rules("--to", str(first)) == []
+    assert rules("--to", str(first + 1)) != []
+    assert rules("--from", str(max(row["last_seen_ms"] for row in seen.values()) + 1)) == []
+
+
+def test_other_settings_than_those_of_the_lake_are_refused(lake, tmp_path, capsys):
+    config = tmp_path / "server.properties"
+    config.write_text("group.share.delivery.count.limit=2\n", encoding="utf-8")
+    code, _, err = run(capsys, "--lake", lake, "--broker-config", str(config))
+    assert code == 2
+    assert "store others with `sharelens run --lake DIR --settings DIR`" in err

@@ -94,6 +94,21 @@ def test_a_lake_and_a_log_that_grew_behind_the_window_give_the_same_bytes(logs: 
     ]
 
 
+def test_the_audit_of_the_group_ends_with_the_window(tmp_path: Path) -> None:
+    odd = [update(group, batches=[(5, 5, 1, 0)], at_ms=START_MS + at) for group, at in (("g", 1000), ("h", 1000))]
+    later = update("g", batches=[(9, 9, 1, 1)], at_ms=START_MS + 4000)
+    logs = log_directory(tmp_path / "logs", [*STORY[:4], *odd, *STORY[4:], later])
+    made(tmp_path / "one", logs)
+    rows = table(tmp_path / "one", "audit")
+    assert [(row["rule"], row["group_id"], row["count"]) for row in rows if row["severity"] == "error"] == [
+        ("acquired_state_written", "g", 1)
+    ]
+    assert "acquired_state_written" in (tmp_path / "one" / "report.html").read_text("utf-8")
+    make_lake(tmp_path / "lake", logs)
+    made(tmp_path / "two", lake=tmp_path / "lake")
+    assert content(tmp_path / "two") == content(tmp_path / "one")
+
+
 def test_complete_evidence_says_so_and_what_is_missing_is_told(logs: Path, tmp_path: Path) -> None:
     assert made(tmp_path / "one", logs).content.incomplete == []
     early = made(tmp_path / "two", logs, about=question(from_ms=START_MS - 5))

@@ -1,0 +1,68 @@
+"""The audit of the state partitions that have the group's share partitions, by the records before the window's end."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence.conditions import filter_rows
+from evidence.decoding import decode_rows
+from measures.settings import DELIVERY_COUNT_LIMIT, largest
+from sharelens.evidence_folder.question import Question
+from sharelens.evidence_folder.raw import RawLog
+from sharelens.output import Answer
+from sharelens.questions.audit import COLUMNS, with_topics
+from sharelens.questions.evidence import Evidence, Keys
+from state_model.audit.columnar.findings import findings
+from state_model.audit.columnar.partition import PartitionAudit
+from state_model.audit.rule import Need
+from state_model.audit.severities import ERROR, WARNING
+from state_model.audit.table import RULES, is_tested
+
+OF_THE_COPY = frozenset({"log_offsets_missing"})
+"""Rules about a copy of the log, whose gaps are a table of their own."""
+LISTED = {
+    rule.id: severity
+    for rule in RULES
+    if rule.code not in OF_THE_COPY and is_tested(rule, None, {Need.DELIVERY_COUNT_LIMIT})
+    if (severity := rule.severity_for(None)) in (ERROR, WARNING)
+}
+"""Severities by rule id, for an unknown Kafka version."""
+
+
+def audit(evidence: Evidence, raw: RawLog, question: Question, keys: Keys, places: pa.Table) -> Answer:
+    """FINDING rows of the share partitions of `keys`, and of the logs of their `places`: errors and warnings.
+
+    Rules over all state partitions, and about the log start, are left out: they need more than the folder is about.
+    """
+    firsts = {part.state_partition: part.first_offset for part in evidence.cover()}
+    numbers = sorted(set(places.column("state_partition").to_pylist()) & firsts.keys())
+    rows = findings([_audited(raw, number, firsts[number], question) for number in numbers], LISTED)
+    condition = keys.expression()
+    of_log = pc.field("group_id").is_null()
+    rows = filter_rows(rows, None if condition is None else condition | of_log)
+    names = evidence.names(rows.column("topic_id").drop_null().unique().to_pylist())
+    return Answer(
+        table=with_topics(rows, names), columns=COLUMNS, none="no rule of severity error or warning is violated"
+    )
+
+
+def _audited(raw: RawLog, number: int, first_offset: int, question: Question) -> PartitionAudit:
+    result = PartitionAudit(
+        number,
+        first_offset=first_offset,
+        log_start_offset=0,
+        has_newest=False,
+        limit_of_group=largest(question.group_settings(), DELIVERY_COUNT_LIMIT),
+        replays=False,
+    )
+    for piece in raw.state(number, 0, question.to_ms):
+        end = int(np.searchsorted(piece.times, question.to_ms, "left"))
+        committed = pc.invert(piece.records.column("uncommitted")).combine_chunks()[:end]
+        records = piece.records.slice(0, end).filter(committed)
+        times = piece.times[:end][committed.to_numpy(zero_copy_only=False)]
+        for batch in records.combine_chunks().to_batches():
+            decoded = decode_rows(pa.Table.from_batches([batch]), times[: batch.num_rows])
+            result.take(batch, times[: batch.num_rows], decoded.records, decoded.problems)
+            times = times[batch.num_rows :]
+    result.close()
+    return result

@@ -1,0 +1,92 @@
+"""The findings of a lake: those that its runs stored and no run withdrew (gold.audit_finding)."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence.conditions import filter_rows
+from lake.errors import LakeError
+from sharelens.questions.evidence import Keys, Span
+from sharelens.questions.lake_evidence import LakeEvidence
+from state_model.audit.causes import Sighting, inferred_causes
+from state_model.audit.columnar.finding_schema import FINDING, rank
+from state_model.audit.rule import Need, Rule
+from state_model.audit.table import BY_CODE
+from state_model.columnar.keys import PLACE_KEY
+from state_model.errors import UsageError
+
+TABLE = "gold.audit_finding"
+
+
+class LakeFindings:
+    """The findings of a lake; of a span those that were seen in it: it overlaps the time from first to last seen.
+
+    Raises:
+        LakeError: no run has audited the lake.
+        UsageError: the command line has other settings of groups than the lake.
+    """
+
+    available: frozenset[Need] = frozenset()
+
+    def __init__(self, evidence: LakeEvidence, span: Span) -> None:
+        if evidence.settings.groups != evidence.measured_settings.groups:
+            raise UsageError(
+                f"audit: the findings of {evidence.place} are those under the settings that it keeps; store others "
+                "with `sharelens run --lake DIR --settings DIR`, or ask --log-dir"
+            )
+        rows = evidence.measured_stream(TABLE, FINDING, Keys(), _stands(span))
+        if rows is None:
+            raise LakeError(f"{evidence.place}: no run has audited it; run `sharelens run --lake DIR --log-dir DIR`")
+        self._rows = pa.concat_tables(rows)
+
+    def counts(self, severities: Mapping[int, str], condition: pc.Expression | None) -> Counter[str]:
+        """The number of findings by severity."""
+        return Counter(filter_rows(self.rows(severities, severities.keys()), condition).column("severity").to_pylist())
+
+    def rows(self, severities: Mapping[int, str], listed: Set[int]) -> pa.Table:
+        """FINDING rows of the rules `listed`, the worst first.
+
+        Causes are inferred again: they depend on the severities.
+        """
+        rows = [
+            row | {"severity": severities[rule]}
+            for row in self._rows.to_pylist()
+            if (rule := BY_CODE[row["rule"]].id) in severities
+        ]
+        of_state_log = [row for row in rows if not BY_CODE[row["rule"]].needs]
+        for row, cause in zip(of_state_log, inferred_causes(_sightings(of_state_log)), strict=True):
+            row["cause_inferred"] = cause
+        shown = [row for row in rows if BY_CODE[row["rule"]].id in listed]
+        return pa.Table.from_pylist(sorted(shown, key=rank), schema=FINDING)
+
+    def warnings(self, rules: Sequence[Rule]) -> Sequence[str]:
+        """None: the evidence line names what the lake lacks."""
+        return ()
+
+
+def _sightings(rows: Sequence[Mapping[str, Any]]) -> list[Sighting]:
+    """The first violations of findings; the lowest proving record is the snapshot that the state began with."""
+    numbers: dict[tuple[object, ...], int] = {}
+    return [
+        Sighting(
+            row["rule"],
+            numbers.setdefault(tuple(row[name] for name in PLACE_KEY), len(numbers)),
+            row["first_log_offset"],
+            min(record["offset"] for record in row["records"]),
+            row["severity"],
+        )
+        for row in rows
+    ]
+
+
+def _stands(span: Span) -> pc.Expression:
+    """Findings that stand and were seen in a span."""
+    condition = pc.field("withdrawn_run_id").is_null()
+    if span.from_ms is not None:
+        condition &= pc.field("last_seen_ms") >= span.from_ms
+    if span.to_ms is not None:
+        condition &= pc.field("first_seen_ms") < span.to_ms
+    return condition

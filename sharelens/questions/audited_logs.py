@@ -1,0 +1,128 @@
+"""The findings of log directories: their state log is audited in this process, from its beginning."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence.conditions import filter_rows
+from evidence.decoding import decode_rows
+from evidence.reading import Reading
+from measures.settings import DELIVERY_COUNT_LIMIT, largest
+from sharelens.questions.audit_evidence import AuditedLog, BesideAudit, OtherLogs
+from sharelens.questions.evidence import Span
+from sharelens.questions.log_evidence import WORKERS, LogEvidence, size_text, too_much
+from sharelens.questions.state_log import StateLog
+from sharelens.wording import counted
+from state_model.audit.columnar.findings import finding_counts, findings, misplacements, ordered
+from state_model.audit.columnar.partition import PartitionAudit
+from state_model.audit.columnar.proofs import Proofs
+from state_model.audit.rule import Need, Rule
+from state_model.audit.table import BY_CODE
+
+PRUNED_SNAPSHOTS = "needed_snapshot_pruned"
+
+
+class LogFindings:
+    """The findings of log directories; of violations between two log times alone, if a span says so."""
+
+    def __init__(self, evidence: LogEvidence, span: Span) -> None:
+        self._evidence = evidence
+        self._between_ms = (span.from_ms, span.to_ms)
+        self._others = OtherLogs(evidence, self._between_ms)
+
+    @property
+    def available(self) -> frozenset[Need]:
+        """The needs that the logs beside the state log meet."""
+        return self._others.available
+
+    def counts(self, severities: Mapping[int, str], condition: pc.Expression | None) -> Counter[str]:
+        """The number of findings by severity, without a row for each."""
+        audits, proofs = self._judged
+        choose = None if condition is None else lambda rows: filter_rows(rows, condition)
+        counts = finding_counts(audits, severities, choose)
+        counts.update(filter_rows(proofs.findings(severities), condition).column("severity").to_pylist())
+        return counts
+
+    def rows(self, severities: Mapping[int, str], listed: Set[int]) -> pa.Table:
+        """FINDING rows of the rules `listed`, the worst first."""
+        audits, proofs = self._judged
+        return ordered(findings(audits, severities, listed), proofs.findings(severities, listed))
+
+    def warnings(self, rules: Sequence[Rule]) -> Sequence[str]:
+        """Logs without their newest records, and logs that were not read."""
+        return [*_warnings(self._evidence, rules), *self._others.warnings]
+
+    @cached_property
+    def _judged(self) -> tuple[list[PartitionAudit], Proofs]:
+        """The audits of all state partitions, and the violations of rules that need other logs."""
+        audited = _audited(self._evidence, self._others, self._between_ms)
+        audits = [logged.audit for logged in audited]
+        misplacements(audits, self._between_ms)
+        return audits, self._others.prove(audited)
+
+
+def _audited(evidence: LogEvidence, others: OtherLogs, between_ms: tuple[int | None, int | None]) -> list[AuditedLog]:
+    """The audits of all state partitions, two at a time: the kernels run without the interpreter's lock."""
+    size = sum(log.size_bytes for log in evidence.logs)
+    most = evidence.source.max_bytes
+    if size > most:
+        raise too_much(f"{size_text(size)} of state log would have to be read, --max-bytes allows {size_text(most)}")
+    limits = largest(evidence.settings.groups, DELIVERY_COUNT_LIMIT)
+    audits = [
+        PartitionAudit(
+            log.number,
+            first_offset=log.first_offset,
+            log_start_offset=log.log_start_offset,
+            has_newest=_has_newest(log),
+            limit_of_group=limits,
+            between_ms=between_ms,
+        )
+        for log in evidence.logs
+    ]
+    beside = [others.beside(log) for log in evidence.logs]
+    with ThreadPoolExecutor(WORKERS) as pool:
+        return list(pool.map(_audit_log, evidence.logs, audits, beside))
+
+
+def _audit_log(log: StateLog, audited: PartitionAudit, beside: BesideAudit) -> AuditedLog:
+    """Reads a state log once, chunk after chunk; leaves its reading there, as every other question does."""
+    reading = Reading(log.partition, log.end_offset)
+    for chunk in log.read_raw():
+        times = reading.take(chunk.records, chunk.problems)
+        records = chunk.records
+        if pc.any(records.column("uncommitted")).as_py():  # an uncommitted record may be truncated yet
+            is_committed = pc.invert(records.column("uncommitted"))
+            records, times = records.filter(is_committed), times[is_committed.to_numpy(zero_copy_only=False)]
+        decoded = decode_rows(pa.Table.from_batches([records]), times)
+        reading.take_undecodable(decoded.problems)
+        audited.take(records, times, decoded.records, decoded.problems)
+        beside.take(decoded.records, audited.auditor)
+    reading.close()
+    log.reading = reading
+    audited.close()
+    beside.topics.close(audited.auditor, log.number)
+    return AuditedLog(log=log, audit=audited, beside=beside)
+
+
+def _has_newest(log: StateLog) -> bool:
+    """Whether the log is there up to an end that the checkpoints of the copy do not lie beyond, all of it committed."""
+    end = log.log_end.end_offset
+    committed_end = log.partition.committed_end
+    return (
+        log.end_offset == end and log.log_end.unreadable_bytes == 0 and (committed_end is None or committed_end <= end)
+    )
+
+
+def _warnings(evidence: LogEvidence, rules: Sequence[Rule]) -> Iterator[str]:
+    if BY_CODE[PRUNED_SNAPSHOTS] not in rules:
+        return
+    ends = [log.number for log in evidence.logs if log.log_start_offset > 0 and not _has_newest(log)]
+    if ends:
+        yield (
+            f"rule {PRUNED_SNAPSHOTS} was not tested in {counted(len(ends), 'state partition')}: the copy lacks their "
+            "newest committed records; copy them again, the *-checkpoint files first"
+        )
