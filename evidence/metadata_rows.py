@@ -25,10 +25,28 @@ from state_model.schema import Value
 RECORD_COLUMNS = METADATA_RECORD.names
 """The columns that `record_history` reads."""
 Row = dict[str, Any]
+_NAMING = pa.array([schemas.TOPIC, schemas.REMOVE_TOPIC], pa.int16())
+_ACROSS = pa.array(
+    [schemas.CLEAR_ELR, schemas.BEGIN_TRANSACTION, schemas.END_TRANSACTION, schemas.ABORT_TRANSACTION], pa.int16()
+)
+
+
+def needed_for(topic_ids: pa.Array) -> pc.Expression:
+    """The condition for METADATA_RECORD rows that the history of some topics, and of all but partitions, needs."""
+    topic_id = pc.field("topic_id")
+    return topic_id.is_null() | topic_id.isin(topic_ids) | pc.field("record_type").isin(_NAMING)
+
+
+def changed_topics(rows: pa.Table) -> pa.Array | None:
+    """The ids of the topics whose partitions METADATA_RECORD rows change; None: any, by some of the rows."""
+    across = pc.field("snapshot_end_offset").is_valid() | pc.field("undecoded_reason").is_valid()
+    if rows.filter(across | pc.field("record_type").isin(_ACROSS)).num_rows:
+        return None
+    return pc.drop_null(pc.unique(rows.column("topic_id")))
 
 
 def row_of(record: MetadataRecord | Undecoded, *, snapshot_end: int | None = None) -> Row:
-    """The METADATA_RECORD columns of a record, but for `uncommitted`."""
+    """The METADATA_RECORD columns of a record, but for `uncommitted` and `log_time_ms`."""
     if isinstance(record, Undecoded):
         return {
             "snapshot_end_offset": snapshot_end,
@@ -43,6 +61,7 @@ def row_of(record: MetadataRecord | Undecoded, *, snapshot_end: int | None = Non
         "is_control": record.is_control,
         "record_type": record.record_type,
         "record_name": record.name,
+        "topic_id": None if record.value is None else record.value.get("topic_id"),
         "value_version": record.version,
         "value_json": kept,
         "size_bytes": record.length,
@@ -68,7 +87,7 @@ def _record(row: Row) -> MetadataRecord | Undecoded:
         }
     return MetadataRecord(
         offset=row["log_offset"],
-        timestamp_ms=row["timestamp_ms"],
+        timestamp_ms=row["log_time_ms"],
         is_control=row["is_control"],
         record_type=row["record_type"],
         name=row["record_name"],

@@ -14,9 +14,15 @@ METADATA_RECORD = pa.schema(
         ),
         column("log_offset", pa.int64(), "offset of the record in the log, or in its snapshot", nullable=False),
         column("timestamp_ms", pa.int64(), "record timestamp; null = the record can't be decoded"),
+        column(
+            "log_time_ms",
+            pa.int64(),
+            "log time, idle records left out; null = the record can't be decoded",
+        ),
         column("is_control", pa.bool_(), "record of a control batch; null = the record can't be decoded"),
         column("record_type", pa.int16(), "number of the record type; null = the record can't be decoded"),
         column("record_name", pa.string(), "Kafka's name of the record type; null = the record can't be decoded"),
+        column("topic_id", pa.string(), "topic id, where the record has one"),
         column("value_version", pa.int16(), "version of the value schema; null = the record can't be decoded"),
         column(
             "value_json",

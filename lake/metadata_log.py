@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from evidence.coverage import coverage, gaps_of_extent
 from evidence.intervals import Interval, difference, union
 from evidence.metadata_events import MetadataHistory
-from evidence.metadata_rows import RECORD_COLUMNS, record_history
+from evidence.metadata_rows import RECORD_COLUMNS, needed_for, record_history
 from lake.lake import Lake
 from lake.scan import Cut
 from lake.tables import SILVER_METADATA_RECORD
@@ -66,17 +66,19 @@ def problem_counts(problems: pa.Table) -> Mapping[str, int]:
 
 
 def read_history(lake: Cut, cluster_id: str) -> MetadataHistory | None:
-    """The published metadata of a cluster over time; None where no run has read a metadata log."""
-    return _history(lake.scan, cluster_id)
+    """The published metadata of a cluster over time but for partitions; None where no run has read a metadata log."""
+    return _history(lake.scan, cluster_id, needed_for(pa.array([], pa.string())))
 
 
 def stored_history(lake: Lake, cluster_id: str) -> MetadataHistory | None:
-    """The same, published or not."""
-    return _history(lambda table, columns, where: lake.snapshot(table).rows(columns, where), cluster_id)
+    """All metadata of a cluster over time, published or not; None where no run has read a metadata log."""
+    return _history(
+        lambda table, columns, where: lake.snapshot(table).rows(columns, where), cluster_id, pc.scalar(True)
+    )
 
 
 def _history(
-    scan: Callable[[str, list[str] | None, pc.Expression], pa.Table], cluster_id: str
+    scan: Callable[[str, list[str] | None, pc.Expression], pa.Table], cluster_id: str, needed: pc.Expression
 ) -> MetadataHistory | None:
     mine = pc.field("cluster_id") == cluster_id
     is_extent = (pc.field("content") == CONTENT) & (pc.field("status") == "taken")
@@ -84,5 +86,5 @@ def _history(
     if not books.end:
         return None
     problems = scan("bronze.quarantine", PROBLEM_COLUMNS, problems_of(cluster_id))
-    rows = scan(RECORDS, RECORD_COLUMNS, mine)
+    rows = scan(RECORDS, RECORD_COLUMNS, mine & needed)
     return record_history(rows, books.read, committed_end=books.committed_end, problems=problem_counts(problems))

@@ -33,6 +33,7 @@ from state_model.share_records import (
     encode_record,
 )
 from state_model.uuids import ZERO_UUID
+from tests.audit_between_mutations import section as between_logs
 from tests.audit_histories import LIMIT, Entry, History
 from tests.audit_judge import LARGEST_LIMIT, illegal_offsets
 from tests.datasets import dataset
@@ -493,7 +494,7 @@ def page() -> str:
             f"| {operator.name} | {result.illegal} | {result.detected} | {result.one_cause} | {result.by_counter} "
             f"| {result.legal} | {rules or '-'} | {why} |"
         )
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, "", between_logs()])
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from evidence.coverage import coverage
 from evidence.intervals import Interval, difference, union
+from evidence.log_time import NO_LOG_TIME
 from evidence.losses import Damage
 from evidence.metadata_reading import INCOMPLETE_SNAPSHOT, SnapshotFiles, stretches_of
 from evidence.metadata_rows import row_of
@@ -53,6 +54,8 @@ class Reading:
     problems: list[Row] = field(default_factory=list)
     damage: list[Damage] = field(default_factory=list)
     log_time_ms: int | None = None
+    newest_ms: int = NO_LOG_TIME
+    """The log time of the records before the first range, and then of those that were read; idle ones left out."""
 
     def take(self, ranges: Sequence[Interval]) -> None:
         """Reads offset ranges of the log."""
@@ -63,7 +66,7 @@ class Reading:
                 self.log_time_ms = max((ms for ms in (self.log_time_ms, newest) if ms is not None), default=None)
                 for stretch in stretches_of(chunk, self.digest_key):
                     self.read = union([*self.read, (stretch.first_offset, stretch.end_offset)])
-                    self._append([row_of(record) for record in stretch.records])
+                    self._append([self._timed(row_of(record)) for record in stretch.records])
 
     def take_snapshot(self, snapshots: SnapshotFiles, file: SnapshotFile) -> bool:
         """Takes the records of a snapshot; false when it is not complete."""
@@ -71,8 +74,16 @@ class Reading:
         if content is None:
             self.problems.append(self._problem(INCOMPLETE_SNAPSHOT, file.partition.copies[0].segments[0].uri, -1))
             return False
-        self._append([row_of(record, snapshot_end=file.end_offset) for record in content.records])
+        rows = [row_of(record, snapshot_end=file.end_offset) for record in content.records]
+        self._append([row | {"log_time_ms": row["timestamp_ms"]} for row in rows])
         return True
+
+    def _timed(self, row: Row) -> Row:
+        """The row of the next record of the log with its log time."""
+        if row["undecoded_reason"] is not None:
+            return row
+        self.newest_ms = max(self.newest_ms, row["timestamp_ms"])
+        return row | {"log_time_ms": self.newest_ms}
 
     def rows(self) -> pa.Table:
         """The METADATA_RECORD rows, none of them marked as uncommitted."""

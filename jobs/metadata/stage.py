@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 
 from evidence.coverage import newest_log_time
 from evidence.intervals import Interval, difference, union
+from evidence.log_time import NO_LOG_TIME
 from evidence.losses import gap_reason
 from evidence.metadata_commit import committed_end
 from evidence.metadata_events import MetadataHistory
 from evidence.metadata_reading import SnapshotFiles, voter_copies
-from evidence.metadata_rows import RECORD_COLUMNS, record_history, voters
+from evidence.metadata_rows import RECORD_COLUMNS, changed_topics, needed_for, record_history, voters
 from evidence.metadata_tables import configuration_rows, topic_rows
 from evidence.schemas import NAME
 from jobs import books, lake_settings
@@ -76,8 +77,9 @@ def run_metadata(lake: Lake, directories: Sequence[LogDirectory], cluster_id: st
     is_changed = _commit_records(lake, run, cluster_id, fresh)
     history = None
     if is_changed or known.committed_end < known.end:
-        history = _history(lake, cluster_id, fresh)
-        _commit_histories(lake, run, cluster_id, history)
+        topic_ids = _changed_topics(known, fresh)
+        history = _history(lake, cluster_id, fresh, topic_ids)
+        _commit_histories(lake, run, cluster_id, history, topic_ids)
         _store_settings(lake, run, cluster_id, history)
     rows = _extent_rows(fresh, mine, cluster_id, run)
     books.commit(
@@ -120,7 +122,7 @@ class _News:
 
 def _take(lake: Lake, files: MetadataFiles, cluster_id: str, known: Books, ranges: Sequence[Interval]) -> _News:
     """Reads offset ranges, and the snapshots that the holes of the log need."""
-    reading = Reading(log=files.log)
+    reading = Reading(log=files.log, newest_ms=_log_time_before(lake, cluster_id, ranges))
     reading.take(ranges)
     has_tail = bool(ranges) and ranges[-1][1] > known.committed_end
     tail = known.committed_end if has_tail else known.end
@@ -158,6 +160,14 @@ def _take(lake: Lake, files: MetadataFiles, cluster_id: str, known: Books, range
     )
 
 
+def _log_time_before(lake: Lake, cluster_id: str, ranges: Sequence[Interval]) -> int:
+    """Log time of the records in the lake below the first range."""
+    first = ranges[0][0] if ranges else 0
+    mine = (pc.field("cluster_id") == cluster_id) & ~_of_snapshot() & (pc.field("log_offset") < first)
+    newest = pc.max(lake.snapshot(RECORDS).rows(["log_time_ms"], mine).column("log_time_ms")).as_py()
+    return NO_LOG_TIME if newest is None else int(newest)
+
+
 def _stored(lake: Lake, cluster_id: str, tail: int) -> pa.Table:
     """The control records and those that can't be decoded, of snapshots and of the log below an offset."""
     where = (pc.field("cluster_id") == cluster_id) & (pc.field("is_control") | pc.field("undecoded_reason").is_valid())
@@ -189,22 +199,37 @@ def _commit_records(lake: Lake, run: int, cluster_id: str, fresh: _News) -> bool
     return True
 
 
-def _history(lake: Lake, cluster_id: str, fresh: _News) -> MetadataHistory:
-    """The metadata over time by all records of the cluster."""
-    rows = lake.snapshot(RECORDS).rows(RECORD_COLUMNS, pc.field("cluster_id") == cluster_id)
+def _changed_topics(known: Books, fresh: _News) -> pa.Array | None:
+    """The topics whose partitions differ by the new records; None: any, where more than the log's end is new."""
+    is_end = [first for first, _ in fresh.ranges] == [known.end] and known.end == known.committed_end > 0
+    return None if not is_end or fresh.gaps or fresh.reading.problems else changed_topics(fresh.rows)
+
+
+def _history(lake: Lake, cluster_id: str, fresh: _News, topic_ids: pa.Array | None) -> MetadataHistory:
+    """The metadata over time by the records of the cluster, of partitions those of some topics (None: of all)."""
+    mine = pc.field("cluster_id") == cluster_id
+    rows = lake.snapshot(RECORDS).rows(RECORD_COLUMNS, mine if topic_ids is None else mine & needed_for(topic_ids))
     problems = lake.snapshot(QUARANTINE).rows(PROBLEM_COLUMNS, problems_of(cluster_id))
     return record_history(rows, fresh.read, committed_end=fresh.committed_end, problems=problem_counts(problems))
 
 
-def _commit_histories(lake: Lake, run: int, cluster_id: str, history: MetadataHistory) -> None:
-    """Puts the rows of the cluster in the place of earlier ones, where they differ."""
-    for name, rows in ((CONFIGURATIONS, configuration_rows(history)), (TOPICS, topic_rows(history))):
-        mine, order = pc.field("cluster_id") == cluster_id, [(key, "ascending") for key in TABLES[name].clustering]
-        rows = rows.sort_by(order)
-        if lake.snapshot(name).rows(rows.schema.names, mine).sort_by(order).equals(rows):
-            continue
-        kept, removes = books.rewritten_without(lake, name, mine)
-        files = write_rows(lake, TABLES[name], books.of_cluster(rows, cluster_id), {"run_id": run})
+def _commit_histories(
+    lake: Lake, run: int, cluster_id: str, history: MetadataHistory, topic_ids: pa.Array | None
+) -> None:
+    """Puts the rows of the cluster, of partitions those of some topics (None: of all), in the place of earlier ones."""
+    mine = pc.field("cluster_id") == cluster_id
+    of_topics = mine if topic_ids is None else mine & pc.field("topic_id").isin(topic_ids)
+    _replace(lake, CONFIGURATIONS, run, mine, books.of_cluster(configuration_rows(history), cluster_id))
+    _replace(lake, TOPICS, run, of_topics, books.of_cluster(topic_rows(history), cluster_id))
+
+
+def _replace(lake: Lake, name: str, run: int, where: pc.Expression, rows: pa.Table) -> None:
+    order = [(key, "ascending") for key in ("cluster_id", *TABLES[name].clustering)]
+    rows = rows.sort_by(order)
+    before = lake.snapshot(name).rows(rows.schema.names, where).sort_by(order)
+    if not before.cast(rows.schema).equals(rows):
+        kept, removes = books.rewritten_without(lake, name, where)
+        files = write_rows(lake, TABLES[name], rows, {"run_id": run})
         books.commit(lake, name, STAGE, run, [*files, *kept], removes)
 
 

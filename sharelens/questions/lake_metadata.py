@@ -18,7 +18,7 @@ class LakeMetadata:
 
     @cached_property
     def history(self) -> "MetadataHistory | None":
-        """The metadata over time; None where no run has read a metadata log."""
+        """The metadata over time but for partitions; None where no run has read a metadata log."""
         from lake.metadata_log import read_history
 
         return read_history(self._lake, self._cluster_id)

@@ -47,12 +47,12 @@ def state_after_group_deletion(live: Sequence[Period], deleted: Sequence[Period]
 
 
 def group_epoch_skips(group: GroupState, record: GroupRecord) -> GroupDifference | None:
-    """A group epoch that does not rise; one that rises by more than 1 where no record can be missing."""
+    """A group epoch that is not that of the record before it plus 1."""
     epoch, before = record.number("epoch"), group.of(GROUP)
     if record.record_type != GROUP or epoch is None or before is None:
         return None
     last = before.number("epoch")
-    if last is None or epoch == last + 1 or (epoch > last and not group.is_whole(before)):
+    if last is None or epoch == last + 1:
         return None
     return GroupDifference(Difference(Field.GROUP_EPOCH, last + 1, epoch), before.log_offset)
 
@@ -92,7 +92,7 @@ def member_state(group: GroupState, record: GroupRecord) -> GroupDifference | No
 
 
 def member_tombstones_out_of_order(group: GroupState, record: GroupRecord) -> GroupDifference | None:
-    """A tombstone whose predecessors are missing although compaction can't have removed them."""
+    """A tombstone of a member or a group before those of its other records."""
     if not record.is_tombstone:
         return None
     if record.record_type == MEMBER:
@@ -100,10 +100,9 @@ def member_tombstones_out_of_order(group: GroupState, record: GroupRecord) -> Gr
         left = [other for other in own if other is not None]
     else:
         left = list(group.of_type(*BEFORE_TOMBSTONE.get(record.record_type, ())))
-    whole = [other for other in left if group.is_whole(other)]
-    if not whole:
+    if not left:
         return None
-    first = min(whole, key=lambda other: other.log_offset)
+    first = min(left, key=lambda other: other.log_offset)
     return GroupDifference(Difference(Field.GROUP_RECORD_TYPE, first.record_type, first.record_type), first.log_offset)
 
 
@@ -209,7 +208,8 @@ RULES = (
         title="The group epoch rises by 1",
         severity=ERROR,
         impact=Impact.NONE,
-        why="Each change of the group counts once. Where compaction may have removed records it rises all the same.",
+        why="Each change of the group counts once. The record before it is there, as compaction "
+        "removes the older one first.",
         remedy=REPORT_BUG,
         source="consumer-offsets-records, GroupMetadataManager",
         needs=(Need.GROUP_COORDINATOR,),
@@ -255,7 +255,8 @@ RULES = (
         severity=ERROR,
         relation="no",
         impact=Impact.STUCK,
-        why="A broker fails to replay another order. Tested where compaction can have removed no record.",
+        why="A broker fails to replay another order. Compaction removes a tombstone no earlier than the record that "
+        "it ends.",
         remedy=REPORT_BUG,
         source="consumer-offsets-records, GroupMetadataManager.replay",
         needs=(Need.GROUP_COORDINATOR,),

@@ -1,7 +1,8 @@
 """The records of one share group as the rules on `__consumer_offsets` see them: a record, and what stands before it.
 
-Compaction may have removed any record that a later one of the same key replaces. Rules that need a whole history ask
-`GroupState.is_whole` first.
+Compaction may have removed any record that a later one of the same key replaces. A round of the log cleaner removes
+every replaced record below its end: so where a record is there, the next one of its key is, too, be it a tombstone.
+Rules compare with records that are there, and say nothing of those that are not.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -50,8 +51,6 @@ class GroupState:
     """The newest record of each key of a group, those behind its last deletion alone."""
 
     newest: dict[tuple[int, str | None], GroupRecord] = field(default_factory=dict)
-    whole_from: int | None = None
-    _seen: set[tuple[int, str | None]] = field(default_factory=set)
 
     def of(self, record_type: int, member_id: str | None = None) -> GroupRecord | None:
         """The newest record of a key; None without one, and behind its tombstone."""
@@ -61,19 +60,8 @@ class GroupState:
         """The newest records of some types."""
         return (record for (record_type, _), record in self.newest.items() if record_type in record_types)
 
-    def is_whole(self, record: GroupRecord) -> bool:
-        """Whether compaction can have removed no record of the group from this one on.
-
-        A round of the log cleaner removes every replaced record below its end, so the first replaced record that is
-        still there proves that no round went beyond its replacement.
-        """
-        return self.whole_from is not None and record.log_offset >= self.whole_from
-
     def apply(self, record: GroupRecord) -> None:
         """Applies the next record of the log."""
-        if self.whole_from is None and record.key in self._seen:
-            self.whole_from = record.log_offset
-        self._seen.add(record.key)
         if not record.is_tombstone:
             self.newest[record.key] = record
         elif record.record_type == GROUP:

@@ -27,14 +27,16 @@ def merged(periods: Iterable[Period]) -> list[Period]:
     return result
 
 
+def common(periods: Iterable[Period], others: Sequence[Period]) -> list[Period]:
+    """The parts of `periods` inside one of `others`."""
+    parts = [_clipped(period, other) for period in periods for other in others]
+    return [part for part in parts if part.from_ms < part.to_ms]
+
+
 def lasting(periods: Sequence[Period], others: Sequence[Period], evidence: Period) -> Period | None:
     """The first part of `periods` inside one of `others` that lasts over TOLERANCE_MS of the evidence."""
-    for period in merged(periods):
-        for other in merged(others):
-            part = _clipped(period, other, evidence)
-            if _is_long(part):
-                return part
-    return None
+    parts = common(merged(periods), merged(others))
+    return next((part for part in common(parts, [evidence]) if _is_long(part)), None)
 
 
 def uncovered(periods: Sequence[Period], others: Sequence[Period], evidence: Period) -> Period | None:

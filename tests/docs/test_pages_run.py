@@ -88,7 +88,7 @@ def prepare(page: Path, folder: Path) -> None:
             old_lake("last-4", folder / "lake")
         case "gate-your-data.md":
             shutil.copytree(recorded_lake("dlq"), folder / "incident")
-        case "copy-a-log.md" | "first-answers.md" | "begin-an-incident.md" | "was-it-kafka.md":
+        case "copy-a-log.md" | "first-answers.md" | "begin-an-incident.md":
             pass
         case _:
             shutil.copytree(recorded_lake("dlq"), folder / "lake")

@@ -12,7 +12,7 @@ from state_model.audit.group_coordinator import (
     state_after_group_deletion,
     state_without_group,
 )
-from state_model.audit.periods import BEGINNING, END, TOLERANCE_MS, Period
+from state_model.audit.periods import BEGINNING, END, TOLERANCE_MS, Period, common
 from state_model.audit.rule import Difference, Field
 from state_model.java import partition_for, partition_for_group
 from state_model.share_records import SharePartitionKey
@@ -156,14 +156,10 @@ def _mismatches(
     if without is not None:
         yield WITHOUT_GROUP, unlisted, without, []
     initialized = times.initialized.get((key.topic_id, key.partition), [])
-    for life in lives:
-        beyond = state_epoch_beyond_group(life.state_epoch, [life.period], times.known_epochs, evidence)
-        if beyond is not None and times.log_partition >= 0:
-            (epoch, period) = next(step for step in times.known_epochs if step[1].to_ms > beyond.from_ms)
-            rule = BEYOND_GROUP if any(_holds(other, beyond) for other in initialized) else LEFT_BEYOND_GROUP
-            yield rule, Difference(Field.STATE_EPOCH, epoch, life.state_epoch), beyond, [period.log_offset]
-            return
-
-
-def _holds(period: Period, part: Period) -> bool:
-    return period.from_ms <= part.from_ms < period.to_ms
+    for life in lives if times.log_partition >= 0 else ():
+        for rule, periods in ((BEYOND_GROUP, common([life.period], initialized)), (LEFT_BEYOND_GROUP, [life.period])):
+            beyond = state_epoch_beyond_group(life.state_epoch, periods, times.known_epochs, evidence)
+            if beyond is not None:
+                (epoch, period) = next(step for step in times.known_epochs if step[1].to_ms > beyond.from_ms)
+                yield rule, Difference(Field.STATE_EPOCH, epoch, life.state_epoch), beyond, [period.log_offset]
+                return

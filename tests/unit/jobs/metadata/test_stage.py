@@ -11,7 +11,8 @@ import pytest
 from evidence.metadata_events import MetadataHistory
 from evidence.metadata_reading import read_metadata
 from kafka_log.layout import scan_log_directory
-from lake.metadata_log import read_history
+from lake.lake import Lake
+from lake.metadata_log import read_history, stored_history
 from lake.scan import open_lake
 from measures.settings import DELIVERY_COUNT_LIMIT
 from sharelens.cli import main
@@ -52,8 +53,8 @@ def of_logs(*places: Path) -> MetadataHistory:
 
 
 def of_lake(lake: Path) -> MetadataHistory:
-    cut = open_lake(lake)
-    history = read_history(cut, choose_cluster(cut, None))
+    """By all records of the lake."""
+    history = stored_history(Lake(lake), choose_cluster(open_lake(lake), None))
     assert history is not None
     return history
 
@@ -88,7 +89,13 @@ def rows_of(lake: Path, table: str) -> list[dict[str, Any]]:
 def test_lake_has_the_history_of_the_log_directories(nodes: tuple[str, ...], tmp_path: Path) -> None:
     places = [dataset("metadata") / name for name in nodes]
     make_lake(tmp_path / "lake", *places)
-    assert said(of_lake(tmp_path / "lake")) == said(of_logs(*places))
+    history = of_lake(tmp_path / "lake")
+    assert said(history) == said(of_logs(*places))
+    cut = open_lake(tmp_path / "lake")
+    for_questions = read_history(cut, choose_cluster(cut, None))
+    assert for_questions is not None
+    but_partitions = [row for row in said(history)["rows"] if row[0][0] != "partition"]
+    assert said(for_questions) == said(history) | {"rows": but_partitions}
 
 
 @pytest.mark.parametrize(
@@ -123,6 +130,10 @@ def test_offsets_are_read_once_and_runs_add_up_to_one(node: Path, tmp_path: Path
     assert [(row["from_offset"], row["end_offset_exclusive"]) for row in extents(step)] == [(0, 91), (91, 183)]
     assert not differences(content(step, HISTORIES), content(whole, HISTORIES))
     assert said(of_lake(step)) == said(of_logs(node)) != half
+    rows = open_lake(step).scan("gold.topic_history", ["topic_id", "run_id"])
+    runs = rows.group_by("topic_id").aggregate([("run_id", "min"), ("run_id", "max")])
+    assert runs.column("run_id_min").equals(runs.column("run_id_max"))
+    assert set(runs.column("run_id_min").to_pylist()) == {1, 2}
 
 
 def test_a_tail_without_voters_is_read_again_when_the_log_grows_or_was_cut(tmp_path: Path) -> None:

@@ -1,0 +1,48 @@
+"""Every damage between logs is found, and no near one is."""
+
+from collections import Counter
+
+import pytest
+
+from state_model.audit.table import RULES
+from tests.audit_between_mutations import NEAR, OPERATORS, SIMULATED, clusters, detection
+
+pytestmark = pytest.mark.slow
+ELSEWHERE = {
+    "leader_epoch_beyond_topic",
+    "unknown_topic_partition",
+    "log_of_other_cluster",
+    "window_over_locks",
+    "more_updates_than_configured",
+    "update_over_limit",
+    "cold_snapshot_too_early",
+    "state_topic_created_again",
+}
+"""Rules on the metadata log, the configuration, windows and other incarnations have unit tests."""
+FROM_OPTIONS = {"count_over_limit", "available_at_limit"}
+
+
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
+def test_a_damage_between_logs_is_found(operator):
+    result = detection(operator)
+    assert result.mistakes == []
+    assert result.detected >= (2 if "never appended" in operator.name else 3)
+
+
+@pytest.mark.parametrize("operator", NEAR, ids=lambda operator: operator.name)
+def test_a_change_that_healthy_brokers_leave_is_none(operator):
+    result = detection(operator)
+    assert result.mistakes == []
+    assert result.logs >= len(SIMULATED)
+
+
+def test_every_rule_between_logs_is_broken_by_three_damages_at_least():
+    broken = sum((detection(operator).rules for operator in OPERATORS), Counter())
+    between = {rule.code for rule in RULES if rule.needs and rule.severity in ("error", "warning")}
+    assert {code for code in between if broken[code] < 3} - FROM_OPTIONS == ELSEWHERE - {"state_topic_created_again"}
+
+
+def test_the_logs_are_those_of_brokers():
+    for cluster in clusters():
+        assert sum(map(len, cluster.groups.values())) > 20
+        assert sum(map(len, cluster.state.values())) > 100
