@@ -40,9 +40,9 @@ next snapshot, are left out of rules that compare with a state. The audit comput
 offset range, and compares them with those of the replay (rule 46).
 
 Rules between logs are tested where the log directories have the logs. They have no common cut, so a mismatch counts
-only when it outlasts 60 s of evidence in both. Compaction of `__consumer_offsets` removes records: rules that a missing
-record could break are left out where one can be missing. Rules marked *not tested* need evidence that this
-version of the audit does not read; the answer names them. A lake is not audited yet.
+only when it outlasts 60 s of evidence in both. Compaction of `__consumer_offsets` removes records: rules compare with
+records that are there. A rule that needs log directories is not tested over a lake; the answer names what is not
+tested, and what it needs.
 
 A finding that is known is suppressed by rule and place, with a reason and a last day, in the setting `audit` of
 [conf](../../conf/base/audit.yaml) or in the file of `--suppressions`. It is then neither listed nor counted; the answer

@@ -49,7 +49,9 @@ from state_model.share_records import SharePartitionKey
 from state_model.topics import INTERNAL_TOPICS, METADATA_TOPIC, OFFSETS_TOPIC, STATE_TOPIC
 from state_model.uuids import ZERO_UUID
 
-GIVEN_BY_LOGS = frozenset({Need.GROUP_COORDINATOR, Need.USER_TOPIC, Need.METADATA, Need.COORDINATOR_CONFIG})
+GIVEN_BY_LOGS = frozenset(
+    {Need.GROUP_COORDINATOR, Need.USER_TOPIC, Need.METADATA, Need.COORDINATOR_CONFIG, Need.LOG_DIRECTORIES}
+)
 """The needs of rules that logs beside the state log can meet, or the configuration of the brokers."""
 CREATED_AGAIN = 71
 
@@ -101,7 +103,7 @@ class OtherLogs:
             Need.METADATA: self._metadata is not None,
             Need.COORDINATOR_CONFIG: self._config is not None,
         }
-        return frozenset(need for need, is_met in by_need.items() if is_met)
+        return frozenset({Need.LOG_DIRECTORIES, *(need for need, is_met in by_need.items() if is_met)})
 
     def beside(self, log: StateLog) -> BesideAudit:
         """The rules on the records of one state log that need other logs or the configuration."""

@@ -29,8 +29,6 @@ class LakeFindings:
         UsageError: the command line has other settings of groups than the lake.
     """
 
-    available: frozenset[Need] = frozenset()
-
     def __init__(self, evidence: LakeEvidence, span: Span) -> None:
         if evidence.settings.groups != evidence.measured_settings.groups:
             raise UsageError(
@@ -41,6 +39,19 @@ class LakeFindings:
         if rows is None:
             raise LakeError(f"{evidence.place}: no run has audited it; run `sharelens run --lake DIR --log-dir DIR`")
         self._rows = pa.concat_tables(rows)
+        self._evidence = evidence
+
+    @property
+    def available(self) -> frozenset[Need]:
+        """The needs that the lake's tables meet."""
+        group_records = self._evidence.lake.dataset("silver.group_record")
+        is_of_cluster = pc.field("cluster_id") == self._evidence.cluster
+        history = self._evidence.metadata.history
+        by_need = {
+            Need.GROUP_COORDINATOR: group_records is not None and group_records.count_rows(filter=is_of_cluster) > 0,
+            Need.METADATA: history is not None and history.has_beginning,
+        }
+        return frozenset(need for need, is_met in by_need.items() if is_met)
 
     def counts(self, severities: Mapping[int, str], condition: pc.Expression | None) -> Counter[str]:
         """The number of findings by severity."""

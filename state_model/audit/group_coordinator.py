@@ -282,7 +282,7 @@ RULES = (
         why="Only preview builds up to 4.1 wrote them.",
         remedy="Find out which broker wrote them.",
         source="consumer-offsets-records, shipped record types",
-        needs=(Need.GROUP_COORDINATOR,),
+        needs=(Need.GROUP_COORDINATOR, Need.LOG_DIRECTORIES),
     ),
     Rule(
         number=76,
@@ -294,6 +294,6 @@ RULES = (
         why="The group coordinator alone writes them. A broker fails to load a group whose record is cut short.",
         remedy=CHECK_COPY,
         source="consumer-offsets-records §1, GroupCoordinatorRecordSerde",
-        needs=(Need.GROUP_COORDINATOR,),
+        needs=(Need.GROUP_COORDINATOR, Need.LOG_DIRECTORIES),
     ),
 )

@@ -82,3 +82,16 @@ def test_a_lake_has_the_findings_of_its_log_directory(damage, tmp_path, capsys):
 @pytest.mark.parametrize("scenario", ["v44", "admin"])
 def test_the_lake_of_a_recorded_broker_has_no_finding(scenario, capsys):
     assert of_lake(recorded_lake(scenario)) == of_logs(capsys, dataset(scenario) / "logs") == []
+
+
+def test_the_command_lists_findings_between_logs_of_a_lake_and_names_what_is_not_tested(tmp_path, capsys):
+    logs = write_cluster(tmp_path / "logs")
+    forgotten(logs)
+    make_lake(tmp_path / "lake", logs)
+    capsys.readouterr()
+    assert main(["audit", "--lake", str(tmp_path / "lake"), "--output", "json"]) in (0, None)
+    answer = json.loads(capsys.readouterr().out)
+    assert [row["rule"] for row in answer["findings"]] == ["initialized_without_state"]
+    untested = {rule for row in answer["not_tested"] for rule in row["rules"]}
+    assert {"batch_beyond_end", "preview_record_type", "update_over_limit"} <= untested
+    assert not untested & {rule.code for rule in BETWEEN}
