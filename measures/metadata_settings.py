@@ -52,6 +52,15 @@ def group_observations(validities: Iterable[Validity], first_ms: int | None) -> 
     )
 
 
+def doubtful_groups(validities: Iterable[Validity]) -> frozenset[str]:
+    """The groups with settings that measures read and that a gap of the log could have changed."""
+    return frozenset(
+        str(row.key[2])
+        for row in validities
+        if row.key[:2] == (CONFIG, "group") and row.key[3] in GROUP_NAMES and not row.is_certain
+    )
+
+
 def with_moments_of(observed: Sequence[Observation], known: Iterable[Observation]) -> list[Observation]:
     """The observed settings at their own moments and at those of known observations, in order.
 

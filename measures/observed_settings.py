@@ -49,6 +49,8 @@ class Settings:
     groups: GroupSettings = NO_SETTINGS
     dead_letter_topics: frozenset[str] = frozenset()
     end_offsets: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    by_metadata: bool = False
+    """Whether the settings of groups are those of the metadata log."""
 
 
 UNSET = Settings()
@@ -72,6 +74,7 @@ def settings_of(observations: Iterable[Observation]) -> Settings:
     }
     ends = by_kind[END_OFFSETS]
     return Settings(
+        by_metadata=bool(by_kind[METADATA_CONFIGS]) and not by_kind[GROUP_CONFIGS],
         groups=groups,
         dead_letter_topics=frozenset(topic for topic in topics if topic and not topic.startswith(INTERNAL)),
         end_offsets=_ends(ends[max(ends)]) if ends else {},

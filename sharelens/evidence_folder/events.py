@@ -25,6 +25,8 @@ MEANING = {
     vocabulary.ACKNOWLEDGED: "done",
     vocabulary.ARCHIVING: "archived, the broker writes its dead letter",
     vocabulary.ARCHIVED: "archived, or an offset without a record (a gap)",
+    vocabulary.ACQUIRED: "never in the log of a sound coordinator: a leader keeps it in memory",
+    vocabulary.UNKNOWN_STATE.format("UNKNOWN(5)"): "a state of a later Kafka, with its number; not taken for done",
     vocabulary.NOT_DELIVERED: "a delivery state without a delivery",
     vocabulary.PASSED: "the state has no delivery state of it any more",
     vocabulary.RESET: "the offset of the group was reset: a new life begins",

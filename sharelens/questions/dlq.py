@@ -31,6 +31,7 @@ from sharelens.questions.digests import Digest, as_answer
 from sharelens.questions.dlq_bursts import BURST, bursts_of
 from sharelens.questions.dlq_columns import BURST_COLUMNS, DIGEST_COLUMNS, TEXT_COLUMNS
 from sharelens.questions.dlq_filter import DeadLetterFilter
+from sharelens.questions.doubtful_settings import doubtful_settings
 from sharelens.questions.evidence import Evidence, Keys, Span
 from sharelens.questions.given_up import given_up_stream
 from sharelens.questions.measured import Scope, scope
@@ -145,7 +146,8 @@ class _LettersAbout:
     def warnings(self, topics: DeadLetterTopics | None) -> tuple[str, ...]:
         """Warnings about the question and about the searched topics."""
         scoped = self.scoped
-        return (*scoped.warnings, *_warnings(self.mine, self.partitions), *_absent(scoped.evidence, topics))
+        doubts = doubtful_settings(scoped.evidence, scoped.keys.groups)
+        return (*scoped.warnings, *_warnings(self.mine, self.partitions), *_absent(scoped.evidence, topics), *doubts)
 
     def against(self, given_up: pa.Table, settings: GroupSettings) -> pa.Table:
         """DLQ_RECONCILIATION rows of POISON_RECORD rows, none of them near the limit."""

@@ -180,6 +180,10 @@ class Metadata(Protocol):
     def history(self) -> "MetadataHistory | None":
         """The metadata over time; None when there is no metadata log."""
 
+    @property
+    def doubtful_groups(self) -> frozenset[str]:
+        """The groups with settings that a gap of the metadata log could have changed."""
+
 
 class Evidence(Protocol):
     """A lake at its published cut, or log directories. Rows are those of one cluster."""

@@ -3,7 +3,12 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence.losses import GAP
 from lake.scan import Cut
+from measures.settings import GROUP_NAMES
 
 if TYPE_CHECKING:
     from evidence.metadata_events import MetadataHistory
@@ -22,3 +27,11 @@ class LakeMetadata:
         from lake.metadata_log import read_history
 
         return read_history(self._lake, self._cluster_id)
+
+    @cached_property
+    def doubtful_groups(self) -> frozenset[str]:
+        """The groups with settings that a gap of the metadata log could have changed."""
+        mine = (pc.field("cluster_id") == self._cluster_id) & (pc.field("entity_type") == "group")
+        mine &= pc.field("key").isin(pa.array(GROUP_NAMES)) & (pc.field("completeness_reason") == GAP)
+        rows = self._lake.scan("gold.configuration_history", ["entity"], mine)
+        return frozenset(rows.column("entity").to_pylist())

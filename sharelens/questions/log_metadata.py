@@ -6,7 +6,7 @@ from functools import cached_property
 from evidence.metadata_events import MetadataHistory
 from evidence.metadata_reading import TooLargeError, read_metadata
 from kafka_log.layout import LogDirectory
-from measures.metadata_settings import group_observations
+from measures.metadata_settings import doubtful_groups, group_observations
 from measures.observed_settings import GROUP_CONFIGS, Observation, Settings, settings_of
 from sharelens.request import Source
 from state_model.metadata.history import topic_names
@@ -34,6 +34,11 @@ class LogMetadata:
     def names(self) -> dict[str, str]:
         """Names by topic id."""
         return {} if self.history is None else topic_names(self.history.validities)
+
+    @property
+    def doubtful_groups(self) -> frozenset[str]:
+        """The groups with settings that a gap of the metadata log could have changed."""
+        return frozenset() if self.history is None else doubtful_groups(self.history.validities)
 
     @cached_property
     def settings(self) -> Settings:

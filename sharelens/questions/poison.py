@@ -13,6 +13,7 @@ from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, time_column
 from sharelens.questions.digests import Digest, as_answer
 from sharelens.questions.dlq import given_up_with_dead_letter_causes
+from sharelens.questions.doubtful_settings import doubtful_settings
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import Scope, answer, scope
 from sharelens.questions.missing import unseen
@@ -83,7 +84,8 @@ def in_span(rows: pa.Table, span: Span) -> pa.Table:
 
 def poison_warnings(scoped: Scope, *, without_limit: int) -> list[str]:
     """Warnings of an answer; `without_limit`: rows of `poison_stream` whose group's limit is unknown."""
-    warnings = [*scoped.warnings, *([NO_LIMIT] if without_limit else [])]
+    doubts = doubtful_settings(scoped.evidence, scoped.keys.groups)
+    warnings = [*scoped.warnings, *([NO_LIMIT] if without_limit else []), *doubts]
     return warnings + unseen(scoped.evidence, scoped.user_partitions, UNSEEN)
 
 

@@ -12,12 +12,13 @@ AVAILABLE_AGAIN = "available again (release, lock timeout or member left: not lo
 NOT_DELIVERED = "available, not delivered yet"
 ACKNOWLEDGED, ARCHIVED, DEAD_LETTERED = "acknowledged", "archived", "dead-lettered"
 ARCHIVING = "archiving (the dead letter is not finished)"
+ACQUIRED = "acquired (which no coordinator writes)"
 UNKNOWN_STATE = "in delivery state {}, which this version does not know"
 PASSED, RESET, LIFE_ENDED = "passed by the start offset", "offset reset", "life ended"
 RECREATED, TOPIC_RECREATED = "deleted and created again", "topic deleted and created again"
 IN_STATE: Mapping[int, str] = {
     DeliveryState.AVAILABLE: AVAILABLE_AGAIN,
-    DeliveryState.ACQUIRED: "acquired (which no coordinator writes)",
+    DeliveryState.ACQUIRED: ACQUIRED,
     DeliveryState.ACKNOWLEDGED: ACKNOWLEDGED,
     DeliveryState.ARCHIVING: ARCHIVING,
     DeliveryState.ARCHIVED: ARCHIVED,

@@ -55,6 +55,20 @@ def test_settings_in_the_metadata_log_answer_as_a_file_does(
         assert by_metadata != answer(capsys, *command, "--log-dir", logs)
 
 
+@pytest.mark.parametrize("command", ["poison", "dlq"])
+def test_gap_of_the_metadata_log_makes_causes_unsure(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limit = group_setting("gd-copy", "share.delivery.count.limit", "3")
+    metadata = write_metadata(tmp_path / "metadata", [(STARTED_MS, limit), (STARTED_MS, b"\x01\x06\x00")])
+    logs = dataset("dlq") / "logs"
+    make_lake(tmp_path / "lake", logs, metadata)
+    for words in (["--lake", str(tmp_path / "lake")], ["--log-dir", str(logs), "--log-dir", str(metadata)]):
+        answer(capsys, command, *words, "--group", "gd-broken")
+        assert main([command, *words, "--output", "json"]) == 0
+        assert "the metadata log has gaps in which settings of gd-copy can have changed" in capsys.readouterr().err
+
+
 def test_setting_counts_from_its_time_on_and_a_file_counts_before_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -128,4 +142,4 @@ def test_audit_tests_the_limit_when_the_metadata_log_has_it_for_a_group(
         document = answer(capsys, *logs, *words)
         assert document["findings"] == []
         untested.append(len({rule for row in document["not_tested"] for rule in row["rules"]}))
-    assert untested[0] == untested[1] > untested[2]
+    assert untested[0] > untested[1] > untested[2]

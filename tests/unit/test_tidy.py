@@ -53,6 +53,7 @@ TESTS_WITH_CLEAR_NAMES = (
     "tests/unit/evidence",
     "tests/unit/kafka_log",
     "tests/unit/measures",
+    "tests/unit/sharelens",
     "tests/unit/state_model",
 )
 """Folders of tests whose names are checked as well, beside the modules of tests/ itself."""

@@ -183,6 +183,7 @@ def test_the_three_settings_of_the_how_to_are_enough():
         ('{"retries": true}', "dags.retries in environment variables SHARELENS_*: Input should be a valid integer"),
         ('{"timeout_s": 0}', "greater than 0"),
         ('{"catchup": "maybe"}', "valid boolean"),
+        ('{"audit_blocks": "maybe"}', "'error', 'warning' or 'none'"),
         ('{"colour": "red"}', "unknown setting 'dags.colour'; there are command, lake"),
         ("[]", "not []"),
     ],
@@ -202,6 +203,37 @@ def test_the_limits_of_the_gates_are_merged_key_by_key(conf):
     (conf / "prod" / "quality.yaml").write_text("quality: {stale_after_s: 3600}")
     told = load("prod", SHARELENS_QUALITY='{"volume_low": 0.25}').quality.limits()
     assert told == Limits(fresh_ms=60_000, stale_ms=3_600_000, volume_low=0.25, volume_high=10.0)
+
+
+def test_blocking_severity_and_suppressions_are_merged_key_by_key(conf):
+    assert load(SHARELENS_CONF_DIR=str(ROOT / "conf")).limits() == DEFAULT_LIMITS
+    entry = "{rule: 10, reason: known, until: 2999-12-31}"
+    (conf / "base" / "audit.yaml").write_text(f"audit: {{blocks: null, suppressions: [{entry}]}}")
+    limits = load(SHARELENS_AUDIT='{"blocks": "warning"}').limits()
+    assert limits.audit_blocks == "warning"
+    assert [(entry.rules, entry.reason) for entry in limits.suppressions] == [(("snapshot_epoch_skips",), "known")]
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ('{"block": "error"}', "unknown setting 'audit.block'; there are blocks, suppressions"),
+        (
+            '{"blocks": "all"}',
+            "audit.blocks in environment variables SHARELENS_*: Input should be 'error' or 'warning'",
+        ),
+        (
+            '{"suppressions": [{"rule": 10}]}',
+            "audit.suppressions in environment variables SHARELENS_*: entry 1: no reason",
+        ),
+        ("error", "is not a JSON object"),
+    ],
+)
+def test_wrong_settings_of_the_audit_are_refused_by_name(conf, value, message):
+    with pytest.raises(SettingsError) as caught:
+        load(SHARELENS_AUDIT=value)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -61,26 +61,26 @@ def test_unknown_memory_is_no_failure(tmp_path):
 
 
 def test_full_disk_is_found_at_the_nearest_folder_that_exists(tmp_path, monkeypatch):
-    asked: list[Path] = []
+    folders: list[Path] = []
 
     def usage(place):
-        asked.append(place)
+        folders.append(place)
         return shutil._ntuple_diskusage(10, 9, 1)
 
     monkeypatch.setattr(shutil, "disk_usage", usage)
     check = doctor.check_disk("lake", tmp_path / "a" / "b")
-    assert asked == [tmp_path]
+    assert folders == [tmp_path]
     assert not check.ok
 
 
 @pytest.mark.parametrize("rights", [False, True])
 def test_rights_decide_about_an_existing_lake(tmp_path, monkeypatch, rights):
-    monkeypatch.setattr(doctor.os, "access", lambda place, wanted: rights)
+    monkeypatch.setattr(doctor.os, "access", lambda place, mode: rights)
     assert doctor.check_lake(tmp_path).ok is rights
 
 
 def test_unreadable_segment_is_named(monkeypatch):
-    monkeypatch.setattr(doctor.os, "access", lambda place, wanted: False)
+    monkeypatch.setattr(doctor.os, "access", lambda place, mode: False)
     check = doctor.check_log_dir(str(dataset("basic") / "logs"))
     assert not check.ok
     assert ".log and 11 more" in check.detail

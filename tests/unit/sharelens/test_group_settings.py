@@ -83,10 +83,10 @@ def test_a_file_that_cannot_be_read_is_a_failure(tmp_path):
 )
 def test_a_share_setting_of_an_unknown_name_is_a_warning(tmp_path, text, warning):
     file = written(tmp_path, text)
-    found = read_broker_config(file).warning
+    actual = read_broker_config(file).warning
     start = f"--broker-config: {file} has settings of unknown names, which count for nothing: "
-    assert found == (None if warning is None else start + warning)
-    assert "planted" not in str(found)
+    assert actual == (None if warning is None else start + warning)
+    assert "planted" not in str(actual)
 
 
 def test_a_warning_about_many_names_is_one_line_that_names_few(tmp_path):

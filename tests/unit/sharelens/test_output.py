@@ -55,8 +55,8 @@ def answer(**more: object) -> Answer:
     return Answer(table=pa.Table.from_pylist(ROWS, schema=SCHEMA), columns=COLUMNS, **more)  # type: ignore[arg-type]
 
 
-def written(captured: Captured, what: Answer | Report, form: Form, limit: int | None = None) -> tuple[str, str]:
-    show(what, Shown(form=form, limit=limit))
+def written(captured: Captured, document: Answer | Report, form: Form, limit: int | None = None) -> tuple[str, str]:
+    show(document, Shown(form=form, limit=limit))
     return captured.readouterr()
 
 
@@ -97,11 +97,11 @@ def test_json_lines_yaml_and_csv_say_the_same(capsys: Captured) -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "nothing"), [(Form.JSON, "[]\n"), (Form.YAML, "[]\n"), (Form.JSONL, ""), (Form.TEXT, "no row\n")]
+    ("form", "no_rows"), [(Form.JSON, "[]\n"), (Form.YAML, "[]\n"), (Form.JSONL, ""), (Form.TEXT, "no row\n")]
 )
-def test_an_empty_answer_is_still_a_document(capsys: Captured, form: Form, nothing: str) -> None:
+def test_an_empty_answer_is_still_a_document(capsys: Captured, form: Form, no_rows: str) -> None:
     empty = Answer(table=SCHEMA.empty_table(), columns=COLUMNS, none="no row")
-    assert written(capsys, empty, form)[0] == nothing
+    assert written(capsys, empty, form)[0] == no_rows
 
 
 def many(rows: int) -> Answer:
@@ -168,8 +168,8 @@ def test_nothing_that_moves_a_cursor_is_written(text: str) -> None:
 
 
 @given(st.text(), st.text())
-def test_two_names_never_look_the_same(one: str, other: str) -> None:
-    assert (name_cell(one) == name_cell(other)) == (one == other)
+def test_two_names_never_look_the_same(name: str, other_name: str) -> None:
+    assert (name_cell(name) == name_cell(other_name)) == (name == other_name)
 
 
 @pytest.mark.parametrize(("name", "cell"), [("", '""'), ("-", '"-"'), ("a b", '"a b"'), (None, "-"), ('a"', '"a\\""')])

@@ -173,10 +173,10 @@ def test_a_time_of_day_is_the_last_one_in_its_zone(now_ms, time_of_day, zone):
 
 @given(MOMENTS, st.sampled_from(ZONES))
 def test_a_local_time_is_the_moment_that_its_zone_shows(epoch_ms, zone):
-    found = parse_zone(zone, option="--tz")
-    local = (EPOCH + timedelta(milliseconds=epoch_ms)).astimezone(found)
+    parsed_zone = parse_zone(zone, option="--tz")
+    local = (EPOCH + timedelta(milliseconds=epoch_ms)).astimezone(parsed_zone)
     assume(not local.fold)
-    clock = Clock(now_ms=0, zone=found)
+    clock = Clock(now_ms=0, zone=parsed_zone)
     assert parse_time(local.isoformat(), option="--from", clock=clock) == epoch_ms
     assert parse_time(local.replace(tzinfo=None).isoformat(), option="--from", clock=clock) == epoch_ms
 

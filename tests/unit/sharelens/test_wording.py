@@ -35,8 +35,8 @@ def test_names_are_one_visible_word_and_long_ones_lose_their_middle_in_charts() 
 def test_a_command_line_gives_a_shell_the_very_name(group: str) -> None:
     line = wording.command(Source(lake="/a lake"), "trace", [f"--group={group}"])
     assert "\n" not in line
-    told = subprocess.run(["bash", "-c", f"printf '%s\\0' {line}"], capture_output=True, check=True).stdout
-    assert told.decode().split("\0")[:-1] == ["sharelens", "trace", "--lake", "/a lake", f"--group={group}"]
+    printed = subprocess.run(["bash", "-c", f"printf '%s\\0' {line}"], capture_output=True, check=True).stdout
+    assert printed.decode().split("\0")[:-1] == ["sharelens", "trace", "--lake", "/a lake", f"--group={group}"]
 
 
 def test_a_command_line_says_where_the_evidence_lies() -> None:

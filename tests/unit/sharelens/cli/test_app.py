@@ -14,19 +14,19 @@ from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
 COMMANDS = tuple(app.cli.commands)
 QUESTIONS = ("state", "records", "trace", "diff", "status")
-Said = tuple[int, str, str]
-Ask = Callable[..., Said]
+Outcome = tuple[int, str, str]
+Ask = Callable[..., Outcome]
 
 
 @pytest.fixture
 def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
     """Runs a command line: exit code, stdout, stderr."""
 
-    def asked(*words: str) -> Said:
+    def run_command(*words: str) -> Outcome:
         code = main(list(words))
         return code, *capsys.readouterr()
 
-    return asked
+    return run_command
 
 
 @pytest.fixture

@@ -18,10 +18,10 @@ from sharelens.cli import main
 )
 def test_an_invalid_option_is_a_usage_error(options, output, tmp_path, capsys):
     assert main(["broker", "start", "--log-dir", str(tmp_path / "log"), *options]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith(f"sharelens: {output}")
-    assert said.err.count("\n") == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"sharelens: {output}")
+    assert captured.err.count("\n") == 1
     assert not (tmp_path / "log").exists()
 
 

@@ -18,7 +18,7 @@ def test_the_demo_tells_the_whole_story(data_set: str, capsys: pytest.CaptureFix
         assert main(["demo", "--set", data_set]) == 0
     out, err = capsys.readouterr()
     assert [line.split()[2] for line in err.splitlines() if line.startswith("$")] == ["run", "state", "trace", "status"]
-    for told in (
+    for text in (
         '{"command": "run"',
         "GROUP",
         "START-OFFSET",
@@ -26,7 +26,7 @@ def test_the_demo_tells_the_whole_story(data_set: str, capsys: pytest.CaptureFix
         "STATE PARTITIONS",
         "evidence: ",
     ):
-        assert told in out
+        assert text in out
 
 
 def test_without_the_broker_the_demo_takes_a_recorded_log_and_says_what_to_install(

@@ -33,23 +33,23 @@ def logs(tmp_path: Path) -> str:
     return str(folder)
 
 
-def asked(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+def run_dlq(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     code = main(["dlq", *words])
     out, err = capsys.readouterr()
     return code, out, err
 
 
 def test_findings_are_an_exit_code_when_they_are_asked_for(logs: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = asked(capsys, "--log-dir", logs, "--fail-on", "--output", "json")
+    code, out, err = run_dlq(capsys, "--log-dir", logs, "--fail-on", "--output", "json")
     assert code == FINDINGS
     assert [row["status"] for row in json.loads(out)] == ["matched", "duplicate", "matched", "missing"]
     assert "2 rows missing, duplicate or unexpected" in err
     assert "headers that can't be read in 1 dead letters: dlq.orders-0 @ 3 (" in err
-    assert asked(capsys, "--log-dir", logs, "--fail-on", "--status", "matched")[0] == 0
+    assert run_dlq(capsys, "--log-dir", logs, "--fail-on", "--status", "matched")[0] == 0
 
 
 def test_text_begins_with_sums_and_lists_what_is_wrong_first(logs: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = asked(capsys, "--log-dir", logs)
+    code, out, _ = run_dlq(capsys, "--log-dir", logs)
     digest, _, rows = out.partition("\n\n")
     sums = [line.split() for line in digest.splitlines()]
     assert code == 0
@@ -64,13 +64,13 @@ def test_text_begins_with_sums_and_lists_what_is_wrong_first(logs: str, capsys: 
 
 
 def test_the_sums_are_of_the_statuses_that_are_listed(logs: str, capsys: pytest.CaptureFixture[str]) -> None:
-    out = asked(capsys, "--log-dir", logs, "--status", "missing")[1]
+    out = run_dlq(capsys, "--log-dir", logs, "--status", "missing")[1]
     assert [line.split()[0] for line in out.partition("\n\n")[0].splitlines()] == ["STATUS", "missing"]
-    assert asked(capsys, "--log-dir", logs, "--columns", "status")[1].splitlines()[0] == "STATUS"
+    assert run_dlq(capsys, "--log-dir", logs, "--columns", "status")[1].splitlines()[0] == "STATUS"
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--status", "lost"], "'lost' is no status; there are matched, duplicate, missing"),
         (["--gap", "5s"], "--gap goes with --bursts"),
@@ -82,11 +82,11 @@ def test_the_sums_are_of_the_statuses_that_are_listed(logs: str, capsys: pytest.
     ],
 )
 def test_what_makes_no_sense_is_refused_with_what_to_type(
-    logs: str, words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    logs: str, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, out, err = asked(capsys, "--log-dir", logs, *words)
+    code, out, err = run_dlq(capsys, "--log-dir", logs, *words)
     assert (code, out) == (USAGE, "")
-    assert told in err
+    assert message in err
     assert err.count("\n") == 1
 
 
@@ -95,9 +95,9 @@ def test_a_plan_is_for_its_owner_alone_and_replaced_only_when_told_to(
 ) -> None:
     out = tmp_path / "plan.json"
     words = ["plan", "--log-dir", logs, "--out", str(out)]
-    code, told, _ = asked(capsys, *words)
+    code, output, _ = run_dlq(capsys, *words)
     assert code == 0
-    assert {key: json.loads(told)[key] for key in ("rows", "redrive", "check", "do_not")} == {
+    assert {key: json.loads(output)[key] for key in ("rows", "redrive", "check", "do_not")} == {
         "rows": 4,
         "redrive": 1,
         "check": 2,
@@ -106,10 +106,10 @@ def test_a_plan_is_for_its_owner_alone_and_replaced_only_when_told_to(
     for path in (out, tmp_path / "plan.json.sha256"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     before = out.read_bytes()
-    code, _, err = asked(capsys, *words)
+    code, _, err = run_dlq(capsys, *words)
     assert code == FAILURE
     assert "is there already" in err
-    assert asked(capsys, *words, "--force")[0] == 0
+    assert run_dlq(capsys, *words, "--force")[0] == 0
     assert out.read_bytes() == before
     rows = json.loads(before)["rows"]
     assert [(row["offset"], row["advice"], row["read_from"]) for row in rows] == [
@@ -124,7 +124,7 @@ def test_a_plan_is_for_its_owner_alone_and_replaced_only_when_told_to(
 def test_a_plan_needs_an_ending_and_a_folder(
     logs: str, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, _, err = asked(capsys, "plan", "--log-dir", logs, "--out", str(tmp_path / name))
+    code, _, err = run_dlq(capsys, "plan", "--log-dir", logs, "--out", str(tmp_path / name))
     assert code == (FAILURE if "/" in name else USAGE)
     assert ("no folder" if "/" in name else "ends in neither .json nor .csv") in err
 
@@ -133,7 +133,7 @@ def test_a_directory_without_topics_for_dead_letters_says_how_to_supply_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_log_directory(tmp_path / "logs", [snapshot()])
-    code, out, err = asked(capsys, "--log-dir", str(tmp_path / "logs"))
+    code, out, err = run_dlq(capsys, "--log-dir", str(tmp_path / "logs"))
     assert (code, out.splitlines()[0]) == (0, "no dead letter, and none was due")
     assert "copy the topics' folders too, or name them with --dlq-topic" in err
 
@@ -142,9 +142,9 @@ def test_a_directory_without_topics_for_dead_letters_says_how_to_supply_them(
 def test_a_topic_that_nobody_looked_into_is_named_with_those_that_were(
     logs: str, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, _, err = asked(capsys, *words, "--log-dir", logs, "--dlq-topic", "nosuch")
+    code, _, err = run_dlq(capsys, *words, "--log-dir", logs, "--dlq-topic", "nosuch")
     assert code == 0
     assert "no topic nosuch was searched for dead letters" in err
     assert "searched topics: dlq.orders" in err
-    known = asked(capsys, *words, "--log-dir", logs, "--dlq-topic", "dlq.orders")
+    known = run_dlq(capsys, *words, "--log-dir", logs, "--dlq-topic", "dlq.orders")
     assert "was searched for dead letters" not in known[2]

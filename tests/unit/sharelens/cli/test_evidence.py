@@ -32,17 +32,17 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(log_directory(tmp_path_factory.mktemp("typed") / "logs"))
 
 
-def asked(logs: str, out: Path, *more: str) -> list[str]:
+def words_for(logs: str, out: Path, *more: str) -> list[str]:
     window = ["--from", str(FROM_MS), "--to", str(TO_MS)]
     return ["evidence", "--log-dir", logs, "--group", "g", *window, "--case", "INC-1", "--out", str(out), *more]
 
 
 def test_the_last_line_is_the_number_to_note_and_verify_takes_it(run: Run, logs: str, tmp_path: Path) -> None:
-    code, out, _ = run(*asked(logs, tmp_path / "INC-1"))
+    code, out, _ = run(*words_for(logs, tmp_path / "INC-1"))
     assert code == 0
     digest = out.splitlines()[-1].split()[-1]
     manifest = json.loads((tmp_path / "INC-1" / "manifest.json").read_text("ascii"))
-    assert manifest["command_line"] == ["sharelens", *asked(logs, tmp_path / "INC-1")]
+    assert manifest["command_line"] == ["sharelens", *words_for(logs, tmp_path / "INC-1")]
     assert manifest["cluster_id"] == "a-cluster"
     assert set(manifest["versions"]) >= {"sharelens", "python", "pyarrow"}
     assert all(file["sha256"] and file["modified_ms"] and file["node_id"] == 1 for file in manifest["sources"]["files"])
@@ -54,7 +54,7 @@ def test_the_last_line_is_the_number_to_note_and_verify_takes_it(run: Run, logs:
 
 
 def test_the_answer_of_verify_is_one_document_and_findings_exit_with_3(run: Run, logs: str, tmp_path: Path) -> None:
-    assert run(*asked(logs, tmp_path / "INC-1"))[0] == 0
+    assert run(*words_for(logs, tmp_path / "INC-1"))[0] == 0
     assert run("verify", str(tmp_path / "INC-1"), "--log-dir", logs)[0] == 0
     with (tmp_path / "INC-1" / "tables" / "record.csv").open("a") as file:
         file.write("x")
@@ -69,7 +69,7 @@ def test_the_answer_of_verify_is_one_document_and_findings_exit_with_3(run: Run,
 def test_settings_of_the_group_are_kept_for_the_next_time(run: Run, logs: str, tmp_path: Path) -> None:
     settings = tmp_path / "server.properties"
     settings.write_text("group.share.delivery.count.limit=2\nssl.key.password=geheim\n")
-    assert run(*asked(logs, tmp_path / "INC-1", "--broker-config", str(settings)))[0] == 0
+    assert run(*words_for(logs, tmp_path / "INC-1", "--broker-config", str(settings)))[0] == 0
     settings.unlink()
     assert run("verify", str(tmp_path / "INC-1"), "--log-dir", logs)[0] == 0
     kept = b"".join(path.read_bytes() for path in (tmp_path / "INC-1").rglob("*") if path.is_file())
@@ -79,7 +79,7 @@ def test_settings_of_the_group_are_kept_for_the_next_time(run: Run, logs: str, t
 
 
 def test_topics_may_go_unhashed_and_verify_says_so(run: Run, logs: str, tmp_path: Path) -> None:
-    assert run(*asked(logs, tmp_path / "INC-1", "--no-topic-hashes"))[0] == 0
+    assert run(*words_for(logs, tmp_path / "INC-1", "--no-topic-hashes"))[0] == 0
     code, out, _ = run("verify", str(tmp_path / "INC-1"), "--log-dir", logs, "--output", "json")
     assert code == 0
     assert [(row["code"], row["path"]) for row in json.loads(out)] == [
@@ -88,7 +88,7 @@ def test_topics_may_go_unhashed_and_verify_says_so(run: Run, logs: str, tmp_path
 
 
 def test_incomplete_evidence_is_not_written_when_it_has_to_be_complete(run: Run, logs: str, tmp_path: Path) -> None:
-    words = asked(logs, tmp_path / "INC-1", "--require-complete")
+    words = words_for(logs, tmp_path / "INC-1", "--require-complete")
     words[words.index(str(TO_MS))] = str(TO_MS + 1_000_000)
     code, out, err = run(*words)
     assert (code, out) == (1, "")
@@ -101,7 +101,7 @@ def test_incomplete_evidence_is_not_written_when_it_has_to_be_complete(run: Run,
 
 
 @pytest.mark.parametrize(
-    ("change", "code", "said"),
+    ("change", "code", "message"),
     [
         ({"--group": "nobody"}, 2, "no share group nobody"),
         ({"--to": "2026-11-21"}, 2, "names no zone"),
@@ -113,14 +113,14 @@ def test_incomplete_evidence_is_not_written_when_it_has_to_be_complete(run: Run,
     ],
 )
 def test_nonsense_is_refused_in_one_line(
-    run: Run, logs: str, tmp_path: Path, change: dict[str, str], code: int, said: str
+    run: Run, logs: str, tmp_path: Path, change: dict[str, str], code: int, message: str
 ) -> None:
-    words = asked(logs, tmp_path / "INC-1", "--max-bytes", "1G")
+    words = words_for(logs, tmp_path / "INC-1", "--max-bytes", "1G")
     for option, value in change.items():
         words[words.index(option) + 1] = value
     got, out, err = run(*words)
     assert (got, out) == (code, "")
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 

@@ -82,9 +82,9 @@ BAD_LINES = {
 
 @pytest.mark.parametrize("case", BAD_LINES)
 def test_what_can_not_be_meant_is_one_line(case: str, logs: str, capsys: pytest.CaptureFixture[str]):
-    words, told = BAD_LINES[case]
+    words, message = BAD_LINES[case]
     assert main(["metrics", "--log-dir", logs, *words]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 1
-    assert told in err
+    assert message in err

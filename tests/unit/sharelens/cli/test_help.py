@@ -36,8 +36,8 @@ def test_every_option_of_a_group_is_one_of_some_command() -> None:
     known = {
         name for command in (app.cli, *COMMANDS.values()) for parameter in command.params for name in parameter.opts
     }
-    wanted = {option for options in GROUPS.values() for option in options}
-    assert wanted - known - {"--help", "--settings", "--no-color"} == set()
+    grouped = {option for options in GROUPS.values() for option in options}
+    assert grouped - known - {"--help", "--settings", "--no-color"} == set()
 
 
 def test_every_command_stands_in_one_group(capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,8 +56,8 @@ def test_a_misspelt_setting_is_one_line_on_stderr(
     file = tmp_path / "settings" / "broker.properties"
     file.write_text("group.share.delivery.cout.limit=3\n", encoding="utf-8")
     where = ["--lake", str(tmp_path / "lake")] if words == ["run"] else []
-    given = file if option == "--broker-config" else file.parent
-    assert not main([*words, *where, "--log-dir", str(logs), option, str(given)])
+    named = file if option == "--broker-config" else file.parent
+    assert not main([*words, *where, "--log-dir", str(logs), option, str(named)])
     lines = [line for line in capsys.readouterr().err.splitlines() if "group.share.delivery.cout.limit" in line]
     assert lines == [
         (
@@ -69,9 +69,9 @@ def test_a_misspelt_setting_is_one_line_on_stderr(
 
 def test_a_folder_answers_as_its_files_do(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     single = ["--group-configs", str(folder / "group-configs.txt")]
-    told = statuses(capsys, *logs(), "--settings", str(folder))
-    assert "missing 69" in told
-    assert told == statuses(capsys, *logs(), *single)
+    of_folder = statuses(capsys, *logs(), "--settings", str(folder))
+    assert "missing 69" in of_folder
+    assert of_folder == statuses(capsys, *logs(), *single)
 
 
 @pytest.mark.slow

@@ -39,14 +39,14 @@ def lake(two_runs: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(two_runs, tmp_path / "lake"))
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+def run_maintain(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     code = main(list(arguments))
     out, err = capsys.readouterr()
     return code, out, err
 
 
 def test_the_summary_is_one_line_of_json(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = told(capsys, "maintain", "--lake", str(lake), "--execute")
+    code, out, _ = run_maintain(capsys, "maintain", "--lake", str(lake), "--execute")
     assert (code, out.count("\n")) == (0, 1)
     summary = json.loads(out)
     assert (summary["command"], summary["dry_run"], summary["dropped_rows"]) == ("maintain", False, 0)
@@ -56,7 +56,7 @@ def test_the_summary_is_one_line_of_json(lake: Path, capsys: pytest.CaptureFixtu
 
 def test_text_has_a_row_a_table_and_a_dry_run_changes_nothing(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = open_lake(lake).versions
-    code, out, _ = told(capsys, "maintain", "--lake", str(lake), "--dry-run", "--output", "text")
+    code, out, _ = run_maintain(capsys, "maintain", "--lake", str(lake), "--dry-run", "--output", "text")
     assert code == 0
     heading, *rows = out.splitlines()
     assert heading.split()[:3] == ["TABLE", "FILES-BEFORE", "FILES-AFTER"]
@@ -66,19 +66,19 @@ def test_text_has_a_row_a_table_and_a_dry_run_changes_nothing(lake: Path, capsys
 
 
 def test_answers_say_what_retention_dropped(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, *_ = told(capsys, "maintain", "--lake", str(lake), "--retain", "history=5h, silver=5h", "--execute")
+    code, *_ = run_maintain(capsys, "maintain", "--lake", str(lake), "--retain", "history=5h, silver=5h", "--execute")
     assert code == 0
-    code, out, _ = told(capsys, "state", "--lake", str(lake))
+    code, out, _ = run_maintain(capsys, "state", "--lake", str(lake))
     assert code == 0
     assert "gaps 0" in out
     assert "; dropped by retention: history before 2026-09-21T18:00:00.000Z, silver before 2026-09-21T18:13:20" in out
-    code, out, err = told(capsys, "state", "--lake", str(lake), "--as-of", "2026-09-21T14:13:21Z")
+    code, out, err = run_maintain(capsys, "state", "--lake", str(lake), "--as-of", "2026-09-21T14:13:21Z")
     assert (code, out) == (1, "")
     assert "begins at 2026-09-21T18:00:00.000Z; dropped by retention: history before" in err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ([], "give --dry-run to list the work, or --execute to do it"),
         (["--dry-run", "--execute"], "give --dry-run"),
@@ -89,15 +89,15 @@ def test_answers_say_what_retention_dropped(lake: Path, capsys: pytest.CaptureFi
     ],
 )
 def test_nonsense_is_refused_in_one_line(
-    arguments: list[str], said: str, lake: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, out, err = told(capsys, "maintain", "--lake", str(lake), *arguments)
+    code, out, err = run_maintain(capsys, "maintain", "--lake", str(lake), *arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert said in err
+    assert message in err
 
 
 def test_a_folder_that_is_no_lake_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = told(capsys, "maintain", "--lake", str(tmp_path / "none"), "--execute")
+    code, _, err = run_maintain(capsys, "maintain", "--lake", str(tmp_path / "none"), "--execute")
     assert (code, err.count("\n")) == (1, 1)
     assert "is not a directory" in err
 
@@ -105,14 +105,14 @@ def test_a_folder_that_is_no_lake_is_refused(tmp_path: Path, capsys: pytest.Capt
 def test_a_closed_gate_stops_upkeep_and_retention_closes_none(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ages = ",".join(f"{group}=5h" for group in ("bronze", "silver", "history", "measures"))
     check = ["check", "--lake", str(lake), "--whole", "--published", "--level", "blocking"]
-    assert told(capsys, "maintain", "--lake", str(lake), "--retain", ages, "--execute")[0] == 0
-    assert told(capsys, *check)[0] == 0
+    assert run_maintain(capsys, "maintain", "--lake", str(lake), "--retain", ages, "--execute")[0] == 0
+    assert run_maintain(capsys, *check)[0] == 0
     files = write_rows(
         Lake(lake), TABLES["silver.share_record"], open_lake(lake).scan("silver.share_record").slice(0, 1), {}
     )
     commit(Lake(lake), "silver.share_record", stage="plant", run=1, adds=files)
-    assert told(capsys, "check", "--lake", str(lake), "--whole", "--table", "silver.share_record")[0] == 3
-    code, out, err = told(capsys, "maintain", "--lake", str(lake), "--execute")
+    assert run_maintain(capsys, "check", "--lake", str(lake), "--whole", "--table", "silver.share_record")[0] == 3
+    code, out, err = run_maintain(capsys, "maintain", "--lake", str(lake), "--execute")
     assert (code, out) == (3, "")
     assert "closed gates: silver.share_record (key_is_unique)" in err
 
@@ -124,6 +124,6 @@ def test_a_full_disk_is_one_line_that_says_what_to_do(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
-    code, _, err = told(capsys, "maintain", "--lake", str(lake), "--execute")
+    code, _, err = run_maintain(capsys, "maintain", "--lake", str(lake), "--execute")
     assert code == 1
     assert err.splitlines()[-1].startswith("sharelens: no space left on the disk at /")

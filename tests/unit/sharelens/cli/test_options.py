@@ -51,20 +51,20 @@ def logs(tmp_path: Path) -> str:
 def offsets(logs: str, capsys: pytest.CaptureFixture[str]) -> Offsets:
     """Log offsets of the records that `records` shows."""
 
-    def asked(*words: str) -> list[int]:
+    def offsets_between(*words: str) -> list[int]:
         assert main(["records", "--log-dir", logs, "--output", "json", *words]) == 0
         return [row["log_offset"] for row in json.loads(capsys.readouterr().out)]
 
-    return asked
+    return offsets_between
 
 
 def test_every_option_of_a_time_has_the_one_syntax_and_its_command_a_zone() -> None:
-    found = options(Time)
-    assert len(found) >= 20
-    for where, option in found:
+    time_options = options(Time)
+    assert len(time_options) >= 20
+    for where, option in time_options:
         assert option.make_metavar(click.Context(app.cli)) == "TIME", where
     zoned = {path for path, command in commands() if any("--tz" in parameter.opts for parameter in command.params)}
-    assert zoned == {where.rpartition(" ")[0] for where, _ in found}
+    assert zoned == {where.rpartition(" ")[0] for where, _ in time_options}
 
 
 def test_every_option_of_a_duration_has_the_one_syntax() -> None:

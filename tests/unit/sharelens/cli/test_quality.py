@@ -36,13 +36,13 @@ def plant_a_record_twice(lake: Path) -> None:
 def test_a_closed_gate_is_named_by_every_answer_and_holds_the_publication(
     lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["check", "--lake", str(lake), "--table", SHARE_RECORD, "--level", "blocking"]
+    words = ["check", "--lake", str(lake), "--table", SHARE_RECORD, "--level", "blocking"]
     assert main(["state", "--lake", str(lake)]) == 0
     assert "closed gates" not in capsys.readouterr().out
-    assert main(asked) == 0
+    assert main(words) == 0
     assert "all gates open" in capsys.readouterr().out
     plant_a_record_twice(lake)
-    assert main([*asked, "--output", "json"]) == 3
+    assert main([*words, "--output", "json"]) == 3
     out, err = capsys.readouterr()
     (failed,) = json.loads(out)["not_met"]
     assert (failed["table_name"], failed["expectation"]) == (SHARE_RECORD, "key_is_unique")
@@ -62,7 +62,7 @@ def test_a_closed_gate_is_named_by_every_answer_and_holds_the_publication(
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["--table", "silver.nonsense"], 2, "no such table; tables: bronze.log_record"),
         (["--skip", "keys"], 2, "'keys' is not one of 'freshness', 'volume'"),
@@ -71,12 +71,12 @@ def test_a_closed_gate_is_named_by_every_answer_and_holds_the_publication(
     ],
 )
 def test_nonsense_is_refused_in_one_line(
-    words: list[str], code: int, said: str, lake: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], code: int, message: str, lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["check", "--lake", str(lake), *words]) == code
     out, err = capsys.readouterr()
     assert out == ""
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
 
 

@@ -100,12 +100,11 @@ def test_nothing_of_it_is_quarantined(place: list[str], capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize(("version", "severity"), [(None, "info"), ("4.4", "error"), ("4.1", "error")])
 def test_the_audit_takes_it_for_a_fault_of_brokers_that_have_no_such_state(
-    version: str | None, severity: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    version: str | None, severity: str, place: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = [
         "audit",
-        "--log-dir",
-        str(folder / "logs"),
+        *place,
         "--severity",
         "info",
         *(["--kafka-version", version] if version else []),

@@ -29,8 +29,8 @@ def test_a_missing_library_is_told_with_what_to_install(
 ) -> None:
     monkeypatch.setattr("sharelens.cli.report.LIBRARIES", ("altair", "no_such_library"))
     assert main(["report", "--log-dir", "nowhere", "--out", str(tmp_path / "r.html")]) == 2
-    said = capsys.readouterr().err
-    assert said == "sharelens: report: no_such_library is missing: pip install 'sharelens[report]'\n"
+    message = capsys.readouterr().err
+    assert message == "sharelens: report: no_such_library is missing: pip install 'sharelens[report]'\n"
 
 
 def test_a_time_before_the_evidence_is_refused_and_nothing_is_written(
@@ -56,6 +56,6 @@ def test_the_file_is_its_owners_alone_and_takes_the_place_of_an_older_one(logs: 
 @pytest.mark.slow
 def test_a_dash_is_stdout(logs: str, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     assert main(["report", "--log-dir", logs, "--out", "-"]) == 0
-    told = capfdbinary.readouterr()
-    assert told.out.startswith(b"<!doctype html>")
-    assert told.out.rstrip().endswith(b"</html>")
+    output = capfdbinary.readouterr()
+    assert output.out.startswith(b"<!doctype html>")
+    assert output.out.rstrip().endswith(b"</html>")

@@ -43,27 +43,27 @@ def test_a_run_over_its_logs_names_it_too_and_writes_nothing(lake: Path, capsys:
 
 
 def test_a_dry_run_lists_every_table_and_the_upgrade_does_it(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["upgrade", "--lake", str(lake)]
-    assert main([*asked, "--dry-run", "--output", "json"]) == 0
-    told = {row["table"]: row for row in json.loads(capsys.readouterr().out)}
-    assert set(told) == set(TABLES)
-    assert {key: told["gold.stall"][key] for key in ("written_version", "schema_version", "needs", "columns")} == {
+    words = ["upgrade", "--lake", str(lake)]
+    assert main([*words, "--dry-run", "--output", "json"]) == 0
+    listed = {row["table"]: row for row in json.loads(capsys.readouterr().out)}
+    assert set(listed) == set(TABLES)
+    assert {key: listed["gold.stall"][key] for key in ("written_version", "schema_version", "needs", "columns")} == {
         "written_version": 2,
         "schema_version": SCHEMA_VERSION,
         "needs": "derived anew",
         "columns": "adds is_final; drops duration_time; partitions is_final",
     }
-    assert main([*asked, "--dry-run"]) == 0
+    assert main([*words, "--dry-run"]) == 0
     shown = capsys.readouterr().out
     assert (
         f"tables are recomputed as by `run --rebuild measure`; do it with `sharelens upgrade --lake {lake} --execute`"
         in shown
     )
-    assert main([*asked, "--execute"]) == 0
+    assert main([*words, "--execute"]) == 0
     assert (
         "upgraded; tables are recomputed as by `run --rebuild measure`; published as run 2" in capsys.readouterr().out
     )
-    assert main([*asked, "--execute"]) == 0
+    assert main([*words, "--execute"]) == 0
     assert "nothing to do: the lake is of this version" in capsys.readouterr().out
     assert main(["state", "--lake", str(lake)]) == 0
 

@@ -66,6 +66,6 @@ def test_a_broker_that_does_not_answer_is_named_in_a_line(profile, tmp_path, mon
         str(tmp_path / "journal.jsonl"),
     ]
     assert main(["workload", *requested, "--records", "5"]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("sharelens: 127.0.0.1:1 does not answer")
-    assert said.count("\n") == 1
+    message = capsys.readouterr().err
+    assert message.startswith("sharelens: 127.0.0.1:1 does not answer")
+    assert message.count("\n") == 1

@@ -16,7 +16,7 @@ from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
 pytestmark = pytest.mark.slow
 
-ALWAYS = [one for one in TABLES if one.name != "configuration"]
+ALWAYS = [described for described in TABLES if described.name != "configuration"]
 """The tables of evidence without a metadata log."""
 SETTINGS = [
     (START_MS - 9, group_setting("g", DELIVERY_COUNT_LIMIT, "3")),
@@ -38,8 +38,8 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    found = {str(one.relative_to(folder)): one for one in folder.rglob("*") if one.is_file()}
-    return {name: one.read_bytes() for name, one in found.items() if not name.startswith("manifest.")}
+    files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in files.items() if not name.startswith("manifest.")}
 
 
 def test_the_records_of_the_group_in_the_window_with_their_bytes(logs: Path, tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_hostile_names_are_text_everywhere_and_never_a_path(tmp_path: Path) -> N
     logs = write_log_directory(tmp_path / "logs", [snapshot(HOSTILE), *(r for r in STORY if r["group_id"] == "h")])
     made(tmp_path / "one", logs, about=question(HOSTILE, from_ms=START_MS, case_id="</title><script>x"))
     names = {path.name for path in (tmp_path / "one" / "tables").iterdir()}
-    assert names == {f"{one.name}.{form}" for one in ALWAYS for form in ("csv", "json", "parquet")}
+    assert names == {f"{described.name}.{form}" for described in ALWAYS for form in ("csv", "json", "parquet")}
     page = (tmp_path / "one" / "report.html").read_text("utf-8")
     assert "<script" not in page
     assert "<b>" not in page
@@ -170,8 +170,8 @@ def test_unknown_names_and_windows_before_the_evidence_leave_nothing(logs: Path,
 
 def test_every_column_is_explained(logs: Path, tmp_path: Path) -> None:
     written = made(tmp_path / "one", logs)
-    tables = {one.name: one for one in TABLES}
-    assert set(written.content.columns) == {one.name for one in ALWAYS}
+    tables = {described.name: described for described in TABLES}
+    assert set(written.content.columns) == {described.name for described in ALWAYS}
     silent = [
         f"{name}.{field.name}"
         for name, schema in written.content.columns.items()

@@ -48,4 +48,5 @@ def test_the_window_is_half_open(tmp_path) -> None:
 
 
 def test_every_event_has_a_meaning() -> None:
-    assert {*vocabulary.IN_STATE.values(), vocabulary.NOT_DELIVERED, *EVENT_OF_END.values()} == set(MEANING)
+    unknown = vocabulary.in_state(5, 1)
+    assert {*vocabulary.IN_STATE.values(), unknown, vocabulary.NOT_DELIVERED, *EVENT_OF_END.values()} == set(MEANING)

@@ -36,7 +36,7 @@ def folder(original: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(original, tmp_path / "copy"))
 
 
-def found(folder: Path, **more: Any) -> list[tuple[str | None, str | None]]:
+def codes_of(folder: Path, **more: Any) -> list[tuple[str | None, str | None]]:
     return [(row["code"], row["path"]) for row in verify(folder, **more)[1]]
 
 
@@ -50,7 +50,7 @@ def sources(folder: Path, *log_dirs: Path, lake: Path | None = None) -> list[tup
 
 def test_untouched_evidence_has_nothing_to_report(folder: Path, logs: Path) -> None:
     digest = (folder / "manifest.sha256").read_text("ascii").split()[0]
-    assert found(folder, noted_sha256=digest) == []
+    assert codes_of(folder, noted_sha256=digest) == []
     assert sources(folder, logs) == []
 
 
@@ -61,11 +61,11 @@ def test_a_changed_byte_of_any_file_is_found(folder: Path) -> None:
         before = path.read_bytes()
         path.write_bytes(before[:-2] + bytes([before[-2] ^ 1]) + before[-1:])
         name = str(path.relative_to(folder))
-        assert found(folder) == [
+        assert codes_of(folder) == [
             ("manifest_differs", "manifest.json") if path.suffix == ".sha256" else ("changed", name)
         ]
         path.write_bytes(before)
-    assert found(folder) == []
+    assert codes_of(folder) == []
 
 
 def test_missing_extra_and_replaced_files_are_found(folder: Path) -> None:
@@ -75,7 +75,7 @@ def test_missing_extra_and_replaced_files_are_found(folder: Path) -> None:
     (folder / "README.md").symlink_to("/etc/hostname")
     (folder / "manifest.sha256").unlink()
     (folder / "empty").symlink_to(folder)
-    assert sorted(found(folder)) == [
+    assert sorted(codes_of(folder)) == [
         ("changed", "README.md"),
         ("extra", "empty"),
         ("extra", "tables/more.csv"),
@@ -87,7 +87,7 @@ def test_missing_extra_and_replaced_files_are_found(folder: Path) -> None:
 def test_a_folder_that_became_a_link_is_not_followed(folder: Path) -> None:
     (folder / "tables").rename(folder.parent / "elsewhere")
     (folder / "tables").symlink_to(folder.parent / "elsewhere")
-    codes = found(folder)
+    codes = codes_of(folder)
     assert len(codes) > 50
     assert {code for code, path in codes if str(path).startswith("tables/")} == {"changed"}
     assert ("extra", "tables") in codes
@@ -96,7 +96,7 @@ def test_a_folder_that_became_a_link_is_not_followed(folder: Path) -> None:
 def test_a_pipe_in_the_place_of_a_file_is_no_file_and_does_not_hang(folder: Path) -> None:
     (folder / "README.md").unlink()
     os.mkfifo(folder / "README.md")
-    assert found(folder) == [("changed", "README.md")]
+    assert codes_of(folder) == [("changed", "README.md")]
 
 
 def test_a_rewritten_manifest_is_found_by_the_sidecar_and_by_the_number_noted_elsewhere(folder: Path) -> None:
@@ -104,8 +104,8 @@ def test_a_rewritten_manifest_is_found_by_the_sidecar_and_by_the_number_noted_el
     document = json.loads((folder / "manifest.json").read_text("ascii"))
     document["user"] = "somebody"
     (folder / "manifest.json").write_text(json.dumps(document))
-    assert found(folder) == [("manifest_differs", "manifest.json")]
-    assert found(folder, noted_sha256=noted) == [("manifest_differs", "manifest.json")] * 2
+    assert codes_of(folder) == [("manifest_differs", "manifest.json")]
+    assert codes_of(folder, noted_sha256=noted) == [("manifest_differs", "manifest.json")] * 2
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_content_that_was_changed_together_with_the_manifest_comes_out_different
         tmp_path / "lying", [*STORY[:3], update("g", batches=[(0, 4, 4, 1)], at_ms=START_MS + 1000), *STORY[4:]]
     )
     made(tmp_path / "lie", lying)
-    assert found(tmp_path / "lie") == []
+    assert codes_of(tmp_path / "lie") == []
     codes = sources(tmp_path / "lie", logs)
     assert ("content_differs", "tables/record.csv") in codes
     assert ("content_differs", "tables/record.parquet") in codes
@@ -218,7 +218,7 @@ def test_evidence_is_never_written_over_anything(folder: Path, logs: Path, tmp_p
             made(place, logs)
     with pytest.raises(EvidenceFolderError, match="not a directory"):
         made(tmp_path / "no" / "where", logs)
-    assert found(folder) == []
+    assert codes_of(folder) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "link"]
 
 

@@ -12,7 +12,7 @@ FIRST_MS, DATA_MS, READ_MS = 1_790_000_000_000, 1_790_000_090_000, 1_790_000_100
 
 
 def request(data_ms: int | None = DATA_MS) -> dict:
-    found = Figures(
+    figures = Figures(
         cluster="c",
         first_ms=FIRST_MS,
         data_ms=data_ms,
@@ -22,7 +22,7 @@ def request(data_ms: int | None = DATA_MS) -> dict:
         of_share_partitions={("g", TOPIC, 3): {catalog.LAG: 5, catalog.STALLED: 1.5, catalog.ARCHIVED: 2}},
         topics={TOPIC: "orders"},
     )
-    line = otlp_json(export([found]))
+    line = otlp_json(export([figures]))
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
     return json.loads(line)

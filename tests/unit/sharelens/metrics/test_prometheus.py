@@ -31,7 +31,7 @@ HOSTILE = (
 
 
 def text(*groups: str) -> bytes:
-    found = Figures(
+    figures = Figures(
         cluster="c",
         first_ms=1,
         data_ms=2,
@@ -41,7 +41,7 @@ def text(*groups: str) -> bytes:
         of_share_partitions={(group, TOPIC, 0): {catalog.LAG: 2**53, catalog.ARCHIVED: 3} for group in groups},
         topics={TOPIC: "orders"},
     )
-    return prometheus_text(export([found]))
+    return prometheus_text(export([figures]))
 
 
 def samples(page: bytes) -> dict[tuple[str, ...], float]:
@@ -53,10 +53,10 @@ def samples(page: bytes) -> dict[tuple[str, ...], float]:
 
 
 def test_names_labels_and_values_come_through():
-    found = samples(text("g"))
-    assert found["kafka_sharegroup_group_archived_records_total", "c", "g"] == 3
-    assert found["sharelens_data_timestamp_seconds", "c"] == 1_790_000_000.123
-    assert found["kafka_sharegroup_lag", "c", "g", "0", "orders"] == 2**53
+    parsed = samples(text("g"))
+    assert parsed["kafka_sharegroup_group_archived_records_total", "c", "g"] == 3
+    assert parsed["sharelens_data_timestamp_seconds", "c"] == 1_790_000_000.123
+    assert parsed["kafka_sharegroup_lag", "c", "g", "0", "orders"] == 2**53
 
 
 def test_hostile_names_stay_inside_their_quotes():

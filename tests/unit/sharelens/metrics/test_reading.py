@@ -62,10 +62,10 @@ def test_every_cluster_of_a_lake_is_told_or_the_one_asked_for(tmp_path: Path):
     lake = str(tmp_path / "lake")
     for name in ("one", "two"):
         make_lake(Path(lake), write_log_directory(tmp_path / name, [snapshot()], cluster_id=name))
-    assert [found.cluster for found in read(Source(lake=lake))] == ["one", "two"]
-    (found,) = read(Source(lake=lake, cluster_id="two"))
-    assert found.cluster == "two"
-    assert found.of_cluster[catalog.READ_TIMESTAMP] == found.read_ms / 1000
+    assert [figures.cluster for figures in read(Source(lake=lake))] == ["one", "two"]
+    (figures,) = read(Source(lake=lake, cluster_id="two"))
+    assert figures.cluster == "two"
+    assert figures.of_cluster[catalog.READ_TIMESTAMP] == figures.read_ms / 1000
 
 
 def test_a_folder_that_is_no_lake_is_refused(tmp_path: Path):

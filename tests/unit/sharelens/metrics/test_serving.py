@@ -17,24 +17,24 @@ from tests.state_logs import snapshot, write_log_directory
 
 def scraped(page: Page) -> tuple[int, str]:
     """Status and body of one scrape; the server is ended by SIGTERM after it."""
-    found: list[tuple[int, str]] = []
+    answers: list[tuple[int, str]] = []
 
     def ready(host: str, port: int) -> None:
         def scrape() -> None:
             try:
                 with urllib.request.urlopen(f"http://{host}:{port}/metrics", timeout=10) as answer:
-                    found.append((answer.status, answer.read().decode()))
+                    answers.append((answer.status, answer.read().decode()))
             except urllib.error.HTTPError as refused:
                 with refused:
-                    found.append((refused.code, refused.read().decode()))
+                    answers.append((refused.code, refused.read().decode()))
             finally:
                 os.kill(os.getpid(), signal.SIGTERM)
 
         threading.Thread(target=scrape).start()
 
     serve(page, "text/plain", "127.0.0.1", 0, ready)
-    (one,) = found
-    return one
+    (only_answer,) = answers
+    return only_answer
 
 
 def test_a_scrape_gets_the_page(tmp_path: Path):

@@ -15,7 +15,7 @@ from tests.state_logs import snapshot, tombstone, update, write_log_directory
 pytestmark = pytest.mark.slow
 
 
-def told(places: pa.Table) -> list[dict[str, object]]:
+def place_rows(places: pa.Table) -> list[dict[str, object]]:
     """What an answer depends on: the place, its newest record, whether it ever had a start offset."""
     started = pc.fill_null(pc.greater_equal(places.column("start_offset"), 0), False)
     order = [(name, "ascending") for name in PLACE_KEY]
@@ -31,10 +31,10 @@ def counted(evidence: LakeEvidence) -> pa.Table:
 def test_they_are_those_of_a_recorded_log(name: str) -> None:
     evidence = open_lake_evidence(str(recorded_lake(name)), None)
     places = evidence.places(Keys())
-    assert told(places) == told(counted(evidence))
+    assert place_rows(places) == place_rows(counted(evidence))
     group = places.column("group_id")[0].as_py()
     of_group = evidence.places(Keys(groups=frozenset({group})))
-    assert told(of_group) == [row for row in told(places) if row["group_id"] == group]
+    assert place_rows(of_group) == [row for row in place_rows(places) if row["group_id"] == group]
 
 
 def test_a_deleted_one_and_one_that_was_reset_had_a_start_offset(tmp_path: Path) -> None:
@@ -51,9 +51,9 @@ def test_a_deleted_one_and_one_that_was_reset_had_a_start_offset(tmp_path: Path)
     make_lake(tmp_path / "lake", logs)
     evidence = open_lake_evidence(str(tmp_path / "lake"), None)
     places = evidence.places(Keys())
-    assert {(row["group_id"], row["started"]) for row in told(places)} == {
+    assert {(row["group_id"], row["started"]) for row in place_rows(places)} == {
         ("deleted", True),
         ("reset", True),
         ("never", False),
     }
-    assert told(places) == told(counted(evidence))
+    assert place_rows(places) == place_rows(counted(evidence))

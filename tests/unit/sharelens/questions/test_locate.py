@@ -116,7 +116,7 @@ def test_a_lake_has_ranges_for_a_time_and_nothing_for_a_key(tmp_path: Path, caps
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--topic", "orders"], "give one of --key"),
         (["--topic", "orders", "--key", "a", "--around", "1"], "give one of --key"),
@@ -131,7 +131,9 @@ def test_a_lake_has_ranges_for_a_time_and_nothing_for_a_key(tmp_path: Path, caps
         (["--topic", "__share_group_state", "--key", "a"], "has no user records"),
     ],
 )
-def test_what_can_not_be_meant_is_refused_in_one_line(words: list[str], said: str, logs: Path, capsys: Capture) -> None:
+def test_what_can_not_be_meant_is_refused_in_one_line(
+    words: list[str], message: str, logs: Path, capsys: Capture
+) -> None:
     code, rows, err = ask(capsys, "--log-dir", str(logs), *words)
     assert (code, rows, len(err.splitlines())) == (2, [], 1)
-    assert said in err
+    assert message in err

@@ -134,10 +134,10 @@ def test_records_come_in_log_order_within_half_open_bounds(story: Path) -> None:
 
 def test_records_above_the_high_watermark_are_held_back_unless_asked_for(tmp_path: Path) -> None:
     logs = write_log_directory(tmp_path / "logs", STORY, committed=2)
-    held = evidence(logs)
-    (row,) = rows(state(held, ALL_KEYS, NOW))
+    committed = evidence(logs)
+    (row,) = rows(state(committed, ALL_KEYS, NOW))
     assert (row["log_offset"], row["completeness"]) == (1, "complete")
-    assert held.cover()[0].held_back == 3
+    assert committed.cover()[0].held_back == 3
     (row,) = rows(state(evidence(logs, include_uncommitted=True), ALL_KEYS, NOW))
     assert (row["log_offset"], row["completeness"], row["completeness_reason"]) == (2, "uncommitted", "uncommitted")
 
@@ -165,11 +165,11 @@ def test_a_lost_range_makes_the_state_incomplete_until_the_next_snapshot(tmp_pat
 
 def _starts(content: bytearray) -> list[int]:
     """Positions of the batches of a segment."""
-    found, at = [], 0
+    starts, at = [], 0
     while at < len(content):
-        found.append(at)
+        starts.append(at)
         at += int.from_bytes(content[at + 8 : at + 12], "big") + 12
-    return found
+    return starts
 
 
 def test_updates_without_their_snapshot_are_provisional_and_what_was_pruned_is_a_gap(tmp_path: Path) -> None:
@@ -210,13 +210,13 @@ def test_names_of_topics_without_a_folder_may_be_given(tmp_path: Path) -> None:
 
 
 def test_directories_of_two_clusters_are_refused(tmp_path: Path) -> None:
-    one = write_log_directory(tmp_path / "one", STORY, cluster_id="first")
+    first = write_log_directory(tmp_path / "one", STORY, cluster_id="first")
     other = write_log_directory(tmp_path / "other", STORY, cluster_id="second")
     with pytest.raises(UsageError, match="different clusters"):
-        open_log_evidence(Source(log_dirs=(str(one), str(other))))
+        open_log_evidence(Source(log_dirs=(str(first), str(other))))
     with pytest.raises(UsageError, match="belongs to cluster first, not to second"):
-        evidence(one, cluster_id="second")
-    assert evidence(one).cluster_id == "first"
+        evidence(first, cluster_id="second")
+    assert evidence(first).cluster_id == "first"
     assert evidence(write_log_directory(tmp_path / "nameless", STORY), cluster_id="first").cluster_id == "first"
 
 

@@ -74,13 +74,13 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def ask(sources: dict[str, str], capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[object, str]]:
     """The rows of a question and what is said beside them, without where the evidence lies."""
 
-    def asked(source: str, *words: str) -> tuple[object, str]:
+    def answer_of(source: str, *words: str) -> tuple[object, str]:
         code = main([*words, source, sources[source], "--output", "json"])
         out, err = capsys.readouterr()
         assert code == 0, err
         return json.loads(out), err.replace(sources[source], "the evidence")
 
-    return asked
+    return answer_of
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_however_the_histories_are_cut_the_answer_is_the_same(
 ):
     whole = {source: ask(source, *QUESTIONS[question]) for source in ("--log-dir", "--lake")}
     monkeypatch.setattr(measured, "PART_ROWS", most)
-    for source, told in whole.items():
-        assert ask(source, *QUESTIONS[question]) == told
+    for source, expected in whole.items():
+        assert ask(source, *QUESTIONS[question]) == expected
     assert whole["--lake"][0] == whole["--log-dir"][0]
     assert whole["--lake"][0] or question == "dlq"
 
@@ -145,6 +145,6 @@ def test_a_small_log_is_read_once_and_a_large_log_answers_the_same(
 @pytest.mark.parametrize("question", ["poison", "redelivered"])
 def test_what_a_run_measured_is_what_the_histories_tell(ask: Callable[..., tuple[object, str]], question: str):
     end = str(START_MS + 20 * MINUTE_MS)
-    taken, _ = ask("--lake", question)
+    measured, _ = ask("--lake", question)
     computed, _ = ask("--lake", question, "--as-of", end)
-    assert taken == computed
+    assert measured == computed

@@ -13,7 +13,7 @@ from tests.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update, w
 
 pytestmark = pytest.mark.slow
 
-Said = tuple[int, str, str]
+Outcome = tuple[int, str, str]
 HOSTILE = "x\n'; DROP TABLE g; --\x1b[2J</script>"
 ARCHIVED = 4
 RECORD = ["--topic", ORDERS_ID, "--partition", "0"]
@@ -70,16 +70,16 @@ def make_bare(folder: Path) -> None:
 
 
 @pytest.fixture
-def ask(source: list[str], capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
-    def asked(command: str, *words: str) -> Said:
+def ask(source: list[str], capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    def run_command(command: str, *words: str) -> Outcome:
         code = main([command, *source, *words])
         return code, *capsys.readouterr()
 
-    return asked
+    return run_command
 
 
 @pytest.mark.parametrize("command", ANSWERED)
-def test_a_question_is_answered_and_the_missing_names_are_told(ask: Callable[..., Said], command: str):
+def test_a_question_is_answered_and_the_missing_names_are_told(ask: Callable[..., Outcome], command: str):
     code, out, err = ask(command, *ANSWERED[command], "--output", "jsonl")
     assert code == 0
     if out:
@@ -87,19 +87,19 @@ def test_a_question_is_answered_and_the_missing_names_are_told(ask: Callable[...
 
 
 @pytest.mark.parametrize("command", SUPPLY)
-def test_what_can_not_be_told_names_how_to_supply_it(ask: Callable[..., Said], command: str):
+def test_what_can_not_be_told_names_how_to_supply_it(ask: Callable[..., Outcome], command: str):
     code, _, err = ask(*command.split())
     assert code == 0
     assert SUPPLY[command] in err
 
 
-def test_members_can_not_be_told_without_the_group_coordinators_log(ask: Callable[..., Said]):
+def test_members_can_not_be_told_without_the_group_coordinators_log(ask: Callable[..., Outcome]):
     code, _, err = ask("trace", *ANSWERED["trace"], "--members")
     assert code == 0
     assert "members are unknown, no record of the group is in __consumer_offsets: copy the brokers'" in err
 
 
-def test_metrics_name_what_is_missing(ask: Callable[..., Said], tmp_path: Path):
+def test_metrics_name_what_is_missing(ask: Callable[..., Outcome], tmp_path: Path):
     code, _, err = ask("metrics", "--output-file", str(tmp_path / "metrics.prom"))
     assert code == 0
     assert SUPPLY["lag"] in err
@@ -107,19 +107,19 @@ def test_metrics_name_what_is_missing(ask: Callable[..., Said], tmp_path: Path):
 
 
 @pytest.mark.parametrize("options", [["--key", "k"], ["--around", str(START_MS)]])
-def test_a_record_can_not_be_located_and_it_is_said_what_to_copy(ask: Callable[..., Said], options: list[str]):
+def test_a_record_can_not_be_located_and_it_is_said_what_to_copy(ask: Callable[..., Outcome], options: list[str]):
     code, out, err = ask("locate", "--topic", "orders", *options)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "folders" in err
 
 
-def test_the_place_of_a_record_of_a_topic_by_id_is_not_silently_unknown(ask: Callable[..., Said]):
+def test_the_place_of_a_record_of_a_topic_by_id_is_not_silently_unknown(ask: Callable[..., Outcome]):
     code, _, err = ask("locate", "--topic", ORDERS_ID, "--around", str(START_MS), "--output", "json")
     assert (code, "copy the TOPIC-N folders, with" in err) in {(0, True), (2, True)}
 
 
 @pytest.mark.parametrize("command", sorted(set(ANSWERED) - {"trace"}))
-def test_an_unknown_group_is_one_line_with_those_that_are_there(ask: Callable[..., Said], command: str):
+def test_an_unknown_group_is_one_line_with_those_that_are_there(ask: Callable[..., Outcome], command: str):
     code, out, err = ask(command, *ANSWERED[command], "--group", HOSTILE + "?")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "no share group" in err
@@ -128,7 +128,7 @@ def test_an_unknown_group_is_one_line_with_those_that_are_there(ask: Callable[..
 
 
 @pytest.mark.parametrize("command", sorted(set(ANSWERED) - {"trace"}))
-def test_an_unknown_topic_is_one_line_that_says_how_names_come_in(ask: Callable[..., Said], command: str):
+def test_an_unknown_topic_is_one_line_that_says_how_names_come_in(ask: Callable[..., Outcome], command: str):
     code, out, err = ask(command, *ANSWERED[command], "--topic", "orders")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "no topic orders in" in err
@@ -136,13 +136,13 @@ def test_an_unknown_topic_is_one_line_that_says_how_names_come_in(ask: Callable[
 
 
 @pytest.mark.parametrize("command", sorted(ANSWERED))
-def test_hostile_names_move_no_terminal(ask: Callable[..., Said], command: str):
+def test_hostile_names_move_no_terminal(ask: Callable[..., Outcome], command: str):
     code, out, err = ask(command, *ANSWERED[command])
     assert code == 0
     assert "\x1b" not in out + err
 
 
-def test_a_group_with_share_state_alone_is_not_unknown(ask: Callable[..., Said]):
+def test_a_group_with_share_state_alone_is_not_unknown(ask: Callable[..., Outcome]):
     code, out, err = ask("groups", "--group", "g")
     assert (code, out, err.count("\n")) == (1, "", 1)
     assert "share group g has share state in" in err

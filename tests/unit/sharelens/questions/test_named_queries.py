@@ -36,9 +36,9 @@ def make(folder: Path) -> None:
     make_lake(folder / "lake", logs)
 
 
-def rows(lake: Cut, name: str, *given: str) -> list[dict[str, object]]:
+def rows(lake: Cut, name: str, *arguments: str) -> list[dict[str, object]]:
     query = named_query(name)
-    return answer_of(lake, query.duckdb_sql, query.values(given)).to_pylist()
+    return answer_of(lake, query.duckdb_sql, query.values(arguments)).to_pylist()
 
 
 @pytest.mark.parametrize("name", names())
@@ -63,17 +63,17 @@ ANSWERS = {
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_the_first_row_of_a_small_case(lake: Cut, name: str):
-    found, expected = rows(lake, name), ANSWERS[name]
+    answer, expected = rows(lake, name), ANSWERS[name]
     if expected is None:
-        assert found == []  # the reset took it
+        assert answer == []  # the reset took it
     else:
-        assert {field: found[0][field] for field in expected} == expected
+        assert {field: answer[0][field] for field in expected} == expected
 
 
 def test_deliveries_count_each_offset_once_a_life_with_its_last_state(lake: Cut):
-    told = [(row["delivery_state_name"], row["delivery_count"], row["records"])
+    counts = [(row["delivery_state_name"], row["delivery_count"], row["records"])
             for row in rows(lake, "deliveries_histogram", "group=g")]  # fmt: skip
-    assert told == [("ACKNOWLEDGED", 1, 3), ("ARCHIVED", 5, 2)]
+    assert counts == [("ACKNOWLEDGED", 1, 3), ("ARCHIVED", 5, 2)]
 
 
 def test_a_value_is_bound_and_never_becomes_sql(lake: Cut):
@@ -83,7 +83,7 @@ def test_a_value_is_bound_and_never_becomes_sql(lake: Cut):
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "told"),
+    ("name", "arguments", "message"),
     [
         ("lag_now", ["group"], "'group' is not NAME=VALUE"),
         ("lag_now", ["grp=x"], "lag_now has no parameter 'grp'; parameters: group, topic"),
@@ -93,9 +93,9 @@ def test_a_value_is_bound_and_never_becomes_sql(lake: Cut):
         ("resets", ["days=99999999999999999999"], "days is an integer"),
     ],
 )
-def test_parameters_that_can_not_be_meant(name: str, given: list[str], told: str):
-    with pytest.raises(UsageError, match=told):
-        named_query(name).values(given)
+def test_parameters_that_can_not_be_meant(name: str, arguments: list[str], message: str):
+    with pytest.raises(UsageError, match=message):
+        named_query(name).values(arguments)
 
 
 def test_an_unknown_name_is_told_with_those_that_are_there():
@@ -135,11 +135,11 @@ BAD_LINES = {
 
 @pytest.mark.parametrize("case", BAD_LINES)
 def test_what_can_not_be_meant_is_one_line(case: str, capsys: pytest.CaptureFixture[str]):
-    words, told = BAD_LINES[case]
+    words, message = BAD_LINES[case]
     assert main(["sql", *words]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert told in err
+    assert message in err
 
 
 def test_the_command_lists_and_runs_them(lake: Cut, capsys: pytest.CaptureFixture[str]):

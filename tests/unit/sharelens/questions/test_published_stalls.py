@@ -62,14 +62,14 @@ def evidence(request: pytest.FixtureRequest) -> LakeEvidence:
 @pytest.mark.parametrize("min_duration_ms", [MINUTE_MS, 5 * MINUTE_MS, 20 * MINUTE_MS])
 @pytest.mark.parametrize("after_ms", [0, 30 * MINUTE_MS])
 def test_they_are_those_of_the_histories(evidence: LakeEvidence, min_duration_ms: int, after_ms: int) -> None:
-    asked = scope(evidence, KeyFilter(), CutChoice())
+    chosen = scope(evidence, KeyFilter(), CutChoice())
     now_ms = START_MS + 10 * MINUTE_MS + after_ms
     settings = evidence.measured_settings.groups
-    tables = published_stalls(asked, settings, now_ms, min_duration_ms)
+    tables = published_stalls(chosen, settings, now_ms, min_duration_ms)
     assert tables is not None
     published = pa.concat_tables(list(tables))
     computed = rows_of(
-        asked, lambda inputs: stalls.rows(inputs, now_ms=now_ms, min_duration_ms=min_duration_ms), settings
+        chosen, lambda inputs: stalls.rows(inputs, now_ms=now_ms, min_duration_ms=min_duration_ms), settings
     )
     computed = computed.filter(pc.not_equal(computed.column("kind"), IDLE))
     order = [("group_id", "ascending"), ("since_ms", "ascending")]
@@ -82,9 +82,9 @@ def test_they_are_those_of_the_histories(evidence: LakeEvidence, min_duration_ms
 
 
 def test_other_questions_are_not_answered_from_the_table(evidence: LakeEvidence) -> None:
-    asked = scope(evidence, KeyFilter(), CutChoice())
+    chosen = scope(evidence, KeyFilter(), CutChoice())
     earlier = scope(evidence, KeyFilter(), CutChoice(as_of_ms=START_MS + 5 * MINUTE_MS))
     settings = evidence.measured_settings.groups
     assert published_stalls(earlier, settings, START_MS, MINUTE_MS) is None
-    assert published_stalls(asked, settings, START_MS, MINUTE_MS - 1) is None
-    assert published_stalls(asked, GroupSettings(broker={}), START_MS, MINUTE_MS) is None
+    assert published_stalls(chosen, settings, START_MS, MINUTE_MS - 1) is None
+    assert published_stalls(chosen, GroupSettings(broker={}), START_MS, MINUTE_MS) is None

@@ -30,9 +30,9 @@ def test_the_number_of_state_partitions_is_inferred_from_where_keys_lie(tmp_path
 
 def test_few_keys_leave_several_numbers_and_all_of_their_partitions(tmp_path: Path) -> None:
     write_state_partition(tmp_path, [snapshot("g")], number=partition_for("g", ORDERS_ID, 0, COUNT))
-    found = partitions_of_key(logs_of(tmp_path), ("somebody", ORDERS_ID, 0))
-    assert found is not None
-    assert partition_for("somebody", ORDERS_ID, 0, COUNT) in found
+    numbers = partitions_of_key(logs_of(tmp_path), ("somebody", ORDERS_ID, 0))
+    assert numbers is not None
+    assert partition_for("somebody", ORDERS_ID, 0, COUNT) in numbers
 
 
 def test_keys_that_no_number_explains_leave_it_untold(tmp_path: Path) -> None:

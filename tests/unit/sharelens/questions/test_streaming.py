@@ -55,11 +55,11 @@ def test_a_limited_answer_is_the_head_of_the_whole_one_with_the_same_lines(
     limited = capsys.readouterr()
     rows = whole.out.splitlines()
     assert limited.out.splitlines() == rows[:3]
-    said = limited.err.splitlines()
+    messages = limited.err.splitlines()
     if len(rows) > 3:
-        assert f"... {len(rows) - 3} more rows; --limit {len(rows)} shows them all" in said
-        said.remove(f"... {len(rows) - 3} more rows; --limit {len(rows)} shows them all")
-    assert said == whole.err.splitlines()
+        assert f"... {len(rows) - 3} more rows; --limit {len(rows)} shows them all" in messages
+        messages.remove(f"... {len(rows) - 3} more rows; --limit {len(rows)} shows them all")
+    assert messages == whole.err.splitlines()
     assert all(kept <= 3 for kept in most_kept)
     assert most_kept or "--fail-on" in words
 

@@ -28,7 +28,7 @@ def traced(tmp_path: Path, story: list[dict[str, Any]], offset: int) -> tuple[li
     with open_log_evidence(Source(log_dirs=(str(logs),))) as evidence:
         answer = trace(evidence, parse_key_filter(["g"], ["orders"], [0]), offset)
     rows = answer.table.to_pylist()
-    told = [
+    events = [
         (row["log_offset"], row["event"])
         if row["event"] != "delivery_state"
         else (
@@ -40,7 +40,7 @@ def traced(tmp_path: Path, story: list[dict[str, Any]], offset: int) -> tuple[li
         )
         for row in rows
     ]
-    return told, (answer.summary or "").splitlines()[0]
+    return events, (answer.summary or "").splitlines()[0]
 
 
 def test_a_record_that_was_released_and_then_acknowledged(tmp_path: Path) -> None:
@@ -52,8 +52,8 @@ def test_a_record_that_was_released_and_then_acknowledged(tmp_path: Path) -> Non
         update(start=0, batches=[(2, 3, ACKNOWLEDGED, 3)]),
         update(start=8),
     ]
-    told, verdict = traced(tmp_path, story, 3)
-    assert told == [
+    events, verdict = traced(tmp_path, story, 3)
+    assert events == [
         (0, "created"),
         (1, "start_offset_set"),
         (1, "AVAILABLE", 1, "changed", 2),
@@ -71,21 +71,21 @@ def test_ranges_that_only_split_around_the_record_are_one_state(tmp_path: Path) 
         update(start=0, batches=[(7, 9, ACKNOWLEDGED, 2)]),
         update(start=0, batches=[(0, 0, ARCHIVED, 2)]),
     ]
-    told, verdict = traced(tmp_path, story, 3)
-    assert told[-1] == (1, "AVAILABLE", 1, None, None)
+    events, verdict = traced(tmp_path, story, 3)
+    assert events[-1] == (1, "AVAILABLE", 1, None, None)
     again = "available again (release, lock timeout or member left: not logged)"
     assert verdict == f"record 3: {again}, deliveries so far 1"
 
 
 def test_a_record_below_the_first_start_offset_was_never_in_reach(tmp_path: Path) -> None:
-    told, verdict = traced(tmp_path, [snapshot(start=-1), update(start=50)], 3)
-    assert told == [(0, "created"), (1, "below_start_offset")]
+    events, verdict = traced(tmp_path, [snapshot(start=-1), update(start=50)], 3)
+    assert events == [(0, "created"), (1, "below_start_offset")]
     assert "below the first start offset" in verdict
 
 
 def test_a_record_that_was_never_delivered_has_no_state(tmp_path: Path) -> None:
-    told, verdict = traced(tmp_path, [snapshot(start=0), update(start=0, batches=[(0, 0, 2, 1)])], 77)
-    assert told == [(0, "created"), (0, "start_offset_set")]
+    events, verdict = traced(tmp_path, [snapshot(start=0), update(start=0, batches=[(0, 0, 2, 1)])], 77)
+    assert events == [(0, "created"), (0, "start_offset_set")]
     assert verdict == f"record 77: no delivery state was ever written for it; {BEYOND}"
 
 
@@ -103,8 +103,8 @@ def test_deletion_and_a_new_life_stand_in_the_story(tmp_path: Path) -> None:
         snapshot(start=0, state_epoch=2),
         snapshot(start=2, state_epoch=3, epoch=1),
     ]
-    told, verdict = traced(tmp_path, story, 3)
-    assert told == [
+    events, verdict = traced(tmp_path, story, 3)
+    assert events == [
         (0, "created"),
         (0, "start_offset_set"),
         (1, "AVAILABLE", 1, "deleted", 2),
@@ -118,18 +118,18 @@ def test_deletion_and_a_new_life_stand_in_the_story(tmp_path: Path) -> None:
 
 
 def test_a_deleted_share_partition_ends_the_story(tmp_path: Path) -> None:
-    told = traced(tmp_path, [snapshot(), tombstone()], 3)[1]
-    assert told.startswith("record 3: the share partition is deleted; its life ended without an outcome")
+    verdict = traced(tmp_path, [snapshot(), tombstone()], 3)[1]
+    assert verdict.startswith("record 3: the share partition is deleted; its life ended without an outcome")
 
 
 def test_a_start_offset_that_goes_back_is_told(tmp_path: Path) -> None:
-    told, _ = traced(tmp_path, [snapshot(start=0), update(start=9), update(start=1)], 3)
-    assert told == [(0, "created"), (0, "start_offset_set"), (1, "start_offset_passed"), (2, "start_offset_returned")]
+    events, _ = traced(tmp_path, [snapshot(start=0), update(start=9), update(start=1)], 3)
+    assert events == [(0, "created"), (0, "start_offset_set"), (1, "start_offset_passed"), (2, "start_offset_returned")]
 
 
 def test_what_came_before_the_evidence_is_not_invented(tmp_path: Path) -> None:
-    told, _ = traced(tmp_path, [update(start=0, batches=[(3, 3, AVAILABLE, 4)], epoch=7)], 3)
-    assert told == [(0, "first_seen"), (0, "start_offset_set"), (0, "AVAILABLE", 4, None, None)]
+    events, _ = traced(tmp_path, [update(start=0, batches=[(3, 3, AVAILABLE, 4)], epoch=7)], 3)
+    assert events == [(0, "first_seen"), (0, "start_offset_set"), (0, "AVAILABLE", 4, None, None)]
 
 
 def test_an_unknown_share_partition_is_refused(tmp_path: Path) -> None:
@@ -233,18 +233,18 @@ def test_headers_tell_what_an_offset_holds(offset: int, holds: str | None, at_on
 def test_members_are_those_whose_assignment_held_the_partition_at_that_moment() -> None:
     here, away = [{"topicId": ORDERS_ID, "partitions": [0, 1]}], [{"topicId": ORDERS_ID, "partitions": [1]}]
     client = {"clientId": "c", "clientHost": "/127.0.0.1"}
-    told = assigned(
+    assignments = assigned(
         group_records((10, "m", client), (14, "m", here), (14, "n", here), (14, "m", away), (14, "n", None)),
         ORDERS_ID,
         0,
     )
-    assert told.at(START_MS) is None
+    assert assignments.at(START_MS) is None
     member_n = {"member_id": "n", "client_id": None, "client_host": None, "since_ms": START_MS + 2}
     member_m = {"member_id": "m", "client_id": "c", "client_host": "/127.0.0.1", "since_ms": START_MS + 1}
-    assert told.at(START_MS + 1) == [member_m]
-    assert told.at(START_MS + 2) == [member_m, member_n]
-    assert told.at(START_MS + 3) == [member_n]
-    assert told.at(START_MS + 9) == []
+    assert assignments.at(START_MS + 1) == [member_m]
+    assert assignments.at(START_MS + 2) == [member_m, member_n]
+    assert assignments.at(START_MS + 3) == [member_n]
+    assert assignments.at(START_MS + 9) == []
 
 
 def group_records(*entries: tuple[int, str, Any]) -> pa.Table:

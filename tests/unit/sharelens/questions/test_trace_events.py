@@ -65,19 +65,19 @@ def parts_of(table: pa.Table, cuts: list[int]) -> list[pa.Table]:
     return [table.slice(first, end - first) for first, end in itertools.pairwise(ends)]
 
 
-def told(table: pa.Table) -> list[list[dict[str, object]]]:
+def events_by_place(table: pa.Table) -> list[list[dict[str, object]]]:
     return [list(life_events(rows, OFFSET)) for rows in rows_of_places(table)]
 
 
 def bounds_of(part: pa.Table) -> dict[str, Bounds]:
     """What a footer says of a row group."""
-    found = {}
+    bounds = {}
     for name in SCALARS:
         column = part.column(name)
         if column.null_count < part.num_rows:
             known = pc.min_max(column)
-            found[name] = Bounds(known["min"].as_py(), known["max"].as_py(), column.null_count > 0)
-    return found
+            bounds[name] = Bounds(known["min"].as_py(), known["max"].as_py(), column.null_count > 0)
+    return bounds
 
 
 @given(STEPS, CUTS, st.sets(st.integers(0, 40)))
@@ -87,7 +87,7 @@ def test_the_turning_rows_tell_the_same_life_and_hold_the_named_records(
     every = history(steps)
     named &= set(range(len(steps)))
     some = turning_rows(parts_of(every, cuts), OFFSET, pa.chunked_array([pa.array(sorted(named), pa.int64())]))
-    assert told(some) == told(every)
+    assert events_by_place(some) == events_by_place(every)
     assert named <= set(some.column("log_offset").to_pylist())
     for rows in rows_of_places(every):
         mine = some.filter(in_place(rows.slice(0, 1).to_pylist()[0]))
@@ -104,7 +104,7 @@ def test_the_row_groups_that_are_left_out_tell_nothing(
     log_offsets = pa.chunked_array([pa.array(sorted(named), pa.int64())])
     whole = turning_rows(groups, OFFSET, log_offsets)
     some = turning_rows(list(itertools.compress(groups, needed)), OFFSET, log_offsets)
-    assert told(some) == told(whole)
+    assert events_by_place(some) == events_by_place(whole)
     assert (named & set(range(len(steps)))) <= set(some.column("log_offset").to_pylist())
 
 

@@ -17,14 +17,14 @@ def test_the_worst_of_a_kind_are_shown_and_the_others_counted(tmp_path: Path, co
     content = gathered(pinned_log(tmp_path, GROUPS[:count]))
     shown = findings(content, {}, lambda question, words: " ".join([question, *words]))
     rest = " of the same kind: records_archived."
-    assert [one.text.removesuffix(rest) for one in shown if one.text.endswith(rest)] == more
-    archived = [one for one in shown if "archived 1 record since" in one.text]
-    assert [one.more for one in archived] == [f"poison --group={group}" for group in GROUPS[:4]]
+    assert [finding.text.removesuffix(rest) for finding in shown if finding.text.endswith(rest)] == more
+    archived = [finding for finding in shown if "archived 1 record since" in finding.text]
+    assert [finding.more for finding in archived] == [f"poison --group={group}" for group in GROUPS[:4]]
 
 
 def test_they_are_those_of_the_overview(tmp_path: Path) -> None:
     content = gathered(pinned_log(tmp_path, GROUPS[:2]))
     rows = questions.findings(content.signs)
     shown = findings(content, {}, lambda question, words: question)
-    assert sorted(one.text for one in shown) == sorted(f"{row.group_id}: {row.text}." for row in rows)
-    assert {one.weight.value for one in shown if "stands still" in one.text} == {"wrong"}
+    assert sorted(finding.text for finding in shown) == sorted(f"{row.group_id}: {row.text}." for row in rows)
+    assert {finding.weight.value for finding in shown if "stands still" in finding.text} == {"wrong"}

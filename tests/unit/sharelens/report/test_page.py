@@ -52,9 +52,9 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def first_finding(document: str) -> str:
-    found = re.search(r'<ol class="findings">\s*<li[^>]*><p>(.*?)</p>', document)
-    assert found is not None
-    return html.unescape(found[1])
+    match = re.search(r'<ol class="findings">\s*<li[^>]*><p>(.*?)</p>', document)
+    assert match is not None
+    return html.unescape(match[1])
 
 
 def test_the_first_sentence_says_what_stands_still_where_and_since_when(pinned: str) -> None:
@@ -99,12 +99,12 @@ def test_hostile_names_are_text(hostile: str) -> None:
     tags = [tag for tag, _ in elements.found]
     assert (tags.count("script"), tags.count("img"), tags.count("b") > 0) == (1, 0, True)
     assert not [name for _, attributes in elements.found for name in attributes if name.startswith("on")]
-    for told in (
+    for text in (
         "</script><script>document.title",
         "{{ 7 * 7 }} {% raw %} ${7*7}",
         "line\\nbreak\\ttab \\u202egnp.exe",
     ):
-        assert told in elements.text
+        assert text in elements.text
     assert not set("\u202e\x1b\u2028") & set(hostile)
 
 

@@ -32,22 +32,22 @@ class Shown:
     """A page in the browser, with all that it said on the console and asked of the network."""
 
     page: Page
-    said: list[str] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
     def open(self, file: Path) -> "Shown":
         """Loads the file and waits until nothing is left to do."""
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("console", lambda message: self.messages.append(message.text))
+        self.page.on("pageerror", lambda error: self.messages.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(file.as_uri())
         self.page.wait_for_load_state("networkidle")
         return self
 
-    def colour(self, selector: str, what: str) -> tuple[int, ...]:
+    def colour(self, selector: str, style_property: str) -> tuple[int, ...]:
         """A computed colour as red, green and blue."""
         script = "([selector, what]) => getComputedStyle(document.querySelector(selector))[what]"
-        text = str(self.page.evaluate(script, [selector, what]))
+        text = str(self.page.evaluate(script, [selector, style_property]))
         return tuple(int(part) for part in text.strip("rgba()").split(",")[:3])
 
 
@@ -96,8 +96,8 @@ PAIRS |= {("phone", "dark", "timeouts")}
 )
 def test_it_shows_its_charts_says_nothing_and_asks_for_nothing(opened, files, name, theme, size):
     shown = show(opened, files[name], theme=theme, size=size)
-    assert shown.said == []
-    assert shown.asked == [files[name].as_uri()]
+    assert shown.messages == []
+    assert shown.requests == [files[name].as_uri()]
     figures = shown.page.locator("figure")
     assert figures.count() >= 3
     for place in range(figures.count()):

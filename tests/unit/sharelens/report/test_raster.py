@@ -22,13 +22,13 @@ def deliveries(ranges: Sequence[Range]) -> pa.Table:
 
 def code_at(picture: Picture, offset: int, moment: float) -> int:
     """The code painted at one place; BLANK where no rectangle is."""
-    found = {
+    codes = {
         cell.code
         for cell in picture.rectangles
         if cell.low <= offset < cell.high and cell.from_ms < moment <= cell.to_ms
     }
-    assert len(found) <= 1
-    return found.pop() if found else BLANK
+    assert len(codes) <= 1
+    return codes.pop() if codes else BLANK
 
 
 def test_a_pin_is_one_long_rectangle_under_what_is_done() -> None:

@@ -52,9 +52,9 @@ def test_the_worst_share_partitions_are_drawn_whatever_part_they_come_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(measured, "PART_ROWS", 1)
-    found = gathered(pinned_log(tmp_path, GROUPS))
-    assert [drawn.key[0] for drawn in found.drawn] == ["a", "b", "c"]
-    assert {(drawn.low, drawn.high) for drawn in found.drawn} == {(0, 21)}
+    gathered_rows = gathered(pinned_log(tmp_path, GROUPS))
+    assert [drawn.key[0] for drawn in gathered_rows.drawn] == ["a", "b", "c"]
+    assert {(drawn.low, drawn.high) for drawn in gathered_rows.drawn} == {(0, 21)}
 
 
 def long_lake() -> Path:
