@@ -128,6 +128,8 @@ def pipeline(bench: Bench) -> Iterator[Figure]:
     )
     yield _rate("pipeline", "the whole run (bronze, silver, gold)", bench.records, whole_s, _times(dumped_s, whole_s))
     yield _rate("pipeline", "replay stage alone", bench.records, seconds["replay"])
+    audit_note = f"{100 * seconds['audit'] / seconds['replay']:.0f} % of replay"
+    yield _rate("pipeline", "audit stage alone", bench.records, seconds["audit"], audit_note)
     yield Figure(section="pipeline", name="session start", value=f"{seconds.get('session', 0.0):.1f} s")
     yield from _memory("pipeline", run)
     yield _udf(bench, directory, silver_s)
@@ -169,6 +171,13 @@ def increment(bench: Bench) -> Iterator[Figure]:
             name=f"{shape}: run over {appended.records} new records",
             value=f"{second.seconds:.1f} s",
             note=share,
+        )
+        audit_s, replay_s = second.summary["seconds"]["audit"], first.summary["seconds"]["replay"]
+        yield Figure(
+            section="increment",
+            name=f"{shape}: audit of it",
+            value=f"{audit_s:.2f} s",
+            note=f"{100 * audit_s / replay_s:.0f} % of the first run's replay, {replay_s:.1f} s",
         )
         rows = second.summary["rows"]
         yield Figure(
