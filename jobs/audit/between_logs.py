@@ -4,7 +4,12 @@ They compare histories that grow at both ends, so each run judges them for all l
 tombstones are read; group records are few.
 """
 
+<<<<<<< HEAD
 from collections.abc import Sequence
+from functools import cached_property
+=======
+from collections.abc import Mapping, Sequence
+>>>>>>> main
 from typing import Final
 
 import numpy as np
@@ -31,7 +36,7 @@ from state_model.audit.columnar.topic_metadata import (
     topic_metadata,
     unknown_topic_partitions,
 )
-from state_model.audit.periods import BEGINNING
+from state_model.audit.periods import BEGINNING, known_until
 from state_model.audit.rule import Difference, Field, Rule
 from state_model.audit.table import BY_ID
 from state_model.share_records import SharePartitionKey
@@ -68,7 +73,9 @@ class _Logs:
         self._topic_ids = set(states.column("log_topic_id").to_pylist())
         self._states = states.filter(pc.field("log_topic_id") == topic_id).sort_by("state_partition")
         self._extents = books.extents(lake, (pc.field("cluster_id") == cluster_id) & (pc.field("status") == "taken"))
-        self._read_until_ms = max((row["read_until_ms"] or BEGINNING for row in self._extents), default=BEGINNING)
+        self._is_one_copy = len({row["source_id"] for row in self._extents}) == 1
+        times = [row["read_until_ms"] for row in self._extents if row["read_until_ms"] is not None]
+        self._read_until_ms = max(times, default=None) if self._is_one_copy else None
         self._metadata = self._read_metadata()
 
     def proofs(self) -> Proofs:
@@ -80,25 +87,23 @@ class _Logs:
         if metadata is not None and not belongs_to(metadata, first, self._topic_id, now_ms, proofs):
             metadata = None
         self._test_incarnations(metadata, first, now_ms, proofs)
-        state = self._state_logs()
-        self._test_groups(state, metadata, proofs)
+        self._test_groups(metadata, proofs)
         if metadata is not None:
-            unknown_topic_partitions(state.lives, metadata, proofs)
+            unknown_topic_partitions(self._state_logs.lives, metadata, proofs)
         return proofs
 
     def _read_metadata(self) -> TopicMetadata | None:
         history = stored_history(self._lake, self._cluster_id)
         if history is None or not history.has_beginning:
             return None
-        read_until_ms = None if self._read_until_ms == BEGINNING else self._read_until_ms
-        return topic_metadata(history.validities, history.first_ms, read_until_ms)
+        return topic_metadata(history.validities, history.first_ms, self._read_until_ms)
 
     def _test_incarnations(self, metadata: TopicMetadata | None, log: LogRecord, now_ms: int, proofs: Proofs) -> None:
         topic_ids = self._topic_ids | (set() if metadata is None else metadata.topic_ids.get(STATE_TOPIC, {}).keys())
         if len(topic_ids) > 1:
             proofs.add(CREATED_AGAIN, Place(), Difference(Field.TOPIC_IDS, 1, len(topic_ids)), log, now_ms)
 
-    def _test_groups(self, state: StateLogs, metadata: TopicMetadata | None, proofs: Proofs) -> None:
+    def _test_groups(self, metadata: TopicMetadata | None, proofs: Proofs) -> None:
         mine = pc.field("cluster_id") == self._cluster_id
         records = self._lake.snapshot("silver.group_record").rows(GROUP_RECORD.names, mine)
         if records.num_rows == 0:
@@ -108,21 +113,29 @@ class _Logs:
         extents = [row for row in self._extents if row["topic"] == OFFSETS_TOPIC and row["topic_id"] == newest]
         numbers = frozenset(int(row["partition"]) for row in extents)
         groups = audit_groups(records, ODD_GROUP_RECORD.empty_table(), numbers, proofs)
-        groups = groups._replace(until_ms=max(groups.until_ms, self._read_until_ms))
+        now_ms = max(groups.until_ms.values(), default=0)
+        groups = groups._replace(until_ms=self._known_until(groups.until_ms))
         first = LogRecord(OFFSETS_TOPIC, min(numbers, default=0), 0)
+<<<<<<< HEAD
         if self._metadata is None or belongs_to(self._metadata, first, newest, groups.until_ms, proofs):
+            cross_check(self._state_logs, groups, proofs, topic_exists=lambda topic: _exists(metadata, topic))
+=======
+        if self._metadata is None or belongs_to(self._metadata, first, newest, now_ms, proofs):
             cross_check(state, groups, proofs, topic_exists=lambda topic: _exists(metadata, topic))
+>>>>>>> main
 
+    @cached_property
     def _state_logs(self) -> StateLogs:
+        """The share partitions of the state log; read only where there is a log to compare them with."""
         keys, owner, known = [], [], {}
-        until_ms = self._read_until_ms
+        newest_ms = {}
         for number in range(self._states.num_rows):
             row = self._states.slice(number, 1)
             auditor = PartitionAudit.of_counts(row).auditor
             state_partition = row.column("state_partition")[0].as_py()
             keys.append(auditor.keys)
             owner.append(np.full(auditor.keys.num_rows, state_partition))
-            until_ms = max(until_ms, row.column("log_time_ms")[0].as_py())
+            newest_ms[state_partition] = row.column("log_time_ms")[0].as_py()
             if _is_whole(row):
                 is_from_zero = row.column("is_from_zero")[0].as_py() and row.column("log_start_offset")[0].as_py() == 0
                 known[state_partition] = BEGINNING if is_from_zero else int(auditor.first_ms.min())
@@ -132,9 +145,12 @@ class _Logs:
             lives=lives_of(self._turns()),
             with_records=frozenset(SharePartitionKey(*key) for key in zip(*columns, strict=True)),
             known_from_ms=known,
-            until_ms=until_ms,
+            until_ms=self._known_until(newest_ms),
             count=count_of_keys(every.slice(0, DECIDING), np.concatenate(owner)[:DECIDING].astype(np.int64)),
         )
+
+    def _known_until(self, newest_ms: Mapping[int, int]) -> dict[int, int]:
+        return known_until(newest_ms, is_one_copy=self._is_one_copy, read_until_ms=self._read_until_ms)
 
     def _turns(self) -> pa.Table:
         """TURN rows."""

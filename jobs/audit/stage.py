@@ -4,10 +4,11 @@ The state of each audit (gold.audit_state) says up to which run it has audited; 
 what is known of the end of the log. So a run that was killed between the two tables computes its findings again.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -32,16 +33,20 @@ from lake.settings_rows import TABLE as SETTINGS
 from lake.slices import BRONZE, PartitionKey, Slice, read_unit, slices, units
 from lake.tables import BRONZE_LOG_RECORD, TABLES
 from measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, changed_groups, largest
-from state_model.audit.columnar.continuation import AUDIT_STATE, FORMAT
+from state_model.audit.columnar.continuation import AUDIT_STATE, FORMAT, rows_of
 from state_model.audit.columnar.findings import findings
 from state_model.audit.columnar.partition import PartitionAudit
+from state_model.audit.columnar.violations import COUNTED, NONE
+from state_model.audit.table import BY_ID
 from state_model.columnar.schemas import SHARE_PARTITION_STATE
 from state_model.topics import STATE_TOPIC
 
 STATES, FINDINGS = "gold.audit_state", standing.FINDINGS
 REPLAYED = "gold.share_partition_state"
 PLACE: Final = ("log_topic_id", "state_partition")
-PLANNED: Final = [*COUNTS_OF_STATE, "format", "log_start_offset", "last_log_offset", "run_id"]
+PLANNED: Final = [
+    "cluster_id", *PLACE, "format", "log_start_offset", "last_log_offset", "run_id",
+]  # fmt: skip
 AT_START: Final = ["log_offset", "log_time_ms", "record_type", "group_id", "topic_id", "partition"]
 """The columns of the record at the log start that the audit reads."""
 
@@ -51,8 +56,9 @@ class Job:
     """One state partition to audit: its new slices (all of them when it starts over), and what is known of its log.
 
     `starts_over`: a state that an earlier run stored does not count. `keeps_below`: but for what it notes below the
-    first offset, where retention has dropped the records. `states`: those of the replay; None: it has read
-    records that the audit leaves out. `at_start`: AT_START of the record at a log start that has moved.
+    first offset, where retention has dropped the records. `is_new`: the findings of the stored state are not stored.
+    `states`: those of the replay; None: it has read records that the audit leaves out. `at_start`: AT_START of the
+    record at a log start that has moved.
     """
 
     cluster_id: str
@@ -60,6 +66,7 @@ class Job:
     partition: int
     slices: tuple[Slice, ...]
     starts_over: bool
+    is_new: bool
     first_offset: int
     keeps_below: bool
     log_start_offset: int
@@ -85,31 +92,52 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Result of a task: files of gold.audit_state, LOG_FINDING rows, the number of records."""
+    """Result of a task: files of gold.audit_state, LOG_FINDING rows, the number of records.
+
+    `unchanged`: the identities of findings that stay as they are stored.
+    """
 
     files: tuple[DataFile, ...]
     findings: pa.Table
+    unchanged: frozenset[standing.Identity]
     record_count: int
 
 
 def audit_task(task: Task) -> Outcome:
     """Audits the state partitions of a task and writes their states; runs on an executor."""
-    tables, count = [LOG_FINDING.empty_table()], 0
+    tables, unchanged, count = [LOG_FINDING.empty_table()], set(), 0
     with ParquetSink(task.lake, TABLES[STATES], constants={"run_id": task.run}) as sink:
         for job in task.jobs:
-            audit, records = _audited(task, job)
+            stored = _stored_state(task.lake, job) if job.keeps_below or not job.starts_over else None
+            audit, records = _audited(task, job, stored)
             count += records
             sink.write(audit.state(), cluster_id=job.cluster_id, log_topic_id=job.topic_id)  # a row group of its own
             if job.states is not None:
                 audit.compare(job.states)
             audit.close()
+            if stored is not None and not job.is_new:
+                unchanged |= leave_unchanged(audit, stored, job.cluster_id, job.topic_id)
             tables.append(of_log(findings([audit], STORED), job.cluster_id, job.topic_id))
-    return Outcome(files=tuple(sink.files), findings=pa.concat_tables(tables), record_count=count)
+    return Outcome(
+        files=tuple(sink.files), findings=pa.concat_tables(tables), unchanged=frozenset(unchanged), record_count=count
+    )
 
 
-def _audited(task: Task, job: Job) -> tuple[PartitionAudit, int]:
+def leave_unchanged(audit: PartitionAudit, stored: pa.Table, cluster_id: str, topic_id: str) -> set[standing.Identity]:
+    """Takes the share partitions whose violations are those of the stored state out of the tally; their identities."""
+    counted = audit.tally.counted
+    before = rows_of(stored, "violations", COUNTED)
+    fresh = counted.join(before, keys=COUNTED.names, join_type="left anti").column("share_partition").to_numpy()
+    is_changed = np.isin(counted.column("share_partition").to_numpy(), np.append(fresh, NONE))
+    audit.tally.counted = counted.filter(pa.array(is_changed))
+    same = counted.filter(pa.array(~is_changed)).select(["rule", "share_partition"])
+    keys = audit.auditor.keys.take(same.column("share_partition")).to_pylist()
+    rules = (BY_ID[rule].code for rule in same.column("rule").to_pylist())
+    return {(cluster_id, rule, topic_id, audit.number, *key.values()) for rule, key in zip(rules, keys, strict=True)}
+
+
+def _audited(task: Task, job: Job, stored: pa.Table | None) -> tuple[PartitionAudit, int]:
     """The audit after the new records, not closed, and their number."""
-    stored = _stored_state(task.lake, job)
     audit = PartitionAudit(
         job.partition,
         first_offset=job.first_offset,
@@ -175,8 +203,7 @@ def plan_jobs(lake: Lake, stored: pa.Table, run: int, before: int, settings: Map
 
     `stored`: PLANNED columns of gold.audit_state.
     """
-    plain = [name for name in PLANNED if name not in ("share_partitions", "first_losses")]
-    known = {tuple(row[name] for name in ("cluster_id", *PLACE)): row for row in stored.select(plain).to_pylist()}
+    known = {tuple(row[name] for name in ("cluster_id", *PLACE)): row for row in stored.to_pylist()}
     news = changed(lake, before, ["log_record", "replay", "audit"])
     rows = {key: row for key, row in news.items() if row["topic"] == STATE_TOPIC}
     every = books.by_partition(
@@ -198,6 +225,7 @@ def plan_jobs(lake: Lake, stored: pa.Table, run: int, before: int, settings: Map
             partition=key[2],
             slices=tuple(pieces.get(key, ())),
             starts_over=key in late,
+            is_new=key in late or known[key]["run_id"] > before,
             first_offset=max(first_offset(every[key]), begins.get(key, 0)),
             keeps_below=key in late and begins.get(key, 0) > 0,
             log_start_offset=starts[key],
@@ -255,7 +283,7 @@ def _with_other_limits(
     result = set()
     for cluster in rows.column("cluster_id").unique().to_pylist():
         earlier = stored_settings(lake, cluster, before).groups
-        mine = stored.filter(pc.field("cluster_id") == cluster).select([*PLACE, "share_partitions"])
+        mine = lake.snapshot(STATES).rows([*PLACE, "share_partitions"], pc.field("cluster_id") == cluster)
         for topic_id, number, share_partitions in zip(*mine.columns, strict=True):
             groups = pc.unique(share_partitions.values.field("group_id")).to_pylist()
             if changed_groups(earlier, settings[cluster], groups, [DELIVERY_COUNT_LIMIT]):
@@ -309,18 +337,21 @@ def _commit(lake: Lake, run: int, keys: set[PartitionKey], outcomes: Sequence[Ou
     between = between_logs(lake, states.rows(STATES_READ))
     fresh = pa.concat_tables([fresh, across_logs(states.rows(COUNTS_OF_STATE)), between])
     stored = lake.snapshot(FINDINGS).rows()
-    rows = _with_topics(lake, standing.merged(stored, fresh, _judged(stored, keys), run))
+    unchanged = frozenset().union(*(outcome.unchanged for outcome in outcomes))
+    rows = _with_topics(lake, standing.merged(stored, fresh, _judged(stored, keys, unchanged), run))
     files, removes = write_rows(lake, TABLES[FINDINGS], rows, {}), lake.snapshot(FINDINGS).paths
     books.commit(lake, FINDINGS, "audit", run, files, removes)
     stands = rows.filter(pc.field("withdrawn_run_id").is_null())
     return {"audited_records": sum(outcome.record_count for outcome in outcomes), "findings": stands.num_rows}
 
 
-def _judged(stored: pa.Table, keys: set[PartitionKey]) -> list[bool]:
-    """Whether a run that audited some state partitions judged the rule and the place of each stored finding."""
+def _judged(stored: pa.Table, keys: set[PartitionKey], unchanged: Set[standing.Identity]) -> list[bool]:
+    """Whether a run that audited some state partitions judged each stored finding, and did not leave it unchanged."""
     across = {rule.code for rule in (*ACROSS, *BETWEEN)}
-    columns = (stored.column(name).to_pylist() for name in ("rule", "cluster_id", *PLACE))
-    return [rule in across or tuple(place) in keys for rule, *place in zip(*columns, strict=True)]
+    return [
+        identity[1] in across or ((identity[0], *identity[2:4]) in keys and identity not in unchanged)
+        for identity in standing.identities(stored)
+    ]
 
 
 def _with_topics(lake: Lake, rows: pa.Table) -> pa.Table:

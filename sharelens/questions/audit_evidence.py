@@ -1,6 +1,6 @@
 """What log directories have for the rules that need more than the state log."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -43,7 +43,7 @@ from state_model.audit.columnar.topic_metadata import (
 )
 from state_model.audit.columnar.user_topics import TopicAudit, TopicEnd, UserTopics
 from state_model.audit.group_steps import TopicPartition
-from state_model.audit.periods import BEGINNING
+from state_model.audit.periods import BEGINNING, known_until
 from state_model.audit.rule import Difference, Field, Need
 from state_model.share_records import SharePartitionKey
 from state_model.topics import INTERNAL_TOPICS, METADATA_TOPIC, OFFSETS_TOPIC, STATE_TOPIC
@@ -175,7 +175,11 @@ class OtherLogs:
                 odd_records.append(decoded.odd_records)
         numbers = frozenset(partition.partition for partition in self._group_partitions)
         groups = audit_groups(pa.concat_tables(records), pa.concat_tables(odd_records), numbers, proofs)
-        return groups._replace(until_ms=max(groups.until_ms, self._topics.read_until_ms or BEGINNING))
+        return groups._replace(until_ms=self._known_until(groups.until_ms))
+
+    def _known_until(self, newest_ms: Mapping[int, int]) -> dict[int, int]:
+        is_one_copy = len(self._evidence.directories) == 1
+        return known_until(newest_ms, is_one_copy=is_one_copy, read_until_ms=self._topics.read_until_ms)
 
     def _state_logs(self, audited: Sequence[AuditedLog]) -> StateLogs:
         auditors = [logged.audit.auditor for logged in audited]
@@ -183,14 +187,13 @@ class OtherLogs:
         owner = np.repeat([logged.log.number for logged in audited], [auditor.keys.num_rows for auditor in auditors])
         columns = (keys.column(name).to_pylist() for name in keys.column_names)
         known = {logged.log.number: _known_from_ms(logged) for logged in audited}
-        until_ms = max((_until_ms(logged) for logged in audited), default=BEGINNING)
         return StateLogs(
             lives=lives_of(
                 pa.concat_tables([TURN.empty_table(), *(logged.beside.turns.table() for logged in audited)])
             ),
             with_records=frozenset(SharePartitionKey(*key) for key in zip(*columns, strict=True)),
             known_from_ms={number: from_ms for number, from_ms in known.items() if from_ms is not None},
-            until_ms=max(until_ms, self._topics.read_until_ms or BEGINNING),
+            until_ms=self._known_until({logged.log.number: _until_ms(logged) for logged in audited}),
             count=count_of_keys(keys.slice(0, DECIDING), owner[:DECIDING]),
         )
 
@@ -210,7 +213,7 @@ class OtherLogs:
             span_at=self._span_at,
             locks_of=largest(groups, MAX_RECORD_LOCKS),
             metadata=self._metadata if is_of_cluster else None,
-            read_until_ms=self._evidence.read_until_ms(),
+            read_until_ms=self._evidence.read_until_ms() if len(self._evidence.directories) == 1 else None,
         )
 
     @cached_property
@@ -218,7 +221,9 @@ class OtherLogs:
         history = self._evidence.metadata.history
         if history is None or not history.has_beginning:
             return None
-        return topic_metadata(history.validities, history.first_ms, self._evidence.read_until_ms())
+        is_one_copy = len(self._evidence.directories) == 1
+        read_until_ms = self._evidence.read_until_ms() if is_one_copy else None
+        return topic_metadata(history.validities, history.first_ms, read_until_ms)
 
     def _end_of(self, topic_partition: TopicPartition) -> TopicEnd | None:
         if topic_partition not in self._ends:

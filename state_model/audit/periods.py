@@ -1,6 +1,6 @@
 """Periods of time in logs that have no common cut: a mismatch counts when it outlasts TOLERANCE_MS in both logs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 TOLERANCE_MS: Final = 60_000
@@ -14,6 +14,18 @@ class Period(NamedTuple):
     from_ms: int
     to_ms: int
     log_offset: int = -1
+
+
+def known_until(newest_ms: Mapping[int, int], *, is_one_copy: bool, read_until_ms: int | None) -> dict[int, int]:
+    """Until when each partition of a topic is known, from the times of their newest records.
+
+    Partitions of one copy were copied together, so the newest record of any speaks for all, and so does the time until
+    which the copy was read. Of several copies each may be of another time.
+    """
+    if not is_one_copy:
+        return dict(newest_ms)
+    newest = max([*newest_ms.values(), read_until_ms or BEGINNING], default=BEGINNING)
+    return dict.fromkeys(newest_ms, newest)
 
 
 def merged(periods: Iterable[Period]) -> list[Period]:

@@ -21,6 +21,7 @@ from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 BEYOND_GROUP, LEFT_BEYOND_GROUP, WITHOUT_STATE, NO_COMMON_GROUP = 200, 201, 660, 661
 WITHOUT_GROUP, AFTER_DELETION = 670, 680
 FEWEST_GROUPS = 3
+NONE = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,7 @@ class StateLogs:
     lives: Mapping[SharePartitionKey, Sequence[Life]]
     with_records: Collection[SharePartitionKey]
     known_from_ms: Mapping[int, int]
-    until_ms: int
+    until_ms: Mapping[int, int]
     count: int | None
 
 
@@ -43,26 +44,26 @@ def cross_check(
     state: StateLogs, groups: Groups, proofs: Proofs, *, topic_exists: Callable[[str], bool | None]
 ) -> None:
     """Tests the rules for all share partitions. `topic_exists`: whether a topic id is there; None: unknown."""
-    until_ms = min(state.until_ms, groups.until_ms)
-    if not _have_common_group(state, groups, until_ms, proofs):
+    if not _have_common_group(state, groups, proofs):
         return
     for group_id, times in groups.times.items():
         for topic_partition in times.initialized if times.is_readable else ():
             key = SharePartitionKey(group_id, *topic_partition)
-            _test_initialized(key, times, state, until_ms, proofs, topic_exists)
+            _test_initialized(key, times, state, groups, proofs, topic_exists)
     for key, lives in state.lives.items():
-        _test_lives(key, lives, state, groups, until_ms, proofs)
+        _test_lives(key, lives, state, groups, proofs)
 
 
-def _have_common_group(state: StateLogs, groups: Groups, until_ms: int, proofs: Proofs) -> bool:
+def _have_common_group(state: StateLogs, groups: Groups, proofs: Proofs) -> bool:
     """Tests that logs with several groups each have one in common."""
     count = groups.partition_count
     if count is None:
         return True
+    known_ms = min(groups.until_ms.values(), default=BEGINNING)
     live = {
         key.group_id: lives[-1]
         for key, lives in state.lives.items()
-        if lives[-1].period.to_ms == END and lives[-1].first_ms + TOLERANCE_MS < until_ms
+        if lives[-1].period.to_ms == END and lives[-1].first_ms < known_ms - TOLERANCE_MS
         and partition_for_group(key.group_id, count) in groups.partitions
     }  # fmt: skip
     listed = {
@@ -87,7 +88,7 @@ def _test_initialized(
     key: SharePartitionKey,
     times: GroupTimes,
     state: StateLogs,
-    until_ms: int,
+    groups: Groups,
     proofs: Proofs,
     topic_exists: Callable[[str], bool | None],
 ) -> None:
@@ -98,6 +99,8 @@ def _test_initialized(
     if not topic_exists(key.topic_id) and (lives or from_ms != BEGINNING):
         return
     periods = times.initialized[key.topic_id, key.partition]
+    numbers = _state_partitions(key, lives, state)
+    until_ms = min(groups.until_ms[times.log_partition], *(state.until_ms.get(number, BEGINNING) for number in numbers))
     mismatch = initialized_without_state(periods, [life.period for life in lives], Period(from_ms, until_ms))
     if mismatch is not None:
         record = LogRecord(OFFSETS_TOPIC, times.log_partition, mismatch.log_offset)
@@ -109,29 +112,35 @@ def _test_initialized(
 
 def _known_from_ms(key: SharePartitionKey, lives: Sequence[Life], state: StateLogs) -> int | None:
     """From when on the evidence shows whether the share partition lives; None: it does not."""
-    numbers = {life.state_partition for life in lives}
-    if not numbers and state.count is not None:
-        numbers = {partition_for(*key, state.count)}
+    numbers = _state_partitions(key, lives, state)
     if not numbers or not all(number in state.known_from_ms for number in numbers):
         return None
     return max(state.known_from_ms[number] for number in numbers)
 
 
+def _state_partitions(key: SharePartitionKey, lives: Sequence[Life], state: StateLogs) -> set[int]:
+    """The state partitions that hold a share partition, or would; none where that is unknown."""
+    numbers = {life.state_partition for life in lives}
+    return {partition_for(*key, state.count)} if not numbers and state.count is not None else numbers
+
+
 def _test_lives(
-    key: SharePartitionKey, lives: Sequence[Life], state: StateLogs, groups: Groups, until_ms: int, proofs: Proofs
+    key: SharePartitionKey, lives: Sequence[Life], state: StateLogs, groups: Groups, proofs: Proofs
 ) -> None:
     times = groups.times.get(key.group_id)
     if any(life.state_partition not in state.known_from_ms for life in lives):
         return
     if times is None:
-        if (
-            groups.partition_count is None
-            or partition_for_group(key.group_id, groups.partition_count) not in groups.partitions
-        ):
+        count = groups.partition_count
+        of_group = NONE if count is None else partition_for_group(key.group_id, count)
+        if of_group not in groups.partitions:
             return
         times = GroupTimes()
+    else:
+        of_group = times.log_partition
     if not times.is_readable:
         return
+    until_ms = min(groups.until_ms[of_group], *(state.until_ms[life.state_partition] for life in lives))
     for rule, difference, mismatch, proof in _mismatches(key, lives, times, Period(BEGINNING, until_ms)):
         life = next(life for life in lives if life.period.to_ms > mismatch.from_ms)
         record = LogRecord(STATE_TOPIC, life.state_partition, life.period.log_offset)

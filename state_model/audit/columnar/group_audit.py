@@ -65,12 +65,12 @@ class GroupTimes:
 
 
 class Groups(NamedTuple):
-    """The groups of __consumer_offsets, its number of partitions (None: unknown), and until when it is known."""
+    """The groups of __consumer_offsets, its number of partitions (None: unknown), and until when each is known."""
 
     times: Mapping[str, GroupTimes]
     partition_count: int | None
     partitions: frozenset[int]
-    until_ms: int
+    until_ms: Mapping[int, int]
 
 
 def audit_groups(
@@ -94,8 +94,10 @@ def audit_groups(
     _test_odd_records(odd_records, proofs)
     for group_id in odd_records.column("group_id").drop_null().unique().to_pylist():
         times.setdefault(group_id, GroupTimes()).is_readable = False
-    until_ms = pc.max(records.column("timestamp_ms")).as_py() if records.num_rows else BEGINNING
-    return Groups(times, count, partitions, until_ms)
+    newest_ms = dict.fromkeys(partitions, BEGINNING)
+    newest = records.group_by("partition").aggregate([("timestamp_ms", "max")])
+    newest_ms |= zip(newest.column("partition").to_pylist(), newest.column("timestamp_ms_max").to_pylist(), strict=True)
+    return Groups(times, count, partitions, newest_ms)
 
 
 def _by_group(records: pa.Table) -> dict[str, list[dict[str, Any]]]:

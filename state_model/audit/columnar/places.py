@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from state_model.columnar.keys import SHARE_PARTITION_KEY, Ints
-from state_model.java import coordinator_key, magnitude, string_hash
+from state_model.java import INT32_MIN, coordinator_key
 
 LARGEST_COUNT: Final = 10_000
 """Kafka's default is 50; no coordinator needs more partitions than this."""
@@ -54,8 +54,20 @@ def count_of_keys(keys: pa.Table, state_partitions: Ints) -> int | None:
 
 
 def _hashes(keys: pa.Table) -> Ints:
+    """java.magnitude of the hash of each coordinator key; a character a step, all keys at once."""
     columns = (keys.column(name).to_pylist() for name in SHARE_PARTITION_KEY)
-    return np.array([magnitude(string_hash(coordinator_key(*key))) for key in zip(*columns, strict=True)], np.int64)
+    texts = [coordinator_key(*key).encode("utf-16-be", "surrogatepass") for key in zip(*columns, strict=True)]
+    units = np.frombuffer(b"".join(texts), ">u2").astype(np.uint32)
+    lengths = np.array([len(text) // 2 for text in texts], np.int64)
+    by_length = np.argsort(-lengths, kind="stable")
+    begins = (np.cumsum(lengths) - lengths)[by_length]
+    hashes = np.zeros(len(texts), np.uint32)
+    for place in range(int(lengths.max(initial=0))):
+        some = int(np.searchsorted(-lengths[by_length], -place))  # keys that are longer than `place`
+        hashes[:some] = hashes[:some] * np.uint32(31) + units[begins[:some] + place]
+    result = np.empty(len(texts), np.int64)
+    result[by_length] = hashes.astype(np.int32)
+    return np.where(result == INT32_MIN, 0, np.abs(result))
 
 
 def count_of(hashes: Ints, partitions: Ints) -> int | None:
@@ -73,6 +85,11 @@ def _best_counts(hashes: Ints, state_partitions: Ints) -> Ints:
     if not len(hashes):
         return np.empty(0, np.int64)
     chosen = np.linspace(0, len(hashes) - 1, min(DECIDING, len(hashes))).astype(np.int64)
+    fitting = np.arange(1, LARGEST_COUNT + 1, dtype=np.int64)
+    for hashed, state_partition in zip(hashes[chosen].tolist(), state_partitions[chosen].tolist(), strict=True):
+        fitting = fitting[hashed % fitting == state_partition]
+    if len(fitting):  # a healthy log has one that fits all
+        return fitting
     fits = _fits(hashes[chosen], state_partitions[chosen])
     return np.flatnonzero(fits == fits.max()) + 1
 

@@ -8,6 +8,7 @@ import pytest
 from sharelens.cli import main
 from tests.cluster_logs import (
     END_MS,
+    GROUPS,
     MINUTE,
     OTHER_ID,
     group_entries,
@@ -18,7 +19,7 @@ from tests.cluster_logs import (
 )
 from tests.group_files import GroupEntry, epoch, write_group_partition
 from tests.metadata_logs import write_metadata
-from tests.state_logs import START_MS, STATE_TOPIC, snapshot, write_state_partition
+from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, write_state_partition
 
 
 @pytest.fixture
@@ -116,3 +117,16 @@ def test_the_coordinators_configuration_counts_from_the_time_of_its_file(logs, t
     (row,) = answers[START_MS]
     assert (row["rule"], row["expected"]) == ("cold_snapshot_too_early", f">= {START_MS + 20}")
     assert answers[END_MS + MINUTE] == []
+
+
+def test_a_partition_that_was_copied_earlier_than_others_is_known_no_longer(tmp_path, capsys):
+    """The group coordinator's log of one node is ten minutes older than the state log of the other."""
+    first = [entry for entry in group_entries() if entry.time_ms == START_MS]
+    write_group_partition(tmp_path / "node1", first)
+    creations = [snapshot(group, state_epoch=2) for group in GROUPS]
+    gone = [tombstone("mail", at_ms=START_MS + 2 * MINUTE), snapshot("mail", 1, state_epoch=2, at_ms=END_MS)]
+    write_state_partition(tmp_path / "node2", [*creations, *gone])
+    write_group_partition(tmp_path / "node2", [GroupEntry(END_MS, 11, epoch(1), "late")], number=1)
+    write_orders(tmp_path / "node2")
+    assert main(["audit", "--log-dir", str(tmp_path / "node1"), "--log-dir", str(tmp_path / "node2")]) in (0, None)
+    assert "initialized_without_state" not in capsys.readouterr().out

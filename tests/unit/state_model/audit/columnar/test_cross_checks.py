@@ -8,7 +8,7 @@ from state_model.audit.columnar.cross_checks import StateLogs, cross_check
 from state_model.audit.columnar.group_audit import audit_groups
 from state_model.audit.columnar.lives import Turns, lives_of
 from state_model.audit.columnar.proofs import Proofs
-from state_model.audit.periods import BEGINNING
+from state_model.audit.periods import BEGINNING, known_until
 from state_model.audit.table import RULES
 from state_model.columnar.schemas import SHARE_RECORD
 from state_model.share_records import SharePartitionKey
@@ -47,19 +47,20 @@ def groups_log(*entries):
     return pa.concat_tables([rows, pa.Table.from_pylist(late, GROUP_RECORD)])
 
 
-def findings(state, groups, *, exists=True, until_ms=LATE, known_from_ms=BEGINNING, odd=()):
+def findings(state, groups, *, exists=True, until_ms=LATE, known_from_ms=BEGINNING, odd=(), read_until_ms=None):
     turns = Turns()
     for begin in range(0, state.num_rows, 2):
         turns.take(state.slice(begin, 2))
     proofs = Proofs()
     odd_records = pa.Table.from_pylist(list(odd), ODD_GROUP_RECORD)
     known = audit_groups(groups, odd_records, frozenset({0}), proofs, count=1)
+    known = known._replace(until_ms=known_until(known.until_ms, is_one_copy=True, read_until_ms=read_until_ms))
     names = zip(*(state.column(name).to_pylist() for name in ("group_id", "topic_id", "partition")), strict=True)
     logs = StateLogs(
         lives=lives_of(turns.table()),
         with_records=frozenset(SharePartitionKey(*key) for key in names),
         known_from_ms={0: known_from_ms},
-        until_ms=until_ms,
+        until_ms={0: until_ms},
         count=1,
     )
     cross_check(logs, known, proofs, topic_exists=lambda topic_id: exists)
@@ -165,3 +166,10 @@ def test_a_group_with_an_undecodable_record_is_left_out():
     place = {"partition": 0, "log_offset": 9, "timestamp_ms": 5, "record_type": 15, "group_id": "g"}
     odd = [{**place, "reason": "truncated_value"}]
     assert rules(state_log(), groups_log(*USUAL), odd=odd) == ["undecodable_group_record"]
+
+
+def test_partitions_of_one_copy_are_known_together_those_of_several_alone():
+    newest_ms = {0: 5, 1: 900}
+    assert known_until(newest_ms, is_one_copy=True, read_until_ms=None) == {0: 900, 1: 900}
+    assert known_until(newest_ms, is_one_copy=True, read_until_ms=1000) == {0: 1000, 1: 1000}
+    assert known_until(newest_ms, is_one_copy=False, read_until_ms=1000) == newest_ms
