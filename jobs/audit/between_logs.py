@@ -4,12 +4,8 @@ They compare histories that grow at both ends, so each run judges them for all l
 tombstones are read; group records are few.
 """
 
-<<<<<<< HEAD
-from collections.abc import Sequence
-from functools import cached_property
-=======
 from collections.abc import Mapping, Sequence
->>>>>>> main
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -116,13 +112,8 @@ class _Logs:
         now_ms = max(groups.until_ms.values(), default=0)
         groups = groups._replace(until_ms=self._known_until(groups.until_ms))
         first = LogRecord(OFFSETS_TOPIC, min(numbers, default=0), 0)
-<<<<<<< HEAD
-        if self._metadata is None or belongs_to(self._metadata, first, newest, groups.until_ms, proofs):
-            cross_check(self._state_logs, groups, proofs, topic_exists=lambda topic: _exists(metadata, topic))
-=======
         if self._metadata is None or belongs_to(self._metadata, first, newest, now_ms, proofs):
-            cross_check(state, groups, proofs, topic_exists=lambda topic: _exists(metadata, topic))
->>>>>>> main
+            cross_check(self._state_logs, groups, proofs, topic_exists=lambda topic: _exists(metadata, topic))
 
     @cached_property
     def _state_logs(self) -> StateLogs:
