@@ -56,7 +56,7 @@ def run_group_histories(lake: Lake) -> dict[str, int]:
 
 def _news(lake: Lake, before: int) -> Iterator[tuple[str, pa.Array | None]]:
     """The clusters with new records of share groups, and the groups; None: all, as a log starts over."""
-    partitions = changed(lake, before, ["log_record"])
+    partitions = changed(lake, before, ["log_record", "replay", "measure"])
     starts_over = {key[0] for key, row in partitions.items() if row["topic"] == OFFSETS_TOPIC and row["rebuild"]}
     yield from ((cluster_id, None) for cluster_id in sorted(starts_over))
     names = ["cluster_id", "group_id"]

@@ -55,8 +55,10 @@ def test_runs_add_up_to_one_and_leave_groups_without_news_alone(tmp_path: Path) 
     assert {table: Lake(step).version(table) for table in TABLES} == {
         table: version + 1 for table, version in versions.items()
     }
-    make_lake(step, rebuild="decode")
-    assert not differences(content(step, TABLES), content(whole, TABLES))
+    for stage, run in (("decode", 3), ("measure", 4)):
+        make_lake(step, rebuild=stage)
+        assert not differences(content(step, TABLES), content(whole, TABLES))
+        assert set(open_lake(step).scan("gold.group_history").column("run_id").to_pylist()) == {run}
 
 
 def groups_of(lake: Path) -> list[str]:
