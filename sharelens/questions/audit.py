@@ -241,12 +241,12 @@ COLUMNS = by_importance(
         time_column("LAST-SEEN", "last_seen_ms"),
         Column(heading="DIFFERENCE", cell=_difference_cell, fields=("field", "expected", "seen"), folds=True),
         Column(heading="RECORDS", cell=_records_cell, fields=("records",)),
-        text_column("IMPACT", "impact_text"),
+        text_column("EFFECT", "impact_text"),
         name_column("CAUSE", "cause_inferred"),
         name_column("EVIDENCE", "completeness"),
         text_column("TITLE", "title"),
     ),
-    "SEVERITY RULE GROUP TOPIC-PARTITION DIFFERENCE IMPACT COUNT LOG-OFFSETS CAUSE STATE-PARTITION FIRST-SEEN EVIDENCE "
+    "SEVERITY RULE GROUP TOPIC-PARTITION DIFFERENCE EFFECT COUNT LOG-OFFSETS CAUSE STATE-PARTITION FIRST-SEEN EVIDENCE "
     "RECORDS LAST-SEEN",
 )
 OF_PLACES = ("RULE", "GROUP", "TOPIC-PARTITION", "STATE-PARTITION", "COUNT")

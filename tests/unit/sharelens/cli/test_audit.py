@@ -105,7 +105,7 @@ def test_a_finding_says_what_it_means_for_records(logs, capsys):
     assert (written["impact"], written["first_offset"], written["last_offset"]) == ("stuck", 5, None)
     assert written["impact_text"] == "records from offset 5 on may wait without being delivered"
     assert {row["completeness"] for row in findings} == {"complete"}
-    _, out, _ = run(capsys, "--log-dir", logs, "--columns", "RULE,IMPACT,CAUSE,EVIDENCE")
+    _, out, _ = run(capsys, "--log-dir", logs, "--columns", "RULE,EFFECT,CAUSE,EVIDENCE")
     assert "may wait without being delivered" in out
     assert "impact: stuck: records may wait" in run(capsys, "--explain", "acquired_state_written")[1]
 
