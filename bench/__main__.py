@@ -114,8 +114,7 @@ def pipeline(bench: Bench) -> Iterator[Figure]:
     dumped_s: float | None = None
     try:
         dumped = dump_log_segments.dump(directory)
-        dumped_s = dumped.seconds
-        yield _rate("pipeline", "DumpLogSegments prints the same segments", dumped.records, dumped.seconds)
+        yield _rate("pipeline", "DumpLogSegments prints the same segments", dumped.records, dumped_s := dumped.seconds)
     except ToolUnavailableError as error:
         yield Figure(section="pipeline", name="DumpLogSegments", value="skipped", note=str(error))
     shutil.rmtree(bench.lake("hot"), ignore_errors=True)
@@ -123,11 +122,11 @@ def pipeline(bench: Bench) -> Iterator[Figure]:
     seconds = run.summary["seconds"]
     silver_s = seconds["ingest"] + seconds["decode"]
     whole_s = _working_s(run)
-    yield _rate(
-        "pipeline", "segments -> bronze -> silver on Delta", bench.records, silver_s, _times(dumped_s, silver_s)
-    )
+    of_silver = "segments -> bronze -> silver on Delta"
+    yield _rate("pipeline", of_silver, bench.records, silver_s, _times(dumped_s, silver_s))
     yield _rate("pipeline", "the whole run (bronze, silver, gold)", bench.records, whole_s, _times(dumped_s, whole_s))
-    yield _rate("pipeline", "replay stage alone", bench.records, seconds["replay"])
+    for stage in ("replay", "audit"):
+        yield _rate("pipeline", f"{stage} stage alone", bench.records, seconds[stage])
     yield Figure(section="pipeline", name="session start", value=f"{seconds.get('session', 0.0):.1f} s")
     yield from _memory("pipeline", run)
     yield _udf(bench, directory, silver_s)
@@ -162,7 +161,8 @@ def increment(bench: Bench) -> Iterator[Figure]:
         share = (
             f"{100 * second.seconds / first.seconds:.0f} % of the first run's {first.seconds:.1f} s; "
             f"stages alone {_working_s(second):.1f} s, {100 * _working_s(second) / _working_s(first):.0f} %; "
-            f"engine {_engines(second)}, first run {_engines(first)}"
+            f"audit {second.summary['seconds']['audit']:.1f} s, first replay {first.summary['seconds']['replay']:.1f} s"
+            f"; engine {_engines(second)}, first run {_engines(first)}"
         )
         yield Figure(
             section="increment",
