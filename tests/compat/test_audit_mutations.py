@@ -18,6 +18,7 @@ ELSEWHERE = {
     "needed_snapshot_pruned",
     "replay_disagrees",
     "archiving_too_long",
+    "state_topic_created_again",
 }
 """Rules about places, batch headers, the log start, the replay and the end of the log have unit tests."""
 LEAVES_LEGAL_LOGS = {"tail of the log lost", "update appended twice"}
