@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TypeVar
 
 import numpy as np
@@ -132,6 +133,7 @@ def largest(settings: GroupSettings, name: str) -> Callable[[str], int | None]:
     """The largest number that a setting of a group ever had; None where it is unknown for some time."""
     periods = settings.periods()
 
+    @cache
     def of_group(group_id: str) -> int | None:
         numbers = [period.of(group_id, name, period.from_ms).number for period in periods]
         known = [number for number in numbers if number is not None]

@@ -4,7 +4,7 @@ The state of each audit (gold.audit_state) says up to which run it has audited; 
 what is known of the end of the log. So a run that was killed between the two tables computes its findings again.
 """
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -106,10 +106,11 @@ class Outcome:
 def audit_task(task: Task) -> Outcome:
     """Audits the state partitions of a task and writes their states; runs on an executor."""
     tables, unchanged, count = [LOG_FINDING.empty_table()], set(), 0
+    limits = {cluster_id: largest(settings, DELIVERY_COUNT_LIMIT) for cluster_id, settings in task.settings.items()}
     with ParquetSink(task.lake, TABLES[STATES], constants={"run_id": task.run}) as sink:
         for job in task.jobs:
             stored = _stored_state(task.lake, job) if job.keeps_below or not job.starts_over else None
-            audit, records = _audited(task, job, stored)
+            audit, records = _audited(job, stored, limits[job.cluster_id])
             count += records
             sink.write(audit.state(), cluster_id=job.cluster_id, log_topic_id=job.topic_id)  # a row group of its own
             if job.states is not None:
@@ -136,14 +137,16 @@ def leave_unchanged(audit: PartitionAudit, stored: pa.Table, cluster_id: str, to
     return {(cluster_id, rule, topic_id, audit.number, *key.values()) for rule, key in zip(rules, keys, strict=True)}
 
 
-def _audited(task: Task, job: Job, stored: pa.Table | None) -> tuple[PartitionAudit, int]:
+def _audited(
+    job: Job, stored: pa.Table | None, limit_of_group: Callable[[str], int | None]
+) -> tuple[PartitionAudit, int]:
     """The audit after the new records, not closed, and their number."""
     audit = PartitionAudit(
         job.partition,
         first_offset=job.first_offset,
         log_start_offset=job.log_start_offset,
         has_newest=job.has_newest,
-        limit_of_group=largest(task.settings[job.cluster_id], DELIVERY_COUNT_LIMIT),
+        limit_of_group=limit_of_group,
         replays=False,
         state=None if job.starts_over else stored,
     )

@@ -12,7 +12,7 @@ from lake.errors import LakeError
 from sharelens.questions.evidence import Keys, Span
 from sharelens.questions.lake_evidence import LakeEvidence
 from state_model.audit.causes import Sighting, inferred_causes
-from state_model.audit.columnar.finding_schema import FINDING, rank
+from state_model.audit.columnar.finding_schema import FINDING, worst_first
 from state_model.audit.rule import Need, Rule
 from state_model.audit.table import BY_CODE
 from state_model.columnar.keys import PLACE_KEY
@@ -71,7 +71,7 @@ class LakeFindings:
         for row, cause in zip(of_state_log, inferred_causes(_sightings(of_state_log)), strict=True):
             row["cause_inferred"] = cause
         shown = [row for row in rows if BY_CODE[row["rule"]].id in listed]
-        return pa.Table.from_pylist(sorted(shown, key=rank), schema=FINDING)
+        return worst_first(pa.Table.from_pylist(shown, schema=FINDING))
 
     def warnings(self, rules: Sequence[Rule]) -> Sequence[str]:
         """None: the evidence line names what the lake lacks."""

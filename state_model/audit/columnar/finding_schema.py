@@ -1,9 +1,9 @@
 """The schema and the order of findings; without kernels, because tables derive from it."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from state_model.audit.severities import SEVERITIES
 from state_model.columnar.schemas import column
@@ -40,8 +40,16 @@ FINDING: Final = pa.schema(
 )
 
 
-def rank(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The order of findings: the worst first."""
-    key = (row["group_id"] or "", row["topic_id"] or "", row["partition"] or 0)
-    state_partition = -1 if row["state_partition"] is None else row["state_partition"]
-    return SEVERITIES.index(row["severity"]), row["number"], row["rule"], *key, state_partition
+def worst_first(findings: pa.Table) -> pa.Table:
+    """FINDING rows by severity, the worst first, then by rule and place."""
+    columns = [findings.column(name) for name in ("severity", "number", "rule", "group_id", "topic_id")]
+    partition, state_partition = (findings.column(name) for name in ("partition", "state_partition"))
+    order = [
+        pc.index_in(columns[0], value_set=pa.array(SEVERITIES)),
+        *columns[1:3],
+        *(pc.fill_null(column, "") for column in columns[3:]),
+        pc.fill_null(partition, 0),
+        pc.fill_null(state_partition, -1),
+    ]
+    keys = pa.table(order, names=[str(place) for place in range(len(order))])
+    return findings.take(pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names]))

@@ -10,17 +10,19 @@ import pyarrow.compute as pc
 
 from state_model.audit.causes import Sighting, inferred_causes
 from state_model.audit.columnar.affected import ANY
-from state_model.audit.columnar.finding_schema import FINDING, rank
+from state_model.audit.columnar.finding_schema import FINDING, LOG_RECORD, worst_first
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.places import placement
 from state_model.audit.columnar.tally import Tally
-from state_model.audit.columnar.violations import violation_rows
+from state_model.audit.columnar.violations import NONE, violation_rows
 from state_model.audit.impact import NO_LAST, impact_text
 from state_model.audit.rule import Field, Rule, field_text, value_text
 from state_model.audit.table import BY_ID
 from state_model.topics import STATE_TOPIC
 
 MISPLACED, COUNT_CHANGED = 20, 70
+PROVING = ("first_log_offset", "last_log_offset", "snapshot_log_offset", "previous_log_offset")
+"""The columns of COUNTED with the log offsets of records that prove a finding."""
 
 
 def misplacements(audits: Sequence[PartitionAudit], between_ms: tuple[int | None, int | None]) -> None:
@@ -67,17 +69,12 @@ def findings(
         severities: by the id of a rule.
         listed: ids of rules that get rows; None: all. A cause may be a finding without a row.
     """
-    rows = [row for audit in audits for row in _findings_of(audit, severities, listed)]
-    rows.sort(key=rank)
-    return pa.Table.from_pylist(rows, schema=FINDING)
+    return worst_first(pa.concat_tables([FINDING.empty_table(), *_tables(audits, severities, listed)]))
 
 
 def ordered(*tables: pa.Table) -> pa.Table:
     """The FINDING rows of several tables, the worst first."""
-    if all(table.num_rows == 0 for table in tables[1:]):
-        return tables[0]
-    rows = [row for table in tables for row in table.to_pylist()]
-    return pa.Table.from_pylist(sorted(rows, key=rank), schema=FINDING)
+    return worst_first(pa.concat_tables(tables))
 
 
 def finding_counts(
@@ -104,18 +101,28 @@ def finding_counts(
     return counts
 
 
-def _findings_of(
-    audit: PartitionAudit, severities: Mapping[int, str], listed: Container[int] | None
-) -> Iterator[dict[str, Any]]:
-    """The findings of a state partition."""
-    counted = audit.tally.counted
-    rows = counted.filter(pc.is_in(counted.column("rule"), value_set=pa.array(list(severities), pa.int64())))
-    violations = rows.to_pylist()
-    causes = inferred_causes([_sighting(row, severities[row["rule"]]) for row in violations])
-    for row, cause in zip(violations, causes, strict=True):
-        rule = row["rule"]
-        if listed is None or rule in listed:
-            yield _finding(audit, row, BY_ID[rule], severities[rule]) | {"cause_inferred": cause}
+def _tables(
+    audits: Sequence[PartitionAudit], severities: Mapping[int, str], listed: Container[int] | None
+) -> Iterator[pa.Table]:
+    """The findings of each state partition that has any."""
+    known = pa.array(list(severities), pa.int64())
+    rules = known if listed is None else pa.array([rule for rule in severities if rule in listed], pa.int64())
+    for audit in audits:
+        rows = audit.tally.counted.filter(pc.is_in(audit.tally.counted.column("rule"), value_set=known))
+        if rows.num_rows:
+            rows = rows.append_column("cause_inferred", pa.array(_causes(rows, severities), pa.string()))
+            yield _findings_of(audit, rows.filter(pc.is_in(rows.column("rule"), value_set=rules)), severities)
+
+
+def _causes(rows: pa.Table, severities: Mapping[int, str]) -> list[str | None]:
+    """The rule that explains each of the COUNTED rows; None: no other one does."""
+    causes: list[str | None] = [None] * rows.num_rows
+    _, number, count = np.unique(rows.column("share_partition").to_numpy(), return_inverse=True, return_counts=True)
+    some = np.flatnonzero(count[number] > 1)  # nothing explains the only finding of a share partition
+    sightings = [_sighting(row, severities[row["rule"]]) for row in rows.take(pa.array(some)).to_pylist()]
+    for place, cause in zip(some.tolist(), inferred_causes(sightings), strict=True):
+        causes[place] = cause
+    return causes
 
 
 def _sighting(row: Mapping[str, Any], severity: str) -> Sighting:
@@ -126,41 +133,66 @@ def _sighting(row: Mapping[str, Any], severity: str) -> Sighting:
     return Sighting(rule.code, row["share_partition"], first, since, severity)
 
 
-def _finding(audit: PartitionAudit, row: Mapping[str, Any], rule: Rule, severity: str) -> dict[str, Any]:
-    number = row["share_partition"]
-    key = audit.auditor.keys.slice(number, 1).to_pylist()[0] if number >= 0 else {}
-    proving = {row["first_log_offset"], row["last_log_offset"]}
-    if rule.compares_state:
-        proving |= {row["snapshot_log_offset"], row["previous_log_offset"]}
-    expected = value_text(row["field"], row["expected"])
-    offsets = (row["first_offset"], row["last_offset"]) if rule.impact.is_about_records else (ANY, NO_LAST)
-    first_offset = None if offsets[0] == ANY else offsets[0]
-    last_offset = None if offsets[1] == NO_LAST else offsets[1]
-    return {
-        "severity": severity,
-        "rule": rule.code,
-        "number": rule.number,
-        "title": rule.title,
-        "group_id": key.get("group_id"),
-        "topic_id": key.get("topic_id"),
-        "partition": key.get("partition"),
-        "state_partition": audit.number,
-        "first_log_offset": row["first_log_offset"],
-        "last_log_offset": row["last_log_offset"],
-        "first_seen_ms": row["first_ms"],
-        "last_seen_ms": row["last_ms"],
-        "count": row["violations"],
-        "field": field_text(row["field"], row["at"]),
-        "expected": expected if rule.relation == "=" else f"{rule.relation} {expected}",
-        "seen": value_text(row["field"], row["seen"]),
-        "impact": rule.impact.value,
-        "impact_text": impact_text(rule.impact, first_offset, last_offset, has_share_partition=number >= 0),
-        "first_offset": first_offset,
-        "last_offset": last_offset,
-        "completeness": "incomplete" if audit.is_lost_before(number, row["last_log_offset"]) else "complete",
-        "records": [
-            {"topic": STATE_TOPIC, "partition": audit.number, "offset": offset}
-            for offset in sorted(proving)
-            if offset >= 0
-        ],
+def _findings_of(audit: PartitionAudit, rows: pa.Table, severities: Mapping[int, str]) -> pa.Table:
+    """FINDING rows of COUNTED rows with `cause_inferred`."""
+    coded = rows.column("rule").combine_chunks().dictionary_encode()
+    rules = [BY_ID[rule] for rule in coded.dictionary.to_pylist()]
+
+    def by_rule(value: Callable[[Rule], object]) -> pa.Array:
+        return pa.array([value(rule) for rule in rules]).take(coded.indices)
+
+    is_about_records = by_rule(lambda rule: rule.impact.is_about_records)
+    first, last = (
+        pc.if_else(pc.and_(is_about_records, pc.not_equal(rows.column(name), unknown)), rows.column(name), None)
+        for name, unknown in (("first_offset", ANY), ("last_offset", NO_LAST))
+    )
+    numbers = rows.column("share_partition")
+    is_of_log = pc.less(numbers, 0)
+    keys = audit.auditor.keys.take(pc.if_else(is_of_log, None, numbers))
+    field, at, expected, seen = (rows.column(name).to_pylist() for name in ("field", "at", "expected", "seen"))
+    relations = by_rule(lambda rule: "" if rule.relation == "=" else f"{rule.relation} ").to_pylist()
+    impacts = [rules[index].impact for index in coded.indices.to_pylist()]
+    impacted = zip(impacts, first.to_pylist(), last.to_pylist(), is_of_log.to_pylist(), strict=True)
+    columns = {
+        "severity": by_rule(lambda rule: severities[rule.id]),
+        "rule": by_rule(lambda rule: rule.code),
+        "number": by_rule(lambda rule: rule.number),
+        "title": by_rule(lambda rule: rule.title),
+        **{name: keys.column(name) for name in keys.column_names},
+        "state_partition": pa.repeat(audit.number, rows.num_rows),
+        "first_log_offset": rows.column("first_log_offset"),
+        "last_log_offset": rows.column("last_log_offset"),
+        "first_seen_ms": rows.column("first_ms"),
+        "last_seen_ms": rows.column("last_ms"),
+        "count": rows.column("violations"),
+        "field": [field_text(*values) for values in zip(field, at, strict=True)],
+        "expected": [text + value_text(*values) for text, *values in zip(relations, field, expected, strict=True)],
+        "seen": [value_text(*values) for values in zip(field, seen, strict=True)],
+        "impact": by_rule(lambda rule: rule.impact.value),
+        "impact_text": [impact_text(*impact, has_share_partition=not of_log) for *impact, of_log in impacted],
+        "first_offset": first,
+        "last_offset": last,
+        "completeness": _completeness(audit, rows),
+        "cause_inferred": rows.column("cause_inferred"),
+        "records": _proof(rows, by_rule(lambda rule: rule.compares_state), audit.number),
     }
+    return pa.table(columns).select(FINDING.names).cast(FINDING)
+
+
+def _completeness(audit: PartitionAudit, rows: pa.Table) -> list[str]:
+    places = zip(rows.column("share_partition").to_pylist(), rows.column("last_log_offset").to_pylist(), strict=True)
+    return ["incomplete" if audit.is_lost_before(*place) else "complete" for place in places]
+
+
+def _proof(rows: pa.Table, compares_state: pa.Array, state_partition: int) -> pa.Array:
+    """For each row the records that prove the first violation, and the last, by offset."""
+    first, last, snapshot, previous = (rows.column(name).to_numpy() for name in PROVING)
+    has_state = compares_state.to_numpy(zero_copy_only=False)
+    offsets = np.stack([first, last, np.where(has_state, snapshot, NONE), np.where(has_state, previous, NONE)], axis=1)
+    offsets.sort(axis=1)
+    is_kept = (offsets >= 0) & (np.diff(offsets, axis=1, prepend=NONE) != 0)
+    ends = np.concatenate([[0], np.cumsum(is_kept.sum(axis=1))])
+    proving = offsets[is_kept]
+    places = pa.repeat(STATE_TOPIC, len(proving)), pa.repeat(pa.scalar(state_partition, pa.int32()), len(proving))
+    records = pa.StructArray.from_arrays([*places, pa.array(proving)], fields=list(LOG_RECORD))
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), records)

@@ -10,9 +10,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from state_model.columnar.kernels import kernel
 from state_model.columnar.keys import SHARE_PARTITION_KEY, Ints
-from state_model.java import INT32_MIN, coordinator_key
+from state_model.java import INT32_MIN
 
 LARGEST_COUNT: Final = 10_000
 """Kafka's default is 50; no coordinator needs more partitions than this."""
@@ -54,20 +56,40 @@ def count_of_keys(keys: pa.Table, state_partitions: Ints) -> int | None:
 
 
 def _hashes(keys: pa.Table) -> Ints:
-    """java.magnitude of the hash of each coordinator key; a character a step, all keys at once."""
-    columns = (keys.column(name).to_pylist() for name in SHARE_PARTITION_KEY)
-    texts = [coordinator_key(*key).encode("utf-16-be", "surrogatepass") for key in zip(*columns, strict=True)]
-    units = np.frombuffer(b"".join(texts), ">u2").astype(np.uint32)
-    lengths = np.array([len(text) // 2 for text in texts], np.int64)
-    by_length = np.argsort(-lengths, kind="stable")
-    begins = (np.cumsum(lengths) - lengths)[by_length]
-    hashes = np.zeros(len(texts), np.uint32)
-    for place in range(int(lengths.max(initial=0))):
-        some = int(np.searchsorted(-lengths[by_length], -place))  # keys that are longer than `place`
-        hashes[:some] = hashes[:some] * np.uint32(31) + units[begins[:some] + place]
-    result = np.empty(len(texts), np.int64)
-    result[by_length] = hashes.astype(np.int32)
-    return np.where(result == INT32_MIN, 0, np.abs(result))
+    """java.magnitude of the hash of each coordinator key."""
+    units, begins = _utf16(_coordinator_keys(keys))
+    hashes = _string_hashes(units, begins)
+    return np.where(hashes == INT32_MIN, 0, np.abs(hashes))
+
+
+@kernel
+def _string_hashes(units: npt.NDArray[np.uint16], begins: Ints) -> Ints:
+    """java.string_hash of each text of `_utf16`."""
+    hashes = np.empty(len(begins) - 1, np.int64)
+    for text in range(len(hashes)):
+        hashed = 0
+        for place in range(begins[text], begins[text + 1]):
+            hashed = (hashed * 31 + int(units[place])) & 0xFFFFFFFF
+        hashes[text] = hashed - (1 << 32) if hashed >= 1 << 31 else hashed
+    return hashes
+
+
+def _coordinator_keys(keys: pa.Table) -> pa.Array:
+    """java.coordinator_key of each share partition."""
+    columns = [keys.column(name).cast(pa.string()) for name in SHARE_PARTITION_KEY]
+    texts = pc.binary_join_element_wise(*columns, ":")
+    return pa.concat_arrays(texts.chunks) if texts.num_chunks else pa.array([], pa.string())
+
+
+def _utf16(texts: pa.Array) -> tuple[npt.NDArray[np.uint16], Ints]:
+    """The UTF-16 code units of all texts, and where each text begins, with the end of the last."""
+    ends = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    data = texts.buffers()[2]
+    utf8 = np.frombuffer(b"" if data is None else data, np.uint8)[ends[0] : ends[-1]]
+    units_of_byte = ((utf8 & 0xC0) != 0x80).astype(np.int64) + (utf8 >= 0xF0)  # of a character's first byte
+    units_before = np.concatenate([np.zeros(1, np.int64), np.cumsum(units_of_byte)])
+    units = np.frombuffer(utf8.tobytes().decode().encode("utf-16-le"), "<u2")
+    return units, units_before[ends - ends[0]]
 
 
 def count_of(hashes: Ints, partitions: Ints) -> int | None:

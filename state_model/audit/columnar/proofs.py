@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from state_model.audit.columnar.finding_schema import FINDING, rank
+from state_model.audit.columnar.finding_schema import FINDING, worst_first
 from state_model.audit.impact import NO_LAST, impact_text
 from state_model.audit.rule import Difference, Rule, field_text, value_text
 from state_model.audit.table import BY_ID
@@ -83,7 +83,7 @@ class Proofs:
             for (rule, place, *_), counted in self._counted.items()
             if rule in severities and (listed is None or rule in listed)
         ]
-        return pa.Table.from_pylist(sorted(rows, key=rank), schema=FINDING)
+        return worst_first(pa.Table.from_pylist(rows, schema=FINDING))
 
 
 def _row(rule_id: int, place: Place, counted: _Counted, severity: str) -> dict[str, Any]:
