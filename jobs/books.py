@@ -119,13 +119,12 @@ def rewritten_without(
         path = fragment.path
         if not path.startswith(folder):
             continue
-        rows = fragment.to_table(schema=schema)
-        kept = rows.filter(~drop)
-        if kept.num_rows == rows.num_rows:
+        kept_count = fragment.scanner(schema=schema, columns=[], filter=~drop).count_rows()
+        if kept_count == fragment.count_rows():
             continue
         removes.append(path)
         with parquet.ParquetSink(lake, table, constants={}, partition_values=values) as sink:
-            sink.write(kept)
+            sink.write(fragment.to_table(schema=schema, filter=~drop) if kept_count else schema.empty_table())
         adds += sink.files
     return adds, removes
 

@@ -4,8 +4,9 @@ The state of each audit (gold.audit_state) says up to which run it has audited; 
 what is known of the end of the log. So a run that was killed between the two tables computes its findings again.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Final
 
 import numpy as np
@@ -94,18 +95,18 @@ class Task:
 class Outcome:
     """Result of a task: files of gold.audit_state, LOG_FINDING rows, the number of records.
 
-    `unchanged`: the identities of findings that stay as they are stored.
+    `unchanged`: the identities (standing.IDENTITY) of findings that stay as they are stored.
     """
 
     files: tuple[DataFile, ...]
     findings: pa.Table
-    unchanged: frozenset[standing.Identity]
+    unchanged: pa.Table
     record_count: int
 
 
 def audit_task(task: Task) -> Outcome:
     """Audits the state partitions of a task and writes their states; runs on an executor."""
-    tables, unchanged, count = [LOG_FINDING.empty_table()], set(), 0
+    tables, unchanged, count = [LOG_FINDING.empty_table()], [standing.NONE_UNCHANGED], 0
     limits = {cluster_id: largest(settings, DELIVERY_COUNT_LIMIT) for cluster_id, settings in task.settings.items()}
     with ParquetSink(task.lake, TABLES[STATES], constants={"run_id": task.run}) as sink:
         for job in task.jobs:
@@ -117,24 +118,35 @@ def audit_task(task: Task) -> Outcome:
                 audit.compare(job.states)
             audit.close()
             if stored is not None and not job.is_new:
-                unchanged |= leave_unchanged(audit, stored, job.cluster_id, job.topic_id)
+                unchanged.append(leave_unchanged(audit, stored, job.cluster_id, job.topic_id))
             tables.append(of_log(findings([audit], STORED), job.cluster_id, job.topic_id))
     return Outcome(
-        files=tuple(sink.files), findings=pa.concat_tables(tables), unchanged=frozenset(unchanged), record_count=count
+        files=tuple(sink.files),
+        findings=pa.concat_tables(tables),
+        unchanged=pa.concat_tables(unchanged),
+        record_count=count,
     )
 
 
-def leave_unchanged(audit: PartitionAudit, stored: pa.Table, cluster_id: str, topic_id: str) -> set[standing.Identity]:
-    """Takes the share partitions whose violations are those of the stored state out of the tally; their identities."""
+def leave_unchanged(audit: PartitionAudit, stored: pa.Table, cluster_id: str, topic_id: str) -> pa.Table:
+    """Takes the share partitions whose violations are those of the stored state out of the tally.
+
+    Returns:
+        The identities of their findings (standing.IDENTITY).
+    """
     counted = audit.tally.counted
     before = rows_of(stored, "violations", COUNTED)
-    fresh = counted.join(before, keys=COUNTED.names, join_type="left anti").column("share_partition").to_numpy()
-    is_changed = np.isin(counted.column("share_partition").to_numpy(), np.append(fresh, NONE))
+    fresh = counted.join(before, keys=COUNTED.names, join_type="left anti", use_threads=False)
+    numbers = counted.column("share_partition").to_numpy()
+    is_changed = np.isin(numbers, np.append(fresh.column("share_partition").to_numpy(), NONE))
     audit.tally.counted = counted.filter(pa.array(is_changed))
-    same = counted.filter(pa.array(~is_changed)).select(["rule", "share_partition"])
-    keys = audit.auditor.keys.take(same.column("share_partition")).to_pylist()
-    rules = (BY_ID[rule].code for rule in same.column("rule").to_pylist())
-    return {(cluster_id, rule, topic_id, audit.number, *key.values()) for rule, key in zip(rules, keys, strict=True)}
+    same = counted.filter(pa.array(~is_changed))
+    keys = audit.auditor.keys.take(same.column("share_partition"))
+    rules = pa.array([BY_ID[rule].code for rule in same.column("rule").to_pylist()], pa.string())
+    place = {"cluster_id": cluster_id, "log_topic_id": topic_id, "state_partition": audit.number}
+    columns = {name: pa.repeat(value, same.num_rows) for name, value in place.items()}
+    columns |= {"rule": rules, **{name: keys.column(name) for name in keys.column_names}}
+    return pa.table(columns).select(standing.IDENTITY).cast(standing.NONE_UNCHANGED.schema)
 
 
 def _audited(
@@ -172,8 +184,16 @@ def _audited(
 
 
 def _stored_state(lake: LakeView, job: Job) -> pa.Table | None:
-    rows = lake.snapshot(STATES).rows(AUDIT_STATE.names, _at((job.cluster_id, job.topic_id, job.partition)))
-    return rows if rows.num_rows else None
+    states = lake.snapshot(STATES)
+    numbers = states.row_groups.integers("state_partition")
+    chosen = (numbers.low <= job.partition) & (numbers.high >= job.partition)
+    names = [*AUDIT_STATE.names, "cluster_id", "log_topic_id"]
+    for rows in states.row_groups.read(chosen, names):
+        key = zip(("cluster_id", *PLACE), (job.cluster_id, job.topic_id, job.partition), strict=True)
+        mine = rows.filter(reduce(pc.and_, (pc.equal(rows.column(name), value) for name, value in key)))
+        if mine.num_rows:
+            return mine.select(AUDIT_STATE.names)
+    return None
 
 
 def _at(key: PartitionKey) -> pc.Expression:
@@ -219,7 +239,7 @@ def plan_jobs(lake: Lake, stored: pa.Table, run: int, before: int, settings: Map
     pieces = _new_slices(lake, known, keys, late, run)
     starts = {key: log_start((row["log_start_offset"], row["log_start_known"]) for row in every[key]) for key in keys}
     at_start = _records_at_start(lake, {key: starts[key] for key in keys if key not in late}, known)
-    states = lake.snapshot(REPLAYED).rows(["cluster_id", *SHARE_PARTITION_STATE.names])
+    states = _by_place(lake.snapshot(REPLAYED).rows(["cluster_id", *SHARE_PARTITION_STATE.names]))
     begins = retained.offsets(retained.cuts(lake, retained.BRONZE)) if late else {}
     return [
         Job(
@@ -233,13 +253,21 @@ def plan_jobs(lake: Lake, stored: pa.Table, run: int, before: int, settings: Map
             keeps_below=key in late and begins.get(key, 0) > 0,
             log_start_offset=starts[key],
             has_newest=has_newest(every[key]),
-            states=None
-            if has_uncommitted(every[key])
-            else states.filter(_at(key)).select(SHARE_PARTITION_STATE.names).combine_chunks(),
+            states=None if has_uncommitted(every[key]) else states.get(key, SHARE_PARTITION_STATE.empty_table()),
             at_start=at_start.get(key),
         )
         for key in keys
     ]
+
+
+def _by_place(states: pa.Table) -> dict[PartitionKey, pa.Table]:
+    """SHARE_PARTITION_STATE rows of each state partition."""
+    place = ["cluster_id", *PLACE]
+    numbered = states.select(place).append_column("row", pa.array(np.arange(states.num_rows)))
+    grouped = numbered.group_by(place, use_threads=False).aggregate([("row", "list")])
+    keys = zip(*(grouped.column(name).to_pylist() for name in place), strict=True)
+    states = states.select(SHARE_PARTITION_STATE.names).combine_chunks()
+    return {key: states.take(rows.values) for key, rows in zip(keys, grouped.column("row_list"), strict=True)}
 
 
 def _new_slices(
@@ -339,33 +367,32 @@ def _commit(lake: Lake, run: int, keys: set[PartitionKey], outcomes: Sequence[Ou
     states = lake.snapshot(STATES)
     between = between_logs(lake, states.rows(STATES_READ))
     fresh = pa.concat_tables([fresh, across_logs(states.rows(COUNTS_OF_STATE)), between])
-    stored = lake.snapshot(FINDINGS).rows()
-    unchanged = frozenset().union(*(outcome.unchanged for outcome in outcomes))
-    rows = _with_topics(lake, standing.merged(stored, fresh, _judged(stored, keys, unchanged), run))
+    unchanged = pa.concat_tables([standing.NONE_UNCHANGED, *(outcome.unchanged for outcome in outcomes)])
+    same, stored = standing.parted(lake.snapshot(FINDINGS).rows(), unchanged)
+    judged = standing.merged(stored, fresh, _judged(stored, keys), run)
+    same = same.select(judged.column_names).cast(judged.schema)
+    rows = _with_topics(lake, pa.concat_tables([judged, same]))
     files, removes = write_rows(lake, TABLES[FINDINGS], rows, {}), lake.snapshot(FINDINGS).paths
     books.commit(lake, FINDINGS, "audit", run, files, removes)
     stands = rows.filter(pc.field("withdrawn_run_id").is_null())
     return {"audited_records": sum(outcome.record_count for outcome in outcomes), "findings": stands.num_rows}
 
 
-def _judged(stored: pa.Table, keys: set[PartitionKey], unchanged: Set[standing.Identity]) -> list[bool]:
-    """Whether a run that audited some state partitions judged each stored finding, and did not leave it unchanged."""
+def _judged(stored: pa.Table, keys: set[PartitionKey]) -> list[bool]:
+    """Whether a run that audited some state partitions judged each stored finding."""
     across = {rule.code for rule in (*ACROSS, *BETWEEN)}
-    return [
-        identity[1] in across or ((identity[0], *identity[2:4]) in keys and identity not in unchanged)
-        for identity in standing.identities(stored)
-    ]
+    return [identity[1] in across or (identity[0], *identity[2:4]) in keys for identity in standing.identities(stored)]
 
 
 def _with_topics(lake: Lake, rows: pa.Table) -> pa.Table:
     """The rows with the newest names of their topics."""
     known = lake.snapshot("silver.name").rows(["cluster_id", "topic_id", "topic", "run_id"]).sort_by("run_id")
-    names = dict(
-        zip(
-            zip(known.column("cluster_id").to_pylist(), known.column("topic_id").to_pylist(), strict=True),
-            known.column("topic").to_pylist(),
-            strict=True,
-        )
-    )
-    keys = zip(rows.column("cluster_id").to_pylist(), rows.column("topic_id").to_pylist(), strict=True)
-    return rows.append_column("topic", pa.array([names.get(key) for key in keys], pa.string()))
+    keys = _topic_keys(known).to_pylist()
+    names = dict(zip(keys, known.column("topic").to_pylist(), strict=True))
+    places = pc.index_in(_topic_keys(rows), value_set=pa.array(list(names), pa.string()))
+    return rows.append_column("topic", pa.array(list(names.values()), pa.string()).take(places))
+
+
+def _topic_keys(rows: pa.Table) -> pa.ChunkedArray:
+    """Cluster and topic id (22 characters) as one text."""
+    return pc.binary_join_element_wise(rows.column("cluster_id"), rows.column("topic_id"), "/")

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 from jobs.audit.across import LOG_FINDING
@@ -11,11 +12,21 @@ FINDINGS: Final = "gold.audit_finding"
 IDENTITY: Final = list(TABLES[FINDINGS].key)
 """What makes two findings of two runs the same one."""
 Identity = tuple[object, ...]
+NONE_UNCHANGED: Final = pa.schema([TABLES[FINDINGS].schema.field(name) for name in IDENTITY]).empty_table()
+"""No identities."""
 
 
 def identities(rows: pa.Table) -> list[Identity]:
     """The identity of each row."""
     return list(zip(*(rows.column(name).to_pylist() for name in IDENTITY), strict=True))
+
+
+def parted(stored: pa.Table, unchanged: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The rows of gold.audit_finding that stay as they are by their identity, and the others."""
+    numbered = stored.select(IDENTITY).append_column("row", pa.array(np.arange(stored.num_rows)))
+    rows = numbered.join(unchanged, keys=IDENTITY, join_type="left semi", use_threads=False).column("row")
+    is_same = np.isin(np.arange(stored.num_rows), rows.to_numpy())
+    return stored.filter(pa.array(is_same)), stored.filter(pa.array(~is_same))
 
 
 def merged(stored: pa.Table, fresh: pa.Table, judged: list[bool], run: int) -> pa.Table:
