@@ -6,7 +6,6 @@ what is known of the end of the log. So a run that was killed between the two ta
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, Final
 
 import numpy as np
@@ -108,9 +107,10 @@ def audit_task(task: Task) -> Outcome:
     """Audits the state partitions of a task and writes their states; runs on an executor."""
     tables, unchanged, count = [LOG_FINDING.empty_table()], [standing.NONE_UNCHANGED], 0
     limits = {cluster_id: largest(settings, DELIVERY_COUNT_LIMIT) for cluster_id, settings in task.settings.items()}
+    states = _stored_states(task.lake, task.jobs)
     with ParquetSink(task.lake, TABLES[STATES], constants={"run_id": task.run}) as sink:
         for job in task.jobs:
-            stored = _stored_state(task.lake, job) if job.keeps_below or not job.starts_over else None
+            stored = states.get(_key(job)) if job.keeps_below or not job.starts_over else None
             audit, records = _audited(job, stored, limits[job.cluster_id])
             count += records
             sink.write(audit.state(), cluster_id=job.cluster_id, log_topic_id=job.topic_id)  # a row group of its own
@@ -183,17 +183,18 @@ def _audited(
     return audit, count
 
 
-def _stored_state(lake: LakeView, job: Job) -> pa.Table | None:
-    states = lake.snapshot(STATES)
-    numbers = states.row_groups.integers("state_partition")
-    chosen = (numbers.low <= job.partition) & (numbers.high >= job.partition)
-    names = [*AUDIT_STATE.names, "cluster_id", "log_topic_id"]
-    for rows in states.row_groups.read(chosen, names):
-        key = zip(("cluster_id", *PLACE), (job.cluster_id, job.topic_id, job.partition), strict=True)
-        mine = rows.filter(reduce(pc.and_, (pc.equal(rows.column(name), value) for name, value in key)))
-        if mine.num_rows:
-            return mine.select(AUDIT_STATE.names)
-    return None
+def _stored_states(lake: LakeView, jobs: Sequence[Job]) -> dict[PartitionKey, pa.Table]:
+    """AUDIT_STATE of each job that goes on from a stored state; each state is a row group of its own."""
+    numbers = [job.partition for job in jobs if job.keeps_below or not job.starts_over]
+    if not numbers:
+        return {}
+    row_groups = lake.snapshot(STATES).row_groups
+    bounds = row_groups.integers("state_partition")
+    chosen = np.isin(bounds.low, numbers) | (bounds.low < bounds.high)
+    tables = list(
+        row_groups.read(chosen, ["cluster_id", *PLACE, *(name for name in AUDIT_STATE.names if name not in PLACE)])
+    )
+    return _by_place(pa.concat_tables(tables), AUDIT_STATE.names) if tables else {}
 
 
 def _at(key: PartitionKey) -> pc.Expression:
@@ -239,7 +240,8 @@ def plan_jobs(lake: Lake, stored: pa.Table, run: int, before: int, settings: Map
     pieces = _new_slices(lake, known, keys, late, run)
     starts = {key: log_start((row["log_start_offset"], row["log_start_known"]) for row in every[key]) for key in keys}
     at_start = _records_at_start(lake, {key: starts[key] for key in keys if key not in late}, known)
-    states = _by_place(lake.snapshot(REPLAYED).rows(["cluster_id", *SHARE_PARTITION_STATE.names]))
+    states = lake.snapshot(REPLAYED).rows(["cluster_id", *SHARE_PARTITION_STATE.names])
+    states_at = _by_place(states, SHARE_PARTITION_STATE.names)
     begins = retained.offsets(retained.cuts(lake, retained.BRONZE)) if late else {}
     return [
         Job(
@@ -253,21 +255,21 @@ def plan_jobs(lake: Lake, stored: pa.Table, run: int, before: int, settings: Map
             keeps_below=key in late and begins.get(key, 0) > 0,
             log_start_offset=starts[key],
             has_newest=has_newest(every[key]),
-            states=None if has_uncommitted(every[key]) else states.get(key, SHARE_PARTITION_STATE.empty_table()),
+            states=None if has_uncommitted(every[key]) else states_at.get(key, SHARE_PARTITION_STATE.empty_table()),
             at_start=at_start.get(key),
         )
         for key in keys
     ]
 
 
-def _by_place(states: pa.Table) -> dict[PartitionKey, pa.Table]:
-    """SHARE_PARTITION_STATE rows of each state partition."""
+def _by_place(rows: pa.Table, names: Sequence[str]) -> dict[PartitionKey, pa.Table]:
+    """The columns `names` of the rows of each state partition."""
     place = ["cluster_id", *PLACE]
-    numbered = states.select(place).append_column("row", pa.array(np.arange(states.num_rows)))
+    numbered = rows.select(place).append_column("row", pa.array(np.arange(rows.num_rows)))
     grouped = numbered.group_by(place, use_threads=False).aggregate([("row", "list")])
     keys = zip(*(grouped.column(name).to_pylist() for name in place), strict=True)
-    states = states.select(SHARE_PARTITION_STATE.names).combine_chunks()
-    return {key: states.take(rows.values) for key, rows in zip(keys, grouped.column("row_list"), strict=True)}
+    rows = rows.select(names).combine_chunks()
+    return {key: rows.take(numbers.values) for key, numbers in zip(keys, grouped.column("row_list"), strict=True)}
 
 
 def _new_slices(

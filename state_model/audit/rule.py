@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from state_model.audit.impact import Affected, Impact, affected_offsets
@@ -171,9 +172,12 @@ REPORT_BUG = "Report it to the Kafka project with the proving records; don't tru
 """The remedy where a coordinator wrote what no coordinator may write."""
 CHECK_COPY = "Check first whether the copy is damaged (`sharelens status`); if it is not, a coordinator is at fault."
 """The remedy where a damaged copy is likelier than a coordinator."""
+KEPT_TEXTS = 1 << 12
+"""Texts of values and fields that are kept: a finding of many share partitions has the same ones."""
 RECORD_TYPES = {RecordType.SHARE_SNAPSHOT: "snapshot", RecordType.SHARE_UPDATE: "update", TOMBSTONE_TYPE: "tombstone"}
 
 
+@lru_cache(KEPT_TEXTS)
 def value_text(number_of_field: int, value: int) -> str:
     """The value of a field in words."""
     match Field(number_of_field):
@@ -200,6 +204,7 @@ def value_text(number_of_field: int, value: int) -> str:
             return str(value)
 
 
+@lru_cache(KEPT_TEXTS)
 def field_text(number_of_field: int, at: int) -> str:
     """The name of a field, with the record offset that it is about."""
     field = Field(number_of_field)

@@ -180,6 +180,8 @@ def _findings_of(audit: PartitionAudit, rows: pa.Table, severities: Mapping[int,
 
 
 def _completeness(audit: PartitionAudit, rows: pa.Table) -> list[str]:
+    if not audit.first_losses:
+        return ["complete"] * rows.num_rows
     places = zip(rows.column("share_partition").to_pylist(), rows.column("last_log_offset").to_pylist(), strict=True)
     return ["incomplete" if audit.is_lost_before(*place) else "complete" for place in places]
 
