@@ -16,6 +16,7 @@ from evidence.incarnations import newest_incarnation
 from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
 from jobs import books
 from jobs.audit.across import LOG_FINDING, STORED, of_log
+from lake import bounded_scan
 from lake.lake import Lake
 from lake.metadata_log import stored_history
 from state_model.audit.columnar.audit_kernel import LOSS_COUNT
@@ -153,7 +154,9 @@ class _Logs:
         )
         columns = [*(name for name in TURN.names if name != "is_creation"), "record_type", "snapshot_epoch"]
         turns = Turns()
-        turns.take(self._lake.snapshot("silver.share_record").rows(columns, where))
+        records = self._lake.snapshot("silver.share_record").dataset()
+        for rows in bounded_scan.tables_in_order(records, ["state_partition", "log_offset"], columns, where):
+            turns.take(rows)
         return turns.table()
 
 

@@ -47,6 +47,10 @@ PLACE: Final = ("log_topic_id", "state_partition")
 PLANNED: Final = [
     "cluster_id", *PLACE, "format", "log_start_offset", "last_log_offset", "run_id",
 ]  # fmt: skip
+NOT_AUDITED: Final = ("topic", "timestamp_type", "base_offset", "producer_epoch")
+AUDITED: Final = pa.schema([field for field in LOG_RECORD if field.name not in NOT_AUDITED])
+"""The columns of a log record that the audit reads."""
+NO_STATES: Final = SHARE_PARTITION_STATE.empty_table()
 AT_START: Final = ["log_offset", "log_time_ms", "record_type", "group_id", "topic_id", "partition"]
 """The columns of the record at the log start that the audit reads."""
 
@@ -168,7 +172,7 @@ def _audited(
         audit.take_log_start(job.at_start)
     count = 0
     for unit in units(job.slices):
-        rows = read_unit(unit, LOG_RECORD)
+        rows = read_unit(unit, AUDITED)
         times = log_times(rows.column("timestamp_ms").to_numpy(), audit.last_ms)
         if pc.any(rows.column("uncommitted")).as_py():  # an uncommitted record may be truncated yet
             is_committed = pc.invert(rows.column("uncommitted")).combine_chunks()
@@ -255,7 +259,7 @@ def plan_jobs(lake: Lake, stored: pa.Table, run: int, before: int, settings: Map
             keeps_below=key in late and begins.get(key, 0) > 0,
             log_start_offset=starts[key],
             has_newest=has_newest(every[key]),
-            states=None if has_uncommitted(every[key]) else states_at.get(key, SHARE_PARTITION_STATE.empty_table()),
+            states=None if has_uncommitted(every[key]) else states_at.get(key, NO_STATES),
             at_start=at_start.get(key),
         )
         for key in keys

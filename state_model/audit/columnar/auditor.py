@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from state_model.audit.columnar import audit_kernel, layout
 from state_model.audit.columnar.continuation import AUDITED, COUNTS, KEYS, LOST, matrix_of, rows_of
 from state_model.audit.columnar.step_kernels import NO_STATE
-from state_model.audit.columnar.violations import NONE, VIOLATION, violation_rows
+from state_model.audit.columnar.violations import NO_VIOLATIONS, NONE, VIOLATION, violation_rows
 from state_model.audit.rule import Field
 from state_model.columnar.keys import SHARE_PARTITION_KEY, Ints, number_keys
 from state_model.columnar.values import Loss
@@ -200,7 +200,7 @@ class Auditor:
         """VIOLATION rows of trailing bytes and unknown tagged fields."""
         trailing = _ints(records, "trailing_bytes")
         tags = pc.list_value_length(records.column("unknown_tags")).fill_null(0).to_numpy().astype(np.int64)
-        tables = [VIOLATION.empty_table()]
+        tables = [NO_VIOLATIONS]
         for rule, field, counts in ((12, Field.TRAILING_BYTES, trailing), (13, Field.UNKNOWN_TAGS, tags)):
             rows = np.flatnonzero(counts)
             if len(rows):

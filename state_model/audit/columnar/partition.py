@@ -13,7 +13,7 @@ from state_model.audit.columnar.auditor import RECORD_TYPES, Auditor
 from state_model.audit.columnar.continuation import FORMAT, HOLE, KEYS, matrix_of, one_row, rows_of
 from state_model.audit.columnar.replayed import disagreements
 from state_model.audit.columnar.tally import Tally
-from state_model.audit.columnar.violations import COUNTED, NONE, VIOLATION, violation_rows
+from state_model.audit.columnar.violations import COUNTED, NO_VIOLATIONS, NONE, VIOLATION, violation_rows
 from state_model.audit.delivery import PENDING_MS
 from state_model.audit.placement import NOT_PLAIN
 from state_model.audit.rule import DECODE_REASONS, Field
@@ -76,7 +76,7 @@ class PartitionAudit:
         self._replays = replays
         self._replayed = schemas.SHARE_PARTITION_STATE.empty_table()
         self._holes = np.zeros((0, len(HOLE)), np.int64)
-        self._at_log_start = VIOLATION.empty_table()
+        self._at_log_start = NO_VIOLATIONS
         self.first_losses: dict[int, int] = {}
         if state is not None:
             self._resume(state)
@@ -219,7 +219,7 @@ class PartitionAudit:
     def _begins_inside(self, rows: pa.Table) -> pa.Table:
         """Rule 6 for the record at the log start offset."""
         if rows.column("record_type")[0].as_py() != "update":
-            return VIOLATION.empty_table()
+            return NO_VIOLATIONS
         (number,) = _numbers(self.auditor, rows.slice(0, 1))
         return violation_rows(
             rule=60,
@@ -234,7 +234,7 @@ class PartitionAudit:
     def _archiving_too_long(self) -> pa.Table:
         """Rule 50 at the end of the log."""
         matrix = self.auditor.matrix
-        tables = [VIOLATION.empty_table()]
+        tables = [NO_VIOLATIONS]
         for number in self.auditor.live().tolist():
             since_ms = int(matrix[number, layout.ARCHIVING_MS])
             if since_ms < 0 or self.last_ms - since_ms <= PENDING_MS:
@@ -304,7 +304,7 @@ def _odd_batches(log_records: pa.RecordBatch, offsets: Ints, times: Ints) -> pa.
     transactional = (attributes & NOT_PLAIN) != 0
     produced = ~transactional & (producers != -1)
     headed = ~transactional & ~produced & (headers > 0)
-    tables = [VIOLATION.empty_table()]
+    tables = [NO_VIOLATIONS]
     cases: tuple[tuple[npt.NDArray[np.bool_], Field, Ints, Ints], ...] = (
         (transactional, Field.BATCH_ATTRIBUTES, attributes & ~NOT_PLAIN, attributes),
         (produced, Field.PRODUCER_ID, np.full(len(offsets), -1), producers),
@@ -328,7 +328,7 @@ def _odd_batches(log_records: pa.RecordBatch, offsets: Ints, times: Ints) -> pa.
 
 def _undecodable(auditor: Auditor, problems: pa.Table) -> pa.Table:
     """Rules 1, 4 and 5 for records that could not be decoded (DECODE_PROBLEM), or not beyond their key."""
-    tables = [VIOLATION.empty_table()]
+    tables = [NO_VIOLATIONS]
     for row in problems.select(["log_offset", "log_time_ms", "reason", *SHARE_PARTITION_KEY]).to_batches():
         part = pa.Table.from_batches([row])
         numbers = np.full(part.num_rows, -1, np.int64)

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 from state_model.audit.columnar import layout
 from state_model.audit.columnar.auditor import Auditor
 from state_model.audit.columnar.step_kernels import MAX_OFFSET, NO_STATE
-from state_model.audit.columnar.violations import VIOLATION, violation_rows
+from state_model.audit.columnar.violations import NO_VIOLATIONS, violation_rows
 from state_model.audit.rule import Field
 from state_model.columnar.keys import Ints, number_keys
 
@@ -31,7 +31,7 @@ def disagreements(auditor: Auditor, states: pa.Table) -> pa.Table:
     row_of = np.full(keys.num_rows, -1, np.int64)
     row_of[of_states] = np.arange(states.num_rows)
     row_of = row_of[live]
-    tables = [VIOLATION.empty_table()]
+    tables = [NO_VIOLATIONS]
     missing = live[row_of < 0]
     live, row_of = live[row_of >= 0], row_of[row_of >= 0]
     if len(missing):
@@ -49,7 +49,7 @@ def disagreements(auditor: Auditor, states: pa.Table) -> pa.Table:
 def _different_content(auditor: Auditor, live: Ints, states: pa.Table) -> pa.Table:
     ours, theirs = _spans(auditor, live), _spans_of(states)
     if len(ours[0]) == len(theirs[0]) and all((left == right).all() for left, right in zip(ours, theirs, strict=True)):
-        return VIOLATION.empty_table()
+        return NO_VIOLATIONS
     rows = []
     for place, number in enumerate(live.tolist()):
         left, right = (np.stack(spans[1:])[:, spans[0] == place] for spans in (ours, theirs))
@@ -61,7 +61,7 @@ def _different_content(auditor: Auditor, live: Ints, states: pa.Table) -> pa.Tab
         at = min(int(part[0, first]) for part in (left, right) if first < part.shape[1])
         values = [int(part[2, first]) if first < part.shape[1] else NO_STATE for part in (left, right)]
         rows.append(_rows(auditor, np.array([number]), Field.OFFSET_STATE, values[0], values[1], at))
-    return pa.concat_tables([VIOLATION.empty_table(), *rows])
+    return pa.concat_tables([NO_VIOLATIONS, *rows])
 
 
 def _spans(auditor: Auditor, live: Ints) -> tuple[Ints, Ints, Ints, Ints]:

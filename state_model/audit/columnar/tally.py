@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from state_model.audit.columnar.affected import affected_columns
-from state_model.audit.columnar.violations import COUNTED, FIRST, GROUPED
+from state_model.audit.columnar.violations import COUNTED, FIRST, GROUPED, NONE_COUNTED
 
 AGGREGATED: Final = (
     *((name, "first") for name in FIRST),
@@ -27,7 +27,7 @@ class Tally:
     """
 
     def __init__(self, between_ms: tuple[int | None, int | None] = (None, None)) -> None:
-        self.counted = COUNTED.empty_table()
+        self.counted = NONE_COUNTED
         self._between_ms = between_ms
 
     def add(self, violations: pa.Table) -> None:

@@ -43,6 +43,10 @@ COUNTED: Final = pa.schema(
 """
 
 
+NO_VIOLATIONS: Final = VIOLATION.empty_table()
+NONE_COUNTED: Final = COUNTED.empty_table()
+
+
 def violation_rows(**columns: Ints | int) -> pa.Table:
     """VIOLATION rows from columns of equal length, or one value for all; columns that are left out are -1."""
     length = max((len(column) for column in columns.values() if not isinstance(column, int)), default=1)
