@@ -18,6 +18,7 @@ from state_model.topics import STATE_TOPIC
 
 KEPT_BYTES = 4096
 """Bytes of a key, and of a value, that the PROBLEM row of a record keeps."""
+NO_RECORDS, NO_PROBLEMS = SHARE_RECORD.empty_table(), DECODE_PROBLEM.empty_table()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +61,7 @@ def decode_rows(records: pa.Table, log_time_ms: Ints | None = None) -> DecodedRe
     `log_time_ms`: the log time of each row; None takes the record's own timestamp, for callers that use no log time.
     """
     times = records.column("timestamp_ms").to_numpy() if log_time_ms is None else log_time_ms
-    rows, problems = [SHARE_RECORD.empty_table()], [DECODE_PROBLEM.empty_table()]
+    rows, problems = [NO_RECORDS], [NO_PROBLEMS]
     begin = 0
     for batch in records.combine_chunks().to_batches():  # several when the bytes need more than one binary array
         decoded = decode_share_records(batch, log_time_ms=times[begin : begin + batch.num_rows])

@@ -68,7 +68,7 @@ def _one_value(value: object, kind: pa.DataType) -> pa.Array:
         return pa.array([value], kind)
     if isinstance(value, pa.Table):
         rows = value.combine_chunks()
-        parts = [rows.column(part.name).combine_chunks().cast(part.type) for part in kind.value_type]
+        parts = [_as(part.type, rows.column(part.name).combine_chunks()) for part in kind.value_type]
         items: pa.Array = pa.StructArray.from_arrays(parts, fields=list(kind.value_type))
     else:
         items = pa.array(value, kind.value_type)
@@ -79,7 +79,11 @@ def rows_of(state: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
     """A list of structs of a state as a table."""
     items = pc.list_flatten(state.column(name).combine_chunks())
     items = items.combine_chunks() if isinstance(items, pa.ChunkedArray) else items
-    return pa.Table.from_arrays([items.field(field.name).cast(field.type) for field in schema], schema=schema)
+    return pa.Table.from_arrays([_as(field.type, items.field(field.name)) for field in schema], schema=schema)
+
+
+def _as(kind: pa.DataType, column: pa.Array) -> pa.Array:
+    return column if column.type == kind else column.cast(kind)
 
 
 def matrix_of(state: pa.Table, name: str, columns: int) -> Ints:

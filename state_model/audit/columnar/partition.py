@@ -182,6 +182,8 @@ class PartitionAudit:
         return first is not None and first <= log_offset
 
     def _note_losses(self, losses: Sequence[Loss]) -> None:
+        if not losses:
+            return
         keyed = [loss for loss in losses if loss.group_id is not None]
         keys = pa.table({name: [getattr(loss, name) for loss in keyed] for name in SHARE_PARTITION_KEY}, schema=KEYS)
         numbers = iter(_numbers(self.auditor, keys).tolist())
