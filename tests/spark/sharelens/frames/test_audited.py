@@ -90,3 +90,9 @@ def test_losses_say_what_is_missing_at_both_ends(spark: "SparkSession", rows: "D
     places = [tuple(row.values()) for row in computed.toArrow().to_pylist()]
     assert PRUNED not in {rule for rule, *_ in places}  # the newest record of state partition 0 is missing
     assert (MISSING, 1, 5) in places
+
+
+def test_part_of_a_log_is_not_tested_for_pruned_snapshots(rows: "DataFrame") -> None:
+    rules = frames.audit_findings(rows, has_newest=False).select("rule").toArrow().column("rule").unique().to_pylist()
+    assert PRUNED not in rules
+    assert MISPLACED in rules
