@@ -33,11 +33,9 @@ from lake.settings_rows import TABLE as SETTINGS
 from lake.slices import BRONZE, PartitionKey, Slice, read_unit, slices, units
 from lake.tables import BRONZE_LOG_RECORD, TABLES
 from measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, changed_groups, largest
-from state_model.audit.columnar.continuation import AUDIT_STATE, FORMAT, rows_of
+from state_model.audit.columnar.continuation import AUDIT_STATE, FORMAT
 from state_model.audit.columnar.findings import findings
 from state_model.audit.columnar.partition import PartitionAudit
-from state_model.audit.columnar.violations import COUNTED, NONE
-from state_model.audit.table import BY_ID
 from state_model.columnar.schemas import SHARE_PARTITION_STATE
 from state_model.topics import STATE_TOPIC
 
@@ -122,7 +120,7 @@ def audit_task(task: Task) -> Outcome:
                 audit.compare(job.states)
             audit.close()
             if stored is not None and not job.is_new:
-                unchanged.append(leave_unchanged(audit, stored, job.cluster_id, job.topic_id))
+                unchanged.append(standing.leave_unchanged(audit, stored, job.cluster_id, job.topic_id))
             tables.append(of_log(findings([audit], STORED), job.cluster_id, job.topic_id))
     return Outcome(
         files=tuple(sink.files),
@@ -130,27 +128,6 @@ def audit_task(task: Task) -> Outcome:
         unchanged=pa.concat_tables(unchanged),
         record_count=count,
     )
-
-
-def leave_unchanged(audit: PartitionAudit, stored: pa.Table, cluster_id: str, topic_id: str) -> pa.Table:
-    """Takes the share partitions whose violations are those of the stored state out of the tally.
-
-    Returns:
-        The identities of their findings (standing.IDENTITY).
-    """
-    counted = audit.tally.counted
-    before = rows_of(stored, "violations", COUNTED)
-    fresh = counted.join(before, keys=COUNTED.names, join_type="left anti", use_threads=False)
-    numbers = counted.column("share_partition").to_numpy()
-    is_changed = np.isin(numbers, np.append(fresh.column("share_partition").to_numpy(), NONE))
-    audit.tally.counted = counted.filter(pa.array(is_changed))
-    same = counted.filter(pa.array(~is_changed))
-    keys = audit.auditor.keys.take(same.column("share_partition"))
-    rules = pa.array([BY_ID[rule].code for rule in same.column("rule").to_pylist()], pa.string())
-    place = {"cluster_id": cluster_id, "log_topic_id": topic_id, "state_partition": audit.number}
-    columns = {name: pa.repeat(value, same.num_rows) for name, value in place.items()}
-    columns |= {"rule": rules, **{name: keys.column(name) for name in keys.column_names}}
-    return pa.table(columns).select(standing.IDENTITY).cast(standing.NONE_UNCHANGED.schema)
 
 
 def _audited(

@@ -7,6 +7,10 @@ import pyarrow as pa
 
 from jobs.audit.across import LOG_FINDING
 from lake.tables import TABLES
+from state_model.audit.columnar.continuation import rows_of
+from state_model.audit.columnar.partition import PartitionAudit
+from state_model.audit.columnar.violations import COUNTED, NONE
+from state_model.audit.table import BY_ID
 
 FINDINGS: Final = "gold.audit_finding"
 IDENTITY: Final = list(TABLES[FINDINGS].key)
@@ -19,6 +23,27 @@ NONE_UNCHANGED: Final = pa.schema([TABLES[FINDINGS].schema.field(name) for name 
 def identities(rows: pa.Table) -> list[Identity]:
     """The identity of each row."""
     return list(zip(*(rows.column(name).to_pylist() for name in IDENTITY), strict=True))
+
+
+def leave_unchanged(audit: PartitionAudit, stored: pa.Table, cluster_id: str, topic_id: str) -> pa.Table:
+    """Takes the share partitions whose violations are those of the stored state out of the tally.
+
+    Returns:
+        The identities of their findings (IDENTITY).
+    """
+    counted = audit.tally.counted
+    before = rows_of(stored, "violations", COUNTED)
+    fresh = counted.join(before, keys=COUNTED.names, join_type="left anti", use_threads=False)
+    numbers = counted.column("share_partition").to_numpy()
+    is_changed = np.isin(numbers, np.append(fresh.column("share_partition").to_numpy(), NONE))
+    audit.tally.counted = counted.filter(pa.array(is_changed))
+    same = counted.filter(pa.array(~is_changed))
+    keys = audit.auditor.keys.take(same.column("share_partition"))
+    rules = pa.array([BY_ID[rule].code for rule in same.column("rule").to_pylist()], pa.string())
+    place = {"cluster_id": cluster_id, "log_topic_id": topic_id, "state_partition": audit.number}
+    columns = {name: pa.repeat(value, same.num_rows) for name, value in place.items()}
+    columns |= {"rule": rules, **{name: keys.column(name) for name in keys.column_names}}
+    return pa.table(columns).select(IDENTITY).cast(NONE_UNCHANGED.schema)
 
 
 def parted(stored: pa.Table, unchanged: pa.Table) -> tuple[pa.Table, pa.Table]:

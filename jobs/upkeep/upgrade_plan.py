@@ -19,10 +19,14 @@ from lake.tables import SCHEMA_VERSION, TABLES, Table
 
 STAGES = ("decode", "replay", "measure", "audit")
 REPLAYED = ("gold.share_partition_state", "gold.share_partition_history", "gold.delivery_history")
-NOT_DERIVED = ("silver.name", "gold.share_partition_base", "gold.measure_base", gates.RESULTS, scan.PUBLICATION)
+FROM_METADATA_LOG = ("silver.metadata_record", "gold.configuration_history", "gold.topic_history")
+NOT_DERIVED = (
+    *("silver.name", *FROM_METADATA_LOG, "gold.share_partition_base", "gold.measure_base"),
+    *(gates.RESULTS, scan.PUBLICATION),
+)
 """Tables behind bronze whose rows do not follow from bronze alone."""
 FILLED_BY_LATER_RUNS = (*NOT_DERIVED, "silver.dlq_record")
-"""Tables that stay empty in an upgraded lake without them: an older version took no dead letters."""
+"""Tables that stay empty in an upgraded lake without them: an older version took no dead letters, no metadata log."""
 FILLED: dict[str, dict[str, Any]] = {
     "bronze.ingest_extent": {"log_start_known": False},
 }

@@ -10,6 +10,7 @@ Nothing here reads, writes or knows a session, and nothing calls the JVM, so all
 cluster needs sharelens installed, because tasks run its functions. They are those that the pipeline's stages run.
 """
 
+from sharelens.frames.audited import audit_findings
 from sharelens.frames.groups import group_history, member_history, share_initialization_history
 from sharelens.frames.logs import dead_letters, group_records, log_records, log_records_of_kafka_source, share_records
 from sharelens.frames.lost import losses
@@ -29,6 +30,7 @@ from sharelens.frames.settings import group_settings
 
 __all__ = [
     "attempts",
+    "audit_findings",
     "dead_letters",
     "delivery_history",
     "group_history",

@@ -34,6 +34,7 @@ def main(remote: str, folder: str) -> None:
         "share_partition_states": states,
         "share_partition_history": history,
         "delivery_history": deliveries,
+        "audit_findings": frames.audit_findings(logs, losses=losses),
         "states_as_of": history.transform(frames.states_as_of, deliveries, last_ms),
     }
     json.dump({name: frame.toArrow().num_rows for name, frame in rows.items()}, sys.stdout)

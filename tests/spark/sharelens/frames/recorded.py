@@ -21,7 +21,7 @@ from tests.in_process import recorded_lake
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-OF_THE_LAKE = ("cluster_id", "run_id", "misplaced", "is_final", "topic")
+OF_THE_LAKE = ("cluster_id", "run_id", "first_run_id", "withdrawn_run_id", "misplaced", "is_final", "topic")
 """Columns that only a lake has: where rows come from, and what takes all share partitions or other tables to know."""
 
 WITH_TOPIC = ("silver.dlq_record", "gold.share_initialization_history")

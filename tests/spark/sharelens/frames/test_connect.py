@@ -24,6 +24,7 @@ TABLES = {
     "share_partition_history": "gold.share_partition_history",
     "delivery_history": "gold.delivery_history",
     "states_as_of": "gold.share_partition_state",
+    "audit_findings": "gold.audit_finding",
 }
 
 

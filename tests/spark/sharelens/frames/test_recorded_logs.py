@@ -75,6 +75,14 @@ def test_delivery_history(spark: "SparkSession", logs: Logs, losses: "DataFrame"
     assert_same(spark, deliveries, table_of(names, "gold.delivery_history"), *order)
 
 
+def test_findings_of_the_audit(spark: "SparkSession", logs: Logs, losses: "DataFrame") -> None:
+    names, rows, _ = logs
+    computed = frames.audit_findings(rows, losses=losses, log_starts=log_starts(spark, names))
+    expected = table_of(names, "gold.audit_finding")
+    assert 0 < len(pc.unique(expected.column("log_topic_id"))) < len(names)  # some logs are clean
+    assert_same(spark, computed, expected, *SHARE_PARTITION, "rule")
+
+
 def test_group_records(spark: "SparkSession", logs: Logs) -> None:
     names, rows, _ = logs
     expected = table_of(names, "silver.group_record")
