@@ -193,9 +193,12 @@ def run_audit(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict[
     settings = {cluster: stored_settings(lake, cluster).groups for cluster in clusters}
     jobs = plan_jobs(lake, stored, run, before, settings)
     view = lake.view([STATES])
-    groups = executors.binned([(job, job.size_bytes) for job in jobs])
+    quiet, busy = ([job for job in jobs if bool(job.slices) is is_busy] for is_busy in (False, True))
+    groups = executors.binned([(job, job.size_bytes) for job in busy])
     tasks = [Task(lake=view, run=run, settings=settings, jobs=tuple(group)) for group in groups]
-    outcomes = engine.run("audit", audit_task, tasks, progress, size_bytes=sum(job.size_bytes for job in jobs))
+    outcomes = engine.run("audit", audit_task, tasks, progress, size_bytes=sum(job.size_bytes for job in busy))
+    if quiet:  # no record to read: nothing for executors to do
+        outcomes.append(audit_task(Task(lake=view, run=run, settings=settings, jobs=tuple(quiet))))
     return _commit(lake, run, {_key(job) for job in jobs}, outcomes)
 
 
