@@ -84,7 +84,9 @@ SETS_OF_ONE_TABLE = {
 }
 """Sets of one table's column."""
 OPEN_OR_ENDED = pc.field("is_open") == pc.field("valid_to_log_offset").is_null()
-HAS_VALUE = pc.field("record_type").isin(["snapshot", "update"]) == pc.field("value_version").is_valid()
+HAS_VALUE = ~pc.field("record_type").isin(SETS["record_type"]) | (
+    (pc.field("record_type") != "tombstone") == pc.field("value_version").is_valid()
+)
 COMPLETE_OR_WHY = (pc.field("completeness") == "complete") == pc.field("completeness_reason").is_null()
 AGREEMENTS = (
     (("is_open", "valid_to_log_offset"), "open_or_ended", OPEN_OR_ENDED, "a range is open, or says when it ended"),
