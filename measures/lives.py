@@ -28,9 +28,8 @@ def number_places(*tables: pa.Table) -> tuple[list[Ints], pa.Table]:
     The second value has the columns FULL_PLACE_KEY of each place. All tables come from one state topic.
     """
     numbers, places = places_of(*tables)
-    chunks = [chunk for table in tables for chunk in table.column("log_topic_id").chunks]
-    topics = pc.unique(pa.chunked_array(chunks, pa.string()))
-    topic = pa.scalar(topics[0].as_py() if len(topics) else "", pa.string())
+    first = next((table for table in tables if table.num_rows), None)
+    topic = pa.scalar("" if first is None else first.column("log_topic_id")[0].as_py(), pa.string())
     keys = places.keys.append_column("log_topic_id", pa.repeat(topic, places.count))
     return numbers, keys.select(FULL_PLACE_KEY)
 
