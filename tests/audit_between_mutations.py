@@ -544,7 +544,7 @@ def clusters() -> tuple[Cluster, ...]:
     """Legal logs of simulated and of recorded brokers."""
     simulated = [
         made_once(
-            f"clusters/{name}-{seed}",
+            f"audited-clusters/{name}-{seed}",
             lambda folder, name=name, seed=seed: simulate(profile(name, kafka_version="4.4", **SIZES), seed, folder),
         )
         for name, seed in SIMULATED

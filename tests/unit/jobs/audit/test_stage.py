@@ -37,7 +37,7 @@ def test_runs_over_parts_of_a_log_find_what_one_run_does(tmp_path: Path) -> None
     logs = write_log_directory(tmp_path / "logs", STORY)
     for until_ms in (START_MS + 1, START_MS + 3, START_MS + 6, None):
         make_lake(tmp_path / "parts", logs, until_ms=until_ms)
-    whole = content(story_lake("audited", STORY), FINDINGS)
+    whole = content(story_lake("audit-stage", STORY), FINDINGS)
     assert whole[FINDINGS[0]].num_rows > 4
     assert not differences(content(tmp_path / "parts", FINDINGS), whole)
 
@@ -70,7 +70,7 @@ def test_other_settings_judge_their_groups_again(tmp_path: Path) -> None:
 
 
 def test_a_lake_without_the_tables_gets_them_at_its_next_run(tmp_path: Path) -> None:
-    lake = Path(shutil.copytree(story_lake("audited", STORY), tmp_path / "lake"))
+    lake = Path(shutil.copytree(story_lake("audit-stage", STORY), tmp_path / "lake"))
     before = content(lake, FINDINGS)
     for name in ("audit_state", "audit_finding"):
         shutil.rmtree(lake / "gold" / name)
