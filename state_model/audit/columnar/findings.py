@@ -109,9 +109,10 @@ def _tables(
     rules = known if listed is None else pa.array([rule for rule in severities if rule in listed], pa.int64())
     for audit in audits:
         rows = audit.tally.counted.filter(pc.is_in(audit.tally.counted.column("rule"), value_set=known))
-        if rows.num_rows:
+        is_listed = pc.is_in(rows.column("rule"), value_set=rules)
+        if pc.any(is_listed).as_py():  # the causes of findings are looked for among all
             rows = rows.append_column("cause_inferred", pa.array(_causes(rows, severities), pa.string()))
-            yield _findings_of(audit, rows.filter(pc.is_in(rows.column("rule"), value_set=rules)), severities)
+            yield _findings_of(audit, rows.filter(is_listed), severities)
 
 
 def _causes(rows: pa.Table, severities: Mapping[int, str]) -> list[str | None]:

@@ -99,3 +99,11 @@ def test_errors_come_before_warnings():
         ("error", 10),
         ("warning", 8),
     ]
+
+
+def test_violations_of_rules_that_are_not_listed_have_no_rows():
+    moved = audits([(key, (partition_for(*key, 5) + 1) % 5) for key in KEYS[:5]])
+    misplacements(moved, NO_BOUNDS)
+    severities = {rule.id: "error" for rule in RULES}
+    assert findings(moved, severities).num_rows > 0
+    assert findings(moved, severities, listed=set()).num_rows == 0
