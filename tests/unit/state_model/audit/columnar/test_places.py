@@ -2,6 +2,8 @@
 
 import numpy as np
 import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
 
 from state_model.audit.columnar.places import placement
 from state_model.java import partition_for
@@ -45,3 +47,11 @@ def test_a_changed_number_is_one_cause_of_many():
 def test_few_share_partitions_decide_nothing():
     for pairs in ([], [(KEYS[0], 3)], [(KEYS[0], 3), (KEYS[1], 49)]):
         assert len(placed(pairs).misplaced) == 0
+
+
+@given(groups=st.lists(st.text(), max_size=20))
+def test_every_name_has_the_place_that_java_gives_it(groups):
+    keys = [*KEYS, *((group, KEYS[0][1], number) for number, group in enumerate(groups))]
+    places = [partition_for(*key, 50) for key in keys]
+    result = placed(list(zip(keys, places, strict=True)))
+    assert (result.count, result.expected.tolist()) == (50, places)
