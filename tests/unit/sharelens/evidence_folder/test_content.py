@@ -73,7 +73,8 @@ def test_states_and_histories_stop_at_the_windows_ends(logs: Path, tmp_path: Pat
     assert (extent["window_records"], extent["group_records"]) == (3, 2)
 
 
-def test_a_lake_and_a_log_that_grew_behind_the_window_give_the_same_bytes(logs: Path, tmp_path: Path) -> None:
+def test_a_lake_and_a_log_that_grew_behind_the_window_give_the_same_bytes(tmp_path: Path) -> None:
+    logs = log_directory(tmp_path / "logs")
     write_metadata(logs, SETTINGS[:4])
     made(tmp_path / "one", logs)
     longer = log_directory(tmp_path / "longer", [*STORY, update("g", batches=[(10, 12, 2, 1)], at_ms=START_MS + 9000)])
