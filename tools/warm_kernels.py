@@ -10,7 +10,12 @@ from pathlib import Path
 from sharelens.cli import main as sharelens
 from sharelens.demo_data import SCENARIOS, unpack_scenario
 
-QUESTIONS = ("state", "records", "status", "stalled", "poison", "redelivered", "latency", "audit")
+QUESTIONS = (
+    *("overview", "state", "records", "status", "stalled", "poison", "redelivered", "latency", "life", "dlq", "audit"),
+    "timeline",
+)
+GROUPS = {"basic": "g-explicit", "dlq": "gd-copy"}
+"""A group of each demo log, for the question that is about one group."""
 
 
 def main() -> int:
@@ -20,7 +25,8 @@ def main() -> int:
         for name in SCENARIOS:
             logs = unpack_scenario(name, Path(folder)) / "logs"
             for question in QUESTIONS:
-                if _ask([question, "--log-dir", str(logs), "--output", "json"]) != 0:
+                group = ["--group", GROUPS[name]] if question == "timeline" else []
+                if _ask([question, *group, "--log-dir", str(logs), "--output", "json"]) != 0:
                     print(f"{question} failed on the demo log {name}", file=sys.stderr)
                     return 1
     print(f"kernels are compiled ({time.monotonic() - started:.0f} s, once)")
