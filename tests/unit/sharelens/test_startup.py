@@ -1,5 +1,6 @@
 """What a short command leaves out."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,8 @@ import pytest
 
 from tests.datasets import dataset
 from tests.in_process import make_lake
+
+POOL = "ARROW_DEFAULT_MEMORY_POOL"
 
 
 def imported_by(*statements: str, heavy: tuple[str, ...]) -> list[str]:
@@ -38,6 +41,22 @@ def test_a_run_without_news_starts_without_kernels_pandas_and_spark(tmp_path: Pa
         "assert '\"run_id\"' in summary.getvalue()",
     )
     assert imported_by(*again, heavy=("numba", "pandas", "pyspark")) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("environment", "pool"), [({}, "system"), ({POOL: "mimalloc"}, "mimalloc")])
+def test_the_command_line_shares_one_heap_between_arrow_and_numpy(environment: dict[str, str], pool: str) -> None:
+    asks = (
+        "import sys",
+        "from sharelens.cli import main",
+        "main(['audit', '--explain', '20'])",
+        "import pyarrow as pa",
+        "print(pa.default_memory_pool().backend_name, file=sys.stderr)",
+    )
+    outside = {name: value for name, value in os.environ.items() if name != POOL}
+    command = [sys.executable, "-c", "\n".join(asks)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=outside | environment)
+    assert done.stderr.split() == [pool]
 
 
 @pytest.mark.slow
