@@ -31,7 +31,7 @@ from lake.settings_rows import COLUMNS, observations_of
 from lake.settings_rows import TABLE as SETTINGS
 from lake.tables import TABLES
 from measures import group_replay
-from measures.observed_settings import Settings
+from measures.observed_settings import Observation, Settings
 from measures.places import Ints, Places
 from measures.topics import TopicPartition
 from sharelens.questions import dlq_filter, lake_places
@@ -94,6 +94,11 @@ class LakeEvidence:
     def measured_settings(self) -> Settings:
         """Those that runs stored."""
         return self._settings.measured
+
+    @property
+    def observations(self) -> Sequence[Observation]:
+        """The observations of settings that runs stored."""
+        return self._settings.stored
 
     @cached_property
     def _settings(self) -> LakeSettings:
