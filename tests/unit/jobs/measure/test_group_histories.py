@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 
 from evidence.schemas import GROUP_RECORD
 from jobs.measure.group_histories import TABLE_OF
@@ -15,6 +16,8 @@ from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake, story_lake
 from tests.lakes import content, differences
 from tests.state_logs import snapshot
+
+pytestmark = pytest.mark.slow
 
 SCENARIO = "timeouts"
 TABLES = tuple(TABLE_OF.values())
