@@ -48,7 +48,7 @@ def test_share_records(spark: "SparkSession", logs: Logs) -> None:
     assert_same(spark, records, table_of(names, "silver.share_record"), *SHARE_PARTITION, "log_offset")
 
 
-@pytest.mark.parametrize("table", ["group_history", "member_history", "share_initialization_history"])
+@pytest.mark.parametrize("table", ["group_history", "member_history", "task_history", "share_initialization_history"])
 def test_histories_of_groups(table: str, spark: "SparkSession", logs: Logs) -> None:
     names, rows, _ = logs
     history = rows.transform(frames.group_records).transform(getattr(frames, table))
