@@ -136,12 +136,12 @@ def check(request: Heartbeat) -> None:
         _check_join(request)
         return
     epoch = request.member_epoch
-    given = [tasks is not None for tasks in (request.active_tasks, request.standby_tasks, request.warmup_tasks)]
+    are_sent = [tasks is not None for tasks in (request.active_tasks, request.standby_tasks, request.warmup_tasks)]
     _refuse_first(
         {
             "InstanceId can't be null.": epoch == LEAVING_STATIC,
             f"MemberEpoch is {epoch}, but must be greater than or equal to -2.": epoch < LEAVING_STATIC,
-            "If one task-type is non-null, all must be non-null.": any(given) and not all(given),
+            "If one task-type is non-null, all must be non-null.": any(are_sent) and not all(are_sent),
             "Topology can only be provided when (re-)joining.": request.topology is not None,
         }
     )

@@ -293,13 +293,13 @@ def _missing_topics(configured: Iterable[ConfiguredSubtopology], topics: Topics)
         for topic in (*each.subtopology.repartition_source_topics, *each.subtopology.state_changelog_topics)
     }
     missing = []
-    for name, wanted in sorted(internal.items()):
+    for name, decided in sorted(internal.items()):
         existing = topics(name)
         if existing is None:
-            missing.append(wanted)
-        elif existing.partitions != wanted.partitions:
+            missing.append(decided)
+        elif existing.partitions != decided.partitions:
             raise _partition_problem(
-                f"Existing topic {name} has different number of partitions: expected {wanted.partitions}, "
+                f"Existing topic {name} has different number of partitions: expected {decided.partitions}, "
                 f"found {existing.partitions}"
             )
     return tuple(missing)

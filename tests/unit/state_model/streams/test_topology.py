@@ -68,8 +68,8 @@ def test_missing_source_topics_are_counted_beyond_the_third():
             join_with_repartition(5),
             topics(left=4, wide=6),
             (
-                "Number of partitions [5] of repartition topic [r] doesn't match number of partitions [4] of the source "
-                "topic."
+                "Number of partitions [5] of repartition topic [r] doesn't match number of partitions [4] of the "
+                "source topic."
             ),
         ),
     ],
