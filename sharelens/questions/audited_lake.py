@@ -53,7 +53,7 @@ class LakeFindings:
             Need.GROUP_COORDINATOR: self._has_rows(EXTENTS, pc.field("topic") == OFFSETS_TOPIC),
             Need.USER_TOPIC: self._has_rows(EXTENTS, pc.field("content") == "topic_batch"),
             Need.METADATA: history is not None and history.has_beginning,
-            Need.COORDINATOR_CONFIG: coordinator_config(self._evidence.observations) is not None,
+            Need.COORDINATOR_CONFIG: coordinator_config(self._evidence.lake_settings.stored) is not None,
         }
         return frozenset(need for need, is_met in by_need.items() if is_met)
 

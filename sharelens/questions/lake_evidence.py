@@ -31,7 +31,7 @@ from lake.settings_rows import COLUMNS, observations_of
 from lake.settings_rows import TABLE as SETTINGS
 from lake.tables import TABLES
 from measures import group_replay
-from measures.observed_settings import Observation, Settings
+from measures.observed_settings import Settings
 from measures.places import Ints, Places
 from measures.topics import TopicPartition
 from sharelens.questions import dlq_filter, lake_places
@@ -88,20 +88,16 @@ class LakeEvidence:
     @property
     def settings(self) -> Settings:
         """Those of the command line, before those that runs stored."""
-        return self._settings.answering
+        return self.lake_settings.answering
 
     @property
     def measured_settings(self) -> Settings:
         """Those that runs stored."""
-        return self._settings.measured
-
-    @property
-    def observations(self) -> Sequence[Observation]:
-        """The observations of settings that runs stored."""
-        return self._settings.stored
+        return self.lake_settings.measured
 
     @cached_property
-    def _settings(self) -> LakeSettings:
+    def lake_settings(self) -> LakeSettings:
+        """Those that runs stored, and those of the command line."""
         return LakeSettings(observations_of(self._scan(SETTINGS, COLUMNS)), self._settings_files)
 
     def names(self, topic_ids: Iterable[str]) -> Mapping[str, str]:

@@ -30,6 +30,8 @@ from tests.lakes import content, differences
 from tests.metadata_logs import write_metadata
 from tests.state_logs import START_MS, snapshot, update, write_state_partition
 
+pytestmark = pytest.mark.slow
+
 AUDIT = ("gold.audit_finding", "gold.audit_record")
 COMPARED = ("rule", "group_id", "topic_id", "partition", "state_partition", "first_log_offset", "expected", "seen")
 
