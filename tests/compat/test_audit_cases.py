@@ -25,7 +25,6 @@ def test_a_rule_without_enough_cases_is_named():
     assert gaps(*OF_STATE_LOG, {rule: (breaking, few)}, *BETWEEN[1:])[rule] == (len(breaking), FEWEST - 1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", cases_of(*OF_STATE_LOG), ids=lambda case: case.title)
 def test_a_state_log(case):
     script = case.make()
@@ -42,7 +41,6 @@ def test_a_state_log(case):
         assert places & set(illegal)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", cases_of(*BETWEEN), ids=lambda case: case.title)
 def test_logs_of_a_cluster(case):
     rules = [row["rule"] for row in audited_world(case.make())]
