@@ -36,13 +36,7 @@ from measures.places import Ints, Places
 from measures.topics import TopicPartition
 from sharelens.questions import dlq_filter, lake_places
 from sharelens.questions.dlq_filter import DeadLetterFilter
-from sharelens.questions.evidence import (
-    COUNTED,
-    Keys,
-    Span,
-    StatePartitionCover,
-    counted_places,
-)
+from sharelens.questions.evidence import COUNTED, Keys, Span, StatePartitionCover, counted_places
 from sharelens.questions.lake_clusters import choose_cluster, evidence_rows
 from sharelens.questions.lake_cover import state_partition_covers
 from sharelens.questions.lake_metadata import LakeMetadata

@@ -10,10 +10,11 @@ While the ends and leader epochs of topics grow, they refute records that are ke
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from state_model.audit.columnar.kept_schema import AHEAD, KEPT_RECORD, LIFE, NEWEST, TOPIC, WINDOW
 from state_model.audit.columnar.lives import TURN, Turns
@@ -29,6 +30,10 @@ from state_model.audit.columnar.user_topics import (
 )
 from state_model.audit.group_steps import TopicPartition
 from state_model.columnar.keys import SHARE_PARTITION_KEY
+
+LAST: Final = TOPIC_RECORD.names[-1]
+NO_BATCH: Final = -1
+"""The last offset of a TOPIC_RECORD row without state batches; null in a kept record."""
 
 
 class KnownTopics(NamedTuple):
@@ -78,6 +83,8 @@ class RecordKeeper:
 def kept(rows: pa.Table, kind: str) -> pa.Table:
     """Rows with some of its columns as KEPT_RECORD of a kind."""
     columns = {name: rows.column(name) for name in rows.column_names} | {"kind": pa.repeat(kind, rows.num_rows)}
+    if LAST in columns:
+        columns[LAST] = pc.if_else(pc.less(columns[LAST], 0), None, columns[LAST])
     absent = {field.name: pa.nulls(rows.num_rows, field.type) for field in KEPT_RECORD if field.name not in columns}
     return pa.table(columns | absent).select(KEPT_RECORD.names).cast(KEPT_RECORD)
 
@@ -89,7 +96,9 @@ def turns_of(rows: pa.Table) -> pa.Table:
 
 def topic_records_of(rows: pa.Table) -> pa.Table:
     """TOPIC_RECORD of KEPT_RECORD rows of the kinds AHEAD, WINDOW or NEWEST."""
-    return rows.select(TOPIC_RECORD.names).cast(TOPIC_RECORD)
+    last = pc.fill_null(rows.column(LAST), NO_BATCH)
+    index = rows.column_names.index(LAST)
+    return rows.set_column(index, LAST, last).select(TOPIC_RECORD.names).cast(TOPIC_RECORD)
 
 
 def with_epochs(topics: pa.Table, epochs: Epochs) -> pa.Table:

@@ -20,7 +20,7 @@ KEPT_RECORD: Final = pa.schema(
         column("leader_epoch", pa.int32(), "leader epoch; of a topic the largest known one, null = unknown"),
         column("start_offset", pa.int64(), "start offset (SPSO)"),
         column("delivery_complete_count", pa.int32(), "delivery complete count"),
-        column("last_offset", pa.int64(), "largest last offset of its state batches; -1 = none"),
+        column("last_offset", pa.int64(), "largest last offset of its state batches; null = none"),
     ]
 )
 AUDIT_COUNTER: Final = pa.schema(
