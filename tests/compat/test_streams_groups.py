@@ -3,11 +3,17 @@
 import json
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from measures.group_histories import histories
+from sharelens.cli import main
+from sharelens.questions.evidence import Evidence
+from sharelens.questions.opening import open_evidence
+from sharelens.request import Source
 from state_model.group_records import GroupRecord, decode_record
 from state_model.streams.group import apply
-from state_model.streams.records import STREAMS_TYPES
+from state_model.streams.records import METADATA, STREAMS_TYPES
 from state_model.streams.values import StreamsGroup, StreamsMember, Tasks, TasksByType, Topology
 from state_model.topics import OFFSETS_TOPIC
 from tests.datasets import STREAMS_SETS, dataset, raw_records
@@ -135,3 +141,68 @@ def test_the_state_at_every_checkpoint_is_what_the_broker_described(name: str) -
             assert _described(group_id, group) == _comparable(answer), (checkpoint["name"], group_id)
             compared += 1
     assert compared > 20
+
+
+def _open(name: str) -> Evidence:
+    return open_evidence(Source(log_dirs=(str(dataset(name) / "logs"),), needs_state_log=False))
+
+
+def _valid_at(rows: pa.Table, log_partition: int, log_offset: int) -> list[dict[str, Any]]:
+    return [
+        row
+        for row in rows.to_pylist()
+        if row["log_partition"] == log_partition
+        and row["valid_from_log_offset"] <= log_offset
+        and (row["valid_to_log_offset"] is None or log_offset < row["valid_to_log_offset"])
+    ]
+
+
+def _owners(group: StreamsGroup | None) -> set[tuple[str, str, int, str, str, int | None]]:
+    owners = set()
+    for name, member in ({} if group is None else group.members).items():
+        for status, tasks in (
+            ("OWNED", member.assignment and member.assignment.assigned),
+            ("PENDING_REVOCATION", member.assignment and member.assignment.pending),
+        ):
+            for kind, own in (tasks._asdict() if tasks else {}).items():
+                for task in own:
+                    epochs = member.assignment.active_assignment_epochs if member.assignment else {}
+                    epoch = epochs[task] if kind == "active" else None
+                    owners.add((kind.upper(), *task, name, status, epoch))
+    return owners
+
+
+@pytest.mark.parametrize("name", STREAMS_SETS)
+def test_the_histories_after_every_record_are_the_state_after_it(name: str) -> None:
+    with _open(name) as evidence:
+        made = histories(evidence.group_records())
+    groups: dict[str, StreamsGroup | None] = {}
+    compared = 0
+    for place, (partition, offset, record) in enumerate(_records(name)):
+        group = groups[record.group_id] = apply(groups.get(record.group_id), record)
+        if place % 7 and record.record_type != METADATA:  # a sample: each comparison reads all rows
+            continue
+        of_group, of_members, of_tasks = (
+            [row for row in _valid_at(rows, partition, offset) if row["group_id"] == record.group_id]
+            for rows in (made.groups, made.members, made.tasks)
+        )
+        state = "DEAD" if group is None else group.state.name
+        assert [(row["group_type"], row["state"]) for row in of_group] == [("streams", state)]
+        members = {} if group is None else group.members
+        assert {row["member_id"]: row["member_epoch"] for row in of_members} == {
+            name: None if member.assignment is None else member.assignment.member_epoch
+            for name, member in members.items()
+        }
+        columns = ("task_type", "subtopology_id", "partition", "member_id", "status", "assignment_epoch")
+        assert {tuple(row[column] for column in columns) for row in of_tasks} == _owners(group)
+        compared += len(of_tasks)
+    assert compared > 100
+
+
+def test_groups_lists_streams_groups_as_the_broker_did(capsys: pytest.CaptureFixture[str]) -> None:
+    last = _checkpoints("streams-basic")[-1]
+    words = ["--log-dir", str(dataset("streams-basic") / "logs"), "--output", "json"]
+    assert main(["groups", *words]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    listed = {(row["groupId"], row["type"], row["state"]) for row in last["listGroups"]}
+    assert {(row["group_id"], row["group_type"].title(), row["state"].title()) for row in rows} == listed
