@@ -333,6 +333,10 @@ class LakeEvidence:
         rows = self._scan("silver.group_record", GROUP_RECORD.names, where)
         return rows.sort_by(group_replay.LOG_ORDER).cast(GROUP_RECORD)
 
+    def offset_commits(self, group: str) -> pa.Table:
+        """Rows of bronze.log_record."""
+        return lake_places.offset_commits(self._scan, group)
+
     def dead_letters(self, letter_filter: DeadLetterFilter) -> pa.Table:
         """Rows of silver.dlq_record."""
         rows = self._scan("silver.dlq_record", DLQ_RECORD.names, letter_filter.expression())

@@ -36,7 +36,7 @@ from sharelens.questions.evidence import (
     counted_places,
     of_places,
 )
-from sharelens.questions.group_names import read_group_names, read_group_records
+from sharelens.questions.group_names import read_group_names, read_group_records, read_offset_commits
 from sharelens.questions.log_metadata import LogMetadata
 from sharelens.questions.misplaced import placed_states
 from sharelens.questions.state_log import StateLog, partitions_of_key, size_bytes, state_logs
@@ -244,14 +244,22 @@ class LogEvidence:
 
     def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
         """Decoded from __consumer_offsets."""
+        condition, uncommitted = Keys(groups=groups).expression(), self.source.include_uncommitted
+        records = (rows for part in self._group_logs() for rows in read_group_records(part, uncommitted))
+        tables = [filter_rows(rows, condition) for rows in records]
+        return pa.concat_tables([GROUP_RECORD.empty_table(), *tables]).sort_by(group_replay.LOG_ORDER)
+
+    def offset_commits(self, group: str) -> pa.Table:
+        """Read from __consumer_offsets."""
+        return read_offset_commits(self._group_logs(), group, self.source.include_uncommitted)
+
+    def _group_logs(self) -> list[LogPartition]:
+        """The partitions of __consumer_offsets; an error if they are larger than --max-bytes."""
         partitions = [partition for partition in self._partitions.values() if partition.topic == OFFSETS_TOPIC]
         size = sum(size_bytes(partition) for partition in partitions)
         if size > self.source.max_bytes:
             raise too_much(f"{size_text(size)} of {OFFSETS_TOPIC} would have to be read")
-        condition = Keys(groups=groups).expression()
-        uncommitted = self.source.include_uncommitted
-        tables = [filter_rows(rows, condition) for part in partitions for rows in read_group_records(part, uncommitted)]
-        return pa.concat_tables([GROUP_RECORD.empty_table(), *tables]).sort_by(group_replay.LOG_ORDER)
+        return partitions
 
     def dead_letters(self, letter_filter: DeadLetterFilter) -> pa.Table:
         """Read from the topics that --dlq-topic and --dlq-prefix choose."""
