@@ -17,6 +17,8 @@ from tests.in_process import make_lake, recorded_lake, story_lake
 from tests.lakes import content, differences
 from tests.state_logs import snapshot
 
+pytestmark = pytest.mark.slow
+
 SCENARIO = "timeouts"
 TABLES = tuple(TABLE_OF.values())
 
