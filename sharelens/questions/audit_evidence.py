@@ -24,7 +24,8 @@ from measures.settings import (
     Setting,
     largest,
 )
-from sharelens.questions.log_evidence import LogEvidence, size_text
+from sharelens.questions.log_evidence import LogEvidence
+from sharelens.questions.size_limits import size_text
 from sharelens.questions.state_log import StateLog, size_bytes
 from state_model.audit.columnar.auditor import Auditor
 from state_model.audit.columnar.configured import ConfiguredAudit, CoordinatorConfig
