@@ -34,13 +34,7 @@ from measures.places import Ints, Places
 from measures.topics import TopicPartition
 from sharelens.questions import dlq_filter, lake_places
 from sharelens.questions.dlq_filter import DeadLetterFilter
-from sharelens.questions.evidence import (
-    COUNTED,
-    Keys,
-    Span,
-    StatePartitionCover,
-    counted_places,
-)
+from sharelens.questions.evidence import COUNTED, Keys, Span, StatePartitionCover, counted_places
 from sharelens.questions.lake_clusters import choose_cluster, evidence_rows
 from sharelens.questions.lake_cover import state_partition_covers
 from sharelens.questions.lake_metadata import LakeMetadata
@@ -86,15 +80,16 @@ class LakeEvidence:
     @property
     def settings(self) -> Settings:
         """Those of the command line, before those that runs stored."""
-        return self._settings.answering
+        return self.lake_settings.answering
 
     @property
     def measured_settings(self) -> Settings:
         """Those that runs stored."""
-        return self._settings.measured
+        return self.lake_settings.measured
 
     @cached_property
-    def _settings(self) -> LakeSettings:
+    def lake_settings(self) -> LakeSettings:
+        """Those that runs stored, and those of the command line."""
         return LakeSettings(observations_of(self._scan(SETTINGS, COLUMNS)), self._settings_files)
 
     def names(self, topic_ids: Iterable[str]) -> Mapping[str, str]:
