@@ -49,6 +49,7 @@ PUBLISHED_TABLES = (
     "gold.lag",
     "gold.group_history",
     "gold.member_history",
+    "gold.task_history",
     "gold.share_initialization_history",
     "gold.configuration_history",
     "gold.topic_history",

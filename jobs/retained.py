@@ -42,6 +42,7 @@ STAYS = {
     "gold.topic_history": "the epochs in force when old records were delivered",
     "gold.group_history": "a group's rows start over from silver.group_record at its next record",
     "gold.member_history": "as gold.group_history",
+    "gold.task_history": "as gold.group_history",
     "gold.share_initialization_history": "as gold.group_history",
     "gold.lag": "one row a share partition",
     "gold.audit_state": "one row a state partition; the next run continues from it",

@@ -20,7 +20,7 @@ WRITTEN_BY = {
     "topics": ("bronze.topic_batch", "bronze.quarantine"),
     "decode": tuple(name for name in TABLES if name.startswith("silver.") and name != SILVER_METADATA_RECORD),
     "replay": ("gold.share_partition_history", "gold.delivery_history"),
-    "groups": ("gold.member_history", "gold.share_initialization_history"),
+    "groups": ("gold.member_history", "gold.task_history", "gold.share_initialization_history"),
     "measure": tuple(measure.table for measure in STAGED.values()),
 }
 """Tables that a stage commits to in every run before it is marked as done (`jobs.books.MARKER`)."""

@@ -16,7 +16,7 @@ from lake.settings_rows import SETTING
 from lake.settings_rows import TABLE as BRONZE_SETTING
 from lake.table_schemas import INGEST_EXTENT, PUBLICATION, QUALITY_RESULT, TOPIC_START
 from measures.dlq_schemas import DLQ_RECONCILIATION
-from measures.group_schemas import GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY
+from measures.group_schemas import GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY, TASK_HISTORY
 from measures.latency_schemas import AGES, ATTEMPTS_CONTRIBUTION, LATENCY_CONTRIBUTION
 from measures.schemas import IS_FINAL, LAG, LIFE, MEASURE_BASE, POISON_RECORD, PROGRESS, REDELIVERED, STALL
 from state_model.audit.columnar.continuation import AUDIT_STATE
@@ -26,6 +26,7 @@ from state_model.columnar.schemas import column
 
 SCHEMA_VERSION = 5
 TIME = pa.timestamp("us", tz="UTC")
+DURATIONS = ("duration_ms", "rebalance_timeout_ms")
 
 CLUSTER = column("cluster_id", pa.string(), "Kafka cluster id; `unknown` when no directory has one", nullable=False)
 RUN = column("run_id", pa.int64(), "run that wrote the row", nullable=False)
@@ -55,7 +56,7 @@ def with_times(fields: list[pa.Field]) -> list[pa.Field]:
     result = []
     for field in fields:
         result.append(field)
-        if field.name.endswith("_ms") and field.name not in (*AGES, "duration_ms"):
+        if field.name.endswith("_ms") and field.name not in (*AGES, *DURATIONS):
             result.append(
                 column(time_name(field.name), TIME, f"{field.name} as a timestamp; null outside years 1-9999")
             )
@@ -327,14 +328,14 @@ TABLES: dict[str, Table] = {
         ),
         Table(
             name="gold.group_history",
-            comment="state, epochs and number of members of a share group, and the time in which they were valid",
+            comment="state, epochs and number of members of a group, and the time in which they were valid",
             schema=_gold(GROUP_HISTORY),
             key=("cluster_id", "group_id", "log_partition", "valid_from_log_offset"),
             clustering=("group_id", "log_partition", "valid_from_log_offset"),
         ),
         Table(
             name="gold.member_history",
-            comment="subscription, epochs and assignments of a member, and the time in which they were valid",
+            comment="metadata, epochs and assignments of a member, and the time in which they were valid",
             schema=_gold(MEMBER_HISTORY),
             key=("cluster_id", "group_id", "member_id", "log_partition", "valid_from_log_offset"),
             clustering=("group_id", "member_id", "log_partition", "valid_from_log_offset"),
@@ -345,6 +346,23 @@ TABLES: dict[str, Table] = {
             schema=_gold(SHARE_INITIALIZATION_HISTORY),
             key=(*_SHARE_PARTITION, "status", "log_partition", "valid_from_log_offset"),
             clustering=("group_id", "topic_id", "partition", "valid_from_log_offset"),
+        ),
+        Table(
+            name="gold.task_history",
+            comment="a task of a streams group in the assignment of a member, and the time in which it was there",
+            schema=_gold(TASK_HISTORY),
+            key=(
+                "cluster_id",
+                "group_id",
+                "subtopology_id",
+                "partition",
+                "task_type",
+                "member_id",
+                "status",
+                "log_partition",
+                "valid_from_log_offset",
+            ),
+            clustering=("group_id", "subtopology_id", "partition", "valid_from_log_offset"),
         ),
         Table(
             name="gold.quality_result",

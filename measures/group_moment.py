@@ -1,27 +1,43 @@
-"""Share groups as of a moment, with the completeness of each part."""
+"""Share and streams groups as of a moment, with the completeness of each part."""
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from measures.group_histories import Row, marks
+from measures.group_intervals import Row, marks
 from measures.group_replay import (
     ASSIGNMENT,
     MEMBER,
     MEMBER_TARGET,
+    SHARE_TYPES,
     STATE_PARTITIONS,
     CompactionBound,
     GroupChange,
     ShareGroup,
     changes,
 )
+from measures.streams_replay import StreamsReplay
+from state_model.streams import records as streams
+
+MEMBER_TYPES = (MEMBER, MEMBER_TARGET, ASSIGNMENT, streams.MEMBER, streams.MEMBER_TARGET, streams.ASSIGNMENT)
+
+
+class Replayed(Protocol):
+    """A group that records are applied to."""
+
+    def apply(self, change: GroupChange) -> None: ...
+
+
+G = TypeVar("G", bound=Replayed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupMoment:
-    """A share group after its records with a log time up to the moment."""
+class GroupMoment(Generic[G]):
+    """A group after its records with a log time up to the moment."""
 
-    group: ShareGroup
+    group: G
     newest: GroupChange
     later: frozenset[tuple[int, str | None]]
     """Keys (record type, member) with records after the moment."""
@@ -41,9 +57,7 @@ class GroupMoment:
 
     def member_marks(self, member_id: str) -> Row:
         """Completeness of a member's values."""
-        return self._marks(
-            is_later=any((kind, member_id) in self.later for kind in (MEMBER, MEMBER_TARGET, ASSIGNMENT))
-        )
+        return self._marks(is_later=any((kind, member_id) in self.later for kind in MEMBER_TYPES))
 
     def _marks(self, *, is_later: bool) -> Row:
         return marks(
@@ -54,10 +68,10 @@ class GroupMoment:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _Reading(Generic[G]):
     """What is known of a group after its records so far."""
 
-    group: ShareGroup = field(default_factory=ShareGroup)
+    group: G
     bound: CompactionBound = field(default_factory=CompactionBound)
     newest: GroupChange | None = None
     later: set[tuple[int, str | None]] = field(default_factory=set)
@@ -70,7 +84,7 @@ class _Reading:
         self.newest = change
         self.has_undecoded |= change.is_undecoded
 
-    def moment(self) -> GroupMoment | None:
+    def moment(self) -> GroupMoment[G] | None:
         """The group; None without a record of it."""
         if self.newest is None:
             return None
@@ -83,14 +97,31 @@ class _Reading:
         )
 
 
-def groups_at(records: pa.Table, as_of_ms: int | None = None) -> dict[str, GroupMoment]:
+ShareMoment: TypeAlias = GroupMoment[ShareGroup]
+StreamsMoment: TypeAlias = GroupMoment[StreamsReplay]
+
+
+def groups_at(records: pa.Table, as_of_ms: int | None = None) -> dict[str, ShareMoment]:
     """The share groups in GROUP_RECORD rows by id, in order; the rows come in (partition, log offset) order.
 
     `as_of_ms`: after the records with a log time up to this one; a group without one is absent.
     """
-    readings: dict[str, _Reading] = {}
-    for change in changes(records):
-        reading = readings.setdefault(change.group_id, _Reading())
+    return _moments(records, SHARE_TYPES, ShareGroup, as_of_ms)
+
+
+def streams_groups_at(records: pa.Table, as_of_ms: int | None = None) -> dict[str, StreamsMoment]:
+    """The streams groups, as `groups_at`."""
+    return _moments(records, streams.STREAMS_TYPES, StreamsReplay, as_of_ms)
+
+
+def _moments(
+    records: pa.Table, types: Collection[int], new_group: Callable[[], G], as_of_ms: int | None
+) -> dict[str, GroupMoment[G]]:
+    readings: dict[str, _Reading[G]] = {}
+    for change in changes(records, types):
+        if change.group_id not in readings:
+            readings[change.group_id] = _Reading(new_group())
+        reading = readings[change.group_id]
         if as_of_ms is not None and change.log_time_ms > as_of_ms:
             reading.later.add(change.key)
         else:

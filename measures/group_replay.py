@@ -1,11 +1,13 @@
 """Share groups replayed from the records of the group coordinator (types 10 to 15), record by record.
 
+Streams groups are replayed by `measures.streams_replay`, from the changes that `changes` gives here.
+
 The rules are those of Kafka's GroupMetadataManager.replay (consumer-offsets-records, section 5). Tombstones of unknown
 groups and members change nothing, because compaction may have removed what they end.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -35,7 +37,7 @@ READ = (
 
 
 class GroupChange(NamedTuple):
-    """A record of a share group. `value`: None for a tombstone, and for a value that could not be decoded."""
+    """A record of a group. `value`: None for a tombstone, and for a value that could not be decoded."""
 
     group_id: str
     member_id: str | None
@@ -59,12 +61,12 @@ class GroupChange(NamedTuple):
         return self.value is None and not self.is_tombstone
 
 
-def changes(records: pa.Table) -> Iterator[GroupChange]:
-    """The records of share groups among GROUP_RECORD rows, in the order of the rows.
+def changes(records: pa.Table, types: Collection[int] = SHARE_TYPES) -> Iterator[GroupChange]:
+    """The records of these types among GROUP_RECORD rows, in the order of the rows.
 
     Log time is the running maximum of the timestamps of a group's records, so that it never goes back.
     """
-    rows = records.filter(is_of_share_group(records)).select(list(READ))
+    rows = records.filter(is_of_types(records, types)).select(list(READ))
     log_times_ms: dict[tuple[str, int], int] = {}
     for batch in rows.to_batches():
         for row in batch.to_pylist():
@@ -86,8 +88,13 @@ def changes(records: pa.Table) -> Iterator[GroupChange]:
 
 def is_of_share_group(records: pa.Table) -> pa.ChunkedArray:
     """Whether each GROUP_RECORD row is of one of the types 10 to 15."""
-    share_types = pa.array(SHARE_TYPES, records.schema.field("record_type").type)
-    return pc.is_in(records.column("record_type"), value_set=share_types)
+    return is_of_types(records, SHARE_TYPES)
+
+
+def is_of_types(records: pa.Table, types: Collection[int]) -> pa.ChunkedArray:
+    """Whether each GROUP_RECORD row is of one of the types."""
+    numbers = pa.array(types, records.schema.field("record_type").type)
+    return pc.is_in(records.column("record_type"), value_set=numbers)
 
 
 def decoded(records: pa.Table) -> pa.Table:

@@ -1,4 +1,7 @@
-"""The Arrow schemas of the histories of share groups, with a comment for each column."""
+"""The Arrow schemas of the histories of share and streams groups, with a comment for each column.
+
+The columns that only one type of group has are null in the rows of the other; lists that are never null are empty.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,6 +12,12 @@ from state_model.columnar.schemas import column
 
 STABLE, EMPTY, DEAD = "STABLE", "EMPTY", "DEAD"
 INITIALIZING, INITIALIZED, DELETING = "INITIALIZING", "INITIALIZED", "DELETING"
+NOT_READY, ASSIGNING, RECONCILING = "NOT_READY", "ASSIGNING", "RECONCILING"
+"""States of streams groups beside STABLE, EMPTY and DEAD."""
+SHARE, STREAMS = "share", "streams"
+"""Types of groups."""
+ACTIVE, STANDBY, WARMUP = "ACTIVE", "STANDBY", "WARMUP"
+OWNED, PENDING_REVOCATION = "OWNED", "PENDING_REVOCATION"
 CHANGED, REMOVED = "changed", "removed"
 COMPACTED, QUARANTINED, UNCOMMITTED = "compacted", "quarantined", "uncommitted"
 
@@ -30,6 +39,18 @@ MOVES: Final = pa.list_(
 )
 """Partitions whose members changed: those that lost it, and those that gained it."""
 
+TASKS: Final = pa.list_(
+    pa.struct(
+        [
+            pa.field("task_type", pa.string()),
+            pa.field("subtopology_id", pa.string()),
+            pa.field("partitions", pa.list_(pa.int32())),
+        ]
+    )
+)
+"""Tasks by type (ACTIVE, STANDBY, WARMUP) and subtopology, partitions ascending."""
+TAGS: Final = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.string())]))
+
 MARKS = [
     column("completeness", pa.string(), "complete, incomplete or uncommitted", nullable=False),
     column("completeness_reason", pa.string(), "compacted, quarantined or uncommitted; null when complete"),
@@ -49,37 +70,83 @@ def _validity(subject: str) -> Sequence[pa.Field]:
 
 
 GROUP_VALUES = [
-    column("state", pa.string(), "STABLE (has members), EMPTY or DEAD (deleted)", nullable=False),
+    column("group_type", pa.string(), "share or streams", nullable=False),
+    column(
+        "state",
+        pa.string(),
+        "EMPTY, STABLE or DEAD (deleted); of streams groups also NOT_READY, ASSIGNING and RECONCILING",
+        nullable=False,
+    ),
     column("group_epoch", pa.int32(), "group epoch; null = no record, or DEAD"),
-    column("metadata_hash", pa.int64(), "hash of the subscribed topics' metadata; null = no record, or DEAD"),
+    column("metadata_hash", pa.int64(), "hash of the metadata of the group's topics; null = no record, or DEAD"),
     column("assignment_epoch", pa.int32(), "epoch of the target assignment; null = no record, or DEAD"),
     column("assignment_timestamp_ms", pa.int64(), "time of the target assignment (since 4.3); null = unknown"),
     column("member_count", pa.int32(), "number of members", nullable=False),
+    column("topology_epoch", pa.int32(), "epoch of the topology of a streams group; null = no topology"),
+    column(
+        "validated_topology_epoch",
+        pa.int32(),
+        "topology epoch that the topics fit, -1 = they do not fit it; null = share group, or DEAD",
+    ),
+    column("num_standby_replicas", pa.int32(), "standby replicas of the target assignment; null = not in a record"),
 ]
 GROUP_HISTORY: Final = pa.schema(
-    [column("group_id", pa.string(), "share group", nullable=False), *GROUP_VALUES, *_validity("values")]
+    [column("group_id", pa.string(), "group", nullable=False), *GROUP_VALUES, *_validity("values")]
 )
 """One row for each change of a group's state, epochs or number of members."""
 
 MEMBER_VALUES = [
-    column("client_id", pa.string(), "client id; null = no record of the subscription"),
+    column("client_id", pa.string(), "client id; null = no record of the member's metadata"),
     column("client_host", pa.string(), "host as the broker saw it"),
     column("rack_id", pa.string(), "rack; null = none"),
-    column("subscribed_topics", pa.list_(pa.string()), "names of the subscribed topics; null = no record"),
+    column(
+        "subscribed_topics",
+        pa.list_(pa.string()),
+        "names of the subscribed topics; null = no record, or a streams group",
+    ),
     column("member_epoch", pa.int32(), "member epoch; null = no record of the current assignment"),
     column("previous_member_epoch", pa.int32(), "member epoch before; null = no record of the current assignment"),
-    column("assigned_partitions", TOPIC_PARTITIONS, "current assignment", nullable=False),
-    column("target_partitions", TOPIC_PARTITIONS, "target assignment", nullable=False),
+    column("assigned_partitions", TOPIC_PARTITIONS, "current assignment of a member of a share group", nullable=False),
+    column("target_partitions", TOPIC_PARTITIONS, "target assignment of a member of a share group", nullable=False),
+    column(
+        "member_state",
+        pa.string(),
+        "STABLE, UNREVOKED_TASKS or UNRELEASED_TASKS in a streams group; null = no record of the current assignment",
+    ),
+    column("process_id", pa.string(), "process of a member of a streams group; null = no record"),
+    column("topology_epoch", pa.int32(), "topology epoch of a member of a streams group; null = no record"),
+    column("rebalance_timeout_ms", pa.int32(), "time that a member of a streams group has to revoke tasks"),
+    column("user_endpoint", pa.string(), "host:port of `application.server`; null = none"),
+    column("client_tags", TAGS, "client tags of a member of a streams group"),
+    column("assigned_tasks", TASKS, "current assignment of a member of a streams group"),
+    column("pending_tasks", TASKS, "tasks that the member must give up"),
+    column("target_tasks", TASKS, "target assignment of a member of a streams group"),
 ]
 MEMBER_HISTORY: Final = pa.schema(
     [
-        column("group_id", pa.string(), "share group", nullable=False),
+        column("group_id", pa.string(), "group", nullable=False),
         column("member_id", pa.string(), "member", nullable=False),
         *MEMBER_VALUES,
         *_validity("values"),
     ]
 )
-"""One row for each change of a member's subscription, epoch, current or target assignment."""
+"""One row for each change of a member's metadata, epoch, current or target assignment."""
+
+TASK_HISTORY: Final = pa.schema(
+    [
+        column("group_id", pa.string(), "streams group", nullable=False),
+        column("subtopology_id", pa.string(), "subtopology of the task", nullable=False),
+        column("partition", pa.int32(), "partition of the task", nullable=False),
+        column("task_type", pa.string(), "ACTIVE, STANDBY or WARMUP", nullable=False),
+        column("member_id", pa.string(), "member that has the task in its current assignment", nullable=False),
+        column("process_id", pa.string(), "process of the member; null = no record"),
+        column("client_id", pa.string(), "client id of the member; null = no record"),
+        column("status", pa.string(), "OWNED or PENDING_REVOCATION (the member must give it up)", nullable=False),
+        column("assignment_epoch", pa.int32(), "epoch in which the member got the active task; null = not ACTIVE"),
+        *_validity("assignment"),
+    ]
+)
+"""One row for each time that a member of a streams group has a task."""
 
 SHARE_INITIALIZATION_HISTORY: Final = pa.schema(
     [

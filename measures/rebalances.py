@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from measures.group_histories import Row, marks
+from measures.group_intervals import Row, marks
 from measures.group_replay import (
     GROUP,
     MEMBER,

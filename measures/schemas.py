@@ -332,15 +332,25 @@ PRUNING = pa.schema(
 
 GROUPS = pa.schema(
     [
-        column("group_id", pa.string(), "share group", nullable=False),
-        column("state", pa.string(), "STABLE, EMPTY or DEAD", nullable=False),
+        column("group_id", pa.string(), "group", nullable=False),
+        column("group_type", pa.string(), "share or streams", nullable=False),
+        column(
+            "state",
+            pa.string(),
+            "STABLE, EMPTY or DEAD; of streams groups also NOT_READY, ASSIGNING and RECONCILING",
+            nullable=False,
+        ),
         column("group_epoch", pa.int32(), "group epoch; null = no record, or DEAD"),
         column("assignment_epoch", pa.int32(), "epoch of the target assignment; null = no record, or DEAD"),
         column("member_count", pa.int32(), "number of members", nullable=False),
         column("members", MEMBERS, "members by id: client id, host and subscription", nullable=False),
-        column("initialized_partitions", pa.int32(), "share partitions that the group has initialized; null = unknown"),
-        column("initializing_partitions", pa.int32(), "share partitions in initialization; null = unknown"),
-        column("deleting_topics", pa.int32(), "topics whose share state the group deletes now; null = unknown"),
+        column(
+            "initialized_partitions",
+            pa.int32(),
+            "share partitions that the group has initialized; null = unknown, or a streams group",
+        ),
+        column("initializing_partitions", pa.int32(), "share partitions in initialization; null as before"),
+        column("deleting_topics", pa.int32(), "topics whose share state the group deletes now; null as before"),
         column("last_change_ms", pa.int64(), "timestamp of the group's newest record", nullable=False),
         column("partition", pa.int32(), "partition of __consumer_offsets", nullable=False),
         column("log_offset", pa.int64(), "offset of that record", nullable=False),

@@ -18,7 +18,8 @@ DEFAULT_MAX_BYTES = 2 << 30
 class Source:
     """Source of the answer: a lake, or log directories (at most `max_bytes` of state log).
 
-    `settings_files`: the files of settings that the command line names; None: none.
+    `settings_files`: the files of settings that the command line names; None: none. `needs_state_log`: log directories
+    without `__share_group_state` are an error; a question about groups alone can do without.
     """
 
     lake: str | None = None
@@ -31,6 +32,7 @@ class Source:
     dlq_topics: tuple[str, ...] = ()
     dlq_prefix: str | None = None
     settings_files: "SettingsFiles | None" = None
+    needs_state_log: bool = True
 
     @property
     def settings(self) -> "Settings":

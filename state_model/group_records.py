@@ -5,7 +5,8 @@ Values are plain trees with snake_case keys; `to_formatter_json` converts them t
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias, Union
+from functools import cache
+from typing import Any, TypeAlias, Union
 
 from state_model import schema
 from state_model.errors import BufferUnderflowError, InvalidKeyError, InvalidLengthError
@@ -128,6 +129,35 @@ def to_formatter_json(record: GroupRecord) -> dict[str, Json]:
     return {"key": key, "value": {"version": record.version, "data": data}}
 
 
+def from_formatter_json(record_type: int, version: int, data: Mapping[str, Any]) -> Tree:
+    """The value tree of the JSON that `to_formatter_json` prints of it; fields that are not there have their default.
+
+    Unknown tags are not printed, so the tree lacks them.
+    """
+    return _struct_tree(RECORD_TYPES[record_type].values[version], data)
+
+
+def _struct_tree(layout: Struct, data: Mapping[str, Any]) -> dict[str, Value]:
+    tree: dict[str, Value] = {}
+    for field in layout.fields:
+        name = camel_case(field.name)
+        tree[field.name] = _tree(field.kind, data[name]) if name in data else field.default
+    return tree
+
+
+def _tree(kind: Kind, value: Any) -> Value:
+    if isinstance(kind, schema.CompactArray) and value is not None:
+        if isinstance(kind.item, schema.Int):
+            return tuple(value)
+        return tuple([_tree(kind.item, item) for item in value])
+    if isinstance(value, dict):
+        layout = kind.struct if isinstance(kind, NullableStruct) else kind
+        assert isinstance(layout, Struct)
+        return _struct_tree(layout, value)
+    tree: Value = value
+    return tree
+
+
 def _struct_json(layout: Struct, tree: Tree) -> dict[str, Json]:
     return {
         camel_case(field.name): _json(field.kind, tree[field.name])
@@ -152,6 +182,7 @@ def _json(kind: Kind, value: Value) -> Json:
     return value
 
 
+@cache
 def camel_case(name: str) -> str:
     """snake_case to the camelCase of Kafka's JSON."""
     first, *rest = name.split("_")

@@ -206,6 +206,9 @@ class CompactArray:
             _check_null(self.nullable, "array", offset)
             return None, at
         need(buffer, at, (claimed - 1) * self.item.min_bytes)
+        if isinstance(self.item, Int):
+            items_end = at + (claimed - 1) * self.item.min_bytes
+            return struct.unpack_from(f">{claimed - 1}{self.item.code}", buffer, at), items_end
         items = []
         for _ in range(claimed - 1):
             item, at = self.item.read(buffer, at)

@@ -13,12 +13,17 @@ from typing import Any
 
 import pytest
 
+from kafka_log.layout import scan_log_directory
+from kafka_log.reader import read_split, readable_end, splits
+from kafka_log.union import unite
 from sharelens.packed import SUFFIX, unpack
 from tests.once import made_once
 
 DATA = Path(__file__).parent / "data"
 MODEL_SETS = ("combiner", "coordinator", "metadata")
 """Data sets without share state: what Kafka's own classes answered, and a log of the controllers."""
+STREAMS_SETS = ("streams-admin", "streams-basic", "streams-topology")
+"""Logs of streams groups alone, with what the Admin client answered of them."""
 KINDS = ("admin", "codec-zstd", "crash", "dlq", "edge", "pruned", "streams", "transactions", "upgrade", "v44")
 """Logs of every kind; the other scenarios are of these kinds, too."""
 SHARE_STATE = "formatter.jsonl"
@@ -36,7 +41,7 @@ def scenarios() -> tuple[str, ...]:
 
     Sets of streams groups alone have no SHARE_STATE file: nothing to compare with.
     """
-    carried = tuple(name for name in packed_names() if name not in MODEL_SETS)
+    carried = tuple(name for name in packed_names() if name not in MODEL_SETS + STREAMS_SETS)
     more = _more_logs()
     if more is None:
         return carried
@@ -62,6 +67,23 @@ def dataset(name: str) -> Path:
         return more / name
     places = ", ".join(str(place) for place in (DATA, more) if place is not None)
     raise LookupError(f"no data set {name!r} in {places}; there are {', '.join(packed_names())}")
+
+
+def raw_records(name: str, topic: str) -> dict[tuple[int, int], tuple[bytes | None, bytes | None]]:
+    """Key and value of each data record of a topic in a data set's segments, by partition and offset."""
+    records: dict[tuple[int, int], tuple[bytes | None, bytes | None]] = {}
+    for partition in unite([scan_log_directory(str(dataset(name) / "logs"))]):
+        if partition.topic != topic:
+            continue
+        end = readable_end(partition, include_uncommitted=True)
+        first = min(segment.base_offset for copy in partition.copies for segment in copy.segments)
+        for split in splits(partition, first, end, 64 << 20):
+            for chunk in read_split(split, include_uncommitted=True):
+                assert chunk.problems.num_rows == 0
+                for row in chunk.records.select(["offset", "key", "value", "is_control"]).to_pylist():
+                    if not row["is_control"]:
+                        records[partition.partition, row["offset"]] = (row["key"], row["value"])
+    return records
 
 
 def expected_sha256(name: str) -> str:

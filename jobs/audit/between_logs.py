@@ -41,7 +41,7 @@ from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 CREATED_AGAIN: Final = 71
 BETWEEN: Final[Sequence[Rule]] = tuple(
-    BY_ID[rule] for rule in (CREATED_AGAIN, 200, 201, 660, 661, 670, 680, 690, 691, 700, 710, 720, 730, 740, 750)
+    BY_ID[rule] for rule in (CREATED_AGAIN, 200, 201, 660, 661, 670, 680, 690, 691, 700, 710, 720, 721, 730, 740, 750)
 )
 """The rules of this module; each run judges them for all logs."""
 STATES_READ: Final = ["cluster_id", "log_topic_id", "state_partition", "is_from_zero", "log_start_offset",

@@ -1,6 +1,6 @@
-"""The histories of share groups from silver.group_record: of groups with new records, each of them whole.
+"""The histories of share and streams groups from silver.group_record: of groups with new records, each of them whole.
 
-One commit a table, and none in a run without records of share groups.
+One commit a table, and none in a run without records of such groups.
 """
 
 from collections.abc import Iterator
@@ -17,16 +17,18 @@ from lake.parquet import write_rows
 from lake.tables import TABLES
 from measures.group_histories import Histories, histories
 from measures.group_replay import LOG_ORDER, SHARE_TYPES
+from state_model.streams.records import STREAMS_TYPES
 from state_model.topics import OFFSETS_TOPIC
 
 STAGE = "groups"
 TABLE_OF = {
     "members": "gold.member_history",
+    "tasks": "gold.task_history",
     "initialization": "gold.share_initialization_history",
     "groups": "gold.group_history",
 }
 """The table of each field of Histories; the last one is the mark (`books.MARKER`)."""
-OF_SHARE_GROUPS = pc.field("record_type").isin(pa.array(SHARE_TYPES, pa.int16()))
+WITH_HISTORY = pc.field("record_type").isin(pa.array([*SHARE_TYPES, *STREAMS_TYPES], pa.int16()))
 
 
 def run_group_histories(lake: Lake) -> dict[str, int]:
@@ -55,12 +57,12 @@ def run_group_histories(lake: Lake) -> dict[str, int]:
 
 
 def _news(lake: Lake, before: int) -> Iterator[tuple[str, pa.Array | None]]:
-    """The clusters with new records of share groups, and the groups; None: all, as a log starts over."""
+    """The clusters with new records of groups with a history, and the groups; None: all, as a log starts over."""
     partitions = changed(lake, before, ["log_record", "replay", "measure"])
     starts_over = {key[0] for key, row in partitions.items() if row["topic"] == OFFSETS_TOPIC and row["rebuild"]}
     yield from ((cluster_id, None) for cluster_id in sorted(starts_over))
     names = ["cluster_id", "group_id"]
-    fresh = lake.snapshot(GROUP).rows(names, (pc.field("run_id") > before) & OF_SHARE_GROUPS)
+    fresh = lake.snapshot(GROUP).rows(names, (pc.field("run_id") > before) & WITH_HISTORY)
     for cluster_id in sorted(set(pc.unique(fresh.column("cluster_id")).to_pylist()) - starts_over):
         mine = fresh.filter(pc.field("cluster_id") == cluster_id)
         yield cluster_id, pc.unique(mine.column("group_id")).sort()
@@ -68,7 +70,7 @@ def _news(lake: Lake, before: int) -> Iterator[tuple[str, pa.Array | None]]:
 
 def _histories(lake: Lake, cluster_id: str, log_topic_id: str, groups: pa.Array | None) -> Histories:
     """The histories of groups (None: all) by the newest incarnation of __consumer_offsets."""
-    where = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == log_topic_id) & OF_SHARE_GROUPS
+    where = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == log_topic_id) & WITH_HISTORY
     if groups is not None:
         where &= pc.field("group_id").isin(groups)
     return histories(lake.snapshot(GROUP).rows(GROUP_RECORD.names, where).sort_by(LOG_ORDER))

@@ -140,6 +140,7 @@ for commands in GROUPS:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit code; a failure is one line on stderr."""
     _survive_odd_terminals()
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # one heap with NumPy: docs/adr/0013
     announce_compilation()
     with interruptible() as interruption:
         try:

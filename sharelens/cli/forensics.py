@@ -1,5 +1,7 @@
 """The commands groups, redelivered, account, life and cost. None of them starts a JVM."""
 
+from dataclasses import replace
+
 import click
 
 from sharelens.cli.options import (
@@ -231,11 +233,11 @@ def cost(
 
 
 @click.command(
-    short_help="Share groups: state, members, epochs, last change.",
+    short_help="Share and streams groups: state, members, epochs, last change.",
     epilog=examples("sharelens groups --lake ./lake", "sharelens groups --log-dir /var/kafka-copy --output json"),
 )
 @evidence_options
-@click.option("--group", metavar="GROUP", multiple=True, help="Only this share group. Repeatable.")
+@click.option("--group", metavar="GROUP", multiple=True, help="Only this group. Repeatable.")
 @click.option(
     "--as-of", type=Time(), metavar="TIME", help="The state after all records of the group up to and including TIME."
 )
@@ -252,7 +254,7 @@ def groups(
     require_complete: bool,
     shown: Shown,
 ) -> None:
-    """Share groups in the group coordinator's log: state, members, epochs, last change.
+    """Share and streams groups in the group coordinator's log: state, members, epochs, last change.
 
     --from and --to bound the time of a group's last change.
     """
@@ -260,7 +262,7 @@ def groups(
     from sharelens.questions import groups, opening
     from sharelens.questions.evidence import Span
 
-    with opening.open_evidence(source) as evidence:
+    with opening.open_evidence(replace(source, needs_state_log=False)) as evidence:
         answered = groups.groups(evidence, frozenset(group), as_of, Span(from_ms=from_ms, to_ms=to_ms))
     answer(answered, shown, require_complete)
 

@@ -1,5 +1,7 @@
 """The command describe. It starts no JVM."""
 
+from dataclasses import replace
+
 import click
 
 from sharelens.cli.options import END_OFFSETS, REQUIRE_COMPLETE, Time, evidence_options, examples, output_options
@@ -54,7 +56,7 @@ def describe(
 
     view = describe.View.MEMBERS if members else describe.View.STATE if state else describe.View.OFFSETS
     ends = None if end_offsets is None else read_end_offsets(end_offsets)
-    with opening.open_evidence(source) as evidence:
+    with opening.open_evidence(replace(source, needs_state_log=False)) as evidence:
         answered = describe.describe(evidence, group, as_of, view, end_offsets=ends)
     answer(answered, shown, require_complete)
 

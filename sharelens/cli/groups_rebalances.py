@@ -1,5 +1,7 @@
 """The command rebalances. It starts no JVM."""
 
+from dataclasses import replace
+
 import click
 
 from sharelens.cli.forensics import FROM, TO, in_order
@@ -35,7 +37,7 @@ def rebalances(
     from sharelens.questions import opening, rebalances
     from sharelens.questions.evidence import Span
 
-    with opening.open_evidence(source) as evidence:
+    with opening.open_evidence(replace(source, needs_state_log=False)) as evidence:
         answered = rebalances.rebalances(evidence, group, Span(from_ms=from_ms, to_ms=to_ms))
     answer(answered, shown, require_complete)
 

@@ -11,7 +11,7 @@ cluster needs sharelens installed, because tasks run its functions. They are tho
 """
 
 from sharelens.frames.audited import audit_findings
-from sharelens.frames.groups import group_history, member_history, share_initialization_history
+from sharelens.frames.groups import group_history, member_history, share_initialization_history, task_history
 from sharelens.frames.logs import dead_letters, group_records, log_records, log_records_of_kafka_source, share_records
 from sharelens.frames.lost import losses
 from sharelens.frames.measures import (
@@ -52,4 +52,5 @@ __all__ = [
     "share_records",
     "stalls",
     "states_as_of",
+    "task_history",
 ]

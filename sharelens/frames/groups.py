@@ -1,4 +1,4 @@
-"""Histories of share groups from the records of the group coordinator: rows of the gold tables of the same names.
+"""Histories of share and streams groups from records of the group coordinator: rows of gold tables of the same names.
 
     records = logs.transform(frames.group_records)
     records.transform(frames.member_history)
@@ -16,19 +16,19 @@ from evidence.schemas import GROUP_RECORD
 from lake.parquet import conform
 from measures.group_histories import histories
 from measures.group_replay import LOG_ORDER, SHARE_TYPES
-from measures.group_schemas import GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY
+from measures.group_schemas import GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY, TASK_HISTORY
 from sharelens.frames.shapes import checked, in_groups, timed_schema, typed_rows
+from state_model.streams.records import STREAMS_TYPES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 def group_history(group_records: "DataFrame") -> "DataFrame":
-    """State, epochs and number of members of each share group over time.
+    """State, epochs and number of members of each share and streams group over time.
 
     Args:
-        group_records: rows of `frames.group_records` or silver.group_record, in any order; records of streams groups
-            are left out.
+        group_records: rows of `frames.group_records` or silver.group_record, in any order.
 
     Returns:
         GROUP_HISTORY rows (the columns of gold.group_history but cluster_id and run_id), in no order. Rows that
@@ -43,7 +43,7 @@ def group_history(group_records: "DataFrame") -> "DataFrame":
 
 
 def member_history(group_records: "DataFrame") -> "DataFrame":
-    """Subscription, epochs and assignments of each member of a share group over time.
+    """Metadata, epochs and assignments of each member of a share or streams group over time.
 
     Args:
         group_records: as in `group_history`.
@@ -55,6 +55,21 @@ def member_history(group_records: "DataFrame") -> "DataFrame":
         UsageError: a column is missing or has another type.
     """
     return _history(group_records, "members", MEMBER_HISTORY, "member_history")
+
+
+def task_history(group_records: "DataFrame") -> "DataFrame":
+    """The tasks of streams groups by the member that has them in its current assignment, over time.
+
+    Args:
+        group_records: as in `group_history`.
+
+    Returns:
+        TASK_HISTORY rows (the columns of gold.task_history but cluster_id and run_id), in no order.
+
+    Raises:
+        UsageError: a column is missing or has another type.
+    """
+    return _history(group_records, "tasks", TASK_HISTORY, "task_history")
 
 
 def share_initialization_history(group_records: "DataFrame") -> "DataFrame":
@@ -75,7 +90,9 @@ def share_initialization_history(group_records: "DataFrame") -> "DataFrame":
 
 def _history(rows: "DataFrame", field: str, schema: pa.Schema, function: str) -> "DataFrame":
     """One of the histories, computed for each group."""
-    own = checked(rows, GROUP_RECORD, function, "group_records").where(F.col("record_type").isin(*SHARE_TYPES))
+    own = checked(rows, GROUP_RECORD, function, "group_records").where(
+        F.col("record_type").isin(*SHARE_TYPES, *STREAMS_TYPES)
+    )
     timed = timed_schema(schema)
 
     def compute(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from evidence.as_of import LogPrefix
 from measures.file_ends import EndOffsets
 from measures.group_histories import group_values, initialization_values, member_values
-from measures.group_moment import GroupMoment, groups_at
+from measures.group_moment import ShareMoment, groups_at
 from measures.group_replay import changes
 from measures.group_schemas import GROUP_VALUES, INITIALIZED, MARKS, MEMBER_VALUES, TOPIC_PARTITIONS
 from sharelens.output import (
@@ -110,7 +110,7 @@ def describe(
             return _offsets(evidence, name, moment, CutChoice(as_of_ms=as_of_ms), end_offsets)
 
 
-def _moment(evidence: Evidence, name: str, as_of_ms: int | None) -> GroupMoment:
+def _moment(evidence: Evidence, name: str, as_of_ms: int | None) -> ShareMoment:
     """The group at the moment; an error that says why there is none."""
     records = share_group_records(evidence, name)
     moment = groups_at(records, as_of_ms).get(name)
@@ -130,7 +130,7 @@ def _moment(evidence: Evidence, name: str, as_of_ms: int | None) -> GroupMoment:
     return moment
 
 
-def _state(evidence: Evidence, name: str, moment: GroupMoment) -> Answer:
+def _state(evidence: Evidence, name: str, moment: ShareMoment) -> Answer:
     row = {
         "cluster_id": evidence.cluster_id,
         "group_id": name,
@@ -144,7 +144,7 @@ def _state(evidence: Evidence, name: str, moment: GroupMoment) -> Answer:
     return _answer(evidence, moment, table, STATE_COLUMNS, none="no share group")
 
 
-def _members(evidence: Evidence, name: str, moment: GroupMoment) -> Answer:
+def _members(evidence: Evidence, name: str, moment: ShareMoment) -> Answer:
     group = moment.group
     partitions = [*group.targets.values(), *(member.assigned for member in group.members.values())]
     names = evidence.names({topic_id for topics in partitions for topic_id, _ in topics})
@@ -171,7 +171,7 @@ def _named(partitions: Rows, names: Mapping[str, str]) -> Rows:
 
 
 def _offsets(
-    evidence: Evidence, name: str, moment: GroupMoment, cut: CutChoice, end_offsets: EndOffsets | None
+    evidence: Evidence, name: str, moment: ShareMoment, cut: CutChoice, end_offsets: EndOffsets | None
 ) -> Answer:
     """The initialized share partitions, as Admin.listShareGroupOffsets lists them."""
     initialized = [row for row in initialization_values(moment.group).values() if row["status"] == INITIALIZED]
@@ -226,7 +226,7 @@ def _worse(of_group: Mapping[str, Any], of_state: Mapping[str, Any]) -> dict[str
 
 def _answer(
     evidence: Evidence,
-    moment: GroupMoment,
+    moment: ShareMoment,
     table: pa.Table,
     columns: Sequence[Column],
     *,

@@ -1,4 +1,4 @@
-"""Share groups: state, epochs, members, last change, by the group coordinator's log."""
+"""Share and streams groups: state, epochs, members, last change, by the group coordinator's log."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,8 @@ import pyarrow.compute as pc
 
 from evidence.conditions import filter_rows
 from measures import groups as measure
-from measures.group_replay import is_of_share_group
+from measures.group_replay import SHARE_TYPES, is_of_types
+from measures.group_schemas import SHARE
 from sharelens.output import (
     Answer,
     Column,
@@ -27,8 +28,10 @@ from sharelens.questions.measured import answer
 from sharelens.questions.naming import listed
 from sharelens.questions.state import COMPLETENESS
 from sharelens.times import time_text
+from state_model.streams.records import STREAMS_TYPES
 
 EVER = Span()
+WITH_HISTORY = (*SHARE_TYPES, *STREAMS_TYPES)
 
 
 def groups(evidence: Evidence, names: frozenset[str], as_of_ms: int | None, changed: Span = EVER) -> Answer:
@@ -51,21 +54,25 @@ def groups(evidence: Evidence, names: frozenset[str], as_of_ms: int | None, chan
         evidence,
         table,
         TEXT_COLUMNS,
-        totals=f"share groups: {counts}",
+        totals=f"{_kinds(table)}: {counts}",
         warnings=missing,
-        none="no share group",
+        none="no share or streams group",
     )
+
+
+def _kinds(table: pa.Table) -> str:
+    """The types of the groups; share groups, if there are none."""
+    kinds = sorted(set(table.column("group_type").to_pylist())) or [SHARE]
+    return f"{' and '.join(kinds)} groups"
 
 
 def _missing(evidence: Evidence, records: pa.Table) -> str:
     """The reason for an empty answer: no record at all, or none up to the moment."""
-    first_ms = pc.min(records.filter(is_of_share_group(records)).column("timestamp_ms")).as_py()
+    first_ms = pc.min(records.filter(is_of_types(records, WITH_HISTORY)).column("timestamp_ms")).as_py()
     if first_ms is not None:
-        return (
-            f"the first record of these share groups has the timestamp {time_text(first_ms)}: ask as of then, or later"
-        )
+        return f"the first record of these groups has the timestamp {time_text(first_ms)}: ask as of then, or later"
     with_state = listed(groups_with_share_state(evidence))
-    return f"no record of a share group in __consumer_offsets; {HOW}; groups with share state: {with_state}"
+    return f"no record of a share or streams group in __consumer_offsets; {HOW}; groups with share state: {with_state}"
 
 
 def _members_cell(row: Row) -> str:
@@ -87,6 +94,7 @@ def _member_text(member: Mapping[str, Any]) -> str:
 TEXT_COLUMNS = by_importance(
     (
         name_column("GROUP", "group_id"),
+        name_column("TYPE", "group_type"),
         name_column("STATE", "state"),
         number_column("GROUP-EPOCH", "group_epoch"),
         number_column("ASSIGNMENT-EPOCH", "assignment_epoch"),
@@ -97,5 +105,5 @@ TEXT_COLUMNS = by_importance(
         COMPLETENESS,
         Column(heading="MEMBERS", cell=_members_cell, fields=("members",), short=_short_members),
     ),
-    "GROUP STATE #MEMBERS LAST-CHANGE MEMBERS COMPLETENESS INITIALIZED-PARTITIONS DELETING-TOPICS",
+    "GROUP STATE TYPE #MEMBERS LAST-CHANGE MEMBERS COMPLETENESS INITIALIZED-PARTITIONS DELETING-TOPICS",
 )

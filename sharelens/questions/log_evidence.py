@@ -66,7 +66,9 @@ class LogEvidence:
         self.directories = directories
         self.cluster = _cluster_of(directories, source.cluster_id)
         self.metadata = LogMetadata(source, directories)
-        self.logs = state_logs(directories, include_uncommitted=source.include_uncommitted)
+        self.logs = state_logs(
+            directories, include_uncommitted=source.include_uncommitted, needed=source.needs_state_log
+        )
 
     @property
     def place(self) -> str:

@@ -17,6 +17,7 @@ from lake.errors import LakeError
 from lake.scan import Cut as PublishedCut
 from measures import groups, lag, latency, life, stalls
 from measures.dlq_schemas import DLQ_RECONCILIATION, MISSING
+from measures.group_schemas import SHARE
 from measures.lag_over_time import Arrivals, lag_over_time
 from measures.latency_schemas import ARCHIVED, ATTEMPTS_CONTRIBUTION
 from measures.offset_counts import by_share_partition
@@ -68,6 +69,7 @@ OUTCOMES = pa.schema(
 EVENTS = pa.schema([LIFE.field(name) for name in (*PLACE_KEY, "log_time_ms", "event", "start_offset_after")])
 LAGS = pa.schema([LAG.field(name) for name in (*PLACE_KEY, "lag", "unknown_reason", "log_time_ms")])
 """Columns of measures that findings are made of; a lake reads no other."""
+OF_SHARE_GROUPS = pc.field("group_type") == SHARE
 MISSING_LETTERS = pa.schema([*(LAG.field(name) for name in SHARE_PARTITION_KEY), pa.field("records", pa.int64())])
 
 
@@ -141,7 +143,7 @@ def signs_of(
     lags = lags.select(LAGS.names)
     selected = scoped.places.column("group_id").unique()
     records = evidence.group_records(None)
-    coordinated = groups.groups(records, cut.as_of_ms) if records.num_rows else None
+    coordinated = groups.groups(records, cut.as_of_ms).filter(OF_SHARE_GROUPS) if records.num_rows else None
     if coordinated is not None and not key_filter.keeps_all:
         coordinated = coordinated.filter(pc.is_in(coordinated.column("group_id"), value_set=selected))
     first_ms, last_ms = times(evidence.cover())

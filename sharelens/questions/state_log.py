@@ -159,13 +159,17 @@ class StateLog:
         return []
 
 
-def state_logs(directories: Sequence[LogDirectory], *, include_uncommitted: bool) -> list[StateLog]:
+def state_logs(
+    directories: Sequence[LogDirectory], *, include_uncommitted: bool, needed: bool = True
+) -> list[StateLog]:
     """The partitions of the newest incarnation of the state topic, by number.
 
     Raises:
-        SharelensError: no directory holds any.
+        SharelensError: no directory holds any, and the question needs them.
     """
     partitions = [partition for partition in unite(directories) if partition.topic == STATE_TOPIC]
+    if not partitions and not needed:
+        return []
     if not partitions:
         places = ", ".join(directory.uri for directory in directories)
         raise SharelensError(f"no {STATE_TOPIC} partition in {places}; copy the brokers' {STATE_TOPIC}-N folders too")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from state_model.audit.assignment import assigned_unevenly
 from state_model.audit.group_steps import (
     ASSIGNMENT,
     GROUP,
@@ -123,6 +124,7 @@ CHECKS: Final[Mapping[int, GroupCheck]] = {
     700: group_epoch_skips,
     710: epochs_out_of_order,
     720: assigned_without_state,
+    721: assigned_unevenly,
     730: member_state,
     740: member_tombstones_out_of_order,
 }
@@ -235,6 +237,20 @@ RULES = (
         why="SimpleAssignor takes the partitions that are initialized when it computes an assignment.",
         remedy="Nothing to do with a custom assignor, or where the topic was deleted at that moment.",
         source="consumer-offsets-records, SimpleAssignor",
+        needs=(Need.GROUP_COORDINATOR,),
+    ),
+    Rule(
+        number=72,
+        part=1,
+        code="assigned_unevenly",
+        title="A partition is assigned to no more members than needed",
+        severity=WARNING,
+        relation="<=",
+        impact=Impact.NONE,
+        why="SimpleAssignor shares a partition among ceil(members / partitions) members at most, of the initialized "
+        "partitions of their topics. Tested at the end of an assignment of the newest group epoch.",
+        remedy="Nothing to do with a custom assignor, or where a topic was deleted at that moment.",
+        source="rpcs §3, SimpleAssignor",
         needs=(Need.GROUP_COORDINATOR,),
     ),
     Rule(

@@ -73,6 +73,7 @@ class Field(IntEnum):
     WINDOW = 34
     KNOWN = 35
     TOPIC_IDS = 36
+    MEMBERS = 37
 
 
 DECODE_REASONS = (

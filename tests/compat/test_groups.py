@@ -16,8 +16,8 @@ def test_before_the_first_record_nothing_is_told_but_when_it_is(
 ) -> None:
     assert main(["groups", "--log-dir", str(dataset("transactions") / "logs"), "--as-of", "5", *words]) == 0
     out, err = capsys.readouterr()
-    assert out.startswith("no share group\n")
-    assert "the first record of these share groups has the timestamp 2026-11-21T03:18:" in err
+    assert out.startswith("no share or streams group\n")
+    assert "the first record of these groups has the timestamp 2026-11-21T03:18:" in err
     assert "copy" not in err
 
 

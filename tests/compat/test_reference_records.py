@@ -6,12 +6,10 @@ import json
 
 import pytest
 
-from kafka_log.layout import scan_log_directory
-from kafka_log.reader import read_split, readable_end, splits
-from kafka_log.union import unite
 from state_model import group_records, share_records
 from state_model.share_records import ShareRecord, Tombstone
-from tests.datasets import dataset, scenarios
+from state_model.streams import records as streams_records
+from tests.datasets import STREAMS_SETS, dataset, raw_records, scenarios
 
 STATE_TOPIC, OFFSETS_TOPIC = "__share_group_state", "__consumer_offsets"
 FORMATTER_NAMES = {"create_timestamp_ms": "createTimestamp", "write_timestamp_ms": "writeTimestamp"}
@@ -25,23 +23,6 @@ def told(name, stem):
     text = gzip.decompress(packed.read_bytes()) if packed.is_file() else plain.read_bytes()
     records = [json.loads(line) for line in text.splitlines()]
     return {(record["partition"], record["offset"]): record for record in records}
-
-
-def held(name, topic):
-    """Key and value of each data record in the segments, by partition and offset."""
-    found = {}
-    for partition in unite([scan_log_directory(str(dataset(name) / "logs"))]):
-        if partition.topic != topic:
-            continue
-        end = readable_end(partition, include_uncommitted=True)
-        first = min(segment.base_offset for copy in partition.copies for segment in copy.segments)
-        for split in splits(partition, first, end, 64 << 20):
-            for chunk in read_split(split, include_uncommitted=True):
-                assert chunk.problems.num_rows == 0
-                for row in chunk.records.select(["offset", "key", "value", "is_control"]).to_pylist():
-                    if not row["is_control"]:
-                        found[partition.partition, row["offset"]] = (row["key"], row["value"])
-    return found
 
 
 def in_words_of_the_formatter(record):
@@ -70,7 +51,7 @@ def in_words_of_the_formatter(record):
 
 @pytest.mark.parametrize("name", scenarios())
 def test_share_records_are_what_kafkas_formatter_prints(name):
-    raw, printed = held(name, STATE_TOPIC), told(name, "formatter")
+    raw, printed = raw_records(name, STATE_TOPIC), told(name, "formatter")
     assert raw.keys() == printed.keys()
     assert len(raw) > 0
     for place, (key, value) in raw.items():
@@ -80,9 +61,9 @@ def test_share_records_are_what_kafkas_formatter_prints(name):
         assert (share_records.encode_record(record), record.trailing_bytes) == ((key, value), 0)
 
 
-@pytest.mark.parametrize("name", scenarios())
+@pytest.mark.parametrize("name", [*scenarios(), *STREAMS_SETS])
 def test_group_records_are_what_kafkas_classes_print(name):
-    raw = held(name, OFFSETS_TOPIC)
+    raw = raw_records(name, OFFSETS_TOPIC)
     told_records = told(name, "formatter-offsets").items()
     printed = {place: record for place, record in told_records if "control" not in record}
     assert raw.keys() == printed.keys()
@@ -97,4 +78,8 @@ def test_group_records_are_what_kafkas_classes_print(name):
             decoded += 1
         assert ours == expected
         assert group_records.encode_record(record) == (key, value)
+        if record.record_type in streams_records.STREAMS_TYPES:
+            of_value = streams_records.value_of(record)
+            again = streams_records.record_of(record.record_type, record.group_id, of_value, record.member_id)
+            assert group_records.encode_record(again) == (key, value)
     assert decoded > 0

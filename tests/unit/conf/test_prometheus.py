@@ -34,6 +34,7 @@ def test_promtool_finds_no_fault_in_the_rules():
     assert (done.returncode, "FAILED" in done.stdout) == (0, False), done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_alerts_fire_when_they_should_and_only_then():
     done = subprocess.run([promtool(), "test", "rules", str(CASES)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

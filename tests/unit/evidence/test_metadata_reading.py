@@ -129,6 +129,7 @@ def test_records_with_valid_checksums_and_random_content_are_survived(tmp_path: 
     assert not any(secret in repr(history).encode() for secret in SECRETS)
 
 
+@pytest.mark.slow
 def test_idle_records_and_many_unreadable_ones_take_little_time(tmp_path: Path) -> None:
     names = [(number, topic(f"t{number}", uuid_text(number.to_bytes(16, "big")))) for number in range(1, 2001)]
     unreadable = [(9000, b"\x01\x06\x00")] * 2000

@@ -46,6 +46,7 @@ def fail(lake: Path, jvm: int) -> None:
         raise ZeroDivisionError
 
 
+@pytest.mark.slow
 def test_a_second_writer_waits_then_says_who_holds_the_lake(tmp_path: Path) -> None:
     process = holder(tmp_path)
     try:
@@ -103,6 +104,7 @@ def leave_behind(lake: Path, jvm: int) -> None:
     (lake / ".lock").write_text(json.dumps({"pid": 1, "host": "h", "jvm": jvm}), encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_java_process_that_a_killed_run_left_behind_is_waited_for(
     tmp_path: Path, java: "subprocess.Popen[bytes]"
 ) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from measures.group_histories import group_values, histories, initialization_values, member_values
-from measures.group_moment import GroupMoment, groups_at
+from measures.group_moment import ShareMoment, groups_at
 from measures.group_schemas import GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY
 from measures.rebalances import rebalances
 from tests.group_logs import (
@@ -28,7 +28,7 @@ from tests.group_logs import (
 Row = dict[str, Any]
 
 
-def moment_of(records: pa.Table, as_of_ms: int | None = None) -> GroupMoment | None:
+def moment_of(records: pa.Table, as_of_ms: int | None = None) -> ShareMoment | None:
     """The group g at a moment."""
     return groups_at(records, as_of_ms).get("g")
 

@@ -72,7 +72,16 @@ def test_a_group_that_only_had_its_offsets_altered_has_no_epoch():
 
 
 def test_groups_of_other_kinds_are_left_out():
-    assert groups(records((17, "streams", None, {"epoch": 1}))).num_rows == 0
+    assert groups(records((3, "consumers", None, {"epoch": 1}))).num_rows == 0
+
+
+def test_a_group_of_another_type_follows_the_deleted_one_of_its_name():
+    topology = {"epoch": 0, "subtopologies": []}
+    rows = records((11, "g", None, {"epoch": 4}), (11, "g", None, None), (23, "g", None, topology))
+    (row,) = groups(rows).to_pylist()
+    assert (row["group_type"], row["state"], row["group_epoch"]) == ("streams", "EMPTY", 1)
+    (row,) = groups(rows, 101).to_pylist()
+    assert (row["group_type"], row["state"]) == ("share", "DEAD")
 
 
 def test_an_earlier_moment_is_complete_only_for_groups_without_later_records():

@@ -15,6 +15,8 @@ from state_model.errors import UsageError
 from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def lake() -> OpenLake:
@@ -27,7 +29,6 @@ def test_every_table_is_there(lake: OpenLake) -> None:
         assert lake.dataset(table).schema.names == TABLES[table].schema.names
 
 
-@pytest.mark.slow
 def test_all_libraries_see_the_same_rows(lake: OpenLake) -> None:
     rows = lake.arrow("gold.lag").sort_by([(name, "ascending") for name in ("group_id", "topic_id", "partition")])
     keys = ["group_id", "topic_id", "partition"]
@@ -40,13 +41,11 @@ def test_all_libraries_see_the_same_rows(lake: OpenLake) -> None:
     assert by_sql.column("lag").to_pylist() == rows.column("lag").to_pylist()
 
 
-@pytest.mark.slow
 def test_null_integers_stay_integers_in_pandas(lake: OpenLake) -> None:
     frame = lake.pandas("gold.stall", ["until_ms"])
     assert str(frame["until_ms"].dtype) == "int64[pyarrow]"
 
 
-@pytest.mark.slow
 def test_conditions_of_polars_are_its_own(lake: OpenLake) -> None:
     import polars as pl
 
@@ -79,7 +78,6 @@ def lake_parameters(name: str) -> list[str]:
     return [parameter.name for parameter in named_query(name).parameters]
 
 
-@pytest.mark.slow
 def test_later_runs_change_no_answer(tmp_path: Path) -> None:
     make_lake(tmp_path / "lake", dataset("basic") / "logs")
     opened = sharelens.open(tmp_path / "lake")

@@ -1,5 +1,6 @@
 """What a short command leaves out."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ import pytest
 from tests.datasets import dataset
 from tests.in_process import make_lake
 
+POOL = "ARROW_DEFAULT_MEMORY_POOL"
+
 
 def imported_by(*statements: str, heavy: tuple[str, ...]) -> list[str]:
     """Those of the heavy modules that a fresh interpreter has imported after the statements."""
@@ -17,11 +20,13 @@ def imported_by(*statements: str, heavy: tuple[str, ...]) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_questions_to_a_lake_start_without_kernels_pandas_spark_and_delta_rs() -> None:
     heavy = ("numba", "pandas", "pyspark", "deltalake")
     assert imported_by("import sharelens.questions.lake_evidence", heavy=heavy) == []
 
 
+@pytest.mark.slow
 def test_questions_to_a_log_directory_start_without_pandas_and_spark() -> None:
     assert imported_by("import sharelens.questions.log_evidence", heavy=("pandas", "pyspark", "deltalake")) == []
 
@@ -38,6 +43,22 @@ def test_a_run_without_news_starts_without_kernels_pandas_and_spark(tmp_path: Pa
         "assert '\"run_id\"' in summary.getvalue()",
     )
     assert imported_by(*again, heavy=("numba", "pandas", "pyspark")) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("environment", "pool"), [({}, "system"), ({POOL: "mimalloc"}, "mimalloc")])
+def test_the_command_line_shares_one_heap_between_arrow_and_numpy(environment: dict[str, str], pool: str) -> None:
+    asks = (
+        "import sys",
+        "from sharelens.cli import main",
+        "main(['audit', '--explain', '20'])",
+        "import pyarrow as pa",
+        "print(pa.default_memory_pool().backend_name, file=sys.stderr)",
+    )
+    outside = {name: value for name, value in os.environ.items() if name != POOL}
+    command = [sys.executable, "-c", "\n".join(asks)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=outside | environment)
+    assert done.stderr.split() == [pool]
 
 
 @pytest.mark.slow

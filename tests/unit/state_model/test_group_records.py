@@ -6,7 +6,14 @@ from hypothesis import strategies as st
 
 from state_model import group_records
 from state_model.errors import BufferUnderflowError, DecodeError, InvalidKeyError, InvalidTextError
-from state_model.group_records import GroupRecord, camel_case, decode_record, encode_record, to_formatter_json
+from state_model.group_records import (
+    GroupRecord,
+    camel_case,
+    decode_record,
+    encode_record,
+    from_formatter_json,
+    to_formatter_json,
+)
 from state_model.group_schemas import RECORD_TYPES, GroupKind
 from state_model.schema import UnknownTag
 from state_model.share_records import UnknownTypeRecord
@@ -165,6 +172,7 @@ def test_the_bytes_of_the_real_serde_are_read_and_written(number, rest_of_key, v
         "key": {"type": number, "data": key},
         "value": {"version": 0, "data": data},
     }
+    assert from_formatter_json(number, 0, data) == record.value
     assert (record.group_id, record.member_id) == ("g1", key.get("memberId"))
     assert (record.is_tombstone, record.trailing_bytes, record.undecoded) == (False, 0, None)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 LARGE = ("big-small", "big")
 OTHERS = tuple(name for name in scenarios() if name not in (*KINDS, *LARGE))
 SHARE_PARTITION = ("log_topic_id", "state_partition", "group_id", "topic_id", "partition")
+STREAMS = "streams"
 LETTER_LOGS = ("dlq", "edge44")
 Logs = tuple[Sequence[str], "DataFrame", "DataFrame"]
 
@@ -48,9 +49,11 @@ def test_share_records(spark: "SparkSession", logs: Logs) -> None:
     assert_same(spark, records, table_of(names, "silver.share_record"), *SHARE_PARTITION, "log_offset")
 
 
-@pytest.mark.parametrize("table", ["group_history", "member_history", "share_initialization_history"])
+@pytest.mark.parametrize("table", ["group_history", "member_history", "task_history", "share_initialization_history"])
 def test_histories_of_groups(table: str, spark: "SparkSession", logs: Logs) -> None:
     names, rows, _ = logs
+    if table == "task_history" and STREAMS not in names:
+        pytest.skip("no log of a streams group")
     history = rows.transform(frames.group_records).transform(getattr(frames, table))
     order = [*TABLES[f"gold.{table}"].key[1:], "valid_from_ms"]
     assert_same(spark, history, table_of(names, f"gold.{table}"), *order)

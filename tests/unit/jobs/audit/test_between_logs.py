@@ -15,6 +15,8 @@ from tests.in_process import make_lake, recorded_lake
 from tests.metadata_logs import write_metadata
 from tests.state_logs import snapshot, write_state_partition
 
+pytestmark = pytest.mark.slow
+
 COMPARED = ("rule", "group_id", "topic_id", "partition", "state_partition", "first_log_offset", "expected", "seen")
 
 

@@ -15,6 +15,8 @@ from tests.lakes import content, differences
 from tests.settings_in_files import group_configs
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
+pytestmark = pytest.mark.slow
+
 FINDINGS = ("gold.audit_finding",)
 STORY = [
     snapshot("g", start=0),

@@ -27,6 +27,8 @@ from tests.settings_in_files import group_configs
 from tests.state_logs import ORDERS_ID, START_MS, snapshot, update, write_log_directory
 from tests.user_topics import write_orders
 
+pytestmark = pytest.mark.slow
+
 FOLDER, FIRST, SECOND = "__cluster_metadata-0", "00000000000000000000", "00000000000000000091"
 SECRET = b"Kst0re-Secret"
 HISTORIES = ("silver.metadata_record", "gold.configuration_history", "gold.topic_history")

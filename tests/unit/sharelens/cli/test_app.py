@@ -48,6 +48,7 @@ def test_every_help_page_has_an_example_and_a_purpose(ask: Ask, command: str) ->
     assert app.cli.commands[command].help
 
 
+@pytest.mark.slow
 def test_help_starts_without_the_heavy_libraries() -> None:
     heavy = ("pyarrow", "numpy", "numba", "duckdb", "deltalake", "pyspark", "rich", "pandas", "yaml")
     imported = f"[name for name in {heavy} if name in sys.modules]"

@@ -11,6 +11,8 @@ from sharelens.cli import main
 from tests.in_process import story_lake
 from tests.state_logs import snapshot, update, write_log_directory
 
+pytestmark = pytest.mark.slow
+
 RECORDS = [
     snapshot(start=-1, delivery_complete_count=-1),
     update(start=0, batches=[(0, 4, 2, 1)], delivery_complete_count=5),

@@ -12,6 +12,7 @@ from sharelens.cli import compiling
 from tests.state_logs import snapshot, write_log_directory
 
 
+@pytest.mark.slow
 def test_short_compilations_say_nothing_and_a_long_one_says_it_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,8 @@ from tests.in_process import make_lake, story_lake
 from tests.metadata_logs import group_setting, topic, write_metadata
 from tests.state_logs import snapshot, write_log_directory
 
+pytestmark = pytest.mark.slow
+
 LIMIT = "share.delivery.count.limit"
 
 

@@ -16,6 +16,8 @@ from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake
 from tests.state_logs import ORDERS_ID, START_MS, snapshot, update, write_log_directory
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -74,7 +76,6 @@ def test_a_folder_answers_as_its_files_do(folder: Path, capsys: pytest.CaptureFi
     assert of_folder == statuses(capsys, *logs(), *single)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--settings", "--group-configs"])
 def test_an_evidence_folder_judges_dead_letters_as_dlq_does(folder: Path, tmp_path: Path, option: str) -> None:
     path = folder if option == "--settings" else folder / "group-configs.txt"
@@ -92,7 +93,6 @@ def test_an_evidence_folder_judges_dead_letters_as_dlq_does(folder: Path, tmp_pa
     assert main(["verify", str(out), *logs(), "--output", "json"]) == 0
 
 
-@pytest.mark.slow
 def test_the_commands_of_an_overview_carry_the_settings(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--settings", str(folder), "--broker-config", str(folder / "broker.properties")]
     assert main(["overview", *logs(), *options, "--output", "json"]) == 0
@@ -107,7 +107,6 @@ def test_the_commands_of_an_overview_carry_the_settings(folder: Path, capsys: py
     capsys.readouterr()
 
 
-@pytest.mark.slow
 def test_the_commands_of_a_report_carry_the_settings(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "report.html"
     assert main(["report", *logs(), "--settings", str(folder), "--out", str(out)]) == 0
@@ -153,7 +152,6 @@ def test_gold_tables_have_the_causes_that_poison_says(lake: Path, capsys: pytest
     assert {cause: sum(row["cause"] == cause for row in states) for cause in by_cause} == by_cause
 
 
-@pytest.mark.slow
 def test_evidence_from_a_lake_with_settings_is_judged_by_them(lake: Path, tmp_path: Path) -> None:
     words = ["evidence", "--lake", str(lake), "--group", "gd-broken", "--from", "2026-11-21T00:00:00Z"]
     out = tmp_path / "case"
@@ -186,7 +184,6 @@ def names_and_ends(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("stored", [True, False])
 def test_names_and_ends_of_a_folder_count_in_every_answer(
     stored: bool, nameless: Path, names_and_ends: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -20,6 +20,8 @@ from tests.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.user_topics import ORDERS_RECORDS, write_orders
 from tools.log_writer.writer import write_checkpoints
 
+pytestmark = pytest.mark.slow
+
 ACKNOWLEDGED = 2
 SILENCE_MS = 84_000
 
@@ -115,7 +117,6 @@ def test_metrics_are_as_of_now(logs: Path, lake: Path) -> None:
         assert values["kafka_sharegroup_group_stalled_seconds"] == SILENCE_MS / 1000
 
 
-@pytest.mark.slow
 def test_a_run_until_a_moment_has_read_until_then(logs: Path, tmp_path: Path) -> None:
     until_ms = START_MS + 41
     make_lake(tmp_path / "lake", logs, until_ms=until_ms)

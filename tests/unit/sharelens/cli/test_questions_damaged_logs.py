@@ -42,6 +42,7 @@ def test_bytes_of_an_incomplete_last_batch_are_counted_and_nothing_is_quarantine
     assert evidence_line(capsys, logs).endswith("gaps 0, quarantined 0, held back 0; 33 unreadable bytes at the end")
 
 
+@pytest.mark.slow
 def test_a_lake_counts_the_bytes_of_an_incomplete_last_batch_as_of_the_run_that_read_the_log(
     capsys: pytest.CaptureFixture[str], logs: Path, tmp_path: Path
 ) -> None:

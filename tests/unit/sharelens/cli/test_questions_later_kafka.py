@@ -12,6 +12,8 @@ from tests.once import made_once
 from tests.state_logs import START_MS, other, snapshot, update, write_log_directory
 from tests.user_topics import write_orders
 
+pytestmark = pytest.mark.slow
+
 UNKNOWN = ("incomplete", "unknown_state")
 COMPLETE = ("complete", None)
 STORY = [

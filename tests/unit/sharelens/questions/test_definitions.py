@@ -37,6 +37,7 @@ def test_dbt_sources_have_every_documented_table_and_column(capsys: pytest.Captu
             assert column.get("data_tests") == (None if field.nullable else ["not_null"])
 
 
+@pytest.mark.slow
 def test_ddl_of_one_table_names_its_place_in_a_lake(capsys: pytest.CaptureFixture[str]) -> None:
     lake = recorded_lake("dlq")
     assert main(["tables", "gold.stall", "--ddl", "--lake", str(lake)]) == 0

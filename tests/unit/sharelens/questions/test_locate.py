@@ -94,6 +94,7 @@ def test_a_broken_batch_is_named_and_marks_its_partition(tmp_path: Path, capsys:
     capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_a_lake_has_ranges_for_a_time_and_nothing_for_a_key(tmp_path: Path, capsys: Capture) -> None:
     logs = write_log_directory(
         tmp_path / "logs", [snapshot(start=0), update(start=0, batches=[(0, 4, 2, 1)])], cluster_id="a-cluster"

@@ -14,6 +14,8 @@ from tests.sql_answers import answer_of
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.user_topics import write_orders
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "x' OR '1' = '1"
 ACKNOWLEDGED, ARCHIVED = 2, 4
 

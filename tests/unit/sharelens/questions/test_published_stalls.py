@@ -22,6 +22,8 @@ from tests.settings_in_files import group_configs
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.user_topics import write_orders
 
+pytestmark = pytest.mark.slow
+
 MINUTE_MS = 60_000
 AVAILABLE, ACKNOWLEDGED, ARCHIVING = 0, 2, 3
 LOCKS = (

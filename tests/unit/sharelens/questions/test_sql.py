@@ -14,6 +14,8 @@ from tests.in_process import make_lake
 from tests.sql_answers import answer_of
 from tests.state_logs import snapshot, update, write_log_directory
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "x'; DROP TABLE gold.share_partition_state; --\x1b[2J"
 
 
@@ -134,7 +136,6 @@ def test_a_limit_keeps_the_order_of_the_query(lake: Cut) -> None:
 BIG_SORT = "SELECT hash(range) AS h, range AS n FROM range(4000000) ORDER BY h"
 
 
-@pytest.mark.slow
 def test_what_memory_does_not_hold_goes_to_a_private_folder_that_is_gone_afterwards(
     lake: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.coordinators.assignor import assign
 from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
 from state_model.audit.columnar.group_audit import audit_groups
 from state_model.audit.columnar.proofs import Proofs
@@ -22,6 +23,7 @@ from tests.group_logs import (
     initialized,
     joined,
     operated,
+    subscribed,
     target,
 )
 
@@ -83,6 +85,70 @@ def test_a_broken_rule_is_a_finding(entries, rule):
     ],
 )
 def test_what_is_near_is_none(entries):
+    assert rules(*entries) == []
+
+
+def shared(*targets, listed=(0, 1), subscriptions=None, group_epoch=2):
+    """A group whose members m0, m1, ... have these targets, up to the end of the assignment of epoch 2."""
+    names = subscriptions or [("orders",)] * len(targets)
+    members = [subscribed(f"m{number}", *names[number]) for number in range(len(targets))]
+    assignment = [target(f"m{number}", *partitions) for number, partitions in enumerate(targets)]
+    return (initialized(*listed), *members, epoch(group_epoch), *assignment, assignment_epoch(2))
+
+
+@pytest.mark.parametrize(
+    ("entries", "most", "seen"),
+    [
+        (shared((0,), (0,)), 1, 2),
+        (shared((0,), (0,), (0,)), 2, 3),
+        (shared((0, 1), (1,)), 1, 2),
+        (shared((0,), (0,), subscriptions=[("orders",), ("orders", "mail")]), 1, 2),
+        (shared((0,), (0,), (), subscriptions=[("orders",), ("orders",), ("mail",)]), 1, 2),
+    ],
+)
+def test_a_partition_has_no_more_members_than_needed(entries, most, seen):
+    rows = [(row["rule"], row["expected"], row["seen"]) for row in findings(group_log(*entries))]
+    assert rows == [("assigned_unevenly", f"<= {most}", str(seen))]
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        shared((0,), (1,)),
+        shared((0,), (0,), (1,)),
+        shared((0,), (0,), listed=(0,)),
+        shared((0,), (0,), listed=(0,), subscriptions=[("orders",), ("orders", "mail")]),
+        shared((0, 1), ()),  # members with fewer partitions than others: a place stays free
+        shared((0,), (0,), group_epoch=3),  # a member may have left since: compaction took the epoch before
+        shared((0,), (0,))[:-1],  # the assignment goes on
+        shared((0,), (0,))[1:],  # compaction took the list of partitions
+        (*shared((0,), (1,)), target("m9", 0), epoch(3), assignment_epoch(3)),  # the subscription of m9 is not there
+    ],
+)
+def test_members_share_partitions_where_there_are_fewer(entries):
+    assert rules(*entries) == []
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdefg"), st.sets(st.sampled_from("xyz"), min_size=1), min_size=1),
+    st.dictionaries(st.sampled_from("xyz"), st.integers(1, 4), min_size=1),
+    st.integers(0, 3),
+)
+def test_the_brokers_assignor_spreads_evenly(subscriptions, counts, joining):
+    """Members join one by one; each assignment goes out from the one before."""
+    listed = {"initializedTopics": [
+        {"topicId": name, "topicName": name, "partitions": list(range(count))} for name, count in counts.items()
+    ]}  # fmt: skip
+    entries, current = [(15, None, listed)], {}
+    for number, last in enumerate(sorted(subscriptions)[joining:], 1):
+        members = {member: subscriptions[member] for member in sorted(subscriptions) if member <= last}
+        current = assign(members, {name: range(count) for name, count in counts.items()}, current)
+        entries += [subscribed(member, *topics) for member, topics in members.items()]
+        entries.append(epoch(number))
+        for member, places in current.items():
+            topics = [{"topicId": name, "partitions": [at for of, at in places if of == name]} for name in counts]
+            entries.append((13, member, {"topicPartitions": topics}))
+        entries.append(assignment_epoch(number))
     assert rules(*entries) == []
 
 

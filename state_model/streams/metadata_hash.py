@@ -1,0 +1,42 @@
+"""The metadata hash of a streams group (type 17): XXH3-64 over its topics, as in Kafka (streams-group §2.5)."""
+
+import struct
+from collections.abc import Iterable
+
+import xxhash
+
+from state_model.streams.topology import TopicMetadata
+
+_HASH_VERSION = 0
+_TOPIC_ID = struct.Struct("<qq")
+_INT32 = struct.Struct("<i")
+_INT64 = struct.Struct("<q")
+
+
+def topic_hash(topic: TopicMetadata) -> int:
+    """The signed 64-bit hash of a topic without racks: id, name, number of partitions, their indexes."""
+    hashed = bytearray([_HASH_VERSION])
+    hashed += _TOPIC_ID.pack(*struct.unpack(">qq", topic.topic_id))
+    hashed += _text(topic.name)
+    hashed += _INT32.pack(topic.partitions)
+    for partition in range(topic.partitions):
+        hashed += _INT32.pack(partition)
+    return _signed(xxhash.xxh3_64_intdigest(bytes(hashed)))
+
+
+def metadata_hash(topics: Iterable[TopicMetadata]) -> int:
+    """The signed 64-bit hash of the required topics that exist; 0 when none does."""
+    hashes = [topic_hash(topic) for topic in sorted(topics, key=lambda topic: topic.name)]
+    if not hashes:
+        return 0
+    return _signed(xxhash.xxh3_64_intdigest(b"".join(map(_INT64.pack, hashes))))
+
+
+def _text(text: str) -> bytes:
+    """The UTF-16 code units of a text, then their number."""
+    units = text.encode("utf-16-le")
+    return units + _INT32.pack(len(units) // 2)
+
+
+def _signed(digest: int) -> int:
+    return digest - (1 << 64) if digest >> 63 else digest

@@ -1,0 +1,278 @@
+"""Records of streams groups from values and back: types 17 and 19 to 23 (consumer-offsets-records §4).
+
+`value_of` and `record_of` are inverse to each other for what Kafka writes. Task lists become sets, so their order and
+repeated tasks are gone; `record_of` writes them sorted, as Kafka does. Tags that no schema names are gone, too.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, TypeAlias, cast
+
+from state_model.group_records import GroupRecord
+from state_model.group_schemas import RECORD_TYPES
+from state_model.schema import Tree
+from state_model.streams.values import (
+    NO_TASKS,
+    CopartitionGroup,
+    Endpoint,
+    GroupMetadata,
+    MemberAssignment,
+    MemberMetadata,
+    Pairs,
+    Subtopology,
+    TargetMetadata,
+    TaskId,
+    Tasks,
+    TasksByType,
+    TopicInfo,
+    Topology,
+)
+
+METADATA: Final = 17
+MEMBER: Final = 19
+TARGET: Final = 20
+MEMBER_TARGET: Final = 21
+ASSIGNMENT: Final = 22
+TOPOLOGY: Final = 23
+STREAMS_TYPES: Final = (METADATA, MEMBER, TARGET, MEMBER_TARGET, ASSIGNMENT, TOPOLOGY)
+
+RecordValue: TypeAlias = GroupMetadata | MemberMetadata | TargetMetadata | TasksByType | MemberAssignment | Topology
+_Tree: TypeAlias = Mapping[str, Any]
+_Entry: TypeAlias = tuple[str, tuple[int, ...]]
+"""A subtopology id and partitions."""
+MAX_CACHED_TASK_LISTS: Final = 1024
+
+
+def value_of(record: GroupRecord) -> RecordValue | None:
+    """The value of a record of a streams type; None for a tombstone and for an unknown value version."""
+    return None if record.value is None else _CONVERTERS[record.record_type].read(cast(_Tree, record.value))
+
+
+def record_of(record_type: int, group_id: str, value: RecordValue | None, member_id: str | None = None) -> GroupRecord:
+    """The record of a value; None: its tombstone. `member_id`: for types 19, 21 and 22."""
+    key: Tree = {"group_id": group_id} if member_id is None else {"group_id": group_id, "member_id": member_id}
+    name = RECORD_TYPES[record_type].name
+    if value is None:
+        return GroupRecord(record_type=record_type, name=name, key=key)
+    tree = _CONVERTERS[record_type].write(value)
+    return GroupRecord(record_type=record_type, name=name, key=key, version=0, value=tree)
+
+
+def _metadata(tree: _Tree) -> GroupMetadata:
+    configs = tree["last_assignment_configs"]
+    return GroupMetadata(
+        tree["epoch"],
+        tree["metadata_hash"],
+        tree["validated_topology_epoch"],
+        None if configs is None else _pairs(configs),
+        tree["stored_description_topology_epoch"],
+        tree["failed_description_topology_epoch"],
+    )
+
+
+def _metadata_tree(value: GroupMetadata) -> _Tree:
+    configs = value.last_assignment_configs
+    return value._asdict() | {"last_assignment_configs": None if configs is None else _pair_trees(configs)}
+
+
+def _member(tree: _Tree) -> MemberMetadata:
+    endpoint = tree["user_endpoint"]
+    return MemberMetadata(
+        tree["instance_id"],
+        tree["rack_id"],
+        tree["client_id"],
+        tree["client_host"],
+        tree["rebalance_timeout_ms"],
+        tree["topology_epoch"],
+        tree["process_id"],
+        None if endpoint is None else Endpoint(endpoint["host"], endpoint["port"]),
+        _pairs(tree["client_tags"]),
+    )
+
+
+def _member_tree(value: MemberMetadata) -> _Tree:
+    endpoint = value.user_endpoint
+    return value._asdict() | {
+        "user_endpoint": None if endpoint is None else endpoint._asdict(),
+        "client_tags": _pair_trees(value.client_tags),
+    }
+
+
+def _target(tree: _Tree) -> TargetMetadata:
+    return TargetMetadata(tree["assignment_epoch"], tree["assignment_timestamp"])
+
+
+def _target_tree(value: TargetMetadata) -> _Tree:
+    return {"assignment_epoch": value.assignment_epoch, "assignment_timestamp": value.assignment_timestamp_ms}
+
+
+def _member_target(tree: _Tree) -> TasksByType:
+    return _tasks_by_type(tree, "")
+
+
+def _member_target_tree(value: TasksByType) -> _Tree:
+    return {
+        "active_tasks": _task_trees(value.active),
+        "standby_tasks": _task_trees(value.standby),
+        "warmup_tasks": _task_trees(value.warmup),
+    }
+
+
+def _assignment(tree: _Tree) -> MemberAssignment:
+    epoch = tree["member_epoch"]
+    epochs = _epochs(tree["active_tasks"], epoch)
+    pending_epochs = _epochs(tree["active_tasks_pending_revocation"], epoch)
+    return MemberAssignment(
+        tree["state"],
+        epoch,
+        tree["previous_member_epoch"],
+        _tasks_by_type(tree, ""),
+        epochs | pending_epochs if pending_epochs else epochs,
+        _tasks_by_type(tree, "_pending_revocation"),
+    )
+
+
+def _assignment_tree(value: MemberAssignment) -> _Tree:
+    tree: dict[str, Any] = {
+        "member_epoch": value.member_epoch,
+        "previous_member_epoch": value.previous_member_epoch,
+        "state": int(value.state),
+    }
+    for suffix, tasks in (("", value.assigned), ("_pending_revocation", value.pending)):
+        tree[f"active_tasks{suffix}"] = _task_trees(tasks.active, value.active_assignment_epochs, value.member_epoch)
+        tree[f"standby_tasks{suffix}"] = _task_trees(tasks.standby)
+        tree[f"warmup_tasks{suffix}"] = _task_trees(tasks.warmup)
+    return tree
+
+
+def _topology(tree: _Tree) -> Topology:
+    return Topology(tree["epoch"], tuple(_subtopology(entry) for entry in tree["subtopologies"]))
+
+
+def _topology_tree(value: Topology) -> _Tree:
+    return {
+        "epoch": value.epoch,
+        "subtopologies": tuple(
+            subtopology._asdict()
+            | {
+                "state_changelog_topics": _topic_trees(subtopology.state_changelog_topics),
+                "repartition_source_topics": _topic_trees(subtopology.repartition_source_topics),
+                "copartition_groups": tuple(group._asdict() for group in subtopology.copartition_groups),
+            }
+            for subtopology in value.subtopologies
+        ),
+    }
+
+
+def _subtopology(tree: _Tree) -> Subtopology:
+    return Subtopology(
+        tree["subtopology_id"],
+        tree["source_topics"],
+        tree["source_topic_regex"],
+        _topics(tree["state_changelog_topics"]),
+        tree["repartition_sink_topics"],
+        _topics(tree["repartition_source_topics"]),
+        tuple(
+            CopartitionGroup(group["source_topics"], group["source_topic_regex"], group["repartition_source_topics"])
+            for group in tree["copartition_groups"]
+        ),
+    )
+
+
+def _topics(trees: tuple[_Tree, ...]) -> tuple[TopicInfo, ...]:
+    return tuple(
+        TopicInfo(tree["name"], tree["partitions"], tree["replication_factor"], _pairs(tree["topic_configs"]))
+        for tree in trees
+    )
+
+
+def _topic_trees(topics: tuple[TopicInfo, ...]) -> tuple[_Tree, ...]:
+    return tuple(
+        {
+            "name": topic.name,
+            "partitions": topic.partitions,
+            "replication_factor": topic.replication_factor,
+            "topic_configs": _pair_trees(topic.configs),
+        }
+        for topic in topics
+    )
+
+
+def _pairs(trees: tuple[_Tree, ...]) -> Pairs:
+    return tuple((tree["key"], tree["value"]) for tree in trees)
+
+
+def _pair_trees(pairs: Pairs) -> tuple[_Tree, ...]:
+    return tuple({"key": key, "value": value} for key, value in pairs)
+
+
+def _tasks_by_type(tree: _Tree, suffix: str) -> TasksByType:
+    return TasksByType(
+        _tasks(tree["active_tasks" + suffix]),
+        _tasks(tree["standby_tasks" + suffix]),
+        _tasks(tree["warmup_tasks" + suffix]),
+    )
+
+
+def _tasks(trees: tuple[_Tree, ...]) -> Tasks:
+    if not trees:
+        return NO_TASKS
+    return _task_set(tuple([(tree["subtopology_id"], tree["partitions"]) for tree in trees]))
+
+
+@lru_cache(MAX_CACHED_TASK_LISTS)
+def _task_set(entries: tuple[_Entry, ...]) -> Tasks:
+    """Tasks of a list. Cached: most records of a member repeat the list of the record before."""
+    return frozenset().union(*map(_task_ids, entries))
+
+
+@lru_cache(MAX_CACHED_TASK_LISTS)
+def _task_ids(entry: _Entry) -> tuple[TaskId, ...]:
+    return tuple(TaskId(entry[0], partition) for partition in entry[1])
+
+
+def _epochs(trees: tuple[_Tree, ...], member_epoch: int) -> dict[TaskId, int]:
+    """The assignment epoch of each task; the member epoch where there is not one a partition, as Kafka reads it."""
+    epochs: dict[TaskId, int] = {}
+    for tree in trees:
+        tasks = _task_ids((tree["subtopology_id"], tree["partitions"]))
+        own = tree["assignment_epochs"]
+        if own is None or len(own) != len(tasks):
+            epochs |= dict.fromkeys(tasks, member_epoch)
+        else:
+            epochs.update(zip(tasks, own, strict=True))
+    return epochs
+
+
+def _task_trees(
+    tasks: Tasks, epochs: Mapping[TaskId, int] | None = None, member_epoch: int = 0
+) -> tuple[dict[str, Any], ...]:
+    """Tasks sorted, by subtopology; with their assignment epochs if there are any."""
+    partitions: dict[str, list[int]] = {}
+    for subtopology_id, partition in sorted(tasks):
+        partitions.setdefault(subtopology_id, []).append(partition)
+    if epochs is None:
+        return tuple({"subtopology_id": name, "partitions": tuple(own)} for name, own in partitions.items())
+    return tuple(
+        {
+            "subtopology_id": name,
+            "partitions": tuple(own),
+            "assignment_epochs": tuple(epochs.get(TaskId(name, partition), member_epoch) for partition in own),
+        }
+        for name, own in partitions.items()
+    )
+
+
+class _Converter(NamedTuple):
+    read: Callable[[_Tree], RecordValue]
+    write: Callable[[Any], _Tree]
+
+
+_CONVERTERS: Final[Mapping[int, _Converter]] = {
+    METADATA: _Converter(_metadata, _metadata_tree),
+    MEMBER: _Converter(_member, _member_tree),
+    TARGET: _Converter(_target, _target_tree),
+    MEMBER_TARGET: _Converter(_member_target, _member_target_tree),
+    ASSIGNMENT: _Converter(_assignment, _assignment_tree),
+    TOPOLOGY: _Converter(_topology, _topology_tree),
+}

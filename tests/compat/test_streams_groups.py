@@ -1,0 +1,208 @@
+"""Streams groups replayed from recorded logs against what the broker answered at each checkpoint."""
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from measures.group_histories import histories
+from sharelens.cli import main
+from sharelens.questions.evidence import Evidence
+from sharelens.questions.opening import open_evidence
+from sharelens.request import Source
+from state_model.group_records import GroupRecord, decode_record
+from state_model.streams.group import apply
+from state_model.streams.records import METADATA, STREAMS_TYPES
+from state_model.streams.values import StreamsGroup, StreamsMember, Tasks, TasksByType, Topology
+from state_model.topics import OFFSETS_TOPIC
+from tests.datasets import STREAMS_SETS, dataset, raw_records
+
+NO_SUCH_GROUP = 69
+
+
+def _records(name: str) -> list[tuple[int, int, GroupRecord]]:
+    decoded = (
+        (partition, offset, decode_record(*raw))
+        for (partition, offset), raw in sorted(raw_records(name, OFFSETS_TOPIC).items())
+    )
+    return [
+        (partition, offset, record)
+        for partition, offset, record in decoded
+        if isinstance(record, GroupRecord) and record.record_type in STREAMS_TYPES
+    ]
+
+
+def _checkpoints(name: str) -> list[dict[str, Any]]:
+    lines = (dataset(name) / "checkpoints.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def _groups_at(records: list[tuple[int, int, GroupRecord]], ends: dict[str, int]) -> dict[str, StreamsGroup | None]:
+    groups: dict[str, StreamsGroup | None] = {}
+    for partition, offset, record in records:
+        if offset < ends[str(partition)]:
+            groups[record.group_id] = apply(groups.get(record.group_id), record)
+    return groups
+
+
+def _task_lists(tasks: Tasks) -> list[dict[str, Any]]:
+    partitions: dict[str, list[int]] = {}
+    for subtopology_id, partition in sorted(tasks):
+        partitions.setdefault(subtopology_id, []).append(partition)
+    return [{"subtopologyId": name, "partitions": own} for name, own in partitions.items()]
+
+
+def _tasks(tasks: TasksByType) -> dict[str, Any]:
+    return {f"{kind}Tasks": _task_lists(own) for kind, own in tasks._asdict().items()}
+
+
+def _member(name: str, member: StreamsMember, target: TasksByType) -> dict[str, Any]:
+    metadata, assignment = member
+    assert metadata is not None
+    assert assignment is not None
+    return {
+        "memberId": name,
+        "memberEpoch": assignment.member_epoch,
+        "instanceId": metadata.instance_id,
+        "rackId": metadata.rack_id,
+        "clientId": metadata.client_id,
+        "clientHost": metadata.client_host,
+        "topologyEpoch": metadata.topology_epoch,
+        "processId": metadata.process_id,
+        "userEndpoint": None if metadata.user_endpoint is None else metadata.user_endpoint._asdict(),
+        "clientTags": [{"key": key, "value": value} for key, value in metadata.client_tags],
+        "taskOffsets": [],
+        "taskEndOffsets": [],
+        "assignment": _tasks(assignment.assigned),
+        "targetAssignment": _tasks(target),
+        "isClassic": False,
+    }
+
+
+def _topology(topology: Topology | None) -> dict[str, Any] | None:
+    """The topology without the partition counts, which the log does not hold."""
+    if topology is None:
+        return None
+    subtopologies = [
+        {
+            "subtopologyId": own.subtopology_id,
+            "sourceTopics": sorted(own.source_topics),
+            "repartitionSinkTopics": sorted(own.repartition_sink_topics),
+            "stateChangelogTopics": [_topic(topic._asdict()) for topic in sorted(own.state_changelog_topics)],
+            "repartitionSourceTopics": [_topic(topic._asdict()) for topic in sorted(own.repartition_source_topics)],
+        }
+        for own in sorted(topology.subtopologies)
+    ]
+    return {"epoch": topology.epoch, "subtopologies": subtopologies}
+
+
+def _topic(topic: dict[str, Any]) -> dict[str, Any]:
+    configs = [{"key": key, "value": value} for key, value in topic["configs"]]
+    return {"name": topic["name"], "replicationFactor": topic["replication_factor"], "topicConfigs": configs}
+
+
+def _described(name: str, group: StreamsGroup) -> dict[str, Any]:
+    return {
+        "errorCode": 0,
+        "errorMessage": None,
+        "groupId": name,
+        "groupState": group.state.value,
+        "groupEpoch": group.group_epoch,
+        "assignmentEpoch": group.target_assignment_epoch,
+        "topology": _topology(group.topology),
+        "members": {
+            own: _member(own, member, group.targets.get(own, TasksByType())) for own, member in group.members.items()
+        },
+        "authorizedOperations": -(2**31),
+    }
+
+
+def _comparable(answer: dict[str, Any]) -> dict[str, Any]:
+    """The broker's answer without partition counts, and with members by id."""
+    for subtopology in answer["topology"]["subtopologies"]:
+        for topic in subtopology["stateChangelogTopics"] + subtopology["repartitionSourceTopics"]:
+            del topic["partitions"]
+    return answer | {"members": {member["memberId"]: member for member in answer["members"]}}
+
+
+@pytest.mark.parametrize("name", STREAMS_SETS)
+def test_the_state_at_every_checkpoint_is_what_the_broker_described(name: str) -> None:
+    records, checkpoints = _records(name), _checkpoints(name)
+    compared = 0
+    for checkpoint in checkpoints:
+        groups = _groups_at(records, checkpoint["consumerOffsetsEnd"])
+        for group_id, answers in checkpoint["groups"].items():
+            group, answer = groups.get(group_id), answers["describe"]
+            if answer["errorCode"] == NO_SUCH_GROUP:
+                assert group is None, (checkpoint["name"], group_id)
+                continue
+            assert group is not None, (checkpoint["name"], group_id)
+            assert _described(group_id, group) == _comparable(answer), (checkpoint["name"], group_id)
+            compared += 1
+    assert compared > 20
+
+
+def _open(name: str) -> Evidence:
+    return open_evidence(Source(log_dirs=(str(dataset(name) / "logs"),), needs_state_log=False))
+
+
+def _valid_at(rows: pa.Table, log_partition: int, log_offset: int) -> list[dict[str, Any]]:
+    return [
+        row
+        for row in rows.to_pylist()
+        if row["log_partition"] == log_partition
+        and row["valid_from_log_offset"] <= log_offset
+        and (row["valid_to_log_offset"] is None or log_offset < row["valid_to_log_offset"])
+    ]
+
+
+def _owners(group: StreamsGroup | None) -> set[tuple[str, str, int, str, str, int | None]]:
+    owners = set()
+    for name, member in ({} if group is None else group.members).items():
+        for status, tasks in (
+            ("OWNED", member.assignment and member.assignment.assigned),
+            ("PENDING_REVOCATION", member.assignment and member.assignment.pending),
+        ):
+            for kind, own in (tasks._asdict() if tasks else {}).items():
+                for task in own:
+                    epochs = member.assignment.active_assignment_epochs if member.assignment else {}
+                    epoch = epochs[task] if kind == "active" else None
+                    owners.add((kind.upper(), *task, name, status, epoch))
+    return owners
+
+
+@pytest.mark.parametrize("name", STREAMS_SETS)
+def test_the_histories_after_every_record_are_the_state_after_it(name: str) -> None:
+    with _open(name) as evidence:
+        made = histories(evidence.group_records())
+    groups: dict[str, StreamsGroup | None] = {}
+    compared = 0
+    for place, (partition, offset, record) in enumerate(_records(name)):
+        group = groups[record.group_id] = apply(groups.get(record.group_id), record)
+        if place % 7 and record.record_type != METADATA:  # a sample: each comparison reads all rows
+            continue
+        of_group, of_members, of_tasks = (
+            [row for row in _valid_at(rows, partition, offset) if row["group_id"] == record.group_id]
+            for rows in (made.groups, made.members, made.tasks)
+        )
+        state = "DEAD" if group is None else group.state.name
+        assert [(row["group_type"], row["state"]) for row in of_group] == [("streams", state)]
+        members = {} if group is None else group.members
+        assert {row["member_id"]: row["member_epoch"] for row in of_members} == {
+            name: None if member.assignment is None else member.assignment.member_epoch
+            for name, member in members.items()
+        }
+        columns = ("task_type", "subtopology_id", "partition", "member_id", "status", "assignment_epoch")
+        assert {tuple(row[column] for column in columns) for row in of_tasks} == _owners(group)
+        compared += len(of_tasks)
+    assert compared > 100
+
+
+def test_groups_lists_streams_groups_as_the_broker_did(capsys: pytest.CaptureFixture[str]) -> None:
+    last = _checkpoints("streams-basic")[-1]
+    words = ["--log-dir", str(dataset("streams-basic") / "logs"), "--output", "json"]
+    assert main(["groups", *words]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    listed = {(row["groupId"], row["type"], row["state"]) for row in last["listGroups"]}
+    assert {(row["group_id"], row["group_type"].title(), row["state"].title()) for row in rows} == listed
