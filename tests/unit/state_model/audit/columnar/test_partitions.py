@@ -17,6 +17,7 @@ from state_model.audit.table import RULES
 from state_model.share_records import ShareRecord, encode_record
 from tests.audit_histories import START_MS, Entry
 from tests.audit_mutations import log_records
+from tests.depths import examples
 from tests.replay_logs import HOSTILE_LOGS, LOGS
 from tests.unit.state_model.audit.columnar.test_partition import without_tags
 
@@ -73,6 +74,7 @@ def closed_findings(audit):
     return findings([audit], SEVERITIES).sort_by("state_partition").to_pylist()
 
 
+@examples("table")
 @given(st.tuples(*(logs() for _ in NUMBERS)), st.lists(st.integers(0, 9), max_size=2))
 def test_state_partitions_together_are_each_of_them_alone(some, cuts):
     by_number = dict(zip(NUMBERS, some, strict=True))
