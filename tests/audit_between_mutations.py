@@ -587,8 +587,7 @@ def detection(operator: Operator) -> Detection:
 HEAD = """## Between logs
 
 The same for logs of whole clusters, simulated and recorded ones, stretched in time: state log, `__consumer_offsets` and
-user topics. *Detected*: the audit names an expected rule. Rules on `__cluster_metadata`, on the
-configuration, on windows and on topics that were created again have unit tests.
+user topics. *Detected*: the audit names an expected rule.
 
 | damage | damaged logs | detected | rules |
 |---|---|---|---|"""

@@ -32,10 +32,11 @@ from state_model.share_records import (
     decode_record,
     encode_record,
 )
-from state_model.uuids import ZERO_UUID
 from tests.audit_between_mutations import section as between_logs
+from tests.audit_case_tables import section as rule_by_rule
 from tests.audit_histories import LIMIT, Entry, History
 from tests.audit_judge import LARGEST_LIMIT, illegal_offsets
+from tests.audit_script import LOG_ROW
 from tests.datasets import dataset
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "audit-detection.md"
@@ -52,7 +53,6 @@ a record that the judge calls illegal. A legal log must have no error: some dama
 have written, and no audit can see them. *By counter*: logs that are illegal by the coordinator's update counter alone,
 which can't be tested without the limit (rule 13). *One cause*: detected logs whose errors the audit traces back to one
 of them (`cause_inferred`). The rules are the most frequent ones of severity error or warning.
-Damages of batch headers, of places and of the log start have unit tests.
 
 | damage | illegal logs | detected | one cause | by counter | legal logs | rules | not seen, because |
 |---|---|---|---|---|---|---|---|"""
@@ -88,22 +88,8 @@ class Detection:
 
 def log_records(entries: Log) -> pa.RecordBatch:
     """LOG_RECORD rows of a log, as the reader gives them."""
-    plain = {
-        "topic": "__share_group_state",
-        "topic_id": ZERO_UUID,
-        "partition": 0,
-        "timestamp_type": "CreateTime",
-        "headers": [],
-        "leader_epoch": 0,
-        "producer_id": -1,
-        "producer_epoch": -1,
-        "attributes": 0,
-        "is_control": False,
-        "below_log_start": False,
-        "uncommitted": False,
-    }
     rows = [
-        {**plain, "offset": entry.log_offset, "base_offset": entry.log_offset, "timestamp_ms": entry.timestamp_ms,
+        {**LOG_ROW, "offset": entry.log_offset, "base_offset": entry.log_offset, "timestamp_ms": entry.timestamp_ms,
          "key": entry.key, "value": entry.value}
         for entry in entries
     ]  # fmt: skip
@@ -358,6 +344,9 @@ OPERATORS = (
         rules=frozenset({"start_offset_goes_back"})),
     Operator(name="start offset of an update below -1", damage=changed(ShareUpdate,
         lambda value: {"start_offset": -2}), rules=frozenset({"invalid_start_offset"})),
+    Operator(name="update without a start offset", damage=changed(ShareUpdate, lambda value: {"start_offset": -1},
+        lambda value: value.start_offset >= 0 and has_batches(value)), invisible="-1 leaves the start offset as it is, "
+        "so that the state is the same; brokers accept it, and no leader sends it"),
     Operator(name="start offset of an update beyond its batches", damage=changed(ShareUpdate,
         lambda value: {"start_offset": value.state_batches[0].first_offset + 1}, has_batches),
         rules=frozenset({"batch_below_start"})),
@@ -395,6 +384,10 @@ OPERATORS = (
     Operator(name="state batches not joined", damage=changed(ShareUpdate, pair_of_neighbours,
         lambda value: any(batch.last_offset > batch.first_offset for batch in value.state_batches)),
         rules=frozenset({"batches_not_joined"})),
+    Operator(name="batch of a cold snapshot in two", damage=changed(ShareSnapshot, pair_of_neighbours,
+        lambda value: is_full_cold(value) and any(batch.last_offset > batch.first_offset
+        for batch in value.state_batches)), invisible="a cold snapshot copies state as it is, and an older broker may "
+        "have left it so"),
     Operator(name="cold snapshot without one state batch", damage=changed(ShareSnapshot,
         lambda value: {"state_batches": value.state_batches[1:]}, is_full_cold),
         rules=frozenset({"cold_snapshot_changes_state"})),
@@ -494,7 +487,7 @@ def page() -> str:
             f"| {operator.name} | {result.illegal} | {result.detected} | {result.one_cause} | {result.by_counter} "
             f"| {result.legal} | {rules or '-'} | {why} |"
         )
-    return "\n".join([*lines, "", between_logs()])
+    return "\n".join([*lines, "", between_logs(), rule_by_rule()])
 
 
 if __name__ == "__main__":

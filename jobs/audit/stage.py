@@ -14,7 +14,9 @@ from evidence.losses import PRUNED, REMOTE, losses_of_extents
 from jobs import books, retained
 from jobs.audit import standing
 from jobs.audit.across import ACROSS, COUNTS_OF_STATE, LOG_FINDING, across_logs
+from jobs.audit.beside import commit_beside, look_beside
 from jobs.audit.between_logs import BETWEEN, STATES_READ, between_logs
+from jobs.audit.records import Topics
 from jobs.audit.tasks import STATES, Job, Outcome, Task, audit_task, of_jobs
 from jobs.decode.stage import changed
 from jobs.ingest.stage import is_rebuild
@@ -57,12 +59,14 @@ def run_audit(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict[
     stored = lake.snapshot(STATES).rows(PLANNED)
     clusters = pc.unique(lake.snapshot(books.EXTENT).all_rows.column("cluster_id")).to_pylist()
     settings = {cluster: stored_settings(lake, cluster).groups for cluster in clusters}
-    jobs = plan_jobs(lake, stored, run, before, settings)
+    beside, topics, unfit = look_beside(lake, clusters, stored, before)
+    jobs = plan_jobs(lake, stored, run, before, settings, unfit)
     replayed = lake.snapshot(REPLAYED).rows(["cluster_id", "log_topic_id", *COMPARED])
     view = lake.view([STATES])
 
     def task_of(some: Sequence[Job]) -> Task:
-        return Task(lake=view, run=run, settings=settings, jobs=tuple(some), replayed=of_jobs(replayed, some))
+        mine = of_jobs(replayed, some)
+        return Task(lake=view, run=run, settings=settings, beside=beside, jobs=tuple(some), replayed=mine)
 
     quiet, busy = ([job for job in jobs if bool(job.slices) is is_busy] for is_busy in (False, True))
     groups = executors.binned([(job, job.size_bytes) for job in busy])
@@ -70,13 +74,15 @@ def run_audit(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict[
     outcomes = engine.run("audit", audit_task, tasks, progress, size_bytes=sum(job.size_bytes for job in busy))
     if quiet:  # no record to read: nothing for executors to do
         outcomes.append(audit_task(task_of(quiet)))
-    return _commit(lake, run, {job.key for job in jobs}, outcomes)
+    return _commit(lake, run, jobs, outcomes, topics)
 
 
-def plan_jobs(lake: Lake, stored: pa.Table, run: int, before: int, settings: Mapping[str, GroupSettings]) -> list[Job]:
+def plan_jobs(
+    lake: Lake, stored: pa.Table, run: int, before: int, settings: Mapping[str, GroupSettings], unfit: set[PartitionKey]
+) -> list[Job]:
     """One job for each state partition with news, and for each one with groups whose settings changed.
 
-    `stored`: PLANNED columns of gold.audit_state.
+    `stored`: PLANNED columns of gold.audit_state. `unfit`: audited ones that have to start over.
     """
     known = {tuple(row[name] for name in ("cluster_id", *PLACE)): row for row in stored.to_pylist()}
     news = changed(lake, before, ["log_record", "replay", "audit"])
@@ -87,6 +93,7 @@ def plan_jobs(lake: Lake, stored: pa.Table, run: int, before: int, settings: Map
     late = {key for key, row in rows.items() if row["rebuild"]}
     late |= {key for key in rows if key not in known or known[key]["format"] != FORMAT}
     late |= _with_other_limits(lake, stored, before, settings)
+    late |= unfit
     keys = sorted(rows.keys() | late)
     pieces = _new_slices(lake, known, keys, late, run)
     starts = {key: log_start((row["log_start_offset"], row["log_start_known"]) for row in every[key]) for key in keys}
@@ -202,13 +209,16 @@ def has_uncommitted(extents: Sequence[dict[str, Any]]) -> bool:
     )
 
 
-def _commit(lake: Lake, run: int, keys: set[PartitionKey], outcomes: Sequence[Outcome]) -> dict[str, int]:
+def _commit(lake: Lake, run: int, jobs: Sequence[Job], outcomes: Sequence[Outcome], topics: Topics) -> dict[str, int]:
+    keys = {job.key for job in jobs}
+    begins = {job.key: job.log.first_offset if job.keeps_below else 0 for job in jobs if job.starts_over}
+    commit_beside(lake, run, topics, [outcome.beside for outcome in outcomes], keys, begins)
     if not books.is_committed(lake, STATES, "audit", run):
         kept, removes = _states_without(lake, keys)
         books.commit(lake, STATES, "audit", run, [*(f for o in outcomes for f in o.files), *kept], removes)
     fresh = pa.concat_tables([LOG_FINDING.empty_table(), *(outcome.findings for outcome in outcomes)])
     states = lake.snapshot(STATES).rows(STATES_READ)
-    fresh = pa.concat_tables([fresh, across_logs(states.select(COUNTS_OF_STATE)), between_logs(lake, states)])
+    fresh = pa.concat_tables([fresh, across_logs(states.select(COUNTS_OF_STATE)), between_logs(lake, states, topics)])
     unchanged = pa.concat_tables([standing.NONE_UNCHANGED, *(outcome.unchanged for outcome in outcomes)])
     before = lake.snapshot(FINDINGS).rows()
     same, others = standing.parted(before, unchanged)

@@ -1,6 +1,6 @@
 """The tasks of the audit: state partitions are audited together, as far as their records fit into memory."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.decoding import decode_rows
-from evidence.log_time import log_times_of_logs
+from evidence.auditing import audited_batches
 from jobs.audit import standing
 from jobs.audit.across import LOG_FINDING, STORED, of_log
+from jobs.audit.beside import NO_ROWS, Beside, BesideAudit
 from kafka_log.schemas import LOG_RECORD
 from lake.lake import LakeView
 from lake.parquet import DataFile, ParquetSink
@@ -20,6 +20,7 @@ from lake.tables import TABLES
 from measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, largest
 from state_model.audit.columnar.continuation import AUDIT_STATE, FORMAT
 from state_model.audit.columnar.findings import findings
+from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.partitions import LogFacts, PartitionsAudit
 from state_model.audit.columnar.replayed import COMPARED
 
@@ -69,6 +70,7 @@ class Task:
     lake: LakeView
     run: int
     settings: Mapping[str, GroupSettings]
+    beside: Beside
     jobs: tuple[Job, ...]
     replayed: pa.Table
 
@@ -77,24 +79,26 @@ class Task:
 class Outcome:
     """Result of a task: files of gold.audit_state, LOG_FINDING rows, the number of records.
 
-    `unchanged`: the identities (standing.IDENTITY) of findings that stay as they are stored.
+    `unchanged`: the identities (standing.IDENTITY) of findings that stay as they are stored. `beside`: rows of NO_ROWS.
     """
 
     files: tuple[DataFile, ...]
     findings: pa.Table
     unchanged: pa.Table
+    beside: Mapping[str, pa.Table]
     record_count: int
 
 
 def audit_task(task: Task) -> Outcome:
     """Audits the state partitions of a task and writes their states; runs on an executor."""
     tables, unchanged, count = [LOG_FINDING.empty_table()], [standing.NONE_UNCHANGED], 0
+    beside = {table: [none] for table, none in NO_ROWS.items()}
     limits = {cluster_id: largest(settings, DELIVERY_COUNT_LIMIT) for cluster_id, settings in task.settings.items()}
     states = _stored_states(task.lake, task.jobs)
     with ParquetSink(task.lake, TABLES[STATES], constants={"run_id": task.run}) as sink:
-        for jobs in together(task.jobs):
+        for jobs in together(task.jobs, {cluster for cluster, config in task.beside.configs.items() if config}):
             cluster_id, topic_id, _ = jobs[0].key
-            audit, records = _audited(jobs, of_jobs(states, jobs), limits[cluster_id])
+            audit, beside_audit, records = _audited(jobs, of_jobs(states, jobs), limits[cluster_id], task.beside)
             count += records
             sink.write(audit.state(), cluster_id=cluster_id, log_topic_id=topic_id)  # a row group of its own
             compared = np.array([job.is_compared for job in jobs])
@@ -102,25 +106,34 @@ def audit_task(task: Task) -> Outcome:
             audit.close()
             is_stored = np.array([not job.is_new for job in jobs])
             unchanged.append(standing.leave_unchanged(audit, is_stored, cluster_id, topic_id))
+            for table, rows in beside_audit.rows().items():
+                beside[table].append(rows)
             tables.append(of_log(findings([audit], STORED), cluster_id, topic_id))
     return Outcome(
         files=tuple(sink.files),
         findings=pa.concat_tables(tables),
         unchanged=pa.concat_tables(unchanged),
+        beside={table: pa.concat_tables(rows) for table, rows in beside.items()},
         record_count=count,
     )
 
 
-def together(jobs: Sequence[Job]) -> Iterator[list[Job]]:
+def together(jobs: Sequence[Job], configured: Container[str] = ()) -> Iterator[list[Job]]:
     """Neighbouring jobs of one incarnation of the state topic that are audited at once: their records fit into memory.
 
-    What an audit costs beside its records, it costs once for all of them.
+    What an audit costs beside its records, it costs once for all of them. `configured`: clusters whose coordinator's
+    configuration is known; their updates are counted by state partition.
     """
     some: list[Job] = []
     size = 0
     for job in jobs:
-        is_apart = job.keeps_below or (some and (some[-1].keeps_below or some[-1].key[:2] != job.key[:2]))
-        if some and (is_apart or size + job.size_bytes > TOGETHER_BYTES):
+        is_alone = job.keeps_below or job.cluster_id in configured
+        if some and (
+            is_alone
+            or some[-1].keeps_below
+            or some[-1].key[:2] != job.key[:2]
+            or size + job.size_bytes > TOGETHER_BYTES
+        ):
             yield some
             some, size = [], 0
         some.append(job)
@@ -142,33 +155,29 @@ def of_jobs(rows: pa.Table, jobs: Sequence[Job]) -> pa.Table:
 
 
 def _audited(
-    jobs: Sequence[Job], stored: pa.Table, limit_of_group: Callable[[str], int | None]
-) -> tuple[PartitionsAudit, int]:
-    """The audit of some state partitions after their new records, not closed, and the number of these."""
+    jobs: Sequence[Job], stored: pa.Table, limit_of_group: Callable[[str], int | None], beside: Beside
+) -> tuple[PartitionsAudit, BesideAudit, int]:
+    """The audit of some state partitions after their new records, not closed, what it has beside, their number."""
     keeps_below = jobs[0].keeps_below
     logs = [job.log for job in jobs]
-    audit = PartitionsAudit(logs, limit_of_group=limit_of_group, states=None if keeps_below else stored)
+    states = None if keeps_below else stored
+    if len(logs) == 1:
+        audit: PartitionsAudit = PartitionAudit.of_log(logs[0], limit_of_group=limit_of_group, state=states)
+    else:
+        audit = PartitionsAudit(logs, limit_of_group=limit_of_group, states=states)
     if keeps_below and stored.num_rows and stored.column("format")[0].as_py() == FORMAT:
         audit.keep_below(stored, logs[0].first_offset)
     for job in jobs:
         if job.at_start is not None:
             audit.take_log_start(job.at_start)
+    goes_on = not jobs[0].starts_over and stored.num_rows > 0
+    beside_audit = BesideAudit(beside, jobs[0].key[:2], audit, goes_on=goes_on)
     count = 0
     for rows in _records(jobs):
-        logs = np.searchsorted(audit.state_partitions, rows.column("partition").to_numpy())
-        times = log_times_of_logs(rows.column("timestamp_ms").to_numpy(), logs, audit.last_times)
-        if pc.any(rows.column("uncommitted")).as_py():  # an uncommitted record may be truncated yet
-            is_committed = pc.invert(rows.column("uncommitted")).combine_chunks()
-            rows, committed = rows.filter(is_committed), is_committed.to_numpy(zero_copy_only=False)
-            logs, times = logs[committed], times[committed]
-        begin = 0
-        for batch in rows.combine_chunks().to_batches():
-            here = slice(begin, begin + batch.num_rows)
-            decoded = decode_rows(pa.Table.from_batches([batch]), times[here])
-            audit.take_logs(batch, logs[here], times[here], decoded.records, decoded.problems)
-            begin += batch.num_rows
-        count += begin
-    return audit, count
+        for decoded in audited_batches(audit, rows):
+            beside_audit.take(decoded.records)
+            count += len(decoded.log_times)
+    return audit, beside_audit, count
 
 
 def _records(jobs: Sequence[Job]) -> Iterator[pa.Table]:

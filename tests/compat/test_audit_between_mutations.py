@@ -15,10 +15,11 @@ ELSEWHERE = {
     "window_over_locks",
     "more_updates_than_configured",
     "update_over_limit",
+    "assigned_unevenly",
     "cold_snapshot_too_early",
     "state_topic_created_again",
 }
-"""Rules on the metadata log, the configuration, windows and other incarnations have unit tests."""
+"""Rules on the metadata log, the configuration, windows, assignments: small logs of their own."""
 FROM_OPTIONS = {"count_over_limit", "available_at_limit"}
 
 

@@ -312,6 +312,11 @@ class Auditor:
         return np.flatnonzero((standing == layout.LIVE) & is_known)
 
     @property
+    def is_from_zero(self) -> bool:
+        """Whether the logs are there from offset 0 on."""
+        return bool(self._is_from_zero.all())
+
+    @property
     def pool(self) -> tuple[Ints, Ints]:
         """Offsets and values of all breakpoints; a share partition's are from BEGIN on, SIZE of them."""
         return self._at, self._values

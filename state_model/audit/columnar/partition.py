@@ -41,6 +41,26 @@ class PartitionAudit(PartitionsAudit):
         super().__init__([log], limit_of_group=limit_of_group, between_ms=between_ms, replays=replays, states=state)
         self.number = number
 
+    @classmethod
+    def of_log(
+        cls, log: LogFacts, *, limit_of_group: Callable[[str], int | None], state: pa.Table | None = None
+    ) -> "PartitionAudit":
+        """The audit of a log whose states `compare` compares with the replay's."""
+        return cls(
+            log.state_partition,
+            first_offset=log.first_offset,
+            log_start_offset=log.log_start_offset,
+            has_newest=log.has_newest,
+            limit_of_group=limit_of_group,
+            replays=False,
+            state=state,
+        )
+
+    @property
+    def last_offset(self) -> int:
+        """Log offset of the last record; before the first one the offset in front of the log."""
+        return int(self.last_offsets[0])
+
     @property
     def last_ms(self) -> int:
         """Log time of the last record; before the first one NO_TIME_MS."""

@@ -172,11 +172,11 @@ class PartitionsAudit:
         audit._resume_losses(states, numbers)
         return audit
 
-    def logs_of(self, rows: pa.Table) -> Ints:
-        """The log of each row by its state_partition."""
+    def logs_of(self, rows: pa.Table, column: str = "state_partition") -> Ints:
+        """The log of each row by its state partition."""
         if len(self.state_partitions) == 1:
             return np.zeros(rows.num_rows, np.int64)
-        logs: Ints = np.searchsorted(self.state_partitions, rows.column("state_partition").to_numpy())
+        logs: Ints = np.searchsorted(self.state_partitions, rows.column(column).to_numpy())
         return logs
 
     def state(self) -> pa.Table:

@@ -2,13 +2,11 @@
 
 import itertools
 
-import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.decoding import decode_rows
-from evidence.log_time import log_times_of_logs
+from evidence.auditing import audited_batches
 from kafka_log.schemas import LOG_RECORD
 from state_model.audit.columnar.continuation import AUDIT_STATE
 from state_model.audit.columnar.findings import findings
@@ -56,10 +54,8 @@ def audited(logs_by_number, parts):
         audit = PartitionsAudit(facts, states=state)
         rows = pa.concat_tables([rows_of(part[number], number) for number in logs_by_number]).combine_chunks()
         if rows.num_rows:
-            own = np.searchsorted(audit.state_partitions, rows.column("partition").to_numpy())
-            times = log_times_of_logs(rows.column("timestamp_ms").to_numpy(), own, audit.last_times)
-            decoded = decode_rows(rows, times)
-            audit.take_logs(rows.to_batches()[0], own, times, decoded.records, decoded.problems)
+            for _ in audited_batches(audit, rows):
+                pass
         state = pa.Table.from_pylist(audit.state().to_pylist(), schema=AUDIT_STATE)
     return audit, state
 
