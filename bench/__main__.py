@@ -169,11 +169,10 @@ def increment(bench: Bench) -> Iterator[Figure]:
             value=f"{second.seconds:.1f} s",
             note=share,
         )
-        rows = second.summary["rows"]
         yield Figure(
             section="increment",
             name=f"{shape}: rewritten by it",
-            value=_rewritten(rows),
+            value=_rewritten(second.summary["rows"]),
             note="the states of all share partitions and their open ranges",
         )
         yield Figure(section="increment", name=f"{shape}: nothing new, no JVM", value=f"{idle.seconds:.2f} s")
