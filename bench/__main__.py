@@ -29,7 +29,7 @@ from state_model.columnar.decode import decode_share_records
 from state_model.errors import SharelensError
 from tools.kept_jars import ToolUnavailableError
 
-SECTIONS = ("kernels", "pipeline", "increment", "measures", "questions", "upkeep", "broker", "simulator")
+SECTIONS = ("kernels", "pipeline", "increment", "measures", "questions", "upkeep", "broker", "rebalances", "simulator")
 SHAPES = ("hot", "cool")
 REPEATS = 3
 
@@ -276,6 +276,19 @@ def broker(bench: Bench) -> Iterator[Figure]:
         yield Figure(section="broker", name=f"{name}: memory at rest", value=f"{speed.idle_bytes / 2**20:.0f} MiB")
 
 
+def rebalances(bench: Bench) -> Iterator[Figure]:
+    """A streams group with many tasks, in this process: one member more, until all tasks are where they belong."""
+    from bench.rebalances import rebalance_s
+
+    seconds = min(rebalance_s(bench.folder / f"rebalance-{repeat}") for repeat in range(REPEATS))
+    yield Figure(
+        section="rebalances",
+        name="a 20th member joins a streams group of 1,000 tasks",
+        value=f"{1000 * seconds:.0f} ms of the broker",
+        note="500 tasks have a standby task; with the records of all heartbeats in the log",
+    )
+
+
 def simulator(bench: Bench) -> Iterator[Figure]:
     """The broker's own parts in virtual time, in a process of their own: real bytes, truth and journal included."""
     directory = bench.folder / "log-simulated"
@@ -373,6 +386,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "questions": questions,
         "upkeep": upkeep,
         "broker": broker,
+        "rebalances": rebalances,
         "simulator": simulator,
     }
     with tempfile.TemporaryDirectory(prefix="sharelens-bench-") as scratch:
