@@ -11,6 +11,7 @@ from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import milliseconds
 from broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from broker.protocol.steps import LazyArray
+from state_model.group_records import camel_case
 from state_model.streams.heartbeat import Answer as HeartbeatAnswer
 from state_model.streams.heartbeat import Heartbeat, HeartbeatError
 from state_model.streams.soft_state import SoftState
@@ -60,6 +61,20 @@ def describe(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """Groups with topology and members; a missing group, or one of another kind, has an error of its own."""
     operations = {"authorized_operations": ALL_GROUP_OPERATIONS} if request.include_authorized_operations else {}
     return {"groups": LazyArray(lambda group_id: _described(broker, group_id) | operations, request.group_ids)}
+
+
+def described_json(broker: "Broker", group_id: str) -> dict[str, Any]:
+    """The description of a group under the names of Kafka's JSON."""
+    described = _described(broker, group_id)
+    return {"errorCode": int(described.get("error_code", 0))} | {
+        camel_case(name): _json(value) for name, value in described.items()
+    }
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {camel_case(name): _json(each) for name, each in value.items()}
+    return [_json(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _is_on(broker: "Broker") -> bool:
