@@ -16,7 +16,8 @@ from kafka_log import reader
 from kafka_log.union import LogPartition, unite
 from measures.coordinator_settings import coordinator_config
 from measures.settings import MAX_RECORD_LOCKS, largest
-from sharelens.questions.log_evidence import LogEvidence, size_text
+from sharelens.questions.log_evidence import LogEvidence
+from sharelens.questions.size_limits import size_text
 from sharelens.questions.state_log import StateLog, size_bytes
 from state_model.audit.columnar.configured import ConfiguredAudit, CoordinatorConfig
 from state_model.audit.columnar.continuation import KEYS

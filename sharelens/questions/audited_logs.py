@@ -14,7 +14,8 @@ from evidence.reading import Reading
 from measures.settings import DELIVERY_COUNT_LIMIT, largest
 from sharelens.questions.audit_evidence import AuditedLog, BesideAudit, OtherLogs
 from sharelens.questions.evidence import Span
-from sharelens.questions.log_evidence import WORKERS, LogEvidence, size_text, too_much
+from sharelens.questions.log_evidence import WORKERS, LogEvidence
+from sharelens.questions.size_limits import size_text, too_much
 from sharelens.questions.state_log import StateLog
 from sharelens.wording import counted
 from state_model.audit.columnar.findings import finding_counts, findings, misplacements, ordered

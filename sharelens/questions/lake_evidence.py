@@ -20,7 +20,6 @@ from evidence.clock_steps import LATE_RECORD, ClockStep, steps_around
 from evidence.conditions import all_of, filter_rows, with_value
 from evidence.incarnations import newest_incarnation
 from evidence.losses import losses_up_to
-from evidence.schemas import GROUP_RECORD
 from kafka_log.dead_letter_records import DLQ_RECORD
 from kafka_log.schemas import TOPIC_BATCH
 from lake import bounded_scan, dlq_partitions, user_topics
@@ -30,7 +29,6 @@ from lake.scan import open_lake
 from lake.settings_rows import COLUMNS, observations_of
 from lake.settings_rows import TABLE as SETTINGS
 from lake.tables import TABLES
-from measures import group_replay
 from measures.observed_settings import Settings
 from measures.places import Ints, Places
 from measures.topics import TopicPartition
@@ -324,9 +322,11 @@ class LakeEvidence:
 
     def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
         """Rows of silver.group_record."""
-        where = all_of(Keys(groups=groups).expression(), lake_places.log_partitions_of(self._scan, groups))
-        rows = self._scan("silver.group_record", GROUP_RECORD.names, where)
-        return rows.sort_by(group_replay.LOG_ORDER).cast(GROUP_RECORD)
+        return lake_places.group_records(self._scan, groups)
+
+    def offset_commits(self, group: str) -> pa.Table:
+        """Rows of bronze.log_record."""
+        return lake_places.offset_commits(self._scan, group)
 
     def dead_letters(self, letter_filter: DeadLetterFilter) -> pa.Table:
         """Rows of silver.dlq_record."""
