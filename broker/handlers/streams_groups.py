@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from broker.broker import Broker
 
 PROTOCOL = "streams"
+NOT_REQUESTED = -(2**31)
+"""The authorized operations in an answer to a request without them."""
 _UNSUPPORTED = {
     "error_code": ErrorCode.unsupported_version,
     "error_message": "streams.version is 0, or group.coordinator.rebalance.protocols lacks streams.",
@@ -65,10 +67,8 @@ def describe(broker: "Broker", request: Any, context: RequestContext) -> Answer:
 
 def described_json(broker: "Broker", group_id: str) -> dict[str, Any]:
     """The description of a group under the names of Kafka's JSON."""
-    described = _described(broker, group_id)
-    return {"errorCode": int(described.get("error_code", 0))} | {
-        camel_case(name): _json(value) for name, value in described.items()
-    }
+    described = {"error_code": 0, "error_message": None, "authorized_operations": NOT_REQUESTED}
+    return {camel_case(name): _json(value) for name, value in (described | _described(broker, group_id)).items()}
 
 
 def _json(value: Any) -> Any:
@@ -280,6 +280,8 @@ def _described_member(group: StreamsGroup, member_id: str, member: StreamsMember
         "process_id": metadata.process_id,
         "user_endpoint": None if metadata.user_endpoint is None else metadata.user_endpoint._asdict(),
         "client_tags": _described_pairs(metadata.client_tags),
+        "task_offsets": [],
+        "task_end_offsets": [],
         "assignment": _task_lists(NO_TASKS_BY_TYPE if own is None else own.assigned),
         "target_assignment": _task_lists(group.targets.get(member_id, NO_TASKS_BY_TYPE)),
         "is_classic": False,
