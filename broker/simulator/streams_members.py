@@ -176,6 +176,6 @@ class StreamsMember:
             self._timer.cancel()
         self._timer = self._world.timers.after_ms(delay_ms, callback)
 
-    def _note(self, what: str, **about: object) -> None:
+    def _note(self, name: str, **about: object) -> None:
         now_ms = self._world.clock.now_ms
-        self._world.journal.event(now_ms, what, group=self._group_id, member=self._member_id, **about)
+        self._world.journal.event(now_ms, name, group=self._group_id, member=self._member_id, **about)
