@@ -322,9 +322,8 @@ def _memory(section: str, run: Measured) -> Iterator[Figure]:
 
 
 def _rate(section: str, name: str, records: int, seconds: float, note: str = "") -> Figure:
-    return Figure(
-        section=section, name=name, value=f"{seconds:.2f} s, {records / seconds / 1e6:.2f} M records/s", note=note
-    )
+    value = f"{seconds:.2f} s, {records / seconds / 1e6:.2f} M records/s"
+    return Figure(section=section, name=name, value=value, note=note)
 
 
 def _times(dumped_s: float | None, ours_s: float) -> str:
