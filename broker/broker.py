@@ -4,18 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from broker import parts
 from broker.config.groups import ShareGroups as ShareGroupConfigs
 from broker.config.listeners import Listener
-from broker.config.settings import Settings, Source, parse_all
-from broker.config.topic_keys import TOPIC
-from broker.coordinators.classic_groups import ClassicGroups, ClassicGroupSettings
+from broker.config.settings import Settings, Source
 from broker.coordinators.group_log import GroupLog
-from broker.coordinators.offset_commits import OffsetCommits, OffsetSettings
-from broker.coordinators.share_coordinator import ShareCoordinator, ShareCoordinatorSettings
-from broker.coordinators.share_groups import ShareGroupCoordinatorSettings, ShareGroups
 from broker.coordinators.share_offsets import ShareOffsets
-from broker.coordinators.transaction_log import TransactionLog
-from broker.coordinators.transactions import Transactions, TransactionSettings
 from broker.errors import ConfigError
 from broker.faults import FaultInjection, FaultRule
 from broker.features import SHARE_VERSION, Features, KafkaVersion, choose
@@ -24,11 +18,7 @@ from broker.ports import Topic
 from broker.protocol.dispatch import Dispatcher
 from broker.protocol.registry import registered
 from broker.protocol.server import Limits, Server
-from broker.share.dead_letter_writer import DeadLetterWriter
-from broker.share.manager import SharePartitions
 from broker.storage.catalog import INTERNAL_TOPICS, Catalog, InternalTopic
-from broker.storage.log_config import LogConfig, log_config
-from broker.storage.log_manager import LogManager, LogManagerSettings
 from broker.storage.ownership import claim, ensure_meta
 from broker.timers import StoppableTimers
 from state_model.group_schemas import GroupKind
@@ -36,8 +26,6 @@ from state_model.rule_sets import RULE_SETS, RuleSet
 
 DEFAULT_NODE_ID = 1
 FOR_ALL_BROKERS = "*:"
-MINUTE_MS = 60_000
-UNSET: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,22 +70,24 @@ class Broker:
             self.features = replace(self.features, epoch=self.catalog.features_epoch)
             self._apply_dynamic_configs()
             faults = FaultInjection(options.faults) if options.faults else None
-            self.logs = _open_logs(self, faults, options.write_buffer_bytes)
+            self.logs = parts.open_logs(self, faults, options.write_buffer_bytes)
             self.group_settings = ShareGroupConfigs(
                 config,
-                lambda group_id: self.catalog.group_configs.get(group_id, UNSET),
+                lambda group_id: self.catalog.group_configs.get(group_id, parts.UNSET),
                 lambda: self.features.levels[SHARE_VERSION],
             )
             self.group_log = GroupLog(self.catalog, self.logs, codec=config.integer("offsets.topic.compression.codec"))
-            self.classic_groups = _classic_groups(self)
-            self.offset_commits = _offset_commits(self)
-            self.transactions = _transactions(self)
-            self.share_coordinator = _share_coordinator(self)
-            self.share_groups = _share_groups(self)
+            self.classic_groups = parts.classic_groups(self)
+            self.streams_groups = parts.streams_groups(self)
+            self.classic_groups.replace_foreign = self.streams_groups.replace_by_classic
+            self.offset_commits = parts.offset_commits(self)
+            self.transactions = parts.transactions(self)
+            self.share_coordinator = parts.share_coordinator(self)
+            self.share_groups = parts.share_groups(self)
             self.share_offsets = ShareOffsets(
                 self.share_groups, topics=self.catalog, logs=self.logs, persister=self.share_coordinator
             )
-            self.share_partitions = _share_partitions(self)
+            self.share_partitions = parts.share_partitions(self)
             self.catalog.subscribe(_TopicEvents(self))
         except BaseException:
             self._claim.release()
@@ -116,6 +106,11 @@ class Broker:
     def share_version(self) -> int:
         """The finalized level of share.version."""
         return self.features.share_version
+
+    @property
+    def streams_version(self) -> int:
+        """The finalized level of streams.version."""
+        return self.features.streams_version
 
     @property
     def rules(self) -> RuleSet:
@@ -144,10 +139,15 @@ class Broker:
 
     def load(self) -> None:
         """Load the coordinators from their logs, start all timers."""
-        replays = {GroupKind.CLASSIC: self.classic_groups.replay, GroupKind.SHARE: self.share_groups.replay}
+        replays = {
+            GroupKind.CLASSIC: self.classic_groups.replay,
+            GroupKind.SHARE: self.share_groups.replay,
+            GroupKind.STREAMS: self.streams_groups.replay,
+        }
         self.group_log.load(replays, self.classic_groups.offsets)
         self.classic_groups.start()
         self.share_groups.start()
+        self.streams_groups.start()
         self.offset_commits.start()
         self.transactions.start()
         self.share_coordinator.start()
@@ -209,42 +209,17 @@ class _TopicEvents:
         self._broker = broker
 
     def topic_changed(self, topic: Topic) -> None:
-        """Share groups compare their subscriptions with the topics."""
+        """Share and streams groups compare their topics."""
         self._broker.share_groups.topics_changed()
+        self._broker.streams_groups.topic_changed(topic)
 
     def topic_deleted(self, topic: Topic) -> None:
         """Delete the offsets, the share partitions and the state of the topic."""
         self._broker.offset_commits.topic_deleted(topic.name)
         self._broker.share_partitions.topic_deleted(topic.topic_id)
         self._broker.share_groups.topics_deleted([topic.topic_id])
+        self._broker.streams_groups.topic_changed(topic)
         self._broker.share_coordinator.delete_topics([topic.topic_id])
-
-
-class _DeadLetterTopics:
-    """The rules for dead-letter topics (share.dead_letter_writer.DeadLetterTopics)."""
-
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-
-    @property
-    def name_prefix(self) -> str:
-        """The prefix of their names."""
-        return self._broker.config.text("errors.deadletterqueue.topic.name.prefix")
-
-    @property
-    def creates_topics(self) -> bool:
-        """Whether missing topics are created."""
-        return self._broker.config.flag("errors.deadletterqueue.auto.create.topics.enable")
-
-    def takes_dead_letters(self, topic: Topic) -> bool:
-        """Whether errors.deadletterqueue.group.enable is set on the topic."""
-        own = parse_all(TOPIC, self._broker.catalog.topic_configs(topic.name))
-        return own.get("errors.deadletterqueue.group.enable") is True
-
-    def create(self, name: str) -> Topic:
-        """Create a dead-letter topic. Raises BrokerError."""
-        configs = {"errors.deadletterqueue.group.enable": "true", "message.timestamp.type": "CreateTime"}
-        return self._broker.catalog.create(name, self._broker.config.integer("num.partitions"), configs)
 
 
 def node_id(config: Settings) -> int:
@@ -286,127 +261,3 @@ def _internal_topics(config: Settings) -> dict[str, InternalTopic]:
         )
         for name, prefix in prefixes.items()
     }
-
-
-def _open_logs(broker: Broker, faults: FaultInjection | None, write_buffer_bytes: int) -> LogManager:
-    config, catalog = broker.config, broker.catalog
-
-    def config_of(topic: str) -> LogConfig:
-        return log_config(config.topic_config(catalog.topic_configs(topic)))
-
-    settings = LogManagerSettings(
-        high_watermark_checkpoint_ms=config.integer("replica.high.watermark.checkpoint.interval.ms"),
-        offset_checkpoint_ms=config.integer("log.flush.offset.checkpoint.interval.ms"),
-        flush_scheduler_ms=config.integer("log.flush.scheduler.interval.ms"),
-        retention_check_ms=config.integer("log.retention.check.interval.ms"),
-        cleaner_backoff_ms=config.integer("log.cleaner.backoff.ms"),
-        has_cleaner=config.flag("log.cleaner.enable"),
-        producer_id_expiration_ms=config.integer("producer.id.expiration.ms"),
-    )
-    return LogManager(
-        broker.log_dir,
-        catalog=catalog,
-        timers=broker.timers,
-        config_of=config_of,
-        settings=settings,
-        faults=faults,
-        write_buffer_bytes=write_buffer_bytes,
-    )
-
-
-def _classic_groups(broker: Broker) -> ClassicGroups:
-    config = broker.config
-    settings = ClassicGroupSettings(
-        group_min_session_timeout_ms=config.integer("group.min.session.timeout.ms"),
-        group_max_session_timeout_ms=config.integer("group.max.session.timeout.ms"),
-        group_initial_rebalance_delay_ms=config.integer("group.initial.rebalance.delay.ms"),
-        group_max_size=config.integer("group.max.size"),
-    )
-    return ClassicGroups(broker.group_log, broker.timers, settings)
-
-
-def _offset_commits(broker: Broker) -> OffsetCommits:
-    config = broker.config
-    settings = OffsetSettings(
-        metadata_max_bytes=config.integer("offset.metadata.max.bytes"),
-        retention_ms=config.integer("offsets.retention.minutes") * MINUTE_MS,
-        retention_check_interval_ms=config.integer("offsets.retention.check.interval.ms"),
-    )
-    return OffsetCommits(broker.group_log, broker.classic_groups, broker.timers, settings)
-
-
-def _transactions(broker: Broker) -> Transactions:
-    config, offsets = broker.config, broker.classic_groups.offsets
-
-    def offsets_ended(partition: int, producer_id: int, is_commit: bool) -> None:
-        offsets.end_transaction(partition, producer_id, is_commit=is_commit)
-
-    settings = TransactionSettings(
-        max_timeout_ms=config.integer("transaction.max.timeout.ms"),
-        abort_timed_out_interval_ms=config.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
-        id_expiration_ms=config.integer("transactional.id.expiration.ms"),
-    )
-    return Transactions(
-        TransactionLog(broker.catalog, broker.logs),
-        broker.logs,
-        broker.timers,
-        new_producer_id=broker.catalog.allocate_producer_id,
-        offsets_ended=offsets_ended,
-        settings=settings,
-    )
-
-
-def _share_coordinator(broker: Broker) -> ShareCoordinator:
-    config = broker.config
-    settings = ShareCoordinatorSettings(
-        rules=broker.rules,
-        snapshot_update_limit=config.integer("share.coordinator.snapshot.update.records.per.snapshot"),
-        codec=config.integer("share.coordinator.state.topic.compression.codec"),
-        prune_interval_ms=config.integer("share.coordinator.state.topic.prune.interval.ms"),
-        cold_snapshot_interval_ms=config.integer("share.coordinator.cold.partition.snapshot.interval.ms"),
-    )
-    return ShareCoordinator(
-        broker.catalog,
-        broker.logs,
-        broker.timers,
-        settings,
-        broker.metrics,
-        is_on=lambda: broker.share_version > 0,
-    )
-
-
-def _share_groups(broker: Broker) -> ShareGroups:
-    settings = ShareGroupCoordinatorSettings(
-        max_size=broker.config.integer("group.share.max.size"),
-        initialize_retry_interval_ms=broker.config.integer("group.share.initialize.retry.interval.ms"),
-        rules=broker.rules,
-    )
-    return ShareGroups(
-        log=broker.group_log,
-        topics=broker.catalog,
-        persister=broker.share_coordinator,
-        timers=broker.timers,
-        group_settings=broker.group_settings,
-        settings=settings,
-        metrics=broker.metrics,
-    )
-
-
-def _share_partitions(broker: Broker) -> SharePartitions:
-    dead_letters = DeadLetterWriter(
-        logs=broker.logs,
-        topics=broker.catalog,
-        rules=_DeadLetterTopics(broker),
-        settings=broker.group_settings,
-        timers=broker.timers,
-    )
-    return SharePartitions(
-        logs=broker.logs,
-        topics=broker.catalog,
-        persister=broker.share_coordinator,
-        settings=broker.group_settings,
-        timers=broker.timers,
-        dead_letters=dead_letters,
-        max_sessions=broker.config.integer("group.share.max.share.sessions"),
-        metrics=broker.metrics,
-    )

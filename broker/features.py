@@ -8,6 +8,8 @@ from broker.errors import ConfigError, OptionError
 
 KafkaVersion = Literal["4.3", "4.4"]
 SHARE_VERSION = "share.version"
+STREAMS_VERSION = "streams.version"
+DEFAULT_STREAMS_VERSION = 1
 DEFAULT_SHARE_VERSION = 1
 DEAD_LETTERS_SHARE_VERSION = 2
 
@@ -31,7 +33,10 @@ class Features:
     @property
     def supported(self) -> Mapping[str, Levels]:
         """Each feature that can be set, with its levels."""
-        return {SHARE_VERSION: Levels(lowest=0, highest=_highest(self.kafka_version))}
+        return {
+            SHARE_VERSION: Levels(lowest=0, highest=_highest(self.kafka_version)),
+            STREAMS_VERSION: Levels(lowest=0, highest=DEFAULT_STREAMS_VERSION),
+        }
 
     def finalized(self) -> Mapping[str, int]:
         """The levels in force."""
@@ -41,6 +46,11 @@ class Features:
     def share_version(self) -> int:
         """0: share groups are off; 2: dead letters too."""
         return self.levels[SHARE_VERSION]
+
+    @property
+    def streams_version(self) -> int:
+        """0: streams groups are off."""
+        return self.levels[STREAMS_VERSION]
 
 
 def choose(requested: Mapping[str, int], stored: Mapping[str, int], kafka_version: KafkaVersion | None) -> Features:
@@ -52,14 +62,17 @@ def choose(requested: Mapping[str, int], stored: Mapping[str, int], kafka_versio
         ConfigError: an unknown feature, or a level that the version of Kafka does not have.
     """
     for name in requested:
-        if name != SHARE_VERSION:
-            raise ConfigError(f"feature {name} is not supported: {SHARE_VERSION} is")
+        if name not in (SHARE_VERSION, STREAMS_VERSION):
+            raise ConfigError(f"feature {name} is not supported: {SHARE_VERSION} and {STREAMS_VERSION} are")
     level = requested.get(SHARE_VERSION, stored.get(SHARE_VERSION, DEFAULT_SHARE_VERSION))
     version = kafka_version or ("4.4" if level >= DEAD_LETTERS_SHARE_VERSION else "4.3")
     highest = _highest(version)
     if not 0 <= level <= highest:
         raise ConfigError(f"{SHARE_VERSION}={level}: Kafka {version} has levels from 0 to {highest}")
-    return Features(kafka_version=version, levels={SHARE_VERSION: level})
+    streams = requested.get(STREAMS_VERSION, stored.get(STREAMS_VERSION, DEFAULT_STREAMS_VERSION))
+    if not 0 <= streams <= DEFAULT_STREAMS_VERSION:
+        raise ConfigError(f"{STREAMS_VERSION}={streams}: this broker has levels from 0 to {DEFAULT_STREAMS_VERSION}")
+    return Features(kafka_version=version, levels={SHARE_VERSION: level, STREAMS_VERSION: streams})
 
 
 def parse(texts: tuple[str, ...]) -> dict[str, int]:

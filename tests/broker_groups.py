@@ -3,16 +3,44 @@
 import itertools
 from dataclasses import dataclass, field, replace
 
+from broker.config.groups import StreamsGroupSettings
 from broker.coordinators.classic_groups import ClassicGroups, ClassicGroupSettings, JoinRequest, MemberCall
 from broker.coordinators.group_log import GroupLog
+from broker.coordinators.internal_topics import InternalTopics
 from broker.coordinators.offset_commits import OffsetCommits
+from broker.coordinators.streams_groups import StreamsGroups
+from broker.errors import ConfigError
 from state_model.group_schemas import GroupKind
+from state_model.streams.soft_state import Settings
 
+STREAMS_SETTINGS = StreamsGroupSettings(session_timeout_ms=45_000, machine=Settings(initial_rebalance_delay_ms=0))
 RANGE = (("range", b"topics"),)
 
 
+def streams_groups(cluster, log, timers, classic_groups, settings=STREAMS_SETTINGS):
+    """Streams groups over logs in memory, which create their internal topics there."""
+    streams = StreamsGroups(
+        log=log,
+        topics=cluster,
+        timers=timers,
+        group_settings=lambda group_id: settings,
+        offsets=classic_groups.offsets,
+        classic_groups=classic_groups,
+        internal_topics=InternalTopics(timers, lambda topic: create_topic(cluster, streams, topic)),
+    )
+    classic_groups.replace_foreign = streams.replace_by_classic
+    return streams
+
+
+def create_topic(cluster, streams, topic):
+    """As the broker does it: the groups hear of the topic."""
+    if topic.replication_factor > 1:
+        raise ConfigError("there is one broker")
+    streams.topic_changed(cluster.create(topic.name, topic.partitions))
+
+
 class Coordinator:
-    """The coordinator of classic groups over logs in memory; `restart` loads another one from the same logs."""
+    """The coordinator of classic and streams groups over logs in memory; `restart` loads another from those logs."""
 
     def __init__(self, cluster, timers, **settings):
         self.cluster = cluster
@@ -24,9 +52,12 @@ class Coordinator:
     def restart(self):
         self.log = GroupLog(self.cluster, self.cluster)
         self.groups = ClassicGroups(self.log, self.timers, self.settings, new_id=lambda: str(next(self._ids)))
-        self.commits = OffsetCommits(self.log, self.groups, self.timers)
-        self.log.load({GroupKind.CLASSIC: self.groups.replay}, self.groups.offsets)
+        self.streams = streams_groups(self.cluster, self.log, self.timers, self.groups)
+        self.commits = OffsetCommits(self.log, self.groups, self.streams, self.timers)
+        replays = {GroupKind.CLASSIC: self.groups.replay, GroupKind.STREAMS: self.streams.replay}
+        self.log.load(replays, self.groups.offsets)
         self.groups.start()
+        self.streams.start()
         self.commits.start()
 
     def member(self, group_id="g", **changes):

@@ -14,6 +14,7 @@ from broker.storage.log_config import LogConfig
 from broker.storage.partition_log import PartitionLog
 from state_model.group_schemas import GroupKind
 from state_model.uuids import uuid_text
+from tests.broker_groups import streams_groups
 from tests.broker_logs import produced
 from tests.broker_memory import ManualTimers
 
@@ -110,7 +111,8 @@ class Coordinators:
         cluster = self.cluster
         self.group_log = GroupLog(cluster, cluster)
         self.groups = ClassicGroups(self.group_log, self.timers)
-        self.commits = OffsetCommits(self.group_log, self.groups, self.timers)
+        self.streams = streams_groups(cluster, self.group_log, self.timers, self.groups)
+        self.commits = OffsetCommits(self.group_log, self.groups, self.streams, self.timers)
         offsets = self.groups.offsets
         self.group_log.load({GroupKind.CLASSIC: self.groups.replay}, offsets)
         self.groups.start()

@@ -39,7 +39,7 @@ BROKER_TITLE = """## Broker
 
 Set in a `server.properties`, with `--set`, or, where dynamic, with `kafka-configs --entity-type brokers`.
 """
-GROUP_TITLE = """## Share groups
+GROUP_TITLE = """## Share and streams groups
 
 Set with `kafka-configs --entity-type groups`. The broker's value is the default.
 """

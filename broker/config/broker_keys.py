@@ -199,5 +199,45 @@ _SHARE_GROUPS = (
     _flag("errors.deadletterqueue.auto.create.topics.enable", False, "Whether missing dead-letter topics are created."),
 )
 
-BROKER: Mapping[str, Definition] = table((*_NETWORK, *_LOG, *_TOPICS, *_GROUPS, *_SHARE_GROUPS))
+_STREAMS_GROUPS = (
+    _int("group.streams.session.timeout.ms", 45_000, "Silence after which a member of a streams group has left.", 1),
+    _int("group.streams.min.session.timeout.ms", 45_000, "Shortest session timeout that a streams group may set.", 1),
+    _int("group.streams.max.session.timeout.ms", 60_000, "Longest session timeout that a streams group may set.", 1),
+    _int("group.streams.heartbeat.interval.ms", 5_000, "How often members of streams groups report.", 1),
+    _int("group.streams.min.heartbeat.interval.ms", 5_000, "Shortest interval that a streams group may set.", 1),
+    _int("group.streams.max.heartbeat.interval.ms", 15_000, "Longest interval that a streams group may set.", 1),
+    _int("group.streams.num.standby.replicas", 0, "Standby tasks of each stateful task.", 0),
+    _int("group.streams.max.standby.replicas", 2, "Most standby tasks that a streams group may set.", 0),
+    _int(
+        "group.streams.initial.rebalance.delay.ms", 3_000, "How long an empty streams group waits for more members.", 0
+    ),
+    _int(
+        "group.streams.assignment.interval.ms",
+        1_000,
+        "Shortest time between two assignments of a streams group.",
+        0,
+        dynamic=True,
+    ),
+    _int(
+        "group.streams.min.assignment.interval.ms", 0, "Shortest assignment interval that a streams group may set.", 0
+    ),
+    _int(
+        "group.streams.max.assignment.interval.ms",
+        15_000,
+        "Longest assignment interval that a streams group may set.",
+        0,
+    ),
+    _int("group.streams.max.size", INT_MAX, "Most members of a streams group.", 1),
+    _list(
+        "group.coordinator.rebalance.protocols",
+        ("classic", "consumer", "streams"),
+        "Protocols of groups; without `streams` streams groups are off.",
+        "classic",
+        "consumer",
+        "share",
+        "streams",
+    ),
+)
+
+BROKER: Mapping[str, Definition] = table((*_NETWORK, *_LOG, *_TOPICS, *_GROUPS, *_SHARE_GROUPS, *_STREAMS_GROUPS))
 """All definitions by name."""

@@ -1,4 +1,4 @@
-"""The configurations of share groups (resource type 32), with the broker's bounds (Kafka's GroupConfig)."""
+"""The configurations of share and streams groups (resource type 32), with the broker's bounds (Kafka's GroupConfig)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ BY_DURATION = "by_duration:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounded:
-    """The broker's configurations that bound a group's configuration."""
+    """The broker's configurations that bound a group's configuration; a number is a fixed bound."""
 
-    low: str
+    low: str | int
     high: str
 
 
@@ -31,15 +31,16 @@ def _offset_reset(text: str) -> str | None:
     return f"takes earliest, latest or {BY_DURATION}PnDTnHnMn.nS"
 
 
-def _bounded(name: str, low: int, doc: str) -> Definition:
+def _numeric(kind: str, name: str, low: int, doc: str) -> Definition:
+    """A number with a default of the broker; `kind` is share or streams."""
     return Definition(
-        name=f"share.{name}",
+        name=f"{kind}.{name}",
         kind=Kind.INT,
         default=None,
         doc=doc,
         low=low,
         is_dynamic=True,
-        synonyms=((f"group.share.{name}", 1),),
+        synonyms=((f"group.{kind}.{name}", 1),),
     )
 
 
@@ -52,13 +53,32 @@ _BOUNDED = {
     "assignment.interval.ms": (0, "Shortest time between two assignments."),
 }
 
+_STREAMS = {
+    "session.timeout.ms": (1, "Silence after which a member of a streams group has left."),
+    "heartbeat.interval.ms": (1, "How often members of a streams group report."),
+    "num.standby.replicas": (0, "Standby tasks of each stateful task."),
+    "initial.rebalance.delay.ms": (0, "How long an empty streams group waits for more members."),
+    "assignment.interval.ms": (0, "Shortest time between two assignments of a streams group."),
+}
+
+
+def _between(kind: str, name: str) -> Bounded:
+    return Bounded(low=f"group.{kind}.min.{name}", high=f"group.{kind}.max.{name}")
+
+
 BOUNDS: Mapping[str, Bounded] = {
-    f"share.{name}": Bounded(low=f"group.share.min.{name}", high=f"group.share.max.{name}") for name in _BOUNDED
+    **{f"share.{name}": _between("share", name) for name in _BOUNDED},
+    **{
+        f"streams.{name}": _between("streams", name)
+        for name in ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
+    },
+    "streams.num.standby.replicas": Bounded(low=0, high="group.streams.max.standby.replicas"),
 }
 
 GROUP: Mapping[str, Definition] = table(
     (
-        *(_bounded(name, low, doc) for name, (low, doc) in _BOUNDED.items()),
+        *(_numeric("share", name, low, doc) for name, (low, doc) in _BOUNDED.items()),
+        *(_numeric("streams", name, low, doc) for name, (low, doc) in _STREAMS.items()),
         Definition(
             name="share.auto.offset.reset",
             kind=Kind.STRING,

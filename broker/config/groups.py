@@ -1,13 +1,14 @@
-"""The configuration of share groups: checked when it is changed, within the broker's bounds when it is used."""
+"""The configuration of share and streams groups: checked when changed, within the broker's bounds when used."""
 
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
 from broker.config.durations import duration_ms
-from broker.config.group_keys import BOUNDS, BY_DURATION, GROUP
+from broker.config.group_keys import BOUNDS, BY_DURATION, GROUP, Bounded
 from broker.config.settings import Settings, parse_all
 from broker.errors import ConfigError
 from broker.ports import IsolationLevel, ShareGroupSettings
+from state_model.streams.soft_state import Settings as StreamsSettings
 
 DEAD_LETTERS_SHARE_VERSION = 2
 GROUPS_REMEMBERED = 4_096
@@ -28,15 +29,40 @@ def check_group(settings: Settings, own: Mapping[str, str]) -> None:
     """Raise ConfigError for configurations of a group that Kafka refuses."""
     values = parse_all(GROUP, own)
     for name, bounds in BOUNDS.items():
-        low, high = settings.integer(bounds.low), settings.integer(bounds.high)
+        low, high = _limits(settings, bounds)
         value = values.get(name)
         if isinstance(value, int) and not low <= value <= high:
             raise ConfigError(f"{name}={value!r}: takes an integer from {low} to {high}")
-    session, heartbeat = (
-        _number(settings, values, f"share.{name}") for name in ("session.timeout.ms", "heartbeat.interval.ms")
+    for kind in ("share", "streams"):
+        session, heartbeat = (
+            _number(settings, values, f"{kind}.{name}") for name in ("session.timeout.ms", "heartbeat.interval.ms")
+        )
+        if session <= heartbeat:
+            raise ConfigError(
+                f"{kind}.session.timeout.ms={session} must be above {kind}.heartbeat.interval.ms={heartbeat}"
+            )
+
+
+class StreamsGroupSettings(NamedTuple):
+    """The effective configuration of a streams group: its own value, else the broker's, within bounds."""
+
+    session_timeout_ms: int
+    machine: StreamsSettings
+
+
+def streams_group_settings(settings: Settings, own: Mapping[str, str]) -> StreamsGroupSettings:
+    """The current settings of a streams group with its own configuration."""
+    values = parse_all(GROUP, own)
+    return StreamsGroupSettings(
+        session_timeout_ms=_number(settings, values, "streams.session.timeout.ms"),
+        machine=StreamsSettings(
+            heartbeat_interval_ms=_number(settings, values, "streams.heartbeat.interval.ms"),
+            num_standby_replicas=_number(settings, values, "streams.num.standby.replicas"),
+            initial_rebalance_delay_ms=_number(settings, values, "streams.initial.rebalance.delay.ms"),
+            assignment_interval_ms=_number(settings, values, "streams.assignment.interval.ms"),
+            max_size=settings.integer("group.streams.max.size"),
+        ),
     )
-    if session <= heartbeat:
-        raise ConfigError(f"share.session.timeout.ms={session} must be above share.heartbeat.interval.ms={heartbeat}")
 
 
 class ShareGroups:
@@ -99,11 +125,18 @@ class ShareGroups:
 
 def _number(settings: Settings, values: Mapping[str, object], name: str) -> int:
     """A number of a group within the broker's bounds, which may have become narrower since."""
-    bounds = BOUNDS[name]
     value = values.get(name)
     if not isinstance(value, int):
         return settings.integer(f"group.{name}")
-    return min(max(value, settings.integer(bounds.low)), settings.integer(bounds.high))
+    if name not in BOUNDS:
+        return value
+    low, high = _limits(settings, BOUNDS[name])
+    return min(max(value, low), high)
+
+
+def _limits(settings: Settings, bounds: Bounded) -> tuple[int, int]:
+    low = bounds.low if isinstance(bounds.low, int) else settings.integer(bounds.low)
+    return low, settings.integer(bounds.high)
 
 
 def _reset(text: str) -> Literal["earliest", "latest"] | int:

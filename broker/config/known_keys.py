@@ -7,8 +7,6 @@ _PREFIXES = (
     "controlled.shutdown.",
     "delegation.token.",
     "group.consumer.",
-    "group.coordinator.",
-    "group.streams.",
     "kafka.metrics.",
     "leader.imbalance.",
     "listener.name.",
@@ -40,7 +38,10 @@ _KEYS = """
     compression.gzip.level compression.lz4.level compression.zstd.level
     connection.failed.authentication.delay.ms connections.max.reauth.ms create.topic.policy.class.name
     default.replication.factor early.start.listeners eligible.leader.replicas.enable
-    fetch.purgatory.purge.interval.requests group.share.assignor.offload.enable group.share.persister.class.name
+    fetch.purgatory.purge.interval.requests group.streams.assignor.offload.enable
+    group.coordinator.append.linger.ms group.coordinator.background.threads
+    group.coordinator.cached.buffer.max.bytes group.coordinator.threads
+    group.share.assignor.offload.enable group.share.persister.class.name
     initial.broker.registration.timeout.ms inter.broker.listener.name inter.broker.protocol.version
     log.cleaner.max.compaction.lag.ms log.cleaner.threads
     log.dir.failure.timeout.ms log.initial.task.delay.ms

@@ -156,15 +156,20 @@ def _scaled(text: str, factor: int) -> str:
 
 def _check_bounds(values: Mapping[str, Value]) -> None:
     """The checks between keys that Kafka makes at start (ShareGroupConfig, GroupCoordinatorConfig)."""
-    for name in (
-        "delivery.count.limit",
-        "record.lock.duration.ms",
-        "partition.max.record.locks",
-        "session.timeout.ms",
-        "heartbeat.interval.ms",
-        "assignment.interval.ms",
+    _ascending(values, "group.streams.num.standby.replicas", "group.streams.max.standby.replicas")
+    _ascending(values, "group.streams.heartbeat.interval.ms", "group.streams.session.timeout.ms", strictly=True)
+    for kind, name in (
+        ("share", "delivery.count.limit"),
+        ("share", "record.lock.duration.ms"),
+        ("share", "partition.max.record.locks"),
+        ("share", "session.timeout.ms"),
+        ("share", "heartbeat.interval.ms"),
+        ("share", "assignment.interval.ms"),
+        ("streams", "session.timeout.ms"),
+        ("streams", "heartbeat.interval.ms"),
+        ("streams", "assignment.interval.ms"),
     ):
-        low, value, high = (f"group.share.{part}{name}" for part in ("min.", "", "max."))
+        low, value, high = (f"group.{kind}.{part}{name}" for part in ("min.", "", "max."))
         _ascending(values, low, value)
         _ascending(values, value, high)
     _ascending(values, "group.share.heartbeat.interval.ms", "group.share.session.timeout.ms", strictly=True)

@@ -96,6 +96,8 @@ class ClassicGroups:
         self._groups: dict[str, ClassicGroup] = {}
         self._rebalances = Rebalances(log, timers, initial_delay_ms=self._settings.group_initial_rebalance_delay_ms)
         self._static = StaticMembers(self._rebalances, new_id)
+        self.replace_foreign: Callable[[str], bool] = lambda group_id: False
+        """Ends an empty group of another kind, whose id a classic group takes; whether it did."""
 
     # Load
 
@@ -109,6 +111,7 @@ class ClassicGroups:
     def _replay_group(self, record: GroupRecord) -> None:
         if record.is_tombstone:
             self._groups.pop(record.group_id, None)
+            self._log.ids.release(record.group_id, GroupKind.CLASSIC)
             return
         stored = read_group(record)
         if stored is not None:
@@ -117,7 +120,8 @@ class ClassicGroups:
     def start(self) -> None:
         """After the replay: members of stable groups get a full session timeout."""
         for group_id in self.offsets.groups():
-            self.ensure(group_id)
+            if self._log.ids.kind(group_id) in (None, GroupKind.CLASSIC):
+                self.ensure(group_id)
         for group in self._groups.values():
             for member in group.members.values():
                 self._rebalances.touch(group, member)
@@ -128,6 +132,8 @@ class ClassicGroups:
     def join(self, request: JoinRequest, done: JoinDone) -> None:
         """JoinGroup; `done` gets the answer when the generation is complete, or at once."""
         error = self._join_error(request)
+        if error is ErrorCode.inconsistent_group_protocol and self.replace_foreign(request.group_id):
+            error = self._join_error(request)
         if error is not ErrorCode.none:
             done(JoinAnswer(error_code=error, member_id=request.member_id))
             return
@@ -328,6 +334,15 @@ class ClassicGroups:
         self.offsets.forget(group_id)
         self._remove(group)
         return ErrorCode.none
+
+    def is_empty(self, group_id: str) -> bool:
+        """Whether a group has no members and expects none."""
+        group = self._groups.get(group_id)
+        return group is not None and group.state is GroupState.EMPTY and not group.pending_joins
+
+    def discard(self, group_id: str) -> None:
+        """Forget a group whose tombstone was appended; its offsets stay."""
+        self._remove(self._groups[group_id])
 
     def ensure(self, group_id: str) -> ClassicGroup:
         """The classic group of an id, a new one when the id is free."""

@@ -21,6 +21,9 @@ from state_model.topics import OFFSETS_TOPIC
 LOAD_CHUNK_BYTES = 1 << 20
 """Bytes that a load reads at a time, which bound its memory."""
 
+OFFSET_TYPES = (0, 1)
+"""The record types of committed offsets."""
+
 KeyValue = tuple[bytes, bytes | None]
 Replay = Callable[[GroupRecord], None]
 """Applies a record of the log to a coordinator's state; a null value is a tombstone."""
@@ -100,9 +103,10 @@ class GroupLog:
     def load(self, handlers: Mapping[GroupKind, Replay], transactions: TransactionReplay | None = None) -> None:
         """Replay all partitions, each in the order of offsets.
 
-        A record goes to the handler of its type's kind and claims the group id for it. Types without a handler
-        are skipped. A record that can't be decoded, or whose group id belongs to another kind, is skipped with a
-        warning. Handlers release the ids of deleted groups. Records and markers of transactions go to `transactions`.
+        A record goes to the handler of its type's kind; all but committed offsets claim the group id for it. Types
+        without a handler are skipped. A record that can't be decoded, or whose group id belongs to another kind, is
+        skipped with a warning. Handlers release the ids of deleted groups. Records and markers of transactions go to
+        `transactions`.
         """
         topic = self._topics.by_name(OFFSETS_TOPIC)
         for partition in range(0 if topic is None else topic.partitions):
@@ -138,7 +142,9 @@ class GroupLog:
         handler = handlers.get(kind)
         if handler is None:
             return
-        if not decoded.is_tombstone and not self.ids.claim(decoded.group_id, kind):
+        # Committed offsets belong to the id, whatever kind of group has it.
+        is_offset = decoded.record_type in OFFSET_TYPES
+        if not is_offset and not decoded.is_tombstone and not self.ids.claim(decoded.group_id, kind):
             where = f"{log.topic_partition} at offset {record.offset}"
             _log.warning("skipped the %s of %s: %s is of another kind", decoded.name, where, decoded.group_id)
             return

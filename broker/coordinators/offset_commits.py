@@ -7,17 +7,21 @@ members, which need not exist.
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from kio.schema.errors import ErrorCode
 
+from broker.coordinators import streams_offsets
 from broker.coordinators.classic_group import ClassicGroup, GroupState
 from broker.coordinators.classic_groups import MAX_GROUPS, ClassicGroups, MemberCall, member_error
 from broker.coordinators.group_log import GroupLog
 from broker.coordinators.group_offsets import Offsets
+from broker.coordinators.streams_groups import StreamsGroups
 from broker.coordinators.subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from broker.errors import RecordTooLargeError, StorageError
 from broker.ports import ProducerIdentity, Timers, TopicPartition
 from state_model.group_schemas import GroupKind
+from state_model.streams.values import StreamsGroup
 
 _log = logging.getLogger(__name__)
 
@@ -39,10 +43,16 @@ class OffsetCommits:
     """Commits offsets to `groups.offsets` and expires them."""
 
     def __init__(
-        self, log: GroupLog, groups: ClassicGroups, timers: Timers, settings: OffsetSettings | None = None
+        self,
+        log: GroupLog,
+        groups: ClassicGroups,
+        streams_groups: StreamsGroups,
+        timers: Timers,
+        settings: OffsetSettings | None = None,
     ) -> None:
         self._log = log
         self._groups = groups
+        self._streams_groups = streams_groups
         self._offsets = groups.offsets
         self._timers = timers
         self._settings = settings or OffsetSettings()
@@ -53,28 +63,39 @@ class OffsetCommits:
 
     def commit(self, call: MemberCall, offsets: Offsets, *, version: int = 9) -> Codes:
         """OffsetCommit in a version of the API, of existing partitions; a code for each."""
-        error = self._commit_error(call, version)
-        if error is ErrorCode.none:
-            group = self._groups.ensure(call.group_id)
-            if call.member_id in group.members:
-                self._groups.touch(group, call.member_id)
-        return self._store(offsets, error, lambda fitting: self._offsets.commit(call.group_id, fitting))
+        streams = self._streams_groups.get(call.group_id)
+        if streams is not None:
+            codes = streams_offsets.commit_codes(streams, call, offsets, version=version)
+        else:
+            error = self._commit_error(call, version)
+            codes = dict.fromkeys(offsets, error)
+            if error is ErrorCode.none:
+                group = self._groups.ensure(call.group_id)
+                if call.member_id in group.members:
+                    self._groups.touch(group, call.member_id)
+        return self._store(offsets, codes, lambda fitting: self._offsets.commit(call.group_id, fitting))
 
     def commit_in_transaction(self, call: MemberCall, offsets: Offsets, producer: ProducerIdentity) -> Codes:
         """TxnOffsetCommit: the offsets count when the producer's transaction commits; a code for each partition."""
-        error = self._transactional_error(call)
-        if error is ErrorCode.none:
-            self._groups.ensure(call.group_id)
+        streams = self._streams_groups.get(call.group_id)
+        if streams is not None:
+            codes = streams_offsets.transactional_codes(streams, call, offsets)
+        else:
+            error = self._transactional_error(call)
+            codes = dict.fromkeys(offsets, error)
+            if error is ErrorCode.none:
+                self._groups.ensure(call.group_id)
         return self._store(
-            offsets, error, lambda fitting: self._offsets.commit_in_transaction(call.group_id, fitting, producer)
+            offsets, codes, lambda fitting: self._offsets.commit_in_transaction(call.group_id, fitting, producer)
         )
 
-    def _store(self, offsets: Offsets, error: ErrorCode, store: Callable[[Offsets], None]) -> Codes:
-        if error is not ErrorCode.none:
-            return dict.fromkeys(offsets, error)
+    def _store(self, offsets: Offsets, codes: Codes, store: Callable[[Offsets], None]) -> Codes:
+        """Store the offsets whose code is none; the codes after that."""
         limit = self._settings.metadata_max_bytes
-        fitting = {at: committed for at, committed in offsets.items() if len(committed.metadata) <= limit}
-        codes = dict.fromkeys(offsets, ErrorCode.offset_metadata_too_large)
+        allowed = {at: committed for at, committed in offsets.items() if codes[at] is ErrorCode.none}
+        fitting = {at: committed for at, committed in allowed.items() if len(committed.metadata) <= limit}
+        codes = {**codes, **dict.fromkeys(allowed, ErrorCode.offset_metadata_too_large)}
+        error = ErrorCode.none
         try:
             store(fitting)
         except RecordTooLargeError:
@@ -116,13 +137,21 @@ class OffsetCommits:
 
     def delete(self, group_id: str, topic_partitions: Iterable[TopicPartition]) -> tuple[ErrorCode, Codes]:
         """OffsetDelete of existing partitions: an error of the whole request, or a code for each partition."""
+        streams = self._streams_groups.get(group_id)
+        if streams is not None:
+            return self._delete(group_id, topic_partitions, partial(streams_offsets.is_subscribed, streams))
         group = self._groups.get(group_id)
         if group is None or self._is_foreign(group_id):
             return ErrorCode.group_id_not_found, {}
         if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
             return ErrorCode.non_empty_group, {}
+        return self._delete(group_id, topic_partitions, partial(_is_subscribed, group))
+
+    def _delete(
+        self, group_id: str, topic_partitions: Iterable[TopicPartition], is_subscribed: Callable[[str], bool]
+    ) -> tuple[ErrorCode, Codes]:
         codes = {
-            at: ErrorCode.group_subscribed_to_topic if _is_subscribed(group, at.topic) else ErrorCode.none
+            at: ErrorCode.group_subscribed_to_topic if is_subscribed(at.topic) else ErrorCode.none
             for at in topic_partitions
         }
         doomed = {at for at, code in codes.items() if code is ErrorCode.none}
@@ -149,21 +178,43 @@ class OffsetCommits:
         for group in self._groups:
             if group.state is GroupState.EMPTY and not group.pending_joins:
                 self._expire(group)
+        for group_id, streams in self._streams_groups:
+            self._expire_streams(group_id, streams)
         self._timers.after_ms(self._settings.retention_check_interval_ms, self._look_after_expiry)
 
     def _expire(self, group: ClassicGroup) -> None:
         """Delete the expired offsets of an empty group, and the group when it has no offsets left."""
+        self._expire_offsets(group.group_id, since_ms=group.state_since_ms)
+        if not self._has_offsets(group.group_id):
+            self._groups.delete(group.group_id)
+
+    def _expire_streams(self, group_id: str, group: StreamsGroup) -> None:
+        """Delete expired offsets by their commit time, but those of topics that members read; then an empty group."""
+        self._expire_offsets(group_id, is_kept=partial(streams_offsets.is_subscribed, group))
+        if not group.members and not self._has_offsets(group_id):
+            self._streams_groups.delete(group_id)
+
+    def _expire_offsets(
+        self, group_id: str, *, since_ms: int = 0, is_kept: Callable[[str], bool] = lambda topic: False
+    ) -> None:
+        """Delete the offsets that were committed too long ago; none of a topic that `is_kept` protects.
+
+        since_ms: the time counts from here at the earliest.
+        """
         expired_ms = self._timers.now_ms() - self._settings.retention_ms
-        waiting = self._offsets.waiting(group.group_id)
+        waiting = self._offsets.waiting(group_id)
         old = {
             at
-            for at, committed in self._offsets.of_group(group.group_id).items()
-            if at not in waiting and max(committed.commit_timestamp_ms, group.state_since_ms) <= expired_ms
+            for at, committed in self._offsets.of_group(group_id).items()
+            if at not in waiting
+            and max(committed.commit_timestamp_ms, since_ms) <= expired_ms
+            and not is_kept(at.topic)
         }
         if old:
-            self._forget(group.group_id, old)
-        if not waiting and not self._offsets.of_group(group.group_id):
-            self._groups.delete(group.group_id)
+            self._forget(group_id, old)
+
+    def _has_offsets(self, group_id: str) -> bool:
+        return bool(self._offsets.waiting(group_id) or self._offsets.of_group(group_id))
 
 
 def _is_subscribed(group: ClassicGroup, topic: str) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kio.schema.errors import ErrorCode
 
+from broker.coordinators import streams_offsets
 from broker.coordinators.classic_records import ZERO_TOPIC_ID, CommittedOffset
 from broker.handlers.consumer_groups import member_call
 from broker.ports import ProducerIdentity, Topic, TopicPartition
@@ -133,6 +134,9 @@ def offset_fetch(broker: "Broker", request: Any, context: RequestContext) -> Ans
         has_ids = context.api_version >= _TOPIC_ID_VERSION
 
         def group_offsets(group: Any) -> Answer:
+            error = _membership_error(broker, group)
+            if error is not ErrorCode.none:
+                return {"group_id": group.group_id, "error_code": error, "topics": []}
             return _fetch(broker, group.group_id, group.topics, is_stable=is_stable, has_ids=has_ids)
 
         return {"groups": LazyArray(group_offsets, request.groups)}
@@ -143,7 +147,15 @@ def offset_fetch(broker: "Broker", request: Any, context: RequestContext) -> Ans
 
 
 def _is_foreign(broker: "Broker", group_id: str) -> bool:
-    return broker.group_log.ids.kind(group_id) not in (None, GroupKind.CLASSIC)
+    return broker.group_log.ids.kind(group_id) not in (None, GroupKind.CLASSIC, GroupKind.STREAMS)
+
+
+def _membership_error(broker: "Broker", group: Any) -> ErrorCode:
+    """The error of a fetch that names another member or epoch of a streams group, as it can from version 9 on."""
+    streams = broker.streams_groups.get(group.group_id)
+    if streams is None:
+        return ErrorCode.none
+    return streams_offsets.fetch_error(streams, getattr(group, "member_id", None), getattr(group, "member_epoch", -1))
 
 
 def _refused(topic: Any, error: ErrorCode) -> Answer:
@@ -154,7 +166,7 @@ def _refused(topic: Any, error: ErrorCode) -> Answer:
 def _fetch(
     broker: "Broker", group_id: str, topics: Iterable[Any] | None, *, is_stable: bool, has_ids: bool
 ) -> dict[str, Any]:
-    if broker.group_log.ids.kind(group_id) not in (None, GroupKind.CLASSIC):
+    if _is_foreign(broker, group_id):
         return {"group_id": group_id, "error_code": ErrorCode.group_id_not_found, "topics": []}
     offsets = broker.classic_groups.offsets
     waiting = offsets.waiting(group_id) if is_stable else set()

@@ -9,12 +9,17 @@ from broker.coordinators.classic_groups import ClassicGroups
 from broker.coordinators.share_group import GroupError
 from broker.coordinators.share_groups import ShareGroups
 from broker.coordinators.share_offsets import ShareOffsets
+from broker.coordinators.streams_groups import StreamsGroups
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.registry import Answer, RequestContext, handles
 from broker.protocol.steps import LazyArray
 from state_model.group_schemas import GroupKind
+from state_model.streams.values import GroupState
 
 SHARE_PROTOCOL_TYPE = "share"
+STREAMS_PROTOCOL_TYPE = "streams"
+FILTERED_AS = {GroupState.NOT_READY.value: "not_ready"}
+"""States that Kafka compares with a filter under another name than it prints."""
 
 
 class GroupServer(Protocol):
@@ -27,6 +32,10 @@ class GroupServer(Protocol):
     @property
     def share_offsets(self) -> ShareOffsets:
         """Admin operations on them."""
+
+    @property
+    def streams_groups(self) -> StreamsGroups:
+        """The streams groups."""
 
     @property
     def classic_groups(self) -> ClassicGroups:
@@ -42,7 +51,8 @@ def list_groups(broker: GroupServer, request: Any, context: RequestContext) -> A
         "groups": [
             group
             for group in _all_groups(broker)
-            if (not states or group["group_state"].lower() in states) and (not kinds or group["group_type"] in kinds)
+            if (not states or _filtered_as(group["group_state"]) in states)
+            and (not kinds or group["group_type"] in kinds)
         ]
     }
 
@@ -61,6 +71,8 @@ def delete_groups(broker: GroupServer, request: Any, context: RequestContext) ->
 def _all_groups(broker: GroupServer) -> Iterator[Mapping[str, str]]:
     for group in broker.share_groups:
         yield _listed(group.group_id, SHARE_PROTOCOL_TYPE, group.state, GroupKind.SHARE)
+    for group_id, streams in broker.streams_groups:
+        yield _listed(group_id, STREAMS_PROTOCOL_TYPE, streams.state.value, GroupKind.STREAMS)
     for classic in broker.classic_groups:
         yield _listed(classic.group_id, classic.protocol_type or "", classic.state.value, GroupKind.CLASSIC)
 
@@ -69,11 +81,17 @@ def _listed(group_id: str, protocol_type: str, state: str, kind: GroupKind) -> M
     return {"group_id": group_id, "protocol_type": protocol_type, "group_state": state, "group_type": kind.value}
 
 
+def _filtered_as(state: str) -> str:
+    return FILTERED_AS.get(state, state.lower())
+
+
 def _lowered(texts: Collection[str]) -> frozenset[str]:
     return frozenset(text.lower() for text in texts)
 
 
 def _delete(broker: GroupServer, group_id: str) -> ErrorCode:
+    if broker.streams_groups.get(group_id) is not None:
+        return broker.streams_groups.delete(group_id)
     if broker.share_groups.get(group_id) is None:
         return broker.classic_groups.delete(group_id)
     try:

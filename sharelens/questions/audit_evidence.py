@@ -14,19 +14,11 @@ from evidence.reading import read_whole
 from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
 from kafka_log import reader
 from kafka_log.union import LogPartition, unite
-from measures.observed_settings import Observation
-from measures.settings import (
-    BROKER_CONFIG,
-    COLD_SNAPSHOT_INTERVAL,
-    COORDINATOR_DEFAULTS,
-    MAX_RECORD_LOCKS,
-    UPDATES_PER_SNAPSHOT,
-    Setting,
-    largest,
-)
-from sharelens.questions.log_evidence import LogEvidence, size_text
+from measures.coordinator_settings import coordinator_config
+from measures.settings import MAX_RECORD_LOCKS, largest
+from sharelens.questions.log_evidence import LogEvidence
+from sharelens.questions.size_limits import size_text
 from sharelens.questions.state_log import StateLog, size_bytes
-from state_model.audit.columnar.auditor import Auditor
 from state_model.audit.columnar.configured import ConfiguredAudit, CoordinatorConfig
 from state_model.audit.columnar.continuation import KEYS
 from state_model.audit.columnar.cross_checks import StateLogs, cross_check
@@ -41,7 +33,7 @@ from state_model.audit.columnar.topic_metadata import (
     topic_metadata,
     unknown_topic_partitions,
 )
-from state_model.audit.columnar.user_topics import TopicAudit, TopicEnd, UserTopics
+from state_model.audit.columnar.user_topics import TopicAudit, TopicEnd, UserTopics, topic_records
 from state_model.audit.group_steps import TopicPartition
 from state_model.audit.periods import BEGINNING, known_until
 from state_model.audit.rule import Difference, Field, Need
@@ -49,9 +41,7 @@ from state_model.share_records import SharePartitionKey
 from state_model.topics import INTERNAL_TOPICS, METADATA_TOPIC, OFFSETS_TOPIC, STATE_TOPIC
 from state_model.uuids import ZERO_UUID
 
-GIVEN_BY_LOGS = frozenset(
-    {Need.GROUP_COORDINATOR, Need.USER_TOPIC, Need.METADATA, Need.COORDINATOR_CONFIG, Need.LOG_DIRECTORIES}
-)
+GIVEN_BY_LOGS = frozenset({Need.GROUP_COORDINATOR, Need.USER_TOPIC, Need.METADATA, Need.COORDINATOR_CONFIG})
 """The needs of rules that logs beside the state log can meet, or the configuration of the brokers."""
 CREATED_AGAIN = 71
 
@@ -65,14 +55,12 @@ class BesideAudit:
     proofs: Proofs
     turns: Turns = field(default_factory=Turns)
 
-    def take(self, records: pa.Table, auditor: Auditor) -> None:
-        """The next records (SHARE_RECORD), which the auditor has taken."""
+    def take(self, records: pa.Table, audit: PartitionAudit) -> None:
+        """The next records (SHARE_RECORD), which the audit has taken."""
         self.turns.take(records)
-        self.topics.take(records)
-        if not auditor.is_without_losses:
-            self.configured = None
+        self.topics.take(topic_records(records))
         if self.configured is not None:
-            self.configured.take(records)
+            self.configured.take(records, audit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +91,7 @@ class OtherLogs:
             Need.METADATA: self._metadata is not None,
             Need.COORDINATOR_CONFIG: self._config is not None,
         }
-        return frozenset({Need.LOG_DIRECTORIES, *(need for need, is_met in by_need.items() if is_met)})
+        return frozenset(need for need, is_met in by_need.items() if is_met)
 
     def beside(self, log: StateLog) -> BesideAudit:
         """The rules on the records of one state log that need other logs or the configuration."""
@@ -111,7 +99,7 @@ class OtherLogs:
         config, is_from_zero = self._config, log.first_offset == 0
         return BesideAudit(
             topics=TopicAudit(self._topics, proofs),
-            configured=None if config is None else ConfiguredAudit(config, proofs, is_from_zero=is_from_zero),
+            configured=None if config is None else ConfiguredAudit(config, is_from_zero=is_from_zero),
             proofs=proofs,
         )
 
@@ -263,29 +251,14 @@ class OtherLogs:
             self._contradictions.add(CREATED_AGAIN, Place(), difference, record, time_ms)
 
 
-def coordinator_config(observations: Sequence[Observation]) -> CoordinatorConfig | None:
-    """The share coordinator's configuration by the files of the brokers, from the oldest one on; None without one."""
-    files = [observation for observation in observations if observation.kind == BROKER_CONFIG]
-    values: dict[str, list[int]] = {name: [] for name in COORDINATOR_DEFAULTS}
-    for file in files:
-        written = {entry.name: entry.value for entry in file.entries}
-        for name, default in COORDINATOR_DEFAULTS.items():
-            number = Setting(value=written.get(name, str(default))).number
-            if number is None:
-                return None
-            values[name].append(number)
-    if not files:
-        return None
-    updates, from_ms = values[UPDATES_PER_SNAPSHOT], min(file.from_ms for file in files)
-    return CoordinatorConfig(min(updates), max(updates), min(values[COLD_SNAPSHOT_INTERVAL]), from_ms)
-
-
 def _topic_end(partition: LogPartition) -> TopicEnd | None:
+    """The end of a user partition, with its newest committed batch; None where bytes at its end can't be read."""
     end = reader.log_end(partition)
     if end.unreadable_bytes:
         return None
     newest = (-1, -1)
-    for headers in reader.scan_batches(partition, max(0, end.end_offset - 1), end.end_offset):
+    committed_end = end.readable(partition.committed_end, include_uncommitted=False)
+    for headers in reader.scan_batches(partition, max(0, committed_end - 1), committed_end):
         for row in headers.select(["max_timestamp_ms", "leader_epoch"]).to_pylist():
             newest = (row["max_timestamp_ms"], row["leader_epoch"])
     return TopicEnd(partition.topic, end.end_offset, *newest)

@@ -30,7 +30,6 @@ class Need(Enum):
     RECORD_LOCKS = "the record lock limit (--group-configs, --broker-config, --settings)"
     METADATA = "__cluster_metadata"
     GROUP_COORDINATOR = "__consumer_offsets"
-    LOG_DIRECTORIES = "log directories (--log-dir)"
 
 
 class Field(IntEnum):

@@ -180,9 +180,13 @@ def test_fetch_sessions_are_not_supported(tmp_path):
 
 def test_api_versions_has_the_levels_of_features(tmp_path):
     (body,) = ask(tmp_path, (18, 4, {}))
-    assert [(each.name, each.max_version_level) for each in body.finalized_features] == [("share.version", 1)]
+    assert [(each.name, each.max_version_level) for each in body.finalized_features] == [
+        ("share.version", 1),
+        ("streams.version", 1),
+    ]
     assert [(each.name, each.min_version, each.max_version) for each in body.supported_features] == [
-        ("share.version", 0, 1)
+        ("share.version", 0, 1),
+        ("streams.version", 0, 1),
     ]
     assert {(each.api_key, each.min_version, each.max_version) for each in body.api_keys} == {
         (api.key, api.first_version, api.last_version) for api in registered().values()

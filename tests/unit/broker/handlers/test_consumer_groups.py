@@ -59,6 +59,7 @@ class Server:
 
     def __init__(self, folder):
         self.coordinators = Coordinators(folder)
+        self.streams_groups = self.coordinators.streams
         self.timers = self.coordinators.timers
         self.logs = self.catalog = self.coordinators.cluster
         self.group_log = self.coordinators.group_log
