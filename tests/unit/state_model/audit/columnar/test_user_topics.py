@@ -1,11 +1,12 @@
 """Rules between the state log and user topics: ends, windows, leader epochs; nothing without 60 s of evidence."""
 
+import numpy as np
 import pytest
 
 from state_model.audit.columnar.auditor import Auditor
 from state_model.audit.columnar.lives import Turns, lives_of
 from state_model.audit.columnar.proofs import LogRecord, Proofs
-from state_model.audit.columnar.topic_metadata import belongs_to, topic_metadata, unknown_topic_partitions
+from state_model.audit.columnar.topic_metadata import LogTimes, belongs_to, topic_metadata, unknown_topic_partitions
 from state_model.audit.columnar.user_topics import (
     TopicAudit,
     TopicEnd,
@@ -21,6 +22,7 @@ from tests.replay_logs import table
 SEVERITIES = {rule.id: rule.severity for rule in RULES if rule.severity}
 KEY = SharePartitionKey(group_id="g", topic_id="T" * 22, partition=0)
 MINUTE = 60_000
+TIMES = LogTimes(0, 5)
 SOON, LATER = MINUTE - 1, 10 * MINUTE
 
 
@@ -46,7 +48,7 @@ def findings(*values, topics, chunk=1):
         audit.take(topic_records(records.slice(begin, chunk)))
         auditor.take(records.slice(begin, chunk))
         turns.take(records.slice(begin, chunk))
-    audit.close(newest_states(auditor, 0))
+    audit.close(newest_states(auditor, np.zeros(1, np.int64)))
     if topics.metadata is not None:
         unknown_topic_partitions(lives_of(turns.table()), topics.metadata, proofs)
     return proofs.findings(SEVERITIES).to_pylist()
@@ -175,13 +177,14 @@ def test_internal_topics_have_the_ids_of_the_metadata():
     known = metadata(*names).metadata
     proofs = Proofs()
     log = LogRecord("__share_group_state", 3, 0)
-    assert all(belongs_to(known, log, topic_id, 5, proofs) for topic_id in ("old", "new"))
-    assert belongs_to(known, LogRecord("__consumer_offsets", 0, 0), "any", 5, proofs)
+    assert all(belongs_to(known, log, topic_id, TIMES, proofs) for topic_id in ("old", "new"))
+    assert belongs_to(known, LogRecord("__consumer_offsets", 0, 0), "any", TIMES, proofs)
     assert proofs.findings(SEVERITIES).num_rows == 0
-    assert not belongs_to(known, log, "other", 5, proofs)
+    assert not belongs_to(known, log, "other", TIMES, proofs)
     (row,) = proofs.findings(SEVERITIES).to_pylist()
     assert (row["rule"], row["seen"]) == ("log_of_other_cluster", "unknown")
     assert {record["topic"] for record in row["records"]} == {"__share_group_state", "__cluster_metadata"}
+    assert belongs_to(known, log, "later", LogTimes(LATER - SOON, LATER), Proofs())
 
 
 def test_records_in_one_chunk_or_many_have_the_same_findings():
