@@ -1,5 +1,7 @@
 """The command audit: the coordinators' invariants over a lake or log directories. It starts no JVM."""
 
+from dataclasses import replace
+
 import click
 
 from sharelens.cli.forensics import FROM, TO, fail_on_findings, in_order
@@ -111,7 +113,7 @@ def audit(
         suppressions=read_suppressions(suppressions_file),
         shows_suppressed=show_suppressed,
     )
-    with open_evidence(source) as evidence:
+    with open_evidence(replace(source, needs_state_log=False)) as evidence:
         answered = audit(evidence, key_filter, Span(from_ms=from_ms, to_ms=to_ms), choice)
     show(answered, shown)
     if fail_on is not None:

@@ -35,6 +35,7 @@ from state_model.audit.columnar.lives import TURN, Turns, lives_of
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.places import DECIDING, count_of_keys
 from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
+from state_model.audit.columnar.streams_audit import Completeness
 from state_model.audit.columnar.topic_metadata import (
     TopicMetadata,
     belongs_to,
@@ -105,6 +106,11 @@ class OtherLogs:
         }
         return frozenset({Need.LOG_DIRECTORIES, *(need for need, is_met in by_need.items() if is_met)})
 
+    @property
+    def has_groups(self) -> bool:
+        """Whether there is a log of groups, however large."""
+        return any(partition.topic == OFFSETS_TOPIC for partition in self._partitions)
+
     def beside(self, log: StateLog) -> BesideAudit:
         """The rules on the records of one state log that need other logs or the configuration."""
         proofs = Proofs(self._between_ms)
@@ -128,7 +134,8 @@ class OtherLogs:
         state = self._state_logs(audited)
         if self._group_partitions:
             groups = self._groups(proofs)
-            if self._is_of_cluster(self._group_partitions[0], self._group_partitions[0].log_start_offset):
+            first = self._group_partitions[0]
+            if self._is_of_cluster(first, first.log_start_offset) and audited:
                 cross_check(state, groups, proofs, topic_exists=self._topic_exists)
         if self._topics.metadata is not None:
             unknown_topic_partitions(state.lives, self._topics.metadata, proofs)
@@ -168,13 +175,18 @@ class OtherLogs:
 
     def _groups(self, proofs: Proofs) -> Groups:
         records, odd_records = [GROUP_RECORD.empty_table()], [ODD_GROUP_RECORD.empty_table()]
+        complete = {partition.partition: Completeness() for partition in self._group_partitions}
         for partition in self._group_partitions:
             for chunk in read_whole(partition, include_uncommitted=False):
+                complete[partition.partition].take(chunk.records.column("offset"))
                 decoded = decode_groups(pa.Table.from_batches([chunk.records]))
                 records.append(decoded.records)
                 odd_records.append(decoded.odd_records)
         numbers = frozenset(partition.partition for partition in self._group_partitions)
-        groups = audit_groups(pa.concat_tables(records), pa.concat_tables(odd_records), numbers, proofs)
+        complete_from = {number: known.complete_from for number, known in complete.items()}
+        groups = audit_groups(
+            pa.concat_tables(records), pa.concat_tables(odd_records), numbers, proofs, complete_from=complete_from
+        )
         return groups._replace(until_ms=self._known_until(groups.until_ms))
 
     def _known_until(self, newest_ms: Mapping[int, int]) -> dict[int, int]:

@@ -42,6 +42,11 @@ class LakeFindings:
         self._evidence = evidence
 
     @property
+    def has_state_log(self) -> bool:
+        """A lake is made of state logs."""
+        return True
+
+    @property
     def available(self) -> frozenset[Need]:
         """The needs that the lake's tables meet."""
         group_records = self._evidence.lake.dataset("silver.group_record")
