@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from broker.broker import Broker
 
 MINUTE_MS: Final = 60_000
-REPLICATION_FACTORS: Final = (0, 1)
-"""Of internal topics of streams groups; 0: the broker's default."""
+REPLICATION_FACTORS: Final = (-1, 0, 1)
+"""Of internal topics of streams groups; -1 and 0: the default of the broker."""
 UNSET: Final[Mapping[str, str]] = {}
 
 

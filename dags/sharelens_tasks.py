@@ -28,6 +28,7 @@ PUBLISHED_TABLES = (
     "bronze.setting",
     "silver.share_record",
     "silver.group_record",
+    "silver.odd_group_record",
     "silver.dlq_record",
     "silver.name",
     "silver.metadata_record",
@@ -54,6 +55,8 @@ PUBLISHED_TABLES = (
     "gold.configuration_history",
     "gold.topic_history",
     "gold.audit_state",
+    "gold.audit_record",
+    "gold.audit_counter",
     "gold.audit_finding",
 )
 

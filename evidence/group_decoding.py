@@ -149,12 +149,14 @@ def _odd_record(row: dict[str, Any], reason: str | None) -> dict[str, Any]:
     length = int.from_bytes(key[2:4], "big")
     group_id = key[4 : 4 + length].decode("utf-8", "replace") if len(key) >= 4 + length else None
     return {
+        "log_topic_id": row["topic_id"],
         "partition": row["partition"],
         "log_offset": row["offset"],
         "timestamp_ms": row["timestamp_ms"],
         "record_type": int.from_bytes(key[:2], "big", signed=True),
         "group_id": group_id,
         "reason": reason,
+        "uncommitted": row["uncommitted"],
     }
 
 

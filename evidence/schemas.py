@@ -29,12 +29,14 @@ GROUP_RECORD = pa.schema(
 
 ODD_GROUP_RECORD = pa.schema(
     [
+        GROUP_RECORD.field("log_topic_id"),
         column("partition", pa.int32(), "partition of __consumer_offsets", nullable=False),
         column("log_offset", pa.int64(), "offset of the record", nullable=False),
         column("timestamp_ms", pa.int64(), "record timestamp", nullable=False),
         column("record_type", pa.int16(), "record type of the key", nullable=False),
         column("group_id", pa.string(), "group; null: the key is cut short"),
         column("reason", pa.string(), "why it can't be decoded; null: no release has the record type"),
+        column("uncommitted", pa.bool_(), "was at or above the high watermark when the run read it", nullable=False),
     ]
 )
 """Records of groups that can't be decoded, and records of types that no release has."""

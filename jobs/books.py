@@ -39,7 +39,7 @@ MARKER = {
     "publish": scan.PUBLICATION,
 }
 
-AUDITED = ("gold.audit_state", MARKER["audit"])
+AUDITED = ("gold.audit_state", "gold.audit_record", "gold.audit_counter", MARKER["audit"])
 """The tables of the audit."""
 
 
@@ -62,6 +62,12 @@ def newest_to_measure(lake: Lake) -> int:
     if replayed < done(lake, "ingest-plan"):
         return replayed
     return max(replayed, done(lake, "topics"), done(lake, "settings"))
+
+
+def newest_to_audit(lake: Lake) -> int:
+    """The newest run with news for the audit: news for the stages behind replay, or records of the metadata log."""
+    newest = newest_to_measure(lake)
+    return newest if newest < done(lake, "ingest-plan") else max(newest, done(lake, "metadata"))
 
 
 def commit(

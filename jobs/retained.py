@@ -28,6 +28,7 @@ STAYS = {
     "bronze.ingest_extent": "the extents that runs ingested, lost and dropped",
     "bronze.quarantine": "evidence of a loss: without it incomplete state would look complete",
     "bronze.setting": "no log has the settings that were in force when records were archived",
+    "silver.odd_group_record": "no release of Kafka writes such a record",
     "silver.dlq_record": "no log says whether somebody has processed a dead letter",
     "silver.metadata_record": "the histories start over from its records; idle ones are not kept",
     "silver.name": "the only place with the name of a deleted topic",
@@ -46,6 +47,8 @@ STAYS = {
     "gold.share_initialization_history": "as gold.group_history",
     "gold.lag": "one row a share partition",
     "gold.audit_state": "one row a state partition; the next run continues from it",
+    "gold.audit_record": "a few rows a share partition; later evidence is compared with them",
+    "gold.audit_counter": "as gold.audit_state",
     "gold.audit_finding": "a finding stands until evidence refutes it, also when its records are gone",
     "gold.publication": "one row a run: the published cuts",
 }  # fmt: skip

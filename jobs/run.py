@@ -305,7 +305,7 @@ class Pipeline:
         self.summary.counts |= counts
 
     def _audit(self) -> None:
-        run = books.newest_to_measure(self._lake)
+        run = books.newest_to_audit(self._lake)
         if books.done(self._lake, "audit") >= run:
             return
         with self._timed("audit"):

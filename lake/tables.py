@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from evidence.metadata_schemas import CONFIGURATION_HISTORY, METADATA_RECORD, TOPIC_HISTORY
-from evidence.schemas import CLOCK_STEP, GROUP_RECORD, NAME
+from evidence.schemas import CLOCK_STEP, GROUP_RECORD, NAME, ODD_GROUP_RECORD
 from kafka_log import schemas as log_schemas
 from kafka_log.dead_letter_records import DLQ_RECORD, LETTER
 from lake.settings_rows import SETTING
@@ -21,6 +21,7 @@ from measures.latency_schemas import AGES, ATTEMPTS_CONTRIBUTION, LATENCY_CONTRI
 from measures.schemas import IS_FINAL, LAG, LIFE, MEASURE_BASE, POISON_RECORD, PROGRESS, REDELIVERED, STALL
 from state_model.audit.columnar.continuation import AUDIT_STATE
 from state_model.audit.columnar.finding_schema import FINDING
+from state_model.audit.columnar.kept_schema import AUDIT_COUNTER, KEPT_RECORD
 from state_model.columnar import schemas as state_schemas
 from state_model.columnar.schemas import column
 
@@ -78,10 +79,7 @@ def _with_topic(schema: pa.Schema) -> pa.Schema:
 
 TOPIC = column("topic", pa.string(), "name of the topic; null = unknown")
 LOG_TOPIC_ID = column(
-    "log_topic_id",
-    pa.string(),
-    "id of the audited __share_group_state, zero uuid when unknown",
-    nullable=False,
+    "log_topic_id", pa.string(), "id of the audited __share_group_state, zero uuid when unknown", nullable=False
 )
 STANDING = (
     column("first_run_id", pa.int64(), "run that wrote the finding first", nullable=False),
@@ -94,6 +92,7 @@ STANDING = (
 _POSITION = ("cluster_id", "log_topic_id", "state_partition", "log_offset")
 _SHARE_PARTITION = ("cluster_id", "group_id", "topic_id", "partition")
 _LOG = ("log_topic_id", "state_partition")
+_LETTER = ("dlq_topic", "dlq_topic_id", "dlq_partition", "dlq_offset")
 
 BRONZE_LOG_RECORD, BRONZE_TOPIC_BATCH = "bronze.log_record", "bronze.topic_batch"
 SILVER_METADATA_RECORD = "silver.metadata_record"
@@ -146,6 +145,13 @@ TABLES: dict[str, Table] = {
             name="silver.group_record",
             comment="one share-group or streams-group record of __consumer_offsets",
             schema=_schema(GROUP_RECORD),
+            key=("cluster_id", "log_topic_id", "partition", "log_offset"),
+            clustering=("log_topic_id", "partition", "log_offset"),
+        ),
+        Table(
+            name="silver.odd_group_record",
+            comment="one record of a group that can't be decoded, or of a type that no release of Kafka has",
+            schema=_schema(ODD_GROUP_RECORD),
             key=("cluster_id", "log_topic_id", "partition", "log_offset"),
             clustering=("log_topic_id", "partition", "log_offset"),
         ),
@@ -279,16 +285,7 @@ TABLES: dict[str, Table] = {
             name="gold.dlq_reconciliation",
             comment="one dead letter, or one range of records whose dead letter is missing",
             schema=_gold(DLQ_RECONCILIATION),
-            key=(
-                *_SHARE_PARTITION,
-                "offset",
-                "state_partition",
-                "life_log_offset",
-                "dlq_topic",
-                "dlq_topic_id",
-                "dlq_partition",
-                "dlq_offset",
-            ),
+            key=(*_SHARE_PARTITION, "offset", "state_partition", "life_log_offset", *_LETTER),
             clustering=("group_id", "topic_id", "partition", "offset"),
         ),
         Table(
@@ -302,6 +299,20 @@ TABLES: dict[str, Table] = {
             name="gold.audit_state",
             comment="the audit of one state partition so far; the audit's own, the next run continues from it",
             schema=_gold([LOG_TOPIC_ID, *AUDIT_STATE]),
+            key=("cluster_id", *_LOG),
+            clustering=_LOG,
+        ),
+        Table(
+            name="gold.audit_record",
+            comment="one record of the state log that the audit compares again with other logs in each run",
+            schema=_gold([LOG_TOPIC_ID, *KEPT_RECORD]),
+            key=("cluster_id", *_LOG, "kind", "log_offset", "group_id", "topic_id", "partition"),
+            clustering=_LOG,
+        ),
+        Table(
+            name="gold.audit_counter",
+            comment="the coordinator's counters of updates in a state partition, where its configuration is known",
+            schema=_gold([LOG_TOPIC_ID, *AUDIT_COUNTER]),
             key=("cluster_id", *_LOG),
             clustering=_LOG,
         ),

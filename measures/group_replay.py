@@ -7,9 +7,9 @@ groups and members change nothing, because compaction may have removed what they
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -224,6 +224,16 @@ def _topic_name(topic: Mapping[str, Any]) -> str | None:
     return None if name == UNKNOWN_TOPIC else name
 
 
+class Keyed(Protocol):
+    """A record with its key within its group."""
+
+    @property
+    def key(self) -> Hashable: ...
+
+    @property
+    def log_offset(self) -> int: ...
+
+
 class CompactionBound:
     """The log offset from which on compaction has removed no record of a group.
 
@@ -233,11 +243,11 @@ class CompactionBound:
     """
 
     def __init__(self) -> None:
-        self._newest: set[tuple[int, str | None]] = set()
+        self._newest: set[Hashable] = set()
         self.log_offset: int | None = None
         """Offset of the first replacement; None: no record is replaced, so any may be missing."""
 
-    def take(self, change: GroupChange) -> None:
+    def take(self, change: Keyed) -> None:
         """Looks at the next record of the group."""
         if self.log_offset is None and change.key in self._newest:
             self.log_offset = change.log_offset

@@ -15,9 +15,9 @@ BOOKKEEPING = {"run_id", "is_final", "first_run_id", "withdrawn_run_id"}
 """Columns that say which run wrote a row, and whether later runs still look at it; they depend on when runs were."""
 BOOKS = {"bronze.ingest_extent", "gold.publication", "bronze.quarantine"}
 """Tables that say how the lake came to be; two ways to the same lake differ there."""
-AUDIT_STATE = "gold.audit_state"
-"""The audit's own: it numbers share partitions as runs came upon them."""
-CONTENT = tuple(name for name in TABLES if name not in BOOKS and name != AUDIT_STATE)
+OF_THE_AUDIT = ("gold.audit_state", "gold.audit_counter")
+"""The audit's own: they number share partitions as runs came upon them."""
+CONTENT = tuple(name for name in TABLES if name not in BOOKS and name not in OF_THE_AUDIT)
 
 
 def content(path: Path, names: Iterable[str] = CONTENT) -> dict[str, pa.Table]:

@@ -13,22 +13,15 @@ from state_model import schema
 from state_model.errors import InvalidLengthError, InvalidTextError
 from state_model.group_records import GroupRecord
 from state_model.group_schemas import CLASSIC_GROUP_KEY, OFFSET_KEY
-from state_model.schema import INT32, INT64, STRING, UUID, Field, Struct
-from state_model.uuids import UUID_BYTES, uuid_text
+from state_model.offset_commits import OFFSET_COMMIT, OFFSET_COMMIT_VALUES
+from state_model.uuids import ZERO_UUID
 
-OFFSET_COMMIT = 1
 OFFSET_COMMIT_VERSION = 4
 GROUP_METADATA = 2
 GROUP_METADATA_VERSION = 3
-ZERO_TOPIC_ID = uuid_text(bytes(UUID_BYTES))
+ZERO_TOPIC_ID = ZERO_UUID
 
-_OFFSET_COMMIT_VALUE = Struct(
-    Field(name="offset", kind=INT64),
-    Field(name="leader_epoch", kind=INT32),
-    Field(name="metadata", kind=STRING),
-    Field(name="commit_timestamp", kind=INT64),
-    Field(name="topic_id", kind=UUID, tag=0, default=ZERO_TOPIC_ID),
-)
+_OFFSET_COMMIT_VALUE = OFFSET_COMMIT_VALUES[OFFSET_COMMIT_VERSION]
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")

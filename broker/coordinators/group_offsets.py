@@ -8,16 +8,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from broker.coordinators.classic_records import (
-    OFFSET_COMMIT,
-    CommittedOffset,
-    offset_key,
-    offset_value,
-    read_offset,
-)
+from broker.coordinators.classic_records import CommittedOffset, offset_key, offset_value, read_offset
 from broker.coordinators.group_log import GroupLog, KeyValue
 from broker.ports import ProducerIdentity, TopicPartition
 from state_model.group_records import GroupRecord
+from state_model.offset_commits import OFFSET_COMMIT
 
 Offsets = Mapping[TopicPartition, CommittedOffset]
 

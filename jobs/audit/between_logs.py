@@ -1,7 +1,7 @@
-"""Rules between the state log, `__consumer_offsets` and the metadata log, computed in the driver from tables.
+"""Rules between the state log, `__consumer_offsets`, user topics and the metadata log, computed in the driver.
 
-They compare histories that grow at both ends, so each run judges them for all logs. Of share records only snapshots and
-tombstones are read; group records are few.
+They compare histories that grow at both ends, so each run judges them for all logs. Of share records only those are
+read that the audit keeps (gold.audit_record); group records are few.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,48 +14,56 @@ import pyarrow.compute as pc
 
 from evidence.incarnations import newest_incarnation
 from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
-from jobs import books
 from jobs.audit.across import LOG_FINDING, STORED, of_log
-from lake import bounded_scan
+from jobs.audit.records import Topics, distinct, stored_records
+from jobs.audit.topics import LakeTopics
 from lake.lake import Lake
-from lake.metadata_log import stored_history
 from state_model.audit.columnar.audit_kernel import LOSS_COUNT
 from state_model.audit.columnar.continuation import matrix_of
 from state_model.audit.columnar.cross_checks import StateLogs, cross_check
 from state_model.audit.columnar.group_audit import audit_groups
-from state_model.audit.columnar.lives import TURN, Turns, lives_of
+from state_model.audit.columnar.kept_records import places_of, topic_records_of, turns_of
+from state_model.audit.columnar.kept_schema import AHEAD, LIFE, NEWEST, WINDOW
+from state_model.audit.columnar.lives import lives_of
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.places import DECIDING, count_of_keys
 from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
-from state_model.audit.columnar.topic_metadata import (
-    TopicMetadata,
-    belongs_to,
-    topic_metadata,
-    unknown_topic_partitions,
-)
+from state_model.audit.columnar.topic_metadata import TopicMetadata, belongs_to, unknown_topic_partitions
+from state_model.audit.columnar.user_topics import TopicAudit
 from state_model.audit.periods import BEGINNING, known_until
-from state_model.audit.rule import Difference, Field, Rule
+from state_model.audit.rule import Difference, Field, Need, Rule
+from state_model.audit.streams import table as streams
 from state_model.audit.table import BY_ID
 from state_model.share_records import SharePartitionKey
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 CREATED_AGAIN: Final = 71
 BETWEEN: Final[Sequence[Rule]] = tuple(
-    BY_ID[rule] for rule in (CREATED_AGAIN, 200, 201, 660, 661, 670, 680, 690, 691, 700, 710, 720, 721, 730, 740, 750)
+    BY_ID[rule]
+    for rule in (
+        *(CREATED_AGAIN, 200, 201, 240, 290, 350, 351, 360, 610, 650, 660, 661, 670, 680, 690, 691, 700, 710),
+        *(720, 721, 730, 740, 750, 760, 761),
+        *(rule.id for rule in streams.RULES if Need.LOG_DIRECTORIES not in rule.needs),
+    )
 )
 """The rules of this module; each run judges them for all logs."""
+LIFE_ORDER: Final = [
+    (name, "ascending") for name in ("group_id", "topic_id", "partition", "state_partition", "log_offset")
+]
+"""By share partition, then by log offset."""
 STATES_READ: Final = ["cluster_id", "log_topic_id", "state_partition", "is_from_zero", "log_start_offset",
     "last_log_offset", "log_time_ms", "log", "share_partitions", "first_losses"]  # fmt: skip
 """The columns of gold.audit_state that these rules read."""
 
 
-def between_logs(lake: Lake, states: pa.Table) -> pa.Table:
+def between_logs(lake: Lake, states: pa.Table, topics: Topics) -> pa.Table:
     """LOG_FINDING rows of the rules BETWEEN; `states`: STATES_READ of gold.audit_state."""
     tables = [LOG_FINDING.empty_table()]
+    records = stored_records(lake)
     for cluster_id in sorted(states.column("cluster_id").unique().to_pylist()):
         of_cluster = states.filter(pc.field("cluster_id") == cluster_id)
         topic_id = _newest(of_cluster, "log_time_ms")
-        logs = _Logs(lake, cluster_id, topic_id, of_cluster)
+        logs = _Logs(lake, topics[cluster_id], topic_id, of_cluster, records)
         tables.append(of_log(logs.proofs().findings(STORED), cluster_id, topic_id))
     return pa.concat_tables(tables)
 
@@ -63,17 +71,15 @@ def between_logs(lake: Lake, states: pa.Table) -> pa.Table:
 class _Logs:
     """The logs of one cluster, the state topic in its newest incarnation."""
 
-    def __init__(self, lake: Lake, cluster_id: str, topic_id: str, states: pa.Table) -> None:
+    def __init__(self, lake: Lake, topics: LakeTopics, topic_id: str, states: pa.Table, records: pa.Table) -> None:
         self._lake = lake
-        self._cluster_id = cluster_id
+        self._topics = topics
+        self._cluster_id = topics.cluster_id
         self._topic_id = topic_id
         self._topic_ids = set(states.column("log_topic_id").to_pylist())
         self._states = states.filter(pc.field("log_topic_id") == topic_id).sort_by("state_partition")
-        self._extents = books.extents(lake, (pc.field("cluster_id") == cluster_id) & (pc.field("status") == "taken"))
-        self._is_one_copy = len({row["source_id"] for row in self._extents}) == 1
-        times = [row["read_until_ms"] for row in self._extents if row["read_until_ms"] is not None]
-        self._read_until_ms = max(times, default=None) if self._is_one_copy else None
-        self._metadata = self._read_metadata()
+        self._records = records
+        self._metadata = topics.metadata
 
     def proofs(self) -> Proofs:
         """What violates the rules."""
@@ -85,15 +91,21 @@ class _Logs:
             metadata = None
         self._test_incarnations(metadata, first, now_ms, proofs)
         self._test_groups(metadata, proofs)
+        self._test_topics(metadata, proofs)
         if metadata is not None:
             unknown_topic_partitions(self._state_logs.lives, metadata, proofs)
         return proofs
 
-    def _read_metadata(self) -> TopicMetadata | None:
-        history = stored_history(self._lake, self._cluster_id)
-        if history is None or not history.has_beginning:
-            return None
-        return topic_metadata(history.validities, history.first_ms, self._read_until_ms)
+    def _test_topics(self, metadata: TopicMetadata | None, proofs: Proofs) -> None:
+        """Tests the rules on user topics on the records that can violate them."""
+        records, newest = topic_records_of(self._kept(AHEAD, WINDOW)), topic_records_of(self._kept(NEWEST))
+        topics = self._topics.user_topics(metadata, {*places_of(records), *places_of(newest)})
+        numbers = [rows.column("state_partition").unique().to_pylist() for rows in (records, newest)]
+        for number in sorted({*numbers[0], *numbers[1]}):
+            mine = pc.field("state_partition") == number
+            audit = TopicAudit(topics, proofs)
+            audit.take(distinct(records.filter(mine)))
+            audit.close(newest.filter(mine))
 
     def _test_incarnations(self, metadata: TopicMetadata | None, log: LogRecord, now_ms: int, proofs: Proofs) -> None:
         topic_ids = self._topic_ids | (set() if metadata is None else metadata.topic_ids.get(STATE_TOPIC, {}).keys())
@@ -101,18 +113,20 @@ class _Logs:
             proofs.add(CREATED_AGAIN, Place(), Difference(Field.TOPIC_IDS, 1, len(topic_ids)), log, now_ms)
 
     def _test_groups(self, metadata: TopicMetadata | None, proofs: Proofs) -> None:
-        mine = pc.field("cluster_id") == self._cluster_id
-        records = self._lake.snapshot("silver.group_record").rows(GROUP_RECORD.names, mine)
-        if records.num_rows == 0:
+        extents = [row for row in self._topics.extents if row["topic"] == OFFSETS_TOPIC]
+        if not extents:
             return
-        newest = _newest(records, "timestamp_ms")
-        records = records.filter(pc.field("log_topic_id") == newest)
-        extents = [row for row in self._extents if row["topic"] == OFFSETS_TOPIC and row["topic_id"] == newest]
-        numbers = frozenset(int(row["partition"]) for row in extents)
-        groups = audit_groups(records, ODD_GROUP_RECORD.empty_table(), numbers, proofs)
+        newest = str(newest_incarnation([(row["topic_id"], row["log_time_ms"]) for row in extents]))
+        numbers = frozenset(int(row["partition"]) for row in extents if row["topic_id"] == newest)
+        mine = (pc.field("cluster_id") == self._cluster_id) & (pc.field("log_topic_id") == newest)
+        records, odd_records = (
+            self._lake.snapshot(name).rows(schema.names, mine & ~pc.field("uncommitted"))
+            for name, schema in (("silver.group_record", GROUP_RECORD), ("silver.odd_group_record", ODD_GROUP_RECORD))
+        )
+        groups = audit_groups(records, odd_records, numbers, proofs, metadata=metadata)
         now_ms = max(groups.until_ms.values(), default=0)
         groups = groups._replace(until_ms=self._known_until(groups.until_ms))
-        first = LogRecord(OFFSETS_TOPIC, min(numbers, default=0), 0)
+        first = LogRecord(OFFSETS_TOPIC, min(numbers), 0)
         if self._metadata is None or belongs_to(self._metadata, first, newest, now_ms, proofs):
             cross_check(self._state_logs, groups, proofs, topic_exists=lambda topic: _exists(metadata, topic))
 
@@ -134,7 +148,7 @@ class _Logs:
         every = pa.concat_tables(keys)
         columns = (every.column(name).to_pylist() for name in every.column_names)
         return StateLogs(
-            lives=lives_of(self._turns()),
+            lives=lives_of(turns_of(self._kept(LIFE).sort_by(LIFE_ORDER))),
             with_records=frozenset(SharePartitionKey(*key) for key in zip(*columns, strict=True)),
             known_from_ms=known,
             until_ms=self._known_until(newest_ms),
@@ -142,22 +156,12 @@ class _Logs:
         )
 
     def _known_until(self, newest_ms: Mapping[int, int]) -> dict[int, int]:
-        return known_until(newest_ms, is_one_copy=self._is_one_copy, read_until_ms=self._read_until_ms)
+        return known_until(newest_ms, is_one_copy=self._topics.is_one_copy, read_until_ms=self._topics.read_until_ms)
 
-    def _turns(self) -> pa.Table:
-        """TURN rows."""
-        where = (
-            (pc.field("cluster_id") == self._cluster_id)
-            & (pc.field("log_topic_id") == self._topic_id)
-            & (pc.field("record_type") != "update")
-            & ~pc.field("uncommitted")
-        )
-        columns = [*(name for name in TURN.names if name != "is_creation"), "record_type", "snapshot_epoch"]
-        turns = Turns()
-        records = self._lake.snapshot("silver.share_record").dataset()
-        for rows in bounded_scan.tables_in_order(records, ["state_partition", "log_offset"], columns, where):
-            turns.take(rows)
-        return turns.table()
+    def _kept(self, *kinds: str) -> pa.Table:
+        """The kept records of some kinds of the state topic."""
+        here = (pc.field("cluster_id") == self._cluster_id) & (pc.field("log_topic_id") == self._topic_id)
+        return self._records.filter(here & pc.field("kind").isin(kinds))
 
 
 def _newest(rows: pa.Table, time: str) -> str:

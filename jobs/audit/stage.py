@@ -12,13 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.decoding import decode_rows
-from evidence.log_time import log_times
+from evidence.auditing import audited_batches
 from evidence.losses import PRUNED, REMOTE, losses_of_extents
 from jobs import books, retained
 from jobs.audit import standing
 from jobs.audit.across import ACROSS, COUNTS_OF_STATE, LOG_FINDING, STORED, across_logs, of_log
+from jobs.audit.beside import NO_ROWS, Beside, BesideAudit, commit_beside, look_beside
 from jobs.audit.between_logs import BETWEEN, STATES_READ, between_logs
+from jobs.audit.records import Topics
 from jobs.decode.stage import changed
 from jobs.ingest.stage import is_rebuild
 from jobs.lake_settings import stored_settings
@@ -89,6 +90,7 @@ class Task:
     lake: LakeView
     run: int
     settings: Mapping[str, GroupSettings]
+    beside: Beside
     jobs: tuple[Job, ...]
 
 
@@ -96,24 +98,26 @@ class Task:
 class Outcome:
     """Result of a task: files of gold.audit_state, LOG_FINDING rows, the number of records.
 
-    `unchanged`: the identities (standing.IDENTITY) of findings that stay as they are stored.
+    `unchanged`: the identities (standing.IDENTITY) of findings that stay as they are stored. `beside`: rows of NO_ROWS.
     """
 
     files: tuple[DataFile, ...]
     findings: pa.Table
     unchanged: pa.Table
+    beside: Mapping[str, pa.Table]
     record_count: int
 
 
 def audit_task(task: Task) -> Outcome:
     """Audits the state partitions of a task and writes their states; runs on an executor."""
     tables, unchanged, count = [LOG_FINDING.empty_table()], [standing.NONE_UNCHANGED], 0
+    beside = {table: [none] for table, none in NO_ROWS.items()}
     limits = {cluster_id: largest(settings, DELIVERY_COUNT_LIMIT) for cluster_id, settings in task.settings.items()}
     states = _stored_states(task.lake, task.jobs)
     with ParquetSink(task.lake, TABLES[STATES], constants={"run_id": task.run}) as sink:
         for job in task.jobs:
             stored = states.get(_key(job)) if job.keeps_below or not job.starts_over else None
-            audit, records = _audited(job, stored, limits[job.cluster_id])
+            audit, beside_audit, records = _audited(job, stored, limits[job.cluster_id], task.beside)
             count += records
             sink.write(audit.state(), cluster_id=job.cluster_id, log_topic_id=job.topic_id)  # a row group of its own
             if job.states is not None:
@@ -121,19 +125,22 @@ def audit_task(task: Task) -> Outcome:
             audit.close()
             if stored is not None and not job.is_new:
                 unchanged.append(standing.leave_unchanged(audit, stored, job.cluster_id, job.topic_id))
+            for table, rows in beside_audit.rows().items():
+                beside[table].append(rows)
             tables.append(of_log(findings([audit], STORED), job.cluster_id, job.topic_id))
     return Outcome(
         files=tuple(sink.files),
         findings=pa.concat_tables(tables),
         unchanged=pa.concat_tables(unchanged),
+        beside={table: pa.concat_tables(rows) for table, rows in beside.items()},
         record_count=count,
     )
 
 
 def _audited(
-    job: Job, stored: pa.Table | None, limit_of_group: Callable[[str], int | None]
-) -> tuple[PartitionAudit, int]:
-    """The audit after the new records, not closed, and their number."""
+    job: Job, stored: pa.Table | None, limit_of_group: Callable[[str], int | None], beside: Beside
+) -> tuple[PartitionAudit, BesideAudit, int]:
+    """The audit after the new records, not closed, what it has beside, and the number of records."""
     audit = PartitionAudit(
         job.partition,
         first_offset=job.first_offset,
@@ -147,21 +154,13 @@ def _audited(
         audit.keep_below(stored, job.first_offset)
     if job.at_start is not None:
         audit.take_log_start(job.at_start)
+    beside_audit = BesideAudit(beside, _key(job), audit, goes_on=not job.starts_over and stored is not None)
     count = 0
     for unit in units(job.slices):
-        rows = read_unit(unit, AUDITED)
-        times = log_times(rows.column("timestamp_ms").to_numpy(), audit.last_ms)
-        if pc.any(rows.column("uncommitted")).as_py():  # an uncommitted record may be truncated yet
-            is_committed = pc.invert(rows.column("uncommitted")).combine_chunks()
-            rows, times = rows.filter(is_committed), times[is_committed.to_numpy(zero_copy_only=False)]
-        begin = 0
-        for batch in rows.combine_chunks().to_batches():
-            of_batch = times[begin : begin + batch.num_rows]
-            decoded = decode_rows(pa.Table.from_batches([batch]), of_batch)
-            audit.take(batch, of_batch, decoded.records, decoded.problems)
-            begin += batch.num_rows
-        count += begin
-    return audit, count
+        for decoded in audited_batches(audit, read_unit(unit, AUDITED)):
+            beside_audit.take(decoded.records)
+            count += len(decoded.log_times)
+    return audit, beside_audit, count
 
 
 def _stored_states(lake: LakeView, jobs: Sequence[Job]) -> dict[PartitionKey, pa.Table]:
@@ -191,25 +190,28 @@ def run_audit(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict[
     stored = lake.snapshot(STATES).rows(PLANNED)
     clusters = {row["cluster_id"] for row in books.extents(lake, pc.field("topic") == STATE_TOPIC)}
     settings = {cluster: stored_settings(lake, cluster).groups for cluster in clusters}
-    jobs = plan_jobs(lake, stored, run, before, settings)
+    beside, topics, unfit = look_beside(lake, clusters, stored, before)
+    jobs = plan_jobs(lake, stored, run, before, settings, unfit)
     view = lake.view([STATES])
     quiet, busy = ([job for job in jobs if bool(job.slices) is is_busy] for is_busy in (False, True))
     groups = executors.binned([(job, job.size_bytes) for job in busy])
-    tasks = [Task(lake=view, run=run, settings=settings, jobs=tuple(group)) for group in groups]
+    tasks = [Task(lake=view, run=run, settings=settings, beside=beside, jobs=tuple(group)) for group in groups]
     outcomes = engine.run("audit", audit_task, tasks, progress, size_bytes=sum(job.size_bytes for job in busy))
     if quiet:  # no record to read: nothing for executors to do
-        outcomes.append(audit_task(Task(lake=view, run=run, settings=settings, jobs=tuple(quiet))))
-    return _commit(lake, run, {_key(job) for job in jobs}, outcomes)
+        outcomes.append(audit_task(Task(lake=view, run=run, settings=settings, beside=beside, jobs=tuple(quiet))))
+    return _commit(lake, run, jobs, outcomes, topics)
 
 
 def _key(job: Job) -> PartitionKey:
     return job.cluster_id, job.topic_id, job.partition
 
 
-def plan_jobs(lake: Lake, stored: pa.Table, run: int, before: int, settings: Mapping[str, GroupSettings]) -> list[Job]:
+def plan_jobs(
+    lake: Lake, stored: pa.Table, run: int, before: int, settings: Mapping[str, GroupSettings], unfit: set[PartitionKey]
+) -> list[Job]:
     """One job for each state partition with news, and for each one with groups whose settings changed.
 
-    `stored`: PLANNED columns of gold.audit_state.
+    `stored`: PLANNED columns of gold.audit_state. `unfit`: audited ones that have to start over.
     """
     known = {tuple(row[name] for name in ("cluster_id", *PLACE)): row for row in stored.to_pylist()}
     news = changed(lake, before, ["log_record", "replay", "audit"])
@@ -220,6 +222,7 @@ def plan_jobs(lake: Lake, stored: pa.Table, run: int, before: int, settings: Map
     late = {key for key, row in rows.items() if row["rebuild"]}
     late |= {key for key in rows if key not in known or known[key]["format"] != FORMAT}
     late |= _with_other_limits(lake, stored, before, settings)
+    late |= unfit
     keys = sorted(rows.keys() | late)
     pieces = _new_slices(lake, known, keys, late, run)
     starts = {key: log_start((row["log_start_offset"], row["log_start_known"]) for row in every[key]) for key in keys}
@@ -345,13 +348,16 @@ def has_uncommitted(extents: Sequence[dict[str, Any]]) -> bool:
     )
 
 
-def _commit(lake: Lake, run: int, keys: set[PartitionKey], outcomes: Sequence[Outcome]) -> dict[str, int]:
+def _commit(lake: Lake, run: int, jobs: Sequence[Job], outcomes: Sequence[Outcome], topics: Topics) -> dict[str, int]:
+    keys = {_key(job) for job in jobs}
+    begins = {_key(job): job.first_offset if job.keeps_below else 0 for job in jobs if job.starts_over}
+    commit_beside(lake, run, topics, [outcome.beside for outcome in outcomes], keys, begins)
     if not books.is_committed(lake, STATES, "audit", run):
         kept, removes = books.rewritten_without(lake, STATES, books.of_partitions(keys, *PLACE))
         books.commit(lake, STATES, "audit", run, [*(f for o in outcomes for f in o.files), *kept], removes)
     fresh = pa.concat_tables([LOG_FINDING.empty_table(), *(outcome.findings for outcome in outcomes)])
     states = lake.snapshot(STATES).rows(STATES_READ)
-    fresh = pa.concat_tables([fresh, across_logs(states.select(COUNTS_OF_STATE)), between_logs(lake, states)])
+    fresh = pa.concat_tables([fresh, across_logs(states.select(COUNTS_OF_STATE)), between_logs(lake, states, topics)])
     unchanged = pa.concat_tables([standing.NONE_UNCHANGED, *(outcome.unchanged for outcome in outcomes)])
     same, stored = standing.parted(lake.snapshot(FINDINGS).rows(), unchanged)
     judged = standing.merged(stored, fresh, _judged(stored, keys), run)

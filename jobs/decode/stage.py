@@ -12,7 +12,7 @@ from evidence.coverage import newest_log_time
 from evidence.decoding import decode_log, problem_rows
 from evidence.group_decoding import decode_groups
 from evidence.log_time import NO_LOG_TIME
-from evidence.schemas import CLOCK_STEP, DECODED_FROM, NAME
+from evidence.schemas import CLOCK_STEP, DECODED_FROM, NAME, ODD_GROUP_RECORD
 from jobs import books, retained
 from jobs.decode.merged import LEAST, merged
 from jobs.decode.topic_starts import STARTS, named_starts
@@ -32,7 +32,7 @@ from lake.tables import TABLES
 from state_model.topics import RECORD_TOPICS, STATE_TOPIC
 
 SHARE_RECORD, GROUP, LETTERS = "silver.share_record", "silver.group_record", "silver.dlq_record"
-CLOCK_STEPS = "silver.clock_step"
+CLOCK_STEPS, ODD_GROUP = "silver.clock_step", "silver.odd_group_record"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,13 @@ class Outcome:
     counts: dict[str, int]
 
 
-SMALL_TABLES = {QUARANTINE: PROBLEM, NAMES: NAME, CLOCK_STEPS: CLOCK_STEP, STARTS: TOPIC_START}
+SMALL_TABLES = {
+    QUARANTINE: PROBLEM,
+    NAMES: NAME,
+    CLOCK_STEPS: CLOCK_STEP,
+    STARTS: TOPIC_START,
+    ODD_GROUP: ODD_GROUP_RECORD,
+}
 """Tables of which a task yields few rows; the driver writes them."""
 
 
@@ -92,7 +98,7 @@ def decode_task(task: Task) -> Outcome:
             else:
                 decoded = decode_groups(rows)
                 groups.write(books.of_cluster(decoded.records, unit.cluster_id))
-                small_rows = {NAMES: decoded.names, QUARANTINE: decoded.problems}
+                small_rows = {NAMES: decoded.names, QUARANTINE: decoded.problems, ODD_GROUP: decoded.odd_records}
                 for name, number in decoded.counts.items():
                     counts[name] = counts.get(name, 0) + number
             for table, few in small_rows.items():
@@ -178,12 +184,13 @@ def _commit(
     Below `begins`, where retention has cut bronze, rows stay as they are.
     """
     small = {table: pa.concat_tables([no_rows(table), *(o.rows[table] for o in outcomes)]) for table in SMALL_TABLES}
-    fresh = {QUARANTINE: new_problems(lake, small[QUARANTINE]), CLOCK_STEPS: small[CLOCK_STEPS]}
-    place = ("log_topic_id", "state_partition", "log_offset")
-    replaced = {CLOCK_STEPS: place, GROUP: ("log_topic_id", "partition", "log_offset"), SHARE_RECORD: place}
+    fresh = {QUARANTINE: new_problems(lake, small[QUARANTINE])}
+    fresh |= {name: small[name] for name in (CLOCK_STEPS, ODD_GROUP)}
+    place, of_groups = ("log_topic_id", "state_partition", "log_offset"), ("log_topic_id", "partition", "log_offset")
+    replaced = {CLOCK_STEPS: place, GROUP: of_groups, ODD_GROUP: of_groups, SHARE_RECORD: place}
     replaced[LETTERS] = ("dlq_topic_id", "dlq_partition", "dlq_offset")
     starts_over = books.of_partitions(late - begins.keys(), *place[:2])
-    for name in (QUARANTINE, NAMES, CLOCK_STEPS, STARTS, GROUP, LETTERS, SHARE_RECORD):
+    for name in (QUARANTINE, NAMES, CLOCK_STEPS, STARTS, ODD_GROUP, GROUP, LETTERS, SHARE_RECORD):
         if books.is_committed(lake, name, "decode", run):
             continue
         drop = retained.derived_again(late, *replaced[name], begins) if name in replaced else None

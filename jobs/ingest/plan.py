@@ -178,7 +178,7 @@ def _only_its_end(partition: LogPartition, content: str, include_uncommitted: bo
         held_back=max(0, log_end.end_offset - end),
         unreadable_bytes=log_end.unreadable_bytes,
         late=False,
-        log_time_ms=None,
+        log_time_ms=log_end.newest_ms,
         covered=(),
     )
 

@@ -226,7 +226,7 @@ def _runs_behind(lake: Lake, table: str) -> int:
     if table.startswith("silver."):
         return max(0, books.done(lake, "ingest") - books.done(lake, "decode"))
     if table in books.AUDITED:
-        return max(0, books.newest_to_measure(lake) - books.done(lake, "audit"))
+        return max(0, books.newest_to_audit(lake) - books.done(lake, "audit"))
     if table in OF_TABLE:
         return max(0, books.newest_to_measure(lake) - (lake.transaction(table, "measure") or 0))
     return max(0, books.done(lake, "decode") - books.done(lake, "replay"))

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.auditing import audited_batches
 from evidence.conditions import filter_rows
-from evidence.decoding import decode_rows
 from measures.settings import DELIVERY_COUNT_LIMIT, largest
 from sharelens.evidence_folder.question import Question
 from sharelens.evidence_folder.raw import RawLog
@@ -57,12 +57,7 @@ def _audited(raw: RawLog, number: int, first_offset: int, question: Question) ->
     )
     for piece in raw.state(number, 0, question.to_ms):
         end = int(np.searchsorted(piece.times, question.to_ms, "left"))
-        committed = pc.invert(piece.records.column("uncommitted")).combine_chunks()[:end]
-        records = piece.records.slice(0, end).filter(committed)
-        times = piece.times[:end][committed.to_numpy(zero_copy_only=False)]
-        for batch in records.combine_chunks().to_batches():
-            decoded = decode_rows(pa.Table.from_batches([batch]), times[: batch.num_rows])
-            result.take(batch, times[: batch.num_rows], decoded.records, decoded.problems)
-            times = times[batch.num_rows :]
+        for _ in audited_batches(result, piece.records.slice(0, end), piece.times[:end]):
+            pass
     result.close()
     return result

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from evidence.decoding import decode_rows
-from evidence.log_time import log_times
+from evidence.auditing import audited_batches
 from evidence.losses import PRUNED
 from jobs.audit.across import COUNTS_OF_STATE, LOG_FINDING, STORED, across_logs, of_log
 from kafka_log.schemas import LOG_RECORD
@@ -140,10 +139,8 @@ def _audit(batches: Iterator[pa.RecordBatch], settings: GroupSettings) -> Iterat
                 limit_of_group=largest(settings, DELIVERY_COUNT_LIMIT),
             )
         rows = typed_rows(batch, LOG_RECORD)
-        times = log_times(rows.column("timestamp_ms").to_numpy(), audit.last_ms)
-        decoded = decode_rows(rows, times)
-        (records,) = rows.to_batches()
-        audit.take(records, times, decoded.records, decoded.problems)
+        for _ in audited_batches(audit, rows):
+            pass
     if audit is not None:
         counts = audit.state()
         audit.close()

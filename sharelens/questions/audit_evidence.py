@@ -14,19 +14,11 @@ from evidence.reading import read_whole
 from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
 from kafka_log import reader
 from kafka_log.union import LogPartition, unite
-from measures.observed_settings import Observation
-from measures.settings import (
-    BROKER_CONFIG,
-    COLD_SNAPSHOT_INTERVAL,
-    COORDINATOR_DEFAULTS,
-    MAX_RECORD_LOCKS,
-    UPDATES_PER_SNAPSHOT,
-    Setting,
-    largest,
-)
-from sharelens.questions.log_evidence import LogEvidence, size_text
+from measures.coordinator_settings import coordinator_config
+from measures.settings import MAX_RECORD_LOCKS, largest
+from sharelens.questions.log_evidence import LogEvidence
+from sharelens.questions.size_limits import size_text
 from sharelens.questions.state_log import StateLog, size_bytes
-from state_model.audit.columnar.auditor import Auditor
 from state_model.audit.columnar.configured import ConfiguredAudit, CoordinatorConfig
 from state_model.audit.columnar.continuation import KEYS
 from state_model.audit.columnar.cross_checks import StateLogs, cross_check
@@ -35,14 +27,14 @@ from state_model.audit.columnar.lives import TURN, Turns, lives_of
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.places import DECIDING, count_of_keys
 from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
-from state_model.audit.columnar.streams_audit import Completeness
+from state_model.audit.columnar.streams_audit import Completeness, transactional_streams_records
 from state_model.audit.columnar.topic_metadata import (
     TopicMetadata,
     belongs_to,
     topic_metadata,
     unknown_topic_partitions,
 )
-from state_model.audit.columnar.user_topics import TopicAudit, TopicEnd, UserTopics
+from state_model.audit.columnar.user_topics import TopicAudit, TopicEnd, UserTopics, topic_records
 from state_model.audit.group_steps import TopicPartition
 from state_model.audit.periods import BEGINNING, known_until
 from state_model.audit.rule import Difference, Field, Need
@@ -66,14 +58,12 @@ class BesideAudit:
     proofs: Proofs
     turns: Turns = field(default_factory=Turns)
 
-    def take(self, records: pa.Table, auditor: Auditor) -> None:
-        """The next records (SHARE_RECORD), which the auditor has taken."""
+    def take(self, records: pa.Table, audit: PartitionAudit) -> None:
+        """The next records (SHARE_RECORD), which the audit has taken."""
         self.turns.take(records)
-        self.topics.take(records)
-        if not auditor.is_without_losses:
-            self.configured = None
+        self.topics.take(topic_records(records))
         if self.configured is not None:
-            self.configured.take(records)
+            self.configured.take(records, audit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +107,7 @@ class OtherLogs:
         config, is_from_zero = self._config, log.first_offset == 0
         return BesideAudit(
             topics=TopicAudit(self._topics, proofs),
-            configured=None if config is None else ConfiguredAudit(config, proofs, is_from_zero=is_from_zero),
+            configured=None if config is None else ConfiguredAudit(config, is_from_zero=is_from_zero),
             proofs=proofs,
         )
 
@@ -178,14 +168,21 @@ class OtherLogs:
         complete = {partition.partition: Completeness() for partition in self._group_partitions}
         for partition in self._group_partitions:
             for chunk in read_whole(partition, include_uncommitted=False):
-                complete[partition.partition].take(chunk.records.column("offset"))
-                decoded = decode_groups(pa.Table.from_batches([chunk.records]))
+                rows = pa.Table.from_batches([chunk.records])
+                complete[partition.partition].take(rows.column("offset"))
+                transactional_streams_records(rows, proofs)
+                decoded = decode_groups(rows)
                 records.append(decoded.records)
                 odd_records.append(decoded.odd_records)
         numbers = frozenset(partition.partition for partition in self._group_partitions)
         complete_from = {number: known.complete_from for number, known in complete.items()}
         groups = audit_groups(
-            pa.concat_tables(records), pa.concat_tables(odd_records), numbers, proofs, complete_from=complete_from
+            pa.concat_tables(records),
+            pa.concat_tables(odd_records),
+            numbers,
+            proofs,
+            complete_from=complete_from,
+            metadata=self._topics.metadata,
         )
         return groups._replace(until_ms=self._known_until(groups.until_ms))
 
@@ -275,29 +272,14 @@ class OtherLogs:
             self._contradictions.add(CREATED_AGAIN, Place(), difference, record, time_ms)
 
 
-def coordinator_config(observations: Sequence[Observation]) -> CoordinatorConfig | None:
-    """The share coordinator's configuration by the files of the brokers, from the oldest one on; None without one."""
-    files = [observation for observation in observations if observation.kind == BROKER_CONFIG]
-    values: dict[str, list[int]] = {name: [] for name in COORDINATOR_DEFAULTS}
-    for file in files:
-        written = {entry.name: entry.value for entry in file.entries}
-        for name, default in COORDINATOR_DEFAULTS.items():
-            number = Setting(value=written.get(name, str(default))).number
-            if number is None:
-                return None
-            values[name].append(number)
-    if not files:
-        return None
-    updates, from_ms = values[UPDATES_PER_SNAPSHOT], min(file.from_ms for file in files)
-    return CoordinatorConfig(min(updates), max(updates), min(values[COLD_SNAPSHOT_INTERVAL]), from_ms)
-
-
 def _topic_end(partition: LogPartition) -> TopicEnd | None:
+    """The end of a user partition, with its newest committed batch; None where bytes at its end can't be read."""
     end = reader.log_end(partition)
     if end.unreadable_bytes:
         return None
     newest = (-1, -1)
-    for headers in reader.scan_batches(partition, max(0, end.end_offset - 1), end.end_offset):
+    committed_end = end.readable(partition.committed_end, include_uncommitted=False)
+    for headers in reader.scan_batches(partition, max(0, committed_end - 1), committed_end):
         for row in headers.select(["max_timestamp_ms", "leader_epoch"]).to_pylist():
             newest = (row["max_timestamp_ms"], row["leader_epoch"])
     return TopicEnd(partition.topic, end.end_offset, *newest)

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.conditions import filter_rows
 from lake.errors import LakeError
+from measures.coordinator_settings import coordinator_config
 from sharelens.questions.evidence import Keys, Span
 from sharelens.questions.lake_evidence import LakeEvidence
 from state_model.audit.causes import Sighting, inferred_causes
@@ -17,8 +18,11 @@ from state_model.audit.rule import Need, Rule
 from state_model.audit.table import BY_CODE
 from state_model.columnar.keys import PLACE_KEY
 from state_model.errors import UsageError
+from state_model.topics import OFFSETS_TOPIC
 
-TABLE = "gold.audit_finding"
+OF_OTHER_LOGS: Final = frozenset({Need.GROUP_COORDINATOR, Need.METADATA, Need.USER_TOPIC})
+"""The needs of rules whose findings have no cause: causes are looked for within the state log."""
+TABLE, EXTENTS = "gold.audit_finding", "bronze.ingest_extent"
 
 
 class LakeFindings:
@@ -49,14 +53,20 @@ class LakeFindings:
     @property
     def available(self) -> frozenset[Need]:
         """The needs that the lake's tables meet."""
-        group_records = self._evidence.lake.dataset("silver.group_record")
-        is_of_cluster = pc.field("cluster_id") == self._evidence.cluster
         history = self._evidence.metadata.history
         by_need = {
-            Need.GROUP_COORDINATOR: group_records is not None and group_records.count_rows(filter=is_of_cluster) > 0,
+            Need.GROUP_COORDINATOR: self._has_rows(EXTENTS, pc.field("topic") == OFFSETS_TOPIC),
+            Need.USER_TOPIC: self._has_rows(EXTENTS, pc.field("content") == "topic_batch"),
             Need.METADATA: history is not None and history.has_beginning,
+            Need.COORDINATOR_CONFIG: coordinator_config(self._evidence.lake_settings.stored) is not None,
         }
         return frozenset(need for need, is_met in by_need.items() if is_met)
+
+    def _has_rows(self, table: str, where: pc.Expression) -> bool:
+        """Whether a table has such rows of the cluster."""
+        rows = self._evidence.lake.dataset(table)
+        where &= pc.field("cluster_id") == self._evidence.cluster
+        return rows is not None and rows.count_rows(filter=where) > 0
 
     def counts(self, severities: Mapping[int, str], condition: pc.Expression | None) -> Counter[str]:
         """The number of findings by severity."""
@@ -72,7 +82,7 @@ class LakeFindings:
             for row in self._rows.to_pylist()
             if (rule := BY_CODE[row["rule"]].id) in severities
         ]
-        of_state_log = [row for row in rows if not BY_CODE[row["rule"]].needs]
+        of_state_log = [row for row in rows if not OF_OTHER_LOGS.intersection(BY_CODE[row["rule"]].needs)]
         for row, cause in zip(of_state_log, inferred_causes(_sightings(of_state_log)), strict=True):
             row["cause_inferred"] = cause
         shown = [row for row in rows if BY_CODE[row["rule"]].id in listed]

@@ -8,18 +8,20 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.auditing import audited_batches
 from evidence.conditions import filter_rows
-from evidence.decoding import decode_rows
 from evidence.reading import Reading
 from measures.settings import DELIVERY_COUNT_LIMIT, largest
 from sharelens.questions.audit_evidence import AuditedLog, BesideAudit, OtherLogs
 from sharelens.questions.evidence import Span
-from sharelens.questions.log_evidence import WORKERS, LogEvidence, size_text, too_much
+from sharelens.questions.log_evidence import WORKERS, LogEvidence
+from sharelens.questions.size_limits import size_text, too_much
 from sharelens.questions.state_log import StateLog
 from sharelens.wording import counted
 from state_model.audit.columnar.findings import finding_counts, findings, misplacements, ordered
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.proofs import Proofs
+from state_model.audit.columnar.user_topics import newest_states
 from state_model.audit.rule import Need, Rule
 from state_model.audit.table import BY_CODE
 from state_model.errors import SharelensError
@@ -105,18 +107,13 @@ def _audit_log(log: StateLog, audited: PartitionAudit, beside: BesideAudit) -> A
     reading = Reading(log.partition, log.end_offset)
     for chunk in log.read_raw():
         times = reading.take(chunk.records, chunk.problems)
-        records = chunk.records
-        if pc.any(records.column("uncommitted")).as_py():  # an uncommitted record may be truncated yet
-            is_committed = pc.invert(records.column("uncommitted"))
-            records, times = records.filter(is_committed), times[is_committed.to_numpy(zero_copy_only=False)]
-        decoded = decode_rows(pa.Table.from_batches([records]), times)
-        reading.take_undecodable(decoded.problems)
-        audited.take(records, times, decoded.records, decoded.problems)
-        beside.take(decoded.records, audited.auditor)
+        for decoded in audited_batches(audited, pa.Table.from_batches([chunk.records]), times):
+            reading.take_undecodable(decoded.problems)
+            beside.take(decoded.records, audited)
     reading.close()
     log.reading = reading
     audited.close()
-    beside.topics.close(audited.auditor, log.number)
+    beside.topics.close(newest_states(audited.auditor, log.number))
     return AuditedLog(log=log, audit=audited, beside=beside)
 
 

@@ -1,11 +1,11 @@
-"""A share group as kafka-share-groups.sh --describe printed it at a moment: offsets, members or state.
+"""A group as the tool for its type printed it at a moment: offsets, members or state; of streams groups also tasks.
 
 The group coordinator's log has neither the coordinator, which is left out, nor a lag, which is that of `lag`.
 """
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 from evidence.as_of import LogPrefix
 from measures.file_ends import EndOffsets
 from measures.group_histories import group_values, initialization_values, member_values
-from measures.group_moment import ShareMoment, groups_at
-from measures.group_replay import changes
+from measures.group_moment import GroupMoment, ShareMoment, groups_at, streams_groups_at
+from measures.group_replay import SHARE_TYPES, ShareGroup, changes
 from measures.group_schemas import GROUP_VALUES, INITIALIZED, MARKS, MEMBER_VALUES, TOPIC_PARTITIONS
+from measures.streams_replay import StreamsReplay
 from sharelens.output import (
     Answer,
     Column,
@@ -27,23 +28,26 @@ from sharelens.output import (
     number_column,
     time_column,
 )
+from sharelens.questions import describe_streams, describe_streams_offsets
 from sharelens.questions.completeness import check_cut, evidence_line, incomplete_rows, prefix_of, times
 from sharelens.questions.evidence import Evidence, Keys
-from sharelens.questions.known_groups import share_group_records
+from sharelens.questions.known_groups import is_streams_group, records_of_groups, share_group_records
 from sharelens.questions.lag import lag_of
 from sharelens.questions.missing import unknown_ends
 from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.request import CutChoice
 from sharelens.times import time_text
-from state_model.errors import SharelensError
+from state_model.errors import SharelensError, UsageError
+from state_model.streams.records import STREAMS_TYPES
 
 
 class View(Enum):
-    """What to describe; the words are those of kafka-share-groups.sh."""
+    """What to describe; the words are those of kafka-share-groups.sh and kafka-streams-groups.sh."""
 
     OFFSETS = "offsets"
     MEMBERS = "members"
     STATE = "state"
+    TASKS = "tasks"
 
 
 CLUSTER_AND_GROUP = (pa.field("cluster_id", pa.string()), pa.field("group_id", pa.string()))
@@ -89,6 +93,7 @@ OFFSET_ROW = pa.schema(
 NO_STATE = {"completeness": "incomplete", "completeness_reason": "no_share_state"}
 LEFT_OUT = "the coordinator is not in the logs and is left out"
 Rows = list[dict[str, Any]]
+Existing = TypeVar("Existing", ShareGroup, StreamsReplay)
 
 
 def describe(
@@ -100,8 +105,13 @@ def describe(
         UsageError: nothing names the group.
         SharelensError: the group did not exist at the moment.
     """
+    records = records_of_groups(evidence, frozenset([name]))
+    if is_streams_group(records, as_of_ms):
+        return _streams(evidence, name, records, CutChoice(as_of_ms=as_of_ms), view, end_offsets)
     moment = _moment(evidence, name, as_of_ms)
     match view:
+        case View.TASKS:
+            raise UsageError(f"describe: {name_cell(name)} is a share group, which has no tasks; leave --tasks out")
         case View.STATE:
             return _state(evidence, name, moment)
         case View.MEMBERS:
@@ -110,21 +120,45 @@ def describe(
             return _offsets(evidence, name, moment, CutChoice(as_of_ms=as_of_ms), end_offsets)
 
 
+def _streams(
+    evidence: Evidence, name: str, records: pa.Table, cut: CutChoice, view: View, end_offsets: EndOffsets | None
+) -> Answer:
+    """The view of a streams group."""
+    moment = _existing(streams_groups_at(records, cut.as_of_ms).get(name), name, records, cut.as_of_ms)
+    match view:
+        case View.STATE:
+            return describe_streams.state(evidence, name, moment)
+        case View.MEMBERS:
+            return describe_streams.members(evidence, name, moment)
+        case View.TASKS:
+            return describe_streams.tasks(evidence, name, moment)
+        case View.OFFSETS:
+            return describe_streams_offsets.offsets(evidence, name, moment, prefix_of(cut), end_offsets)
+
+
 def _moment(evidence: Evidence, name: str, as_of_ms: int | None) -> ShareMoment:
-    """The group at the moment; an error that says why there is none."""
+    """The share group at the moment; an error that says why there is none."""
     records = share_group_records(evidence, name)
-    moment = groups_at(records, as_of_ms).get(name)
+    return _existing(groups_at(records, as_of_ms).get(name), name, records, as_of_ms)
+
+
+def _existing(
+    moment: GroupMoment[Existing] | None, name: str, records: pa.Table, as_of_ms: int | None
+) -> GroupMoment[Existing]:
+    """The moment of a group that exists; an error that says since when, or until when."""
+    types = STREAMS_TYPES if is_streams_group(records, as_of_ms) else SHARE_TYPES
+    kind = "streams group" if types is STREAMS_TYPES else "share group"
     if moment is None:
-        first_ms = next(changes(records)).log_time_ms
+        first_ms = next(changes(records, types)).log_time_ms
         raise SharelensError(
-            f"share group {name_cell(name)} has no record up to {time_text(as_of_ms)}; the first one is of "
+            f"{kind} {name_cell(name)} has no record up to {time_text(as_of_ms)}; the first one is of "
             f"{time_text(first_ms)}: describe it as of then, or later"
         )
     if moment.group.is_deleted:
         newest = moment.newest
         when = "is deleted" if as_of_ms is None else f"did not exist at {time_text(as_of_ms)}"
         raise SharelensError(
-            f"share group {name_cell(name)} {when}: its tombstone is of {time_text(newest.log_time_ms)} "
+            f"{kind} {name_cell(name)} {when}: its tombstone is of {time_text(newest.log_time_ms)} "
             f"(__consumer_offsets-{newest.log_partition} @ {newest.log_offset}); describe it as of a time before"
         )
     return moment

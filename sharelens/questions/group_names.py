@@ -1,12 +1,23 @@
 """Records of the group coordinator's log, from log directories."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from evidence.conditions import filter_rows
 from evidence.group_decoding import decode_groups, topic_names
 from evidence.reading import read_whole
+from evidence.schemas import GROUP_RECORD
+from kafka_log.schemas import LOG_RECORD
 from kafka_log.union import LogPartition
+from measures.committed_offsets import COMMIT_COLUMNS
+from measures.group_replay import LOG_ORDER
+from sharelens.questions.evidence import Keys
+from sharelens.questions.size_limits import size_text, too_much
+from sharelens.questions.state_log import size_bytes
+from state_model.offset_commits import key_prefix
+from state_model.topics import OFFSETS_TOPIC
 
 
 def read_group_names(partition: LogPartition, *, include_uncommitted: bool) -> dict[str, str]:
@@ -21,3 +32,48 @@ def read_group_records(partition: LogPartition, include_uncommitted: bool) -> It
     """GROUP_RECORD rows of one partition of __consumer_offsets, in offset order; what can't be decoded is left out."""
     for chunk in read_whole(partition, include_uncommitted=include_uncommitted):
         yield decode_groups(pa.Table.from_batches([chunk.records])).records
+
+
+def group_logs(partitions: Iterable[LogPartition], max_bytes: int) -> list[LogPartition]:
+    """The partitions of __consumer_offsets among partitions.
+
+    Raises:
+        TooMuchError: they are larger than `max_bytes`.
+    """
+    logs = [partition for partition in partitions if partition.topic == OFFSETS_TOPIC]
+    size = sum(size_bytes(partition) for partition in logs)
+    if size > max_bytes:
+        raise too_much(f"{size_text(size)} of {OFFSETS_TOPIC} would have to be read")
+    return logs
+
+
+def read_records_of_groups(
+    partitions: Iterable[LogPartition], groups: frozenset[str] | None, include_uncommitted: bool
+) -> pa.Table:
+    """GROUP_RECORD rows of these groups (None: all), by (partition, log offset)."""
+    condition = Keys(groups=groups).expression()
+    records = (rows for partition in partitions for rows in read_group_records(partition, include_uncommitted))
+    tables = [filter_rows(rows, condition) for rows in records]
+    return pa.concat_tables([GROUP_RECORD.empty_table(), *tables]).sort_by(LOG_ORDER)
+
+
+def read_offset_commits(partitions: Iterable[LogPartition], group: str, include_uncommitted: bool) -> pa.Table:
+    """COMMIT_COLUMNS rows of a group's offset commits and of transaction markers, by (partition, offset)."""
+    tables = [LOG_RECORD.empty_table().select(COMMIT_COLUMNS)]
+    for partition in partitions:
+        for chunk in read_whole(partition, include_uncommitted=include_uncommitted):
+            rows = pa.Table.from_batches([chunk.records]).select(COMMIT_COLUMNS)
+            tables.append(rows.filter(offset_commit_or_marker(group)))
+    return of_group(pa.concat_tables(tables))
+
+
+def offset_commit_or_marker(group: str) -> pc.Expression:
+    """The condition for LOG_RECORD rows of a group's offset commits, and for transaction markers."""
+    return pc.field("is_control") | pc.starts_with(pc.field("key"), key_prefix(group))
+
+
+def of_group(rows: pa.Table) -> pa.Table:
+    """COMMIT_COLUMNS rows by (partition, offset), without markers of producers that committed none of the offsets."""
+    producers = pc.unique(rows.filter(~pc.field("is_control")).column("producer_id"))
+    kept = rows.filter(~pc.field("is_control") | pc.field("producer_id").isin(producers))
+    return kept.sort_by([("partition", "ascending"), ("offset", "ascending")])

@@ -3,11 +3,12 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.group_replay import is_of_share_group
+from measures.group_replay import SHARE_TYPES, is_of_share_group, is_of_types
 from sharelens.output import name_cell
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.naming import listed
 from state_model.errors import SharelensError, UsageError
+from state_model.streams.records import STREAMS_TYPES
 
 HOW = "only that topic has state, members and epochs: copy the brokers' __consumer_offsets-N folders too"
 
@@ -45,6 +46,15 @@ def share_group_records(evidence: Evidence, name: str) -> pa.Table:
         kind = records.column("record_name")[0].as_py()
         raise UsageError(f"{name_cell(name)} is no share group: __consumer_offsets has {kind} records of it")
     return records
+
+
+def is_streams_group(records: pa.Table, as_of_ms: int | None = None) -> bool:
+    """Whether a group's newest record of a share or streams group, up to a moment if any is, is of a streams group."""
+    rows = records.filter(is_of_types(records, (*SHARE_TYPES, *STREAMS_TYPES)))
+    if as_of_ms is not None:
+        earlier = rows.filter(pc.less_equal(rows.column("timestamp_ms"), as_of_ms))
+        rows = earlier if earlier.num_rows else rows.slice(0, 1)
+    return rows.num_rows > 0 and rows.column("record_type")[rows.num_rows - 1].as_py() in STREAMS_TYPES
 
 
 def groups_with_share_state(evidence: Evidence) -> list[str]:

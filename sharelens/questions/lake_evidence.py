@@ -20,7 +20,6 @@ from evidence.clock_steps import LATE_RECORD, ClockStep, steps_around
 from evidence.conditions import all_of, filter_rows, with_value
 from evidence.incarnations import newest_incarnation
 from evidence.losses import losses_up_to
-from evidence.schemas import GROUP_RECORD
 from kafka_log.dead_letter_records import DLQ_RECORD
 from kafka_log.schemas import TOPIC_BATCH
 from lake import bounded_scan, dlq_partitions, user_topics
@@ -30,19 +29,12 @@ from lake.scan import open_lake
 from lake.settings_rows import COLUMNS, observations_of
 from lake.settings_rows import TABLE as SETTINGS
 from lake.tables import TABLES
-from measures import group_replay
 from measures.observed_settings import Settings
 from measures.places import Ints, Places
 from measures.topics import TopicPartition
 from sharelens.questions import dlq_filter, lake_places
 from sharelens.questions.dlq_filter import DeadLetterFilter
-from sharelens.questions.evidence import (
-    COUNTED,
-    Keys,
-    Span,
-    StatePartitionCover,
-    counted_places,
-)
+from sharelens.questions.evidence import COUNTED, Keys, Span, StatePartitionCover, counted_places
 from sharelens.questions.lake_clusters import choose_cluster, evidence_rows
 from sharelens.questions.lake_cover import state_partition_covers
 from sharelens.questions.lake_metadata import LakeMetadata
@@ -88,15 +80,16 @@ class LakeEvidence:
     @property
     def settings(self) -> Settings:
         """Those of the command line, before those that runs stored."""
-        return self._settings.answering
+        return self.lake_settings.answering
 
     @property
     def measured_settings(self) -> Settings:
         """Those that runs stored."""
-        return self._settings.measured
+        return self.lake_settings.measured
 
     @cached_property
-    def _settings(self) -> LakeSettings:
+    def lake_settings(self) -> LakeSettings:
+        """Those that runs stored, and those of the command line."""
         return LakeSettings(observations_of(self._scan(SETTINGS, COLUMNS)), self._settings_files)
 
     def names(self, topic_ids: Iterable[str]) -> Mapping[str, str]:
@@ -329,9 +322,11 @@ class LakeEvidence:
 
     def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
         """Rows of silver.group_record."""
-        where = all_of(Keys(groups=groups).expression(), lake_places.log_partitions_of(self._scan, groups))
-        rows = self._scan("silver.group_record", GROUP_RECORD.names, where)
-        return rows.sort_by(group_replay.LOG_ORDER).cast(GROUP_RECORD)
+        return lake_places.group_records(self._scan, groups)
+
+    def offset_commits(self, group: str) -> pa.Table:
+        """Rows of bronze.log_record."""
+        return lake_places.offset_commits(self._scan, group)
 
     def dead_letters(self, letter_filter: DeadLetterFilter) -> pa.Table:
         """Rows of silver.dlq_record."""

@@ -6,11 +6,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.conditions import all_of
+from evidence.schemas import GROUP_RECORD
+from measures.committed_offsets import COMMIT_COLUMNS
+from measures.group_replay import LOG_ORDER as RECORD_ORDER
 from measures.places import Ints, Places
-from sharelens.questions.evidence import COUNTED, PLACED
+from sharelens.questions.evidence import COUNTED, PLACED, Keys
+from sharelens.questions.group_names import of_group, offset_commit_or_marker
 from state_model.columnar.keys import PLACE_KEY
+from state_model.topics import OFFSETS_TOPIC
 
-Scan = Callable[[str, list[str], pc.Expression], pa.Table]
+Scan = Callable[[str, list[str], pc.Expression | None], pa.Table]
 """Reads columns of the rows of a table that meet a condition."""
 MOST_NAMES = 64
 """A condition lists so many names at most; more are bounded by the first and the last one alone."""
@@ -69,3 +75,17 @@ def log_partitions_of(scan: Scan, groups: frozenset[str] | None) -> pc.Expressio
     column = pc.field("partition")
     within: pc.Expression = (column >= numbers[0]) & (column <= numbers[-1]) & column.isin(numbers)
     return within
+
+
+def group_records(scan: Scan, groups: frozenset[str] | None) -> pa.Table:
+    """GROUP_RECORD rows of these groups (None: all), by (partition, log offset)."""
+    where = all_of(Keys(groups=groups).expression(), log_partitions_of(scan, groups))
+    return scan("silver.group_record", GROUP_RECORD.names, where).sort_by(RECORD_ORDER).cast(GROUP_RECORD)
+
+
+def offset_commits(scan: Scan, group: str) -> pa.Table:
+    """COMMIT_COLUMNS rows of a group's offset commits and of transaction markers, by (partition, offset)."""
+    of_topic = pc.field("topic") == OFFSETS_TOPIC
+    within = log_partitions_of(scan, frozenset([group]))
+    where = of_topic if within is None else of_topic & within
+    return of_group(scan("bronze.log_record", list(COMMIT_COLUMNS), where & offset_commit_or_marker(group)))

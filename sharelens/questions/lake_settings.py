@@ -11,15 +11,15 @@ class LakeSettings:
     """The settings that runs stored for a cluster, and those of the files that a command line names."""
 
     def __init__(self, stored: Sequence[Observation], files: SettingsFiles) -> None:
-        self._stored = stored
+        self.stored = stored
         self._files = files
 
     @cached_property
     def measured(self) -> Settings:
         """The stored ones: a run measures after it stores them."""
-        return settings_of(self._stored)
+        return settings_of(self.stored)
 
     @cached_property
     def answering(self) -> Settings:
         """Those of the files, and the stored ones of the kinds that no file has."""
-        return self.measured if self._files == NO_SETTINGS_FILES else self._files.settings(self._stored)
+        return self.measured if self._files == NO_SETTINGS_FILES else self._files.settings(self.stored)

@@ -15,12 +15,10 @@ from evidence.as_of import DELIVERY_ORDER, LogPrefix, delivery_history_as_of
 from evidence.clock_steps import ClockStep, steps_around
 from evidence.conditions import all_of, filter_rows, with_value
 from evidence.read_until import read_until
-from evidence.schemas import GROUP_RECORD
 from kafka_log.layout import LogDirectory, scan_log_directory
 from kafka_log.union import LogPartition, unite
 from lake import dlq_partitions
 from lake.bounded_scan import Choice
-from measures import group_replay
 from measures.observed_settings import UNSET, Settings
 from measures.topics import TopicPartition
 from sharelens.output import name_cell
@@ -32,13 +30,13 @@ from sharelens.questions.evidence import (
     Keys,
     Span,
     StatePartitionCover,
-    TooMuchError,
     counted_places,
     of_places,
 )
-from sharelens.questions.group_names import read_group_names, read_group_records
+from sharelens.questions.group_names import group_logs, read_group_names, read_offset_commits, read_records_of_groups
 from sharelens.questions.log_metadata import LogMetadata
 from sharelens.questions.misplaced import placed_states
+from sharelens.questions.size_limits import size_text, too_much
 from sharelens.questions.state_log import StateLog, partitions_of_key, size_bytes, state_logs
 from sharelens.request import Source, dead_letter_topics
 from sharelens.topic_names import read_topic_names
@@ -244,14 +242,14 @@ class LogEvidence:
 
     def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
         """Decoded from __consumer_offsets."""
-        partitions = [partition for partition in self._partitions.values() if partition.topic == OFFSETS_TOPIC]
-        size = sum(size_bytes(partition) for partition in partitions)
-        if size > self.source.max_bytes:
-            raise too_much(f"{size_text(size)} of {OFFSETS_TOPIC} would have to be read")
-        condition = Keys(groups=groups).expression()
-        uncommitted = self.source.include_uncommitted
-        tables = [filter_rows(rows, condition) for part in partitions for rows in read_group_records(part, uncommitted)]
-        return pa.concat_tables([GROUP_RECORD.empty_table(), *tables]).sort_by(group_replay.LOG_ORDER)
+        return read_records_of_groups(self._group_logs(), groups, self.source.include_uncommitted)
+
+    def offset_commits(self, group: str) -> pa.Table:
+        """Read from __consumer_offsets."""
+        return read_offset_commits(self._group_logs(), group, self.source.include_uncommitted)
+
+    def _group_logs(self) -> list[LogPartition]:
+        return group_logs(self._partitions.values(), self.source.max_bytes)
 
     def dead_letters(self, letter_filter: DeadLetterFilter) -> pa.Table:
         """Read from the topics that --dlq-topic and --dlq-prefix choose."""
@@ -359,19 +357,6 @@ class LogEvidence:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         return None
-
-
-def size_text(size: int) -> str:
-    """`17 MiB`; in bytes below one."""
-    return f"{size} bytes" if size < 1 << 20 else f"{size >> 20} MiB"
-
-
-def too_much(problem: str) -> TooMuchError:
-    """The refusal of a log that is too large for an instant answer, with the ways on."""
-    return TooMuchError(
-        f"{problem}; name one share partition (--group, --topic, --partition), raise --max-bytes, "
-        "or make a lake with `sharelens run --log-dir ... --lake DIR` and ask it with --lake DIR"
-    )
 
 
 def _ranges(replays: Iterable[Replayed]) -> list[pa.Table]:

@@ -90,7 +90,7 @@ RULES = (
         "the topic's newest batch is of the record's leader epoch and 60 s younger.",
         remedy=REPORT_BUG,
         source="share-partition §8, SharePartition",
-        needs=(Need.USER_TOPIC, Need.LOG_DIRECTORIES),
+        needs=(Need.USER_TOPIC,),
     ),
     Rule(
         number=62,
@@ -141,6 +141,6 @@ RULES = (
         "makes it negative. Tested for the newest state, where the topic is known until 60 s behind it.",
         remedy="Compare with the topic's end.",
         source="GroupCoordinatorService",
-        needs=(Need.USER_TOPIC, Need.LOG_DIRECTORIES),
+        needs=(Need.USER_TOPIC,),
     ),
 )

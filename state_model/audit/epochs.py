@@ -215,7 +215,7 @@ RULES = (
         why="Leaders read and write with their own epoch. Counts where the metadata log has no such epoch 60 s later.",
         remedy=REPORT_BUG,
         source="share-partition §2, SharePartition",
-        needs=(Need.METADATA, Need.LOG_DIRECTORIES),
+        needs=(Need.METADATA,),
     ),
     Rule(
         number=25,

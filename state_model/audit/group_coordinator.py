@@ -298,7 +298,7 @@ RULES = (
         why="Only preview builds up to 4.1 wrote them.",
         remedy="Find out which broker wrote them.",
         source="consumer-offsets-records, shipped record types",
-        needs=(Need.GROUP_COORDINATOR, Need.LOG_DIRECTORIES),
+        needs=(Need.GROUP_COORDINATOR,),
     ),
     Rule(
         number=76,
@@ -310,6 +310,6 @@ RULES = (
         why="The group coordinator alone writes them. A broker fails to load a group whose record is cut short.",
         remedy=CHECK_COPY,
         source="consumer-offsets-records §1, GroupCoordinatorRecordSerde",
-        needs=(Need.GROUP_COORDINATOR, Need.LOG_DIRECTORIES),
+        needs=(Need.GROUP_COORDINATOR,),
     ),
 )

@@ -163,7 +163,7 @@ RULES = (
         "where the topic is known until 60 s behind the record.",
         remedy="Compare with the topic's end; reset the group's offset.",
         source="share-partition §2, SharePartition",
-        needs=(Need.USER_TOPIC, Need.LOG_DIRECTORIES),
+        needs=(Need.USER_TOPIC,),
     ),
     Rule(
         number=30,
@@ -240,7 +240,7 @@ RULES = (
         "and 60 s younger, so that no election can have cut off its end.",
         remedy=REPORT_BUG,
         source="share-partition §4, SharePartition",
-        needs=(Need.USER_TOPIC, Need.LOG_DIRECTORIES),
+        needs=(Need.USER_TOPIC,),
     ),
     Rule(
         number=35,
@@ -255,7 +255,7 @@ RULES = (
         "records of the same offsets count as delivered. A replica that lags behind looks alike.",
         remedy="Look for an unclean leader election of the user topic; reset the group's offset to the topic's end.",
         source="share-partition §4, SharePartition",
-        needs=(Need.USER_TOPIC, Need.LOG_DIRECTORIES),
+        needs=(Need.USER_TOPIC,),
     ),
     Rule(
         number=36,
@@ -267,7 +267,7 @@ RULES = (
         why="A leader acquires at most share.partition.max.record.locks records and the rest of one batch.",
         remedy="Compare with the history of share.partition.max.record.locks.",
         source="share-partition §4, SharePartition",
-        needs=(Need.USER_TOPIC, Need.RECORD_LOCKS, Need.LOG_DIRECTORIES),
+        needs=(Need.USER_TOPIC, Need.RECORD_LOCKS),
     ),
     Rule(
         number=37,

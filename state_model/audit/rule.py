@@ -32,7 +32,6 @@ class Need(Enum):
     METADATA = "__cluster_metadata"
     GROUP_COORDINATOR = "__consumer_offsets"
     LOG_DIRECTORIES = "log directories (--log-dir)"
-    STREAMS_CONFIG = "the configuration of streams groups (--broker-config, --settings)"
 
 
 class Field(IntEnum):

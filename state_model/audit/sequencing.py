@@ -164,7 +164,7 @@ RULES = (
         "Tested from the time on at which the brokers' file was modified last.",
         remedy="Compare with the history of share.coordinator.snapshot.update.records.per.snapshot.",
         source="share-group-state-log §6",
-        needs=(Need.COORDINATOR_CONFIG, Need.LOG_DIRECTORIES),
+        needs=(Need.COORDINATOR_CONFIG,),
     ),
     Rule(
         number=13,
@@ -177,7 +177,7 @@ RULES = (
         "share partitions that were created since the brokers' file was modified last.",
         remedy="Check that the brokers were started with this file; if so, report it to the Kafka project.",
         source="share-group-state-log §6, ShareCoordinatorShard",
-        needs=(Need.COORDINATOR_CONFIG, Need.LOG_DIRECTORIES),
+        needs=(Need.COORDINATOR_CONFIG,),
     ),
     Rule(
         number=14,
@@ -189,7 +189,7 @@ RULES = (
         why="The counter outlives cold snapshots and resets.",
         remedy="Nothing to do.",
         source="share-group-state-log §6",
-        needs=(Need.COORDINATOR_CONFIG, Need.LOG_DIRECTORIES),
+        needs=(Need.COORDINATOR_CONFIG,),
     ),
     Rule(
         number=15,

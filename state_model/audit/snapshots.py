@@ -191,7 +191,7 @@ RULES = (
         remedy="Check that the brokers were started with this share.coordinator.cold.partition.snapshot.interval.ms; "
         "if so, report it to the Kafka project.",
         source="share-group-state-log §6, ShareCoordinatorShard",
-        needs=(Need.COORDINATOR_CONFIG, Need.LOG_DIRECTORIES),
+        needs=(Need.COORDINATOR_CONFIG,),
     ),
     Rule(
         number=58,

@@ -6,7 +6,7 @@ py4j's gateway runs in it, so that no compiler is needed.
 import functools
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -198,12 +198,17 @@ class JavaMachine:
 
 @functools.cache
 def java_machine() -> JavaMachine:
-    """The JVM with Kafka's jars, started when it is first asked for, until `end_java_machine`.
+    """The JVM with Kafka's jars, started when it is first asked for, until `end_java_machine`."""
+    return launch(class_path)
+
+
+def launch(classes: Callable[[], str]) -> JavaMachine:
+    """A JVM with the classes of a class path, which the caller ends.
 
     The test is skipped, with the reason in a line, where it can't be had.
     """
     try:
-        jars, java = class_path(), find_java()
+        jars, java = classes(), find_java()
         gateway_jar = next((spark_home() / "jars").glob("py4j-*.jar"))
     except (SharelensError, StopIteration) as error:
         pytest.skip(f"Kafka's Java clients: {error or 'pyspark has no py4j jar'}")

@@ -218,7 +218,7 @@ def test_end_offsets_of_a_file_count_as_in_lag(ask: Ask, tmp_path: Path, capsys:
     assert {row["partition"]: row["lag"] for row in json.loads(capsys.readouterr().out)} == lags
     assert failure(capsys, *words, "--members") == (
         2,
-        "sharelens: describe: --end-offsets is for the lag; leave it out with --members and --state",
+        "sharelens: describe: --end-offsets is for the lag; leave it out with --members, --tasks and --state",
     )
 
 
@@ -251,7 +251,11 @@ def test_the_text_has_the_columns_of_the_tool_without_the_coordinator(capsys: py
     [
         (["--group", "nope"], 2, "no share group nope in "),
         (["--group", "g-never", "--as-of", "5"], 1, "has no record up to 1970-01-01"),
-        (["--group", "g-never", "--members", "--state"], 2, "--offsets, --members and --state exclude each other"),
+        (
+            ["--group", "g-never", "--members", "--state"],
+            2,
+            "--offsets, --members, --tasks and --state exclude each other",
+        ),
         (["--group", "g-never", "--as-of", "never"], 2, "--as-of"),
         ([], 2, "--group"),
     ],
@@ -270,9 +274,14 @@ def test_a_deleted_group_is_named_with_its_tombstone(capsys: pytest.CaptureFixtu
     assert "gD is deleted: its tombstone is of 2026-11-21T03:36:03.213Z (__consumer_offsets-1 @ 138)" in line
 
 
-@pytest.mark.parametrize("command", ["describe", "rebalances"])
-def test_a_streams_group_is_no_share_group(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command, "--log-dir", str(dataset("streams") / "logs"), "--group", "wc-app"]) == 2
+def test_a_streams_group_is_no_share_group(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rebalances", "--log-dir", str(dataset("streams") / "logs"), "--group", "wc-app"]) == 2
     out, err = capsys.readouterr()
     assert (out, len(err.splitlines())) == ("", 1)
     assert "wc-app is no share group: __consumer_offsets has StreamsGroupMemberMetadata records of it" in err
+
+
+def test_a_share_group_has_no_tasks(capsys: pytest.CaptureFixture[str]) -> None:
+    code, line = failure(capsys, "--log-dir", str(dataset("timeouts") / "logs"), "--group", "g-never", "--tasks")
+    assert code == 2
+    assert "g-never is a share group, which has no tasks" in line

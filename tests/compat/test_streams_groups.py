@@ -1,6 +1,7 @@
 """Streams groups replayed from recorded logs against what the broker answered at each checkpoint."""
 
 import json
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -8,15 +9,18 @@ import pytest
 
 from measures.group_histories import histories
 from sharelens.cli import main
+from sharelens.questions.describe import View, describe
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.opening import open_evidence
 from sharelens.request import Source
+from state_model.errors import SharelensError, UsageError
 from state_model.group_records import GroupRecord, decode_record
 from state_model.streams.group import apply
 from state_model.streams.records import METADATA, STREAMS_TYPES
 from state_model.streams.values import StreamsGroup, StreamsMember, Tasks, TasksByType, Topology
 from state_model.topics import OFFSETS_TOPIC
 from tests.datasets import STREAMS_SETS, dataset, raw_records
+from tests.in_process import recorded_lake
 
 NO_SUCH_GROUP = 69
 
@@ -206,3 +210,116 @@ def test_groups_lists_streams_groups_as_the_broker_did(capsys: pytest.CaptureFix
     rows = json.loads(capsys.readouterr().out)
     listed = {(row["groupId"], row["type"], row["state"]) for row in last["listGroups"]}
     assert {(row["group_id"], row["group_type"].title(), row["state"].title()) for row in rows} == listed
+
+
+def _moments(name: str) -> list[tuple[int, dict[str, Any]]]:
+    """Each checkpoint with its time, which is not before the newest record that its answers know."""
+    lines = (dataset(name) / "formatter-offsets.jsonl").read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    moments = []
+    for checkpoint in _checkpoints(name):
+        ends = checkpoint["consumerOffsetsEnd"]
+        known = [row["timestamp"] for row in records if row["offset"] < ends[str(row["partition"])]]
+        moments.append((max([checkpoint["wallMs"], *known]), checkpoint))
+    return moments
+
+
+def _by_type(rows: list[dict[str, Any]] | None) -> dict[str, Any]:
+    tasks: dict[str, list[dict[str, Any]]] = {"activeTasks": [], "standbyTasks": [], "warmupTasks": []}
+    for row in rows or ():
+        tasks[f"{row['task_type'].lower()}Tasks"].append(
+            {"subtopologyId": row["subtopology_id"], "partitions": row["partitions"]}
+        )
+    return tasks
+
+
+def _check_views(rows: dict[View, list[dict[str, Any]]], answers: dict[str, Any]) -> None:
+    described = answers["describe"]
+    (state,) = rows[View.STATE]
+    names = {"NOT_READY": "NotReady"}
+    assert (
+        names.get(state["state"], state["state"].title()),
+        state["group_epoch"],
+        state["assignment_epoch"],
+        state["member_count"],
+        state["topology_epoch"],
+    ) == (
+        described["groupState"],
+        described["groupEpoch"],
+        described["assignmentEpoch"],
+        len(described["members"]),
+        described["topology"]["epoch"],
+    )
+    assert {
+        row["member_id"]: (row["member_epoch"], row["process_id"], row["client_id"], row["client_host"])
+        for row in rows[View.MEMBERS]
+    } == {
+        of["memberId"]: (of["memberEpoch"], of["processId"], of["clientId"], of["clientHost"])
+        for of in described["members"]
+    }
+    for kind, answer in (("assigned", "assignment"), ("target", "targetAssignment")):
+        assert {row["member_id"]: _by_type(row[f"{kind}_tasks"]) for row in rows[View.MEMBERS]} == {
+            of["memberId"]: of[answer] for of in described["members"]
+        }
+    assert {
+        (row["task_type"], row["subtopology_id"], row["partition"], row["member_id"])
+        for row in rows[View.TASKS]
+        if row["status"] == "OWNED"
+    } == {
+        (kind.upper(), of_subtopology["subtopologyId"], partition, of["memberId"])
+        for of in described["members"]
+        for kind in ("active", "standby", "warmup")
+        for of_subtopology in of["assignment"][f"{kind}Tasks"]
+        for partition in of_subtopology["partitions"]
+    }
+
+
+@pytest.mark.parametrize("name", STREAMS_SETS)
+def test_describe_prints_at_each_checkpoint_what_the_broker_answered(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = offsets = 0
+    with _open(name) as evidence:
+        for read in ("group_records", "offset_commits", "topic_ids"):  # the logs do not change
+            monkeypatch.setattr(evidence, read, cache(getattr(evidence, read)))
+        for at_ms, checkpoint in _moments(name):
+            for group_id, answers in checkpoint["groups"].items():
+                if answers["describe"]["errorCode"] == NO_SUCH_GROUP:
+                    with pytest.raises((SharelensError, UsageError)):
+                        describe(evidence, group_id, at_ms, View.STATE)
+                    continue
+                rows = {view: describe(evidence, group_id, at_ms, view).table.to_pylist() for view in View}
+                _check_views(rows, answers)
+                assert {
+                    f"{row['topic']}-{row['partition']}": (
+                        row["committed_offset"],
+                        row["leader_epoch"],
+                        row["metadata"],
+                    )
+                    for row in rows[View.OFFSETS]
+                    if row["committed_offset"] is not None
+                } == {
+                    place: (of["offset"], None if of["leaderEpoch"] < 0 else of["leaderEpoch"], of["metadata"])
+                    for place, of in answers["offsets"].items()
+                    if of is not None
+                }, (checkpoint["name"], group_id)
+                compared += 1
+                offsets += len(answers["offsets"])
+    assert compared > 20
+    assert offsets > 50
+
+
+def test_the_lag_at_a_moment_counts_from_the_committed_offset(capsys: pytest.CaptureFixture[str]) -> None:
+    """In the recorded log the application had read everything of topic text; 40 more records came after the moment."""
+    words = ["--group", "wc-app", "--as-of", "2026-11-21T03:20:22Z", "--output", "json"]
+    assert main(["describe", "--log-dir", str(dataset("streams") / "logs"), *words]) == 0
+    straight = json.loads(capsys.readouterr().out)
+    lags = {(row["topic"], row["partition"]): (row["committed_offset"], row["lag_inferred"]) for row in straight}
+    assert {lags["text", partition] for partition in range(4)} == {(100, 0)}
+    assert len(lags) == 8
+    assert main(["describe", "--lake", str(recorded_lake("streams")), *words]) == 0
+    of_lake = json.loads(capsys.readouterr().out)
+    for row in (*straight, *of_lake):
+        for of_topic in ("log_start_offset", "end_offset_inferred", "lag_inferred"):
+            del row[of_topic]  # a lake has no extents of topics without share state
+    assert of_lake == straight

@@ -109,7 +109,7 @@ class Auditor:
         losses = [{name: getattr(loss, name) for name in LOST.names} for loss in self._losses]
         counts = {name: getattr(self, name) for name in COUNTS}
         return {
-            "is_from_zero": self._first == layout.NEW,
+            "is_from_zero": self.is_from_zero,
             "share_partitions": pa.table({**dict(zip(KEYS.names, self.keys.columns, strict=True)), **counts}),
             "states": matrix.ravel(),
             "breakpoint_offsets": self._at[places],
@@ -222,6 +222,11 @@ class Auditor:
         standing = self.matrix[:, layout.STANDING]
         is_known = self.matrix[:, layout.LOSSES_SEEN] >= self._log[audit_kernel.LAST_OF_ALL]
         return np.flatnonzero((standing == layout.LIVE) & is_known)
+
+    @property
+    def is_from_zero(self) -> bool:
+        """Whether the log is there from offset 0 on."""
+        return self._first == layout.NEW
 
     @property
     def pool(self) -> tuple[Ints, Ints]:

@@ -1,19 +1,19 @@
 """Rules that need the share coordinator's configuration: 12, 13, 14 and 57, on the records of one state partition."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from dataclasses import astuple, dataclass
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
+from state_model.audit.columnar.partition import PartitionAudit
+from state_model.audit.columnar.violations import violation_rows
 from state_model.audit.rule import Difference
 from state_model.audit.sequencing import early_write_snapshot, more_updates_than_configured, update_over_limit
 from state_model.audit.snapshots import cold_snapshot_too_early
-from state_model.columnar.keys import PLACE_KEY, number_keys
-from state_model.topics import STATE_TOPIC
+from state_model.columnar.keys import Ints, number_keys
 
 MORE_UPDATES, OVER_LIMIT, EARLY_SNAPSHOT, EARLY_COLD = 121, 130, 140, 570
 READ: Final = (
@@ -25,6 +25,9 @@ READ: Final = (
     "write_timestamp_ms",
 )
 NONE: Final = -1
+STATE_COLUMNS: Final = 5
+HIT: Final = ("row", "rule", "field", "expected", "seen", "at", "snapshot_log_offset")
+"""Numbers of a violation: the row of its record, and columns of VIOLATION."""
 
 
 class CoordinatorConfig(NamedTuple):
@@ -52,37 +55,57 @@ class _Counts:
 
 
 class ConfiguredAudit:
-    """Takes the records of a state partition in log order, as long as none is missing.
+    """Takes the records of a state partition in log order, up to the first one that is missing.
 
     What was written before the configuration was known is not tested, nor what depends on it.
-    `is_from_zero`: the log is there from offset 0 on, so that the coordinator's counter is known.
+    `is_from_zero`: the log is there from offset 0 on, so that the coordinator's counter is known. `state`: the numbers
+    (`state`) of an audit that took the records before.
     """
 
-    def __init__(self, config: CoordinatorConfig, proofs: Proofs, *, is_from_zero: bool) -> None:
+    def __init__(self, config: CoordinatorConfig, *, is_from_zero: bool, state: Ints | None = None) -> None:
         self._config = config
-        self._proofs = proofs
         is_constant = config.least_updates == config.most_updates
         self._limit = config.most_updates if is_from_zero and is_constant else None
-        self._keys = pa.schema([pa.field("group_id", pa.string()), pa.field("topic_id", pa.string()),
-            pa.field("partition", pa.int32())]).empty_table()  # fmt: skip
-        self._counts: list[_Counts] = []
+        rows = [] if state is None else state.reshape(-1, STATE_COLUMNS).tolist()
+        self._counts = [_Counts(updates, counter, bool(is_first), *rest) for updates, counter, is_first, *rest in rows]
 
-    def take(self, records: pa.Table) -> None:
-        """The next records (SHARE_RECORD)."""
+    def state(self) -> Ints:
+        """STATE_COLUMNS numbers of each share partition, by its number in the audit."""
+        return np.array([astuple(counts) for counts in self._counts], np.int64).ravel()
+
+    def take(self, records: pa.Table, audit: PartitionAudit) -> None:
+        """The next records (SHARE_RECORD), which `audit` has taken; adds the violations to its tally."""
+        first_loss = min(audit.first_losses.values(), default=None)
+        if first_loss is not None:
+            records = records.filter(pc.field("log_offset") < first_loss)
+        self._counts += [_Counts() for _ in range(audit.auditor.keys.num_rows - len(self._counts))]
         if records.num_rows == 0:
             return
-        (_, numbers), self._keys = number_keys(self._keys, records)
-        self._counts += [_Counts() for _ in range(self._keys.num_rows - len(self._counts))]
+        (_, numbers), _ = number_keys(audit.auditor.keys, records)
+        hits = np.array(list(self._hits(records, numbers.tolist())), np.int64).reshape(-1, len(HIT))
+        rows = hits[:, 0]
+        audit.tally.add(
+            violation_rows(
+                share_partition=numbers[rows],
+                log_offset=records.column("log_offset").to_numpy()[rows],
+                log_time_ms=records.column("log_time_ms").to_numpy()[rows],
+                **{name: hits[:, number] for number, name in enumerate(HIT) if number},
+            )
+        )
+
+    def _hits(self, records: pa.Table, numbers: list[int]) -> Iterator[tuple[int, ...]]:
+        """HIT of each violation."""
         has_batches = pc.fill_null(pc.greater(pc.list_value_length(records.column("state_batches")), 0), False)
         columns = [_ints(records, name) for name in READ]
         kinds = records.column("record_type").to_pylist()
         is_known = (records.column("log_time_ms").to_numpy() >= self._config.from_ms).tolist()
-        rows = zip(numbers.tolist(), kinds, is_known, has_batches.to_pylist(), *columns, strict=True)
+        rows = zip(numbers, kinds, is_known, has_batches.to_pylist(), *columns, strict=True)
         for row, (number, kind, known, is_full, *values) in enumerate(rows):
             counts = self._counts[number]
             if known:
                 for rule, difference in self._tested(counts, kind, is_full, values):
-                    self._add(rule, difference, records, row, counts)
+                    numbers_of = (int(difference.field), difference.expected, difference.seen, difference.at)
+                    yield row, rule, *numbers_of, counts.snapshot_at
             self._apply(counts, kind, values, known)
 
     def _tested(
@@ -120,14 +143,6 @@ class ConfiguredAudit:
                 counts.counter = 0
         else:
             counts.updates, counts.counter, counts.snapshot_at = NONE, NONE, NONE
-
-    def _add(self, rule: int, difference: Difference, records: pa.Table, row: int, counts: _Counts) -> None:
-        values: dict[str, Any] = records.select([*PLACE_KEY, "log_offset", "log_time_ms"]).slice(row, 1).to_pylist()[0]
-        number = values["state_partition"]
-        place = Place(values["group_id"], values["topic_id"], values["partition"], number)
-        record = LogRecord(STATE_TOPIC, number, values["log_offset"])
-        snapshot = LogRecord(STATE_TOPIC, number, counts.snapshot_at)
-        self._proofs.add(rule, place, difference, record, values["log_time_ms"], [snapshot])
 
 
 def _ints(records: pa.Table, name: str) -> list[int]:

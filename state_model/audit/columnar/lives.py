@@ -51,7 +51,7 @@ class Turns:
         is_creation = pc.fill_null(pc.equal(kept.column("snapshot_epoch"), 0), False)
         columns = {name: kept.column(name) for name in TURN.names if name != "is_creation"}
         turns = pa.table({**columns, "is_creation": is_creation}).cast(TURN)
-        self._tables.append(_without_repetition(turns))
+        self._tables.append(without_repetition(turns))
         self._rows += self._tables[-1].num_rows
         if self._rows > FOLDED_ROWS:
             self._tables = [self.table()]
@@ -59,10 +59,10 @@ class Turns:
 
     def table(self) -> pa.Table:
         """TURN rows by share partition, then by log offset."""
-        return _without_repetition(pa.concat_tables(self._tables))
+        return without_repetition(pa.concat_tables(self._tables))
 
 
-def _without_repetition(turns: pa.Table) -> pa.Table:
+def without_repetition(turns: pa.Table) -> pa.Table:
     """The rows by place and log offset, without snapshots that leave the state epoch as it is."""
     (numbers,), _ = number_keys(turns)
     places = numbers << 20 | turns.column("state_partition").to_numpy().astype(np.int64)

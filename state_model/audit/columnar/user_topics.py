@@ -1,9 +1,10 @@
 """Rules between the state log and the logs and leader epochs of user topics: 24, 29, 35, 36, 61 and 65."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,9 +16,10 @@ from state_model.audit.complete_count import complete_count_beyond_end, negative
 from state_model.audit.epochs import leader_epoch_beyond_topic
 from state_model.audit.group_steps import TopicPartition
 from state_model.audit.offsets import batch_beyond_end, start_offset_beyond_end, window_over_locks
-from state_model.audit.periods import TOLERANCE_MS
+from state_model.audit.periods import BEGINNING, END, TOLERANCE_MS
 from state_model.audit.rule import Difference
-from state_model.columnar.keys import Ints
+from state_model.columnar.keys import SHARE_PARTITION_KEY, Ints, number_keys
+from state_model.columnar.schemas import SHARE_RECORD, column
 from state_model.topics import STATE_TOPIC
 
 LEADER_EPOCH, START_BEYOND, BATCH_BEYOND, BATCH_BEYOND_CUT = 240, 290, 350, 351
@@ -25,17 +27,20 @@ WINDOW, COUNT_BEYOND, LAG = 360, 610, 650
 LOWEST_LOCKS: Final = 100
 """No broker takes a lower share.partition.max.record.locks."""
 UNBOUNDED: Final = (1 << 63) - 1
-READ: Final = (
-    "group_id",
-    "topic_id",
-    "partition",
-    "state_partition",
-    "log_offset",
-    "log_time_ms",
-    "leader_epoch",
-    "start_offset",
-    "delivery_complete_count",
+Flags = npt.NDArray[np.bool_]
+Epochs = Mapping[TopicPartition, Sequence[tuple[int, int]]]
+"""The leader epochs of user partitions, with the times at which they began."""
+TOPIC_RECORD: Final = pa.schema(
+    [
+        *(
+            SHARE_RECORD.field(name)
+            for name in ("group_id", "topic_id", "partition", "state_partition", "log_offset", "log_time_ms")
+        ),
+        *(SHARE_RECORD.field(name) for name in ("leader_epoch", "start_offset", "delivery_complete_count")),
+        column("last_offset", pa.int64(), "largest last offset of its state batches; -1 = none", nullable=False),
+    ]
 )
+"""What the rules read of a record of the state log."""
 
 
 class TopicEnd(NamedTuple):
@@ -70,40 +75,30 @@ class TopicAudit:
         self._windows: dict[tuple[str, str, int], tuple[int, Mapping[str, Any]]] = {}
 
     def take(self, records: pa.Table) -> None:
-        """The next records (SHARE_RECORD)."""
+        """The next records (TOPIC_RECORD)."""
         if records.num_rows == 0:
             return
         codes, places = _topic_partitions(records)
-        last, start = _last_offsets(records), _ints(records, "start_offset")
-        count = _ints(records, "delivery_complete_count")
-        ends = np.array([self._end_offset(place) for place in places], np.int64)[codes]
-        counted = np.where((start >= 0) & (start <= ends) & (count > 0), start + count, -1)
-        beyond = np.flatnonzero(np.maximum(np.maximum(start, np.minimum(last, UNBOUNDED - 1) + 1), counted) > ends)
-        for row in _rows(records, beyond, last):
+        for row in _rows(records, np.flatnonzero(_is_beyond(records, self._ends(places)[codes]))):
             self._test_end(row)
-        self._test_leader_epochs(records, codes, places, last)
-        self._keep_windows(records, start, last)
+        self._test_leader_epochs(records, codes, places)
+        self._keep_windows(records)
 
-    def close(self, auditor: Auditor, state_partition: int) -> None:
-        """Tests the newest state of each share partition, and its largest window."""
+    def close(self, newest: pa.Table) -> None:
+        """Tests the largest window of each share partition, and the newest states (TOPIC_RECORD)."""
         for _, row in self._windows.values():
             self._test_window(row)
-        numbers = auditor.live()
-        keys = auditor.keys.take(pa.array(numbers)).to_pylist()
-        for number, key in zip(numbers.tolist(), keys, strict=True):
-            end = self._topics.end_of((key["topic_id"], key["partition"]))
-            start, count = (int(auditor.matrix[number, column]) for column in (layout.START, layout.DCC))
-            difference = None if end is None else negative_lag(start, count, end.end_offset)
-            time_ms = int(auditor.last_ms[number])
-            if end is None or difference is None or not self._is_known(end, time_ms):
-                continue
-            record = LogRecord(STATE_TOPIC, state_partition, int(auditor.matrix[number, layout.LAST_AT]))
-            place = Place(**key, state_partition=state_partition)
-            self._proofs.add(LAG, place, difference, record, time_ms, _proof(end, key["partition"]))
+        codes, places = _topic_partitions(newest)
+        for row in _rows(newest, np.flatnonzero(_is_lagging(newest, self._ends(places)[codes]))):
+            end = self._topics.end_of((row["topic_id"], row["partition"]))
+            assert end is not None
+            difference = negative_lag(row["start_offset"], row["delivery_complete_count"], end.end_offset)
+            if difference is not None and self._is_known(end, row["log_time_ms"]):
+                self._add(LAG, difference, row, _proof(end, row["partition"]))
 
-    def _end_offset(self, place: TopicPartition) -> int:
-        end = self._topics.end_of(place)
-        return UNBOUNDED if end is None else end.end_offset
+    def _ends(self, places: Sequence[TopicPartition]) -> Ints:
+        ends = map(self._topics.end_of, places)
+        return np.array([UNBOUNDED if end is None else end.end_offset for end in ends], np.int64)
 
     def _is_known(self, end: TopicEnd, time_ms: int) -> bool:
         """Whether the user partition is known until 60 s behind a time."""
@@ -124,7 +119,7 @@ class TopicAudit:
         record = LogRecord(STATE_TOPIC, row["state_partition"], row["log_offset"])
         self._proofs.add(rule, place, difference, record, row["log_time_ms"], proof)
 
-    def _test_leader_epochs(self, records: pa.Table, codes: Ints, places: list[TopicPartition], last: Ints) -> None:
+    def _test_leader_epochs(self, records: pa.Table, codes: Ints, places: list[TopicPartition]) -> None:
         metadata = self._topics.metadata
         if metadata is None:
             return
@@ -136,7 +131,7 @@ class TopicAudit:
         for number, pair in enumerate(pairs.dictionary.to_pylist()):
             if self._epoch_difference(places[pair >> 32], pair & 0xFFFFFFFF, int(first_ms[number])) is None:
                 continue
-            for row in _rows(records, np.flatnonzero(indices == number), last):
+            for row in _rows(records, np.flatnonzero(indices == number)):
                 difference = self._epoch_difference(places[pair >> 32], row["leader_epoch"], row["log_time_ms"])
                 if difference is not None:
                     self._add(LEADER_EPOCH, difference, row, [])
@@ -146,9 +141,9 @@ class TopicAudit:
         epoch = self._topics.metadata.epoch_at(place, time_ms + TOLERANCE_MS)
         return None if epoch is None else leader_epoch_beyond_topic(leader_epoch, epoch)
 
-    def _keep_windows(self, records: pa.Table, start: Ints, last: Ints) -> None:
+    def _keep_windows(self, records: pa.Table) -> None:
         """Keeps the largest window of each share partition, the first of equal ones."""
-        windows = np.where(start >= 0, last - start + 1, 0)
+        windows = _windows(records)
         wide = np.flatnonzero(windows > LOWEST_LOCKS)
         if not len(wide):
             return
@@ -156,7 +151,7 @@ class TopicAudit:
         locks = [self._topics.locks_of(group_id) for group_id in groups.dictionary.to_pylist()]
         most = np.array([UNBOUNDED if number is None else number for number in locks], np.int64)
         wide = wide[windows[wide] > most[groups.indices.to_numpy()]]
-        for row in _rows(records, wide[np.argsort(-windows[wide], kind="stable")], last):
+        for row in _rows(records, wide[np.argsort(-windows[wide], kind="stable")]):
             key = (row["group_id"], row["topic_id"], row["partition"])
             window = row["last_offset"] - row["start_offset"]
             if key not in self._windows or self._windows[key][0] < window:
@@ -170,6 +165,89 @@ class TopicAudit:
         difference = window_over_locks(row["start_offset"], row["last_offset"], locks, span)
         if difference is not None:
             self._add(WINDOW, difference, row, [])
+
+
+def topic_records(records: pa.Table) -> pa.Table:
+    """TOPIC_RECORD rows of SHARE_RECORD rows."""
+    columns = [records.column(name) for name in TOPIC_RECORD.names[:-1]]
+    return pa.table([*columns, pa.array(_last_offsets(records))], names=TOPIC_RECORD.names)
+
+
+def newest_states(auditor: Auditor, state_partition: int) -> pa.Table:
+    """TOPIC_RECORD rows of the newest states of the share partitions whose state is known."""
+    numbers = auditor.live()
+    values = auditor.matrix[numbers]
+    columns = {name: auditor.keys.column(name).take(pa.array(numbers)) for name in SHARE_PARTITION_KEY}
+    columns |= {
+        "state_partition": np.full(len(numbers), state_partition),
+        "log_offset": values[:, layout.LAST_AT],
+        "log_time_ms": auditor.last_ms[numbers],
+        "leader_epoch": values[:, layout.LEADER_EPOCH],
+        "start_offset": values[:, layout.START],
+        "delivery_complete_count": values[:, layout.DCC],
+        "last_offset": np.full(len(numbers), -1),
+    }
+    return pa.table(columns).cast(TOPIC_RECORD)
+
+
+def lagging(newest: pa.Table, ends: Mapping[TopicPartition, int]) -> Flags:
+    """Which newest states (TOPIC_RECORD) have a negative lag, by the ends of user partitions."""
+    codes, places = _topic_partitions(newest)
+    return _is_lagging(newest, np.array([ends.get(place, UNBOUNDED) for place in places], np.int64)[codes])
+
+
+def ahead(records: pa.Table, ends: Mapping[TopicPartition, int], epochs: Epochs) -> Flags:
+    """Which TOPIC_RECORD rows lie behind the ends of user partitions, or have leader epochs that began over 60 s later.
+
+    All violations of the rules on ends and leader epochs are among them, also once the ends and epochs have grown.
+    """
+    codes, places = _topic_partitions(records)
+    of_place = np.array([ends.get(place, UNBOUNDED) for place in places], np.int64)
+    leader_epochs, times = _ints(records, "leader_epoch"), _ints(records, "log_time_ms")
+    pairs = pa.array(codes << 32 | np.maximum(leader_epochs, 0)).dictionary_encode()
+    begins = [_begin_ms(epochs.get(places[pair >> 32]), pair & 0xFFFFFFFF) for pair in pairs.dictionary.to_pylist()]
+    is_early: Flags = times + TOLERANCE_MS < np.array(begins, np.int64)[pairs.indices.to_numpy()]
+    return _is_beyond(records, of_place[codes]) | is_early
+
+
+def widest(records: pa.Table) -> pa.Table:
+    """The TOPIC_RECORD row of each share partition with the largest window, the first of equal ones, if it is wide."""
+    windows = _windows(records)
+    wide = np.flatnonzero(windows > LOWEST_LOCKS)
+    rows = records.take(pa.array(wide))
+    if len(wide) == 0:
+        return rows
+    (numbers,), _ = number_keys(rows.select(SHARE_PARTITION_KEY))
+    places = numbers << 20 | rows.column("state_partition").to_numpy().astype(np.int64)
+    order = np.lexsort((rows.column("log_offset").to_numpy(), -windows[wide], places))
+    return rows.take(pa.array(order[np.diff(places[order], prepend=-1) != 0]))
+
+
+def _begin_ms(epochs: Sequence[tuple[int, int]] | None, leader_epoch: int) -> int:
+    """When a leader epoch, or a later one, began; BEGINNING where no epoch is known."""
+    if epochs is None:
+        return BEGINNING
+    return min((begin_ms for begin_ms, epoch in epochs if epoch >= leader_epoch), default=END)
+
+
+def _is_beyond(records: pa.Table, ends: Ints) -> Flags:
+    """Which TOPIC_RECORD rows name offsets at or behind the ends of their user partitions."""
+    start, last, count = (_ints(records, name) for name in ("start_offset", "last_offset", "delivery_complete_count"))
+    counted = np.where((start >= 0) & (start <= ends) & (count > 0), start + count, -1)
+    beyond: Flags = np.maximum(np.maximum(start, np.minimum(last, UNBOUNDED - 1) + 1), counted) > ends
+    return beyond
+
+
+def _is_lagging(newest: pa.Table, ends: Ints) -> Flags:
+    start, count = _ints(newest, "start_offset"), _ints(newest, "delivery_complete_count")
+    lags: Flags = (start >= 0) & (start > ends - np.maximum(count, 0))
+    return lags
+
+
+def _windows(records: pa.Table) -> Ints:
+    """From the start offset to the last state of each TOPIC_RECORD row; 0 where the start offset is not known."""
+    start, last = _ints(records, "start_offset"), _ints(records, "last_offset")
+    return np.where(start >= 0, last - start + 1, 0)
 
 
 def _beyond(row: Mapping[str, Any], end_offset: int, is_uncut: bool) -> Iterator[tuple[int, Difference]]:
@@ -194,6 +272,8 @@ def _proof(end: TopicEnd, partition: int) -> list[LogRecord]:
 def _topic_partitions(records: pa.Table) -> tuple[Ints, list[TopicPartition]]:
     """The number of each record's user partition, and the user partitions by number."""
     topics = records.column("topic_id").combine_chunks()
+    if isinstance(topics, pa.ChunkedArray):
+        topics = pa.concat_arrays(topics.chunks) if topics.num_chunks else pa.array([], pa.string())
     if not isinstance(topics, pa.DictionaryArray):
         topics = topics.dictionary_encode()
     indices = pc.fill_null(topics.indices, 0).to_numpy().astype(np.int64)
@@ -216,9 +296,9 @@ def _last_offsets(records: pa.Table) -> Ints:
     return last
 
 
-def _rows(records: pa.Table, numbers: Ints, last: Ints) -> Iterator[dict[str, Any]]:
-    """Rows of records with their last offsets."""
-    rows = records.select(READ).take(pa.array(numbers)).append_column("last_offset", pa.array(last[numbers]))
+def _rows(records: pa.Table, numbers: Ints) -> Iterator[dict[str, Any]]:
+    """Some of the TOPIC_RECORD rows, without tombstones."""
+    rows = records.take(pa.array(numbers))
     for batch in rows.to_batches(max_chunksize=10_000):
         for row in batch.to_pylist():
             if row["start_offset"] is not None:

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from state_model.audit.group_steps import GroupDifference
-from state_model.audit.impact import Impact
-from state_model.audit.rule import Field, Need
+from state_model.audit.rule import Field
 from state_model.audit.severities import WARNING
 from state_model.audit.streams.history import History, StreamsRecord
 from state_model.audit.streams.shape import Check, differs, streams_rule
@@ -13,6 +12,8 @@ from state_model.streams.records import MEMBER, METADATA, TOPOLOGY
 
 STANDBY_REPLICAS: Final = "num.standby.replicas"
 MAX_DIGITS: Final = 9
+MOST_REPLICAS: Final = 2
+"""The default of group.streams.max.standby.replicas."""
 
 
 def standby_replicas(metadata: StreamsRecord) -> int | None:
@@ -76,6 +77,14 @@ def odd_configurations(history: History, record: StreamsRecord) -> GroupDifferen
     return differs(Field.CONFIGURATIONS, 1, 0 if standby_replicas(record) is None else len(entries))
 
 
+def many_replicas(history: History, record: StreamsRecord) -> GroupDifference | None:
+    """More standby replicas than brokers allow unless configured."""
+    replicas = standby_replicas(record) if record.is_a(METADATA) else None
+    if replicas is None or replicas <= MOST_REPLICAS:
+        return None
+    return differs(Field.STANDBY_REPLICAS, MOST_REPLICAS, replicas)
+
+
 RULES: Final = (
     streams_rule(
         22,
@@ -119,14 +128,12 @@ RULES: Final = (
     streams_rule(
         32,
         "streams_standby_replicas_limit",
-        "The number of standby replicas is within the limit of the brokers",
-        "group.streams.max.standby.replicas bounds it (2 unless configured).",
+        "A group has at most two standby replicas",
+        "group.streams.max.standby.replicas bounds them, and is 2 unless configured.",
         part=1,
         severity=WARNING,
         relation="<=",
-        impact=Impact.NONE,
-        remedy="Look for a change of group.streams.max.standby.replicas.",
-        needs=(Need.STREAMS_CONFIG,),
+        remedy="Nothing to do where group.streams.max.standby.replicas was raised.",
     ),
 )
 CHECKS: Final[Mapping[int, Check]] = {
@@ -135,4 +142,5 @@ CHECKS: Final[Mapping[int, Check]] = {
     1261: older_topology,
     1270: odd_member,
     1320: odd_configurations,
+    1321: many_replicas,
 }

@@ -5,7 +5,7 @@ from typing import Final
 
 from state_model.audit.group_steps import GroupDifference
 from state_model.audit.impact import Impact
-from state_model.audit.rule import Field, Need
+from state_model.audit.rule import Field
 from state_model.audit.severities import WARNING
 from state_model.audit.streams.history import History, StreamsRecord
 from state_model.audit.streams.shape import WHOLE, Check, differs, streams_rule
@@ -119,6 +119,7 @@ RULES: Final = (
         f"A new group is at epoch 1 in memory, and its first member raises it. {WHOLE}",
         severity=WARNING,
         remedy="Find out which writer made the group.",
+        is_of_whole_logs=True,
     ),
     streams_rule(
         2,
@@ -143,21 +144,10 @@ RULES: Final = (
         5,
         "streams_assignment_time",
         "A target assignment has a time, not before that of the last one",
-        "The coordinator writes its clock.",
+        "The coordinator writes its clock. No record has the assignment interval that lies between them at least.",
         severity=WARNING,
         relation=">=",
         remedy="Check the clocks of the brokers.",
-    ),
-    streams_rule(
-        5,
-        "streams_assignment_interval",
-        "Target assignments are an assignment interval apart",
-        "The coordinator computes the next one once the interval is over. A changed configuration is a cause, too.",
-        part=1,
-        severity=WARNING,
-        relation=">=",
-        remedy="Check the clocks of the brokers, and changes of streams.assignment.interval.ms.",
-        needs=(Need.STREAMS_CONFIG,),
     ),
     streams_rule(
         6,

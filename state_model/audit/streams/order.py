@@ -6,7 +6,7 @@ from typing import Final
 
 from state_model.audit.group_steps import GroupDifference
 from state_model.audit.impact import Impact
-from state_model.audit.rule import Difference, Field, Need
+from state_model.audit.rule import Difference, Field
 from state_model.audit.severities import WARNING
 from state_model.audit.streams.history import History, StreamsRecord, must_revoke
 from state_model.audit.streams.shape import WHOLE, Check, differs, streams_rule
@@ -128,12 +128,14 @@ RULES: Final = (
         "streams_topology_elsewhere",
         "A group has one topology, behind its first member",
         f"The first member brings it, and it can't be updated. {WHOLE}",
+        is_of_whole_logs=True,
     ),
     streams_rule(
         28,
         "streams_member_without_epoch",
         "A member that joins or changes raises the group epoch",
         "Both records are of one operation.",
+        is_of_whole_logs=True,
     ),
     streams_rule(
         29,
@@ -141,6 +143,7 @@ RULES: Final = (
         "A member ends with tombstones of its assignment, its target and itself, and a group epoch",
         "The coordinator writes these four records in one operation, whether the others were there or not.",
         impact=Impact.STUCK,
+        is_of_whole_logs=True,
     ),
     streams_rule(
         30,
@@ -148,6 +151,7 @@ RULES: Final = (
         "Only members have assignments, and the target assignment ends without members",
         f"A broker fails to load another order. Assignments: {WHOLE.lower()}",
         impact=Impact.STUCK,
+        is_of_whole_logs=True,
     ),
     streams_rule(
         31,
@@ -155,6 +159,7 @@ RULES: Final = (
         "A group without members ends with tombstones of its target assignment, itself and its topology",
         "The coordinator writes these three records in one operation.",
         impact=Impact.STUCK,
+        is_of_whole_logs=True,
     ),
     streams_rule(
         34,
@@ -191,7 +196,7 @@ RULES: Final = (
         "The records of a streams group are of no transaction",
         "The coordinator writes them on its own; offsets of transactions alone belong to a producer.",
         part=1,
-        needs=(Need.LOG_DIRECTORIES,),
+        is_of_whole_logs=True,
     ),
 )
 CHECKS: Final[Mapping[int, Check]] = {

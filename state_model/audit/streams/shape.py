@@ -11,6 +11,7 @@ from state_model.audit.streams.history import History, StreamsRecord
 Check = Callable[[History, StreamsRecord], GroupDifference | None]
 """A rule: the group before a record, and the record."""
 WHOLE = "Tested where the log has all records of the group."
+"""Said of rules that follow from missing records."""
 
 
 def streams_rule(
@@ -25,8 +26,9 @@ def streams_rule(
     impact: Impact = Impact.NONE,
     remedy: str = REPORT_BUG,
     needs: tuple[Need, ...] = (),
+    is_of_whole_logs: bool = False,
 ) -> Rule:
-    """Rule ST-`number`."""
+    """Rule ST-`number`. `is_of_whole_logs`: it follows from missing records, so the log must show that none is gone."""
     return Rule(
         number=STREAMS + number,
         part=part,
@@ -38,7 +40,7 @@ def streams_rule(
         why=why,
         remedy=remedy,
         source=f"streams-group §11 ST-{number}",
-        needs=(Need.GROUP_COORDINATOR, *needs),
+        needs=(Need.GROUP_COORDINATOR, *needs, *([Need.LOG_DIRECTORIES] if is_of_whole_logs else [])),
     )
 
 

@@ -142,6 +142,7 @@ RULES: Final = (
         f"The assignor sees all members, and one without tasks has an empty target. {WHOLE}",
         part=1,
         impact=Impact.STUCK,
+        is_of_whole_logs=True,
     ),
     streams_rule(
         23,

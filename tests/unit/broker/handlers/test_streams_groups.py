@@ -15,7 +15,8 @@ from tests.dispatched_broker import DispatchedBroker
 HEARTBEAT, DESCRIBE, LIST, DELETE = (88, 0), (89, 0), (16, 5), (42, 2)
 COMMIT, FETCH, FORGET = (8, 9), (9, 9), (47, 0)
 AT_ONCE = {"group_streams_initial_rebalance_delay_ms": 0, "group_streams_assignment_interval_ms": 0}
-CHANGELOG = {"name": "g-counts-changelog", "topic_configs": [{"key": "cleanup.policy", "value": "compact"}]}
+COMPACT = [{"key": "cleanup.policy", "value": "compact"}]
+CHANGELOG = {"name": "g-counts-changelog", "replication_factor": -1, "topic_configs": COMPACT}
 COUNTING = [{"subtopology_id": "0", "source_topics": ["in"], "state_changelog_topics": [CHANGELOG]}]
 PLAIN = [{"subtopology_id": "0", "source_topics": ["in"]}]
 TASK_LISTS = ("active_tasks", "standby_tasks", "warmup_tasks")

@@ -5,7 +5,8 @@ import pytest
 
 from evidence.decoding import decode_rows
 from state_model.audit.columnar.configured import ConfiguredAudit, CoordinatorConfig
-from state_model.audit.columnar.proofs import Proofs
+from state_model.audit.columnar.findings import findings
+from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.table import RULES
 from state_model.share_records import SharePartitionKey, ShareSnapshot, ShareUpdate, StateBatch, Tombstone
 from tests.audit_histories import History
@@ -31,12 +32,18 @@ OVER = [("update_over_limit", "2"), ("more_updates_than_configured", "3")]
 CREATION, WRITE, COLD, TOMBSTONE = snapshot(), snapshot(batches=BATCH), snapshot(0, 150), Tombstone()
 
 
+def audit_of(is_from_zero=True):
+    return PartitionAudit(0, first_offset=0 if is_from_zero else 1, log_start_offset=0, has_newest=False)
+
+
 def rules(*values, config=CONFIG, is_from_zero=True):
-    proofs = Proofs()
-    audit = ConfiguredAudit(config, proofs, is_from_zero=is_from_zero)
+    audit, configured = audit_of(is_from_zero), ConfiguredAudit(config, is_from_zero=is_from_zero)
     for value in table([(KEY, value, False) for value in values]).to_batches(max_chunksize=2):
-        audit.take(pa.Table.from_batches([value]))
-    return [(row["rule"], row["seen"]) for row in proofs.findings(SEVERITIES).to_pylist()]
+        records = pa.Table.from_batches([value])
+        audit.auditor.take(records)
+        configured.take(records, audit)
+        configured = ConfiguredAudit(config, is_from_zero=is_from_zero, state=configured.state())
+    return [(row["rule"], row["seen"]) for row in findings([audit], SEVERITIES).to_pylist()]
 
 
 @pytest.mark.parametrize(
@@ -89,9 +96,18 @@ def test_histories_of_the_coordinator_keep_its_configuration(seed):
     rows = log_records(history.entries)
     decoded = decode_rows(pa.Table.from_batches([rows]), rows.column("timestamp_ms").to_numpy())
     for limit, has_findings in ((5, False), (4, True)):
-        proofs = Proofs()
-        config = CoordinatorConfig(limit, limit, 1000, 0)
-        ConfiguredAudit(config, proofs, is_from_zero=True).take(decoded.records)
-        codes = {row["rule"] for row in proofs.findings(SEVERITIES).to_pylist()}
+        config, audit = CoordinatorConfig(limit, limit, 1000, 0), audit_of()
+        audit.auditor.take(decoded.records)
+        ConfiguredAudit(config, is_from_zero=True).take(decoded.records, audit)
+        codes = {row["rule"] for row in findings([audit], SEVERITIES).to_pylist()}
         assert ("update_over_limit" in codes) == has_findings
         assert "cold_snapshot_too_early" not in codes
+
+
+def test_records_behind_a_missing_one_are_not_tested():
+    audit, configured = audit_of(), ConfiguredAudit(CONFIG, is_from_zero=True)
+    records = table([(KEY, value, False) for value in (CREATION, UPDATE, UPDATE, UPDATE, UPDATE)])
+    audit.auditor.take(records)
+    audit.first_losses = {-1: int(records.column("log_offset")[4].as_py())}
+    configured.take(records, audit)
+    assert [row["count"] for row in findings([audit], SEVERITIES).to_pylist()] == [1, 1]

@@ -6,7 +6,13 @@ from state_model.audit.columnar.auditor import Auditor
 from state_model.audit.columnar.lives import Turns, lives_of
 from state_model.audit.columnar.proofs import LogRecord, Proofs
 from state_model.audit.columnar.topic_metadata import belongs_to, topic_metadata, unknown_topic_partitions
-from state_model.audit.columnar.user_topics import TopicAudit, TopicEnd, UserTopics
+from state_model.audit.columnar.user_topics import (
+    TopicAudit,
+    TopicEnd,
+    UserTopics,
+    newest_states,
+    topic_records,
+)
 from state_model.audit.table import RULES
 from state_model.metadata.history import Moment, Validity
 from state_model.share_records import SharePartitionKey, ShareRecord, ShareSnapshot, ShareUpdate, StateBatch
@@ -37,10 +43,10 @@ def findings(*values, topics, chunk=1):
     proofs, turns = Proofs(), Turns()
     audit, auditor = TopicAudit(topics, proofs), Auditor(is_from_zero=True)
     for begin in range(0, records.num_rows, chunk):
-        audit.take(records.slice(begin, chunk))
+        audit.take(topic_records(records.slice(begin, chunk)))
         auditor.take(records.slice(begin, chunk))
         turns.take(records.slice(begin, chunk))
-    audit.close(auditor, 0)
+    audit.close(newest_states(auditor, 0))
     if topics.metadata is not None:
         unknown_topic_partitions(lives_of(turns.table()), topics.metadata, proofs)
     return proofs.findings(SEVERITIES).to_pylist()
@@ -188,6 +194,6 @@ def test_damaged_places_are_passed_over():
     key = KEY._replace(partition=-1)
     records = table([(key, snapshot(5), False)])
     proofs = Proofs()
-    TopicAudit(ending(100), proofs).take(records)
+    TopicAudit(ending(100), proofs).take(topic_records(records))
     assert proofs.findings(SEVERITIES).num_rows == 0
     assert ShareRecord(key=key, value=snapshot()).key.partition == -1

@@ -1,0 +1,98 @@
+"""The audit of a state partition beside its states: the records and counters that rules on other evidence need."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from jobs.audit import counters, records
+from jobs.audit.counters import Configs, Counters
+from jobs.audit.records import Topics
+from jobs.audit.topics import LakeTopics
+from jobs.lake_settings import stored
+from lake.lake import Lake
+from lake.slices import PartitionKey
+from measures.coordinator_settings import coordinator_config
+from state_model.audit.columnar.configured import ConfiguredAudit
+from state_model.audit.columnar.kept_records import KnownTopics, RecordKeeper
+from state_model.audit.columnar.partition import PartitionAudit
+
+NO_ROWS: Final = {records.RECORDS: records.STORED.empty_table(), counters.TABLE: counters.STORED.empty_table()}
+"""The tables beside gold.audit_state, without rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What tasks know beside the state log: by cluster user topics and the coordinator's configuration; counters."""
+
+    known: Mapping[str, KnownTopics]
+    configs: Configs
+    counters: Mapping[PartitionKey, Counters]
+
+
+def look_beside(
+    lake: Lake, clusters: Iterable[str], audited: pa.Table, before: int
+) -> tuple[Beside, Topics, set[PartitionKey]]:
+    """What a lake has beside the state log, its user topics, and the state partitions that have to start over for it.
+
+    `audited`: rows of gold.audit_state; `before`: the last run whose audit is complete.
+    """
+    topics = {cluster: LakeTopics(lake, cluster) for cluster in clusters}
+    beside = Beside(
+        known={cluster: of_cluster.known for cluster, of_cluster in topics.items()},
+        configs={cluster: coordinator_config(stored(lake, cluster)) for cluster in topics},
+        counters=counters.stored_counters(lake),
+    )
+    unfit = records.to_start_over(lake, topics, audited, before)
+    places = zip(*(audited.column(name).to_pylist() for name in ("cluster_id", *records.PLACE)), strict=True)
+    offsets = dict(zip(places, audited.column("last_log_offset").to_pylist(), strict=True))
+    return beside, topics, unfit | counters.to_start_over(beside.counters, offsets, beside.configs)
+
+
+def commit_beside(
+    lake: Lake,
+    run: int,
+    topics: Topics,
+    fresh: Sequence[Mapping[str, pa.Table]],
+    audited: set[PartitionKey],
+    begins: Mapping[PartitionKey, int],
+) -> None:
+    """Commits what the tasks of a run have beside their states (`BesideAudit.rows`).
+
+    `begins`: of the audited state partitions that started over the log offset below which earlier rows stay.
+    """
+    rows = {name: pa.concat_tables([none, *(tables[name] for tables in fresh)]) for name, none in NO_ROWS.items()}
+    records.commit_records(lake, run, topics, rows[records.RECORDS], audited, begins)
+    counters.commit_counters(lake, run, rows[counters.TABLE], audited)
+
+
+class BesideAudit:
+    """Takes the records of one state partition that its audit takes.
+
+    `goes_on`: the audit goes on from a stored state, so its counters do, too.
+    """
+
+    def __init__(self, beside: Beside, key: PartitionKey, audit: PartitionAudit, *, goes_on: bool) -> None:
+        self._key = key
+        self._audit = audit
+        self._keeper = RecordKeeper(beside.known[key[0]])
+        self._config = beside.configs[key[0]]
+        self._configured = None
+        if self._config is not None:
+            state = beside.counters[key].state if goes_on else None
+            self._configured = ConfiguredAudit(self._config, is_from_zero=audit.auditor.is_from_zero, state=state)
+
+    def take(self, decoded: pa.Table) -> None:
+        """The next records (SHARE_RECORD), after the audit has taken them; its tally gets their violations."""
+        self._keeper.take(decoded)
+        if self._configured is not None:
+            self._configured.take(decoded, self._audit)
+
+    def rows(self) -> dict[str, pa.Table]:
+        """Rows of the tables of NO_ROWS; call it when the audit is closed."""
+        kept = records.of_log(self._keeper.rows(self._audit), *self._key[:2])
+        if self._config is None or self._configured is None:
+            return {records.RECORDS: kept}
+        row = counters.counter_row(self._key, self._config, self._configured, self._audit)
+        return {records.RECORDS: kept, counters.TABLE: row}

@@ -1,0 +1,159 @@
+"""The records that the audit keeps (gold.audit_record): each run adds new ones, and drops those that are refuted.
+
+A state partition is audited from its beginning again where its kept records don't suffice: where the end or the leader
+epochs of a topic became known after its records, or were replaced by earlier ones.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs import books
+from jobs.audit.across import LOG
+from jobs.audit.topics import LakeTopics
+from lake.lake import Lake
+from lake.parquet import write_rows
+from lake.slices import PartitionKey
+from lake.tables import TABLES
+from state_model.audit.columnar.continuation import AUDITED, rows_of
+from state_model.audit.columnar.kept_records import (
+    is_outdated,
+    kept,
+    places_of,
+    topic_records_of,
+    turns_of,
+    with_epochs,
+)
+from state_model.audit.columnar.kept_schema import AHEAD, KEPT_RECORD, LIFE, NEWEST, TOPIC, WINDOW
+from state_model.audit.columnar.lives import without_repetition
+from state_model.audit.columnar.user_topics import ahead, lagging, widest
+
+RECORDS: Final = "gold.audit_record"
+STATES: Final = "gold.audit_state"
+STORED: Final = pa.schema([*(pa.field(name, pa.string()) for name in LOG), *KEPT_RECORD])
+"""A kept record with its cluster and the id of its log's topic."""
+PLACE: Final = ("log_topic_id", "state_partition")
+IN_ORDER: Final = [(name, "ascending") for name in ("state_partition", "kind", "log_offset", "topic_id", "partition")]
+Topics = Mapping[str, LakeTopics]
+"""What the lake knows of user topics, by cluster."""
+
+
+def stored_records(lake: Lake) -> pa.Table:
+    """STORED rows of the lake."""
+    return lake.snapshot(RECORDS).rows(STORED.names).cast(STORED)
+
+
+def to_start_over(lake: Lake, topics: Topics, audited: pa.Table, before: int) -> set[PartitionKey]:
+    """Audited state partitions whose kept records don't suffice; `audited`: their rows of gold.audit_state.
+
+    `before`: the last run whose audit is complete.
+    """
+    stored = stored_records(lake)
+    result: set[PartitionKey] = set()
+    for cluster_id, of_cluster in topics.items():
+        own = audited.filter(pc.field("cluster_id") == cluster_id).select(PLACE)
+        keys = {(cluster_id, *place) for place in zip(*(own.column(name).to_pylist() for name in PLACE), strict=True)}
+        known = stored.filter((pc.field("cluster_id") == cluster_id) & (pc.field("kind") == TOPIC))
+        epochs = of_cluster.known.epochs
+        if epochs is not None:
+            result |= keys - _keys(known)
+            result |= _keys(known.filter(pa.array(is_outdated(known, epochs), pa.bool_()))) & keys
+        elif known.num_rows:
+            result |= _keys(known) & keys
+        changed = of_cluster.changed_ends(before)
+        if changed and keys - result:
+            result |= _with_topics(lake, cluster_id, changed) & keys
+    return result
+
+
+def _keys(rows: pa.Table) -> set[PartitionKey]:
+    grouped = rows.select(["cluster_id", *PLACE]).group_by(["cluster_id", *PLACE]).aggregate([])
+    return set(zip(*(grouped.column(name).to_pylist() for name in ("cluster_id", *PLACE)), strict=True))
+
+
+def _with_topics(lake: Lake, cluster_id: str, places: set[tuple[str, int]]) -> set[PartitionKey]:
+    """The audited state partitions with a share partition of some user partitions."""
+    rows = lake.snapshot(STATES).rows([*PLACE, "share_partitions"], pc.field("cluster_id") == cluster_id)
+    result = set()
+    for number in range(rows.num_rows):
+        row = rows.slice(number, 1)
+        if not places.isdisjoint(places_of(rows_of(row, "share_partitions", AUDITED))):
+            result.add((cluster_id, *(row.column(name)[0].as_py() for name in PLACE)))
+    return result
+
+
+def commit_records(
+    lake: Lake,
+    run: int,
+    topics: Topics,
+    fresh: pa.Table,
+    audited: set[PartitionKey],
+    begins: Mapping[PartitionKey, int],
+) -> None:
+    """Commits what is kept after a run.
+
+    Args:
+        fresh: STORED rows of the run's tasks.
+        audited: the state partitions that the run audited.
+        begins: of those that started over the log offset below which their earlier rows stay.
+    """
+    if books.is_committed(lake, RECORDS, "audit", run):
+        return
+    stored = stored_records(lake)
+    before = stored.filter(pa.array(_stays(stored, audited, begins), pa.bool_()))
+    rows = pa.concat_tables([STORED.empty_table(), *_merged(pa.concat_tables([before, fresh]), topics)])
+    if rows.equals(stored):
+        return
+    files = write_rows(lake, TABLES[RECORDS], rows, {"run_id": run})
+    books.commit(lake, RECORDS, "audit", run, files, lake.snapshot(RECORDS).paths)
+
+
+def _stays(stored: pa.Table, audited: set[PartitionKey], begins: Mapping[PartitionKey, int]) -> list[bool]:
+    """Whether each row counts beside those of the run."""
+    columns = (stored.column(name).to_pylist() for name in ("cluster_id", *PLACE, "kind", "log_offset"))
+    result = []
+    for *key, kind, log_offset in zip(*columns, strict=True):
+        place = tuple(key)
+        if kind in (NEWEST, TOPIC):
+            result.append(place not in audited)
+        else:
+            result.append(place not in begins or log_offset < begins[place])
+    return result
+
+
+def _merged(rows: pa.Table, topics: Topics) -> Iterator[pa.Table]:
+    """The rows of each log, those left out that are refuted or stored already."""
+    for log in sorted(rows.select(LOG).group_by(LOG).aggregate([]).to_pylist(), key=lambda row: tuple(row.values())):
+        here = pc.scalar(True)
+        for name, value in log.items():
+            here &= pc.field(name) == value
+        known = topics[log["cluster_id"]].known
+        mine = {kind: rows.filter(here & (pc.field("kind") == kind)) for kind in (LIFE, AHEAD, WINDOW, NEWEST, TOPIC)}
+        in_front = distinct(topic_records_of(mine[AHEAD]))
+        newest = topic_records_of(mine[NEWEST])
+        parts = [
+            kept(without_repetition(turns_of(mine[LIFE])), LIFE),
+            kept(in_front.filter(pa.array(ahead(in_front, known.ends, known.epochs or {}))), AHEAD),
+            kept(widest(topic_records_of(mine[WINDOW])), WINDOW),
+            kept(newest.filter(pa.array(lagging(newest, known.ends))), NEWEST),
+            with_epochs(mine[TOPIC].select(KEPT_RECORD.names), known.epochs or {}),
+        ]
+        yield of_log(pa.concat_tables(parts).sort_by(IN_ORDER), **log)
+
+
+def distinct(rows: pa.Table) -> pa.Table:
+    """The rows by state partition and log offset, each once."""
+    places = [rows.column(name).to_numpy() for name in ("log_offset", "state_partition")]
+    order = np.lexsort(places)
+    is_new = np.ones(len(order), np.bool_)
+    is_new[1:] = np.any([np.diff(place[order]) != 0 for place in places], axis=0)
+    return rows.take(pa.array(order[is_new]))
+
+
+def of_log(rows: pa.Table, cluster_id: str, log_topic_id: str) -> pa.Table:
+    """KEPT_RECORD rows as STORED."""
+    constants = [pa.repeat(value, rows.num_rows) for value in (cluster_id, log_topic_id)]
+    return pa.Table.from_arrays([*constants, *rows.columns], schema=STORED)

@@ -1,0 +1,16 @@
+"""Sizes in words, and the refusal of logs that are too large for an instant answer."""
+
+from sharelens.questions.evidence import TooMuchError
+
+
+def size_text(size: int) -> str:
+    """`17 MiB`; in bytes below one."""
+    return f"{size} bytes" if size < 1 << 20 else f"{size >> 20} MiB"
+
+
+def too_much(problem: str) -> TooMuchError:
+    """The refusal of a log that is too large for an instant answer, with the ways on."""
+    return TooMuchError(
+        f"{problem}; name one share partition (--group, --topic, --partition), raise --max-bytes, "
+        "or make a lake with `sharelens run --log-dir ... --lake DIR` and ask it with --lake DIR"
+    )
