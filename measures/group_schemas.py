@@ -50,6 +50,18 @@ TASKS: Final = pa.list_(
 )
 """Tasks by type (ACTIVE, STANDBY, WARMUP) and subtopology, partitions ascending."""
 TAGS: Final = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.string())]))
+TASK_MOVES: Final = pa.list_(
+    pa.struct(
+        [
+            pa.field("task_type", pa.string()),
+            pa.field("subtopology_id", pa.string()),
+            pa.field("partition", pa.int32()),
+            pa.field("from_members", MEMBERS),
+            pa.field("to_members", MEMBERS),
+        ]
+    )
+)
+"""Tasks whose members changed: those that lost it, and those that gained it."""
 
 MARKS = [
     column("completeness", pa.string(), "complete, incomplete or uncommitted", nullable=False),
@@ -178,3 +190,40 @@ REBALANCE: Final = pa.schema(
     ]
 )
 """One row for each group epoch, and one for the deletion of a group."""
+
+STREAMS_REBALANCE: Final = pa.schema(
+    [
+        column("group_id", pa.string(), "streams group", nullable=False),
+        column("at_ms", pa.int64(), "log time of the record with the group epoch", nullable=False),
+        column("group_epoch", pa.int32(), "group epoch; null = the group was deleted"),
+        column("assignment_epoch", pa.int32(), "epoch of the newest target assignment of this rebalance; null = none"),
+        column("state", pa.string(), "state of the group after the record", nullable=False),
+        column("member_count", pa.int32(), "number of members", nullable=False),
+        column("joined", MEMBERS, "new members", nullable=False),
+        column("removed", MEMBERS, "members that left or were fenced: the records are the same", nullable=False),
+        column("changed", MEMBERS, "members with other metadata", nullable=False),
+        column("moved", TASK_MOVES, "tasks whose target members changed", nullable=False),
+        column("kept_tasks", pa.int32(), "active tasks in the targets before and after that stay", nullable=False),
+        column("lost_tasks", pa.int32(), "active tasks in the targets before and after that move", nullable=False),
+        column("fewest_tasks", pa.int32(), "tasks of the member with the fewest in the target; null = no target"),
+        column("most_tasks", pa.int32(), "tasks of the member with the most in the target; null = no target"),
+        column("stable_after_ms", pa.int64(), "time until the group was STABLE; null = the next rebalance came first"),
+        column(
+            "tasks_without_owner",
+            pa.int32(),
+            "active tasks that lost their owner in this rebalance and have an owner again",
+            nullable=False,
+        ),
+        column("longest_without_owner_ms", pa.int64(), "the longest time of these without an owner; null = none"),
+        column(
+            "tasks_still_without_owner",
+            pa.int32(),
+            "active tasks that lost their owner in this rebalance and have none at the end",
+            nullable=False,
+        ),
+        column("log_partition", pa.int32(), "partition of __consumer_offsets", nullable=False),
+        column("log_offset", pa.int64(), "offset of the record with the group epoch", nullable=False),
+        *MARKS,
+    ]
+)
+"""One row for each group epoch of a streams group, and one for the deletion of a group."""

@@ -13,7 +13,7 @@ from sharelens.request import Source
 
 
 @click.command(
-    short_help="Who joined a share group, who was removed, what moved.",
+    short_help="Who joined a share or streams group, who was removed, what moved.",
     epilog=examples(
         "sharelens rebalances --lake ./lake --group orders-workers --from -1h",
         "sharelens rebalances --log-dir /var/kafka-copy --group orders-workers --output json",
@@ -28,10 +28,11 @@ from sharelens.request import Source
 def rebalances(
     source: Source, group: str, from_ms: int | None, to_ms: int | None, require_complete: bool, shown: Shown
 ) -> None:
-    """Each group epoch of a share group: who joined, who was removed, which partitions moved from whom to whom.
+    """Each group epoch of a group: who joined, who was removed, which partitions or tasks moved from whom to whom.
 
     A member that leaves and one that is fenced write the same records, so both are removed. Moves are those of the
-    target assignment.
+    target assignment. Of streams groups also: active tasks that stay, tasks per member, the time until the group was
+    stable, and how long active tasks had no owner.
     """
     in_order("rebalances", from_ms, to_ms)
     from sharelens.questions import opening, rebalances

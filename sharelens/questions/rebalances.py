@@ -1,6 +1,7 @@
-"""Rebalances of a share group: who joined, who was removed, and which partitions moved from whom to whom.
+"""Rebalances of a group: who joined, who was removed, and which partitions moved from whom to whom.
 
-A member that leaves and one that is fenced write the same records, so both are "removed".
+A member that leaves and one that is fenced write the same records, so both are "removed". `rebalances_streams` has the
+rebalances of streams groups.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,9 +25,10 @@ from sharelens.output import (
     shortened,
     time_column,
 )
+from sharelens.questions import rebalances_streams
 from sharelens.questions.completeness import evidence_line, incomplete_rows
 from sharelens.questions.evidence import Evidence, Span
-from sharelens.questions.known_groups import share_group_records
+from sharelens.questions.known_groups import is_streams_group, records_of_groups, share_group_records
 from sharelens.questions.state import COMPLETENESS
 from sharelens.wording import counted
 
@@ -51,6 +53,9 @@ def rebalances(evidence: Evidence, name: str, span: Span) -> Answer:
         UsageError: nothing names the group.
         SharelensError: only share state names it.
     """
+    records = records_of_groups(evidence, frozenset([name]))
+    if is_streams_group(records):
+        return rebalances_streams.rebalances(evidence, records, span)
     table = measure(share_group_records(evidence, name))
     bounds = Span(from_ms=span.from_ms, to_ms=span.to_ms).expression()
     rows = filter_rows(table.rename_columns({"at_ms": "log_time_ms"}), bounds).rename_columns({"log_time_ms": "at_ms"})

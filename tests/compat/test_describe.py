@@ -274,13 +274,6 @@ def test_a_deleted_group_is_named_with_its_tombstone(capsys: pytest.CaptureFixtu
     assert "gD is deleted: its tombstone is of 2026-11-21T03:36:03.213Z (__consumer_offsets-1 @ 138)" in line
 
 
-def test_a_streams_group_is_no_share_group(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["rebalances", "--log-dir", str(dataset("streams") / "logs"), "--group", "wc-app"]) == 2
-    out, err = capsys.readouterr()
-    assert (out, len(err.splitlines())) == ("", 1)
-    assert "wc-app is no share group: __consumer_offsets has StreamsGroupMemberMetadata records of it" in err
-
-
 def test_a_share_group_has_no_tasks(capsys: pytest.CaptureFixture[str]) -> None:
     code, line = failure(capsys, "--log-dir", str(dataset("timeouts") / "logs"), "--group", "g-never", "--tasks")
     assert code == 2

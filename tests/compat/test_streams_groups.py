@@ -5,9 +5,11 @@ from functools import cache
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from measures.group_histories import histories
+from measures.streams_rebalances import streams_rebalances
 from sharelens.cli import main
 from sharelens.questions.describe import View, describe
 from sharelens.questions.evidence import Evidence
@@ -323,3 +325,59 @@ def test_the_lag_at_a_moment_counts_from_the_committed_offset(capsys: pytest.Cap
         for of_topic in ("log_start_offset", "end_offset_inferred", "lag_inferred"):
             del row[of_topic]  # a lake has no extents of topics without share state
     assert of_lake == straight
+
+
+def _after_rebalances(rows: list[dict[str, Any]]) -> tuple[set[str], set[tuple[str, str, int, str]]]:
+    """Members and targets (type, subtopology, partition, member) after rebalances from the first on."""
+    members: set[str] = set()
+    targets: set[tuple[str, str, int, str]] = set()
+    for row in rows:
+        if row["group_epoch"] is None:
+            members, targets = set(), set()
+            continue
+        members = (members | {of["member_id"] for of in row["joined"]}) - {of["member_id"] for of in row["removed"]}
+        assert row["member_count"] == len(members)
+        for move in row["moved"]:
+            task = move["task_type"], move["subtopology_id"], move["partition"]
+            targets -= {(*task, member["member_id"]) for member in move["from_members"]}
+            targets |= {(*task, member["member_id"]) for member in move["to_members"]}
+    return members, targets
+
+
+@pytest.mark.parametrize("name", STREAMS_SETS)
+def test_rebalances_add_up_to_what_the_broker_described(name: str) -> None:
+    compared = 0
+    with _open(name) as evidence:
+        records = evidence.group_records()
+    for at_ms, checkpoint in _moments(name):
+        rows = streams_rebalances(records.filter(pc.field("timestamp_ms") <= at_ms)).to_pylist()
+        for group_id, answers in checkpoint["groups"].items():
+            own = [row for row in rows if row["group_id"] == group_id]
+            if answers["describe"]["errorCode"] == NO_SUCH_GROUP:
+                assert not own or own[-1]["group_epoch"] is None
+                continue
+            members, targets = _after_rebalances(own)
+            described = answers["describe"]
+            assert own[-1]["group_epoch"] == described["groupEpoch"]
+            assert members == {of["memberId"] for of in described["members"]}
+            assert targets == {
+                (kind.upper(), part["subtopologyId"], partition, of["memberId"])
+                for of in described["members"]
+                for kind in ("active", "standby")
+                for part in of["targetAssignment"][f"{kind}Tasks"]
+                for partition in part["partitions"]
+            }
+            assert (own[-1]["stable_after_ms"] is not None) == (described["groupState"] == "Stable")
+            compared += 1
+    assert compared > 20
+
+
+def test_a_killed_instance_leaves_its_tasks_without_owner_until_the_others_take_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["--log-dir", str(dataset("streams-basic") / "logs"), "--group", "app-wc"]
+    assert main(["rebalances", *words, "--output", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    waits = {row["group_epoch"]: row["longest_without_owner_ms"] for row in rows if row["longest_without_owner_ms"]}
+    assert waits
+    assert all(row["fewest_tasks"] is None or row["most_tasks"] - row["fewest_tasks"] <= 1 for row in rows[-3:])
