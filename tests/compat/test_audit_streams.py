@@ -17,7 +17,7 @@ NOT_READY, OLDER = "streams_topology_not_ready", "streams_member_with_older_topo
 LEGAL_WARNINGS = {
     ("streams", "wc-app", NOT_READY): "no initial rebalance delay: a target is computed before internal topics exist",
     ("streams-topology", "app-miss", NOT_READY): "a source topic is missing",
-    ("streams-topology", "app-sd", NOT_READY): "no initial rebalance delay, and an internal topic was deleted",
+    ("streams-topology", "app-sd", NOT_READY): "its source topic was deleted while it ran",
     ("streams-topology", "app-wc", NOT_READY): "internal topics were deleted, and the source got partitions",
     ("streams-topology", "raw-g", OLDER): "a raw client joins with an older topology",
     ("streams-admin", "app-eos", NOT_READY): "no initial rebalance delay",
