@@ -23,7 +23,7 @@ class QuestionCost:
 
 
 def costs(lake: Path, directory: Path) -> Iterator[QuestionCost]:
-    """One share partition, one group, the first rows of the largest table, the audit of the log, and the report."""
+    """One share partition, one group, the first rows of the largest table, and the report."""
     share_partition = json.loads(sharelens("state", "--lake", str(lake), "--limit", "1", "--output", "json").output)[0]
     group = ["--group", share_partition["group_id"]]
     key = [*group, "--topic", share_partition["topic_id"], "--partition", str(share_partition["partition"])]
@@ -33,7 +33,6 @@ def costs(lake: Path, directory: Path) -> Iterator[QuestionCost]:
         yield _cost_of(f"state --{source}", "state", *where, *key)
         yield _cost_of(f"trace --{source}", "trace", *where, *key, *offset)
         yield _cost_of(f"records of a share partition --{source} --limit 20", "records", *where, *key, "--limit", "20")
-    yield _cost_of("audit --log-dir", "audit", *of_log)
     yield _cost_of("records --lake --limit 10", "records", *of_lake, "--limit", "10")
     yield _cost_of("lag --lake --group", "lag", *of_lake, *group)
     yield _cost_of("sql, all columns of the records", "sql", *of_lake, "SELECT * FROM silver.share_record")

@@ -170,11 +170,22 @@ def rows_table(name: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
 
 def of_partitions(keys: set[PartitionKey], topic_id: str, partition: str) -> pc.Expression | None:
     """Rows of the given log partitions, by the names of their columns; None for no partition."""
-    expression: pc.Expression | None = None
+    numbers: dict[tuple[str, str], list[int]] = {}
     for key in sorted(keys):
-        this = (pc.field("cluster_id") == key[0]) & (pc.field(topic_id) == key[1]) & (pc.field(partition) == key[2])
+        numbers.setdefault(key[:2], []).append(key[2])
+    expression: pc.Expression | None = None
+    for (cluster_id, topic), some in numbers.items():
+        this = (pc.field("cluster_id") == cluster_id) & (pc.field(topic_id) == topic) & _is_one_of(partition, some)
         expression = this if expression is None else expression | this
     return expression
+
+
+def _is_one_of(column: str, numbers: Sequence[int]) -> pc.Expression:
+    """Rows with one of some numbers, ascending; their bounds let a scan skip files and row groups."""
+    field = pc.field(column)
+    if len(numbers) == 1:
+        return field == numbers[0]
+    return (field >= numbers[0]) & (field <= numbers[-1]) & field.isin(numbers)
 
 
 def of_cluster(rows: pa.Table, cluster_id: str) -> pa.Table:

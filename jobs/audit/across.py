@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from state_model.audit.columnar.finding_schema import FINDING
 from state_model.audit.columnar.findings import COUNT_CHANGED, MISPLACED, findings, misplacements
-from state_model.audit.columnar.partition import PartitionAudit
+from state_model.audit.columnar.partitions import PartitionsAudit
 from state_model.audit.rule import Rule
 from state_model.audit.severities import SEVERITIES
 from state_model.audit.table import BY_ID, RULES
@@ -37,9 +37,9 @@ def across_logs(states: pa.Table) -> pa.Table:
     for log in states.group_by(LOG).aggregate([]).to_pylist():
         here = (pc.field("cluster_id") == log["cluster_id"]) & (pc.field("log_topic_id") == log["log_topic_id"])
         mine = states.filter(here).sort_by("state_partition")
-        audits = [PartitionAudit.of_counts(mine.slice(row, 1)) for row in range(mine.num_rows)]
-        misplacements(audits, (None, None))
-        tables.append(of_log(findings(audits, STORED), **log))
+        audit = PartitionsAudit.of_counts(mine)
+        misplacements([audit], (None, None))
+        tables.append(of_log(findings([audit], STORED), **log))
     return pa.concat_tables(tables)
 
 

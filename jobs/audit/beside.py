@@ -17,6 +17,7 @@ from measures.coordinator_settings import coordinator_config
 from state_model.audit.columnar.configured import ConfiguredAudit
 from state_model.audit.columnar.kept_records import KnownTopics, RecordKeeper
 from state_model.audit.columnar.partition import PartitionAudit
+from state_model.audit.columnar.partitions import PartitionsAudit
 
 NO_ROWS: Final = {records.RECORDS: records.STORED.empty_table(), counters.TABLE: counters.STORED.empty_table()}
 """The tables beside gold.audit_state, without rows."""
@@ -68,31 +69,36 @@ def commit_beside(
 
 
 class BesideAudit:
-    """Takes the records of one state partition that its audit takes.
+    """Takes the records of state partitions that their audit takes.
 
-    `goes_on`: the audit goes on from a stored state, so its counters do, too.
+    `log`: their cluster and topic id. `goes_on`: the audit goes on from a stored state, so its counters do, too. Where
+    the coordinator's configuration is known, `audit` is of one state partition.
     """
 
-    def __init__(self, beside: Beside, key: PartitionKey, audit: PartitionAudit, *, goes_on: bool) -> None:
-        self._key = key
+    def __init__(self, beside: Beside, log: tuple[str, str], audit: PartitionsAudit, *, goes_on: bool) -> None:
+        self._log = log
         self._audit = audit
-        self._keeper = RecordKeeper(beside.known[key[0]])
-        self._config = beside.configs[key[0]]
-        self._configured = None
+        self._keeper = RecordKeeper(beside.known[log[0]])
+        self._config = beside.configs[log[0]]
+        self._configured: tuple[ConfiguredAudit, PartitionAudit] | None = None
         if self._config is not None:
-            state = beside.counters[key].state if goes_on else None
-            self._configured = ConfiguredAudit(self._config, is_from_zero=audit.auditor.is_from_zero, state=state)
+            assert isinstance(audit, PartitionAudit)
+            state = beside.counters[*log, audit.number].state if goes_on else None
+            configured = ConfiguredAudit(self._config, is_from_zero=audit.auditor.is_from_zero, state=state)
+            self._configured = configured, audit
 
     def take(self, decoded: pa.Table) -> None:
         """The next records (SHARE_RECORD), after the audit has taken them; its tally gets their violations."""
         self._keeper.take(decoded)
         if self._configured is not None:
-            self._configured.take(decoded, self._audit)
+            configured, audit = self._configured
+            configured.take(decoded, audit)
 
     def rows(self) -> dict[str, pa.Table]:
         """Rows of the tables of NO_ROWS; call it when the audit is closed."""
-        kept = records.of_log(self._keeper.rows(self._audit), *self._key[:2])
+        kept = records.of_log(self._keeper.rows(self._audit), *self._log)
         if self._config is None or self._configured is None:
             return {records.RECORDS: kept}
-        row = counters.counter_row(self._key, self._config, self._configured, self._audit)
+        configured, audit = self._configured
+        row = counters.counter_row((*self._log, audit.number), self._config, configured, audit)
         return {records.RECORDS: kept, counters.TABLE: row}

@@ -25,7 +25,7 @@ from state_model.audit.columnar.group_audit import audit_groups
 from state_model.audit.columnar.kept_records import places_of, topic_records_of, turns_of
 from state_model.audit.columnar.kept_schema import AHEAD, LIFE, NEWEST, WINDOW
 from state_model.audit.columnar.lives import lives_of
-from state_model.audit.columnar.partition import PartitionAudit
+from state_model.audit.columnar.partitions import PartitionsAudit
 from state_model.audit.columnar.places import DECIDING, count_of_keys
 from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
 from state_model.audit.columnar.topic_metadata import TopicMetadata, belongs_to, unknown_topic_partitions
@@ -135,7 +135,7 @@ class _Logs:
         newest_ms = {}
         for number in range(self._states.num_rows):
             row = self._states.slice(number, 1)
-            auditor = PartitionAudit.of_counts(row).auditor
+            auditor = PartitionsAudit.of_counts(row).auditor
             state_partition = row.column("state_partition")[0].as_py()
             keys.append(auditor.keys)
             owner.append(np.full(auditor.keys.num_rows, state_partition))

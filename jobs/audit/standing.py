@@ -3,19 +3,21 @@
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from jobs.audit.across import LOG_FINDING
 from lake.tables import TABLES
-from state_model.audit.columnar.continuation import rows_of
-from state_model.audit.columnar.partition import PartitionAudit
-from state_model.audit.columnar.violations import COUNTED, NONE
+from state_model.audit.columnar.partitions import PartitionsAudit
+from state_model.audit.columnar.violations import COUNTED, log_of_violations
 from state_model.audit.table import BY_ID
 
 FINDINGS: Final = "gold.audit_finding"
 IDENTITY: Final = list(TABLES[FINDINGS].key)
 """What makes two findings of two runs the same one."""
 Identity = tuple[object, ...]
+RULE_BITS: Final = 16
+"""More than the id of a rule needs."""
 NONE_UNCHANGED: Final = pa.schema([TABLES[FINDINGS].schema.field(name) for name in IDENTITY]).empty_table()
 """No identities."""
 
@@ -25,25 +27,45 @@ def identities(rows: pa.Table) -> list[Identity]:
     return list(zip(*(rows.column(name).to_pylist() for name in IDENTITY), strict=True))
 
 
-def leave_unchanged(audit: PartitionAudit, stored: pa.Table, cluster_id: str, topic_id: str) -> pa.Table:
-    """Takes the share partitions whose violations are those of the stored state out of the tally.
+def leave_unchanged(
+    audit: PartitionsAudit, is_stored: npt.NDArray[np.bool_], cluster_id: str, topic_id: str
+) -> pa.Table:
+    """Takes the share partitions whose violations are those that the audit has resumed out of the tally.
+
+    `is_stored`: by log whether the findings of the resumed state are stored.
 
     Returns:
         The identities of their findings (IDENTITY).
     """
-    counted = audit.tally.counted
-    before = rows_of(stored, "violations", COUNTED)
-    fresh = counted.join(before, keys=COUNTED.names, join_type="left anti", use_threads=False)
+    counted, before = audit.tally.counted, audit.tally.resumed
     numbers = counted.column("share_partition").to_numpy()
-    is_changed = np.isin(numbers, np.append(fresh.column("share_partition").to_numpy(), NONE))
+    logs = log_of_violations(numbers, audit.auditor.log_of)
+    is_same = _has_equal_row(counted, before)
+    is_changed = np.isin(numbers, numbers[~is_same]) | (numbers < 0) | ~is_stored[logs]
     audit.tally.counted = counted.filter(pa.array(is_changed))
     same = counted.filter(pa.array(~is_changed))
     keys = audit.auditor.keys.take(same.column("share_partition"))
-    rules = pa.array([BY_ID[rule].code for rule in same.column("rule").to_pylist()], pa.string())
-    place = {"cluster_id": cluster_id, "log_topic_id": topic_id, "state_partition": audit.number}
-    columns = {name: pa.repeat(value, same.num_rows) for name, value in place.items()}
-    columns |= {"rule": rules, **{name: keys.column(name) for name in keys.column_names}}
+    rules = same.column("rule").combine_chunks().dictionary_encode()
+    codes = pa.array([BY_ID[rule].code for rule in rules.dictionary.to_pylist()], pa.string())
+    columns = {"cluster_id": pa.repeat(cluster_id, same.num_rows), "log_topic_id": pa.repeat(topic_id, same.num_rows)}
+    columns |= {"rule": codes.take(rules.indices), **{name: keys.column(name) for name in keys.column_names}}
+    columns["state_partition"] = pa.array(audit.state_partitions[logs[~is_changed]])
     return pa.table(columns).select(IDENTITY).cast(NONE_UNCHANGED.schema)
+
+
+def _has_equal_row(counted: pa.Table, before: pa.Table) -> npt.NDArray[np.bool_]:
+    """Whether each of the COUNTED rows is one of some rows with a subset of their rules and share partitions."""
+    places = [
+        rows.column("share_partition").to_numpy() << RULE_BITS | rows.column("rule").to_numpy()
+        for rows in (counted, before)
+    ]
+    here = np.flatnonzero(np.isin(places[0], places[1]))
+    here, there = here[np.argsort(places[0][here])], np.argsort(places[1])
+    is_same = np.zeros(counted.num_rows, np.bool_)
+    is_same[here] = True
+    for name in COUNTED.names:
+        is_same[here] &= counted.column(name).to_numpy()[here] == before.column(name).to_numpy()[there]
+    return is_same
 
 
 def parted(stored: pa.Table, unchanged: pa.Table) -> tuple[pa.Table, pa.Table]:

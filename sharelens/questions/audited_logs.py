@@ -101,7 +101,7 @@ def _audit_log(log: StateLog, audited: PartitionAudit, beside: BesideAudit) -> A
     reading.close()
     log.reading = reading
     audited.close()
-    beside.topics.close(newest_states(audited.auditor, log.number))
+    beside.topics.close(newest_states(audited.auditor, audited.state_partitions))
     return AuditedLog(log=log, audit=audited, beside=beside)
 
 

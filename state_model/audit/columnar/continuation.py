@@ -1,9 +1,8 @@
-"""The state of the audit of a state partition as one row (AUDIT_STATE), with which a later audit goes on.
+"""The state of the audit of each state partition as a row (AUDIT_STATE), with which a later audit goes on.
 
 It is the audit's own: matrices of `layout` as lists of numbers, which only the version of FORMAT understands.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -57,26 +56,35 @@ AUDIT_STATE: Final = pa.schema(
 )  # fmt: skip
 
 
-def one_row(values: Mapping[str, object]) -> pa.Table:
-    """AUDIT_STATE with one row: of a list its table, or its numbers, of another column the value."""
-    columns = [_one_value(values[field.name], field.type) for field in AUDIT_STATE]
-    return pa.Table.from_arrays(columns, schema=AUDIT_STATE)
+def lists_of(rows: pa.Table, schema: pa.Schema, sizes: Ints) -> pa.Array:
+    """Lists of rows as structs: of so many rows each."""
+    rows = rows.combine_chunks()
+    parts = [_as(field.type, _array(rows.column(field.name))) for field in schema]
+    items = pa.StructArray.from_arrays(parts, fields=list(schema))
+    return pa.ListArray.from_arrays(_ends(sizes), items, type=_list_of(schema))
 
 
-def _one_value(value: object, kind: pa.DataType) -> pa.Array:
-    if not pa.types.is_list(kind):
-        return pa.array([value], kind)
-    if isinstance(value, pa.Table):
-        rows = value.combine_chunks()
-        parts = [_as(part.type, rows.column(part.name).combine_chunks()) for part in kind.value_type]
-        items: pa.Array = pa.StructArray.from_arrays(parts, fields=list(kind.value_type))
-    else:
-        items = pa.array(value, kind.value_type)
-    return pa.ListArray.from_arrays(pa.array([0, len(items)], pa.int32()), items, type=kind)
+def lists_of_numbers(numbers: Ints, sizes: Ints) -> pa.Array:
+    """Lists of so many numbers each."""
+    return pa.ListArray.from_arrays(_ends(sizes), pa.array(numbers, pa.int64()), type=NUMBERS)
+
+
+def _ends(sizes: Ints) -> pa.Array:
+    return pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
+
+
+def _array(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+
+
+def lengths_of(state: pa.Table, name: str) -> Ints:
+    """The length of the list of each row."""
+    lengths: Ints = pc.list_value_length(state.column(name)).to_numpy().astype(np.int64)
+    return lengths
 
 
 def rows_of(state: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
-    """A list of structs of a state as a table."""
+    """The lists of structs of all rows as one table."""
     items = pc.list_flatten(state.column(name).combine_chunks())
     items = items.combine_chunks() if isinstance(items, pa.ChunkedArray) else items
     return pa.Table.from_arrays([_as(field.type, items.field(field.name)) for field in schema], schema=schema)
@@ -87,6 +95,7 @@ def _as(kind: pa.DataType, column: pa.Array) -> pa.Array:
 
 
 def matrix_of(state: pa.Table, name: str, columns: int) -> Ints:
-    """A list of numbers of a state as a matrix of its own."""
+    """The lists of numbers of all rows as one matrix of its own."""
     items = pc.list_flatten(state.column(name).combine_chunks())
+    items = items.combine_chunks() if isinstance(items, pa.ChunkedArray) else items
     return np.array(items.to_numpy(zero_copy_only=False), np.int64).reshape(-1, columns)

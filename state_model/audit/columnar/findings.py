@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from state_model.audit.causes import Sighting, inferred_causes
 from state_model.audit.columnar.affected import ANY
 from state_model.audit.columnar.finding_schema import FINDING, LOG_RECORD, worst_first
-from state_model.audit.columnar.partition import PartitionAudit
+from state_model.audit.columnar.partitions import PartitionsAudit
 from state_model.audit.columnar.places import placement
 from state_model.audit.columnar.tally import Tally
-from state_model.audit.columnar.violations import NONE, violation_rows
+from state_model.audit.columnar.violations import NONE, log_of_violations, of_log, violation_rows
 from state_model.audit.impact import NO_LAST, impact_text
 from state_model.audit.rule import Field, Rule, field_text, value_text
 from state_model.audit.table import BY_ID
@@ -25,7 +25,7 @@ PROVING = ("first_log_offset", "last_log_offset", "snapshot_log_offset", "previo
 """The columns of COUNTED with the log offsets of records that prove a finding."""
 
 
-def misplacements(audits: Sequence[PartitionAudit], between_ms: tuple[int | None, int | None]) -> None:
+def misplacements(audits: Sequence[PartitionsAudit], between_ms: tuple[int | None, int | None]) -> None:
     """Tests rules 2 and 7 over all state partitions; adds the violations to their tallies.
 
     Rule 7 replaces rule 2 where another number of state partitions fits all misplaced share partitions.
@@ -35,7 +35,8 @@ def misplacements(audits: Sequence[PartitionAudit], between_ms: tuple[int | None
     keys = pa.concat_tables([audit.auditor.keys for audit in audits])
     sizes = [audit.auditor.keys.num_rows for audit in audits]
     owner = np.repeat(np.arange(len(audits)), sizes)
-    placed = placement(keys, np.array([audit.number for audit in audits], np.int64)[owner])
+    state_partitions = np.concatenate([audit.state_partitions[audit.auditor.log_of] for audit in audits])
+    placed = placement(keys, state_partitions)
     begins = np.cumsum([0, *sizes])
     for row in placed.misplaced.tolist():
         audit = audits[int(owner[row])]
@@ -44,12 +45,12 @@ def misplacements(audits: Sequence[PartitionAudit], between_ms: tuple[int | None
         auditor = audit.auditor
         violations = violation_rows(
             rule=COUNT_CHANGED if is_changed else MISPLACED,
-            share_partition=-1 if is_changed else number,
+            share_partition=of_log(int(auditor.log_of[number])) if is_changed else number,
             log_offset=np.array([auditor.first_at[number], auditor.last_at[number]]),
             log_time_ms=np.array([auditor.first_ms[number], auditor.last_ms[number]]),
             field=int(Field.STATE_PARTITION_COUNT if is_changed else Field.STATE_PARTITION),
             expected=_known(placed.count) if is_changed else int(placed.expected[row]),
-            seen=_known(placed.other_count) if is_changed else audit.number,
+            seen=_known(placed.other_count) if is_changed else int(state_partitions[row]),
         )
         rows = Tally(between_ms)
         rows.add(violations)
@@ -61,7 +62,7 @@ def _known(count: int | None) -> int:
 
 
 def findings(
-    audits: Sequence[PartitionAudit], severities: Mapping[int, str], listed: Container[int] | None = None
+    audits: Sequence[PartitionsAudit], severities: Mapping[int, str], listed: Container[int] | None = None
 ) -> pa.Table:
     """FINDING rows, the worst first, of the rules with a severity.
 
@@ -78,7 +79,7 @@ def ordered(*tables: pa.Table) -> pa.Table:
 
 
 def finding_counts(
-    audits: Sequence[PartitionAudit],
+    audits: Sequence[PartitionsAudit],
     severities: Mapping[int, str],
     choose: Callable[[pa.Table], pa.Table] | None = None,
 ) -> Counter[str]:
@@ -102,9 +103,9 @@ def finding_counts(
 
 
 def _tables(
-    audits: Sequence[PartitionAudit], severities: Mapping[int, str], listed: Container[int] | None
+    audits: Sequence[PartitionsAudit], severities: Mapping[int, str], listed: Container[int] | None
 ) -> Iterator[pa.Table]:
-    """The findings of each state partition that has any."""
+    """The findings of each audit that has any."""
     known = pa.array(list(severities), pa.int64())
     rules = known if listed is None else pa.array([rule for rule in severities if rule in listed], pa.int64())
     for audit in audits:
@@ -134,7 +135,7 @@ def _sighting(row: Mapping[str, Any], severity: str) -> Sighting:
     return Sighting(rule.code, row["share_partition"], first, since, severity)
 
 
-def _findings_of(audit: PartitionAudit, rows: pa.Table, severities: Mapping[int, str]) -> pa.Table:
+def _findings_of(audit: PartitionsAudit, rows: pa.Table, severities: Mapping[int, str]) -> pa.Table:
     """FINDING rows of COUNTED rows with `cause_inferred`."""
     coded = rows.column("rule").combine_chunks().dictionary_encode()
     rules = [BY_ID[rule] for rule in coded.dictionary.to_pylist()]
@@ -150,6 +151,8 @@ def _findings_of(audit: PartitionAudit, rows: pa.Table, severities: Mapping[int,
     numbers = rows.column("share_partition")
     is_of_log = pc.less(numbers, 0)
     keys = audit.auditor.keys.take(pc.if_else(is_of_log, None, numbers))
+    logs = log_of_violations(numbers.to_numpy(), audit.auditor.log_of)
+    state_partitions = pa.array(audit.state_partitions[logs], pa.int32())
     field, at, expected, seen = (rows.column(name).to_pylist() for name in ("field", "at", "expected", "seen"))
     relations = by_rule(lambda rule: "" if rule.relation == "=" else f"{rule.relation} ").to_pylist()
     impacts = [rules[index].impact for index in coded.indices.to_pylist()]
@@ -160,7 +163,7 @@ def _findings_of(audit: PartitionAudit, rows: pa.Table, severities: Mapping[int,
         "number": by_rule(lambda rule: rule.number),
         "title": by_rule(lambda rule: rule.title),
         **{name: keys.column(name) for name in keys.column_names},
-        "state_partition": pa.repeat(audit.number, rows.num_rows),
+        "state_partition": state_partitions,
         "first_log_offset": rows.column("first_log_offset"),
         "last_log_offset": rows.column("last_log_offset"),
         "first_seen_ms": rows.column("first_ms"),
@@ -175,27 +178,29 @@ def _findings_of(audit: PartitionAudit, rows: pa.Table, severities: Mapping[int,
         "last_offset": last,
         "completeness": _completeness(audit, rows),
         "cause_inferred": rows.column("cause_inferred"),
-        "records": _proof(rows, by_rule(lambda rule: rule.compares_state), audit.number),
+        "records": _proof(rows, by_rule(lambda rule: rule.compares_state), state_partitions),
     }
     return pa.table(columns).select(FINDING.names).cast(FINDING)
 
 
-def _completeness(audit: PartitionAudit, rows: pa.Table) -> list[str]:
+def _completeness(audit: PartitionsAudit, rows: pa.Table) -> list[str]:
     if not audit.first_losses:
         return ["complete"] * rows.num_rows
-    places = zip(rows.column("share_partition").to_pylist(), rows.column("last_log_offset").to_pylist(), strict=True)
-    return ["incomplete" if audit.is_lost_before(*place) else "complete" for place in places]
+    places = (rows.column(name).to_numpy() for name in ("share_partition", "last_log_offset"))
+    return ["incomplete" if is_incomplete else "complete" for is_incomplete in audit.is_incomplete(*places).tolist()]
 
 
-def _proof(rows: pa.Table, compares_state: pa.Array, state_partition: int) -> pa.Array:
-    """For each row the records that prove the first violation, and the last, by offset."""
+def _proof(rows: pa.Table, compares_state: pa.Array, state_partitions: pa.Array) -> pa.Array:
+    """For each row the records that prove the first violation, and the last, by offset; all of its state partition."""
     first, last, snapshot, previous = (rows.column(name).to_numpy() for name in PROVING)
     has_state = compares_state.to_numpy(zero_copy_only=False)
     offsets = np.stack([first, last, np.where(has_state, snapshot, NONE), np.where(has_state, previous, NONE)], axis=1)
     offsets.sort(axis=1)
     is_kept = (offsets >= 0) & (np.diff(offsets, axis=1, prepend=NONE) != 0)
-    ends = np.concatenate([[0], np.cumsum(is_kept.sum(axis=1))])
+    counts = is_kept.sum(axis=1)
+    ends = np.concatenate([[0], np.cumsum(counts)])
     proving = offsets[is_kept]
-    places = pa.repeat(STATE_TOPIC, len(proving)), pa.repeat(pa.scalar(state_partition, pa.int32()), len(proving))
+    of_row = pa.array(np.repeat(np.arange(rows.num_rows), counts))
+    places = pa.repeat(STATE_TOPIC, len(proving)), state_partitions.take(of_row)
     records = pa.StructArray.from_arrays([*places, pa.array(proving)], fields=list(LOG_RECORD))
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), records)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from state_model.audit.columnar.kept_schema import AHEAD, KEPT_RECORD, LIFE, NEWEST, TOPIC, WINDOW
 from state_model.audit.columnar.lives import TURN, Turns
-from state_model.audit.columnar.partition import PartitionAudit
+from state_model.audit.columnar.partitions import PartitionsAudit
 from state_model.audit.columnar.user_topics import (
     TOPIC_RECORD,
     Epochs,
@@ -44,7 +44,7 @@ class KnownTopics(NamedTuple):
 
 
 class RecordKeeper:
-    """Takes the records of one state partition in log order, and keeps those that later runs compare again."""
+    """Takes the records of state partitions, of each in log order, and keeps those that later runs compare again."""
 
     def __init__(self, known: KnownTopics) -> None:
         self._known = known
@@ -63,21 +63,22 @@ class RecordKeeper:
             self._ahead.append(own.filter(pa.array(is_ahead)).cast(TOPIC_RECORD))
         self._widest = widest(pa.concat_tables([self._widest, widest(own).cast(TOPIC_RECORD)]))
 
-    def rows(self, audit: PartitionAudit) -> pa.Table:
+    def rows(self, audit: PartitionsAudit) -> pa.Table:
         """KEPT_RECORD rows; `audit`: of the same records, closed."""
-        newest = newest_states(audit.auditor, audit.number)
+        newest = newest_states(audit.auditor, audit.state_partitions)
         newest = newest.filter(pa.array(lagging(newest, self._known.ends)))
         parts = {LIFE: self._turns.table(), AHEAD: pa.concat_tables(self._ahead), WINDOW: self._widest, NEWEST: newest}
         return pa.concat_tables([*(kept(rows, kind) for kind, rows in parts.items()), self._topics(audit)])
 
-    def _topics(self, audit: PartitionAudit) -> pa.Table:
+    def _topics(self, audit: PartitionsAudit) -> pa.Table:
         epochs = self._known.epochs
         if epochs is None:
             return KEPT_RECORD.empty_table()
         places = audit.auditor.keys.select(SHARE_PARTITION_KEY[1:])
+        numbers = pa.array(audit.state_partitions[audit.auditor.log_of])
+        places = places.append_column("state_partition", numbers)
         places = places.group_by(places.column_names, use_threads=False).aggregate([])
-        numbers = pa.repeat(audit.number, places.num_rows)
-        return with_epochs(kept(places.append_column("state_partition", numbers), TOPIC), epochs)
+        return with_epochs(kept(places, TOPIC), epochs)
 
 
 def kept(rows: pa.Table, kind: str) -> pa.Table:

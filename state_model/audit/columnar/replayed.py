@@ -1,6 +1,7 @@
 """Rule 46: the audit's states against those of the replay, which is another implementation of the same merge."""
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -9,7 +10,7 @@ from state_model.audit.columnar.auditor import Auditor
 from state_model.audit.columnar.step_kernels import MAX_OFFSET, NO_STATE
 from state_model.audit.columnar.violations import NO_VIOLATIONS, violation_rows
 from state_model.audit.rule import Field
-from state_model.columnar.keys import Ints, number_keys
+from state_model.columnar.keys import SHARE_PARTITION_KEY, Ints
 
 RULE = 460
 SCALARS = {
@@ -22,14 +23,23 @@ SCALARS = {
     "write_timestamp_ms": (layout.WRITE, Field.WRITE_TIMESTAMP_MS),
     "snapshot_log_offset": (layout.SNAPSHOT_AT, Field.LOG_OFFSET),
 }
+COMPARED = ["state_partition", *SHARE_PARTITION_KEY, *SCALARS, "state_batches"]
+"""The columns of SHARE_PARTITION_STATE that are compared."""
 
 
-def disagreements(auditor: Auditor, states: pa.Table) -> pa.Table:
-    """VIOLATION rows, one for each known share partition whose state by the replay (SHARE_PARTITION_STATE) differs."""
+def disagreements(
+    auditor: Auditor, states: pa.Table, logs: Ints, compared: npt.NDArray[np.bool_] | None = None
+) -> pa.Table:
+    """VIOLATION rows, one for each known share partition whose state by the replay (SHARE_PARTITION_STATE) differs.
+
+    `logs`: the log of each state. `compared`: by log whether its states are compared; None: all are.
+    """
     live = auditor.live()
-    (_, of_states), keys = number_keys(auditor.keys, states)
-    row_of = np.full(keys.num_rows, -1, np.int64)
-    row_of[of_states] = np.arange(states.num_rows)
+    if compared is not None:
+        live = live[compared[auditor.log_of[live]]]
+    numbers = auditor.numbers_of(states, logs)
+    row_of = np.full(auditor.keys.num_rows + 1, -1, np.int64)
+    row_of[numbers] = np.arange(states.num_rows)  # the last entry takes the states without records
     row_of = row_of[live]
     tables = [NO_VIOLATIONS]
     missing = live[row_of < 0]

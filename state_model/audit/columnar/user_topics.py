@@ -173,13 +173,16 @@ def topic_records(records: pa.Table) -> pa.Table:
     return pa.table([*columns, pa.array(_last_offsets(records))], names=TOPIC_RECORD.names)
 
 
-def newest_states(auditor: Auditor, state_partition: int) -> pa.Table:
-    """TOPIC_RECORD rows of the newest states of the share partitions whose state is known."""
+def newest_states(auditor: Auditor, state_partitions: Ints) -> pa.Table:
+    """TOPIC_RECORD rows of the newest states of the share partitions whose state is known.
+
+    `state_partitions`: that of each log of the auditor.
+    """
     numbers = auditor.live()
     values = auditor.matrix[numbers]
     columns = {name: auditor.keys.column(name).take(pa.array(numbers)) for name in SHARE_PARTITION_KEY}
     columns |= {
-        "state_partition": np.full(len(numbers), state_partition),
+        "state_partition": state_partitions[auditor.log_of[numbers]],
         "log_offset": values[:, layout.LAST_AT],
         "log_time_ms": auditor.last_ms[numbers],
         "leader_epoch": values[:, layout.LEADER_EPOCH],

@@ -1,6 +1,6 @@
 """Violations: records that violate a rule, as rows of numbers."""
 
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,10 @@ VIOLATION: Final = pa.schema(
         pa.field("previous_log_offset", pa.int64()),
     ]
 )
-"""A record that violates a rule: numbers of rule.Rule.id, of `Auditor.keys` (-1: no share partition), of rule.Field."""
+"""A record that violates a rule, by rule.Rule.id and rule.Field.
+
+`share_partition`: the number of `Auditor.keys`, or what `of_log` says: the violation is about the log.
+"""
 GROUPED: Final = ("rule", "share_partition")
 FIRST: Final = ("field", "at", "expected", "seen", "snapshot_log_offset", "previous_log_offset")
 COUNTED: Final = pa.schema(
@@ -41,6 +44,22 @@ COUNTED: Final = pa.schema(
 
 `first_offset`, `last_offset`: the record offsets that all of the violations can have affected (affected_columns).
 """
+
+
+Log = TypeVar("Log", int, Ints)
+
+
+def of_log(log: Log) -> Log:
+    """What stands for no share partition in violations of one log of an audit, or of several; NONE for log 0."""
+    return NONE - log
+
+
+def log_of_violations(share_partitions: Ints, log_of: Ints) -> Ints:
+    """The log of each violation by its number; `log_of`: the log of each share partition."""
+    logs = of_log(share_partitions)
+    is_keyed = share_partitions >= 0
+    logs[is_keyed] = log_of[share_partitions[is_keyed]]
+    return logs
 
 
 NO_VIOLATIONS: Final = VIOLATION.empty_table()

@@ -12,7 +12,7 @@ from lake import parquet
 from lake.commit import commit, create
 from lake.lake import Lake
 from lake.parquet import ParquetSink
-from lake.slices import BRONZE, Slice, read_unit, slices, units
+from lake.slices import BRONZE, Slice, read_partitions, read_unit, slices, units
 from lake.tables import TABLES
 from tests.log_rows import log_rows
 
@@ -114,3 +114,17 @@ def test_a_partition_of_many_row_groups_streams_one_after_the_other(
     (pieces,) = slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(0, 9)).values()
     assert [len(unit) for unit in units(pieces)] == [1, 1, 1, 1]
     assert offsets_of(pieces) == [[0, 1], [2, 3], [4, 5], [6]]
+
+
+def test_several_partitions_are_read_at_once_each_in_order(tmp_path: Path) -> None:
+    lake = lake_of(
+        tmp_path,
+        [rows(1, [4, 5], 2), pa.concat_tables([rows(2, [1], 1), rows(0, [2, 3], 1), rows(2, [0], 1)])],
+        [rows(1, [2, 3], 1), rows(0, [0, 1], 1)],
+    )
+    found = slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(0, 9))
+    pieces = [piece for key, some in found.items() if key[2] != 0 for piece in some]
+    read = read_partitions(pieces, LOG_RECORD)
+    places = zip(*(read.column(name).to_pylist() for name in ("partition", "offset")), strict=True)
+    assert list(places) == [(1, 2), (1, 3), (1, 4), (1, 5), (2, 0), (2, 1)]
+    assert read.schema == LOG_RECORD

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from jobs.audit import stage
+from jobs.audit import tasks
 from jobs.publish import current_versions, published_versions
 from lake.lake import Lake
 from lake.scan import open_lake
@@ -52,7 +52,7 @@ def test_a_finding_that_evidence_refutes_is_withdrawn_and_stands_again_when_it_c
     make_lake(lake, write_log_directory(tmp_path / "more", [*story, update("g", epoch=2)]))
     assert standing(lake)["snapshot_epoch_skips"] == (1, None)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stage, "STORED", {rule: text for rule, text in stage.STORED.items() if rule != 100})
+        patch.setattr(tasks, "STORED", {rule: text for rule, text in tasks.STORED.items() if rule != 100})
         make_lake(lake, rebuild="audit")
     first, withdrawn = standing(lake)["snapshot_epoch_skips"]
     assert first == 1
@@ -86,8 +86,9 @@ def test_the_states_of_the_replay_are_compared(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     logs = write_log_directory(tmp_path / "logs", [snapshot("g", start=4)])
     with pytest.MonkeyPatch.context() as patch:
-        compared = stage.PartitionAudit.compare
-        patch.setattr(stage.PartitionAudit, "compare", lambda audit, states: compared(audit, states.slice(0, 0)))
+        compared = tasks.PartitionsAudit.compare
+        without = lambda audit, states, logs: compared(audit, states.slice(0, 0), logs)  # noqa: E731
+        patch.setattr(tasks.PartitionsAudit, "compare", without)
         make_lake(lake, logs)
     assert "replay_disagrees" in standing(lake)
     make_lake(lake, rebuild="audit")

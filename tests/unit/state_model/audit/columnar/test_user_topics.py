@@ -1,5 +1,6 @@
 """Rules between the state log and user topics: ends, windows, leader epochs; nothing without 60 s of evidence."""
 
+import numpy as np
 import pytest
 
 from state_model.audit.columnar.auditor import Auditor
@@ -46,7 +47,7 @@ def findings(*values, topics, chunk=1):
         audit.take(topic_records(records.slice(begin, chunk)))
         auditor.take(records.slice(begin, chunk))
         turns.take(records.slice(begin, chunk))
-    audit.close(newest_states(auditor, 0))
+    audit.close(newest_states(auditor, np.zeros(1, np.int64)))
     if topics.metadata is not None:
         unknown_topic_partitions(lives_of(turns.table()), topics.metadata, proofs)
     return proofs.findings(SEVERITIES).to_pylist()
