@@ -119,7 +119,7 @@ class Pipeline:
         if stage == "ingest":
             return newest if newest == self._metadata_run else newest + 1
         begun = stage if stage == lake_settings.STAGE else f"{stage}-plan"
-        return max(newest, books.done(self._lake, begun) + 1, books.done(self._lake, "measure") + 1)
+        return max(newest, *(books.done(self._lake, name) + 1 for name in (begun, "measure", "audit")))
 
     def _read_metadata(self, sources: Sources) -> None:
         """Reads the new records of the metadata log, if there is one."""

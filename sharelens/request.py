@@ -19,7 +19,8 @@ class Source:
     """Source of the answer: a lake, or log directories (at most `max_bytes` of state log).
 
     `settings_files`: the files of settings that the command line names; None: none. `needs_state_log`: log directories
-    without `__share_group_state` are an error; a question about groups alone can do without.
+    without `__share_group_state` are an error; a question about groups alone can do without. `sets_clusters_apart`: log
+    directories of other clusters than that of the state log are left out, not refused.
     """
 
     lake: str | None = None
@@ -33,6 +34,7 @@ class Source:
     dlq_prefix: str | None = None
     settings_files: "SettingsFiles | None" = None
     needs_state_log: bool = True
+    sets_clusters_apart: bool = False
 
     @property
     def settings(self) -> "Settings":

@@ -32,6 +32,7 @@ from state_model.share_records import (
     decode_record,
     encode_record,
 )
+from tests.audit_between_detection import section as pairs_of_logs
 from tests.audit_between_mutations import section as between_logs
 from tests.audit_case_tables import section as rule_by_rule
 from tests.audit_histories import LIMIT, Entry, History
@@ -487,7 +488,7 @@ def page() -> str:
             f"| {operator.name} | {result.illegal} | {result.detected} | {result.one_cause} | {result.by_counter} "
             f"| {result.legal} | {rules or '-'} | {why} |"
         )
-    return "\n".join([*lines, "", between_logs(), rule_by_rule()])
+    return "\n".join([*lines, "", between_logs(), pairs_of_logs(), rule_by_rule()])
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ read that the audit keeps (gold.audit_record); group records are few.
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,7 @@ from state_model.audit.columnar.lives import lives_of
 from state_model.audit.columnar.partitions import PartitionsAudit
 from state_model.audit.columnar.places import DECIDING, count_of_keys
 from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
-from state_model.audit.columnar.topic_metadata import TopicMetadata, belongs_to, unknown_topic_partitions
+from state_model.audit.columnar.topic_metadata import LogTimes, TopicMetadata, belongs_to, unknown_topic_partitions
 from state_model.audit.columnar.user_topics import TopicAudit
 from state_model.audit.periods import BEGINNING, known_until
 from state_model.audit.rule import Difference, Field, Rule
@@ -82,12 +82,17 @@ class _Logs:
     def proofs(self) -> Proofs:
         """What violates the rules."""
         proofs = Proofs()
-        first = LogRecord(STATE_TOPIC, self._states.column("state_partition")[0].as_py(), 0)
-        now_ms = int(pc.max(self._states.column("log_time_ms")).as_py())
+        state = self._states.slice(0, 1)
+        number, newest_ms = (state.column(name)[0].as_py() for name in ("state_partition", "log_time_ms"))
+        offsets = [row["from_offset"] for row in self._extents_of(STATE_TOPIC, self._topic_id, number)]
+        first = LogRecord(STATE_TOPIC, number, min(offsets, default=0))
+        first_ms = int(PartitionAudit.of_counts(state).auditor.first_ms.min(initial=newest_ms))
         metadata = self._metadata
-        if metadata is not None and not belongs_to(metadata, first, self._topic_id, now_ms, proofs):
+        if metadata is not None and not belongs_to(
+            metadata, first, self._topic_id, LogTimes(first_ms, newest_ms), proofs
+        ):
             metadata = None
-        self._test_incarnations(metadata, first, now_ms, proofs)
+        self._test_incarnations(metadata, first, newest_ms, proofs)
         self._test_groups(metadata, proofs)
         self._test_topics(metadata, proofs)
         if metadata is not None:
@@ -122,10 +127,11 @@ class _Logs:
             for name, schema in (("silver.group_record", GROUP_RECORD), ("silver.odd_group_record", ODD_GROUP_RECORD))
         )
         groups = audit_groups(records, odd_records, numbers, proofs)
-        now_ms = max(groups.until_ms.values(), default=0)
+        times = LogTimes(groups.first_ms, max(groups.until_ms.values(), default=0))
         groups = groups._replace(until_ms=self._known_until(groups.until_ms))
-        first = LogRecord(OFFSETS_TOPIC, min(numbers), 0)
-        if self._metadata is None or belongs_to(self._metadata, first, newest, now_ms, proofs):
+        starts = [row["log_start_offset"] for row in self._extents_of(OFFSETS_TOPIC, newest, min(numbers))]
+        first = LogRecord(OFFSETS_TOPIC, min(numbers), max(starts))
+        if self._metadata is None or belongs_to(self._metadata, first, newest, times, proofs):
             cross_check(self._state_logs, groups, proofs, topic_exists=lambda topic: _exists(metadata, topic))
 
     @cached_property
@@ -155,6 +161,11 @@ class _Logs:
 
     def _known_until(self, newest_ms: Mapping[int, int]) -> dict[int, int]:
         return known_until(newest_ms, is_one_copy=self._topics.is_one_copy, read_until_ms=self._topics.read_until_ms)
+
+    def _extents_of(self, topic: str, topic_id: str, partition: int) -> list[dict[str, Any]]:
+        """The extents of one log."""
+        place = (topic, topic_id, partition)
+        return [row for row in self._topics.extents if (row["topic"], row["topic_id"], row["partition"]) == place]
 
     def _kept(self, *kinds: str) -> pa.Table:
         """The kept records of some kinds of the state topic."""

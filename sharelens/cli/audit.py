@@ -1,5 +1,7 @@
 """The command audit: the coordinators' invariants over a lake or log directories. It starts no JVM."""
 
+from dataclasses import replace
+
 import click
 
 from sharelens.cli.forensics import FROM, TO, fail_on_findings, in_order
@@ -88,9 +90,9 @@ def audit(
     the records that prove them. An error is what no healthy broker writes; a warning is legal, but has a cause that is
     worth knowing.
 
-    The state log alone is tested: rules that need other logs are named as not tested. --from and --to bound the log
-    time of the violations; the log is always read from its beginning. Suppressed findings are not listed, and don't
-    count for --fail-on.
+    Rules that need evidence that is missing are named as not tested. --from and --to bound the log time of the
+    violations; the log is always read from its beginning. Suppressed findings are not listed, and don't count for
+    --fail-on. Log directories of another cluster than that of the state log are a finding.
 
     A lake has the findings of its runs, with the settings that it keeps. There --from and --to choose the findings
     that were seen in that time, with their counts over all time.
@@ -111,7 +113,7 @@ def audit(
         suppressions=read_suppressions(suppressions_file),
         shows_suppressed=show_suppressed,
     )
-    with open_evidence(source) as evidence:
+    with open_evidence(replace(source, sets_clusters_apart=True)) as evidence:
         answered = audit(evidence, key_filter, Span(from_ms=from_ms, to_ms=to_ms), choice)
     show(answered, shown)
     if fail_on is not None:

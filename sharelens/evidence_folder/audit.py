@@ -12,7 +12,7 @@ from sharelens.evidence_folder.raw import RawLog
 from sharelens.output import Answer
 from sharelens.questions.audit import COLUMNS, with_topics
 from sharelens.questions.evidence import Evidence, Keys
-from state_model.audit.columnar.findings import findings
+from state_model.audit.columnar.findings import findings, misplacements
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.rule import Need
 from state_model.audit.severities import ERROR, WARNING
@@ -32,11 +32,14 @@ LISTED = {
 def audit(evidence: Evidence, raw: RawLog, question: Question, keys: Keys, places: pa.Table) -> Answer:
     """FINDING rows of the share partitions of `keys`, and of the logs of their `places`: errors and warnings.
 
-    Rules over all state partitions, and about the log start, are left out: they need more than the folder is about.
+    Rules over all state partitions are tested over those that have share partitions of `keys`. Rules about the log
+    start are left out: they need more than the folder is about.
     """
     firsts = {part.state_partition: part.first_offset for part in evidence.cover()}
     numbers = sorted(set(places.column("state_partition").to_pylist()) & firsts.keys())
-    rows = findings([_audited(raw, number, firsts[number], question) for number in numbers], LISTED)
+    audits = [_audited(raw, number, firsts[number], question) for number in numbers]
+    misplacements(audits, (None, None))
+    rows = findings(audits, LISTED)
     condition = keys.expression()
     of_log = pc.field("group_id").is_null()
     rows = filter_rows(rows, None if condition is None else condition | of_log)

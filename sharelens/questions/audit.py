@@ -77,7 +77,7 @@ def audit(evidence: Evidence, key_filter: KeyFilter, span: Span, choice: AuditCh
     severities = {
         rule.id: rule.severity_for(choice.version) or ""
         for rule in chosen
-        if is_tested(rule, choice.version, available)
+        if rule.id in source.proven or is_tested(rule, choice.version, available)
     }
     condition = keys.expression()
     counts = source.counts(severities, condition)
@@ -87,7 +87,7 @@ def audit(evidence: Evidence, key_filter: KeyFilter, span: Span, choice: AuditCh
     suppressible = {rule for suppression in choice.suppressions for rule in suppression.rules}
     listed = {rule for rule, severity in severities.items() if severity in worse or BY_ID[rule].code in suppressible}
     rows = filter_rows(source.rows(severities, listed), condition)
-    untested = untested_by_need(chosen, choice.version, available)
+    untested = untested_by_need([rule for rule in chosen if rule.id not in source.proven], choice.version, available)
     names = evidence.names(rows.column("topic_id").drop_null().unique().to_pylist())
     parted = sifted(with_topics(rows, names), choice.suppressions, datetime.now(UTC).date())
     counts.subtract(parted.suppressed.column("severity").to_pylist())
@@ -111,6 +111,10 @@ class Findings(Protocol):
     @property
     def available(self) -> frozenset[Need]:
         """The needs of rules that the evidence meets."""
+
+    @property
+    def proven(self) -> Set[int]:
+        """Ids of rules with a violation that the evidence shows without what they need."""
 
     def counts(self, severities: Mapping[int, str], condition: pc.Expression | None) -> Counter[str]:
         """The number of findings by severity, of the rules with a severity, that meet a condition."""

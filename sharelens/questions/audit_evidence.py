@@ -28,6 +28,7 @@ from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.places import DECIDING, count_of_keys
 from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
 from state_model.audit.columnar.topic_metadata import (
+    LogTimes,
     TopicMetadata,
     belongs_to,
     topic_metadata,
@@ -116,7 +117,8 @@ class OtherLogs:
         state = self._state_logs(audited)
         if self._group_partitions:
             groups = self._groups(proofs)
-            if self._is_of_cluster(self._group_partitions[0], self._group_partitions[0].log_start_offset):
+            first = self._group_partitions[0]
+            if self._is_of_cluster(first, first.log_start_offset, groups.first_ms):
                 cross_check(state, groups, proofs, topic_exists=self._topic_exists)
         if self._topics.metadata is not None:
             unknown_topic_partitions(state.lives, self._topics.metadata, proofs)
@@ -194,8 +196,9 @@ class OtherLogs:
     @cached_property
     def _topics(self) -> UserTopics:
         groups = self._evidence.settings.groups
-        state_log = next((log.partition for log in self._evidence.logs), None)
-        is_of_cluster = state_log is None or self._is_of_cluster(state_log, self._evidence.logs[0].first_offset)
+        is_of_cluster = all(
+            self._is_of_cluster(log.partition, log.first_offset, _first_ms(log)) for log in self._evidence.logs[:1]
+        )
         return UserTopics(
             end_of=self._end_of,
             span_at=self._span_at,
@@ -229,13 +232,13 @@ class OtherLogs:
                     return int(row["last_offset"] - row["base_offset"] + 1)
         return None
 
-    def _is_of_cluster(self, partition: LogPartition, first_offset: int) -> bool:
-        """Tests that the metadata log knows an internal topic."""
+    def _is_of_cluster(self, partition: LogPartition, first_offset: int, first_ms: int) -> bool:
+        """Tests that the metadata log knows an internal topic; `first_ms`: the time of its first record."""
         if self._metadata is None:
             return True
         log = LogRecord(partition.topic, partition.partition, first_offset)
-        time_ms = reader.log_end(partition).newest_ms or 0
-        return belongs_to(self._metadata, log, partition.topic_id, time_ms, self._contradictions)
+        times = LogTimes(first_ms, reader.log_end(partition).newest_ms or 0)
+        return belongs_to(self._metadata, log, partition.topic_id, times, self._contradictions)
 
     def _test_incarnations(self) -> None:
         """Tests that the state topic was created once."""
@@ -262,6 +265,13 @@ def _topic_end(partition: LogPartition) -> TopicEnd | None:
         for row in headers.select(["max_timestamp_ms", "leader_epoch"]).to_pylist():
             newest = (row["max_timestamp_ms"], row["leader_epoch"])
     return TopicEnd(partition.topic, end.end_offset, *newest)
+
+
+def _first_ms(log: StateLog) -> int:
+    """The time of the first record of a state log; BEGINNING where it has none."""
+    headers = reader.scan_batches(log.partition, log.first_offset, log.first_offset + 1)
+    times = (row for some in headers for row in some.column("base_timestamp_ms").to_pylist())
+    return next(times, BEGINNING)
 
 
 def _known_from_ms(audited: AuditedLog) -> int | None:

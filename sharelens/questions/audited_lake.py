@@ -57,6 +57,11 @@ class LakeFindings:
         }
         return frozenset(need for need, is_met in by_need.items() if is_met)
 
+    @property
+    def proven(self) -> Set[int]:
+        """None: a lake keeps clusters apart."""
+        return frozenset()
+
     def _has_rows(self, table: str, where: pc.Expression) -> bool:
         """Whether a table has such rows of the cluster."""
         rows = self._evidence.lake.dataset(table)

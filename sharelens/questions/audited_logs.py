@@ -15,12 +15,14 @@ from measures.settings import DELIVERY_COUNT_LIMIT, largest
 from sharelens.questions.audit_evidence import AuditedLog, BesideAudit, OtherLogs
 from sharelens.questions.evidence import Span
 from sharelens.questions.log_evidence import WORKERS, LogEvidence
+from sharelens.questions.other_clusters import OtherClusters
 from sharelens.questions.size_limits import size_text, too_much
 from sharelens.questions.state_log import StateLog
 from sharelens.wording import counted
 from state_model.audit.columnar.findings import finding_counts, findings, misplacements, ordered
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.proofs import Proofs
+from state_model.audit.columnar.topic_metadata import OTHER_CLUSTER
 from state_model.audit.columnar.user_topics import newest_states
 from state_model.audit.rule import Need, Rule
 from state_model.audit.table import BY_CODE
@@ -35,11 +37,17 @@ class LogFindings:
         self._evidence = evidence
         self._between_ms = (span.from_ms, span.to_ms)
         self._others = OtherLogs(evidence, self._between_ms)
+        self._other_clusters = OtherClusters.beside(evidence)
 
     @property
     def available(self) -> frozenset[Need]:
         """The needs that the logs beside the state log meet."""
         return self._others.available
+
+    @property
+    def proven(self) -> Set[int]:
+        """The rule that logs of other clusters violate, if there are any."""
+        return frozenset({OTHER_CLUSTER} if self._other_clusters.directories else ())
 
     def counts(self, severities: Mapping[int, str], condition: pc.Expression | None) -> Counter[str]:
         """The number of findings by severity, without a row for each."""
@@ -64,7 +72,9 @@ class LogFindings:
         audited = _audited(self._evidence, self._others, self._between_ms)
         audits = [logged.audit for logged in audited]
         misplacements(audits, self._between_ms)
-        return audits, self._others.prove(audited)
+        proofs = self._others.prove(audited)
+        self._other_clusters.prove(proofs)
+        return audits, proofs
 
 
 def _audited(evidence: LogEvidence, others: OtherLogs, between_ms: tuple[int | None, int | None]) -> list[AuditedLog]:

@@ -37,7 +37,7 @@ from sharelens.questions.group_names import group_logs, read_group_names, read_o
 from sharelens.questions.log_metadata import LogMetadata
 from sharelens.questions.misplaced import placed_states
 from sharelens.questions.size_limits import size_text, too_much
-from sharelens.questions.state_log import StateLog, partitions_of_key, size_bytes, state_logs
+from sharelens.questions.state_log import StateLog, of_state_log, partitions_of_key, size_bytes, state_logs
 from sharelens.request import Source, dead_letter_topics
 from sharelens.topic_names import read_topic_names
 from state_model.columnar import schemas
@@ -384,4 +384,4 @@ def _cluster_of(directories: Sequence[LogDirectory], cluster_id: str | None) -> 
 def open_log_evidence(source: Source) -> LogEvidence:
     """Lists the log directories; records are read when a question asks for them."""
     directories = [scan_log_directory(uri, include_deleted=source.include_deleted) for uri in source.log_dirs]
-    return LogEvidence(source, directories)
+    return LogEvidence(source, of_state_log(directories) if source.sets_clusters_apart else directories)

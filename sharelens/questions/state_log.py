@@ -186,6 +186,13 @@ def state_logs(
     return sorted(logs[str(newest_incarnation(times))], key=lambda log: log.number)
 
 
+def of_state_log(directories: Sequence[LogDirectory]) -> Sequence[LogDirectory]:
+    """Those of the one cluster with a state log, and those that name none; all, where several clusters have one."""
+    topics = {directory: {partition.topic for partition in directory.partitions} for directory in directories}
+    clusters = {directory.cluster_id for directory, names in topics.items() if STATE_TOPIC in names}
+    return [d for d in directories if d.cluster_id in (None, *clusters)] if len(clusters - {None}) == 1 else directories
+
+
 def size_bytes(partition: LogPartition) -> int:
     """Bytes of the largest copy."""
     return max((sum(segment.size_bytes for segment in copy.segments) for copy in partition.copies), default=0)

@@ -196,10 +196,11 @@ RULES = (
         number=69,
         part=1,
         code="log_of_other_cluster",
-        title="The metadata log knows the internal topics of the logs by their ids",
+        title="All logs are of one cluster",
         severity=ERROR,
         impact=Impact.NONE,
-        why="The id of a topic is written once, and other clusters have others. Rules between these logs are left out.",
+        why="Directories name their cluster in meta.properties. The metadata log knows internal topics by their ids, "
+        "which other clusters don't have. Logs of another cluster are left out.",
         remedy="Copy all logs from one cluster.",
         source="metadata-log §4",
         needs=(Need.METADATA,),

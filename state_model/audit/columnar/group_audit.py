@@ -65,12 +65,16 @@ class GroupTimes:
 
 
 class Groups(NamedTuple):
-    """The groups of __consumer_offsets, its number of partitions (None: unknown), and until when each is known."""
+    """The groups of __consumer_offsets, its number of partitions (None: unknown), and until when each is known.
+
+    `first_ms`: the time of the oldest record.
+    """
 
     times: Mapping[str, GroupTimes]
     partition_count: int | None
     partitions: frozenset[int]
     until_ms: Mapping[int, int]
+    first_ms: int = BEGINNING
 
 
 def audit_groups(
@@ -97,7 +101,8 @@ def audit_groups(
     newest_ms = dict.fromkeys(partitions, BEGINNING)
     newest = records.group_by("partition").aggregate([("timestamp_ms", "max")])
     newest_ms |= zip(newest.column("partition").to_pylist(), newest.column("timestamp_ms_max").to_pylist(), strict=True)
-    return Groups(times, count, partitions, newest_ms)
+    oldest = pc.min(records.column("timestamp_ms")).as_py()
+    return Groups(times, count, partitions, newest_ms, BEGINNING if oldest is None else oldest)
 
 
 def _by_group(records: pa.Table) -> dict[str, list[dict[str, Any]]]:

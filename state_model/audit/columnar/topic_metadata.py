@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from state_model.audit.columnar.lives import Life
 from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
@@ -15,6 +16,13 @@ from state_model.share_records import SharePartitionKey
 from state_model.topics import METADATA_TOPIC, STATE_TOPIC
 
 UNKNOWN_TOPIC_PARTITION, OTHER_CLUSTER = 690, 691
+
+
+class LogTimes(NamedTuple):
+    """The times of the first and of the newest record of a log."""
+
+    first_ms: int
+    newest_ms: int
 
 
 @dataclass(slots=True)
@@ -78,11 +86,14 @@ def unknown_topic_partitions(
             break
 
 
-def belongs_to(metadata: TopicMetadata, log: LogRecord, topic_id: str, time_ms: int, proofs: Proofs) -> bool:
-    """Tests that the metadata knows an internal topic by the id of its log; `log`: the log's first record."""
+def belongs_to(metadata: TopicMetadata, log: LogRecord, topic_id: str, times: LogTimes, proofs: Proofs) -> bool:
+    """Tests that the metadata knows an internal topic by the id of its log; `log`: the log's first record.
+
+    Metadata that ends before the log begins can't know it: the topic may have been created again since.
+    """
     topic_ids = metadata.topic_ids.get(log.topic)
-    if not topic_ids or topic_id in topic_ids:
+    if not topic_ids or topic_id in topic_ids or metadata.until_ms < times.first_ms + TOLERANCE_MS:
         return True
     known = [LogRecord(METADATA_TOPIC, 0, offset) for offset in topic_ids.values()]
-    proofs.add(OTHER_CLUSTER, Place(), Difference(Field.KNOWN, 1, 0), log, time_ms, known)
+    proofs.add(OTHER_CLUSTER, Place(), Difference(Field.KNOWN, 1, 0), log, times.newest_ms, known)
     return False

@@ -93,3 +93,11 @@ def test_the_states_of_the_replay_are_compared(tmp_path: Path) -> None:
     assert "replay_disagrees" in standing(lake)
     make_lake(lake, rebuild="audit")
     assert standing(lake)["replay_disagrees"][1] is not None
+
+
+def test_settings_behind_a_rebuild_of_the_audit_are_taken_up(tmp_path: Path) -> None:
+    lake = Path(shutil.copytree(story_lake("audit-stage", STORY), tmp_path / "lake"))
+    make_lake(lake, rebuild="audit", stages=("ingest", "decode", "replay", "audit"))
+    make_lake(lake, observations=(group_configs(h=3),), stages=("audit", "publish"))
+    rows = open_lake(lake).scan("gold.audit_finding").to_pylist()
+    assert "available_at_limit" in {row["rule"] for row in rows if row["group_id"] == "h"}

@@ -68,6 +68,37 @@ def test_a_state_topic_that_was_created_again_is_a_finding(logs, capsys):
     assert rules(capsys, logs) == ["state_topic_created_again"]
 
 
+def test_a_state_topic_that_was_created_again_behind_the_metadata_log_is_of_its_cluster(tmp_path, capsys):
+    write_state_partition(tmp_path / "node1", state())
+    write_metadata(tmp_path / "node2", [(START_MS - MINUTE, value) for _, value in metadata(OTHER_ID)[:3]])
+    words = ("--log-dir", str(tmp_path / "node2"))
+    findings = audited(capsys, tmp_path / "node1", *words)["findings"]
+    assert [row["rule"] for row in findings] == ["state_topic_created_again"]
+
+
+def of_cluster(logs, cluster_id):
+    (logs / "meta.properties").write_text(f"version=1\ncluster.id={cluster_id}\nnode.id=1\n", encoding="utf-8")
+    return logs
+
+
+def test_log_directories_of_another_cluster_are_a_finding_and_nothing_else_of_them_is_read(logs, tmp_path, capsys):
+    other = tmp_path / "other"
+    write_group_partition(other, group_entries(("stock", "fraud", "billing")))
+    of_cluster(logs, "a")
+    (row,) = audited(capsys, logs, "--log-dir", str(of_cluster(other, "b")))["findings"]
+    assert (row["rule"], row["severity"]) == ("log_of_other_cluster", "error")
+    assert row["records"] == [{"topic": "__consumer_offsets", "partition": 0, "offset": 0}]
+
+
+def test_state_logs_of_two_clusters_are_refused(tmp_path, capsys):
+    words = []
+    for name in ("a", "b"):
+        write_state_partition(tmp_path / name, state())
+        words += ["--log-dir", str(of_cluster(tmp_path / name, name))]
+    assert main(["audit", *words]) == 2
+    assert "log directories of different clusters" in capsys.readouterr().err
+
+
 def test_two_incarnations_of_the_state_topic_are_a_finding(tmp_path, capsys):
     write_state_partition(tmp_path / "logs", state())
     write_state_partition(tmp_path / "logs", state(), number=1, topic_id=OTHER_ID)

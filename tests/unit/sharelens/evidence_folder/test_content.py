@@ -9,10 +9,11 @@ import pytest
 from measures.settings import DELIVERY_COUNT_LIMIT
 from sharelens.evidence_folder.tables import TABLES, meaning
 from state_model.errors import SharelensError, UsageError
+from state_model.java import partition_for
 from tests.evidence_folders import FROM_MS, STORY, TO_MS, log_directory, made, question
 from tests.in_process import make_lake
 from tests.metadata_logs import group_setting, write_metadata
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.state_logs import ORDERS_ID, START_MS, snapshot, update, write_log_directory, write_state_partition
 
 pytestmark = pytest.mark.slow
 
@@ -105,6 +106,22 @@ def test_the_audit_of_the_group_ends_with_the_window(tmp_path: Path) -> None:
         ("acquired_state_written", "g", 1)
     ]
     assert "acquired_state_written" in (tmp_path / "one" / "report.html").read_text("utf-8")
+    make_lake(tmp_path / "lake", logs)
+    made(tmp_path / "two", lake=tmp_path / "lake")
+    assert content(tmp_path / "two") == content(tmp_path / "one")
+
+
+def test_the_audit_names_share_partitions_of_the_group_that_lie_in_the_wrong_state_partition(tmp_path: Path) -> None:
+    logs = log_directory(tmp_path / "logs")
+    groups = ["g", *(f"g{number}" for number in range(20))]
+    homes = {group: partition_for(group, ORDERS_ID, 0, 3) for group in groups}
+    for number in range(3):
+        own = [snapshot(group, start=0) for group in groups if homes[group] == number or (group == "g" and number == 0)]
+        write_state_partition(logs, own, number=number)
+    assert homes["g"] != 0
+    made(tmp_path / "one", logs)
+    rows = [row for row in table(tmp_path / "one", "audit") if row["rule"] == "misplaced_share_partition"]
+    assert [(row["group_id"], row["state_partition"], row["expected"]) for row in rows] == [("g", 0, str(homes["g"]))]
     make_lake(tmp_path / "lake", logs)
     made(tmp_path / "two", lake=tmp_path / "lake")
     assert content(tmp_path / "two") == content(tmp_path / "one")

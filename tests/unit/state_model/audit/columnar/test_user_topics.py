@@ -6,7 +6,7 @@ import pytest
 from state_model.audit.columnar.auditor import Auditor
 from state_model.audit.columnar.lives import Turns, lives_of
 from state_model.audit.columnar.proofs import LogRecord, Proofs
-from state_model.audit.columnar.topic_metadata import belongs_to, topic_metadata, unknown_topic_partitions
+from state_model.audit.columnar.topic_metadata import LogTimes, belongs_to, topic_metadata, unknown_topic_partitions
 from state_model.audit.columnar.user_topics import (
     TopicAudit,
     TopicEnd,
@@ -22,6 +22,7 @@ from tests.replay_logs import table
 SEVERITIES = {rule.id: rule.severity for rule in RULES if rule.severity}
 KEY = SharePartitionKey(group_id="g", topic_id="T" * 22, partition=0)
 MINUTE = 60_000
+TIMES = LogTimes(0, 5)
 SOON, LATER = MINUTE - 1, 10 * MINUTE
 
 
@@ -176,13 +177,14 @@ def test_internal_topics_have_the_ids_of_the_metadata():
     known = metadata(*names).metadata
     proofs = Proofs()
     log = LogRecord("__share_group_state", 3, 0)
-    assert all(belongs_to(known, log, topic_id, 5, proofs) for topic_id in ("old", "new"))
-    assert belongs_to(known, LogRecord("__consumer_offsets", 0, 0), "any", 5, proofs)
+    assert all(belongs_to(known, log, topic_id, TIMES, proofs) for topic_id in ("old", "new"))
+    assert belongs_to(known, LogRecord("__consumer_offsets", 0, 0), "any", TIMES, proofs)
     assert proofs.findings(SEVERITIES).num_rows == 0
-    assert not belongs_to(known, log, "other", 5, proofs)
+    assert not belongs_to(known, log, "other", TIMES, proofs)
     (row,) = proofs.findings(SEVERITIES).to_pylist()
     assert (row["rule"], row["seen"]) == ("log_of_other_cluster", "unknown")
     assert {record["topic"] for record in row["records"]} == {"__share_group_state", "__cluster_metadata"}
+    assert belongs_to(known, log, "later", LogTimes(LATER - SOON, LATER), Proofs())
 
 
 def test_records_in_one_chunk_or_many_have_the_same_findings():
