@@ -86,7 +86,7 @@ class _Logs:
         number, newest_ms = (state.column(name)[0].as_py() for name in ("state_partition", "log_time_ms"))
         offsets = [row["from_offset"] for row in self._extents_of(STATE_TOPIC, self._topic_id, number)]
         first = LogRecord(STATE_TOPIC, number, min(offsets, default=0))
-        first_ms = int(PartitionAudit.of_counts(state).auditor.first_ms.min(initial=newest_ms))
+        first_ms = int(PartitionsAudit.of_counts(state).auditor.first_ms.min(initial=newest_ms))
         metadata = self._metadata
         if metadata is not None and not belongs_to(
             metadata, first, self._topic_id, LogTimes(first_ms, newest_ms), proofs
