@@ -19,7 +19,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from bench import brokers, dump_log_segments, generate
+from bench import brokers, dump_log_segments, generate, rebalances
 from bench.measure import Measured, sharelens
 from kafka_log import reader
 from kafka_log.layout import scan_log_directory
@@ -282,6 +282,7 @@ def broker(bench: Bench) -> Iterator[Figure]:
             yield Figure(section="broker", name=figure_name, value=f"{rate:,.0f} records/s", note=share)
         yield Figure(section="broker", name=f"{name}: start to first answer", value=f"{speed.start_s:.2f} s")
         yield Figure(section="broker", name=f"{name}: memory at rest", value=f"{speed.idle_bytes / 2**20:.0f} MiB")
+    yield Figure(section="broker", name=rebalances.NAME, value=f"{1000 * rebalances.best_s(bench.folder):.0f} ms")
 
 
 def simulator(bench: Bench) -> Iterator[Figure]:
@@ -321,9 +322,8 @@ def _memory(section: str, run: Measured) -> Iterator[Figure]:
 
 
 def _rate(section: str, name: str, records: int, seconds: float, note: str = "") -> Figure:
-    return Figure(
-        section=section, name=name, value=f"{seconds:.2f} s, {records / seconds / 1e6:.2f} M records/s", note=note
-    )
+    value = f"{seconds:.2f} s, {records / seconds / 1e6:.2f} M records/s"
+    return Figure(section=section, name=name, value=value, note=note)
 
 
 def _times(dumped_s: float | None, ours_s: float) -> str:

@@ -61,6 +61,8 @@ def need(buffer: bytes, offset: int, size: int) -> None:
 
 def read_uvarint(buffer: bytes, offset: int) -> tuple[int, int]:
     """An unsigned varint of at most 32 bits in at most five bytes."""
+    if offset < len(buffer) and buffer[offset] < 0x80:  # the form of nearly all lengths and counts
+        return buffer[offset], offset + 1
     value = 0
     for step in range(5):
         need(buffer, offset + step, 1)

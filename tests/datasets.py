@@ -71,8 +71,13 @@ def dataset(name: str) -> Path:
 
 def raw_records(name: str, topic: str) -> dict[tuple[int, int], tuple[bytes | None, bytes | None]]:
     """Key and value of each data record of a topic in a data set's segments, by partition and offset."""
+    return raw_records_of(dataset(name) / "logs", topic)
+
+
+def raw_records_of(log_dir: Path, topic: str) -> dict[tuple[int, int], tuple[bytes | None, bytes | None]]:
+    """Key and value of each data record of a topic in a log directory, by partition and offset."""
     records: dict[tuple[int, int], tuple[bytes | None, bytes | None]] = {}
-    for partition in unite([scan_log_directory(str(dataset(name) / "logs"))]):
+    for partition in unite([scan_log_directory(str(log_dir))]):
         if partition.topic != topic:
             continue
         end = readable_end(partition, include_uncommitted=True)

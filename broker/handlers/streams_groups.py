@@ -11,6 +11,7 @@ from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import milliseconds
 from broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from broker.protocol.steps import LazyArray
+from state_model.group_records import camel_case
 from state_model.streams.heartbeat import Answer as HeartbeatAnswer
 from state_model.streams.heartbeat import Heartbeat, HeartbeatError
 from state_model.streams.soft_state import SoftState
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from broker.broker import Broker
 
 PROTOCOL = "streams"
+NOT_REQUESTED = -(2**31)
+"""The authorized operations in an answer to a request without them."""
 _UNSUPPORTED = {
     "error_code": ErrorCode.unsupported_version,
     "error_message": "streams.version is 0, or group.coordinator.rebalance.protocols lacks streams.",
@@ -60,6 +63,18 @@ def describe(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """Groups with topology and members; a missing group, or one of another kind, has an error of its own."""
     operations = {"authorized_operations": ALL_GROUP_OPERATIONS} if request.include_authorized_operations else {}
     return {"groups": LazyArray(lambda group_id: _described(broker, group_id) | operations, request.group_ids)}
+
+
+def described_json(broker: "Broker", group_id: str) -> dict[str, Any]:
+    """The description of a group under the names of Kafka's JSON."""
+    described = {"error_code": 0, "error_message": None, "authorized_operations": NOT_REQUESTED}
+    return {camel_case(name): _json(value) for name, value in (described | _described(broker, group_id)).items()}
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {camel_case(name): _json(each) for name, each in value.items()}
+    return [_json(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _is_on(broker: "Broker") -> bool:
@@ -265,6 +280,8 @@ def _described_member(group: StreamsGroup, member_id: str, member: StreamsMember
         "process_id": metadata.process_id,
         "user_endpoint": None if metadata.user_endpoint is None else metadata.user_endpoint._asdict(),
         "client_tags": _described_pairs(metadata.client_tags),
+        "task_offsets": [],
+        "task_end_offsets": [],
         "assignment": _task_lists(NO_TASKS_BY_TYPE if own is None else own.assigned),
         "target_assignment": _task_lists(group.targets.get(member_id, NO_TASKS_BY_TYPE)),
         "is_classic": False,

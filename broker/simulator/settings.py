@@ -51,6 +51,7 @@ class SimulationSettings:
             partitions added); 0: no admin. restarts: of the broker, evenly spread.
         checkpoints: number of checkpoints, the end included.
         keeps_deliveries: whether the members' journal is written.
+        streams_groups: applications of Kafka Streams beside the share groups, each of up to `streams_instances`.
     """
 
     records: int = 10_000
@@ -72,6 +73,8 @@ class SimulationSettings:
     restarts: int = 0
     checkpoints: int = 10
     keeps_deliveries: bool = True
+    streams_groups: int = 0
+    streams_instances: int = 4
     habits: Habits = Habits()
     start_ms: int = 1_790_000_000_000
 
@@ -99,6 +102,14 @@ PROFILES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
             "habits": Habits(mixed=0.5, releases=0.2, rejects=0.1),
             "has_dead_letters": True,
             "kafka_version": "4.4",
+        },
+        "streams": {
+            "streams_groups": 2,
+            "groups": 1,
+            "restarts": 2,
+            "produce_interval_ms": 5_000,
+            "poll_interval_ms": 2_000,
+            "batch_records": 20,
         },
         "many-groups": {"groups": 60, "members": 1, "partitions": 4},
     }

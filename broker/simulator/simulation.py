@@ -12,6 +12,7 @@ from broker.simulator.crowd import Crowd
 from broker.simulator.journal import DELIVERIES_FILE
 from broker.simulator.producers import Producers
 from broker.simulator.settings import SimulationError, SimulationSettings
+from broker.simulator.streams_members import SOURCE_PARTITIONS, SOURCE_TOPIC, StreamsApplication
 from broker.simulator.truth import CHECKPOINTS_FILE, Truth
 from broker.simulator.world import DEAD_LETTERS_PREFIX, World
 
@@ -87,6 +88,12 @@ def _run(world: World, truth: Truth, progress: Callable[[int], None]) -> Counts:
     for number, crowd in enumerate(crowds):
         world.broker.catalog.set_group_configs(crowd.group_id, _group_configs(settings, number))
         crowd.gather()
+    applications = [StreamsApplication(world, f"application-{number}") for number in range(settings.streams_groups)]
+    if applications:
+        world.broker.catalog.create(SOURCE_TOPIC, SOURCE_PARTITIONS)
+    for number, application in enumerate(applications):
+        world.broker.catalog.set_group_configs(application.group_id, {"streams.num.standby.replicas": str(number % 2)})
+        application.start()
     producers, admin = Producers(world), Admin(world, crowds)
     producers.start()
     admin.start()

@@ -1,4 +1,4 @@
-"""Checkpoints of a simulation: the share coordinator's answers for all share partitions.
+"""Checkpoints of a simulation: the share coordinator's answers for all share partitions, and streams groups.
 
 One JSON object a line, a line a checkpoint, fields as those of the recorded logs: the end and start offsets of the
 state partitions, the ends of `__consumer_offsets`, and for each live share partition the answers to Read and
@@ -9,7 +9,9 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+from broker.broker import Broker
 from broker.checkpoint_lines import checkpoint_line, state_entry
+from broker.handlers.streams_groups import described_json
 from broker.simulator.world import World
 from state_model import answers
 from state_model.machine import PartitionState
@@ -51,9 +53,16 @@ def checkpoint(world: World, number: int, name: str) -> dict[str, Any]:
         world.clock.now_ms,
         ends={index: log.high_watermark for index, log in state_logs if log is not None},
         starts={index: log.log_start_offset for index, log in state_logs if log is not None},
+        **streams_groups(world.broker),
         consumerOffsetsEnd={str(index): log.high_watermark for index, log in others if log is not None},
         states=states,
     )
+
+
+def streams_groups(broker: Broker) -> dict[str, Any]:
+    """`groups` of a checkpoint: the answer to StreamsGroupDescribe for each streams group; nothing without any."""
+    groups = {group_id: {"describe": described_json(broker, group_id)} for group_id, _ in broker.streams_groups}
+    return {"groups": groups} if groups else {}
 
 
 def _entry(world: World, state: PartitionState, key: SharePartitionKey) -> dict[str, Any]:

@@ -21,6 +21,7 @@ PROFILE_NAMES = (
     "poison",
     "admin",
     "dead-letters",
+    "streams",
     "many-groups",
 )
 

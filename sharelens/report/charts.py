@@ -262,3 +262,38 @@ def band(
         return alt.layer(stalls, marks)
 
     return chart
+
+
+def ownership(lanes: Sequence[str], colour_of: Mapping[str, str], from_ms: int, to_ms: int) -> Callable[[Size], Chart]:
+    """A chart over the data set `owners` (x, x2, lane, member, text): in each lane a bar for each owner.
+
+    `lanes`: from the top. `colour_of`: the colour of each member.
+    """
+
+    def chart(size: Size) -> Chart:
+        x = alt.X(
+            "x:T",
+            scale=alt.Scale(type="utc", domain=[from_ms, to_ms], nice=False),
+            axis=_time_axis(size, from_ms, to_ms),
+        )
+        axis = alt.Axis(
+            title=None, grid=True, ticks=False, domain=False, labelLimit=BAND_LABELS_NARROW, labelOverlap=size.narrow
+        )
+        bars = (
+            alt.Chart(alt.NamedData(name="owners"))
+            .mark_bar(height={"band": 0.75}, clip=True, aria=not size.narrow)
+            .encode(
+                x=x,
+                x2=alt.X2("x2:T"),
+                y=alt.Y("lane:N", sort=list(lanes), scale=alt.Scale(domain=list(lanes)), axis=axis),
+                color=alt.Color(
+                    "member:N",
+                    legend=None,
+                    scale=alt.Scale(domain=list(colour_of), range=list(colour_of.values())),
+                ),
+                **({} if size.narrow else {"description": alt.Description("text:N")}),
+            )
+        )
+        return alt.layer(bars)
+
+    return chart

@@ -27,7 +27,7 @@ from sharelens.questions.measured import Scope, described, scope
 from sharelens.questions.missing import unnamed_topics, unseen
 from sharelens.questions.now import now_of
 from sharelens.questions.share_partitions import Key, key_of, rows_of_keys
-from sharelens.questions.signs import Signs, signs_of
+from sharelens.questions.signs import OF_SHARE_GROUPS, Signs, signs_of
 from sharelens.questions.timeline import up_to_cut
 from sharelens.report.digests import (
     REDELIVERY_COLUMNS,
@@ -45,6 +45,7 @@ from sharelens.report.lag_lines import LagLines
 from sharelens.report.maps import Drawn
 from sharelens.report.ranking import GroupRanking, group_ranking, share_partition_ranking
 from sharelens.report.reading import Reading, outcomes_of
+from sharelens.report.streams_digest import StreamsDigest, streams_digest
 from sharelens.report.timelines import GroupTimeline, TimelineReading, drawn_groups
 from sharelens.request import CutChoice
 
@@ -90,6 +91,7 @@ class Gathered:
     lives: LifeDigest
     timelines: Sequence[GroupTimeline]
     groups: pa.Table
+    streams: StreamsDigest
     signs: Signs
     findings: Sequence[Finding]
     ranking: GroupRanking
@@ -155,7 +157,8 @@ def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
         signs=read_signs,
         findings=wrong,
         ranking=ranking,
-        groups=_of_scope(coordinated.table, key_filter, read.written_ms.keys()),
+        groups=_of_scope(coordinated.table.filter(OF_SHARE_GROUPS), key_filter, read.written_ms.keys()),
+        streams=streams_digest(evidence, _streams_groups(key_filter), cut.as_of_ms, question.span),
         written_ms=read.written_ms,
         outcomes=outcomes_of(scoped),
         lag_lines=read.lag.lines(evidence, names, ranking),
@@ -285,6 +288,11 @@ def _of_scope(table: pa.Table, key_filter: KeyFilter, groups: Collection[str]) -
         return table
     there = {*groups, *key_filter.groups}
     return table.filter(pc.is_in(table.column("group_id"), value_set=pa.array(sorted(there), pa.string())))
+
+
+def _streams_groups(key_filter: KeyFilter) -> frozenset[str] | None:
+    """The streams groups that the report is about; None: all."""
+    return None if key_filter.keeps_all else frozenset(key_filter.groups)
 
 
 def still(stalls: pa.Table) -> pa.Table:

@@ -18,6 +18,7 @@ from sharelens.report.findings import findings, tiles
 from sharelens.report.gather import Gathered, trace_of
 from sharelens.report.model import Cell, Figure, Head, Page, Section, Sheet
 from sharelens.report.sheets import Anchors
+from sharelens.report.streams import streams_sections
 from sharelens.report.unknowable import CANNOT_KNOW
 from sharelens.request import Source
 from sharelens.times import duration_text, lasted, time_text
@@ -89,6 +90,10 @@ class _Commands:
         options = [f"--group={group}", *topics, *filters, *self._cut, *self._span, *self._least]
         return command(self._source, "timeline", options)
 
+    def rebalances(self, group: str) -> str:
+        """The rebalances of a group."""
+        return command(self._source, "rebalances", [f"--group={group}", *self._span])
+
     def stalls(self) -> str:
         """`stalled`, with the least duration."""
         options = [*self._filters, *self._cut, *self._span, *self._least]
@@ -150,6 +155,7 @@ def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Seq
     return (
         *_state_sections(gathered, line),
         *_event_sections(gathered, line, anchors),
+        *streams_sections(gathered.streams, line.rebalances),
         audit_section(gathered.signs.audited, line.audit()),
         *_evidence_sections(gathered, line, traces),
     )

@@ -2,12 +2,15 @@
 
 import json
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from broker.simulator.settings import profile
+from broker.simulator.simulation import simulate
 from measures.group_histories import histories
 from measures.streams_rebalances import streams_rebalances
 from sharelens.cli import main
@@ -21,16 +24,16 @@ from state_model.streams.group import apply
 from state_model.streams.records import METADATA, STREAMS_TYPES
 from state_model.streams.values import StreamsGroup, StreamsMember, Tasks, TasksByType, Topology
 from state_model.topics import OFFSETS_TOPIC
-from tests.datasets import STREAMS_SETS, dataset, raw_records
+from tests.datasets import STREAMS_SETS, dataset, raw_records_of
 from tests.in_process import recorded_lake
 
 NO_SUCH_GROUP = 69
 
 
-def _records(name: str) -> list[tuple[int, int, GroupRecord]]:
+def _records(log_dir: Path) -> list[tuple[int, int, GroupRecord]]:
     decoded = (
         (partition, offset, decode_record(*raw))
-        for (partition, offset), raw in sorted(raw_records(name, OFFSETS_TOPIC).items())
+        for (partition, offset), raw in sorted(raw_records_of(log_dir, OFFSETS_TOPIC).items())
     )
     return [
         (partition, offset, record)
@@ -39,8 +42,8 @@ def _records(name: str) -> list[tuple[int, int, GroupRecord]]:
     ]
 
 
-def _checkpoints(name: str) -> list[dict[str, Any]]:
-    lines = (dataset(name) / "checkpoints.jsonl").read_text(encoding="utf-8").splitlines()
+def _checkpoints(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "checkpoints.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
 
@@ -134,7 +137,16 @@ def _comparable(answer: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", STREAMS_SETS)
 def test_the_state_at_every_checkpoint_is_what_the_broker_described(name: str) -> None:
-    records, checkpoints = _records(name), _checkpoints(name)
+    assert _compared(_records(dataset(name) / "logs"), _checkpoints(dataset(name))) > 20
+
+
+def test_the_state_of_a_simulated_group_is_what_the_light_broker_described(tmp_path: Path) -> None:
+    simulate(profile("streams", records=1_500, state_partitions=3), 7, tmp_path / "log")
+    assert _compared(_records(tmp_path / "log"), _checkpoints(tmp_path / "log")) == 20
+
+
+def _compared(records: list[tuple[int, int, GroupRecord]], checkpoints: list[dict[str, Any]]) -> int:
+    """How many groups were compared with the answers."""
     compared = 0
     for checkpoint in checkpoints:
         groups = _groups_at(records, checkpoint["consumerOffsetsEnd"])
@@ -146,7 +158,7 @@ def test_the_state_at_every_checkpoint_is_what_the_broker_described(name: str) -
             assert group is not None, (checkpoint["name"], group_id)
             assert _described(group_id, group) == _comparable(answer), (checkpoint["name"], group_id)
             compared += 1
-    assert compared > 20
+    return compared
 
 
 def _open(name: str) -> Evidence:
@@ -184,7 +196,7 @@ def test_the_histories_after_every_record_are_the_state_after_it(name: str) -> N
         made = histories(evidence.group_records())
     groups: dict[str, StreamsGroup | None] = {}
     compared = 0
-    for place, (partition, offset, record) in enumerate(_records(name)):
+    for place, (partition, offset, record) in enumerate(_records(dataset(name) / "logs")):
         group = groups[record.group_id] = apply(groups.get(record.group_id), record)
         if place % 7 and record.record_type != METADATA:  # a sample: each comparison reads all rows
             continue
@@ -206,7 +218,7 @@ def test_the_histories_after_every_record_are_the_state_after_it(name: str) -> N
 
 
 def test_groups_lists_streams_groups_as_the_broker_did(capsys: pytest.CaptureFixture[str]) -> None:
-    last = _checkpoints("streams-basic")[-1]
+    last = _checkpoints(dataset("streams-basic"))[-1]
     words = ["--log-dir", str(dataset("streams-basic") / "logs"), "--output", "json"]
     assert main(["groups", *words]) == 0
     rows = json.loads(capsys.readouterr().out)
@@ -219,7 +231,7 @@ def _moments(name: str) -> list[tuple[int, dict[str, Any]]]:
     lines = (dataset(name) / "formatter-offsets.jsonl").read_text(encoding="utf-8").splitlines()
     records = [json.loads(line) for line in lines]
     moments = []
-    for checkpoint in _checkpoints(name):
+    for checkpoint in _checkpoints(dataset(name)):
         ends = checkpoint["consumerOffsetsEnd"]
         known = [row["timestamp"] for row in records if row["offset"] < ends[str(row["partition"])]]
         moments.append((max([checkpoint["wallMs"], *known]), checkpoint))

@@ -1,0 +1,44 @@
+"""What the report reads of streams groups."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures.group_histories import histories
+from measures.group_replay import is_of_types
+from measures.streams_rebalances import streams_rebalances
+from sharelens.questions.evidence import Evidence, Span
+from state_model.streams.records import STREAMS_TYPES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsDigest:
+    """GROUP_HISTORY and TASK_HISTORY rows of streams groups, their rebalances, and the time that charts show."""
+
+    groups: pa.Table
+    tasks: pa.Table
+    rebalances: pa.Table
+    from_ms: int
+    to_ms: int
+
+
+def streams_digest(
+    evidence: Evidence, groups: frozenset[str] | None, until_ms: int | None, span: Span
+) -> StreamsDigest:
+    """The streams groups among `groups` (None: all) up to a moment, of the records in `span`."""
+    records = evidence.group_records(groups)
+    records = records.filter(is_of_types(records, STREAMS_TYPES))
+    if until_ms is not None:
+        records = records.filter(pc.field("timestamp_ms") <= until_ms)
+    made = histories(records)
+    first, last = (pc.min_max(records.column("timestamp_ms"))[end].as_py() or 0 for end in ("min", "max"))
+    from_ms = max(first, first if span.from_ms is None else span.from_ms)
+    to_ms = last if span.to_ms is None else min(last, span.to_ms)
+    return StreamsDigest(
+        groups=made.groups,
+        tasks=made.tasks,
+        rebalances=streams_rebalances(records),
+        from_ms=from_ms,
+        to_ms=max(from_ms + 1, to_ms),
+    )

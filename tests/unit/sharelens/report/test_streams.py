@@ -1,0 +1,69 @@
+"""The section of streams groups: owners of tasks as a picture, rebalances, times in which a group was not ready."""
+
+from sharelens.questions.evidence import Span
+from sharelens.questions.opening import open_evidence
+from sharelens.report.streams import NO_TOPOLOGY, NOT_VALIDATED, UNFIT_TOPICS, streams_sections
+from sharelens.report.streams_digest import StreamsDigest, streams_digest
+from sharelens.request import Source
+from tests.datasets import dataset
+from tests.report_pages import page
+
+
+def digest_of(name: str, *groups: str, until_ms: int | None = None) -> StreamsDigest:
+    source = Source(log_dirs=(str(dataset(name) / "logs"),), needs_state_log=False)
+    with open_evidence(source) as evidence:
+        return streams_digest(evidence, frozenset(groups) or None, until_ms, Span())
+
+
+def command(group: str) -> str:
+    return f"sharelens rebalances --group={group}"
+
+
+def test_a_picture_has_a_row_a_task_and_a_colour_a_member() -> None:
+    (section,) = streams_sections(digest_of("streams-basic", "app-wc"), command)
+    (picture,) = section.figures
+    for task in (f"{subtopology}_{partition}" for subtopology in "01" for partition in range(5)):
+        assert f">{task}</text>" in picture.wide
+        assert f"task {task}: " in picture.wide
+    assert len(picture.key) == 8  # of eleven members: the colours come again
+    assert "Further members have the same colours again" in picture.text
+    assert picture.key[0] == ("line-0", "app-wc-1-StreamThread-1-consumer (CYlzRCBgSDCwNHER-1J_ig)")
+
+
+def test_rebalances_and_states_are_tables() -> None:
+    (section,) = streams_sections(digest_of("streams-basic"), command)
+    groups, rebalances, _ = section.sheets
+    assert [row[0].text for row in groups.rows] == ["app-plain", "app-wc"]
+    assert {row[1].text for row in groups.rows} == {"EMPTY"}
+    assert len(rebalances.rows) > 25
+    assert rebalances.command == "sharelens rebalances --group=app-wc"
+    newest = rebalances.rows[0]
+    assert (newest[1].text, newest[2].text, newest[5].text) == ("app-wc", "26", "1")
+
+
+def test_a_group_without_its_topics_is_not_ready_with_the_reason() -> None:
+    (section,) = streams_sections(digest_of("streams-topology"), command)
+    (sheet,) = [sheet for sheet in section.sheets if sheet.name == "streams-not-ready"]
+    reasons = {row[4].text for row in sheet.rows}
+    assert UNFIT_TOPICS in reasons
+    assert reasons <= {NO_TOPOLOGY, UNFIT_TOPICS, NOT_VALIDATED}
+
+
+def test_nothing_after_the_moment_counts() -> None:
+    whole = digest_of("streams-basic", "app-wc")
+    middle_ms = (whole.from_ms + whole.to_ms) // 2
+    until = digest_of("streams-basic", "app-wc", until_ms=middle_ms)
+    assert until.to_ms <= middle_ms
+    assert 0 < until.rebalances.num_rows < whole.rebalances.num_rows
+
+
+def test_the_report_has_the_section_beside_share_groups_and_not_among_them() -> None:
+    html = page(Source(log_dirs=(str(dataset("streams") / "logs"),)))
+    assert 'id="streams"' in html
+    share_groups = html.split('id="groups"')[1].split("</section>")[0]
+    assert "wc-app" not in share_groups
+    assert "wc-app" in html.split('id="streams"')[1].split("</section>")[0]
+
+
+def test_without_a_streams_group_there_is_no_section() -> None:
+    assert streams_sections(digest_of("timeouts"), command) == ()
