@@ -48,11 +48,11 @@ def cases_of(*tables: Table[Log]) -> tuple[Case[Log], ...]:
 
 
 def gaps(*tables: Table[Log]) -> dict[str, tuple[int, int]]:
-    """By rule of severity error or warning the numbers of breaking and near cases, where one is too small."""
+    """By rule on share groups, error or warning, the numbers of breaking and near cases, where one is too small."""
     known = {rule: (len(breaking), len(near)) for table in tables for rule, (breaking, near) in table.items()}
     counts = {
         rule.code: known.get(rule.code, (0, 0))
         for rule in RULES
-        if rule.severity in ("error", "warning") and rule.code not in NOT_BREAKABLE
+        if rule.severity in ("error", "warning") and rule.code not in NOT_BREAKABLE and not rule.is_of_streams_groups
     }
     return {code: count for code, count in counts.items() if min(count) < FEWEST}

@@ -30,7 +30,8 @@ it (in JSON as topic, partition, offset; in text as state partition:offset, with
 
 Each rule has an impact: what a violation can have done to records of the user topic. `none`, `wrong_lag` (the lag that
 Kafka shows), `wrong_delivery_count` (more or fewer deliveries than the limit allows), `delivered_again`, `lost` (never
-processed), `delivered_again_or_lost`, `stuck` (not delivered until somebody acts). A finding names the record offsets
+processed), `delivered_again_or_lost`, `processed_twice` (by two members of a streams group), `stuck` (not delivered
+until somebody acts). A finding names the record offsets
 as far as the rule knows them. Where the record of one finding lies in the state with which another one compares,
 `cause_inferred` names the first one's rule: report that one. A finding is `incomplete` where records are missing before
 it (a hole of the log, a record that can't be decoded): they may be its cause.
@@ -82,7 +83,7 @@ def _rule(rule: Rule) -> Iterator[str]:
     mark = "" if rule.is_legal or _can_be_tested(rule) else " (not tested)"
     yield f"### {rule.code}{mark}"
     yield ""
-    yield f"Rule {rule.number}: {rule.title}."
+    yield f"Rule {rule.label}: {rule.title}."
     yield ""
     yield f"- severity: {severity_text(rule)}"
     yield f"- why: {rule.why}"

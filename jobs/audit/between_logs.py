@@ -31,7 +31,8 @@ from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
 from state_model.audit.columnar.topic_metadata import LogTimes, TopicMetadata, belongs_to, unknown_topic_partitions
 from state_model.audit.columnar.user_topics import TopicAudit
 from state_model.audit.periods import BEGINNING, known_until
-from state_model.audit.rule import Difference, Field, Rule
+from state_model.audit.rule import Difference, Field, Need, Rule
+from state_model.audit.streams import table as streams
 from state_model.audit.table import BY_ID
 from state_model.share_records import SharePartitionKey
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
@@ -42,6 +43,7 @@ BETWEEN: Final[Sequence[Rule]] = tuple(
     for rule in (
         *(CREATED_AGAIN, 200, 201, 240, 290, 350, 351, 360, 610, 650, 660, 661, 670, 680, 690, 691, 700, 710),
         *(720, 721, 730, 740, 750, 760, 761),
+        *(rule.id for rule in streams.RULES if Need.LOG_DIRECTORIES not in rule.needs),
     )
 )
 """The rules of this module; each run judges them for all logs."""
@@ -126,7 +128,7 @@ class _Logs:
             self._lake.snapshot(name).rows(schema.names, mine & ~pc.field("uncommitted"))
             for name, schema in (("silver.group_record", GROUP_RECORD), ("silver.odd_group_record", ODD_GROUP_RECORD))
         )
-        groups = audit_groups(records, odd_records, numbers, proofs)
+        groups = audit_groups(records, odd_records, numbers, proofs, metadata=metadata)
         times = LogTimes(groups.first_ms, max(groups.until_ms.values(), default=0))
         groups = groups._replace(until_ms=self._known_until(groups.until_ms))
         starts = [row["log_start_offset"] for row in self._extents_of(OFFSETS_TOPIC, newest, min(numbers))]

@@ -113,7 +113,7 @@ def audit(
         suppressions=read_suppressions(suppressions_file),
         shows_suppressed=show_suppressed,
     )
-    with open_evidence(replace(source, sets_clusters_apart=True)) as evidence:
+    with open_evidence(replace(source, needs_state_log=False, sets_clusters_apart=True)) as evidence:
         answered = audit(evidence, key_filter, Span(from_ms=from_ms, to_ms=to_ms), choice)
     show(answered, shown)
     if fail_on is not None:

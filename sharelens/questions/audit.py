@@ -74,9 +74,10 @@ def audit(evidence: Evidence, key_filter: KeyFilter, span: Span, choice: AuditCh
     if all(rule.is_legal for rule in chosen):
         codes = ", ".join(rule.code for rule in chosen)
         raise UsageError(f"--rule: {codes} is what healthy brokers do, and never a finding; --explain says why")
+    testable = [rule for rule in chosen if source.has_state_log or not rule.needs_state_log]
     severities = {
         rule.id: rule.severity_for(choice.version) or ""
-        for rule in chosen
+        for rule in testable
         if rule.id in source.proven or is_tested(rule, choice.version, available)
     }
     condition = keys.expression()
@@ -87,7 +88,9 @@ def audit(evidence: Evidence, key_filter: KeyFilter, span: Span, choice: AuditCh
     suppressible = {rule for suppression in choice.suppressions for rule in suppression.rules}
     listed = {rule for rule, severity in severities.items() if severity in worse or BY_ID[rule].code in suppressible}
     rows = filter_rows(source.rows(severities, listed), condition)
-    untested = untested_by_need([rule for rule in chosen if rule.id not in source.proven], choice.version, available)
+    untested = untested_by_need([rule for rule in testable if rule.id not in source.proven], choice.version, available)
+    if len(testable) < len(chosen):
+        untested[Need.STATE_LOG,] = [rule for rule in chosen if rule.needs_state_log and not rule.is_legal]
     names = evidence.names(rows.column("topic_id").drop_null().unique().to_pylist())
     parted = sifted(with_topics(rows, names), choice.suppressions, datetime.now(UTC).date())
     counts.subtract(parted.suppressed.column("severity").to_pylist())
@@ -107,6 +110,10 @@ def audit(evidence: Evidence, key_filter: KeyFilter, span: Span, choice: AuditCh
 
 class Findings(Protocol):
     """The findings of one kind of evidence."""
+
+    @property
+    def has_state_log(self) -> bool:
+        """Whether there is a state log, which most rules are about."""
 
     @property
     def available(self) -> frozenset[Need]:
@@ -215,8 +222,7 @@ def _needs_cell(row: Row) -> str:
 def _rules_cell(row: Row) -> str:
     """Numbers, which --explain takes; the codes would fill the screen."""
     rules = row["rules"]
-    numbers = dict.fromkeys(BY_CODE[code].number for code in rules) if isinstance(rules, list) else ()
-    return ", ".join(map(str, numbers))
+    return ", ".join(dict.fromkeys(BY_CODE[code].label for code in rules)) if isinstance(rules, list) else ""
 
 
 def _records_cell(row: Row) -> str:

@@ -27,6 +27,7 @@ from state_model.audit.columnar.lives import TURN, Turns, lives_of
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.places import DECIDING, count_of_keys
 from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
+from state_model.audit.columnar.streams_audit import Completeness, transactional_streams_records
 from state_model.audit.columnar.topic_metadata import (
     LogTimes,
     TopicMetadata,
@@ -42,7 +43,9 @@ from state_model.share_records import SharePartitionKey
 from state_model.topics import INTERNAL_TOPICS, METADATA_TOPIC, OFFSETS_TOPIC, STATE_TOPIC
 from state_model.uuids import ZERO_UUID
 
-GIVEN_BY_LOGS = frozenset({Need.GROUP_COORDINATOR, Need.USER_TOPIC, Need.METADATA, Need.COORDINATOR_CONFIG})
+GIVEN_BY_LOGS = frozenset(
+    {Need.GROUP_COORDINATOR, Need.USER_TOPIC, Need.METADATA, Need.COORDINATOR_CONFIG, Need.LOG_DIRECTORIES}
+)
 """The needs of rules that logs beside the state log can meet, or the configuration of the brokers."""
 CREATED_AGAIN = 71
 
@@ -92,7 +95,12 @@ class OtherLogs:
             Need.METADATA: self._metadata is not None,
             Need.COORDINATOR_CONFIG: self._config is not None,
         }
-        return frozenset(need for need, is_met in by_need.items() if is_met)
+        return frozenset({Need.LOG_DIRECTORIES, *(need for need, is_met in by_need.items() if is_met)})
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether there is a log of groups, however large."""
+        return any(partition.topic == OFFSETS_TOPIC for partition in self._partitions)
 
     def beside(self, log: StateLog) -> BesideAudit:
         """The rules on the records of one state log that need other logs or the configuration."""
@@ -118,7 +126,7 @@ class OtherLogs:
         if self._group_partitions:
             groups = self._groups(proofs)
             first = self._group_partitions[0]
-            if self._is_of_cluster(first, first.log_start_offset, groups.first_ms):
+            if self._is_of_cluster(first, first.log_start_offset, groups.first_ms) and audited:
                 cross_check(state, groups, proofs, topic_exists=self._topic_exists)
         if self._topics.metadata is not None:
             unknown_topic_partitions(state.lives, self._topics.metadata, proofs)
@@ -158,13 +166,25 @@ class OtherLogs:
 
     def _groups(self, proofs: Proofs) -> Groups:
         records, odd_records = [GROUP_RECORD.empty_table()], [ODD_GROUP_RECORD.empty_table()]
+        complete = {partition.partition: Completeness() for partition in self._group_partitions}
         for partition in self._group_partitions:
             for chunk in read_whole(partition, include_uncommitted=False):
-                decoded = decode_groups(pa.Table.from_batches([chunk.records]))
+                rows = pa.Table.from_batches([chunk.records])
+                complete[partition.partition].take(rows.column("offset"))
+                transactional_streams_records(rows, proofs)
+                decoded = decode_groups(rows)
                 records.append(decoded.records)
                 odd_records.append(decoded.odd_records)
         numbers = frozenset(partition.partition for partition in self._group_partitions)
-        groups = audit_groups(pa.concat_tables(records), pa.concat_tables(odd_records), numbers, proofs)
+        complete_from = {number: known.complete_from for number, known in complete.items()}
+        groups = audit_groups(
+            pa.concat_tables(records),
+            pa.concat_tables(odd_records),
+            numbers,
+            proofs,
+            complete_from=complete_from,
+            metadata=self._topics.metadata,
+        )
         return groups._replace(until_ms=self._known_until(groups.until_ms))
 
     def _known_until(self, newest_ms: Mapping[int, int]) -> dict[int, int]:

@@ -46,6 +46,11 @@ class LakeFindings:
         self._evidence = evidence
 
     @property
+    def has_state_log(self) -> bool:
+        """A lake is made of state logs."""
+        return True
+
+    @property
     def available(self) -> frozenset[Need]:
         """The needs that the lake's tables meet."""
         history = self._evidence.metadata.history

@@ -26,6 +26,8 @@ from state_model.audit.columnar.topic_metadata import OTHER_CLUSTER
 from state_model.audit.columnar.user_topics import newest_states
 from state_model.audit.rule import Need, Rule
 from state_model.audit.table import BY_CODE
+from state_model.errors import SharelensError
+from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 PRUNED_SNAPSHOTS = "needed_snapshot_pruned"
 
@@ -38,6 +40,16 @@ class LogFindings:
         self._between_ms = (span.from_ms, span.to_ms)
         self._others = OtherLogs(evidence, self._between_ms)
         self._other_clusters = OtherClusters.beside(evidence)
+        if not evidence.logs and not self._others.has_groups:
+            raise SharelensError(
+                f"no partition of {STATE_TOPIC} or {OFFSETS_TOPIC} in {', '.join(evidence.source.log_dirs)}; "
+                f"copy the brokers' {STATE_TOPIC}-N folders too"
+            )
+
+    @property
+    def has_state_log(self) -> bool:
+        """Whether there is a state log."""
+        return bool(self._evidence.logs)
 
     @property
     def available(self) -> frozenset[Need]:

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from state_model.audit.rule import Rule
+from state_model.audit.rule import Need, Rule
 from state_model.audit.severities import VERSIONS
 
 
 def explanation(rule: Rule) -> Iterator[str]:
     """Lines that explain a rule: why it holds, its severity, the evidence it needs, what to do, where it comes from."""
-    yield f"{rule.code} (rule {rule.number}): {rule.title}."
+    yield f"{rule.code} (rule {rule.label}): {rule.title}."
     yield f"severity: {severity_text(rule)}"
     yield f"why: {rule.why}"
     yield f"needs: {needs_text(rule)}"
@@ -51,7 +51,7 @@ def _run_text(run: list[str], severity: str | None) -> str:
 
 def needs_text(rule: Rule) -> str:
     """The evidence that a rule needs."""
-    needs = ["the state log", *(need.value for need in rule.needs)]
+    needs = [*([Need.STATE_LOG.value] if rule.needs_state_log else []), *(need.value for need in rule.needs)]
     if not rule.is_legal and rule.if_version_unknown is None and rule.severity_for(None) is None:
         needs.append("the Kafka version (--kafka-version)")
     return "; ".join(needs)

@@ -7,6 +7,7 @@ class Impact(Enum):
     """What can have happened to records; the value is the code in answers and tables."""
 
     NONE = "none"
+    TWICE = "processed_twice"
     DELIVERED_AGAIN = "delivered_again"
     LOST = "lost"
     DELIVERED_AGAIN_OR_LOST = "delivered_again_or_lost"
@@ -27,6 +28,7 @@ class Impact(Enum):
 
 WORDS = {
     Impact.NONE: "no record is affected",
+    Impact.TWICE: "may be processed by two members at once",
     Impact.DELIVERED_AGAIN: "may have been delivered again after their outcome",
     Impact.LOST: "may never have been processed",
     Impact.DELIVERED_AGAIN_OR_LOST: "may have been delivered again, or never processed",

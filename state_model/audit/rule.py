@@ -21,8 +21,9 @@ def until(version: str, severity: str | None) -> dict[str, str | None]:
 
 
 class Need(Enum):
-    """Evidence besides the state log; the value names it in answers."""
+    """Evidence of rules; the value names it in answers. Rules need the state log unless `needs_state_log` is false."""
 
+    STATE_LOG = "the state log"
     KAFKA_VERSION = "the Kafka version (--kafka-version)"
     DELIVERY_COUNT_LIMIT = "the delivery count limit (--group-configs, --broker-config, --settings)"
     COORDINATOR_CONFIG = "the share coordinator's configuration (--broker-config, --settings)"
@@ -30,6 +31,7 @@ class Need(Enum):
     RECORD_LOCKS = "the record lock limit (--group-configs, --broker-config, --settings)"
     METADATA = "__cluster_metadata"
     GROUP_COORDINATOR = "__consumer_offsets"
+    LOG_DIRECTORIES = "log directories (--log-dir)"
 
 
 class Field(IntEnum):
@@ -73,6 +75,19 @@ class Field(IntEnum):
     KNOWN = 35
     TOPIC_IDS = 36
     MEMBERS = 37
+    PREVIOUS_MEMBER_EPOCH = 38
+    ASSIGNMENT_TIMESTAMP_MS = 39
+    DURATION_MS = 40
+    TASKS = 41
+    OWNERS = 42
+    STANDBY_REPLICAS = 43
+    TASKS_WITH_EPOCH = 44
+    TOPOLOGY_EPOCH = 45
+    SUBTOPOLOGIES = 46
+    TOPOLOGIES = 47
+    METADATA_HASH = 48
+    REBALANCE_TIMEOUT_MS = 49
+    CONFIGURATIONS = 50
 
 
 DECODE_REASONS = (
@@ -88,6 +103,10 @@ DECODE_REASONS = (
     "invalid_length",
 )
 """Reason codes of decoding (columnar.decode.REASONS) by the value of Field.DECODING."""
+STREAMS = 100
+"""Rule ST-n on streams groups has the number 100 + n."""
+GROUP_RECORD_RULES = range(70, 77)
+"""Rules on the records of share groups in `__consumer_offsets` alone."""
 NO_STATE = -(1 << 62)
 """The code of an offset that no state batch covers."""
 TOMBSTONE_TYPE = 2
@@ -119,11 +138,11 @@ Check = Callable[[Step], Difference | None]
 class Rule:
     """An invariant of the log. `number` is that of the specification; `part` parts rules that share a number.
 
-    `relation` stands between field and expected value. `exceptions`: severities of versions that differ from
-    `severity`; None: no rule in that version. `if_version_unknown`: the severity while the version is unknown; None:
-    the lowest of all versions. `check`: the reference form, for rules over single steps of a share
-    partition. `compares_state`: the records before it prove it, too. `source`: section of the specification, class of
-    Kafka. `impact`, `affected`: what a violation can have done, and to which records.
+    `number` of rule ST-n is STREAMS + n. `relation` stands between field and expected value. `exceptions`: severities
+    of versions that differ from `severity`; None: no rule in that version. `if_version_unknown`: the severity while the
+    version is unknown; None: the lowest of all versions. `check`: the reference form, for rules over single steps of a
+    share partition. `compares_state`: the records before it prove it, too. `source`: section of the specification,
+    class of Kafka. `impact`, `affected`: what a violation can have done, and to which records.
     """
 
     number: int
@@ -147,6 +166,21 @@ class Rule:
     def id(self) -> int:
         """The number in kernels and tables."""
         return self.number * 10 + self.part
+
+    @property
+    def is_of_streams_groups(self) -> bool:
+        """Whether it is a rule on the records of streams groups."""
+        return self.number > STREAMS
+
+    @property
+    def needs_state_log(self) -> bool:
+        """Whether it compares with records of the state log; rules on the group coordinator's records alone do not."""
+        return not self.is_of_streams_groups and self.number not in GROUP_RECORD_RULES
+
+    @property
+    def label(self) -> str:
+        """The number as people write it: `10`, or `ST-4` for a rule on streams groups."""
+        return f"ST-{self.number - STREAMS}" if self.is_of_streams_groups else str(self.number)
 
     def severity_for(self, version: str | None) -> str | None:
         """Its severity for logs of a Kafka version; None: no finding. Unknown version: the lowest of all versions."""

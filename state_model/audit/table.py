@@ -14,6 +14,7 @@ from state_model.audit import (
     snapshots,
 )
 from state_model.audit.rule import Need, Rule
+from state_model.audit.streams import table as streams
 from state_model.errors import UsageError
 
 RULES: Final = (
@@ -25,6 +26,7 @@ RULES: Final = (
     *snapshots.RULES,
     *complete_count.RULES,
     *group_coordinator.RULES,
+    *streams.RULES,
 )
 """In the order of the specification."""
 BY_ID: Final = {rule.id: rule for rule in RULES}
@@ -38,19 +40,19 @@ SECTIONS: Final = {
     "Content of snapshots": snapshots.RULES,
     "Delivery complete count": complete_count.RULES,
     "The group coordinator's records": group_coordinator.RULES,
+    "Streams groups": streams.RULES,
 }
 
 
 def rules_named(text: str) -> tuple[Rule, ...]:
-    """The rule of a code, or all rules of a number.
+    """The rule of a code, or all rules of a number; `ST-4` is number 4 of the rules on streams groups.
 
     Raises:
         UsageError: neither names a rule.
     """
     if text in BY_CODE:
         return (BY_CODE[text],)
-    number = int(text) if text.isascii() and text.isdigit() else None
-    rules = tuple(rule for rule in RULES if rule.number == number)
+    rules = tuple(rule for rule in RULES if text.upper() == rule.label)
     if not rules:
         raise UsageError(f"--rule: {text!r} is no rule; type a code or a number from docs/reference/audit-rules.md")
     return rules

@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 
 from state_model.audit.columnar.places import count_of
 from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
+from state_model.audit.columnar.streams_audit import audit_streams_groups, topic_lives
+from state_model.audit.columnar.topic_metadata import TopicMetadata
 from state_model.audit.group_coordinator import CHECKS, misplaced_group, preview_record_type
 from state_model.audit.group_steps import (
     GROUP,
@@ -78,13 +80,22 @@ class Groups(NamedTuple):
 
 
 def audit_groups(
-    records: pa.Table, odd_records: pa.Table, partitions: frozenset[int], proofs: Proofs, *, count: int | None = None
+    records: pa.Table,
+    odd_records: pa.Table,
+    partitions: frozenset[int],
+    proofs: Proofs,
+    *,
+    count: int | None = None,
+    complete_from: Mapping[int, int] | None = None,
+    metadata: TopicMetadata | None = None,
 ) -> Groups:
-    """Tests rules 70 to 76 on GROUP_RECORD and ODD_GROUP_RECORD rows.
+    """Tests rules 70 to 76 and those on streams groups on GROUP_RECORD and ODD_GROUP_RECORD rows.
 
     Args:
         partitions: the partitions of __consumer_offsets that the evidence has.
         count: their number in the cluster; None: it is inferred from the places of groups.
+        complete_from: by partition, the log offset from which on no record is missing; without it, some may be.
+        metadata: the topics of the cluster; None: unknown.
     """
     if "uncommitted" in records.column_names:
         records = records.filter(pc.invert(records.column("uncommitted")))
@@ -96,6 +107,8 @@ def audit_groups(
         if count is not None:
             _test_places(group_id, rows, count, proofs)
     _test_odd_records(odd_records, proofs)
+    topics = None if metadata is None else topic_lives(metadata)
+    audit_streams_groups(records, _unreadable_from(odd_records), complete_from or {}, count, topics, proofs)
     for group_id in odd_records.column("group_id").drop_null().unique().to_pylist():
         times.setdefault(group_id, GroupTimes()).is_readable = False
     newest_ms = dict.fromkeys(partitions, BEGINNING)
@@ -111,6 +124,11 @@ def _by_group(records: pa.Table) -> dict[str, list[dict[str, Any]]]:
     for row in records.filter(pc.is_in(records.column("record_type"), value_set=share_types)).select(READ).to_pylist():
         of_groups[row["group_id"]].append(row)
     return of_groups
+
+
+def _unreadable_from(odd_records: pa.Table) -> dict[str, int]:
+    first = odd_records.group_by("group_id").aggregate([("log_offset", "min")])
+    return dict(zip(first.column("group_id").to_pylist(), first.column("log_offset_min").to_pylist(), strict=True))
 
 
 def _count_of_groups(records: pa.Table) -> int | None:

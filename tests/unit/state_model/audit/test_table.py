@@ -12,7 +12,7 @@ from state_model.errors import UsageError
 
 
 def test_every_number_of_the_specification_has_a_rule():
-    assert {rule.number for rule in RULES} == set(range(1, 77))
+    assert {rule.label for rule in RULES} == {*map(str, range(1, 77)), *(f"ST-{number}" for number in range(1, 38))}
     assert len(BY_ID) == len(BY_CODE) == len(RULES) == sum(map(len, SECTIONS.values()))
 
 
@@ -47,8 +47,10 @@ def test_legal_behaviour_is_never_tested():
 def test_rules_have_codes_and_numbers():
     assert rules_named("10") == (BY_CODE["snapshot_epoch_skips"],)
     assert len(rules_named("40")) == 3
-    with pytest.raises(UsageError, match="'77' is no rule"):
-        rules_named("77")
+    assert rules_named("ST-4") == rules_named("st-4") == (BY_CODE["streams_assignment_epoch_stale"],)
+    for text in ("77", "104", "ST-38", "ST-04"):
+        with pytest.raises(UsageError, match=f"'{text}' is no rule"):
+            rules_named(text)
 
 
 def test_an_explanation_names_versions_and_evidence():

@@ -1,0 +1,49 @@
+"""What all rules on streams groups share: how they are written, and the form of a check."""
+
+from collections.abc import Callable
+
+from state_model.audit.group_steps import GroupDifference
+from state_model.audit.impact import Impact
+from state_model.audit.rule import REPORT_BUG, STREAMS, Difference, Field, Need, Rule
+from state_model.audit.severities import ERROR
+from state_model.audit.streams.history import History, StreamsRecord
+
+Check = Callable[[History, StreamsRecord], GroupDifference | None]
+"""A rule: the group before a record, and the record."""
+WHOLE = "Tested where the log has all records of the group."
+"""Said of rules that follow from missing records."""
+
+
+def streams_rule(
+    number: int,
+    code: str,
+    title: str,
+    why: str,
+    *,
+    part: int = 0,
+    severity: str = ERROR,
+    relation: str = "=",
+    impact: Impact = Impact.NONE,
+    remedy: str = REPORT_BUG,
+    needs: tuple[Need, ...] = (),
+    is_of_whole_logs: bool = False,
+) -> Rule:
+    """Rule ST-`number`. `is_of_whole_logs`: it follows from missing records, so the log must show that none is gone."""
+    return Rule(
+        number=STREAMS + number,
+        part=part,
+        code=code,
+        title=title,
+        severity=severity,
+        relation=relation,
+        impact=impact,
+        why=why,
+        remedy=remedy,
+        source=f"streams-group §11 ST-{number}",
+        needs=(Need.GROUP_COORDINATOR, *needs, *([Need.LOG_DIRECTORIES] if is_of_whole_logs else [])),
+    )
+
+
+def differs(field: Field, expected: int, seen: int, earlier: StreamsRecord | None = None) -> GroupDifference:
+    """What violates a rule; `earlier`: a record before it that proves it."""
+    return GroupDifference(Difference(field, expected, seen), -1 if earlier is None else earlier.log_offset)

@@ -1,0 +1,70 @@
+"""The audit of recorded streams groups: nothing to blame on healthy brokers, and a cause for each warning.
+
+LEGAL_WARNINGS is the list of warnings that recorded logs may have, each with its cause; every entry is needed.
+"""
+
+import json
+import shutil
+
+import pytest
+
+from sharelens.cli import main
+from state_model.audit.table import BY_CODE
+from tests.datasets import STREAMS_SETS, dataset
+
+RECORDED = ("streams", *STREAMS_SETS)
+NOT_READY, OLDER = "streams_topology_not_ready", "streams_member_with_older_topology"
+LEGAL_WARNINGS = {
+    ("streams", "wc-app", NOT_READY): "no initial rebalance delay: a target is computed before internal topics exist",
+    ("streams-topology", "app-miss", NOT_READY): "a source topic is missing",
+    ("streams-topology", "app-sd", NOT_READY): "its source topic was deleted while it ran",
+    ("streams-topology", "app-wc", NOT_READY): "internal topics were deleted, and the source got partitions",
+    ("streams-topology", "raw-g", OLDER): "a raw client joins with an older topology",
+    ("streams-admin", "app-eos", NOT_READY): "no initial rebalance delay",
+    ("streams-admin", "app-wc", NOT_READY): "no initial rebalance delay",
+}
+
+
+def audited(capsys, scenario, *more):
+    capsys.readouterr()
+    logs = str(dataset(scenario) / "logs")
+    code = main(["audit", "--log-dir", logs, "--kafka-version", "4.3", *more, "--output", "json"])
+    out, err = capsys.readouterr()
+    assert code in (0, None), err
+    return json.loads(out)
+
+
+def test_healthy_brokers_have_no_error_and_no_warning_without_a_cause(capsys):
+    seen = set()
+    for scenario in RECORDED:
+        findings = audited(capsys, scenario)["findings"]
+        of_streams = [row for row in findings if BY_CODE[row["rule"]].is_of_streams_groups]
+        assert [row for row in of_streams if row["severity"] == "error"] == []
+        seen |= {(scenario, row["group_id"], row["rule"]) for row in of_streams}
+    assert seen == LEGAL_WARNINGS.keys()
+
+
+def test_a_log_of_groups_alone_is_audited_and_the_answer_names_what_it_lacks(capsys):
+    answer = audited(capsys, "streams-topology", "--rule", "ST-37", "--rule", "ST-33", "--rule", "10")
+    assert {row["group_id"] for row in answer["findings"]} == {"app-miss", "app-sd", "app-wc"}
+    assert answer["findings"][0]["impact_text"] == "records of the group may wait without being delivered"
+    assert {row["topic"] for finding in answer["findings"] for row in finding["records"]} == {"__consumer_offsets"}
+    lacking = {code: row["needs"] for row in answer["not_tested"] for code in row["rules"]}
+    assert lacking == {
+        "snapshot_epoch_skips": ["the state log"],
+        "streams_metadata_hash": ["__cluster_metadata"],
+    }
+
+
+def test_a_folder_without_any_of_the_logs_is_refused(tmp_path, capsys):
+    shutil.copytree(dataset("streams") / "logs" / "counts-out-0", tmp_path / "counts-out-0")
+    assert main(["audit", "--log-dir", str(tmp_path)]) == 1
+    assert "copy the brokers' __share_group_state-N folders too" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["ST-4", "streams_assignment_epoch_stale"])
+def test_a_rule_is_explained_by_number_and_by_code(name, capsys):
+    assert main(["audit", "--explain", name]) in (0, None)
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert first == "streams_assignment_epoch_stale (rule ST-4): A new target assignment has the group epoch."
+    assert "needs: __consumer_offsets" in rest
