@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from state_model.audit import streams_checks as checks
+from state_model.audit import streams_life_checks as life
 from state_model.audit.severities import ERROR, WARNING
 from state_model.audit.streams_steps import (
     StreamsCheck,
@@ -198,21 +199,21 @@ RULES: Final[Sequence[StreamsRule]] = (
         ERROR,
         "A group has one topology, behind its first member",
         "Topologies cannot be updated in 4.3.",
-        checks.single_topology,
+        life.single_topology,
     ),
     _rule(
         26,
         ERROR,
         "A member's topology is not newer than the group's",
         "A newer one is refused.",
-        checks.member_topology_epoch,
+        life.member_topology_epoch,
     ),
     _rule(
         27,
         WARNING,
         "A member has a process, a rebalance timeout and no instance id",
         "Kafka Streams sends both; static members are refused.",
-        checks.member_metadata,
+        life.member_metadata,
         needs=(),
     ),
     _rule(
@@ -220,28 +221,28 @@ RULES: Final[Sequence[StreamsRule]] = (
         ERROR,
         "A member's metadata is followed by a group epoch",
         "A new or changed member starts a rebalance.",
-        checks.epoch_after_member,
+        life.epoch_after_member,
     ),
     _rule(
         29,
         ERROR,
         "A member leaves by tombstones of its assignment, target and metadata, then a group epoch",
         "All leave together; a broken order fails to load.",
-        checks.leave_order,
+        life.leave_order,
     ),
     _rule(
         30,
         ERROR,
         "Targets and assignments are of members",
         "A record of an unknown member fails to load.",
-        checks.member_life,
+        life.member_life,
     ),
     _rule(
         31,
         ERROR,
         "A group is deleted without members, behind the tombstone of its target",
         "Only empty groups can be deleted.",
-        checks.deletion_order,
+        life.deletion_order,
     ),
     _rule(
         32,

@@ -69,6 +69,15 @@ class StreamsDifference(NamedTuple):
     task: TaskId | None = None
 
 
+Outcome: TypeAlias = StreamsDifference | None
+"""What a check says of a record; None: it keeps the rule."""
+
+
+def unless(holds: bool, expected: object, observed: object) -> Outcome:
+    """The difference between values, unless the rule holds."""
+    return None if holds else StreamsDifference(str(expected), str(observed))
+
+
 class StreamsNeed(Enum):
     """What a rule needs beside the group's own records."""
 
@@ -147,7 +156,7 @@ class StreamsPast:
         self.previous = record
 
 
-StreamsCheck: TypeAlias = Callable[[StreamsPast, StreamsRecord], StreamsDifference | None]
+StreamsCheck: TypeAlias = Callable[[StreamsPast, StreamsRecord], Outcome]
 """The form of a rule: the group before a record, and the record."""
 
 

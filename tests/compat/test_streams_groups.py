@@ -18,7 +18,7 @@ from sharelens.questions.describe import View, describe
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.opening import open_evidence
 from sharelens.request import Source
-from state_model.audit.streams_checks import misplaced_group
+from state_model.audit.streams_life_checks import misplaced_group
 from state_model.audit.streams_rules import check_group
 from state_model.audit.streams_steps import StreamsRecord
 from state_model.errors import SharelensError, UsageError

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from state_model.audit.streams_checks import misplaced_group
+from state_model.audit.streams_life_checks import misplaced_group
 from state_model.audit.streams_rules import RULES, check_group
 from state_model.audit.streams_steps import StreamsRecord
 from state_model.group_records import GroupRecord
