@@ -18,7 +18,7 @@ ABOUT_MINUTES: Final = frozenset({
 })  # fmt: skip
 """Rules about stretches of time, which no record marks alone."""
 INVISIBLE: Final = {
-    "delivery complete count": "the count stays within the topic",
+    "delivery complete count": "the count stays within the topic, or its record is of another leader epoch",
     "end of the topic": "the end stays behind all states",
     "end of the topic after an election": "the end stays behind all states",
     "groups of another cluster": "fewer than three groups are initialized at the end",

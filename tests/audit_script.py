@@ -217,13 +217,17 @@ class Script:
         return record
 
 
-def partition_audit(script: Script, number: int = 0) -> PartitionAudit:
-    """The audit of the log, as one state partition."""
-    rows = [
+def log_rows(script: Script) -> list[dict[str, Any]]:
+    """LOG_RECORD rows of the log."""
+    return [
         {**LOG_ROW, "offset": entry.log_offset, "base_offset": entry.log_offset, "timestamp_ms": entry.timestamp_ms,
          "key": entry.key, "value": entry.value, **script.odd_rows.get(row, {})}
         for row, entry in enumerate(script.entries)
     ]  # fmt: skip
+
+
+def partition_audit(script: Script, number: int = 0) -> PartitionAudit:
+    """The audit of the log, as one state partition."""
     audit = PartitionAudit(
         number,
         first_offset=script.first_offset,
@@ -231,7 +235,7 @@ def partition_audit(script: Script, number: int = 0) -> PartitionAudit:
         has_newest=True,
         limit_of_group=lambda group: script.delivery_count_limit,
     )
-    log_records = pa.RecordBatch.from_pylist(rows, schema=LOG_RECORD)
+    log_records = pa.RecordBatch.from_pylist(log_rows(script), schema=LOG_RECORD)
     times = log_records.column("timestamp_ms").to_numpy()
     decoded = decode_rows(pa.Table.from_batches([log_records]), times)
     audit.take(log_records, times, decoded.records, decoded.problems)

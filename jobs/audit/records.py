@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -43,7 +44,7 @@ Topics = Mapping[str, LakeTopics]
 
 def stored_records(lake: Lake) -> pa.Table:
     """STORED rows of the lake."""
-    return lake.snapshot(RECORDS).rows(STORED.names).cast(STORED)
+    return lake.snapshot(RECORDS).all_rows.select(STORED.names).cast(STORED)
 
 
 def to_start_over(lake: Lake, topics: Topics, audited: pa.Table, before: int) -> set[PartitionKey]:
@@ -103,7 +104,7 @@ def commit_records(
     if books.is_committed(lake, RECORDS, "audit", run):
         return
     stored = stored_records(lake)
-    before = stored.filter(pa.array(_stays(stored, audited, begins), pa.bool_()))
+    before = stored.filter(pa.array(_stays(stored, audited, begins)))
     rows = pa.concat_tables([STORED.empty_table(), *_merged(pa.concat_tables([before, fresh]), topics)])
     if rows.equals(stored):
         return
@@ -111,27 +112,31 @@ def commit_records(
     books.commit(lake, RECORDS, "audit", run, files, lake.snapshot(RECORDS).paths)
 
 
-def _stays(stored: pa.Table, audited: set[PartitionKey], begins: Mapping[PartitionKey, int]) -> list[bool]:
+def _stays(stored: pa.Table, audited: set[PartitionKey], begins: Mapping[PartitionKey, int]) -> npt.NDArray[np.bool_]:
     """Whether each row counts beside those of the run."""
-    columns = (stored.column(name).to_pylist() for name in ("cluster_id", *PLACE, "kind", "log_offset"))
-    result = []
-    for *key, kind, log_offset in zip(*columns, strict=True):
+    of_states = pc.is_in(stored.column("kind"), value_set=pa.array([NEWEST, TOPIC])).to_numpy().astype(np.bool_)
+    result = np.ones(stored.num_rows, np.bool_)
+    rows = np.arange(stored.num_rows) if begins else np.flatnonzero(of_states)  # the others are not looked at
+    some = stored.take(pa.array(rows))
+    columns = (some.column(name).to_pylist() for name in ("cluster_id", *PLACE, "log_offset"))
+    for row, *key, log_offset in zip(rows.tolist(), *columns, strict=True):
         place = tuple(key)
-        if kind in (NEWEST, TOPIC):
-            result.append(place not in audited)
+        if of_states[row]:
+            result[row] = place not in audited
         else:
-            result.append(place not in begins or log_offset < begins[place])
+            result[row] = place not in begins or log_offset < begins[place]
     return result
 
 
 def _merged(rows: pa.Table, topics: Topics) -> Iterator[pa.Table]:
     """The rows of each log, those left out that are refuted or stored already."""
     for log in sorted(rows.select(LOG).group_by(LOG).aggregate([]).to_pylist(), key=lambda row: tuple(row.values())):
-        here = pc.scalar(True)
-        for name, value in log.items():
-            here &= pc.field(name) == value
         known = topics[log["cluster_id"]].known
-        mine = {kind: rows.filter(here & (pc.field("kind") == kind)) for kind in (LIFE, AHEAD, WINDOW, NEWEST, TOPIC)}
+        own = rows
+        for name, value in log.items():
+            own = own.filter(pc.equal(own.column(name), value))
+        kinds = own.column("kind")
+        mine = {kind: own.filter(pc.equal(kinds, kind)) for kind in (LIFE, AHEAD, WINDOW, NEWEST, TOPIC)}
         in_front = distinct(topic_records_of(mine[AHEAD]))
         newest = topic_records_of(mine[NEWEST])
         parts = [

@@ -28,7 +28,7 @@ STATES: Final = "gold.audit_state"
 NOT_AUDITED: Final = ("topic", "timestamp_type", "base_offset", "producer_epoch")
 AUDITED: Final = pa.schema([field for field in LOG_RECORD if field.name not in NOT_AUDITED])
 """The columns of a log record that the audit reads."""
-TOGETHER_BYTES: Final = 16 << 20
+TOGETHER_BYTES: Final = 32 << 20
 """Bytes of records, as they are in their files, that are audited at once at most, but for those of one row group."""
 
 

@@ -2,11 +2,15 @@
 
 import pytest
 
+from state_model.audit.reference import CHECKED, violations
+from state_model.audit.steps import steps
 from state_model.audit.table import BY_CODE
+from state_model.errors import DecodeError
+from state_model.share_records import ShareRecord, decode_record
 from tests.audit_case_tables import BETWEEN, OF_STATE_LOG
 from tests.audit_cases import FEWEST, NOT_BREAKABLE, cases_of, gaps
 from tests.audit_judge import illegal_offsets
-from tests.audit_script import audited
+from tests.audit_script import audited, partition_audit
 from tests.audit_world import audited as audited_world
 
 NOT_JUDGED = {"odd_record_batch", "needed_snapshot_pruned", "archiving_before_4_4"}
@@ -39,6 +43,43 @@ def test_a_state_log(case):
     if BY_CODE[case.rule].severity_for(script.version) == "error" and case.rule not in NOT_JUDGED:
         places = {row[name] for row in own for name in ("first_log_offset", "last_log_offset")}
         assert places & set(illegal)
+
+
+def reference(script):
+    """By rule the log offsets of the records that violate it, in the reference form; None: it can't read the log."""
+    entries = []
+    for number, entry in enumerate(script.entries):
+        try:
+            record = decode_record(entry.key, entry.value)
+        except DecodeError:
+            return None
+        if not isinstance(record, ShareRecord) or entry.log_offset != script.first_offset + number:
+            return None
+        entries.append((entry.log_offset, entry.timestamp_ms, record))
+    limits = {"g": script.delivery_count_limit} if script.delivery_count_limit else None
+    by_rule = {}
+    for violation in violations(steps(entries, is_from_zero=script.first_offset == 0, limits=limits)):
+        by_rule.setdefault(violation.rule_id, []).append(violation.log_offset)
+    return by_rule
+
+
+def test_the_reference_form_says_the_same_of_each_log():
+    checked = {rule.id: rule.code for rule in CHECKED}
+    compared = set()
+    for case in cases_of(*OF_STATE_LOG):
+        expected = reference(case.make())
+        if expected is None:
+            continue
+        counted = partition_audit(case.make()).tally.counted.to_pylist()
+        seen = {}
+        for row in counted:
+            if row["rule"] in checked:
+                places = seen.setdefault(row["rule"], [0, row["first_log_offset"], row["last_log_offset"]])
+                places[0] += row["violations"]
+                places[1:] = min(places[1], row["first_log_offset"]), max(places[2], row["last_log_offset"])
+        assert seen == {rule: [len(at), min(at), max(at)] for rule, at in expected.items()}, case.title
+        compared |= {checked[rule] for rule in expected}
+    assert {rule.code for rule in CHECKED if rule.severity in ("error", "warning")} <= compared
 
 
 @pytest.mark.parametrize("case", cases_of(*BETWEEN), ids=lambda case: case.title)

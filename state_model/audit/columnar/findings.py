@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from state_model.audit.columnar.partitions import PartitionsAudit
 from state_model.audit.columnar.places import placement
 from state_model.audit.columnar.tally import Tally
 from state_model.audit.columnar.violations import NONE, log_of_violations, of_log, violation_rows
-from state_model.audit.impact import NO_LAST, impact_text
+from state_model.audit.impact import NO_LAST, Impact, impact_text
 from state_model.audit.rule import Field, Rule, field_text, value_text
 from state_model.audit.table import BY_ID
 from state_model.topics import STATE_TOPIC
@@ -173,7 +174,7 @@ def _findings_of(audit: PartitionsAudit, rows: pa.Table, severities: Mapping[int
         "expected": [text + value_text(*values) for text, *values in zip(relations, field, expected, strict=True)],
         "seen": [value_text(*values) for values in zip(field, seen, strict=True)],
         "impact": by_rule(lambda rule: rule.impact.value),
-        "impact_text": [impact_text(*impact, has_share_partition=not of_log) for *impact, of_log in impacted],
+        "impact_text": [_impact_text(*impact) for impact in impacted],
         "first_offset": first,
         "last_offset": last,
         "completeness": _completeness(audit, rows),
@@ -181,6 +182,12 @@ def _findings_of(audit: PartitionsAudit, rows: pa.Table, severities: Mapping[int
         "records": _proof(rows, by_rule(lambda rule: rule.compares_state), state_partitions),
     }
     return pa.table(columns).select(FINDING.names).cast(FINDING)
+
+
+@lru_cache(maxsize=1024)
+def _impact_text(impact: Impact, first: int | None, last: int | None, is_of_log: bool) -> str:
+    """Thousands of findings of a rule have the same text."""
+    return impact_text(impact, first, last, has_share_partition=not is_of_log)
 
 
 def _completeness(audit: PartitionsAudit, rows: pa.Table) -> list[str]:

@@ -24,6 +24,8 @@ TURN: Final = pa.schema(
     ]
 )
 """A record that begins or ends a life, or changes its state epoch; `state_epoch` is null in a tombstone."""
+READ: Final = frozenset({*TURN.names, "record_type", "snapshot_epoch"})
+"""The columns of SHARE_RECORD that turns are made of; to filter its lists, too, would cost more than all the rest."""
 FOLDED_ROWS: Final = 200_000
 
 
@@ -45,7 +47,8 @@ class Turns:
 
     def take(self, records: pa.Table) -> None:
         """The next records (SHARE_RECORD columns, in the order of each state partition)."""
-        kept = records.filter(pc.not_equal(records.column("record_type"), "update"))
+        is_kept = pc.not_equal(records.column("record_type"), "update")
+        kept = records.select([name for name in records.column_names if name in READ]).filter(is_kept)
         if kept.num_rows == 0:
             return
         is_creation = pc.fill_null(pc.equal(kept.column("snapshot_epoch"), 0), False)

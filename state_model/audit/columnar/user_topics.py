@@ -195,6 +195,8 @@ def newest_states(auditor: Auditor, state_partitions: Ints) -> pa.Table:
 
 def lagging(newest: pa.Table, ends: Mapping[TopicPartition, int]) -> Flags:
     """Which newest states (TOPIC_RECORD) have a negative lag, by the ends of user partitions."""
+    if not ends:
+        return np.zeros(newest.num_rows, np.bool_)
     codes, places = _topic_partitions(newest)
     return _is_lagging(newest, np.array([ends.get(place, UNBOUNDED) for place in places], np.int64)[codes])
 
@@ -204,6 +206,8 @@ def ahead(records: pa.Table, ends: Mapping[TopicPartition, int], epochs: Epochs)
 
     All violations of the rules on ends and leader epochs are among them, also once the ends and epochs have grown.
     """
+    if not ends and not epochs:
+        return np.zeros(records.num_rows, np.bool_)
     codes, places = _topic_partitions(records)
     of_place = np.array([ends.get(place, UNBOUNDED) for place in places], np.int64)
     leader_epochs, times = _ints(records, "leader_epoch"), _ints(records, "log_time_ms")

@@ -348,3 +348,14 @@ class TestGroups:
         call = MemberCall(group_id="none", member_id="m", generation_id=1)
         assert coordinator.groups.heartbeat(call) is ErrorCode.unknown_member_id
         assert coordinator.groups.leave("none", "m") is ErrorCode.unknown_member_id
+
+
+def test_the_id_of_a_deleted_group_is_free_also_after_a_restart(coordinator, timers):
+    member = coordinator.member()
+    member.join()
+    timers.advance(3_000)
+    coordinator.groups.leave("g", member.member_id)
+    timers.advance(30_000)
+    assert coordinator.groups.delete("g") is ErrorCode.none
+    coordinator.restart()
+    assert coordinator.log.ids.claim("g", GroupKind.SHARE)

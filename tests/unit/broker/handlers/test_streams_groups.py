@@ -306,3 +306,20 @@ def test_members_wait_for_the_initial_rebalance_delay(tmp_path):
     assert beat(broker, 1)["member_epoch"] == 2
     assert OFFSETS_TOPIC in {topic.name for topic in broker.broker.catalog.topics.values()}
     broker.close()
+
+
+def test_a_member_id_that_no_record_can_have_is_an_error_and_changes_nothing(broker):
+    join(broker)
+    before = described(broker)
+    assert join(broker, "m" * 40_000)["error_code"].value == -1
+    assert described(broker) == before
+
+
+def test_hostile_partition_counts_of_internal_topics_end_in_a_status(broker):
+    for number, count in enumerate((2**31 - 1, -5)):
+        info = {"name": f"r{number}", "partitions": count, "replication_factor": 1, "topic_configs": []}
+        topology = [{"subtopology_id": "0", "source_topics": ["in"], "repartition_source_topics": [info]}]
+        join(broker, subtopologies=topology, group=f"hostile-{number}")
+        again = join(broker, subtopologies=topology, group=f"hostile-{number}")
+        assert [each["status_code"] for each in again["status"]] == [3]
+        assert "Creation failed" in again["status"][0]["status_detail"]
