@@ -131,11 +131,12 @@ def _stays(stored: pa.Table, audited: set[PartitionKey], begins: Mapping[Partiti
 def _merged(rows: pa.Table, topics: Topics) -> Iterator[pa.Table]:
     """The rows of each log, those left out that are refuted or stored already."""
     for log in sorted(rows.select(LOG).group_by(LOG).aggregate([]).to_pylist(), key=lambda row: tuple(row.values())):
-        here = pc.scalar(True)
-        for name, value in log.items():
-            here &= pc.field(name) == value
         known = topics[log["cluster_id"]].known
-        mine = {kind: rows.filter(here & (pc.field("kind") == kind)) for kind in (LIFE, AHEAD, WINDOW, NEWEST, TOPIC)}
+        own = rows
+        for name, value in log.items():
+            own = own.filter(pc.equal(own.column(name), value))
+        kinds = own.column("kind")
+        mine = {kind: own.filter(pc.equal(kinds, kind)) for kind in (LIFE, AHEAD, WINDOW, NEWEST, TOPIC)}
         in_front = distinct(topic_records_of(mine[AHEAD]))
         newest = topic_records_of(mine[NEWEST])
         parts = [

@@ -220,17 +220,28 @@ def _commit(lake: Lake, run: int, jobs: Sequence[Job], outcomes: Sequence[Outcom
     states = lake.snapshot(STATES).rows(STATES_READ)
     fresh = pa.concat_tables([fresh, across_logs(states.select(COUNTS_OF_STATE)), between_logs(lake, states, topics)])
     unchanged = pa.concat_tables([standing.NONE_UNCHANGED, *(outcome.unchanged for outcome in outcomes)])
-    before = lake.snapshot(FINDINGS).rows()
-    same, others = standing.parted(before, unchanged)
+    count = _commit_findings(lake, run, keys, fresh, unchanged)
+    return {"audited_records": sum(outcome.record_count for outcome in outcomes), "findings": count}
+
+
+def _commit_findings(lake: Lake, run: int, keys: set[PartitionKey], fresh: pa.Table, unchanged: pa.Table) -> int:
+    """Commits the findings after a run that audited some state partitions; returns how many stand.
+
+    `fresh`: LOG_FINDING rows; `unchanged`: identities of findings that stay as they are.
+    """
+    snapshot = lake.snapshot(FINDINGS)
+    known = snapshot.rows([*standing.IDENTITY, "topic"])
+    others = standing.parted(known, unchanged)[1]
+    names = _with_topics(lake, known.drop_columns(["topic"])).column("topic")
+    if not fresh.num_rows and not others.num_rows and names.equals(known.column("topic")):
+        books.commit(lake, FINDINGS, "audit", run)
+        return int(known.num_rows)
+    same, others = standing.parted(snapshot.rows(), unchanged)
     judged = standing.merged(others, fresh, _judged(others, keys), run)
     same = same.select(judged.column_names).cast(judged.schema)
     rows = _with_topics(lake, pa.concat_tables([judged, same]))
-    files, removes = [], []
-    if judged.num_rows or not rows.column("topic").equals(before.column("topic")):
-        files, removes = write_rows(lake, TABLES[FINDINGS], rows, {}), lake.snapshot(FINDINGS).paths
-    books.commit(lake, FINDINGS, "audit", run, files, removes)
-    stands = rows.filter(pc.field("withdrawn_run_id").is_null())
-    return {"audited_records": sum(outcome.record_count for outcome in outcomes), "findings": stands.num_rows}
+    books.commit(lake, FINDINGS, "audit", run, write_rows(lake, TABLES[FINDINGS], rows, {}), snapshot.paths)
+    return int(rows.filter(pc.field("withdrawn_run_id").is_null()).num_rows)
 
 
 def _states_without(lake: Lake, keys: set[PartitionKey]) -> tuple[list[DataFile], list[str]]:

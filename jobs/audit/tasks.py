@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 
 import numpy as np
@@ -29,7 +28,7 @@ STATES: Final = "gold.audit_state"
 NOT_AUDITED: Final = ("topic", "timestamp_type", "base_offset", "producer_epoch")
 AUDITED: Final = pa.schema([field for field in LOG_RECORD if field.name not in NOT_AUDITED])
 """The columns of a log record that the audit reads."""
-TOGETHER_BYTES: Final = 16 << 20
+TOGETHER_BYTES: Final = 32 << 20
 """Bytes of records, as they are in their files, that are audited at once at most, but for those of one row group."""
 
 
@@ -94,9 +93,7 @@ def audit_task(task: Task) -> Outcome:
     """Audits the state partitions of a task and writes their states; runs on an executor."""
     tables, unchanged, count = [LOG_FINDING.empty_table()], [standing.NONE_UNCHANGED], 0
     beside = {table: [none] for table, none in NO_ROWS.items()}
-    limits = {
-        cluster_id: cache(largest(settings, DELIVERY_COUNT_LIMIT)) for cluster_id, settings in task.settings.items()
-    }
+    limits = {cluster_id: largest(settings, DELIVERY_COUNT_LIMIT) for cluster_id, settings in task.settings.items()}
     states = _stored_states(task.lake, task.jobs)
     with ParquetSink(task.lake, TABLES[STATES], constants={"run_id": task.run}) as sink:
         for jobs in together(task.jobs, {cluster for cluster, config in task.beside.configs.items() if config}):

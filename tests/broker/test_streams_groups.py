@@ -25,7 +25,7 @@ SETTINGS = {
     "group_streams_min_heartbeat_interval_ms": 100,
     "group_streams_heartbeat_interval_ms": 200,
     "group_streams_min_session_timeout_ms": 1_000,
-    "group_streams_session_timeout_ms": 3_000,
+    "group_streams_session_timeout_ms": 30_000,
     "group_streams_initial_rebalance_delay_ms": 100,
     "group_streams_assignment_interval_ms": 100,
     "group_streams_num_standby_replicas": 1,
