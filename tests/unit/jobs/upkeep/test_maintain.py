@@ -30,7 +30,7 @@ from lake.scan import open_lake
 from lake.tables import TABLES
 from tests.in_process import make_lake, recorded_lake
 from tests.kills import Point, in_turn, kill, points_of
-from tests.lakes import AUDIT_STATE, BOOKS, content, differences, shared_content
+from tests.lakes import BOOKS, OF_THE_AUDIT, content, differences, shared_content
 from tests.once import made_once
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 
@@ -300,7 +300,7 @@ def test_vacuum_removes_what_is_older_than_the_window_and_what_killed_runs_left(
     assert not orphan.exists()
     assert done["vacuumed_files"] > 30
     assert done["log_files"] > 30
-    names = [*old, *BOOKS, AUDIT_STATE]
+    names = [*old, *BOOKS, *OF_THE_AUDIT]
     unlisted = data_files(lake / "gold" / "publication")  # was joined just now; what it replaced stays for a while
     assert data_files(lake) - unlisted == {path for name in names for path in live(lake, name)} - unlisted
     assert not differences(old, content(lake))
