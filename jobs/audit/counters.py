@@ -15,8 +15,9 @@ from lake.lake import Lake
 from lake.parquet import write_rows
 from lake.slices import PartitionKey
 from lake.tables import TABLES
-from state_model.audit.columnar.configured import ConfiguredAudit, CoordinatorConfig
+from state_model.audit.columnar.configured import ConfiguredAudit
 from state_model.audit.columnar.continuation import matrix_of
+from state_model.audit.columnar.coordinator_config import CoordinatorConfig
 from state_model.audit.columnar.kept_schema import AUDIT_COUNTER
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.columnar.keys import Ints

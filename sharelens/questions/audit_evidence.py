@@ -19,8 +19,9 @@ from measures.settings import MAX_RECORD_LOCKS, largest
 from sharelens.questions.log_evidence import LogEvidence
 from sharelens.questions.size_limits import size_text
 from sharelens.questions.state_log import StateLog, size_bytes
-from state_model.audit.columnar.configured import ConfiguredAudit, CoordinatorConfig
+from state_model.audit.columnar.configured import ConfiguredAudit
 from state_model.audit.columnar.continuation import KEYS
+from state_model.audit.columnar.coordinator_config import CoordinatorConfig
 from state_model.audit.columnar.cross_checks import StateLogs, cross_check
 from state_model.audit.columnar.group_audit import Groups, audit_groups
 from state_model.audit.columnar.lives import TURN, Turns, lives_of

@@ -4,7 +4,8 @@ import pyarrow as pa
 import pytest
 
 from evidence.decoding import decode_rows
-from state_model.audit.columnar.configured import ConfiguredAudit, CoordinatorConfig
+from state_model.audit.columnar.configured import ConfiguredAudit
+from state_model.audit.columnar.coordinator_config import CoordinatorConfig
 from state_model.audit.columnar.findings import findings
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.table import RULES
