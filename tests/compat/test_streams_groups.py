@@ -18,9 +18,6 @@ from sharelens.questions.describe import View, describe
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.opening import open_evidence
 from sharelens.request import Source
-from state_model.audit.streams_life_checks import misplaced_group
-from state_model.audit.streams_rules import check_group
-from state_model.audit.streams_steps import StreamsRecord
 from state_model.errors import SharelensError, UsageError
 from state_model.group_records import GroupRecord, decode_record
 from state_model.streams.group import apply
@@ -31,8 +28,6 @@ from tests.datasets import STREAMS_SETS, dataset, raw_records_of
 from tests.in_process import recorded_lake
 
 NO_SUCH_GROUP = 69
-RAW_CLIENTS = {"ST-27"}
-"""Rules that Kafka Streams keeps, and that raw clients in the recorded logs may break."""
 
 
 def _records(log_dir: Path) -> list[tuple[int, int, GroupRecord]]:
@@ -398,17 +393,3 @@ def test_a_killed_instance_leaves_its_tasks_without_owner_until_the_others_take_
     waits = {row["group_epoch"]: row["longest_without_owner_ms"] for row in rows if row["longest_without_owner_ms"]}
     assert waits
     assert all(row["fewest_tasks"] is None or row["most_tasks"] - row["fewest_tasks"] <= 1 for row in rows[-3:])
-
-
-@pytest.mark.parametrize("name", ["streams", *STREAMS_SETS])
-def test_no_rule_on_streams_groups_is_broken(name: str) -> None:
-    lines = (dataset(name) / "formatter-offsets.jsonl").read_text(encoding="utf-8").splitlines()
-    times_ms = {(row["partition"], row["offset"]): row["timestamp"] for row in map(json.loads, lines)}
-    by_group: dict[str, list[StreamsRecord]] = {}
-    for partition, offset, record in _records(dataset(name) / "logs"):
-        assert name == "streams" or misplaced_group(record.group_id, partition, 3) is None
-        placed = StreamsRecord(record, offset, times_ms[partition, offset])
-        by_group.setdefault(record.group_id, []).append(placed)
-    findings = [finding for records in by_group.values() for finding in check_group(records)]
-    assert sum(map(len, by_group.values())) > 50
-    assert {finding.rule.code for finding in findings} <= RAW_CLIENTS, findings[:3]
