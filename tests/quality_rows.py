@@ -33,7 +33,7 @@ def good_row(table: str) -> dict[str, object]:
 def _fitting(field: pa.Field) -> object:
     kind = field.type
     if pa.types.is_integer(kind):
-        return TIME_MS if field.name.endswith("_ms") and not pa.types.is_int8(kind) else NUMBER
+        return TIME_MS if field.name.endswith("_ms") and pa.types.is_int64(kind) else NUMBER
     if pa.types.is_boolean(kind):
         return False
     if pa.types.is_binary(kind):

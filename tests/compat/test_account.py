@@ -28,13 +28,13 @@ def accounted(folder: Path) -> Classes:
     """Class and reason by (group, topic, partition, offset)."""
     with open_log_evidence(Source(log_dirs=(str(folder / "logs"),))) as evidence:
         rows = account(evidence, KeyFilter(), CutChoice(), Span(), listed=CLASSES).table.to_pylist()
-    found: Classes = {}
+    classes: Classes = {}
     for row in rows:
         for offset in range(row["first_offset"], row["last_offset"] + 1):
             place = (row["group_id"], row["topic"], row["partition"], offset)
-            assert place not in found
-            found[place] = (row["class"], row["reason"])
-    return found
+            assert place not in classes
+            classes[place] = (row["class"], row["reason"])
+    return classes
 
 
 def topic_records(folder: Path) -> list[dict[str, Any]]:
@@ -48,8 +48,8 @@ def test_what_clients_settled_last_is_the_class(name: str) -> None:
     for line in journal(folder):
         if "o" in line and line.get("ack") in SETTLED | {"REJECT"}:
             last[(line["g"], line["topic"], line["p"], line["o"])] = line["ack"]
-    told = accounted(folder)
-    by_ack = Counter((ack in SETTLED, told[place][0].split("_")[0]) for place, ack in last.items())
+    accounts = accounted(folder)
+    by_ack = Counter((ack in SETTLED, accounts[place][0].split("_")[0]) for place, ack in last.items())
     assert by_ack.keys() <= {(True, "acknowledged"), (False, "archived")}, by_ack
 
 

@@ -26,11 +26,11 @@ def cases(version):
 
 @pytest.mark.parametrize(("version", "rules"), [("4.3.1", KAFKA_4_3), ("4.4.0", KAFKA_4_4)])
 def test_every_list_is_the_one_that_kafka_made(version, rules):
-    told = cases(version)
-    assert len(told) == CASES
+    inputs = cases(version)
+    assert len(inputs) == CASES
     wrong = [
         case
-        for case in told
+        for case in inputs
         if combine(batches(case["soFar"]), batches(case["new"]), case["startOffset"], rules=rules)
         != batches(case["out"])
     ]

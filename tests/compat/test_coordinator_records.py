@@ -13,7 +13,7 @@ from tests.datasets import dataset
 pytestmark = pytest.mark.compat
 
 
-def held(name, topic):
+def records_in(name, topic):
     """Partition, offset and record of all data records in a topic's segments."""
     for segment in sorted((dataset(name) / "logs").glob(f"{topic}-*/*.log")):
         data = segment.read_bytes()
@@ -23,15 +23,15 @@ def held(name, topic):
                     yield int(segment.parent.name.rpartition("-")[2]), record
 
 
-def told(name):
+def formatted(name):
     """What Kafka's own classes read, by partition and offset."""
     lines = (dataset(name) / "formatter-offsets.jsonl").read_text().splitlines()
     return {(line["partition"], line["offset"]): line for line in map(json.loads, lines)}
 
 
 def classic_records_of(name):
-    expected = told(name)
-    for partition, record in held(name, "__consumer_offsets"):
+    expected = formatted(name)
+    for partition, record in records_in(name, "__consumer_offsets"):
         decoded = decode_record(record.key, record.value)
         if decoded.record_type in (1, 2) and not decoded.is_tombstone:
             yield record, decoded, expected[partition, record.offset]["value"]["data"]
@@ -39,9 +39,9 @@ def classic_records_of(name):
 
 @pytest.mark.parametrize("name", ["admin", "transactions"])
 def test_committed_offsets_are_read_and_written_as_kafka_does(name):
-    found = [entry for entry in classic_records_of(name) if entry[1].record_type == 1]
-    assert found
-    for record, decoded, data in found:
+    records = [entry for entry in classic_records_of(name) if entry[1].record_type == 1]
+    assert records
+    for record, decoded, data in records:
         committed = classic_records.read_offset(decoded)
         assert committed == classic_records.CommittedOffset(
             offset=data["offset"],
@@ -57,9 +57,9 @@ def test_committed_offsets_are_read_and_written_as_kafka_does(name):
 
 @pytest.mark.parametrize("name", ["admin", "transactions"])
 def test_groups_are_read_and_written_as_kafka_does(name):
-    found = [entry for entry in classic_records_of(name) if entry[1].record_type == 2]
-    assert found
-    for record, decoded, data in found:
+    records = [entry for entry in classic_records_of(name) if entry[1].record_type == 2]
+    assert records
+    for record, decoded, data in records:
         group = classic_records.read_group(decoded)
         assert (group.protocol_type, group.generation) == (data["protocolType"], data["generation"])
         assert (group.protocol_name, group.leader) == (data["protocol"], data["leader"])
@@ -72,9 +72,9 @@ def test_groups_are_read_and_written_as_kafka_does(name):
 
 
 def test_the_state_of_transactions_is_read_and_written_as_kafka_does():
-    found = list(held("transactions", "__transaction_state"))
+    records = list(records_in("transactions", "__transaction_state"))
     statuses = set()
-    for _, record in found:
+    for _, record in records:
         transactional_id = transaction_log.decode_key(record.key)
         transaction = transaction_log.decode_value(transactional_id, record.value)
         statuses.add(transaction.status)

@@ -104,13 +104,15 @@ def runs(version):
     with gzip.open(dataset("coordinator") / f"shardlog-{version}.txt.gz", "rt", encoding="ascii") as lines:
         steps = [step(line) for line in lines]
     assert len(steps) == RECORDS
-    return [list(run) for _, run in itertools.groupby(steps, key=lambda one: one.run)]
+    return [list(run) for _, run in itertools.groupby(steps, key=lambda entry: entry.run)]
 
 
 def replayed(run, version):
     """The states of a run under the rules of a version: before its first step, then after each."""
     begin = PartitionState(update_limit=run[0].update_limit, rules=RULES[version])
-    return list(itertools.accumulate(run, lambda held, one: apply(held, one.log_offset, 0, one.record), initial=begin))
+    return list(
+        itertools.accumulate(run, lambda state, entry: apply(state, entry.log_offset, 0, entry.record), initial=begin)
+    )
 
 
 @functools.cache
@@ -119,29 +121,29 @@ def states(version):
     return [replayed(run, version) for run in runs(version)]
 
 
-def as_snapshot(held: SharePartitionState | None):
-    if held is None:
+def as_snapshot(state: SharePartitionState | None):
+    if state is None:
         return None
     return ShareSnapshot(
-        snapshot_epoch=held.snapshot_epoch,
-        state_epoch=held.state_epoch,
-        leader_epoch=held.leader_epoch,
-        start_offset=held.start_offset,
-        delivery_complete_count=held.delivery_complete_count,
-        create_timestamp_ms=held.create_timestamp_ms,
-        write_timestamp_ms=held.write_timestamp_ms,
-        state_batches=held.state_batches,
+        snapshot_epoch=state.snapshot_epoch,
+        state_epoch=state.state_epoch,
+        leader_epoch=state.leader_epoch,
+        start_offset=state.start_offset,
+        delivery_complete_count=state.delivery_complete_count,
+        create_timestamp_ms=state.create_timestamp_ms,
+        write_timestamp_ms=state.write_timestamp_ms,
+        state_batches=state.state_batches,
     )
 
 
 @BOTH
 def test_the_state_after_every_record_is_the_shards_own_batch_lists_included(version):
     wrong, checked = [], 0
-    for run, held in zip(runs(version), states(version), strict=True):
-        for one, state in zip(run, held[1:], strict=True):
+    for run, moments in zip(runs(version), states(version), strict=True):
+        for entry, state in zip(run, moments[1:], strict=True):
             checked += 1
-            if as_snapshot(state.share_partitions.get(one.record.key)) != one.after:
-                wrong.append((one, state.share_partitions.get(one.record.key)))
+            if as_snapshot(state.share_partitions.get(entry.record.key)) != entry.after:
+                wrong.append((entry, state.share_partitions.get(entry.record.key)))
     assert (checked, wrong) == (RECORDS, [])
 
 
@@ -150,10 +152,10 @@ def test_the_other_rules_change_the_lists_and_nothing_of_their_content(version):
     other = {"4.3.1": "4.4.0", "4.4.0": "4.3.1"}[version]
     checked = 0
     for run in runs(version)[::10]:
-        for one, state in zip(run, replayed(run, other)[1:], strict=True):
-            if one.after is not None:
-                held = state.share_partitions[one.record.key]
-                assert coalesce(held.state_batches) == coalesce(one.after.state_batches)
+        for entry, state in zip(run, replayed(run, other)[1:], strict=True):
+            if entry.after is not None:
+                share_partition = state.share_partitions[entry.record.key]
+                assert coalesce(share_partition.state_batches) == coalesce(entry.after.state_batches)
                 checked += 1
     assert checked > RECORDS // 20
 
@@ -179,34 +181,34 @@ def cold_ends(run):
 @BOTH
 def test_the_cold_job_appends_the_same_snapshots(version):
     jobs = 0
-    for run, held in zip(runs(version), states(version), strict=True):
+    for run, moments in zip(runs(version), states(version), strict=True):
         for index, end in cold_ends(run).items():
             now_ms = run[index].record.value.write_timestamp_ms
-            due = {record.key: record for record in coordinator.snapshot_cold(held[index], now_ms=now_ms)}
-            assert due == {told.record.key: told.record for told in run[index:end]}
+            due = {record.key: record for record in coordinator.snapshot_cold(moments[index], now_ms=now_ms)}
+            assert due == {logged.record.key: logged.record for logged in run[index:end]}
             jobs += 1
     assert jobs > 500
 
 
-def requested(told, raw_start):
+def requested(logged, raw_start):
     """The write that made the 4.3.1 record `told`, with the epochs that pass."""
     return WriteRequest(
         state_epoch=1 << 30,
         leader_epoch=1 << 30,
         start_offset=raw_start,
-        delivery_complete_count=told.delivery_complete_count,
-        state_batches=told.state_batches,
+        delivery_complete_count=logged.delivery_complete_count,
+        state_batches=logged.state_batches,
     )
 
 
-def candidates(told, older_state, key):
+def candidates(logged, older_state, key):
     """Requests that may have made `told`: the start offset of a snapshot may have been the request's or left out."""
-    if isinstance(told, ShareUpdate):
-        return [requested(told, told.start_offset)]
-    starts = [told.start_offset]
-    if older_state.share_partitions[key].start_offset == told.start_offset:
+    if isinstance(logged, ShareUpdate):
+        return [requested(logged, logged.start_offset)]
+    starts = [logged.start_offset]
+    if older_state.share_partitions[key].start_offset == logged.start_offset:
         starts.append(-1)
-    return [requested(told, start) for start in starts]
+    return [requested(logged, start) for start in starts]
 
 
 def canonical(record):
@@ -217,24 +219,24 @@ def canonical(record):
     return record._replace(value=joined)
 
 
-def is_appended(records, told):
+def is_appended(records, logged):
     """Whether the records are the one that was told; most are so as they are."""
-    return len(records) == 1 and (records[0] == told or canonical(records[0]) == canonical(told))
+    return len(records) == 1 and (records[0] == logged or canonical(records[0]) == canonical(logged))
 
 
-def asked(state, one, request_from, older_state):
+def requested_of(state, entry, request_from, older_state):
     """Record lists that our write side appends for the operation behind `one`."""
-    key, told = one.record.key, one.record.value
-    now_ms = getattr(told, "create_timestamp_ms", 0)
-    if one.operation == "init":
+    key, logged = entry.record.key, entry.record.value
+    now_ms = getattr(logged, "create_timestamp_ms", 0)
+    if entry.operation == "init":
         outcome = coordinator.initialize(
-            state, key, state_epoch=told.state_epoch, start_offset=told.start_offset, now_ms=now_ms
+            state, key, state_epoch=logged.state_epoch, start_offset=logged.start_offset, now_ms=now_ms
         )
         return [(outcome.error_code, outcome.records)]
-    if one.operation == "read":
-        read = coordinator.read(state, key, leader_epoch=told.leader_epoch, now_ms=now_ms)
+    if entry.operation == "read":
+        read = coordinator.read(state, key, leader_epoch=logged.leader_epoch, now_ms=now_ms)
         return [(read.answer.error_code, read.records)]
-    if one.operation == "del":
+    if entry.operation == "del":
         outcome = coordinator.delete(state, key)
         return [(outcome.error_code, outcome.records)]
     outcomes = [
@@ -246,20 +248,20 @@ def asked(state, one, request_from, older_state):
 @BOTH
 def test_the_write_side_appends_the_same_records(version):
     asked_for = {"init": 0, "read": 0, "write": 0, "del": 0}
-    for run, held, older_run, older_held in zip(
+    for run, moments, older_run, older_moments in zip(
         runs(version), states(version), runs("4.3.1"), states("4.3.1"), strict=True
     ):
-        for one, state, older, older_state in zip(run, held[:-1], older_run, older_held[:-1], strict=True):
-            assert (one.log_offset, one.operation, one.record.key) == (
+        for entry, state, older, older_state in zip(run, moments[:-1], older_run, older_moments[:-1], strict=True):
+            assert (entry.log_offset, entry.operation, entry.record.key) == (
                 older.log_offset,
                 older.operation,
                 older.record.key,
             )
-            if one.operation != "cold":
-                ours = asked(state, one, older.record.value, older_state)
-                assert any(code == ErrorCode.NONE and is_appended(records, one.record) for code, records in ours), (
-                    one,
+            if entry.operation != "cold":
+                ours = requested_of(state, entry, older.record.value, older_state)
+                assert any(code == ErrorCode.NONE and is_appended(records, entry.record) for code, records in ours), (
+                    entry,
                     ours,
                 )
-                asked_for[one.operation] += 1
+                asked_for[entry.operation] += 1
     assert min(asked_for.values()) > 1000

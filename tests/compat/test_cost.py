@@ -16,10 +16,10 @@ from tests.in_process import recorded_lake
 pytestmark = pytest.mark.usefixtures("evidence_opened_once")
 
 
-def asked(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
+def answer_of(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
     assert main([*words, "--output", "json"]) == 0
-    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
-    return found
+    rows: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return rows
 
 
 @pytest.mark.parametrize("name", ["admin", "basic", "edge", "upgrade"])
@@ -28,17 +28,17 @@ def test_every_record_is_counted(name: str, capsys: pytest.CaptureFixture[str]) 
         "tombstones" if line["value"] is None else ("snapshots", "updates")[line["key"]["type"]]
         for line in lines(dataset(name) / "formatter.jsonl")
     )
-    rows = asked(capsys, "cost", "--log-dir", str(dataset(name) / "logs"))
+    rows = answer_of(capsys, "cost", "--log-dir", str(dataset(name) / "logs"))
     kinds = ("snapshots", "updates", "tombstones")
     assert {kind: sum(row[kind] for row in rows) for kind in kinds} == {kind: printed[kind] for kind in kinds}
-    parts = asked(capsys, "cost", "--state-partitions", "--log-dir", str(dataset(name) / "logs"))
+    parts = answer_of(capsys, "cost", "--state-partitions", "--log-dir", str(dataset(name) / "logs"))
     assert sum(row["records"] for row in parts) == printed.total()
 
 
 @pytest.mark.parametrize("name", ["admin", "edge"])
 def test_every_tombstone_of_a_live_share_partition_is_a_deletion(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     tombstones = sum(line["value"] is None for line in lines(dataset(name) / "formatter.jsonl"))
-    rows = asked(capsys, "life", "--event", "deleted", "--log-dir", str(dataset(name) / "logs"))
+    rows = answer_of(capsys, "life", "--event", "deleted", "--log-dir", str(dataset(name) / "logs"))
     assert len(rows) == tombstones
 
 
@@ -46,18 +46,18 @@ def test_every_tombstone_of_a_live_share_partition_is_a_deletion(name: str, caps
 def test_a_lake_answers_as_its_logs_do(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     logs = str(dataset("admin") / "logs")
     lake = recorded_lake("admin")
-    straight = asked(capsys, *words, "--log-dir", logs)
+    straight = answer_of(capsys, *words, "--log-dir", logs)
     assert straight
-    assert asked(capsys, *words, "--lake", str(lake)) == straight
+    assert answer_of(capsys, *words, "--lake", str(lake)) == straight
 
 
 def test_who_deleted_is_what_the_clients_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = asked(capsys, "life", "--event", "deleted", "--log-dir", str(dataset("admin") / "logs"))
-    told: dict[tuple[str, str], list[str]] = {}
+    rows = answer_of(capsys, "life", "--event", "deleted", "--log-dir", str(dataset("admin") / "logs"))
+    values: dict[tuple[str, str], list[str]] = {}
     for row in sorted(rows, key=lambda row: row["log_time_ms"]):
         if row["partition"] == 0:
-            told.setdefault((row["group_id"], row["topic_id"][:4]), []).append(row["deleted_by_inferred"])
-    assert told == {
+            values.setdefault((row["group_id"], row["topic_id"][:4]), []).append(row["deleted_by_inferred"])
+    assert values == {
         ("gE", "rcsW"): ["group_offsets", "topic"],
         ("gL", "K51C"): ["group"],
         ("gD", "rcsW"): ["topic"],
@@ -83,8 +83,8 @@ def test_a_group_log_too_large_to_read_leaves_untold_who_deleted(
 def test_the_cost_of_two_windows_is_the_cost_of_all(capsys: pytest.CaptureFixture[str]) -> None:
     logs = ("--log-dir", str(dataset("basic") / "logs"))
     middle = "2026-11-21T03:12:43Z"
-    whole = asked(capsys, "cost", *logs)
-    halves = asked(capsys, "cost", *logs, "--to", middle) + asked(capsys, "cost", *logs, "--from", middle)
+    whole = answer_of(capsys, "cost", *logs)
+    halves = answer_of(capsys, "cost", *logs, "--to", middle) + answer_of(capsys, "cost", *logs, "--from", middle)
     for name in ("records", "updates", "snapshots", "bytes", "acknowledged_offsets"):
         sums: Counter[tuple[str, str, int]] = Counter()
         for row in halves:

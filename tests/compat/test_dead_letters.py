@@ -41,12 +41,12 @@ def place(row: Json) -> Place:
 
 def letters_in_topics(folder: Path) -> dict[Place, Json]:
     """The dead letters as a consumer read them, by the record they speak of."""
-    found = {}
+    letters = {}
     for line in lines(folder, "topics.jsonl"):
-        told = {header["key"].removeprefix("__dlq.errors."): header["utf8"] for header in line.get("headers", ())}
-        if line["topic"].startswith("dlq.") and "offset" in told:
-            found[told["group"], told["topic"], int(told["partition"]), int(told["offset"])] = line
-    return found
+        headers = {header["key"].removeprefix("__dlq.errors."): header["utf8"] for header in line.get("headers", ())}
+        if line["topic"].startswith("dlq.") and "offset" in headers:
+            letters[headers["group"], headers["topic"], int(headers["partition"]), int(headers["offset"])] = line
+    return letters
 
 
 def test_every_dead_letter_has_its_archived_record_and_lies_where_it_is_said_to_lie(
@@ -86,9 +86,9 @@ def test_a_group_whose_topic_takes_no_dead_letters_misses_all_of_its(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """gd-broken names dlq.disabled, which exists, and is not enabled: the broker archives and writes nothing."""
-    asked = ["--log-dir", logs("dlq"), "--group", "gd-broken"]
-    assert {row["reason"] for row in ask(capsys, *asked)} == {"no_dead_letter_topic_known"}
-    rows = ask(capsys, *asked, *given_settings(dataset("dlq"), tmp_path))
+    words = ["--log-dir", logs("dlq"), "--group", "gd-broken"]
+    assert {row["reason"] for row in ask(capsys, *words)} == {"no_dead_letter_topic_known"}
+    rows = ask(capsys, *words, *given_settings(dataset("dlq"), tmp_path))
     assert {(row["status"], row["dlq_topic"]) for row in rows} == {("missing", "dlq.disabled")}
     given_up = {
         (line["g"], line["topic"], line["p"], line["o"])
@@ -143,9 +143,9 @@ def test_the_plan_is_the_same_bytes_from_lake_and_log_directory(
     for name, source in sources.items():
         assert main(["dlq", "plan", *source, "--out", str(tmp_path / name)]) == 0
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
-    told = json.loads(capsys.readouterr().out.splitlines()[0])
+    content = json.loads(capsys.readouterr().out.splitlines()[0])
     digest = hashlib.sha256((tmp_path / "a.csv").read_bytes()).hexdigest()
-    assert told["sha256"] == digest
+    assert content["sha256"] == digest
     assert (tmp_path / "a.csv.sha256").read_text(encoding="ascii") == f"{digest}  a.csv\n"
     with (tmp_path / "a.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -166,16 +166,16 @@ def small_logs(folder: Path) -> Path:
 
 def holders(lake: Path) -> set[str]:
     """Tables with a file that holds the canary, in its bytes or in what they decode to."""
-    found = set()
+    letters = set()
     for path in lake.rglob("*"):
         if not path.is_file():
             continue
-        held = CANARY in path.read_bytes()
+        has_canary = CANARY in path.read_bytes()
         if path.suffix == ".parquet":
-            held |= CANARY.decode() in repr(pq.read_table(path, partitioning=None).to_pylist())
-        if held:
-            found.add(".".join(path.relative_to(lake).parts[:2]))
-    return found
+            has_canary |= CANARY.decode() in repr(pq.read_table(path, partitioning=None).to_pylist())
+        if has_canary:
+            letters.add(".".join(path.relative_to(lake).parts[:2]))
+    return letters
 
 
 def test_a_dead_letter_s_payload_is_found_nowhere_unless_it_is_asked_for(

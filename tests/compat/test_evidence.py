@@ -26,20 +26,22 @@ WITHOUT_STATE = {"streams"}
 
 def files(folder: Path) -> dict[str, bytes]:
     """Every content file below a folder of evidence."""
-    found = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-    return {path: content for path, content in found.items() if path not in BOOKS}
+    contents = {
+        str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
+    }
+    return {path: content for path, content in contents.items() if path not in BOOKS}
 
 
-def asked(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, object]]:
+def rows_of(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, object]]:
     assert main([*words, "--output", "json"]) == 0
     return list(json.loads(capsys.readouterr().out))
 
 
 def window(name: str, logs: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
     """The words that name a group of a scenario and the middle of its time."""
-    records = asked(capsys, "records", "--log-dir", str(logs))
+    records = rows_of(capsys, "records", "--log-dir", str(logs))
     groups = sorted({str(row["group_id"]) for row in records})
-    group = max(groups, key=lambda one: sum(row["group_id"] == one for row in records))
+    group = max(groups, key=lambda member: sum(row["group_id"] == member for row in records))
     stamps = sorted(int(str(row["timestamp_ms"])) for row in records if row["group_id"] == group)
     begin, end = stamps[len(stamps) // 4], stamps[3 * len(stamps) // 4] + 1
     return ["--group", group, "--from", str(begin), "--to", str(end), "--case", f"INC {name}"]
@@ -52,8 +54,8 @@ def make(out: Path, *words: str) -> dict[str, bytes]:
 
 def straight(name: str, words: list[str]) -> Path:
     """The folder of evidence from a scenario's log directory, for its window."""
-    asked = [*words, "--log-dir", str(dataset(name) / "logs")]
-    return made_once(f"evidence/{name}", lambda folder: make(folder / "out", *asked)) / "out"
+    command = [*words, "--log-dir", str(dataset(name) / "logs")]
+    return made_once(f"evidence/{name}", lambda folder: make(folder / "out", *command)) / "out"
 
 
 def in_parts(logs: Path, folder: Path) -> Sequence[Path]:
@@ -93,8 +95,8 @@ def test_copies_in_any_order_give_the_same_bytes(name: str, tmp_path: Path, caps
     assert main(["verify", str(straight(name, words)), "--log-dir", str(logs)]) == 0
     whole, part = in_parts(logs, tmp_path)
     for number, order in enumerate(([whole, part], [part, whole])):
-        given = [word for place in order for word in ("--log-dir", str(place))]
-        assert make(tmp_path / f"copies-{number}", *words, *given) == first
+        options = [word for place in order for word in ("--log-dir", str(place))]
+        assert make(tmp_path / f"copies-{number}", *words, *options) == first
     make_lake(tmp_path / "united", part, whole)
     assert make(tmp_path / "three", *words, "--lake", str(tmp_path / "united")) == first
 
@@ -124,6 +126,6 @@ def summary(states: pa.Table) -> list[tuple[object, ...]]:
     names = ("first_offset", "last_offset", "delivery_state", "delivery_count")
     scalars = ("group_id", "topic_id", "partition", "start_offset", "delivery_complete_count", "snapshot_epoch")
     return sorted(
-        (*(row[one] for one in scalars), str([[batch[one] for one in names] for batch in row["state_batches"]]))
+        (*(row[field] for field in scalars), str([[batch[field] for field in names] for batch in row["state_batches"]]))
         for row in states.to_pylist()
     )

@@ -27,33 +27,33 @@ def test_state_epochs_and_members_are_what_the_broker_described(name: str, capsy
     *_, last = lines(dataset(name) / "checkpoints.jsonl")
     assert main(["groups", "--log-dir", str(logs), "--output", "json"]) == 0
     straight = json.loads(capsys.readouterr().out)
-    told = {row["group_id"]: row for row in straight}
+    rows_by_group = {row["group_id"]: row for row in straight}
     described = {group: answer for group, answer in last["describeShareGroups"].items() if isinstance(answer, dict)}
     assert described
     assert {
         group: (
-            told[group]["state"].title(),
-            told[group]["group_epoch"],
-            told[group]["assignment_epoch"],
-            told[group]["member_count"],
+            rows_by_group[group]["state"].title(),
+            rows_by_group[group]["group_epoch"],
+            rows_by_group[group]["assignment_epoch"],
+            rows_by_group[group]["member_count"],
         )
         for group in described
     } == {
         group: (answer["state"], answer["groupEpoch"], answer["targetAssignmentEpoch"], len(answer["members"]))
         for group, answer in described.items()
     }
-    assert {told[group]["state"] for group in told.keys() - described.keys()} <= {"DEAD"}
+    assert {rows_by_group[group]["state"] for group in rows_by_group.keys() - described.keys()} <= {"DEAD"}
     lake = recorded_lake(name)
     assert main(["groups", "--lake", str(lake), "--output", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == straight
 
 
 def test_a_window_leaves_the_groups_whose_last_change_lies_in_it(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["groups", "--log-dir", str(dataset("admin") / "logs"), "--output", "json"]
-    assert main(asked) == 0
+    words = ["groups", "--log-dir", str(dataset("admin") / "logs"), "--output", "json"]
+    assert main(words) == 0
     every = json.loads(capsys.readouterr().out)
     moments = sorted({row["last_change_ms"] for row in every})
     assert len(moments) > 2
-    assert main([*asked, "--from", str(moments[1]), "--to", str(moments[-1])]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told == [row for row in every if moments[1] <= row["last_change_ms"] < moments[-1]]
+    assert main([*words, "--from", str(moments[1]), "--to", str(moments[-1])]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert rows == [row for row in every if moments[1] <= row["last_change_ms"] < moments[-1]]

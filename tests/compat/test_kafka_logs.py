@@ -115,13 +115,13 @@ def test_user_records_have_kafkas_keys_values_and_headers(name: str) -> None:
     assert truth.keys() == read.keys()
     assert truth
     for place, row in truth.items():
-        found = read[place]
-        assert found["timestamp_ms"] == row["timestamp"]
-        assert found["is_control"] == ("control" in row)
+        value = read[place]
+        assert value["timestamp_ms"] == row["timestamp"]
+        assert value["is_control"] == ("control" in row)
         if "control" not in row:
-            assert [_text(found["key"]), _text(found["value"])] == [row["key"], row["value"]]
+            assert [_text(value["key"]), _text(value["value"])] == [row["key"], row["value"]]
             headers = [(header["key"], header["utf8"]) for header in row.get("headers", [])]
-            assert [(header["key"], _text(header["value"])) for header in found["headers"]] == headers
+            assert [(header["key"], _text(header["value"])) for header in value["headers"]] == headers
 
 
 def _text(raw: bytes | None) -> str | None:

@@ -25,7 +25,7 @@ Ask = Callable[..., list[Json]]
 def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
     """Runs a command with --output json and returns its document."""
 
-    def asked(*words: str) -> list[Json]:
+    def rows_of(*words: str) -> list[Json]:
         code = main([*words, "--output", "json"])
         out, err = capsys.readouterr()
         assert code == 0, err
@@ -33,7 +33,7 @@ def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
         assert isinstance(document, list)
         return document
 
-    return asked
+    return rows_of
 
 
 def listed(checkpoint: Json) -> Iterator[tuple[tuple[str, str, int], Json]]:
@@ -43,8 +43,8 @@ def listed(checkpoint: Json) -> Iterator[tuple[tuple[str, str, int], Json]]:
             topic, _, partition = place.rpartition("-")
             if entry is not None:
                 start = entry["startOffset"] if "startOffset" in entry else entry["offset"]
-                told = {"start_offset": start, "leader_epoch": entry["leaderEpoch"], "lag": entry.get("lag")}
-                yield (group, topic, int(partition)), told
+                listing = {"start_offset": start, "leader_epoch": entry["leaderEpoch"], "lag": entry.get("lag")}
+                yield (group, topic, int(partition)), listing
 
 
 def compare(rows: list[Json], checkpoint: Json) -> int:
@@ -53,10 +53,10 @@ def compare(rows: list[Json], checkpoint: Json) -> int:
     for row in rows:
         ours.setdefault((row["group_id"], row["topic"], row["partition"]), []).append(row)
     compared = 0
-    for key, told in listed(checkpoint):
-        found = [{name: row[name] for name in told} for row in ours[key]]
-        assert told in found, f"{key} at checkpoint {checkpoint['name']}: {ours[key]}"
-        assert len(found) == 1 or checkpoint_has_two_ids(checkpoint, key)
+    for key, listing in listed(checkpoint):
+        answers = [{name: row[name] for name in listing} for row in ours[key]]
+        assert listing in answers, f"{key} at checkpoint {checkpoint['name']}: {ours[key]}"
+        assert len(answers) == 1 or checkpoint_has_two_ids(checkpoint, key)
         compared += 1
     return compared
 
@@ -71,8 +71,8 @@ def end_offsets(checkpoint: Json, folder: Path) -> str:
     """The topics' ends at a checkpoint, as kafka-get-offsets prints them."""
     text = "".join(
         f"{topic}:{partition}:{offset}\n"
-        for topic, held in checkpoint["topics"].items()
-        for partition, offset in held["end"].items()
+        for topic, offsets in checkpoint["topics"].items()
+        for partition, offset in offsets["end"].items()
     )
     file = folder / f"ends-{checkpoint['checkpoint']}"
     file.write_text(text, encoding="ascii")
@@ -117,10 +117,10 @@ def test_lag_at_every_checkpoint_is_what_the_broker_listed(
 def test_the_recorded_sets_hold_many_listed_lags() -> None:
     """So that the comparisons above mean something."""
     every = [
-        told["lag"]
+        listing["lag"]
         for name in scenarios()
-        for one in lines(dataset(name) / "checkpoints.jsonl")
-        for _, told in listed(one)
+        for checkpoint in lines(dataset(name) / "checkpoints.jsonl")
+        for _, listing in listed(checkpoint)
     ]
     assert len(every) > 400
     assert sum(lag is not None and lag > 0 for lag in every) > 100

@@ -61,24 +61,24 @@ def record_lists(draw: st.DrawFn) -> list[dict[str, Any]]:
 def answers(evidence: Evidence, count: int) -> Iterator[tuple[str, str]]:
     """Every question at every cut, as the JSON that it would print."""
 
-    def told(name: str, table: Any) -> tuple[str, str]:
+    def answer_to(name: str, table: Any) -> tuple[str, str]:
         return name, json.dumps(table.to_pylist())
 
     first = min(part.first_ms or 0 for part in evidence.cover())
-    yield told("state", state(evidence, ALL_KEYS, CutChoice()).table)
-    yield told("records", records(evidence, ALL_KEYS, Span()).read_all().table)
+    yield answer_to("state", state(evidence, ALL_KEYS, CutChoice()).table)
+    yield answer_to("records", records(evidence, ALL_KEYS, Span()).read_all().table)
     for offset in range(-1, count):
-        yield told(f"at {offset}", state(evidence, ALL_KEYS, CutChoice(at_offsets={0: offset})).table)
+        yield answer_to(f"at {offset}", state(evidence, ALL_KEYS, CutChoice(at_offsets={0: offset})).table)
     for moment in range(first, first + 1000 * count, 700):
         answer = state(evidence, ALL_KEYS, CutChoice(as_of_ms=moment))
-        yield told(f"as of {moment}", answer.table)
+        yield answer_to(f"as of {moment}", answer.table)
         yield f"warnings at {moment}", json.dumps(answer.warnings)
-        yield told(f"diff {moment}", diff(evidence, ALL_KEYS, first, moment).table)
+        yield answer_to(f"diff {moment}", diff(evidence, ALL_KEYS, first, moment).table)
     for group in evidence.share_partitions().column("group_id").unique().to_pylist():
         for offset in range(0, OFFSETS, 3):
-            one = trace(evidence, parse_key_filter([group], ["orders"], [0]), offset)
-            yield told(f"trace {group} {offset}", one.table)
-            yield f"verdict {group} {offset}", str(one.summary).splitlines()[0]
+            trace_rows = trace(evidence, parse_key_filter([group], ["orders"], [0]), offset)
+            yield answer_to(f"trace {group} {offset}", trace_rows.table)
+            yield f"verdict {group} {offset}", str(trace_rows.summary).splitlines()[0]
 
 
 @examples("lake and log")
@@ -99,28 +99,28 @@ def test_any_log_gives_the_same_answers_with_and_without_a_lake(
 def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
     """Runs a command with --output json and returns its document."""
 
-    def asked(*words: str) -> Any:
+    def ask_json(*words: str) -> Any:
         code = main([*words, "--output", "json"])
         out, err = capsys.readouterr()
         assert code == 0, err
         return json.loads(out)
 
-    return asked
+    return ask_json
 
 
 def questions(folder: Path, straight: list[str], ask: Ask) -> Iterator[list[str]]:
     """Questions about a scenario: its checkpoints by time and offset, and records around start offsets."""
     checkpoints = [json.loads(line) for line in (folder / "checkpoints.jsonl").read_text(encoding="utf-8").splitlines()]
-    held = {row["state_partition"]: row for row in ask("status", *straight)["state_partitions"]}
-    begin = min(row["first_log_time_ms"] for row in held.values())
+    partitions = {row["state_partition"]: row for row in ask("status", *straight)["state_partitions"]}
+    begin = min(row["first_log_time_ms"] for row in partitions.values())
     now = ask("state", *straight)
     yield ["records"]
     yield ["state"]
     for checkpoint in checkpoints[:: max(1, len(checkpoints) // CUTS)]:
         if checkpoint["wallMs"] >= begin:
             yield ["state", "--as-of", str(checkpoint["wallMs"])]
-        ends = {int(part): end - 1 for part, end in checkpoint["logEndOffsets"].items() if int(part) in held}
-        if all(end == -1 or end >= held[part]["first_log_offset"] for part, end in ends.items()):
+        ends = {int(part): end - 1 for part, end in checkpoint["logEndOffsets"].items() if int(part) in partitions}
+        if all(end == -1 or end >= partitions[part]["first_log_offset"] for part, end in ends.items()):
             yield ["state", "--at-offset", ",".join(f"{part}:{end}" for part, end in ends.items())]
     yield ["diff", "--from", str(max(begin, checkpoints[0]["wallMs"])), "--to", str(checkpoints[-1]["wallMs"])]
     for row in now[:: max(1, len(now) // TRACED)]:
@@ -137,11 +137,11 @@ def test_a_scenario_gives_the_same_answers_with_and_without_a_lake(name: str, as
     logs = dataset(name) / "logs"
     lake = recorded_lake(name)
     straight, from_lake = ["--log-dir", str(logs)], ["--lake", str(lake)]
-    asked = 0
+    question_count = 0
     for question in questions(dataset(name), straight, ask):
-        asked += 1
+        question_count += 1
         assert ask(*question, *from_lake) == ask(*question, *straight), " ".join(question)
-    assert asked >= 9
+    assert question_count >= 9
     ours, lakes = ask("status", *straight), ask("status", *from_lake)
     parts = ("state_partitions", "gaps", "quarantine")
     assert {part: lakes[part] for part in parts} == {part: ours[part] for part in parts}
@@ -158,10 +158,10 @@ def test_records_that_cannot_be_decoded_mark_their_own_share_partition_in_both(t
     make_lake(tmp_path / "lake", logs)
     marks = []
     for source in (Source(log_dirs=(str(logs),)), Source(lake=str(tmp_path / "lake"))):
-        found = dict(answers(open_evidence(source), len(story)))
-        at_four = json.loads(found["at 4"])
+        of_lake = dict(answers(open_evidence(source), len(story)))
+        at_four = json.loads(of_lake["at 4"])
         marks.append({row["group_id"]: row["completeness"] for row in at_four})
-        assert [row["completeness"] for row in json.loads(found["state"])] == ["complete", "complete"]
-        marks.append(found)
+        assert [row["completeness"] for row in json.loads(of_lake["state"])] == ["complete", "complete"]
+        marks.append(of_lake)
     assert marks[0] == marks[2] == {"g": "incomplete", "h": "complete"}
     assert marks[1] == marks[3]

@@ -34,30 +34,30 @@ PRUNED = "pruned"
 
 
 @pytest.fixture
-def told(capsys: pytest.CaptureFixture[str]) -> Ask:
+def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
     """Asks with --output json; any exit code but 0 fails."""
 
-    def asked(*words: str) -> list[dict[str, Any]]:
+    def rows_of(*words: str) -> list[dict[str, Any]]:
         code = main([*words, "--output", "json"])
         out, err = capsys.readouterr()
         assert code == 0, err
         document: list[dict[str, Any]] = json.loads(out)
         return document
 
-    return asked
+    return rows_of
 
 
 @pytest.mark.parametrize("name", scenarios())
-def test_a_lake_answers_every_checkpoint_as_the_broker_did(name: str, told: Ask) -> None:
+def test_a_lake_answers_every_checkpoint_as_the_broker_did(name: str, ask: Ask) -> None:
     lake = str(recorded_lake(name))
     first = first_offsets(dataset(name) / "logs")
     compared = 0
     for checkpoint in lines(dataset(name) / "checkpoints.jsonl"):
         if answerable(checkpoint, first):
-            rows = told("state", "--lake", lake, "--at-offset", at_offsets(checkpoint, first))
+            rows = ask("state", "--lake", lake, "--at-offset", at_offsets(checkpoint, first))
             compared += compare_states(checkpoint, rows)
     assert compared > 0
-    assert compare_states(checkpoint, told("state", "--lake", lake)) > 0
+    assert compare_states(checkpoint, ask("state", "--lake", lake)) > 0
 
 
 def record(printed: dict[str, Any]) -> dict[str, Any]:
@@ -75,15 +75,15 @@ def record(printed: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_unpruned(logs: Path) -> None:
-    found: dict[int, list[dict[str, Any]]] = {}
+    rows_by_partition: dict[int, list[dict[str, Any]]] = {}
     with gzip.open(dataset(PRUNED) / "formatter-all.jsonl.gz", "rt", encoding="utf-8") as file:
         for line in file:
             printed = json.loads(line)
-            rows = found.setdefault(printed["partition"], [])
+            rows = rows_by_partition.setdefault(printed["partition"], [])
             assert printed["offset"] == len(rows), "nothing is missing"
             rows.append(record(printed))
     (topic_id,) = {row["topic_id"] for row in state_rows(recorded_lake(PRUNED))}
-    for partition, rows in found.items():
+    for partition, rows in rows_by_partition.items():
         columns = record_columns(*zip(*encoded_records(rows), strict=True))
         encoded = encode_log(columns, records_per_batch=7)
         write_partition(logs, STATE_TOPIC, partition, encoded, topic_id=topic_id, segment_bytes=200_000)
@@ -112,14 +112,14 @@ def state_rows(lake: Path) -> list[dict[str, Any]]:
 
 
 def test_pruned_checkpoints_are_answered_from_all_that_was_ever_written(
-    told: Ask, unpruned: Path, unpruned_lake: Path
+    ask: Ask, unpruned: Path, unpruned_lake: Path
 ) -> None:
     left = first_offsets(dataset(PRUNED) / "logs")
     early = compared = 0
     for checkpoint in lines(dataset(PRUNED) / "checkpoints.jsonl"):
         early += not answerable(checkpoint, left)
         offsets = at_offsets(checkpoint, first_offsets(unpruned))
-        compared += compare_states(checkpoint, told("state", "--lake", str(unpruned_lake), "--at-offset", offsets))
+        compared += compare_states(checkpoint, ask("state", "--lake", str(unpruned_lake), "--at-offset", offsets))
     assert early >= 4
     assert compared > 0
 

@@ -22,23 +22,23 @@ SLACK_MS = 2
 """The log's time is the running maximum of the records' own, which differ by a millisecond or so."""
 
 
-def told(folder: Path, capsys: pytest.CaptureFixture[str]) -> dict[Place, Json]:
+def rows_by_place(folder: Path, capsys: pytest.CaptureFixture[str]) -> dict[Place, Json]:
     """The range of each settled offset by (group, topic, partition, offset); of topics whose name has one id."""
     rows = ask(capsys, "latency", "--ranges", "--log-dir", str(folder / "logs"))
     one_life = lasting_topics(folder)
-    found: dict[Place, Json] = {}
+    by_place: dict[Place, Json] = {}
     for row in rows:
         for offset in range(row["first_offset"], row["last_offset"] + 1):
             place = (row["group_id"], row["topic"], row["partition"], offset)
             if row["topic"] in one_life:
-                assert place not in found
-                found[place] = row
-    return found
+                assert place not in by_place
+                by_place[place] = row
+    return by_place
 
 
 def answered(folder: Path) -> dict[Place, int]:
     """When the broker's last answer about a record reached its client."""
-    found: dict[Place, int] = {}
+    by_place: dict[Place, int] = {}
     for line in lines(folder, "journal.jsonl"):
         if line.get("ev") != "ackcb":
             continue
@@ -46,8 +46,8 @@ def answered(folder: Path) -> dict[Place, int]:
             topic, _, partition = name.rpartition("-")
             for offset in offsets:
                 place = (line["g"], topic, int(partition), offset)
-                found[place] = max(int(line["t"]), found.get(place, 0))
-    return found
+                by_place[place] = max(int(line["t"]), by_place.get(place, 0))
+    return by_place
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -59,7 +59,7 @@ def test_the_true_age_and_the_journals_times_lie_within_the_bounds(
         (line["topic"], line["partition"], line["offset"]): int(line["timestamp"])
         for line in lines(folder, "topics.jsonl")
     }
-    ranges, answers = told(folder, capsys), answered(folder)
+    ranges, answers = rows_by_place(folder, capsys), answered(folder)
     for place, row in ranges.items():
         stamp = stamps[place[1:]]
         assert row["age_min_ms"] <= row["settled_ms"] - stamp <= row["age_max_ms"], place
@@ -78,7 +78,7 @@ def test_the_true_age_and_the_journals_times_lie_within_the_bounds(
 @pytest.mark.parametrize("name", NAMES)
 def test_delivery_counts_are_those_that_the_clients_saw_last(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     folder = dataset(name)
-    ranges = told(folder, capsys)
+    ranges = rows_by_place(folder, capsys)
     seen = {place: did[-1] for place, did in journal(folder).items() if did[-1]["ack"] in DONE}
     compared = Counter(
         (DONE[line["ack"]], ranges[place]["outcome"], ranges[place]["delivery_count"] >= line["dc"])
@@ -133,6 +133,8 @@ def test_the_gold_tables_hold_what_the_questions_tell(name: str, capsys: pytest.
     lake = recorded_lake(name)
     opened = open_lake(lake)
     for question in ("latency", "attempts"):
-        told = ask(capsys, question, "--by", "partition", "--by", "hour", "--lake", str(lake))
-        rows = [{field: row[field] for field in told[0]} for row in opened.scan(f"gold.{question}").to_pylist()]
-        assert sorted(map(json.dumps, rows)) == sorted(map(json.dumps, told))
+        rows_by_place = ask(capsys, question, "--by", "partition", "--by", "hour", "--lake", str(lake))
+        rows = [
+            {field: row[field] for field in rows_by_place[0]} for row in opened.scan(f"gold.{question}").to_pylist()
+        ]
+        assert sorted(map(json.dumps, rows)) == sorted(map(json.dumps, rows_by_place))

@@ -34,7 +34,7 @@ Ask = Callable[..., list[Json]]
 def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
     """Runs a command with --output json and returns its document; any exit code but 0 fails."""
 
-    def asked(*words: str) -> list[Json]:
+    def rows_of(*words: str) -> list[Json]:
         code = main([*words, "--output", "json"])
         out, err = capsys.readouterr()
         assert code == 0, err
@@ -42,7 +42,7 @@ def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
         assert isinstance(document, list)
         return document
 
-    return asked
+    return rows_of
 
 
 def lines(path: Path) -> Iterator[Json]:
@@ -181,14 +181,17 @@ def test_records_are_what_kafkas_formatter_prints(name: str, ask: Ask) -> None:
     rows = ask("records", "--log-dir", str(dataset(name) / "logs"))
     expected = in_log_order(map(formatted, lines(dataset(name) / "formatter.jsonl")))
     assert len(rows) == len(expected) > 0
-    for row, wanted in zip(rows, expected, strict=True):
-        assert plain_batches(row) == wanted
+    for row, expected_row in zip(rows, expected, strict=True):
+        assert plain_batches(row) == expected_row
 
 
 def test_the_recorded_sets_cover_deletion_resets_and_pruning() -> None:
     """So that the comparisons above mean something."""
     entries = [
-        entry for name in scenarios() for one in lines(dataset(name) / "checkpoints.jsonl") for entry in one["states"]
+        entry
+        for name in scenarios()
+        for checkpoint in lines(dataset(name) / "checkpoints.jsonl")
+        for entry in checkpoint["states"]
     ]
     assert sum(brokers_answer(entry) is None for entry in entries) >= 20
     assert any(first_offsets(dataset(name) / "logs").get(0, 0) > 0 for name in scenarios())
@@ -203,25 +206,25 @@ def test_a_copy_taken_at_any_moment_holds_a_prefix(copy: str, dump: str, ask: As
     folder = dataset("crash")
     whole = [plain_batches(row) for row in ask("records", "--log-dir", str(folder / copy), "--include-uncommitted")]
     assert whole == in_log_order(map(formatted, lines(folder / dump / "formatter.jsonl")))
-    held = [plain_batches(row) for row in ask("records", "--log-dir", str(folder / copy))]
+    batches = [plain_batches(row) for row in ask("records", "--log-dir", str(folder / copy))]
     for partition in {row["state_partition"] for row in whole}:
-        mine = [row for row in held if row["state_partition"] == partition]
+        mine = [row for row in batches if row["state_partition"] == partition]
         assert mine == [row for row in whole if row["state_partition"] == partition][: len(mine)]
     if copy == "logs":
-        assert held == whole, "a broker that stopped cleanly has committed everything"
+        assert batches == whole, "a broker that stopped cleanly has committed everything"
     else:
-        assert len(held) < len(whole)
+        assert len(batches) < len(whole)
 
 
 def test_copies_in_any_order_are_one_log(ask: Ask) -> None:
     folder = dataset("crash")
     directories = [str(folder / copy) for copy, _ in COPIES]
-    told = {}
+    states = {}
     for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0)):
         words = [word for number in order for word in ("--log-dir", directories[number])]
-        told[order] = (ask("records", *words), ask("state", *words))
-    assert len({json.dumps(answer) for answer in told.values()}) == 1
-    assert told[0, 1, 2] == (ask("records", "--log-dir", directories[2]), ask("state", "--log-dir", directories[2]))
+        states[order] = (ask("records", *words), ask("state", *words))
+    assert len({json.dumps(answer) for answer in states.values()}) == 1
+    assert states[0, 1, 2] == (ask("records", "--log-dir", directories[2]), ask("state", "--log-dir", directories[2]))
 
 
 @pytest.mark.parametrize("name", ["edge", "edge44"])

@@ -38,11 +38,11 @@ def test_a_lake_and_its_log_directory_give_the_same_samples(name: str):
 @pytest.mark.parametrize("name", ["basic", "admin"])
 def test_lags_are_those_of_the_command_and_sum_up_by_group(name: str):
     source = Source(log_dirs=(str(dataset(name) / "logs"),))
-    (found,) = read(source)
+    (figures,) = read(source)
     with open_log_evidence(source) as evidence:
         rows = lag(evidence, KeyFilter(), CutChoice()).table.to_pylist()
-    told = {(row["group_id"], row["topic_id"], row["partition"]): row["lag"] for row in rows}
-    assert {key: found.of_share_partitions[key].get(catalog.LAG) for key in told} == told
-    for group, values in found.of_groups.items():
-        known = [value for key, value in told.items() if key[0] == group and value is not None]
+    lags = {(row["group_id"], row["topic_id"], row["partition"]): row["lag"] for row in rows}
+    assert {key: figures.of_share_partitions[key].get(catalog.LAG) for key in lags} == lags
+    for group, values in figures.of_groups.items():
+        known = [value for key, value in lags.items() if key[0] == group and value is not None]
         assert values.get(catalog.GROUP_LAG, 0) == sum(known)

@@ -52,8 +52,8 @@ def write(folder: Path, story: Story) -> Path:
     by_place: dict[int, list[dict[str, Any]]] = {}
     for place, record in story:
         by_place.setdefault(place, []).append(record)
-    for place, found in by_place.items():
-        write_state_partition(folder, found, number=place)
+    for place, rows_there in by_place.items():
+        write_state_partition(folder, rows_there, number=place)
     write_meta(folder, cluster_id="a-cluster", node_id=1)
     return folder
 
@@ -88,28 +88,28 @@ STALE_SNAPSHOT = snapshot(
 """What the old coordinator writes of the share partition that moved, later than anything else."""
 
 
-def told(name: str, answer: Answer) -> tuple[str, str]:
+def answer_to(name: str, answer: Answer) -> tuple[str, str]:
     """An answer as JSON, with its warnings."""
     return name, json.dumps([answer.table.to_pylist(), answer.warnings])
 
 
 def answers(evidence: Evidence, groups: list[str], end_ms: int) -> Iterator[tuple[str, str]]:
     """What the questions say: of everything and of each group, now, at times and at offsets."""
-    everything = KeyFilter()
+    no_filter = KeyFilter()
     places = [part.state_partition for part in evidence.cover()]
-    yield told("records", records(evidence, everything, Span()).read_all())
+    yield answer_to("records", records(evidence, no_filter, Span()).read_all())
     for moment in range(START_MS, end_ms + 30_000, 30_000):
-        yield told(f"diff {moment}", diff(evidence, everything, START_MS, moment))
-    yield told("life", lives(evidence, everything, CutChoice(), Span()))
-    yield told("redelivered", redelivered(evidence, everything, CutChoice(), Span()))
-    for wanted in (everything, *(parse_key_filter([group], [], []) for group in groups)):
-        name = str(wanted.groups)
-        yield told(f"state {name}", state(evidence, wanted, CutChoice()))
-        yield told(f"state {name} as of", state(evidence, wanted, CutChoice(as_of_ms=end_ms - 1000)))
-        yield told(f"state {name} at", state(evidence, wanted, CutChoice(at_offsets=dict.fromkeys(places, 1))))
+        yield answer_to(f"diff {moment}", diff(evidence, no_filter, START_MS, moment))
+    yield answer_to("life", lives(evidence, no_filter, CutChoice(), Span()))
+    yield answer_to("redelivered", redelivered(evidence, no_filter, CutChoice(), Span()))
+    for key_filter in (no_filter, *(parse_key_filter([group], [], []) for group in groups)):
+        name = str(key_filter.groups)
+        yield answer_to(f"state {name}", state(evidence, key_filter, CutChoice()))
+        yield answer_to(f"state {name} as of", state(evidence, key_filter, CutChoice(as_of_ms=end_ms - 1000)))
+        yield answer_to(f"state {name} at", state(evidence, key_filter, CutChoice(at_offsets=dict.fromkeys(places, 1))))
     for group in groups:
         traced = trace(evidence, parse_key_filter([group], ["orders"], [0]), BEFORE)
-        yield told(f"trace {group}", traced)
+        yield answer_to(f"trace {group}", traced)
         yield f"verdict {group}", str(traced.summary).splitlines()[0]
 
 
@@ -154,17 +154,17 @@ def test_any_move_gives_the_same_answers_with_and_without_a_lake(
 ) -> None:
     straight, lake = both(make_both(tmp_path_factory.mktemp("moved"), story))
     groups = sorted({record["group_id"] for _, record in story})
-    found = dict(answers(straight, groups, START_MS + 95_000))
-    assert len(found) > 10
-    assert dict(answers(lake, groups, START_MS + 95_000)) == found
+    rows_there = dict(answers(straight, groups, START_MS + 95_000))
+    assert len(rows_there) > 10
+    assert dict(answers(lake, groups, START_MS + 95_000)) == rows_there
 
 
 def test_the_state_is_the_one_where_the_newest_records_hash_to(tmp_path: Path) -> None:
     for evidence in both(make_both(tmp_path, [*CHANGED, (OLD, STALE_SNAPSHOT)])):
-        for wanted in (KeyFilter(), parse_key_filter([MOVES], [], [])):
-            answer = state(evidence, wanted, CutChoice())
+        for key_filter in (KeyFilter(), parse_key_filter([MOVES], [], [])):
+            answer = state(evidence, key_filter, CutChoice())
             rows = {row["group_id"]: row for row in answer.table.to_pylist()}
-            assert len(rows) == len(answer.table) == (1 if wanted.groups else len(GROUPS) + 2)
+            assert len(rows) == len(answer.table) == (1 if key_filter.groups else len(GROUPS) + 2)
             assert (rows[MOVES]["state_partition"], rows[MOVES]["start_offset"]) == (NEW, AFTER)
             assert rows[MOVES]["completeness"] == "complete"
             (warning,) = answer.warnings

@@ -30,12 +30,12 @@ def measured(folder: Path) -> dict[Place, int]:
     """The largest delivery count by (group, topic, partition, offset)."""
     with open_log_evidence(Source(log_dirs=(str(folder / "logs"),))) as evidence:
         rows = redelivered(evidence, KeyFilter(), CutChoice(), Span()).table.to_pylist()
-    found: dict[Place, int] = {}
+    counts: dict[Place, int] = {}
     for row in rows:
         for offset in range(row["first_offset"], row["last_offset"] + 1):
             place = (row["group_id"], row["topic"], row["partition"], offset)
-            found[place] = max(found.get(place, 0), row["max_delivery_count"])
-    return found
+            counts[place] = max(counts.get(place, 0), row["max_delivery_count"])
+    return counts
 
 
 @pytest.mark.parametrize("name", ["basic", "timeouts", "transactions", "dlq", "v44"])
@@ -48,21 +48,21 @@ def test_what_clients_settled_at_a_later_delivery_is_told_with_its_count(name: s
             place = (line["g"], line["topic"], line["p"], line["o"])
             settled[place] = max(settled.get(place, 0), line["dc"])
     again = {place: count for place, count in settled.items() if count > 1}
-    told = measured(folder)
+    measures = measured(folder)
     assert again
-    assert {place: told.get(place, 0) >= count for place, count in again.items()} == dict.fromkeys(again, True)
-    assert not {place for place, count in settled.items() if count == 1} & told.keys()
+    assert {place: measures.get(place, 0) >= count for place, count in again.items()} == dict.fromkeys(again, True)
+    assert not {place for place, count in settled.items() if count == 1} & measures.keys()
 
 
 @pytest.mark.parametrize("name", ["admin", "dlq", "timeouts", "transactions"])
 def test_the_gold_table_holds_what_the_question_tells(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     lake = recorded_lake(name)
-    told = ask(capsys, "redelivered", "--lake", str(lake))
-    assert told
-    assert told == ask(capsys, "redelivered", "--log-dir", str(dataset(name) / "logs"))
+    measures = ask(capsys, "redelivered", "--lake", str(lake))
+    assert measures
+    assert measures == ask(capsys, "redelivered", "--log-dir", str(dataset(name) / "logs"))
     order = ["group_id", "topic_id", "partition", "state_partition", "first_offset", "kind", "life"]
     kept = open_lake(lake).scan("gold.redelivered_record").to_pylist()
-    rows = [{column: row[column] for column in told[0]} for row in kept]
+    rows = [{column: row[column] for column in measures[0]} for row in kept]
     assert sorted(rows, key=lambda row: [row[name] for name in order]) == sorted(
-        told, key=lambda row: [row[name] for name in order]
+        measures, key=lambda row: [row[name] for name in order]
     )

@@ -69,17 +69,17 @@ def value(printed):
 def records(name):
     """By state partition: (log offset, timestamp, record) in order."""
     folder = dataset(name)
-    everything = folder / "formatter-all.jsonl"
-    complete = everything.with_name("formatter-all.jsonl.gz").is_file()
-    found = {}
-    for printed in lines(everything if complete else folder / "formatter.jsonl"):
+    formatter_file = folder / "formatter-all.jsonl"
+    complete = formatter_file.with_name("formatter-all.jsonl.gz").is_file()
+    offsets_seen = {}
+    for printed in lines(formatter_file if complete else folder / "formatter.jsonl"):
         key = printed["key"]["data"]
         share_partition = SharePartitionKey(
             group_id=key["groupId"], topic_id=key["topicId"], partition=key["partition"]
         )
         record = ShareRecord(key=share_partition, value=value(printed))
-        found.setdefault(printed["partition"], []).append((printed["offset"], printed["timestamp"], record))
-    return {partition: sorted(rows, key=lambda row: row[0]) for partition, rows in found.items()}
+        offsets_seen.setdefault(printed["partition"], []).append((printed["offset"], printed["timestamp"], record))
+    return {partition: sorted(rows, key=lambda row: row[0]) for partition, rows in offsets_seen.items()}
 
 
 def advanced(made, waiting, ends):
@@ -97,22 +97,22 @@ def holder(made, key):
     return holders[0] if holders else next(iter(made.values()))
 
 
-def expected_read(told):
+def expected_read(truth):
     return ReadAnswer(
-        error_code=ErrorCode(told["errorCode"]),
-        state_epoch=told["stateEpoch"],
-        start_offset=told["startOffset"],
-        state_batches=coalesce(batches(told["stateBatches"])),
+        error_code=ErrorCode(truth["errorCode"]),
+        state_epoch=truth["stateEpoch"],
+        start_offset=truth["startOffset"],
+        state_batches=coalesce(batches(truth["stateBatches"])),
     )
 
 
-def expected_summary(told):
+def expected_summary(truth):
     return SummaryAnswer(
-        error_code=ErrorCode(told["errorCode"]),
-        state_epoch=told["stateEpoch"],
-        leader_epoch=told["leaderEpoch"],
-        start_offset=told["startOffset"],
-        delivery_complete_count=told.get("deliveryCompleteCount", UNKNOWN_COUNT),
+        error_code=ErrorCode(truth["errorCode"]),
+        state_epoch=truth["stateEpoch"],
+        leader_epoch=truth["leaderEpoch"],
+        start_offset=truth["startOffset"],
+        delivery_complete_count=truth.get("deliveryCompleteCount", UNKNOWN_COUNT),
     )
 
 
@@ -120,17 +120,17 @@ def reading_epoch(state, key):
     """A leader epoch that a read passes with and leaves no record: -1, or, where that is refused, the largest seen."""
     if not state.rules.refuses_negative_epochs:
         return NO_EPOCH
-    held = state.share_partitions.get(key)
-    return 0 if held is None else held.leader_epoch_max
+    state_of_key = state.share_partitions.get(key)
+    return 0 if state_of_key is None else state_of_key.leader_epoch_max
 
 
-def check(made, told):
-    key = SharePartitionKey(group_id=told["group"], topic_id=told["topicId"], partition=told["partition"])
-    exists = told["summary"]["errorCode"] != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+def check(made, truth):
+    key = SharePartitionKey(group_id=truth["group"], topic_id=truth["topicId"], partition=truth["partition"])
+    exists = truth["summary"]["errorCode"] != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     state = holder(made, key)
     summary = answers.read_summary(state, key, topic_partition_exists=exists)
-    expected = expected_summary(told["summary"])
-    if "deliveryCompleteCount" not in told["summary"]:  # brokers of 4.1 don't know the field
+    expected = expected_summary(truth["summary"])
+    if "deliveryCompleteCount" not in truth["summary"]:  # brokers of 4.1 don't know the field
         assert summary.delivery_complete_count == UNKNOWN_COUNT
     assert summary == expected, key
     read = answers.read(state, key, leader_epoch=reading_epoch(state, key), topic_partition_exists=exists)
@@ -140,7 +140,7 @@ def check(made, told):
         start_offset=read.start_offset,
         state_batches=coalesce(read.state_batches),
     )
-    assert coalesced == expected_read(told["read"]), key
+    assert coalesced == expected_read(truth["read"]), key
 
 
 @pytest.mark.parametrize("name", scenarios())
@@ -152,8 +152,8 @@ def test_every_checkpoint_is_what_the_broker_answered(name):
     checked = 0
     for checkpoint in lines(dataset(name) / "checkpoints.jsonl"):
         made = advanced(made, waiting, checkpoint["logEndOffsets"])
-        for told in checkpoint["states"]:
-            check(made, told)
+        for truth in checkpoint["states"]:
+            check(made, truth)
             checked += 1
     assert checked > 0
     assert not any(waiting.values())

@@ -16,7 +16,7 @@ FORMATTER_NAMES = {"create_timestamp_ms": "createTimestamp", "write_timestamp_ms
 SHARE_TYPES = {share_records.ShareSnapshot: 0, share_records.ShareUpdate: 1, Tombstone: 0}
 
 
-def told(name, stem):
+def formatted(name, stem):
     """What Kafka's formatter printed, by partition and offset."""
     plain = dataset(name) / f"{stem}.jsonl"
     packed = plain.with_name(f"{stem}.jsonl.gz")
@@ -51,7 +51,7 @@ def in_words_of_the_formatter(record):
 
 @pytest.mark.parametrize("name", scenarios())
 def test_share_records_are_what_kafkas_formatter_prints(name):
-    raw, printed = raw_records(name, STATE_TOPIC), told(name, "formatter")
+    raw, printed = raw_records(name, STATE_TOPIC), formatted(name, "formatter")
     assert raw.keys() == printed.keys()
     assert len(raw) > 0
     for place, (key, value) in raw.items():
@@ -64,7 +64,7 @@ def test_share_records_are_what_kafkas_formatter_prints(name):
 @pytest.mark.parametrize("name", [*scenarios(), *STREAMS_SETS])
 def test_group_records_are_what_kafkas_classes_print(name):
     raw = raw_records(name, OFFSETS_TOPIC)
-    told_records = told(name, "formatter-offsets").items()
+    told_records = formatted(name, "formatter-offsets").items()
     printed = {place: record for place, record in told_records if "control" not in record}
     assert raw.keys() == printed.keys()
     decoded = 0

@@ -57,8 +57,8 @@ def test_the_lives_are_those_of_the_question(scenario: str, capsys: pytest.Captu
     shown = lives.first.to_pylist()
     assert shown
     for row in shown:
-        asked = by_record[row["state_partition"], row["log_offset"], row["event"]]
-        assert {name: row[name] for name in asked} == asked
+        row_of_event = by_record[row["state_partition"], row["log_offset"], row["event"]]
+        assert {name: row[name] for name in row_of_event} == row_of_event
 
 
 @pytest.mark.parametrize("scenario", ["admin", "dlq", "timeouts"])

@@ -186,15 +186,15 @@ class Names:
 
     def _name_topic(self, topic_id, name):
         if topic_id not in self._topics:
-            lives = sum(held == name for held, _ in self._topics.values())
+            lives = sum(topic_name == name for topic_name, _ in self._topics.values())
             self._topics[topic_id] = (name, lives)
 
     def plain(self, value, field=""):
         match value:
             case dict():
-                return {name: self.plain(one, name) for name, one in value.items() if name != "assignmentTimestamp"}
+                return {name: self.plain(item, name) for name, item in value.items() if name != "assignmentTimestamp"}
             case list():
-                return sorted((self.plain(one) for one in value), key=repr)
+                return sorted((self.plain(item) for item in value), key=repr)
         if field == "metadataHash":
             return self._hashes.setdefault(value, len(self._hashes))
         if field == "topicId":

@@ -97,13 +97,13 @@ class Follower:
             for offset in range(row["firstOffset"], row["lastOffset"] + 1)
         ]
         self.acquire([offset for offset, _, _ in rows])
-        given = [self.answers.get((self.group, self.topic, self.partition, o, count)) for o, _, count in rows]
+        outcomes = [self.answers.get((self.group, self.topic, self.partition, o, count)) for o, _, count in rows]
         acknowledged = [
             AcknowledgementBatch(first_offset=offset, last_offset=offset, types=(type_of(state, answer),))
-            for (offset, state, _), answer in zip(rows, given, strict=True)
+            for (offset, state, _), answer in zip(rows, outcomes, strict=True)
         ]
         assert self.scene.partition.acknowledge("m", acknowledged) is ShareErrorCode.NONE, update
-        return self.scene.persister.writes[-1], any(answer not in NOT_ANSWERED for answer in given)
+        return self.scene.persister.writes[-1], any(answer not in NOT_ANSWERED for answer in outcomes)
 
 
 def type_of(state, answer):

@@ -75,18 +75,18 @@ def test_rejected_records_are_those_that_clients_rejected_at_that_delivery(
 ) -> None:
     folder = dataset(name)
     rows = ask(capsys, "poison", "--log-dir", str(folder / "logs"), *settings(folder, tmp_path))
-    told = given_up(of_live_topics(folder, rows))
+    causes = given_up(of_live_topics(folder, rows))
     seen = journal(folder)
-    rejected = {(*place, row["delivery_count"]) for place, row in told.items() if row["cause"] == "rejected"}
+    rejected = {(*place, row["delivery_count"]) for place, row in causes.items() if row["cause"] == "rejected"}
     did = {(*place, line["dc"]) for place, did in seen.items() for line in did if line["ack"] == "REJECT"}
     assert rejected <= did
     last = {place: did[-1] for place, did in seen.items()}
     settled = {place for place, line in last.items() if line["ack"] == "REJECT" and place[1] in lasting_topics(folder)}
-    assert settled <= told.keys()
-    accepted = {place for place in told.keys() & last.keys() if last[place]["ack"] in ("ACCEPT", "IMPLICIT")}
+    assert settled <= causes.keys()
+    accepted = {place for place in causes.keys() & last.keys() if last[place]["ack"] in ("ACCEPT", "IMPLICIT")}
     if name == "admin":  # its groups are reset and made anew: what one life rejected another one accepts
-        accepted -= {place for place in accepted if int(last[place]["t"]) > told[place]["last_outcome_ms"]}
-    assert {told[place]["cause"] for place in accepted} <= {"delivery_limit"}, "its last lock ran out before that"
+        accepted -= {place for place in accepted if int(last[place]["t"]) > causes[place]["last_outcome_ms"]}
+    assert {causes[place]["cause"] for place in accepted} <= {"delivery_limit"}, "its last lock ran out before that"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -109,29 +109,29 @@ def test_gaps_are_exactly_the_archived_offsets_without_a_record(
 ) -> None:
     folder = dataset(name)
     rows = ask(capsys, "poison", "--gaps", "--log-dir", str(folder / "logs"), *settings(folder, tmp_path))
-    told = given_up(of_live_topics(folder, rows))
+    causes = given_up(of_live_topics(folder, rows))
     records = {
         (line["topic"], line["partition"], line["offset"])
         for line in lines(folder, "topics.jsonl")
         if "control" not in line
     }
-    gaps = {place for place, row in told.items() if row["cause"] == "gap"}
-    assert gaps == {place for place in told if place[1:] not in records}
+    gaps = {place for place, row in causes.items() if row["cause"] == "gap"}
+    assert gaps == {place for place in causes if place[1:] not in records}
     if name == "transactions":
-        one = [row["cause"] for place, row in told.items() if place[:3] == ("g-rc", "payments", 0)]
-        assert (len(one), one.count("gap")) == (53, 41)
+        payments = [row["cause"] for place, row in causes.items() if place[:3] == ("g-rc", "payments", 0)]
+        assert (len(payments), payments.count("gap")) == (53, 41)
 
 
 def test_causes_are_those_that_the_dead_letters_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A record that was rejected at its last delivery looks like one that exceeded the limit; only its letter tells."""
     folder = dataset("dlq")
-    told = given_up(ask(capsys, "poison", "--log-dir", str(folder / "logs"), *settings(folder, tmp_path)))
+    causes = given_up(ask(capsys, "poison", "--log-dir", str(folder / "logs"), *settings(folder, tmp_path)))
     letters = 0
     for line in lines(folder, "topics.jsonl"):
         headers = {header["key"].removeprefix("__dlq.errors."): header["utf8"] for header in line.get("headers", ())}
         if "offset" not in headers or not line["topic"].startswith("dlq."):
             continue
-        row = told[headers["group"], headers["topic"], int(headers["partition"]), int(headers["offset"])]
+        row = causes[headers["group"], headers["topic"], int(headers["partition"]), int(headers["offset"])]
         assert row["delivery_count"] == int(headers["delivery.count"])
         at_limit = row["delivery_count"] >= row["delivery_count_limit"]
         assert at_limit or (row["cause"], row["cause_source"]) == (CAUSES[headers["message"]], "dead_letter")
@@ -171,11 +171,11 @@ def test_the_gold_tables_hold_what_the_questions_tell_without_settings(
 ) -> None:
     lake = recorded_lake(name)
     opened = open_lake(lake)
-    told = ask(capsys, "poison", "--gaps", "--lake", str(lake))
+    rows = ask(capsys, "poison", "--gaps", "--lake", str(lake))
     order = [(name, "ascending") for name in ("group_id", "topic_id", "partition", "life_log_offset", "offset")]
     kept = opened.scan("gold.poison_record").sort_by(order).to_pylist()
-    assert [without_letters({key: row[key] for key in told[0]}) for row in kept] == [
-        without_letters(row) for row in told
+    assert [without_letters({key: row[key] for key in rows[0]}) for row in kept] == [
+        without_letters(row) for row in rows
     ]
     gold = opened.scan("gold.stall").to_pylist()
     assert all(row["kind"] != "idle" for row in gold)
@@ -193,10 +193,10 @@ def place(row: Json) -> tuple[str, str, int]:
 def test_a_lake_answers_what_its_logs_answer(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = dataset(name)
     lake = recorded_lake(name)
-    told = settings(folder, tmp_path)
+    options = settings(folder, tmp_path)
     for question in (
-        ["poison", "--gaps", "--near-limit", *told],
-        ["stalled", "--idle", "--min-duration", "1", *told],
+        ["poison", "--gaps", "--near-limit", *options],
+        ["stalled", "--idle", "--min-duration", "1", *options],
         ["stalled", "--min-duration", "0.1"],
     ):
         from_lake = ask(capsys, *question, "--lake", str(lake))

@@ -23,7 +23,7 @@ def begins_of(evidence: Evidence) -> dict[TopicPartition, int]:
     return {(row["topic_id"], row["partition"]): row["start_offset"] for row in ordered}
 
 
-def told(evidence: Evidence, begins: dict[TopicPartition, int]) -> Iterator[tuple[str, pa.Table]]:
+def tables_of(evidence: Evidence, begins: dict[TopicPartition, int]) -> Iterator[tuple[str, pa.Table]]:
     cover = evidence.cover()
     middle_ms = (min(part.first_ms or 0 for part in cover) + max(part.last_ms or 0 for part in cover)) // 2
     yield "extents", evidence.topic_extents(begins)
@@ -48,8 +48,8 @@ def test_lake_and_log_directory_say_the_same_of_topics_groups_and_ranges(name: s
     lake = open_evidence(Source(lake=str(recorded_lake(name))))
     begins = begins_of(straight)
     rows = 0
-    for (what, ours), (_, lakes) in zip(told(straight, begins), told(lake, begins), strict=True):
-        assert lakes.equals(ours), what
+    for (content, ours), (_, lakes) in zip(tables_of(straight, begins), tables_of(lake, begins), strict=True):
+        assert lakes.equals(ours), content
         rows += ours.num_rows
     assert rows > 10
 
@@ -58,8 +58,8 @@ def test_ranges_that_ended_after_the_cut_are_open_there(tmp_path: Path) -> None:
     logs = dataset("basic") / "logs"
     evidence = open_evidence(Source(log_dirs=(str(logs),)))
     cut = LogPrefix(at_offsets={part.state_partition: 20 for part in evidence.cover()})
-    found = evidence.deliveries(Keys(), cut)
-    still = found.filter(found.column("is_open"))
-    assert 0 < still.num_rows < found.num_rows
+    rows = evidence.deliveries(Keys(), cut)
+    still = rows.filter(rows.column("is_open"))
+    assert 0 < still.num_rows < rows.num_rows
     lists = evidence.states(Keys(), cut).column("state_batches").to_pylist()
     assert still.num_rows == sum(map(len, lists))

@@ -22,9 +22,9 @@ def traced(capsys: pytest.CaptureFixture[str], folder: Path, place: Place, *more
     return ask(capsys, "trace", "--log-dir", str(folder / "logs"), *key, *more)
 
 
-def some(found: list[Any]) -> list[Any]:
+def some(values: list[Any]) -> list[Any]:
     """A sample from the whole of it."""
-    return found[:: max(1, len(found) // SAMPLE)]
+    return values[:: max(1, len(values) // SAMPLE)]
 
 
 def test_a_record_has_the_dead_letter_that_names_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -38,12 +38,12 @@ def test_a_record_has_the_dead_letter_that_names_it(capsys: pytest.CaptureFixtur
     assert len(letters) > 100
     for place in some(sorted(letters)):
         rows = traced(capsys, folder, place)
-        told = [
+        seen = [
             (row["dlq_topic"], row["dlq_partition"], row["dlq_offset"])
             for row in rows
             if row["event"] == "dead_lettered"
         ]
-        assert sorted(told) == sorted(letters[place]), place
+        assert sorted(seen) == sorted(letters[place]), place
         assert {row["outcome"] for row in rows} == {"archived"}
 
 
@@ -62,7 +62,7 @@ def test_the_member_that_settled_a_record_was_assigned_its_partition(
         outcomes = [row for row in rows if row["event"] == "delivery_state" and row["delivery_state"] in (2, 4)]
         if not outcomes:
             continue
-        assigned = {one["client_id"] for row in outcomes for one in row["assigned_members_inferred"]}
+        assigned = {client["client_id"] for row in outcomes for client in row["assigned_members_inferred"]}
         assert member in assigned, place
         checked += 1
     assert checked > SAMPLE // 2
@@ -70,16 +70,20 @@ def test_the_member_that_settled_a_record_was_assigned_its_partition(
 
 def test_what_an_offset_holds_is_what_the_topic_holds(capsys: pytest.CaptureFixture[str]) -> None:
     folder = dataset("transactions")
-    held = {
+    kinds = {
         line["offset"]: "control" if "control" in line else "record"
         for line in lines(folder, "topics.jsonl")
         if (line["topic"], line["partition"]) == ("payments", 0)
     }
-    told: set[tuple[str, str]] = set()
-    for offset in [*some(sorted(held)), *some([at for at, what in held.items() if what == "control"]), max(held) + 1]:
+    seen: set[tuple[str, str]] = set()
+    for offset in [
+        *some(sorted(kinds)),
+        *some([at for at, kind in kinds.items() if kind == "control"]),
+        max(kinds) + 1,
+    ]:
         rows = traced(capsys, folder, ("g-rc", "payments", 0, offset))
         holds = rows[-1]["offset_holds"]
         if holds is not None:
-            told.add((held.get(offset, "nothing"), holds))
-    assert told <= {("control", "control"), ("record", "record"), ("record", "aborted"), ("nothing", "beyond_end")}
-    assert {("control", "control"), ("record", "aborted"), ("nothing", "beyond_end")} <= told
+            seen.add((kinds.get(offset, "nothing"), holds))
+    assert seen <= {("control", "control"), ("record", "record"), ("record", "aborted"), ("nothing", "beyond_end")}
+    assert {("control", "control"), ("record", "aborted"), ("nothing", "beyond_end")} <= seen

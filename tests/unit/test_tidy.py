@@ -41,21 +41,6 @@ VAGUE_NAMES = {
     "stuff", "what", "nothing", "everything",
 }  # fmt: skip
 """Words that name nothing: a name says what the value is."""
-TESTS_WITH_CLEAR_NAMES = (
-    "tests/broker",
-    "tests/dags",
-    "tests/docs",
-    "tests/spark",
-    "tests/unit/bench",
-    "tests/unit/broker",
-    "tests/unit/conf",
-    "tests/unit/evidence",
-    "tests/unit/kafka_log",
-    "tests/unit/measures",
-    "tests/unit/sharelens",
-    "tests/unit/state_model",
-)
-"""Folders of tests whose names are checked as well, beside the modules of tests/ itself."""
 PURE_CACHES = ("lake/parquet.py encoding",)
 """Functions of the lake that remember what follows from a schema alone."""
 MAX_FILE_BYTES = 4 << 20
@@ -124,7 +109,7 @@ class Definition:
     where: str
     name: str
     lines: int
-    said: str
+    docstring: str
     bases: tuple[str, ...] | None = None
     """Of a class; None: a function or a module."""
     is_top_level: bool = False
@@ -133,19 +118,19 @@ class Definition:
 @functools.cache
 def _definitions() -> tuple[Definition, ...]:
     """Every module, followed by its functions and classes at any depth."""
-    return tuple(found for path in _modules() for found in _definitions_of(path))
+    return tuple(definition for path in _modules() for definition in _definitions_of(path))
 
 
 def _definitions_of(path: Path) -> Iterator[Definition]:
     text, tree = _read(path), _tree(path)
     name = str(path.relative_to(ROOT))
-    yield Definition(where=name, name="", lines=len(text.splitlines()), said=ast.get_docstring(tree) or "")
+    yield Definition(where=name, name="", lines=len(text.splitlines()), docstring=ast.get_docstring(tree) or "")
     for node in _nodes_of_definitions(tree):
         yield Definition(
             where=f"{name}:{node.lineno} {node.name}",
             name=node.name,
             lines=(node.end_lineno or 0) - node.lineno + 1,
-            said=ast.get_docstring(node) or "",
+            docstring=ast.get_docstring(node) or "",
             bases=tuple(map(ast.unparse, node.bases)) if isinstance(node, ast.ClassDef) else None,
             is_top_level=node in tree.body,
         )
@@ -161,21 +146,24 @@ def _nodes_of_definitions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.Async
 
 
 def test_functions_fit_on_a_page():
-    functions = [found for found in _definitions() if found.name and found.bases is None]
+    functions = [definition for definition in _definitions() if definition.name and definition.bases is None]
     assert len(functions) > 100
-    assert [f"{found.where}: {found.lines} lines" for found in functions if found.lines > MAX_FUNCTION_LINES] == []
+    assert [
+        f"{definition.where}: {definition.lines} lines"
+        for definition in functions
+        if definition.lines > MAX_FUNCTION_LINES
+    ] == []
 
 
 def test_modules_keep_to_their_budget():
-    sizes = {found.where: found.lines for found in _definitions() if not found.name}
+    sizes = {definition.where: definition.lines for definition in _definitions() if not definition.name}
     assert len(sizes) > 20
     large = {name: lines for name, lines in sizes.items() if lines > LARGER_MODULES.get(name, MAX_MODULE_LINES)}
     assert large == {}
 
 
 def test_names_say_what_they_name():
-    modules = [*_modules(), *sorted((ROOT / "dags").rglob("*.py")), *sorted((ROOT / "tests").glob("*.py"))]
-    modules += [path for folder in TESTS_WITH_CLEAR_NAMES for path in sorted((ROOT / folder).rglob("*.py"))]
+    modules = [*_modules(), *sorted((ROOT / "dags").rglob("*.py")), *sorted((ROOT / "tests").rglob("*.py"))]
     names = [(path, line, name) for path in modules for line, name in _defined_names(path)]
     assert len(names) > 10_000
     vague = [f"{path.relative_to(ROOT)}:{line} {name}" for path, line, name in names if _is_vague(name)]
@@ -202,7 +190,7 @@ def test_no_module_of_the_lake_remembers_results_between_calls():
         for path in (ROOT / "lake").rglob("*.py")
         for node in _tree(path).body
         if isinstance(node, ast.FunctionDef)
-        and any(re.match(r"(functools\.)?(lru_)?cache\b", ast.unparse(one)) for one in node.decorator_list)
+        and any(re.match(r"(functools\.)?(lru_)?cache\b", ast.unparse(decorator)) for decorator in node.decorator_list)
     ]
     assert set(decorators) <= set(PURE_CACHES)
 
@@ -254,28 +242,34 @@ def _reached(name: str, imports: dict[str, set[str]]) -> set[str]:
 
 
 def test_error_classes_end_in_error_and_say_when_they_are_raised():
-    errors = [found for found in _definitions() if any("Error" in base for base in found.bases or ())]
+    errors = [definition for definition in _definitions() if any("Error" in base for base in definition.bases or ())]
     assert len(errors) > 5
-    wrong = [found for found in errors if not (found.name.endswith("Error") and found.said.startswith("Raised when "))]
-    assert [f"{found.where}: {found.said[:40]!r}" for found in wrong] == []
+    wrong = [
+        definition
+        for definition in errors
+        if not (definition.name.endswith("Error") and definition.docstring.startswith("Raised when "))
+    ]
+    assert [f"{definition.where}: {definition.docstring[:40]!r}" for definition in wrong] == []
 
 
 def test_modules_and_public_functions_say_what_they_are():
-    public = [found for found in _definitions() if found.is_top_level and not found.name.startswith("_")]
+    public = [
+        definition for definition in _definitions() if definition.is_top_level and not definition.name.startswith("_")
+    ]
     assert len(public) > 100
-    modules = [found for found in _definitions() if not found.name]
-    assert [found.where for found in modules + public if not found.said] == []
+    modules = [definition for definition in _definitions() if not definition.name]
+    assert [definition.where for definition in modules + public if not definition.docstring] == []
 
 
-@pytest.mark.parametrize("what", sorted(BANNED))
-def test_files_do_not_contain(what):
-    pattern = re.compile(BANNED[what], re.IGNORECASE if "talk" in what else 0)
-    found = []
+@pytest.mark.parametrize("content", sorted(BANNED))
+def test_files_do_not_contain(content):
+    pattern = re.compile(BANNED[content], re.IGNORECASE if "talk" in content else 0)
+    banned = []
     for path in _texts():
         for number, line in enumerate(_read(path).splitlines(), 1):
             if pattern.search(line):
-                found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]}")
-    assert found == []
+                banned.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]}")
+    assert banned == []
 
 
 def test_no_file_is_large():

@@ -114,18 +114,18 @@ def test_an_interval_ends_before_its_time_and_is_covered_afterwards(tmp_path: Pa
     assert run(RunOptions(lake=Lake(lake), log_dirs=(str(logs),), until_ms=START_MS), no_session).run_id is None
 
 
-@pytest.mark.parametrize("what", ["decode", "replay"])
+@pytest.mark.parametrize("case", ["decode", "replay"])
 def test_a_rebuild_gives_the_same_tables_without_the_log(
-    what: str, tmp_path: Path, logs: Path, whole: Path, two_runs: Path
+    case: str, tmp_path: Path, logs: Path, whole: Path, two_runs: Path
 ) -> None:
     again = Path(shutil.copytree(two_runs, tmp_path / "again"))
     before = {name: files(again, name) for name in ("bronze.log_record", "silver.share_record", HISTORY)}
-    make_lake(again, rebuild=what)
+    make_lake(again, rebuild=case)
     assert_same(again, whole)
     assert {name for name in before if files(again, name) != before[name]} == {
         "decode": {"silver.share_record", HISTORY},
         "replay": {HISTORY},
-    }[what]
+    }[case]
     assert run(RunOptions(lake=Lake(again), log_dirs=(str(logs),)), no_session).counts == {}
 
 
@@ -199,10 +199,10 @@ def test_two_runs_at_once_take_turns(tmp_path: Path, logs: Path, mine: Path) -> 
         make_lake(mine, logs, lock_timeout_s=0.1)
     assert current_versions(Lake(mine)) == versions
     runs = [threading.Thread(target=make_lake, args=(tmp_path / "lake", logs)) for _ in range(3)]
-    for one in runs:
-        one.start()
-    for one in runs:
-        one.join()
+    for process in runs:
+        process.start()
+    for process in runs:
+        process.join()
     assert_same(tmp_path / "lake", mine)
 
 
@@ -210,9 +210,9 @@ def test_two_schedulers_that_start_at_once_wait_for_each_other(tmp_path: Path, l
     lake = tmp_path / "lake"
     command = [sys.executable, "-m", "sharelens", "run", "--lake", str(lake), "--log-dir", str(logs)]
     several = [subprocess.Popen([*command, "--lock-timeout", "120"], stdout=subprocess.PIPE) for _ in range(2)]
-    told = [json.loads(one.communicate()[0]) for one in several]
-    assert [one.returncode for one in several] == [0, 0]
-    records = sorted(summary["rows"].get("bronze.log_record", 0) for summary in told)
+    summaries = [json.loads(process.communicate()[0]) for process in several]
+    assert [process.returncode for process in several] == [0, 0]
+    records = sorted(summary["rows"].get("bronze.log_record", 0) for summary in summaries)
     assert records == [0, open_lake(mine).scan("bronze.log_record").num_rows]
     assert_same(lake, mine)
 

@@ -69,11 +69,11 @@ def logs_of(folder: Path, cluster: str, count: int | None = None) -> Path:
 def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
     """Asks a question of a lake; the document on stdout."""
 
-    def asked(lake: Path, *words: str) -> Any:
+    def ask_json(lake: Path, *words: str) -> Any:
         assert main([*words, "--lake", str(lake), "--output", "json"]) == 0
         return json.loads(capsys.readouterr().out)
 
-    return asked
+    return ask_json
 
 
 @pytest.fixture(scope="module")
@@ -138,24 +138,24 @@ def test_the_status_of_a_cluster_is_that_of_its_own_lake(cluster: str, lakes: di
 
 
 def test_the_status_of_all_clusters_says_of_each_row_whose_it_is(lakes: dict[str, Path], ask: Ask) -> None:
-    told = ask(lakes["both"], "status")
+    answers = ask(lakes["both"], "status")
     for name, clusters in (("state_partitions", {EAST, WEST}), ("sources", {EAST, WEST}), ("gaps", {EAST})):
-        assert {row["cluster_id"] for row in told[name]} == clusters
-    assert [row["cluster_id"] for row in told["quarantine"]] == [EAST]
+        assert {row["cluster_id"] for row in answers[name]} == clusters
+    assert [row["cluster_id"] for row in answers["quarantine"]] == [EAST]
 
 
 @pytest.mark.parametrize("cluster", [EAST, WEST])
 def test_sql_tells_the_clusters_apart_by_a_column(
     cluster: str, lakes: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = []
+    answers = []
     for name in (cluster, "both"):
         query = (
             f"SELECT group_id, start_offset FROM gold.share_partition_state WHERE cluster_id = '{cluster}' ORDER BY 1"
         )
         assert main(["sql", query, "--lake", str(lakes[name]), "--output", "json"]) == 0
-        told.append(json.loads(capsys.readouterr().out))
-    assert told[0] == told[1] != []
+        answers.append(json.loads(capsys.readouterr().out))
+    assert answers[0] == answers[1] != []
 
 
 @pytest.mark.parametrize("question", [*QUESTIONS[:1], *QUESTIONS[2:3], *QUESTIONS[4:6]], ids=" ".join)
@@ -186,18 +186,18 @@ def test_a_run_that_was_killed_is_finished_by_a_run_of_the_other_cluster(alone: 
 
 
 @pytest.mark.parametrize("clusters", [None, EAST])
-@pytest.mark.parametrize("what", ["decode", "replay"])
+@pytest.mark.parametrize("case", ["decode", "replay"])
 def test_a_rebuild_starts_over_for_the_cluster_that_is_named_or_for_all(
-    what: str, clusters: str | None, lakes: dict[str, Path], alone: Alone, tmp_path: Path
+    case: str, clusters: str | None, lakes: dict[str, Path], alone: Alone, tmp_path: Path
 ) -> None:
     lake = Path(shutil.copytree(lakes["one-run-each"], tmp_path / "lake"))
-    make_lake(lake, rebuild=what, cluster_id=clusters)
+    make_lake(lake, rebuild=case, cluster_id=clusters)
     assert_parts(lake, alone)
     rows = open_lake(lake).scan("gold.share_partition_history")
     again = {row["cluster_id"] for row in rows.to_pylist() if row["run_id"] == 3}
     assert again == ({EAST, WEST} if clusters is None else {EAST})
     with pytest.raises(ClusterMismatchError, match=f"no cluster elsewhere in .*: {EAST}, {WEST}"):
-        make_lake(lake, rebuild=what, cluster_id="elsewhere")
+        make_lake(lake, rebuild=case, cluster_id="elsewhere")
 
 
 def test_a_directory_without_an_id_needs_one_once_the_lake_holds_several(alone: Alone, tmp_path: Path) -> None:

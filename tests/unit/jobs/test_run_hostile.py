@@ -111,11 +111,11 @@ def accounted(tables: dict[str, pa.Table], number: int) -> tuple[list[Interval],
     """Of a state partition: offsets asked for, offsets with a row in bronze, offsets in gaps."""
     mine = of_partition(number)
     extents = tables["bronze.ingest_extent"].filter(mine).to_pylist()
-    asked = union((row["from_offset"], row["end_offset_exclusive"]) for row in extents)
+    requested = union((row["from_offset"], row["end_offset_exclusive"]) for row in extents)
     offsets = tables["bronze.log_record"].filter(mine).column("offset").to_pylist()
     assert len(offsets) == len(set(offsets)), "no row twice"
     gaps = union((gap["first_offset"], gap["last_offset"] + 1) for row in extents for gap in row["gaps"])
-    return asked, union((offset, offset + 1) for offset in offsets), gaps
+    return requested, union((offset, offset + 1) for offset in offsets), gaps
 
 
 def of_partition(number: int) -> pc.Expression:
@@ -127,12 +127,12 @@ def damaged_lake(folder: Path, changes: Sequence[Change], rounds: int) -> None:
     was there, below the high watermark. A second run finds nothing."""
     whole = state_batches(STORY)
     directories = (folder / "even", folder / "odd")
-    held = {}
+    present = {}
     for number, (change, turn) in enumerate(itertools.product(changes, range(rounds))):
         damaged = change(whole, random.Random(f"{change.__name__} {turn}"))
         write_batches(directories[turn % 2] / f"{STATE_TOPIC}-{number}", damaged)
-        held[STATE_TOPIC, number] = len(STORY)
-    write_checkpoints(directories[1], high_watermarks=held)
+        present[STATE_TOPIC, number] = len(STORY)
+    write_checkpoints(directories[1], high_watermarks=present)
     summary = make_lake(folder / "lake", *directories)
     assert summary.quarantined >= open_lake(folder / "lake").scan("bronze.quarantine").num_rows - summary.gaps
     run(RunOptions(lake=Lake(folder / "lake"), log_dirs=tuple(map(str, directories))), no_session)
@@ -141,18 +141,18 @@ def damaged_lake(folder: Path, changes: Sequence[Change], rounds: int) -> None:
 def damage_is_accounted_for(lake: Cut, change: Change, numbers: Sequence[int]) -> None:
     """In the state partitions with these numbers, one a round."""
     tables = {name: lake.scan(name) for name in LOOKED_AT}
-    held = lost = 0
+    present = lost = 0
     for turn, number in enumerate(numbers):
-        asked, rows, gaps = accounted(tables, number)
-        assert difference(asked, [*rows, *gaps]) == [], f"round {turn}"
-        assert turn % 2 == 0 or difference([(0, len(STORY))], asked) == [], f"round {turn}"
+        requested, rows, gaps = accounted(tables, number)
+        assert difference(requested, [*rows, *gaps]) == [], f"round {turn}"
+        assert turn % 2 == 0 or difference([(0, len(STORY))], requested) == [], f"round {turn}"
         assert intersection(rows, gaps) == [], f"round {turn}"
         undecoded = tables["bronze.quarantine"].filter(of_partition(number)).num_rows
         decoded = tables["silver.share_record"].filter(pc.field("state_partition") == number).num_rows
         assert decoded + undecoded >= tables["bronze.log_record"].filter(of_partition(number)).num_rows
-        held += len(rows)
+        present += len(rows)
         lost += undecoded + len(gaps)
-    assert held > 0
+    assert present > 0
     assert lost > 0 or change in (cut_short, duplicated)
 
 

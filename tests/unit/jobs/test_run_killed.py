@@ -201,7 +201,9 @@ def books(lake: Path) -> dict[str, list[dict[str, object]]]:
     """The rows of the books, but those of rebuilds: who asks for one again gets another one."""
     opened = open_lake(lake)
     rows = {name: opened.scan(name).to_pylist() for name in BOOKS - {"gold.publication"}}
-    return {name: [row for row in found if not row["source_id"].startswith("rebuild")] for name, found in rows.items()}
+    return {
+        name: [row for row in of_table if not row["source_id"].startswith("rebuild")] for name, of_table in rows.items()
+    }
 
 
 def test_a_run_killed_at_any_point_is_finished_by_the_next_ones(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_default_environment_need_not_exist(conf):
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "reason"),
     [
         ("LOCK_TIMEOUT_S", "soon", "valid number, unable to parse string as a number, not 'soon'"),
         ("LOCK_TIMEOUT_S", "-1", "greater than or equal to 0, not '-1'"),
@@ -99,11 +99,11 @@ def test_default_environment_need_not_exist(conf):
         ("SPARK_CONF", '{"spark.x": [1]}', "valid string, not [1]"),
     ],
 )
-def test_wrong_value_is_refused_and_says_where_it_stands(conf, name, value, said):
+def test_wrong_value_is_refused_and_says_where_it_stands(conf, name, value, reason):
     with pytest.raises(SettingsError) as caught:
         load(**{f"SHARELENS_{name}": value})
     message = str(caught.value)
-    assert said in message
+    assert reason in message
     assert re.search(rf"setting {name.lower()}\S* in environment variables", message)
     assert "\n" not in message
 
@@ -127,16 +127,16 @@ def test_setting_that_is_nowhere_is_named(conf):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "reason"),
     [
         ("colour: red", "unknown setting 'colour'; there are master"),
         ("- a", "must hold settings by name, not a list"),
         ("a: [", "cannot be read as YAML"),
     ],
 )
-def test_file_that_holds_something_else_is_refused(conf, content, said):
+def test_file_that_holds_something_else_is_refused(conf, content, reason):
     (conf / "base" / "zz.yaml").write_text(content)
-    with pytest.raises(SettingsError, match=said):
+    with pytest.raises(SettingsError, match=reason):
         load()
 
 
@@ -172,7 +172,7 @@ def test_the_three_settings_of_the_how_to_are_enough():
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "reason"),
     [
         ('{"lake": "here"}', "dags.lake in environment variables SHARELENS_*: should be an absolute path, not 'here'"),
         ('{"log_dirs": []}', "dags.log_dirs in"),
@@ -188,10 +188,10 @@ def test_the_three_settings_of_the_how_to_are_enough():
         ("[]", "not []"),
     ],
 )
-def test_wrong_dag_setting_is_refused_in_one_line(conf, value, said):
+def test_wrong_dag_setting_is_refused_in_one_line(conf, value, reason):
     with pytest.raises(SettingsError) as caught:
         load(SHARELENS_DAGS=value)
-    assert said in str(caught.value)
+    assert reason in str(caught.value)
     assert "environment variables" in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -201,8 +201,8 @@ def test_the_limits_of_the_gates_are_merged_key_by_key(conf):
     (conf / "base" / "quality.yaml").write_text("quality: {fresh_within_s: 60, stale_after_s: null, volume_low: 0.5}")
     (conf / "prod").mkdir()
     (conf / "prod" / "quality.yaml").write_text("quality: {stale_after_s: 3600}")
-    told = load("prod", SHARELENS_QUALITY='{"volume_low": 0.25}').quality.limits()
-    assert told == Limits(fresh_ms=60_000, stale_ms=3_600_000, volume_low=0.25, volume_high=10.0)
+    limits = load("prod", SHARELENS_QUALITY='{"volume_low": 0.25}').quality.limits()
+    assert limits == Limits(fresh_ms=60_000, stale_ms=3_600_000, volume_low=0.25, volume_high=10.0)
 
 
 def test_blocking_severity_and_suppressions_are_merged_key_by_key(conf):
@@ -237,7 +237,7 @@ def test_wrong_settings_of_the_audit_are_refused_by_name(conf, value, message):
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("limits", "message"),
     [
         ('{"fresh": 1}', "unknown setting 'quality.fresh'; there are fresh_within_s"),
         (
@@ -250,9 +250,9 @@ def test_wrong_settings_of_the_audit_are_refused_by_name(conf, value, message):
         ("2h", "is not a JSON object"),
     ],
 )
-def test_wrong_limits_are_refused_by_name(conf, told, message):
+def test_wrong_limits_are_refused_by_name(conf, limits, message):
     with pytest.raises(SettingsError) as caught:
-        load(SHARELENS_QUALITY=told)
+        load(SHARELENS_QUALITY=limits)
     assert message in str(caught.value)
 
 

@@ -115,20 +115,20 @@ def test_who_stops_early_has_read_the_first_row_groups_alone(counted: Counted) -
 def test_row_groups_that_statistics_exclude_are_not_read(counted: Counted) -> None:
     dataset, system, size = counted
     where = pc.field("group_id") == "g3"
-    found = pa.concat_tables(list(tables_in_order(dataset, ORDER, dataset.schema.names, where)))
-    assert found.num_rows == GROUP_ROWS * GROUPS // 10
+    read_tables = pa.concat_tables(list(tables_in_order(dataset, ORDER, dataset.schema.names, where)))
+    assert read_tables.num_rows == GROUP_ROWS * GROUPS // 10
     assert 0 < system.bytes_read < size / 3
     before = system.bytes_read
-    assert sum(part.num_rows for part in tables(dataset, dataset.schema.names, where)) == found.num_rows
+    assert sum(part.num_rows for part in tables(dataset, dataset.schema.names, where)) == read_tables.num_rows
     assert system.bytes_read - before < size / 3
 
 
 def test_a_choice_sees_the_bounds_of_each_row_group_and_leaves_out_what_it_does_not_need(counted: Counted) -> None:
     dataset, system, size = counted
-    found = tables_in_order(
+    read_tables = tables_in_order(
         dataset, ORDER, ORDER, choice=lambda groups: [bounds["log_offset"].low >= LAST_GROUP for bounds in groups]
     )
-    offsets = pa.concat_tables(list(found)).column("log_offset").to_pylist()
+    offsets = pa.concat_tables(list(read_tables)).column("log_offset").to_pylist()
     assert offsets == list(range(LAST_GROUP, LAST_GROUP + GROUP_ROWS))
     assert system.bytes_read < size / 5
 

@@ -29,9 +29,9 @@ YEAR_S = 365 * 86_400
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """A lake with one new table."""
-    found = Lake(tmp_path / "lake")
-    create(found, TABLE)
-    return found
+    entries = Lake(tmp_path / "lake")
+    create(entries, TABLE)
+    return entries
 
 
 def files(lake: Lake, run: int, *topics: str) -> list[DataFile]:
@@ -263,9 +263,9 @@ def test_files_for_their_owner_alone_whatever_the_mask_of_the_process(lake: Lake
         assert os.umask(0o000) == 0
     finally:
         os.umask(before)
-    found = [entry for entry in lake.table_storage(TABLE.name).path.rglob("*") if entry.is_file()]
-    assert {entry.suffix for entry in found} == {".json", ".parquet", ""}
-    assert {entry.stat().st_mode & 0o777 for entry in found} == {0o600}
+    entries = [entry for entry in lake.table_storage(TABLE.name).path.rglob("*") if entry.is_file()]
+    assert {entry.suffix for entry in entries} == {".json", ".parquet", ""}
+    assert {entry.stat().st_mode & 0o777 for entry in entries} == {0o600}
 
 
 def test_a_lake_travels_as_its_address(lake: Lake) -> None:

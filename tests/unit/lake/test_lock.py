@@ -41,8 +41,8 @@ def take(lake: Path, timeout_s: float) -> None:
 
 def fail(lake: Path, jvm: int) -> None:
     """A run that noted its JVM and failed."""
-    with lock.hold(Lake(lake), 0) as held:
-        held.note_jvm(jvm)
+    with lock.hold(Lake(lake), 0) as lock_file:
+        lock_file.note_jvm(jvm)
         raise ZeroDivisionError
 
 

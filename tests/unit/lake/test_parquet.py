@@ -43,9 +43,9 @@ def test_text_is_written_the_same_whether_it_comes_encoded_or_not(tmp_path: Path
         sink.write(plain, **CONSTANTS)
         sink.write(encoded, **CONSTANTS)
     (file,) = sink.files
-    found = pq.read_table(Lake(tmp_path).table_storage(TABLE.name).path / file.path)
-    assert found.schema.field("topic").type == pa.string()
-    assert found.slice(0, 3).equals(found.slice(3))
+    table = pq.read_table(Lake(tmp_path).table_storage(TABLE.name).path / file.path)
+    assert table.schema.field("topic").type == pa.string()
+    assert table.slice(0, 3).equals(table.slice(3))
     assert (file.stats["minValues"]["topic"], file.stats["maxValues"]["topic"]) == ("a", "b")
 
 
@@ -124,8 +124,8 @@ def test_no_rows_are_no_file(tmp_path: Path) -> None:
 
 def test_written_rows_are_sorted_by_the_clustering_columns(tmp_path: Path) -> None:
     (file,) = write_rows(Lake(tmp_path), TABLE, names("c", "a", "b"), CONSTANTS)
-    found = pq.read_table(Lake(tmp_path).table_storage(TABLE.name).path / file.path)
-    assert found.column("topic_id").to_pylist() == ["a", "b", "c"]
+    table = pq.read_table(Lake(tmp_path).table_storage(TABLE.name).path / file.path)
+    assert table.column("topic_id").to_pylist() == ["a", "b", "c"]
 
 
 def statistics_of(tmp_path: Path, rows: pa.Table) -> dict[str, Any]:

@@ -62,11 +62,11 @@ def test_what_statistics_leave_holds_every_row_that_is_asked_for(
         (numbers.low <= number) & (numbers.high >= number) & (lasts.high >= least) & groups.may_hold("group_id", "g")
     )
     read = [groups.schema(COLUMNS).empty_table(), *groups.read(chosen, COLUMNS)]
-    wanted = (
+    condition = (
         (pc.field("state_partition") == number) & (pc.field("last_offset") >= least) & (pc.field("group_id") == "g")
     )
-    expected = Lake(lake).snapshot(TABLE).dataset().to_table(columns=COLUMNS, filter=wanted)
-    assert as_set(pa.concat_tables(read).filter(wanted)) == as_set(expected)
+    expected = Lake(lake).snapshot(TABLE).dataset().to_table(columns=COLUMNS, filter=condition)
+    assert as_set(pa.concat_tables(read).filter(condition)) == as_set(expected)
 
 
 def test_row_groups_that_statistics_exclude_are_not_chosen(tmp_path: Path) -> None:

@@ -45,9 +45,9 @@ def test_a_lake_that_is_open_stays_at_its_cut(lake: Path, tmp_path: Path) -> Non
 
 def test_a_table_is_opened_once_a_cut(lake: Path, tmp_path: Path) -> None:
     opened = scan.open_lake(lake)
-    held = opened.dataset("silver.share_record")
+    rows = opened.dataset("silver.share_record")
     make_lake(lake, write_log_directory(tmp_path / "more", [*STORY, update(batches=[(9, 9, 4, 1)])]))
-    assert opened.dataset("silver.share_record") is held
+    assert opened.dataset("silver.share_record") is rows
 
 
 def test_columns_and_conditions(lake: Path) -> None:
@@ -66,7 +66,7 @@ def test_each_value_of_each_column_is_found_by_a_condition_on_it(group: str, tmp
     story = [snapshot(group), update(group, batches=[(0, 3, 2, 1)]), update(group, batches=[(4, 4, 4, 1)])]
     make_lake(tmp_path / "lake", write_log_directory(tmp_path / "logs", story))
     opened = scan.open_lake(tmp_path / "lake")
-    asked = 0
+    questions = 0
     for name in TABLES:
         rows = opened.scan(name)
         for column in rows.column_names:
@@ -76,8 +76,8 @@ def test_each_value_of_each_column_is_found_by_a_condition_on_it(group: str, tmp
             value = rows.column(column)[0]
             where = pc.field(column) == value if value.is_valid else pc.field(column).is_null()
             assert opened.scan(name, [column], where).num_rows > 0, (name, column)
-            asked += 1
-    assert asked > 100
+            questions += 1
+    assert questions > 100
 
 
 def test_a_table_that_the_cut_does_not_know_is_empty(lake: Path) -> None:
@@ -109,10 +109,10 @@ def test_a_lake_without_a_publication_says_how_to_finish_it(tmp_path: Path) -> N
 
 def test_an_older_lake_is_refused_with_the_command_that_helps(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lake_module, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
-    told = f"has schema version {SCHEMA_VERSION}, this sharelens reads {SCHEMA_VERSION + 1}; see what it needs with "
+    message = f"has schema version {SCHEMA_VERSION}, this sharelens reads {SCHEMA_VERSION + 1}; see what it needs with "
     with pytest.raises(LakeVersionError) as caught:
         scan.open_lake(lake)
-    assert f"{told}`sharelens upgrade --lake {lake} --dry-run`" in str(caught.value)
+    assert f"{message}`sharelens upgrade --lake {lake} --dry-run`" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -147,8 +147,8 @@ def test_a_table_without_files_has_no_rows_and_is_refused_as_any_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_tables(Lake(tmp_path))
-    wanted = pa.schema([TABLES["silver.name"].schema.field("topic")])
-    assert Lake(tmp_path).snapshot("silver.name").rows(["topic"], pc.field("run_id") > 0).equals(wanted.empty_table())
+    schema = pa.schema([TABLES["silver.name"].schema.field("topic")])
+    assert Lake(tmp_path).snapshot("silver.name").rows(["topic"], pc.field("run_id") > 0).equals(schema.empty_table())
     assert Lake(tmp_path).snapshot("silver.name").rows().equals(TABLES["silver.name"].schema.empty_table())
     monkeypatch.setattr(lake_module, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
     with pytest.raises(LakeVersionError):

@@ -46,22 +46,22 @@ def bounds(pieces: Sequence[Slice]) -> list[tuple[int, int, int, bool]]:
     return [(piece.first_offset, piece.last_offset, piece.record_count, piece.mixed) for piece in pieces]
 
 
-def offsets_of(found: Sequence[Slice]) -> list[list[int]]:
-    return [read_unit(unit, LOG_RECORD).column("offset").to_pylist() for unit in units(found)]
+def offsets_of(slices_there: Sequence[Slice]) -> list[list[int]]:
+    return [read_unit(unit, LOG_RECORD).column("offset").to_pylist() for unit in units(slices_there)]
 
 
-def only(found: dict[tuple[str, str, int], list[Slice]], partition: int) -> list[Slice]:
-    (pieces,) = [pieces for key, pieces in found.items() if key[2] == partition]
+def only(slices_there: dict[tuple[str, str, int], list[Slice]], partition: int) -> list[Slice]:
+    (pieces,) = [pieces for key, pieces in slices_there.items() if key[2] == partition]
     return pieces
 
 
 def test_a_row_group_of_one_partition_and_run_is_known_by_its_footer(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, [rows(0, range(5), 1), rows(1, range(3), 1)], [rows(0, range(5, 9), 2)])
-    found = slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(0, 9))
-    assert bounds(only(found, 0)) == [(0, 4, 5, False), (5, 8, 4, False)]
-    assert bounds(only(found, 1)) == [(0, 2, 3, False)]
-    assert [piece.newest_ms for piece in only(found, 0)] == [4, 8]
-    assert offsets_of(only(found, 0)) == [[0, 1, 2, 3, 4], [5, 6, 7, 8]]
+    slices_there = slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(0, 9))
+    assert bounds(only(slices_there, 0)) == [(0, 4, 5, False), (5, 8, 4, False)]
+    assert bounds(only(slices_there, 1)) == [(0, 2, 3, False)]
+    assert [piece.newest_ms for piece in only(slices_there, 0)] == [4, 8]
+    assert offsets_of(only(slices_there, 0)) == [[0, 1, 2, 3, 4], [5, 6, 7, 8]]
 
 
 @pytest.mark.parametrize(
@@ -69,21 +69,21 @@ def test_a_row_group_of_one_partition_and_run_is_known_by_its_footer(tmp_path: P
 )
 def test_only_the_rows_of_the_runs_asked_for(runs: tuple[int, int], expected: list[list[int]], tmp_path: Path) -> None:
     lake = lake_of(tmp_path, [rows(0, [0, 1], 1)], [rows(0, [2, 3], 2)])
-    found = slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=runs)
-    assert [group for pieces in found.values() for group in offsets_of(pieces)] == expected
+    slices_there = slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=runs)
+    assert [group for pieces in slices_there.values() for group in offsets_of(pieces)] == expected
 
 
 def test_a_row_group_that_a_compaction_mixed_gives_each_partition_its_rows(tmp_path: Path) -> None:
     mixed = pa.concat_tables([rows(0, [4, 0, 2], 1), rows(1, [7], 1), rows(0, [9, 1], 2), rows(0, [3], 1, "other")])
     lake = lake_of(tmp_path, [mixed])
-    found = slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(1, 1))
-    assert {(key[0], key[2]): bounds(pieces) for key, pieces in found.items()} == {
+    slices_there = slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(1, 1))
+    assert {(key[0], key[2]): bounds(pieces) for key, pieces in slices_there.items()} == {
         ("c", 0): [(0, 4, 3, True)],
         ("c", 1): [(7, 7, 1, True)],
         ("other", 0): [(3, 3, 1, True)],
     }
-    everything = slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(0, 9))
-    read = {(key[0], key[2]): offsets_of(pieces) for key, pieces in everything.items()}
+    all_slices = slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(0, 9))
+    read = {(key[0], key[2]): offsets_of(pieces) for key, pieces in all_slices.items()}
     assert read == {("c", 0): [[0, 1, 2, 4, 9]], ("c", 1): [[7]], ("other", 0): [[3]]}
 
 
@@ -102,8 +102,8 @@ def test_only_the_columns_of_the_schema_are_read(tmp_path: Path) -> None:
 
 def test_partitions_that_are_not_wanted_are_left_out(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, [rows(0, [0], 1), rows(1, [0], 1)])
-    wanted = [key for key in slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(0, 9)) if key[2] == 1]
-    assert list(slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(0, 9), only=wanted)) == wanted
+    chosen = [key for key in slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(0, 9)) if key[2] == 1]
+    assert list(slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(0, 9), only=chosen)) == chosen
 
 
 def test_a_partition_of_many_row_groups_streams_one_after_the_other(
@@ -122,8 +122,8 @@ def test_several_partitions_are_read_at_once_each_in_order(tmp_path: Path) -> No
         [rows(1, [4, 5], 2), pa.concat_tables([rows(2, [1], 1), rows(0, [2, 3], 1), rows(2, [0], 1)])],
         [rows(1, [2, 3], 1), rows(0, [0, 1], 1)],
     )
-    found = slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(0, 9))
-    pieces = [piece for key, some in found.items() if key[2] != 0 for piece in some]
+    slices_there = slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(0, 9))
+    pieces = [piece for key, some in slices_there.items() if key[2] != 0 for piece in some]
     read = read_partitions(pieces, LOG_RECORD)
     places = zip(*(read.column(name).to_pylist() for name in ("partition", "offset")), strict=True)
     assert list(places) == [(1, 2), (1, 3), (1, 4), (1, 5), (2, 0), (2, 1)]

@@ -15,7 +15,7 @@ from lake.storage import resolve
 from lake.tables import Table
 
 SCHEMA = pa.schema([("is_open", pa.bool_()), ("word", pa.string()), ("number", pa.int64())])
-HELD: dict[str, list[tuple[str | None, int | None]]] = {
+ROWS: dict[str, list[tuple[str | None, int | None]]] = {
     "is_open=true/a": [("a", 1), ("b", 2)],
     "is_open=false/b": [("c", None), (None, 5)],
     "is_open=false/c": [(None, None)],
@@ -24,20 +24,20 @@ HELD: dict[str, list[tuple[str | None, int | None]]] = {
 
 def files(root: Path, *, stats: bool) -> list[dict[str, Any]]:
     """What is told of the files, which are written."""
-    found = []
-    for path, rows in HELD.items():
+    files_there = []
+    for path, rows in ROWS.items():
         table = pa.Table.from_pylist(
             [{"word": word, "number": number} for word, number in rows], schema=SCHEMA.remove(0)
         )
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(table, root / path)
-        told: dict[str, Any] = {"path": path, "num_records": len(rows), "partition.is_open": path.split("/")[0][8:]}
+        action: dict[str, Any] = {"path": path, "num_records": len(rows), "partition.is_open": path.split("/")[0][8:]}
         for name in ("word", "number") if stats else ():
             bounds = pc.min_max(table.column(name)).as_py()
-            told |= {f"min.{name}": bounds["min"], f"max.{name}": bounds["max"]}
-            told[f"null_count.{name}"] = table.column(name).null_count
-        found.append(told)
-    return found
+            action |= {f"min.{name}": bounds["min"], f"max.{name}": bounds["max"]}
+            action[f"null_count.{name}"] = table.column(name).null_count
+        files_there.append(action)
+    return files_there
 
 
 @pytest.fixture(autouse=True)
@@ -46,11 +46,11 @@ def _table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(snapshot.TABLES, table.name, table)
 
 
-def snapshot_of(root: Path, held: list[dict[str, Any]]) -> Snapshot:
-    return Snapshot(table="gold.word", version=1, schema_version=1, storage=resolve(root), files=tuple(held))
+def snapshot_of(root: Path, content: list[dict[str, Any]]) -> Snapshot:
+    return Snapshot(table="gold.word", version=1, schema_version=1, storage=resolve(root), files=tuple(content))
 
 
-@pytest.mark.parametrize("stats", [True, False], ids=["told", "not told"])
+@pytest.mark.parametrize("stats", [True, False], ids=["action", "not told"])
 @pytest.mark.parametrize(
     ("where", "near"),
     [
@@ -69,7 +69,7 @@ def test_a_condition_finds_its_rows_and_opens_no_other_file(
     where: pc.Expression, near: str, *, stats: bool, tmp_path: Path
 ) -> None:
     dataset = snapshot_of(tmp_path, files(tmp_path, stats=stats)).dataset()
-    rows = [(path.startswith("is_open=true"), *row) for path, held in HELD.items() for row in held]
+    rows = [(path.startswith("is_open=true"), *row) for path, content in ROWS.items() for row in content]
     whole = pa.table({name: [row[at] for row in rows] for at, name in enumerate(SCHEMA.names)}, schema=SCHEMA)
     assert dataset.to_table(filter=where).sort_by("number").equals(whole.filter(where).sort_by("number"))
     opened = "".join(sorted(fragment.path[-1] for fragment in dataset.get_fragments(filter=where)))
@@ -92,7 +92,7 @@ def test_a_snapshot_travels_as_its_fields_and_reads_the_same_where_it_arrives(tm
     sent = snapshot_of(tmp_path, files(tmp_path, stats=True))
     before = len(pickle.dumps(sent))
     rows = sent.dataset().to_table()
-    assert sent.row_groups.count == len(HELD)
+    assert sent.row_groups.count == len(ROWS)
     arrived = pickle.loads(pickle.dumps(sent))
     assert (arrived, len(pickle.dumps(sent))) == (sent, before)
     assert arrived.rows().equals(rows)
@@ -101,8 +101,8 @@ def test_a_snapshot_travels_as_its_fields_and_reads_the_same_where_it_arrives(tm
 
 
 def test_sums_and_bounds_come_from_the_statistics(tmp_path: Path) -> None:
-    held = [{**file, "size_bytes": 10} for file in files(tmp_path, stats=True)]
-    sent = snapshot_of(tmp_path, held)
+    content = [{**file, "size_bytes": 10} for file in files(tmp_path, stats=True)]
+    sent = snapshot_of(tmp_path, content)
     assert (sent.record_count, sent.size_bytes, sent.largest("number"), sent.largest("nothing")) == (5, 30, 5, None)
 
 
@@ -119,5 +119,5 @@ def test_a_column_with_one_value_in_a_file_needs_no_comparison(
     dataset = snapshot_of(tmp_path, [file]).dataset()
     (fragment,) = dataset.get_fragments()
     assert ('word == "a"' in str(fragment.partition_expression)) is is_known
-    found = dataset.to_table(columns=["number"], filter=pc.field("word") == "a").column("number").to_pylist()
-    assert found == [number for number, word in enumerate(words, 1) if word == "a"]
+    files_there = dataset.to_table(columns=["number"], filter=pc.field("word") == "a").column("number").to_pylist()
+    assert files_there == [number for number, word in enumerate(words, 1) if word == "a"]

@@ -87,13 +87,13 @@ def replicas(tmp_path: Path, source: Path) -> list[Path]:
         bad = [count // 2, count // 2 + 1, count - 2][number]
         return [broken(b) if n == bad else b for n, b in enumerate(batches)][first:end]
 
-    found = []
+    copies = []
     for number in range(3):
         change = functools.partial(cut, number)
-        found.append(copy_changed(source, tmp_path / f"replica-{number}", change))
+        copies.append(copy_changed(source, tmp_path / f"replica-{number}", change))
         # Without this line the first segment that is there would be taken for the start of the log.
-        write_checkpoints(found[-1], log_starts={(STATE_TOPIC, n): 0 for n in range(len(list(source.iterdir())))})
-    return found
+        write_checkpoints(copies[-1], log_starts={(STATE_TOPIC, n): 0 for n in range(len(list(source.iterdir())))})
+    return copies
 
 
 @pytest.mark.parametrize("name", ["basic", pytest.param("edge", marks=pytest.mark.soak)])
@@ -116,9 +116,9 @@ def test_overlapping_replicas_with_short_tails_and_a_broken_batch_each_are_one_c
 )
 def test_replicas_that_come_one_after_the_other_fill_each_others_gaps(order: tuple[int, ...], tmp_path: Path) -> None:
     logs = state_directory(tmp_path / "logs", state_batches([*STORY, *OTHER_END]))
-    found = replicas(tmp_path, logs)
+    copies = replicas(tmp_path, logs)
     for number in order:
-        make_lake(tmp_path / "lake", found[number])
+        make_lake(tmp_path / "lake", copies[number])
     assert_same(tmp_path / "lake", clean_story(tmp_path))
 
 
@@ -160,26 +160,26 @@ def test_two_ends_side_by_side_are_judged_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("together", [True, False])
 def test_other_records_under_one_leader_epoch_stop_the_run_and_name_both(together: bool, tmp_path: Path) -> None:
-    one = state_directory(tmp_path / "one", state_batches([*STORY, OTHER_END[0]]))
+    first = state_directory(tmp_path / "one", state_batches([*STORY, OTHER_END[0]]))
     other = state_directory(tmp_path / "other", state_batches([*STORY, OTHER_END[1]]))
     lake = tmp_path / "lake"
     if not together:
-        make_lake(lake, one)
+        make_lake(lake, first)
     with pytest.raises(CopyConflictError, match="two clusters share an id") as caught:
-        make_lake(lake, *([one, other] if together else [other]))
+        make_lake(lake, *([first, other] if together else [other]))
     assert f"@ {len(STORY)}" in str(caught.value)
     assert str(other) in str(caught.value)
-    assert str(one if together else "lake") in str(caught.value)
+    assert str(first if together else "lake") in str(caught.value)
     if not together:
-        assert_same(lake, clean_lake(tmp_path, one))
+        assert_same(lake, clean_lake(tmp_path, first))
 
 
 def test_directories_of_two_clusters_are_refused_in_one_run_and_one_lake_keeps_them_apart(tmp_path: Path) -> None:
-    one = write_log_directory(tmp_path / "one", STORY, cluster_id="one")
+    first = write_log_directory(tmp_path / "one", STORY, cluster_id="one")
     two = write_log_directory(tmp_path / "two", STORY[:3], cluster_id="two")
     with pytest.raises(SharelensError, match="different clusters"):
-        make_lake(tmp_path / "lake", one, two)
-    make_lake(tmp_path / "lake", one)
+        make_lake(tmp_path / "lake", first, two)
+    make_lake(tmp_path / "lake", first)
     make_lake(tmp_path / "lake", two)
     rows = open_lake(tmp_path / "lake").scan("silver.share_record").column("cluster_id").value_counts().to_pylist()
     assert {row["values"]: row["counts"] for row in rows} == {"one": len(STORY), "two": 3}
@@ -206,8 +206,8 @@ def test_a_lake_without_an_id_takes_more_directories_without_one(tmp_path: Path)
 
 def test_the_replicas_of_these_tests_are_as_short_and_broken_as_they_say(tmp_path: Path) -> None:
     logs = state_directory(tmp_path / "logs", state_batches([*STORY, *OTHER_END]))
-    found = [batches_of(next(copy.glob("*/*.log"))) for copy in replicas(tmp_path, logs)]
+    copies = [batches_of(next(copy.glob("*/*.log"))) for copy in replicas(tmp_path, logs)]
     whole = batches_of(next(logs.glob("*/*.log")))
-    assert [len(batches) for batches in found] == [12, 14, 10]
-    assert [sum(batch not in whole for batch in batches) for batches in found] == [1, 1, 1]
-    assert base_offset(found[2][0]) == 5
+    assert [len(batches) for batches in copies] == [12, 14, 10]
+    assert [sum(batch not in whole for batch in batches) for batches in copies] == [1, 1, 1]
+    assert base_offset(copies[2][0]) == 5

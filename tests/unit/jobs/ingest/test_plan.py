@@ -24,13 +24,13 @@ def logs(tmp_path: Path) -> Path:
 
 
 def partition_of(*directories: Path) -> LogPartition:
-    (found,) = unite([scan_log_directory(str(directory)) for directory in directories])
-    return found
+    (partition,) = unite([scan_log_directory(str(directory)) for directory in directories])
+    return partition
 
 
-def planned(partition: LogPartition, taken: list[dict[str, Any]] | None = None, **more: Any) -> Extent | None:
+def planned(partition: LogPartition, held_extents: list[dict[str, Any]] | None = None, **more: Any) -> Extent | None:
     options: dict[str, Any] = {"content": "log_record", "include_uncommitted": False, **more}
-    extents = plan.plan([partition], taken or [], **options)
+    extents = plan.plan([partition], held_extents or [], **options)
     return extents[0] if extents else None
 
 
@@ -57,15 +57,15 @@ def test_nothing_new_is_nothing_to_do(logs: Path) -> None:
 
 def test_only_what_is_new_is_taken(logs: Path, tmp_path: Path) -> None:
     before = partition_of(state_directory(tmp_path / "before", state_batches(STORY[:4])))
-    taken = taken_by(some(planned(before)))
-    extent = some(planned(partition_of(logs), taken))
+    held_extents = taken_by(some(planned(before)))
+    extent = some(planned(partition_of(logs), held_extents))
     assert (extent.ranges, extent.from_offset, extent.late) == (((4, 10),), 4, False)
 
 
 def test_an_older_part_that_comes_later_is_late(logs: Path, tmp_path: Path) -> None:
     newer = partition_of(state_directory(tmp_path / "newer", state_batches(STORY)[6:]))
-    taken = taken_by(some(planned(newer)), gaps=[{"first_offset": 0, "last_offset": 5, "reason": "pruned"}])
-    extent = some(planned(partition_of(logs), taken))
+    held_extents = taken_by(some(planned(newer)), gaps=[{"first_offset": 0, "last_offset": 5, "reason": "pruned"}])
+    extent = some(planned(partition_of(logs), held_extents))
     assert (extent.ranges, extent.late) == (((0, 6),), True)
 
 
@@ -95,22 +95,22 @@ def test_until_cuts_by_log_time(logs: Path, until_ms: int, end: int) -> None:
 def test_until_refuses_to_go_on_behind_a_hole_whether_records_after_it_are_wanted_or_not(
     logs: Path, tmp_path: Path
 ) -> None:
-    taken = taken_by(some(planned(partition_of(logs), until_ms=START_MS + 30)), until_ms=START_MS + 30)
+    held_extents = taken_by(some(planned(partition_of(logs), until_ms=START_MS + 30)), until_ms=START_MS + 30)
     pruned = partition_of(state_directory(tmp_path / "pruned", state_batches(STORY)[6:]))
     with pytest.raises(IntervalHoleError, match=f"{STATE_TOPIC}-0 @ 3: no given directory holds the records 3 to 5"):
-        planned(pruned, taken, until_ms=START_MS + 999)
-    for wanted in (START_MS + 31, START_MS + 60):
+        planned(pruned, held_extents, until_ms=START_MS + 999)
+    for until_ms in (START_MS + 31, START_MS + 60):
         with pytest.raises(IntervalHoleError, match="run once without --until"):
-            planned(pruned, taken, until_ms=wanted)
-    assert some(planned(pruned, taken)).ranges == ((6, 10),)
+            planned(pruned, held_extents, until_ms=until_ms)
+    assert some(planned(pruned, held_extents)).ranges == ((6, 10),)
 
 
 def test_an_interval_that_was_covered_takes_nothing_whatever_was_pruned_since(logs: Path, tmp_path: Path) -> None:
-    taken = taken_by(some(planned(partition_of(logs), until_ms=START_MS + 35)), until_ms=START_MS + 35)
+    held_extents = taken_by(some(planned(partition_of(logs), until_ms=START_MS + 35)), until_ms=START_MS + 35)
     pruned = partition_of(state_directory(tmp_path / "pruned", state_batches(STORY)[6:]))
-    taken[0]["log_time_ms"] = START_MS + 30
+    held_extents[0]["log_time_ms"] = START_MS + 30
     for covered in (START_MS, START_MS + 30, START_MS + 35):
-        assert some(planned(pruned, taken, until_ms=covered)).ranges == ()
+        assert some(planned(pruned, held_extents, until_ms=covered)).ranges == ()
 
 
 def test_a_second_copy_closes_the_hole_and_a_log_that_was_pruned_before_the_first_run_has_none(
@@ -133,21 +133,23 @@ def test_below_the_floor_nothing_is_wanted(logs: Path) -> None:
 def test_a_copy_that_contradicts_replaces_what_is_there_or_ends_before_it(
     copy_wins: bool, logs: Path, tmp_path: Path
 ) -> None:
-    taken = taken_by(some(planned(partition_of(logs))))
+    held_extents = taken_by(some(planned(partition_of(logs))))
     other = partition_of(state_directory(tmp_path / "other", state_batches(STORY[:9])))
-    found = Divergence(offset=6, copy_wins=copy_wins)
-    extent = some(planned(other, taken, compare=lambda *_: found))
+    partition = Divergence(offset=6, copy_wins=copy_wins)
+    extent = some(planned(other, held_extents, compare=lambda *_: partition))
     assert (extent.superseded_from, extent.ranges) == ((6, ((6, 9),)) if copy_wins else (None, ()))
 
 
 def test_of_two_copies_that_win_the_earlier_offset_counts_even_if_it_is_the_first_of_all(
     logs: Path, tmp_path: Path
 ) -> None:
-    taken = taken_by(some(planned(partition_of(logs))))
+    held_extents = taken_by(some(planned(partition_of(logs))))
     copies = [state_directory(tmp_path / name, state_batches(STORY)) for name in ("a", "b")]
     offsets = iter([0, 5])
     extent = some(
-        planned(partition_of(*copies), taken, compare=lambda *_: Divergence(offset=next(offsets), copy_wins=True))
+        planned(
+            partition_of(*copies), held_extents, compare=lambda *_: Divergence(offset=next(offsets), copy_wins=True)
+        )
     )
     assert extent.superseded_from == 0
 
@@ -173,7 +175,7 @@ def directory(cluster_id: str | None, uri: str = "d") -> LogDirectory:
 
 
 @pytest.mark.parametrize(
-    ("ids", "given", "held", "expected"),
+    ("ids", "option", "known_ids", "expected"),
     [
         (["a"], None, [], "a"),
         (["a", None], None, [], "a"),
@@ -183,28 +185,28 @@ def directory(cluster_id: str | None, uri: str = "d") -> LogDirectory:
         ([None], "b", ["b"], "b"),
     ],
 )
-def test_the_cluster_of_a_run(ids: list[str | None], given: str | None, held: list[str], expected: str) -> None:
-    assert plan.cluster_of([directory(one) for one in ids], given, held) == expected
+def test_the_cluster_of_a_run(ids: list[str | None], option: str | None, known_ids: list[str], expected: str) -> None:
+    assert plan.cluster_of([directory(cluster_id) for cluster_id in ids], option, known_ids) == expected
 
 
 @pytest.mark.parametrize(
-    ("ids", "given", "held", "message"),
+    ("ids", "option", "known_ids", "message"),
     [
         (["a"], "b", [], "is of cluster a"),
         ([None], None, ["a"], "say --cluster-id"),
     ],
 )
 def test_a_cluster_that_is_not_clear_is_refused(
-    ids: list[str | None], given: str | None, held: list[str], message: str
+    ids: list[str | None], option: str | None, known_ids: list[str], message: str
 ) -> None:
-    directories = [directory(one, uri=str(number)) for number, one in enumerate(ids)]
+    directories = [directory(cluster_id, uri=str(number)) for number, cluster_id in enumerate(ids)]
     with pytest.raises(ClusterMismatchError, match=message):
-        plan.cluster_of(directories, given, held)
+        plan.cluster_of(directories, option, known_ids)
 
 
 def test_a_rebuild_takes_nothing_and_starts_over(logs: Path) -> None:
-    taken = taken_by(some(planned(partition_of(logs))))
-    (row,) = plan.rebuild_rows(taken, "decode", run=2, until_ms=None)
+    held_extents = taken_by(some(planned(partition_of(logs))))
+    (row,) = plan.rebuild_rows(held_extents, "decode", run=2, until_ms=None)
     assert (row["from_offset"], row["end_offset_exclusive"], row["rebuild"], row["status"]) == (10, 10, True, "planned")
 
 

@@ -18,13 +18,13 @@ pytestmark = pytest.mark.slow
 def test_ingest_alone_takes_the_headers_of_topics_that_its_own_records_speak_of(tmp_path: Path) -> None:
     logs = dataset("timeouts") / "logs"
     make_lake(tmp_path / "lake", logs, stages=("ingest",))
-    taken, expected = (
+    result, expected = (
         Lake(lake).snapshot("bronze.topic_batch").dataset().to_table(columns=["topic", "partition", "base_offset"])
         for lake in (tmp_path / "lake", recorded_lake("timeouts"))
     )
     order = [(name, "ascending") for name in expected.column_names]
     assert expected.num_rows > 0
-    assert taken.sort_by(order).equals(expected.sort_by(order))
+    assert result.sort_by(order).equals(expected.sort_by(order))
 
 
 def test_stages_one_by_one_make_the_lake_of_one_run(tmp_path: Path) -> None:

@@ -108,38 +108,38 @@ def parts(folder: Path, first: list[dict[str, Any]], second: list[dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Parts:
+def story_parts(tmp_path_factory: pytest.TempPathFactory) -> Parts:
     """The story and its news; tests read it."""
     return parts(tmp_path_factory.mktemp("told"), story(), news())
 
 
-def cut_once(told: Parts, hours: float) -> Path:
+def cut_once(story_parts: Parts, hours: float) -> Path:
     """The story's lake that was cut between the two parts; tests read or copy it."""
-    return made_once(f"measure-base/{hours}", lambda folder: told.cut_between(folder / "lake", hours)) / "lake"
+    return made_once(f"measure-base/{hours}", lambda folder: story_parts.cut_between(folder / "lake", hours)) / "lake"
 
 
 @pytest.mark.parametrize("hours", [0.5, 2, 4.2, 19])
-def test_what_is_measured_on_after_a_cut_is_what_a_lake_that_was_not_cut_tells(hours: float, told: Parts) -> None:
-    kept = cut_once(told, hours)
-    (deliveries,) = content(told.plain, ["gold.delivery_history"]).values()
+def test_measures_after_a_cut_are_those_of_a_lake_that_was_not_cut(hours: float, story_parts: Parts) -> None:
+    kept = cut_once(story_parts, hours)
+    (deliveries,) = content(story_parts.plain, ["gold.delivery_history"]).values()
     (deliveries_kept,) = content(kept, ["gold.delivery_history"]).values()
     assert deliveries_kept.num_rows < deliveries.num_rows
-    assert not differences(measures(told.plain), measures(kept))
+    assert not differences(measures(story_parts.plain), measures(kept))
 
 
-def test_a_share_partition_that_was_there_before_the_cut_is_not_first_seen_after_it(told: Parts) -> None:
-    (events,) = content(cut_once(told, 0.5), ["gold.life_event"]).values()
+def test_a_share_partition_that_was_there_before_the_cut_is_not_first_seen_after_it(story_parts: Parts) -> None:
+    (events,) = content(cut_once(story_parts, 0.5), ["gold.life_event"]).values()
     assert events.num_rows > 0
     assert not pc.any(pc.equal(events.column("event"), "first_seen")).as_py()
 
 
-def test_measuring_anew_after_a_cut_leaves_what_was_final_before_it(told: Parts, tmp_path: Path) -> None:
-    kept = Path(shutil.copytree(cut_once(told, 2), tmp_path / "cut"))
+def test_measuring_anew_after_a_cut_leaves_what_was_final_before_it(story_parts: Parts, tmp_path: Path) -> None:
+    kept = Path(shutil.copytree(cut_once(story_parts, 2), tmp_path / "cut"))
     cut(kept, 2)
     before = measures(kept)
     make_lake(kept, rebuild="measure")
     assert not differences(before, measures(kept))
-    assert not differences(measures(told.plain), measures(kept))
+    assert not differences(measures(story_parts.plain), measures(kept))
 
 
 def test_a_cut_keeps_the_deletions_that_tell_a_new_creation_from_a_reset(tmp_path: Path) -> None:
@@ -242,10 +242,10 @@ def test_any_cut_of_the_histories_leaves_what_is_measured_after_it(
     part = min(part, len(GROUPS) + len(steps) - 1)
     records = any_story(steps, part)
     with tempfile.TemporaryDirectory() as scratch:
-        told = parts(Path(scratch), records[:part], records[part:])
-        kept = told.cut_between(Path(scratch) / "cut", hours)
-        assert not differences(measures(told.plain), measures(kept))
+        story_parts = parts(Path(scratch), records[:part], records[part:])
+        kept = story_parts.cut_between(Path(scratch) / "cut", hours)
+        assert not differences(measures(story_parts.plain), measures(kept))
         cut(kept, hours)
-        held = measures(kept)
+        before_cut = measures(kept)
         make_lake(kept, rebuild="measure")
-        assert not differences(held, measures(kept))
+        assert not differences(before_cut, measures(kept))

@@ -77,11 +77,11 @@ def test_one_percent_of_news_rewrites_few_rows_and_no_final_one(
     generate.append(logs, fraction=0.01)
     make_lake(lake, logs)
     after = files(lake)
-    for table, held in before.items():
-        gone = {path: rows for path, rows in held.items() if path not in after[table]}
+    for table, files_before in before.items():
+        gone = {path: rows for path, rows in files_before.items() if path not in after[table]}
         assert not any(path.startswith("is_final=true") for path in gone), table
-        rows = sum(held.values())
-        if rows >= FEW_ROWS and any(path.startswith("is_final") for path in held):
+        rows = sum(files_before.values())
+        if rows >= FEW_ROWS and any(path.startswith("is_final") for path in files_before):
             assert sum(gone.values()) <= MOST_REWRITTEN[shape] * rows, table
 
 

@@ -125,13 +125,13 @@ def test_a_topic_of_the_prefix_without_dead_letters_is_named_and_not_taken(tmp_p
 def test_a_topic_of_any_name_is_taken_when_it_is_named_and_from_then_on(tmp_path: Path) -> None:
     logs = directory(tmp_path / "logs", letters=[])
     write_letters(logs, LETTERS[:1], topic="letters")
-    asked = RunOptions(
+    options = RunOptions(
         lake=Lake(tmp_path / "lake"),
         log_dirs=(str(logs),),
         in_process_bytes=ANY_SIZE,
         dead_letter_topics=DeadLetterTopics(names=frozenset({"letters"})),
     )
-    assert run(asked, no_session).counts["silver.dlq_record"] == 1
+    assert run(options, no_session).counts["silver.dlq_record"] == 1
     write_letters(logs, LETTERS, topic="letters")
     assert make_lake(tmp_path / "lake", logs).counts["silver.dlq_record"] == 1
     assert judged(tmp_path / "lake") == ALL

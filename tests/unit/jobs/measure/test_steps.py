@@ -60,10 +60,10 @@ def test_the_last_step_has_all_share_partitions_and_the_first_begins(
     steps = steps_of(lake_of(tmp_path, list(range(9))), 4, monkeypatch)
     assert [step.column("group_id").to_pylist() for step in steps[:-1]] == [["long"], ["long"]]
     assert sorted(steps[-1].column("group_id").to_pylist()) == ["long", "short"]
-    found = {
+    tables = {
         (row["group_id"], at): (row["whole"], row["before"]) for at, s in enumerate(steps) for row in s.to_pylist()
     }
-    assert found == {("long", 0): (True, 0), ("long", 1): (False, 1), ("long", 2): (False, 1), ("short", 2): (True, 0)}
+    assert tables == {("long", 0): (True, 0), ("long", 1): (False, 1), ("long", 2): (False, 1), ("short", 2): (True, 0)}
 
 
 def test_nothing_long_is_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +73,7 @@ def test_nothing_long_is_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_nothing_to_measure_is_one_step_too(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, [1])
-    nothing = touched_since(Lake(lake), 0).slice(0, 0)
-    assert [step.num_rows for step in measure_steps.steps(Lake(lake), 1, 0, nothing)] == [0], (
+    no_rows = touched_since(Lake(lake), 0).slice(0, 0)
+    assert [step.num_rows for step in measure_steps.steps(Lake(lake), 1, 0, no_rows)] == [0], (
         "it marks the stage as done"
     )

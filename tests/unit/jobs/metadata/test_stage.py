@@ -61,7 +61,7 @@ def of_lake(lake: Path) -> MetadataHistory:
     return history
 
 
-def said(history: MetadataHistory) -> dict[str, Any]:
+def values_of(history: MetadataHistory) -> dict[str, Any]:
     """What a history says, but for digests, which a lake does not have."""
     rows = []
     for row in history.validities:
@@ -92,12 +92,12 @@ def test_lake_has_the_history_of_the_log_directories(nodes: tuple[str, ...], tmp
     places = [dataset("metadata") / name for name in nodes]
     make_lake(tmp_path / "lake", *places)
     history = of_lake(tmp_path / "lake")
-    assert said(history) == said(of_logs(*places))
+    assert values_of(history) == values_of(of_logs(*places))
     cut = open_lake(tmp_path / "lake")
     for_questions = read_history(cut, choose_cluster(cut, None))
     assert for_questions is not None
-    but_partitions = [row for row in said(history)["rows"] if row[0][0] != "partition"]
-    assert said(for_questions) == said(history) | {"rows": but_partitions}
+    but_partitions = [row for row in values_of(history)["rows"] if row[0][0] != "partition"]
+    assert values_of(for_questions) == values_of(history) | {"rows": but_partitions}
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_lake_has_the_history_of_the_log_directories(nodes: tuple[str, ...], tmp
 def test_snapshots_fill_the_gaps_of_a_lake(lost: tuple[str, ...], node: Path, tmp_path: Path) -> None:
     remove(node, *lost)
     make_lake(tmp_path / "lake", node)
-    ours, theirs = said(of_lake(tmp_path / "lake")), said(of_logs(node))
+    ours, theirs = values_of(of_lake(tmp_path / "lake")), values_of(of_logs(node))
     assert plain(ours) == plain(theirs)
     assert ours | {"rows": 0} == theirs | {"rows": 0}
     assert make_lake(tmp_path / "lake", node).run_id is None
@@ -124,14 +124,14 @@ def test_offsets_are_read_once_and_runs_add_up_to_one(node: Path, tmp_path: Path
     remove(early, f"{SECOND}.*", "*099-*.checkpoint", "*142-*.checkpoint")
     step, whole = tmp_path / "step", tmp_path / "whole"
     make_lake(step, early)
-    half = said(of_lake(step))
-    assert half == said(of_logs(early))
+    half = values_of(of_lake(step))
+    assert half == values_of(of_logs(early))
     make_lake(step, node)
     assert make_lake(step, node).run_id is None
     make_lake(whole, node)
     assert [(row["from_offset"], row["end_offset_exclusive"]) for row in extents(step)] == [(0, 91), (91, 183)]
     assert not differences(content(step, HISTORIES), content(whole, HISTORIES))
-    assert said(of_lake(step)) == said(of_logs(node)) != half
+    assert values_of(of_lake(step)) == values_of(of_logs(node)) != half
     rows = open_lake(step).scan("gold.topic_history", ["topic_id", "run_id"])
     runs = rows.group_by("topic_id").aggregate([("run_id", "min"), ("run_id", "max")])
     assert runs.column("run_id_min").equals(runs.column("run_id_max"))
@@ -144,7 +144,7 @@ def test_a_tail_without_voters_is_read_again_when_the_log_grows_or_was_cut(tmp_p
     for count in (1, 2, 1):
         shutil.rmtree(logs, ignore_errors=True)
         make_lake(lake, write_metadata(logs, records[:count]))
-        assert said(of_lake(lake)) == said(of_logs(logs))
+        assert values_of(of_lake(lake)) == values_of(of_logs(logs))
         assert make_lake(lake, logs).run_id is None
     assert {row["uncommitted"] for row in rows_of(lake, "silver.metadata_record")} == {True}
     assert {row["from_offset"] for row in extents(lake)} == {0}
@@ -184,7 +184,7 @@ def test_random_damage_gives_the_history_of_the_log_and_no_secret(node: Path, tm
             data[dice.randrange(len(data))] = dice.randrange(256)
         path.write_bytes(bytes(data[: dice.randrange(len(data) // 2, len(data) + 1)]))
     make_lake(tmp_path / "lake", node)
-    ours, theirs = said(of_lake(tmp_path / "lake")), said(of_logs(node))
+    ours, theirs = values_of(of_lake(tmp_path / "lake")), values_of(of_logs(node))
     assert plain(ours) == plain(theirs)
     assert ours["ends"] == theirs["ends"]
     assert not any(SECRET in piece for piece in contents_below(tmp_path / "lake"))
@@ -198,7 +198,7 @@ def test_random_content_gives_the_history_of_the_log(tmp_path: Path) -> None:
     records += [(9000, value_of(PARTITION, bump | whole | epochs)), (9001, value_of(PARTITION_CHANGE, bump))]
     logs = write_metadata(tmp_path / "random", records)
     make_lake(tmp_path / "lake", logs)
-    ours, theirs = said(of_lake(tmp_path / "lake")), said(of_logs(logs))
+    ours, theirs = values_of(of_lake(tmp_path / "lake")), values_of(of_logs(logs))
     assert plain(ours) == plain(theirs)
     assert ours["problems"] == theirs["problems"]
     assert {row["leader_epoch"] for row in rows_of(tmp_path / "lake", "gold.topic_history")} >= {MAX_INT, -MAX_INT - 1}

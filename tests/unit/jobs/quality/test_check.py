@@ -141,7 +141,7 @@ PLANTED: list[tuple[Callable[[Path], None], set[tuple[str, str]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("planting", "expected"), PLANTED, ids=[one.__name__ for one, _ in PLANTED])
+@pytest.mark.parametrize(("planting", "expected"), PLANTED, ids=[planted.__name__ for planted, _ in PLANTED])
 def test_what_is_planted_closes_the_gate_of_its_table_and_no_other(
     lake: Path, planting: Callable[[Path], None], expected: set[tuple[str, str]]
 ) -> None:
@@ -172,13 +172,13 @@ def test_a_row_that_comes_twice_from_nowhere_is_a_repeated_key_and_a_lost_refere
     row = {**good_row(table), "run_id": scope.run}
     plant_raw(lake, table, frame(table, [row, row]))
     with counting() as connection:
-        found = facts_of(scope_of(CheckOptions(lake=Lake(lake))), table, rules, NOW_MS, connection)
-    (key,) = set(found.columns["repeated_key"].to_pylist())
+        outcome = facts_of(scope_of(CheckOptions(lake=Lake(lake))), table, rules, NOW_MS, connection)
+    (key,) = set(outcome.columns["repeated_key"].to_pylist())
     assert key.startswith(f"{TABLES[table].key[0]}=")
     for reference in REFERENCES_OF.get(table, ()):
         assert clean.columns[fact_of(reference)].to_pylist() == [0]
-        assert found.columns[fact_of(reference)].to_pylist() == [1]
-        assert "the first: " in found.details[fact_of(reference)]
+        assert outcome.columns[fact_of(reference)].to_pylist() == [1]
+        assert "the first: " in outcome.details[fact_of(reference)]
 
 
 def test_a_closed_gate_keeps_the_publication_until_a_check_finds_it_mended(made: Path, lake: Path) -> None:
@@ -203,8 +203,8 @@ def test_what_was_not_checked_is_not_published_where_a_check_is_required(made: P
 
 def test_a_stage_that_was_left_out_closes_the_gates_behind_it(made: Path, lake: Path) -> None:
     make_lake(lake, made / "second", stages=("ingest", "decode"))
-    found = broken(looked_at(lake, tables=(*FEW, "gold.delivery_history")))
-    assert found == {(name, "stage_is_done") for name in ("gold.share_partition_history", "gold.delivery_history")}
+    outcome = broken(looked_at(lake, tables=(*FEW, "gold.delivery_history")))
+    assert outcome == {(name, "stage_is_done") for name in ("gold.share_partition_history", "gold.delivery_history")}
 
 
 def test_old_evidence_warns_blocks_where_asked_and_is_not_looked_at_where_skipped(lake: Path) -> None:
@@ -221,10 +221,10 @@ def test_old_evidence_warns_blocks_where_asked_and_is_not_looked_at_where_skippe
 def test_data_docs_are_written_for_their_owner_alone_and_reach_for_no_network(lake: Path, tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     a_record_twice(lake)
-    told = [looked_at(lake, tables=("silver.name", FEW[0]), data_docs=folder).results for folder in (docs, None)]
-    found = [rows.drop_columns(["check_id", "checked_ms"]) for rows in told]
-    assert found[0].num_rows > 0
-    assert found[0].equals(found[1])
+    results = [looked_at(lake, tables=("silver.name", FEW[0]), data_docs=folder).results for folder in (docs, None)]
+    outcome = [rows.drop_columns(["check_id", "checked_ms"]) for rows in results]
+    assert outcome[0].num_rows > 0
+    assert outcome[0].equals(outcome[1])
     index = (docs / "index.html").read_text(encoding="utf-8")
     links = re.findall(r'<td><a href="([^"]+)">([^<]+)</a></td><td>(.*?)</td>', index)
     assert [name for _, name, _ in links] == [

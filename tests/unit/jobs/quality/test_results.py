@@ -39,8 +39,8 @@ def lake(tmp_path: Path) -> Path:
 def _row(table: str, number: int, cluster_id: str, checked_ms: int) -> dict[str, object]:
     schema = TABLES[gates.RESULTS].schema
     empty = {field.name: "" if pa.types.is_string(field.type) else 0 for field in schema if not field.nullable}
-    told = {"check_id": number, "run_id": number, "cluster_id": cluster_id, "table_name": table}
-    return {**empty, **told, "checked_ms": checked_ms, "level": "blocking", "kind": "volume", "slice_rows": number}
+    outcome = {"check_id": number, "run_id": number, "cluster_id": cluster_id, "table_name": table}
+    return {**empty, **outcome, "checked_ms": checked_ms, "level": "blocking", "kind": "volume", "slice_rows": number}
 
 
 def test_old_results_go_but_for_those_that_gates_and_volumes_rest_on(lake: Path) -> None:

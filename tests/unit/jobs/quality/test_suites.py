@@ -43,10 +43,10 @@ def test_every_table_has_a_suite_of_every_kind() -> None:
     for name in TABLES:
         rules = rules_of(name)
         assert len({rule.name for rule in rules}) == len(rules)
-        wanted = {"shape", "nullability", "keys", "ranges"} | (set() if name in UNLISTED else {"volume"})
+        expected_kinds = {"shape", "nullability", "keys", "ranges"} | (set() if name in UNLISTED else {"volume"})
         if name.startswith(("silver.", "gold.")) and name not in UNLISTED:
-            wanted.add("stage")
-        assert wanted <= {rule.kind for rule in rules} <= set(KINDS)
+            expected_kinds.add("stage")
+        assert expected_kinds <= {rule.kind for rule in rules} <= set(KINDS)
         assert {rule.level for rule in rules if rule.kind in ("shape", "nullability", "keys", "stage")} == {BLOCKING}
 
 
@@ -56,11 +56,11 @@ def test_each_bad_row_breaks_its_own_expectation_and_no_other(table: str) -> Non
     """A value below its lowest also lies below what it must not lie below: pairs are told so, too."""
     rules = row_rules(table)
     rows = [good_row(table), *(bad_row(rule) for rule in rules), good_row(table)]
-    found = judged(ROWS, rules, list(pieces(ds.dataset(frame(table, rows)), EVERYWHERE, table, rules)))
+    results = judged(ROWS, rules, list(pieces(ds.dataset(frame(table, rows)), EVERYWHERE, table, rules)))
     lowered = [rule.column for rule in rules if rule.expectation == "ExpectColumnValuesToBeBetween"]
     expected = {rule.name: 1 + lowered.count(str(rule.arguments.get("column_A"))) for rule in rules}
-    assert {name: verdict.unexpected for name, verdict in found.items()} == expected
-    assert not any(verdict.success for verdict in found.values())
+    assert {name: verdict.unexpected for name, verdict in results.items()} == expected
+    assert not any(verdict.success for verdict in results.values())
     good = judged(ROWS, rules, list(pieces(ds.dataset(frame(table, rows[:1])), EVERYWHERE, table, rules)))
     assert {name for name, verdict in good.items() if not verdict.success} == set()
 
@@ -75,7 +75,7 @@ def test_each_bad_fact_breaks_its_own_expectation(table: str) -> None:
         broken = BROKEN_FACTS.get(rule.name, [1])
         bad[rule.column] = pa.array(broken) if rule.column not in bad else pa.array([172_800_001])
         good[rule.column] = pa.array(["a"] if rule.kind == "keys" else [1.0] if rule.kind == "volume" else [0])
-    padded = {name: pa.concat_arrays([one, pa.nulls(2 - len(one), one.type)]) for name, one in bad.items()}
+    padded = {name: pa.concat_arrays([values, pa.nulls(2 - len(values), values.type)]) for name, values in bad.items()}
     assert {name for name, verdict in judged(FACTS, rules, [pa.table(good)]).items() if not verdict.success} == set()
     assert {name for name, verdict in judged(FACTS, rules, [pa.table(padded)]).items() if verdict.success} == set()
 
@@ -93,8 +93,8 @@ def test_a_column_too_many_one_too_few_and_one_of_another_type_are_found(table: 
         ("columns_are_known", "columns_are_there"): changed,
     }
     for broken, fields in cases.items():
-        found = judged(FACTS, rules, [pa.table({"field": fields})])
-        assert tuple(sorted(name for name, verdict in found.items() if not verdict.success)) == broken
+        results = judged(FACTS, rules, [pa.table({"field": fields})])
+        assert tuple(sorted(name for name, verdict in results.items() if not verdict.success)) == broken
 
 
 @pytest.mark.slow
@@ -102,9 +102,9 @@ def test_what_a_rule_says_in_pieces_it_says_of_the_whole() -> None:
     rules = [rule for rule in row_rules("silver.name") if rule.level == BLOCKING]
     good, bad = good_row("silver.name"), {**good_row("silver.name"), "topic": None}
     frames = [frame("silver.name", rows) for rows in ([good, bad], [good], [bad, bad])]
-    found = {one.rule.name: one for one in Judge().judge(ROWS, rules, frames)}
-    assert (found["topic_is_not_null"].success, found["topic_is_not_null"].unexpected) == (False, 3)
-    assert [name for name, verdict in found.items() if not verdict.success] == ["topic_is_not_null"]
+    results = {values.rule.name: values for values in Judge().judge(ROWS, rules, frames)}
+    assert (results["topic_is_not_null"].success, results["topic_is_not_null"].unexpected) == (False, 3)
+    assert [name for name, verdict in results.items() if not verdict.success] == ["topic_is_not_null"]
 
 
 def test_record_types_and_delivery_states_of_a_later_kafka_close_no_gate() -> None:

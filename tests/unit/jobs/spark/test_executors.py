@@ -25,12 +25,12 @@ def doubled(number: int) -> int:
 
 @pytest.mark.parametrize("size_bytes", [0, 99, 100])
 def test_a_stage_that_reads_little_runs_in_this_process_in_order_and_reports(size_bytes: int) -> None:
-    told: list[tuple[str, int, int]] = []
+    calls: list[tuple[str, int, int]] = []
     engine = Engine(start, in_process_bytes=100)
-    progress = Progress(lambda *step: told.append(step))
+    progress = Progress(lambda *step: calls.append(step))
     assert engine.run("double", doubled, [3, 1], progress, size_bytes=size_bytes) == [6, 2]
     assert engine.used == executors.LOCAL
-    assert told == [("double", 0, 2), ("double", 1, 2), ("double", 2, 2)]
+    assert calls == [("double", 0, 2), ("double", 1, 2), ("double", 2, 2)]
 
 
 @pytest.mark.parametrize(("in_process_bytes", "size_bytes"), [(100, 101), (0, 0)])

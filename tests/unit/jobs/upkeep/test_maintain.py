@@ -155,11 +155,11 @@ def test_a_second_upkeep_finds_nothing_to_do_and_publishes_nothing(tmp_path: Pat
 
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(lake: Path) -> None:
     files, versions = data_files(lake), current_versions(Lake(lake))
-    told = kept(lake, dry_run=True, retain=AGES).as_dict()
+    plan = kept(lake, dry_run=True, retain=AGES).as_dict()
     assert (data_files(lake), current_versions(Lake(lake))) == (files, versions)
     done = kept(lake, retain=AGES).as_dict()
-    assert told["dropped_rows"] == done["dropped_rows"] > 0
-    assert told["files_before"] == done["files_before"]
+    assert plan["dropped_rows"] == done["dropped_rows"] > 0
+    assert plan["files_before"] == done["files_before"]
 
 
 def test_a_dry_run_promises_the_files_that_the_upkeep_leaves(lake: Path) -> None:
@@ -243,13 +243,13 @@ def test_old_rows_go_and_what_is_true_now_stays(lake: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("what", ["decode", "replay"])
-def test_a_rebuild_after_retention_gives_the_same_state_and_the_same_history(what: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", ["decode", "replay"])
+def test_a_rebuild_after_retention_gives_the_same_state_and_the_same_history(case: str, tmp_path: Path) -> None:
     lake = copied(dropped(), tmp_path)
     names = (*DERIVED, "silver.share_record", "silver.topic_start", "silver.name")
-    held = content(lake, names)
-    make_lake(lake, rebuild=what)
-    assert not differences(held, content(lake, names))
+    before = content(lake, names)
+    make_lake(lake, rebuild=case)
+    assert not differences(before, content(lake, names))
 
 
 def test_retention_goes_on_from_its_own_cut(tmp_path: Path) -> None:
@@ -265,9 +265,9 @@ def test_retention_goes_on_from_its_own_cut(tmp_path: Path) -> None:
 def test_what_was_dropped_is_neither_read_again_nor_a_gap(tmp_path: Path) -> None:
     lake = copied(dropped(), tmp_path)
     rows = open_lake(lake).scan("bronze.log_record").num_rows
-    held = content(lake, DERIVED)
+    before = content(lake, DERIVED)
     make_lake(lake, write_log_directory(tmp_path / "copy", story()))
-    assert not differences(held, content(lake, DERIVED))
+    assert not differences(before, content(lake, DERIVED))
     opened = open_lake(lake)
     assert opened.scan("bronze.log_record").num_rows == rows
     assert all(not gaps for gaps in opened.scan("bronze.ingest_extent").column("gaps").to_pylist())
