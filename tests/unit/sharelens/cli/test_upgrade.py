@@ -56,12 +56,12 @@ def test_a_dry_run_lists_every_table_and_the_upgrade_does_it(lake: Path, capsys:
     assert main([*words, "--dry-run"]) == 0
     shown = capsys.readouterr().out
     assert (
-        f"tables are recomputed as by `run --rebuild measure`; do it with `sharelens upgrade --lake {lake} --execute`"
+        f"tables are recomputed as by `run --rebuild decode`; do it with `sharelens upgrade --lake {lake} --execute`"
         in shown
     )
     assert main([*words, "--execute"]) == 0
     assert (
-        "upgraded; tables are recomputed as by `run --rebuild measure`; published as run 2" in capsys.readouterr().out
+        "upgraded; tables are recomputed as by `run --rebuild decode`; published as run 2" in capsys.readouterr().out
     )
     assert main([*words, "--execute"]) == 0
     assert "nothing to do: the lake is of this version" in capsys.readouterr().out
