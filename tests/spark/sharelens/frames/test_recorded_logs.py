@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from lake.scan import open_lake
 from lake.tables import TABLES
 from sharelens import frames
+from state_model.audit.table import RULES
 from tests.datasets import KINDS, scenarios
 from tests.in_process import recorded_lake
 from tests.spark.sharelens.frames.recorded import assert_same, rows_of, table_of
@@ -81,7 +82,9 @@ def test_delivery_history(spark: "SparkSession", logs: Logs, losses: "DataFrame"
 def test_findings_of_the_audit(spark: "SparkSession", logs: Logs, losses: "DataFrame") -> None:
     names, rows, _ = logs
     computed = frames.audit_findings(rows, losses=losses, log_starts=log_starts(spark, names))
-    expected = table_of(names, "gold.audit_finding")
+    codes = [rule.code for rule in RULES if rule.needs_state_log]
+    # Spark takes no batch behind an empty one.
+    expected = table_of(names, "gold.audit_finding").filter(pc.field("rule").isin(codes)).combine_chunks()
     assert 0 < len(pc.unique(expected.column("log_topic_id"))) < len(names)  # some logs are clean
     assert_same(spark, computed, expected, *SHARE_PARTITION, "rule")
 
