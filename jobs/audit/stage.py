@@ -150,7 +150,8 @@ def _records_at_start(
     where = pc.scalar(False)
     for key, start in moved.items():
         where |= _at(key) & (pc.field("log_offset") == start)
-    rows = lake.snapshot("silver.share_record").rows(["cluster_id", *PLACE, *AT_START], where)
+    columns = dict.fromkeys(("cluster_id", *PLACE, *AT_START))
+    rows = lake.snapshot("silver.share_record").rows(list(columns), where)
     return {key: rows.filter(_at(key)).select(AT_START) for key in moved}
 
 

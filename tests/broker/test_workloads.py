@@ -39,7 +39,7 @@ LIVES = {
         ),
     ],
     "crashing": [
-        ("append=t-steady,action=crash_before,after=5",),
+        ("append=t-steady,action=crash_before,after=2",),
         ("append=__share_group_state,action=torn,after=40",),
         ("append=__share_group_state,action=crash_after,after=40",),
         ("append=__share_group_state,action=crash_before,after=40",),
