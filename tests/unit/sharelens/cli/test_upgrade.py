@@ -60,9 +60,7 @@ def test_a_dry_run_lists_every_table_and_the_upgrade_does_it(lake: Path, capsys:
         in shown
     )
     assert main([*words, "--execute"]) == 0
-    assert (
-        "upgraded; tables are recomputed as by `run --rebuild decode`; published as run 2" in capsys.readouterr().out
-    )
+    assert "upgraded; tables are recomputed as by `run --rebuild decode`; published as run 2" in capsys.readouterr().out
     assert main([*words, "--execute"]) == 0
     assert "nothing to do: the lake is of this version" in capsys.readouterr().out
     assert main(["state", "--lake", str(lake)]) == 0
