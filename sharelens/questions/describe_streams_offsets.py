@@ -17,15 +17,8 @@ from measures.group_moment import StreamsMoment
 from measures.group_schemas import MARKS
 from measures.inputs import topic_ends
 from sharelens.output import Answer, Column, by_importance, name_cell, name_column, number_column
-from sharelens.questions.describe_streams import (
-    GROUP_COLUMNS,
-    Rows,
-    answer_of,
-    group_of,
-    named,
-    source_topics,
-    subtopologies_of,
-)
+from sharelens.questions.describe_answer import CLUSTER_AND_GROUP, Rows, cluster_and_group
+from sharelens.questions.describe_streams import answer_of, group_of, source_topics, subtopologies_of
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.measure_inputs import EvidenceInputs
 from sharelens.questions.state import COMPLETENESS
@@ -40,7 +33,7 @@ UNKNOWN_LAG = (
 COMPLETE = marks(uncommitted=False, undecoded=False, compacted=False)
 OFFSET_ROW = pa.schema(
     [
-        *GROUP_COLUMNS,
+        *CLUSTER_AND_GROUP,
         pa.field("topic", pa.string()),
         pa.field("topic_id", pa.string()),
         pa.field("partition", pa.int32()),
@@ -74,7 +67,7 @@ def offsets(
     subtopologies = {topic: own.subtopology_id for own in subtopologies_of(group) for topic in source_topics(own)}
     rows = [
         {
-            **named(evidence, name),
+            **cluster_and_group(evidence, name),
             "topic": place.topic,
             "partition": place.partition,
             "subtopology_id": subtopologies.get(place.topic),
