@@ -33,7 +33,8 @@ from tests.state_logs import START_MS, snapshot, update, write_state_partition
 pytestmark = pytest.mark.slow
 
 AUDIT = ("gold.audit_finding", "gold.audit_record")
-COMPARED = ("rule", "group_id", "topic_id", "partition", "state_partition", "first_log_offset", "expected", "seen")
+COMPARED = ("rule", "group_id", "topic_id", "partition", "state_partition", "first_log_offset", "expected", "seen",
+    "cause_inferred")  # fmt: skip
 
 
 def of_lake(lake):
