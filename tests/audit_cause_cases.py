@@ -43,10 +43,10 @@ def planted(damage: Damage, number: int) -> Callable[[Path], Path]:
 def lost_stretch(folder: Path) -> Path:
     """The log of a state partition that lost a stretch in an unclean election."""
     history = History(1).run(OPERATIONS)
-    entries = tuple(Entry(entry.timestamp_ms, entry.key, entry.value) for entry in history.entries)
+    entries = [Entry(entry.timestamp_ms, entry.key, entry.value) for entry in history.entries]
     lost = without_stretch(entries, random.Random(2))
     logs = Cluster(
-        state={history.state_partition: lost}, groups={}, topics={}, group_count=COUNT, state_count=COUNT
+        state={history.state_partition: tuple(lost)}, groups={}, topics={}, group_count=COUNT, state_count=COUNT
     )  # fmt: skip
     logs.write(folder / "logs")
     return folder / "logs"

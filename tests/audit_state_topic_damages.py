@@ -1,12 +1,15 @@
-"""Damages of whole internal topics, which many share partitions or groups show: more partitions, a lost stretch."""
+"""Damages of a whole log, which many share partitions or groups show: more partitions, a lost stretch of records."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from state_model.java import partition_for
-from tests.audit_cluster import Cluster, Entry, decoded, with_groups, with_late_records
+from tests.audit_cluster import Cluster, Entry, decoded, with_late_records
 
 MORE = 2
+Record = TypeVar("Record")
 
 
 def middle_ms(cluster: Cluster) -> int:
@@ -27,13 +30,7 @@ def count_changed(cluster: Cluster, chance: random.Random) -> Cluster:
     return with_late_records(replace(cluster, state=logs))
 
 
-def groups_lost(cluster: Cluster, chance: random.Random) -> Cluster:
-    """A partition of __consumer_offsets lacks a stretch of records and goes on behind it."""
-    number = max(cluster.groups, key=lambda place: len(cluster.groups[place]))
-    return with_groups(cluster, number, without_stretch(cluster.groups[number], chance))
-
-
-def without_stretch(entries: tuple[Entry, ...], chance: random.Random) -> tuple[Entry, ...]:
+def without_stretch(entries: Sequence[Record], chance: random.Random) -> list[Record]:
     """The log after an unclean leader election: a third of it lost, and more behind."""
     begin = chance.randrange(len(entries) // 4, len(entries) // 2)
-    return (*entries[:begin], *entries[begin + len(entries) // 3 :])
+    return [*entries[:begin], *entries[begin + len(entries) // 3 :]]
