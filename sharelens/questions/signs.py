@@ -317,6 +317,8 @@ def _not_started(evidence: Evidence, lags: pa.Table) -> pa.Table:
 
 def _missing_letters(scoped: Scope, key_filter: KeyFilter, cut: CutChoice, settings: GroupSettings) -> pa.Table:
     """The records whose dead letter is due and missing, by share partition."""
+    if scoped.places.num_rows == 0:
+        return MISSING_LETTERS.empty_table()
     evidence = scoped.evidence
     is_missing = pc.field("status") == MISSING
     names = [*SHARE_PARTITION_KEY, "offset", "last_offset", "status"]
