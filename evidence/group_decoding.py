@@ -5,7 +5,7 @@ records, and what the kernel leaves out, go through the reference decoder (consu
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
