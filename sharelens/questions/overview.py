@@ -63,7 +63,7 @@ def overview(
     return Report(
         parts={
             "findings": Answer(table=rows, columns=_columns(read.now_ms), none=_healthy(groups)),
-            "groups": Answer(table=groups, columns=GROUP_COLUMNS, none="no share or streams group"),
+            "groups": Answer(table=groups, columns=_group_columns(groups), none="no share or streams group"),
         },
         summary=f"{counts}\n{_audit_text(read, command(source, 'audit', []))}"
         f"\n{evidence_line(read.cover)}; {now_text(evidence, read.now_ms)}",
@@ -182,6 +182,13 @@ def _columns(now_ms: int) -> tuple[Column, ...]:
     )
 
 
+def _group_columns(groups: pa.Table) -> tuple[Column, ...]:
+    """The columns of GROUP rows, without those of a type of group that is not there."""
+    types = set(groups.column("group_type").to_pylist()) or {SHARE}
+    left_out = set().union(*(fields for of, fields in ONLY_OF.items() if of not in types))
+    return tuple(column for column in GROUP_COLUMNS if not left_out.intersection(column.fields))
+
+
 def _place_cell(row: Row) -> str:
     partition = row["partition"]
     return place(row["topic"], row["topic_id"], partition) if isinstance(partition, int) else known(None)
@@ -203,6 +210,14 @@ GROUP_COLUMNS = by_importance(
         number_column("TASKS", "tasks"),
         number_column("WITHOUT-OWNER", "tasks_without_owner"),
     ),
-    "GROUP STATE MEMBERS LAG STANDING-STILL ARCHIVED-RECENTLY REPEATED-RECENTLY WITHOUT-OWNER TASKS TYPE "
+    "GROUP TYPE STATE MEMBERS LAG STANDING-STILL WITHOUT-OWNER ARCHIVED-RECENTLY REPEATED-RECENTLY TASKS "
     "STANDING-SINCE SHARE-PARTITIONS",
 )
+ONLY_OF = {
+    SHARE: {
+        *("share_partitions", "standing_still", "standing_since_ms"),
+        *("archived_recently", "repeated_recently"),
+    },
+    STREAMS: {"group_type", "tasks", "tasks_without_owner"},
+}
+"""Columns that only groups of one type have; the type itself is shown once there is a streams group."""

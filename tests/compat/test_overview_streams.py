@@ -93,7 +93,7 @@ def test_what_lasts_no_minute_is_no_finding_and_healthy_groups_say_so(topology: 
         "app-wrong": ("EMPTY", 0, 0),
     }
     assert {row["group_type"] for row in rows.values()} == {STREAMS}
-    assert "the lag of 22 partitions of streams groups is unknown" in answered.warnings[0]
+    assert "the lag of 24 partitions of streams groups is unknown" in answered.warnings[0]
 
 
 def test_only_the_groups_that_were_asked_for_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
