@@ -36,6 +36,7 @@ from sharelens.questions.describe_answer import (
 )
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.state import COMPLETENESS
+from sharelens.questions.streams_words import not_ready_reason
 from sharelens.wording import counted
 from state_model.streams.values import NO_TASKS_BY_TYPE, GroupState, StreamsGroup, Subtopology, TasksByType
 
@@ -171,18 +172,10 @@ def answer_of(
     state = f"streams group: {moment.group.state}, group epoch {group.group_epoch}"
     line = f"{state}, {counted(len(group.members), 'member')}"
     if group.state is GroupState.NOT_READY:
-        line += f" ({not_ready_reason(group)})"
+        epoch = None if group.topology is None else group.topology.epoch
+        line += f" ({not_ready_reason(epoch, group.validated_topology_epoch)})"
     table = pa.Table.from_pylist(rows, schema=schema)
     return closed_answer(evidence, moment, table, columns, state=line, none=none)
-
-
-def not_ready_reason(group: StreamsGroup) -> str:
-    """What the log says of a group that is not ready; the log does not hold which topic is missing or wrong."""
-    if group.topology is None:
-        return "no topology"
-    if group.validated_topology_epoch < 0:
-        return "topics of the topology are missing or have other partition counts"
-    return f"the topology of epoch {group.topology.epoch} is not yet validated"
 
 
 def _tasks_text(rows: Any) -> str:
