@@ -1,8 +1,6 @@
 """The command group, and the one place where errors become a line and an exit code."""
 
-import atexit
 import errno
-import gc
 import os
 import sys
 import traceback
@@ -137,9 +135,6 @@ GROUPS = (
 for commands in GROUPS:
     for command in commands.COMMANDS:
         cli.add_command(command)
-
-
-atexit.register(gc.freeze)  # else the last collection of a process looks at each object: 0.1 s
 
 
 def main(argv: Sequence[str] | None = None) -> int:
