@@ -6,6 +6,8 @@ It tries every number of partitions, and reads bytes by a grammar of its own. It
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from state_model.java import coordinator_key, magnitude, string_hash
 from state_model.metadata.schemas import RECORD_TYPES, TOPIC
 from state_model.topics import METADATA_TOPIC, OFFSETS_TOPIC, STATE_TOPIC
@@ -60,14 +62,16 @@ def _fault(row: Mapping[str, Any]) -> Fault:
 
 def best_count(placed: Sequence[tuple[int, int]]) -> tuple[int | None, int | None]:
     """By (hash, partition) the number of partitions that fits most, and the only one that fits all others."""
-    fitting = [sum(hashed % count == number for hashed, number in placed) for count in range(1, MOST_PARTITIONS + 1)]
-    most = max(fitting, default=0)
-    if fitting.count(most) != 1 or most < FEWEST or 2 * most <= len(placed):
+    counts = np.arange(1, MOST_PARTITIONS + 1)
+    fits = np.array([hashed % counts == number for hashed, number in placed]).reshape(len(placed), MOST_PARTITIONS)
+    fitting = fits.sum(axis=0)
+    most = int(fitting.max(initial=0))
+    if np.count_nonzero(fitting == most) != 1 or most < FEWEST or 2 * most <= len(placed):
         return None, None
-    count = fitting.index(most) + 1
-    rest = [(hashed, number) for hashed, number in placed if hashed % count != number]
-    others = [n for n in range(1, MOST_PARTITIONS + 1) if all(hashed % n == number for hashed, number in rest)]
-    return count, others[0] if len(others) == 1 and len(rest) >= FEWEST else None
+    count = int(fitting.argmax()) + 1
+    rest = fits[~fits[:, count - 1]]
+    others = np.flatnonzero(rest.all(axis=0)) + 1
+    return count, int(others[0]) if len(others) == 1 and len(rest) >= FEWEST else None
 
 
 def _misplaced_state(world: World) -> Iterator[Fault]:

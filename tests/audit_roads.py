@@ -20,7 +20,18 @@ class Audited(NamedTuple):
     """Findings of every severity, and the rules that are not tested, without those that only log directories allow."""
 
     findings: list[dict[str, Any]]
-    not_tested: list[tuple[str, ...]]
+    not_tested: set[str]
+
+
+def without_topics(audited: Audited) -> Audited:
+    """Without the rules on user topics among those that are not tested.
+
+    A lake reads user partitions from the lowest start offset of their states on. Where no state has any, it has read
+    none, and names these rules.
+    """
+    return audited._replace(
+        not_tested={code for code in audited.not_tested if Need.USER_TOPIC not in BY_CODE[code].needs}
+    )
 
 
 def over_logs(logs: Path) -> Audited:
@@ -38,11 +49,6 @@ def _audited(source: Source) -> Audited:
     with open_evidence(source) as evidence:
         report: Report = audit(evidence, KeyFilter(), Span(), AuditChoice(version=VERSION, severity="info"))
     rows = report.parts["findings"].table.to_pylist()
-    untested = report.parts["not_tested"].table.to_pylist()
-    listed = [
-        (*row["needs"], code)
-        for row in untested
-        for code in row["rules"]
-        if Need.LOG_DIRECTORIES not in BY_CODE[code].needs
-    ]
-    return Audited([row for row in rows if Need.LOG_DIRECTORIES not in BY_CODE[row["rule"]].needs], sorted(listed))
+    untested = {code for row in report.parts["not_tested"].table.to_pylist() for code in row["rules"]}
+    everywhere = {code for code, rule in BY_CODE.items() if Need.LOG_DIRECTORIES not in rule.needs}
+    return Audited([row for row in rows if row["rule"] in everywhere], untested & everywhere)

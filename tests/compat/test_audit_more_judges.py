@@ -49,30 +49,29 @@ def test_the_judges_agree_on_each_case():
 
 
 @given(st.sampled_from([1, 3, 4, 50]), st.integers(0, 3), st.sampled_from([0, 4, 7, 50]), st.randoms())
-@examples("cluster", shrink=False)
+@examples("table", shrink=False)
 def test_misplaced_share_partitions(count, moved, others, chance):
     rows = chance.sample(range(40), moved)
     assert_agree(placed(count, *rows, other_count=others, others=chance.randint(0, 12) if others else 0))
 
 
 @given(st.sampled_from([3, 7, 50]), st.sets(st.sampled_from([*GROUPS, "late", "stock"]), max_size=3))
-@examples("cluster", shrink=False)
+@examples("table", shrink=False)
 def test_misplaced_groups(count, moved):
     assert_agree(spread(*moved, count=count))
 
 
 @given(st.sampled_from([*range(17), 18, 24, 99]), st.sampled_from([b"\0\0", b"", b"\0\7abc", None]))
-@examples("cluster", shrink=False)
+@examples("table", shrink=False)
 def test_records_of_odd_types(record_type, value):
     assert_agree(odd_key(record_type, value))
 
 
 @given(st.integers(0, ROWS), st.integers(0, 1 << 30))
-@examples("cluster", shrink=False)
+@examples("table", shrink=False)
 def test_values_with_damaged_bytes(row, seed):
-    chance = random.Random(seed)
-
     def change(value):
+        chance = random.Random(seed)
         at = chance.randrange(len(value)) if value else 0
         return chance.choice([value[:at], value[:at] + bytes([chance.randrange(256)]) + value[at + 1 :], value + b"x"])
 
@@ -80,12 +79,12 @@ def test_values_with_damaged_bytes(row, seed):
 
 
 @given(st.lists(st.sampled_from("UUUUCIW"), max_size=9), st.integers(1, 4), st.sampled_from([0, 0, 0, 150, 700]))
-@examples("cluster", shrink=False)
+@examples("table", shrink=False)
 def test_updates_and_snapshots_under_a_limit(kinds, limit, at_s):
     assert_agree(updated(*kinds, text=str(limit), at_s=at_s))
 
 
 @given(st.integers(95, 140), st.sampled_from([1, 7, 10, 64]), st.sampled_from([100, 101, 110]))
-@examples("cluster", shrink=False)
+@examples("table", shrink=False)
 def test_windows(last, span, locks):
     assert_agree(window(last, span=span, text=f"group.share.partition.max.record.locks={locks}\n"))
