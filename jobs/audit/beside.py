@@ -9,7 +9,7 @@ import pyarrow as pa
 from jobs.audit import counters, records
 from jobs.audit.across import PLACE
 from jobs.audit.counters import Configs, Counters
-from jobs.audit.records import KeptRecords, Topics
+from jobs.audit.records import Topics
 from jobs.audit.topics import LakeTopics
 from jobs.lake_settings import stored
 from lake.lake import Lake
@@ -34,11 +34,11 @@ class Beside:
 
 
 def look_beside(
-    lake: Lake, clusters: Iterable[str], kept: KeptRecords, audited: pa.Table, before: int
+    lake: Lake, clusters: Iterable[str], kept: pa.Table, audited: pa.Table, before: int
 ) -> tuple[Beside, Topics, set[PartitionKey]]:
     """What a lake has beside the state log, its user topics, and the state partitions that have to start over for it.
 
-    `kept`: its kept records; `audited`: rows of gold.audit_state; `before`: the last run whose audit is complete.
+    `kept`: records.stored_others; `audited`: rows of gold.audit_state; `before`: the last run whose audit is complete.
     """
     topics = {cluster: LakeTopics(lake, cluster) for cluster in clusters}
     beside = Beside(
@@ -56,20 +56,19 @@ def commit_beside(
     lake: Lake,
     run: int,
     topics: Topics,
-    kept: KeptRecords,
+    kept: pa.Table,
     fresh: Sequence[Mapping[str, pa.Table]],
     audited: set[PartitionKey],
     begins: Mapping[PartitionKey, int],
-) -> KeptRecords:
-    """Commits what the tasks of a run have beside their states (`BesideAudit.rows`), and returns the kept records.
+) -> pa.Table:
+    """Commits what the tasks of a run have beside their states (`BesideAudit.rows`), and returns `kept` after it.
 
-    `kept`: the kept records of the lake. `begins`: of the audited state partitions that started over the log offset
+    `kept`: records.stored_others. `begins`: of the audited state partitions that started over the log offset
     below which earlier rows stay.
     """
     rows = {name: pa.concat_tables([none, *(tables[name] for tables in fresh)]) for name, none in NO_ROWS.items()}
     counters.commit_counters(lake, run, rows[counters.TABLE], audited)
-    fresh_records = KeptRecords.of_rows(rows[records.RECORDS])
-    return records.commit_records(lake, run, topics, kept, fresh_records, audited, begins)
+    return records.commit_records(lake, run, topics, kept, rows[records.RECORDS], audited, begins)
 
 
 class BesideAudit:

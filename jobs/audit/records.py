@@ -5,7 +5,7 @@ epochs of a topic became known after its records, or were replaced by earlier on
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from jobs import books
 from jobs.audit.across import LOG, PLACE
 from jobs.audit.topics import LakeTopics
 from lake.lake import Lake
-from lake.parquet import write_rows
+from lake.parquet import ParquetSink
 from lake.slices import PartitionKey
 from lake.tables import GOLD_AUDIT_STATE, TABLES
 from state_model.audit.columnar.continuation import AUDITED, rows_of
@@ -35,42 +35,31 @@ RECORDS: Final = "gold.audit_record"
 STORED: Final = pa.schema([*(pa.field(name, pa.string()) for name in LOG), *KEPT_RECORD])
 """A kept record with its cluster and the id of its log's topic."""
 IN_ORDER: Final = [(name, "ascending") for name in (*PLACE, "kind", "log_offset", "topic_id", "partition")]
+IS_LIFE: Final = pc.field("kind") == LIFE
 Topics = Mapping[str, LakeTopics]
 """What the lake knows of user topics, by cluster."""
 
 
-class KeptRecords(NamedTuple):
-    """Kept records (STORED): those of the kind LIFE, which grow with share partitions, and the few others."""
-
-    lives: pa.Table
-    others: pa.Table
-
-    @classmethod
-    def of_rows(cls, rows: pa.Table) -> "KeptRecords":
-        """STORED rows by kind."""
-        is_life = pc.equal(rows.column("kind"), LIFE)
-        return cls(rows.filter(is_life), rows.filter(pc.invert(is_life)))
-
-    def equals(self, other: "KeptRecords") -> bool:
-        """Whether both have the same rows in the same order."""
-        return all(mine is rows or mine.equals(rows) for mine, rows in zip(self, other, strict=True))
+def stored_lives(lake: Lake) -> pa.Table:
+    """The kept records of the kind LIFE (STORED), which grow with share partitions: in row groups of their own."""
+    return lake.snapshot(RECORDS).rows(STORED.names, IS_LIFE).cast(STORED)
 
 
-def stored_records(lake: Lake) -> KeptRecords:
-    """The kept records of the lake."""
-    return KeptRecords.of_rows(lake.snapshot(RECORDS).rows(STORED.names).cast(STORED))
+def stored_others(lake: Lake) -> pa.Table:
+    """The kept records of the other kinds (STORED)."""
+    return lake.snapshot(RECORDS).rows(STORED.names, ~IS_LIFE).cast(STORED)
 
 
-def to_start_over(lake: Lake, topics: Topics, stored: KeptRecords, audited: pa.Table, before: int) -> set[PartitionKey]:
+def to_start_over(lake: Lake, topics: Topics, others: pa.Table, audited: pa.Table, before: int) -> set[PartitionKey]:
     """Audited state partitions whose kept records don't suffice; `audited`: their rows of gold.audit_state.
 
-    `before`: the last run whose audit is complete.
+    `others`: `stored_others`. `before`: the last run whose audit is complete.
     """
     result: set[PartitionKey] = set()
     for cluster_id, of_cluster in topics.items():
         own = audited.filter(pc.field("cluster_id") == cluster_id).select(PLACE)
         keys = {(cluster_id, *place) for place in zip(*(own.column(name).to_pylist() for name in PLACE), strict=True)}
-        known = stored.others.filter((pc.field("cluster_id") == cluster_id) & (pc.field("kind") == TOPIC))
+        known = others.filter((pc.field("cluster_id") == cluster_id) & (pc.field("kind") == TOPIC))
         epochs = of_cluster.known.epochs
         if epochs is not None:
             result |= keys - _keys(known)
@@ -103,29 +92,29 @@ def commit_records(
     lake: Lake,
     run: int,
     topics: Topics,
-    stored: KeptRecords,
-    fresh: KeptRecords,
+    others: pa.Table,
+    fresh: pa.Table,
     audited: set[PartitionKey],
     begins: Mapping[PartitionKey, int],
-) -> KeptRecords:
-    """Commits what is kept after a run, and returns it.
+) -> pa.Table:
+    """Commits what is kept after a run; returns its rows of other kinds than LIFE.
 
     Args:
-        stored: the kept records of the lake.
-        fresh: those of the run's tasks.
+        others: `stored_others`.
+        fresh: STORED rows of the run's tasks.
         audited: the state partitions that the run audited.
         begins: of those that started over the log offset below which their earlier rows stay.
     """
     if books.is_committed(lake, RECORDS, "audit", run):
-        return stored
-    kept_records = KeptRecords(
-        _lives(_staying(stored.lives, audited, begins), fresh.lives),
-        _others(pa.concat_tables([_staying(stored.others, audited, begins), fresh.others]), topics),
-    )
-    if not kept_records.equals(stored):
-        files = write_rows(lake, TABLES[RECORDS], pa.concat_tables(kept_records), {"run_id": run})
-        books.commit(lake, RECORDS, "audit", run, files, lake.snapshot(RECORDS).paths)
-    return kept_records
+        return others
+    lives = fresh.filter(IS_LIFE)
+    after = _others(pa.concat_tables([_staying(others, audited, begins), fresh.filter(~IS_LIFE)]), topics)
+    if lives.num_rows or begins or not after.equals(others):
+        lives = _lives(pa.concat_tables([_staying(stored_lives(lake), audited, begins), lives]))
+        with ParquetSink(lake, TABLES[RECORDS], constants={"run_id": run}) as sink:
+            sink.write_all([lives, after])
+        books.commit(lake, RECORDS, "audit", run, sink.files, lake.snapshot(RECORDS).paths)
+    return after
 
 
 def _staying(stored: pa.Table, audited: set[PartitionKey], begins: Mapping[PartitionKey, int]) -> pa.Table:
@@ -146,15 +135,10 @@ def _staying(stored: pa.Table, audited: set[PartitionKey], begins: Mapping[Parti
     return stored.filter(pa.array(stays))
 
 
-def _lives(stored: pa.Table, fresh: pa.Table) -> pa.Table:
+def _lives(rows: pa.Table) -> pa.Table:
     """The rows of the kind LIFE of all logs, without those that begin nothing new."""
-    if not fresh.num_rows:
-        return stored
-    parts = [
-        of_log(kept(without_repetition(turns_of(rows)), LIFE), **log)
-        for log, rows in _by_log(pa.concat_tables([stored, fresh]))
-    ]
-    return pa.concat_tables(parts).sort_by(IN_ORDER)
+    parts = [of_log(kept(without_repetition(turns_of(own)), LIFE), **log) for log, own in _by_log(rows)]
+    return pa.concat_tables([STORED.empty_table(), *parts]).sort_by(IN_ORDER)
 
 
 def _others(rows: pa.Table, topics: Topics) -> pa.Table:

@@ -16,7 +16,7 @@ from jobs.audit import standing
 from jobs.audit.across import ACROSS, COUNTS_OF_STATE, LOG_FINDING, PLACE, across_logs
 from jobs.audit.beside import commit_beside, look_beside
 from jobs.audit.between_logs import BETWEEN, STATES_READ, between_logs
-from jobs.audit.records import KeptRecords, Topics, stored_records
+from jobs.audit.records import Topics, stored_others
 from jobs.audit.tasks import Job, Outcome, Task, audit_task, of_jobs
 from jobs.decode.stage import changed
 from jobs.ingest.stage import is_rebuild
@@ -58,7 +58,7 @@ def run_audit(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict[
     stored = lake.snapshot(GOLD_AUDIT_STATE).rows(PLANNED)
     clusters = pc.unique(lake.snapshot(books.EXTENT).all_rows.column("cluster_id")).to_pylist()
     settings = {cluster: stored_settings(lake, cluster).groups for cluster in clusters}
-    kept = stored_records(lake)
+    kept = stored_others(lake)
     beside, topics, unfit = look_beside(lake, clusters, kept, stored, before)
     jobs = plan_jobs(lake, stored, run, before, settings, unfit)
     replayed = lake.snapshot(REPLAYED).rows(["cluster_id", "log_topic_id", *COMPARED])
@@ -217,9 +217,9 @@ def _commit(
     outcomes: Sequence[Outcome],
     stored: pa.Table,
     topics: Topics,
-    kept: KeptRecords,
+    kept: pa.Table,
 ) -> dict[str, int]:
-    """Commits the tables of a run; returns its counts. `stored`: PLANNED; `kept`: the lake's kept records."""
+    """Commits the tables of a run; returns its counts. `stored`: PLANNED; `kept`: records.stored_others."""
     keys = {job.key for job in jobs}
     begins = {job.key: job.log.first_offset if job.keeps_below else 0 for job in jobs if job.starts_over}
     kept = commit_beside(lake, run, topics, kept, [outcome.beside for outcome in outcomes], keys, begins)

@@ -71,10 +71,19 @@ class RecordKeeper:
 
     def rows(self) -> pa.Table:
         """KEPT_RECORD rows; call it when the audit is closed."""
+        parts = {
+            LIFE: self._new_turns(),
+            AHEAD: pa.concat_tables(self._ahead),
+            WINDOW: self._widest,
+            NEWEST: self._lagging(),
+        }
+        return pa.concat_tables([*(kept(rows, kind) for kind, rows in parts.items()), self._topics()])
+
+    def _lagging(self) -> pa.Table:
+        if not self._known.ends:
+            return TOPIC_RECORD.empty_table()
         newest = newest_states(self._audit.auditor, self._audit.state_partitions)
-        newest = newest.filter(pa.array(lagging(newest, self._known.ends)))
-        parts = {LIFE: self._new_turns(), AHEAD: pa.concat_tables(self._ahead), WINDOW: self._widest, NEWEST: newest}
-        return pa.concat_tables([*(kept(rows, kind) for kind, rows in parts.items()), self._topics(self._audit)])
+        return newest.filter(pa.array(lagging(newest, self._known.ends)))
 
     def _new_turns(self) -> pa.Table:
         """The turns but for the first one of a share partition, if it goes on with the state epoch of before."""
@@ -88,12 +97,13 @@ class RecordKeeper:
         goes_on = is_first & (epochs == before[numbers]) & (epochs != NO_EPOCH)
         return turns.filter(pa.array(~goes_on))
 
-    def _topics(self, audit: PartitionsAudit) -> pa.Table:
+    def _topics(self) -> pa.Table:
         epochs = self._known.epochs
         if epochs is None:
             return KEPT_RECORD.empty_table()
-        places = audit.auditor.keys.select(SHARE_PARTITION_KEY[1:])
-        numbers = pa.array(audit.state_partitions[audit.auditor.log_of])
+        auditor = self._audit.auditor
+        places = auditor.keys.select(SHARE_PARTITION_KEY[1:])
+        numbers = pa.array(self._audit.state_partitions[auditor.log_of])
         places = places.append_column("state_partition", numbers)
         places = places.group_by(places.column_names, use_threads=False).aggregate([])
         return with_epochs(kept(places, TOPIC), epochs)
