@@ -9,7 +9,7 @@ import sys
 import time
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,8 +109,8 @@ def light_broker(folder: Path) -> Iterator[Started]:
 
 
 @contextmanager
-def kafka_broker(folder: Path) -> Iterator[Started]:
-    """A real broker in KRaft mode, with its defaults.
+def kafka_broker(folder: Path, changed: Mapping[str, object] = SHARE_SETTINGS) -> Iterator[Started]:
+    """A real broker in KRaft mode, with its defaults but for the changed configurations.
 
     Raises:
         ToolUnavailableError: no jars. JavaError: no Java. BrokerUnavailableError.
@@ -118,7 +118,7 @@ def kafka_broker(folder: Path) -> Iterator[Started]:
     folder.mkdir(parents=True)
     broker, controller = free_ports(2)
     settings = KAFKA_SETTINGS.format(host=HOST, broker=broker, controller=controller, log_dir=folder / "log")
-    settings += "".join(f"{name}={text}\n" for name, text in SHARE_SETTINGS.items())
+    settings += "".join(f"{name}={text}\n" for name, text in changed.items())
     properties = folder / "server.properties"
     properties.write_text(settings, encoding="utf-8")
     cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

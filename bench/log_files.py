@@ -1,4 +1,4 @@
-"""A log directory that grows: batches appended to the state topic's segments, and the files a broker keeps beside."""
+"""A log directory that grows: batches appended to the segments of one topic, and the files a broker keeps beside."""
 
 import hashlib
 from collections.abc import Mapping
@@ -41,13 +41,22 @@ class LogDirectoryWriter:
     Each writer begins new segments, at the offsets that the directory's checkpoint names.
     """
 
-    def __init__(self, directory: Path, *, partitions: int, seed: int, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        partitions: int,
+        seed: int,
+        topic: str = STATE_TOPIC,
+        segment_bytes: int = SEGMENT_BYTES,
+    ) -> None:
         self._directory = directory
+        self._topic = topic
         self._segment_bytes = segment_bytes
         self._seed = seed
         self._written = 0
         self._open: dict[int, _Segment] = {}
-        self._next = dict.fromkeys(range(partitions), 0) | _high_watermarks(directory)
+        self._next = dict.fromkeys(range(partitions), 0) | _high_watermarks(directory, topic)
 
     def append(self, partition: int, records: pa.RecordBatch, times: Ints, batches: Ints) -> None:
         """Append records (key, value) with their timestamps; neighbours with the same number in `batches` share one."""
@@ -78,7 +87,7 @@ class LogDirectoryWriter:
                 f"version: 0\ntopic_id: {_id(self._seed, 'topic')}", encoding="ascii"
             )
             (folder / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n", encoding="ascii")
-        ends = {(STATE_TOPIC, partition): end for partition, end in sorted(self._next.items())}
+        ends = {(self._topic, partition): end for partition, end in sorted(self._next.items())}
         write_checkpoints(self._directory, high_watermarks=ends, log_starts={})
         _write_recovery_points(self._directory, ends)
         if not (self._directory / META_PROPERTIES).exists():
@@ -104,7 +113,7 @@ class LogDirectoryWriter:
         path.with_suffix(".timeindex").write_bytes(indexes.time_index)
 
     def _folder(self, partition: int) -> Path:
-        folder = self._directory / f"{STATE_TOPIC}-{partition}"
+        folder = self._directory / f"{self._topic}-{partition}"
         folder.mkdir(exist_ok=True)
         return folder
 
@@ -112,13 +121,13 @@ class LogDirectoryWriter:
         return self._folder(partition) / f"{base_offset:020d}.log"
 
 
-def _high_watermarks(directory: Path) -> dict[int, int]:
-    """End offset by state partition of a directory that was closed before; empty for a new one."""
+def _high_watermarks(directory: Path, topic: str) -> dict[int, int]:
+    """End offset by partition of a topic, of a directory that was closed before; empty for a new one."""
     path = directory / HIGH_WATERMARK_CHECKPOINT
     if not path.exists():
         return {}
     offsets = parse_partition_offsets(path.read_text(encoding="utf-8"), str(path))
-    return {partition: end for (topic, partition), end in offsets.items() if topic == STATE_TOPIC}
+    return {partition: end for (name, partition), end in offsets.items() if name == topic}
 
 
 def _write_recovery_points(directory: Path, ends: Mapping[tuple[str, int], int]) -> None:

@@ -1,4 +1,4 @@
-"""The broker's metrics that KIP-932 lists, as plain numbers.
+"""The broker's metrics that KIP-932 and KIP-1071 list, as plain numbers.
 
 Counting costs an addition and imports nothing; broker/metrics_endpoint.py serves them. None has a
 label that a client can choose, so their number is fixed.
@@ -45,7 +45,7 @@ class BrokerMetrics:
         share_partition_load: from the first fetch of a share partition to its state.
         state_partition_load: of a partition of `__share_group_state` from its log.
         state_write: WriteShareGroupState, its append included.
-        share_group_rebalances: heartbeats that raised a group's epoch.
+        share_group_rebalances, streams_group_rebalances: heartbeats that raised a group's epoch.
     """
 
     __slots__ = (
@@ -55,12 +55,14 @@ class BrokerMetrics:
         "share_partition_load",
         "state_partition_load",
         "state_write",
+        "streams_group_rebalances",
     )
 
     def __init__(self) -> None:
         self.share_acknowledgements = 0
         self.acknowledged_records = [0] * len(AcknowledgeType)
         self.share_group_rebalances = 0
+        self.streams_group_rebalances = 0
         self.share_partition_load = Timing()
         self.state_partition_load = Timing()
         self.state_write = Timing()

@@ -4,18 +4,20 @@ Names are those of Kafka's MBeans in Prometheus' spelling; docs/reference/broker
 Kafka is the counter that it comes from. Only a broker with --metrics-port loads this module.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
 from broker.coordinators.share_groups import ShareGroups
+from broker.coordinators.streams_groups import StreamsGroups
 from broker.metrics import BrokerMetrics, IdleSelector, Timing
 from broker.ports import Topics
 from broker.protocol.server import ListenError
 from broker.share.acknowledgement import AcknowledgeType
 from broker.text_endpoint import TextEndpoint
+from state_model.streams.values import GroupState
 from state_model.topics import STATE_TOPIC
 
 HOST = "127.0.0.1"
@@ -24,6 +26,7 @@ _GROUPS = "kafka_server_group_coordinator_metrics"
 _SHARE = "kafka_server_share_group_metrics"
 _STATE = "kafka_server_share_coordinator_metrics"
 _STATES = ("Empty", "Stable", "Dead")
+_STREAMS_STATES = tuple(state.value for state in GroupState)
 _TYPES = (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT, AcknowledgeType.RENEW)
 
 
@@ -31,10 +34,16 @@ class KafkaCollector(Collector):
     """Makes samples of the current numbers at each scrape."""
 
     def __init__(
-        self, metrics: BrokerMetrics, groups: ShareGroups, topics: Topics, idle: IdleSelector | None = None
+        self,
+        metrics: BrokerMetrics,
+        groups: ShareGroups,
+        streams_groups: StreamsGroups,
+        topics: Topics,
+        idle: IdleSelector | None = None,
     ) -> None:
         self._metrics = metrics
         self._groups = groups
+        self._streams_groups = streams_groups
         self._topics = topics
         self._idle = idle
 
@@ -45,16 +54,17 @@ class KafkaCollector(Collector):
         yield from self._share_coordinator()
 
     def _group_coordinator(self) -> Iterator[Metric]:
-        states = [group.state for group in self._groups]
-        yield _gauge(f"{_GROUPS}_group_count", "Share groups.", len(states), protocol="share")
-        by_state = GaugeMetricFamily(
-            f"{_GROUPS}_share_group_count", "Share groups in a state.", labels=("protocol", "state")
-        )
-        for state in _STATES:
-            by_state.add_metric(("share", state), states.count(state))
-        yield by_state
-        rebalances = CounterMetricFamily(f"{_GROUPS}_rebalance", "Rebalances of share groups.", labels=("protocol",))
+        share = [group.state for group in self._groups]
+        streams = [group.state.value for _, group in self._streams_groups]
+        counts = GaugeMetricFamily(f"{_GROUPS}_group_count", "Groups of a type.", labels=("protocol",))
+        counts.add_metric(("share",), len(share))
+        counts.add_metric(("streams",), len(streams))
+        yield counts
+        yield _by_state("share", share, _STATES)
+        yield _by_state("streams", streams, _STREAMS_STATES)
+        rebalances = CounterMetricFamily(f"{_GROUPS}_rebalance", "Rebalances of groups.", labels=("protocol",))
         rebalances.add_metric(("share",), self._metrics.share_group_rebalances)
+        rebalances.add_metric(("streams",), self._metrics.streams_group_rebalances)
         yield rebalances
 
     def _share_groups(self) -> Iterator[Metric]:
@@ -83,6 +93,17 @@ class KafkaCollector(Collector):
             ratios, idle = self._idle.ratios(), f"{_STATE}_thread_idle_ratio"
             yield _gauge(f"{idle}_avg", "Idle part of the broker's one thread.", sum(ratios) / len(ratios))
             yield _gauge(f"{idle}_min", "Least idle part in ten seconds of the last minute.", min(ratios))
+
+
+def _by_state(protocol: str, states: Sequence[str], names: Sequence[str]) -> Metric:
+    family = GaugeMetricFamily(
+        f"{_GROUPS}_{protocol}_group_count",
+        f"{protocol.capitalize()} groups in a state.",
+        labels=("protocol", "state"),
+    )
+    for name in names:
+        family.add_metric((protocol, name), states.count(name))
+    return family
 
 
 def _gauge(name: str, text: str, value: float, **labels: str) -> Metric:

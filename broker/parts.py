@@ -134,6 +134,8 @@ def streams_groups(broker: "Broker") -> StreamsGroups:
         offsets=broker.classic_groups.offsets,
         classic_groups=broker.classic_groups,
         internal_topics=InternalTopics(broker.timers, create_topic),
+        rack=broker.config.text("broker.rack"),
+        metrics=broker.metrics,
     )
 
 

@@ -70,7 +70,8 @@ async def _metrics(
     # Only a broker with metrics loads prometheus_client.
     from broker.metrics_endpoint import HOST, KafkaCollector, MetricsEndpoint
 
-    endpoint = MetricsEndpoint(KafkaCollector(served.metrics, served.share_groups, served.catalog, idle))
+    collector = KafkaCollector(served.metrics, served.share_groups, served.streams_groups, served.catalog, idle)
+    endpoint = MetricsEndpoint(collector)
     bound = await endpoint.listen(port)
     try:
         yield HOST, bound

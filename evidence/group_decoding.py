@@ -1,12 +1,12 @@
 """Records of __consumer_offsets as rows: share and streams groups decoded, other records counted.
 
-Group records are few beside offset commits, so those are set aside by the first two bytes of their keys, and only
-the rest goes through the reference decoder (consumer-offsets-records).
+Other records are set aside by the first two bytes of their keys. A kernel prints the values of many group records; few
+records, and what the kernel leaves out, go through the reference decoder (consumer-offsets-records).
 """
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +18,7 @@ from evidence.decoding import KEPT_BYTES
 from evidence.schemas import DECODED_FROM, GROUP_RECORD, NAME, ODD_GROUP_RECORD
 from kafka_log.schemas import PROBLEM
 from state_model import group_records
+from state_model.columnar.json_values import print_values
 from state_model.errors import DecodeError
 from state_model.group_records import GroupRecord
 from state_model.group_schemas import PREVIEW_TYPES, RECORD_TYPES
@@ -25,6 +26,8 @@ from state_model.group_schemas import PREVIEW_TYPES, RECORD_TYPES
 DECODED_TYPES = tuple(number for number, kind in RECORD_TYPES.items() if kind.values)
 STATE_PARTITION_METADATA: Final = 15
 """Record type ShareGroupStatePartitionMetadata: the only group record that has topic names beside topic ids."""
+FEW: Final = 1 << 10
+"""Records that the reference decoder decodes in less time than it takes to load the kernel."""
 UNKNOWN_TOPIC: Final = "<UNKNOWN>"
 """The name that the group coordinator writes for a deleted topic."""
 
@@ -50,36 +53,100 @@ def decode_groups(rows: pa.Table) -> DecodedGroups:
     counts = {
         _type_name(int(kind)): int(number) for kind, number in zip(*np.unique(kinds, return_counts=True), strict=True)
     }
-    records: list[dict[str, Any]] = []
-    problems: list[dict[str, Any]] = []
-    names: dict[tuple[str, str], int] = {}
+    is_decoded = np.isin(kinds, DECODED_TYPES)
+    own = data.filter(pa.array(is_decoded))
+    whole, is_whole = _printed(own, kinds[is_decoded])
+    places = np.flatnonzero(~is_whole)
+    others = _decode_each(own.take(pa.array(places)))
+    order = np.argsort(np.concatenate([np.flatnonzero(is_whole), places[others.decoded]]))
     previews = data.filter(pa.array(np.isin(kinds, PREVIEW_TYPES)))
     odd_records = [_odd_record(row, None) for row in previews.to_pylist()]
-    for row in data.filter(pa.array(np.isin(kinds, DECODED_TYPES))).to_pylist():
+    name_rows = [
+        {"topic_id": topic_id, "topic": topic, "source": "group_record", "valid_from_ms": at}
+        for (topic_id, topic), at in sorted(others.names.items())
+    ]
+    return DecodedGroups(
+        records=pa.concat_tables([whole, pa.Table.from_pylist(others.records, schema=GROUP_RECORD)]).take(order),
+        odd_records=pa.Table.from_pylist([*odd_records, *others.odd_records], schema=ODD_GROUP_RECORD),
+        names=pa.Table.from_pylist(name_rows, schema=NAME),
+        problems=pa.Table.from_pylist(others.problems, schema=PROBLEM),
+        counts=counts,
+    )
+
+
+def _printed(rows: pa.Table, kinds: npt.NDArray[np.int32]) -> tuple[pa.Table, npt.NDArray[np.bool_]]:
+    """GROUP_RECORD rows of tombstones and of the values that the kernel prints; and which rows these are.
+
+    Few rows are none of them: they take less time than loading the kernel.
+    """
+    if rows.num_rows < FEW:
+        return GROUP_RECORD.empty_table(), np.zeros(rows.num_rows, np.bool_)
+    keys = rows.column("key").combine_chunks().dictionary_encode()
+    named = [_names_of_key(key) for key in keys.dictionary.to_pylist()]
+    texts, is_printed = print_values(kinds.astype(np.int64), rows.column("value").combine_chunks())
+    is_tombstone = rows.column("value").is_null()
+    has_key = np.array([record_name is not None for record_name, *_ in named], np.bool_)[keys.indices.to_numpy()]
+    is_whole = has_key & (is_printed | is_tombstone.to_numpy())
+
+    of_keys = [pa.array(column, pa.string()).take(keys.indices) for column in zip(*named, strict=True)]
+    columns = {
+        "log_topic_id": rows.column("topic_id"),
+        "partition": rows.column("partition"),
+        "log_offset": rows.column("offset"),
+        "timestamp_ms": rows.column("timestamp_ms"),
+        "record_type": pa.array(kinds, pa.int16()),
+        "record_name": of_keys[0],
+        "group_id": of_keys[1],
+        "member_id": of_keys[2],
+        "value_version": pa.array(np.zeros(len(kinds), np.int16), mask=is_tombstone.to_numpy()),
+        "is_tombstone": is_tombstone,
+        "value_json": texts,
+        "below_log_start": rows.column("below_log_start"),
+        "uncommitted": rows.column("uncommitted"),
+    }
+    return pa.table(columns).filter(pa.array(is_whole)).cast(GROUP_RECORD), is_whole
+
+
+def _names_of_key(key: bytes) -> tuple[str | None, str | None, str | None]:
+    """Record name, group id and member id of a key of DECODED_TYPES; no name: the key is cut short."""
+    try:
+        record = group_records.decode_record(key, None)
+    except DecodeError:
+        return None, None, None
+    assert isinstance(record, GroupRecord)
+    return record.name, record.group_id, record.member_id
+
+
+@dataclass(slots=True)
+class _Decoded:
+    """Rows by the reference decoder; `decoded`: which of its rows are in `records`."""
+
+    records: list[dict[str, Any]] = field(default_factory=list)
+    decoded: list[int] = field(default_factory=list)
+    odd_records: list[dict[str, Any]] = field(default_factory=list)
+    problems: list[dict[str, Any]] = field(default_factory=list)
+    names: dict[tuple[str, str], int] = field(default_factory=dict)
+
+
+def _decode_each(rows: pa.Table) -> _Decoded:
+    """Rows of DECODED_TYPES by the reference decoder."""
+    result = _Decoded()
+    for place, row in enumerate(rows.to_pylist()):
         try:
             record = group_records.decode_record(row["key"], row["value"])
         except DecodeError as error:
-            problems.append(_problem(row, error.reason, str(error)))
-            odd_records.append(_odd_record(row, error.reason))
+            result.problems.append(_problem(row, error.reason, str(error)))
+            result.odd_records.append(_odd_record(row, error.reason))
             continue
         assert isinstance(record, GroupRecord)
         if record.undecoded is not None:
             detail = f"{record.name} has value version {record.version}, which this version does not know"
-            problems.append(_problem(row, "unknown_value_version", detail))
-        records.append(_row(row, record))
+            result.problems.append(_problem(row, "unknown_value_version", detail))
+        result.records.append(_row(row, record))
+        result.decoded.append(place)
         for key in _topic_names(record):
-            names[key] = min(row["timestamp_ms"], names.get(key, row["timestamp_ms"]))
-    name_rows = [
-        {"topic_id": topic_id, "topic": topic, "source": "group_record", "valid_from_ms": at}
-        for (topic_id, topic), at in sorted(names.items())
-    ]
-    return DecodedGroups(
-        records=pa.Table.from_pylist(records, schema=GROUP_RECORD),
-        odd_records=pa.Table.from_pylist(odd_records, schema=ODD_GROUP_RECORD),
-        names=pa.Table.from_pylist(name_rows, schema=NAME),
-        problems=pa.Table.from_pylist(problems, schema=PROBLEM),
-        counts=counts,
-    )
+            result.names[key] = min(row["timestamp_ms"], result.names.get(key, row["timestamp_ms"]))
+    return result
 
 
 def topic_names(rows: pa.Table) -> dict[str, str]:

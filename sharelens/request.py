@@ -19,8 +19,9 @@ class Source:
     """Source of the answer: a lake, or log directories (at most `max_bytes` of state log).
 
     `settings_files`: the files of settings that the command line names; None: none. `needs_state_log`: log directories
-    without `__share_group_state` are an error; a question about groups alone can do without. `sets_clusters_apart`: log
-    directories of other clusters than that of the state log are left out, not refused.
+    without `__share_group_state` are an error; a question about groups alone can do without. `takes_group_log`:
+    `__consumer_offsets` alone will do. `sets_clusters_apart`: log directories of other clusters than that of the state
+    log are left out, not refused.
     """
 
     lake: str | None = None
@@ -34,6 +35,7 @@ class Source:
     dlq_prefix: str | None = None
     settings_files: "SettingsFiles | None" = None
     needs_state_log: bool = True
+    takes_group_log: bool = False
     sets_clusters_apart: bool = False
 
     @property

@@ -9,7 +9,7 @@ is checked against the remaining bytes before they are read or memory is allocat
 import itertools
 import operator
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, Union
 
@@ -111,6 +111,13 @@ class Int:
             return self._struct.pack(value)
         except struct.error:
             raise EncodeError(f"{value!r} is no {self.name}") from None
+
+    def write_all(self, values: Sequence[Value]) -> bytes:
+        """The bytes of some integers, one after the other."""
+        try:
+            return struct.pack(f">{len(values)}{self.code}", *values)
+        except struct.error:
+            return b"".join(self.write(value) for value in values)  # which names the value that does not fit
 
 
 INT8 = Int("int8", "b")
@@ -222,6 +229,8 @@ class CompactArray:
             return b"\x00"
         if not isinstance(value, tuple | list):
             raise EncodeError(f"{value!r} is no array")
+        if isinstance(self.item, Int):
+            return write_uvarint(len(value) + 1) + self.item.write_all(value)
         return write_uvarint(len(value) + 1) + b"".join(self.item.write(item) for item in value)
 
 

@@ -49,6 +49,7 @@ _NETWORK = (
     _int("fetch.max.bytes", 55 << 20, "Most bytes in one answer to a fetch.", 1024),
     _int("node.id", None, "Id of this node.", 0),
     _int("broker.id", -1, "Older name of node.id."),
+    _text("broker.rack", None, "Rack of this node, for clients and for the metadata hash of streams groups."),
 )
 
 _LOG = (

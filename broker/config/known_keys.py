@@ -34,7 +34,7 @@ _KEYS = """
     add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
     allow.everyone.if.no.acl.found alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
     alter.log.dirs.replication.quota.window.size.seconds auto.include.jmx.reporter auto.leader.rebalance.enable
-    background.threads broker.heartbeat.interval.ms broker.rack broker.session.timeout.ms
+    background.threads broker.heartbeat.interval.ms broker.session.timeout.ms
     compression.gzip.level compression.lz4.level compression.zstd.level
     connection.failed.authentication.delay.ms connections.max.reauth.ms create.topic.policy.class.name
     default.replication.factor early.start.listeners eligible.leader.replicas.enable

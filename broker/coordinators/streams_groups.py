@@ -18,6 +18,7 @@ from broker.coordinators.internal_topics import InternalTopics
 from broker.coordinators.member_timers import MemberTimers
 from broker.coordinators.share_group import GroupError
 from broker.errors import RecordTooLargeError, StorageError
+from broker.metrics import BrokerMetrics
 from broker.ports import Handle, Timers, Topic, Topics
 from state_model.group_records import GroupRecord, encode_record
 from state_model.group_schemas import GroupKind
@@ -55,7 +56,10 @@ class StreamsGroups:
         offsets: GroupOffsets,
         classic_groups: ReplaceableGroups,
         internal_topics: InternalTopics,
+        rack: str = "",
+        metrics: BrokerMetrics | None = None,
     ) -> None:
+        """`rack` is that of the broker, whose replicas are the only ones; empty without one."""
         self._log = log
         self._topics = topics
         self._timers = timers
@@ -63,6 +67,8 @@ class StreamsGroups:
         self._offsets = offsets
         self._classic_groups = classic_groups
         self._internal_topics = internal_topics
+        self._racks = (rack,) if rack else ()
+        self._metrics = metrics or BrokerMetrics()
         self._groups: dict[str, StreamsGroup] = {}
         self._soft: dict[str, SoftState] = {}
         self._sessions = MemberTimers(timers, self._session_expired)
@@ -157,6 +163,7 @@ class StreamsGroups:
             group, self.soft_state(group_id), request, self._metadata, settings.machine, self._timers.now_ms()
         )
         self._commit(group_id, request.member_id, outcome, replaced)
+        self._metrics.streams_group_rebalances += group is None or outcome.group.group_epoch > group.group_epoch
         self._restart_session(group_id, request.member_id)
         if outcome.starts_delay:
             delay_ms = settings.machine.initial_rebalance_delay_ms
@@ -200,10 +207,12 @@ class StreamsGroups:
             self._await_revocation(group_id, member_id, *outcome.revocation)
 
     def _append(self, group_id: str, records: Sequence[KeyValue]) -> None:
-        """Raises GroupError with COORDINATOR_NOT_AVAILABLE when the log refuses."""
+        """Raises GroupError: UNKNOWN_SERVER_ERROR for too large records, COORDINATOR_NOT_AVAILABLE for a bad log."""
         try:
             self._log.append(group_id, records)
-        except (StorageError, RecordTooLargeError) as error:
+        except RecordTooLargeError as error:
+            raise GroupError(ErrorCode.unknown_server_error, f"The change fits into no batch: {error}") from error
+        except StorageError as error:
             _log.warning("could not record a change of the streams group %s: %s", group_id, error)
             raise GroupError(ErrorCode.coordinator_not_available, "The change could not be recorded.") from error
 
@@ -217,7 +226,9 @@ class StreamsGroups:
 
     def _metadata(self, name: str) -> TopicMetadata | None:
         topic = self._topics.by_name(name)
-        return None if topic is None else TopicMetadata(topic.name, uuid_bytes(topic.topic_id), topic.partitions)
+        if topic is None:
+            return None
+        return TopicMetadata(topic.name, uuid_bytes(topic.topic_id), topic.partitions, self._racks)
 
     def _with_internal_topics(self, group_id: str, outcome: coordinator.Outcome) -> Answer:
         """The answer; missing internal topics are created after it, and what failed before is in the status."""

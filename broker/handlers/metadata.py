@@ -44,7 +44,7 @@ def metadata(broker: "Broker", request: Any, context: RequestContext) -> Answer:
         )
     cluster_operations = getattr(request, "include_cluster_authorized_operations", False)
     return {
-        "brokers": [_node(broker, "node_id")],
+        "brokers": [_broker(broker, "node_id")],
         "cluster_id": broker.catalog.cluster_id,
         "controller_id": broker.node_id,
         "topics": topics,
@@ -55,6 +55,10 @@ def metadata(broker: "Broker", request: Any, context: RequestContext) -> Answer:
 def _node(broker: "Broker", id_field: str) -> dict[str, Any]:
     host, port = broker.advertised
     return {id_field: broker.node_id, "host": host, "port": port}
+
+
+def _broker(broker: "Broker", id_field: str) -> dict[str, Any]:
+    return _node(broker, id_field) | {"rack": broker.config.text("broker.rack") or None}
 
 
 def _requested_topic(broker: "Broker", requested: Any, may_create: bool) -> dict[str, Any]:
@@ -123,7 +127,7 @@ def describe_cluster(broker: "Broker", request: Any, context: RequestContext) ->
         "endpoint_type": endpoint_type,
         "cluster_id": broker.catalog.cluster_id,
         "controller_id": broker.node_id,
-        "brokers": [_node(broker, "broker_id")],
+        "brokers": [_broker(broker, "broker_id")],
         "cluster_authorized_operations": _CLUSTER_OPERATIONS if has_operations else NO_OPERATIONS,
     }
 

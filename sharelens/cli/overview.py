@@ -66,7 +66,7 @@ def overview(
     def once() -> Report:
         from sharelens.questions import opening, overview
 
-        with opening.open_evidence(source) as evidence:
+        with opening.open_evidence(replace(source, takes_group_log=True)) as evidence:
             return overview.overview(
                 evidence,
                 source,

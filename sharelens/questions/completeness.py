@@ -37,10 +37,11 @@ def check_cut(evidence: Evidence, cut: LogPrefix) -> list[str]:
 
 
 def _check_time(evidence: Evidence, moment_ms: int) -> list[str]:
-    first, last = times(evidence.cover())
+    first, last = evidence_times(evidence)
     if first is None or last is None:
         raise SharelensError(
-            f"{evidence.place} has no share-group state, so it has no answer for {time_text(moment_ms)}"
+            f"{evidence.place} has no share-group state and no record of a group, so it has no answer for "
+            f"{time_text(moment_ms)}"
         )
     if moment_ms < first:
         dropped = dropped_text(evidence.cover())
@@ -90,6 +91,15 @@ def times(cover: Sequence[StatePartitionCover]) -> tuple[int | None, int | None]
     first = min((part.first_ms for part in cover if part.first_ms is not None), default=None)
     last = max((part.last_ms for part in cover if part.last_ms is not None), default=None)
     return first, last
+
+
+def evidence_times(evidence: Evidence) -> tuple[int | None, int | None]:
+    """First and last time of the state log, or without one of the group coordinator's records; None: no record."""
+    first, last = times(evidence.cover())
+    if first is not None:
+        return first, last
+    ends = pc.min_max(evidence.group_records(None).column("timestamp_ms"))
+    return ends["min"].as_py(), ends["max"].as_py()
 
 
 def evidence_line(cover: Sequence[StatePartitionCover], incomplete: int = 0) -> str:

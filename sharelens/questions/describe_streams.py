@@ -4,7 +4,7 @@ The log of the group coordinator does not name the coordinator. `describe_stream
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 
@@ -26,36 +26,35 @@ from sharelens.output import (
     number_column,
     time_column,
 )
-from sharelens.questions.completeness import evidence_line, incomplete_rows
+from sharelens.questions.describe_answer import (
+    CLUSTER_AND_GROUP,
+    LAST_CHANGE,
+    Rows,
+    closed_answer,
+    cluster_and_group,
+    last_change,
+)
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.state import COMPLETENESS
-from sharelens.times import time_text
+from sharelens.questions.streams_words import not_ready_reason
 from sharelens.wording import counted
 from state_model.streams.values import NO_TASKS_BY_TYPE, GroupState, StreamsGroup, Subtopology, TasksByType
 
 AWAITED = "AWAITED"
 """The status of a task in a member's target assignment that is not yet in its current assignment."""
-GROUP_COLUMNS = (pa.field("cluster_id", pa.string()), pa.field("group_id", pa.string()))
-LEFT_OUT = "the coordinator is not in the logs and is left out"
-COMPACTION = (
-    "the group has later records, and compaction of __consumer_offsets may have removed earlier ones: values can be "
-    "older than the moment, and members that left later can be absent"
-)
 SHARE_COLUMNS = ("assigned_partitions", "target_partitions", "subscribed_topics")
 STATE_ROW = pa.schema(
     [
-        *GROUP_COLUMNS,
+        *CLUSTER_AND_GROUP,
         *GROUP_VALUES,
         pa.field("subtopology_count", pa.int32()),
-        pa.field("last_change_ms", pa.int64()),
-        pa.field("log_partition", pa.int32()),
-        pa.field("log_offset", pa.int64()),
+        *LAST_CHANGE,
         *MARKS,
     ]
 )
 MEMBER_ROW = pa.schema(
     [
-        *GROUP_COLUMNS,
+        *CLUSTER_AND_GROUP,
         pa.field("target_assignment_epoch", pa.int32()),
         pa.field("member_id", pa.string()),
         *(column for column in MEMBER_VALUES if column.name not in SHARE_COLUMNS),
@@ -64,7 +63,7 @@ MEMBER_ROW = pa.schema(
 )
 TASK_ROW = pa.schema(
     [
-        *GROUP_COLUMNS,
+        *CLUSTER_AND_GROUP,
         pa.field("subtopology_id", pa.string()),
         pa.field("partition", pa.int32()),
         pa.field("task_type", pa.string()),
@@ -77,19 +76,16 @@ TASK_ROW = pa.schema(
         *MARKS,
     ]
 )
-Rows: TypeAlias = list[dict[str, Any]]
 
 
 def state(evidence: Evidence, name: str, moment: StreamsMoment) -> Answer:
     """One row: state, epochs, number of members and of subtopologies."""
     group = group_of(moment)
     row = {
-        **named(evidence, name),
+        **cluster_and_group(evidence, name),
         **streams_group_values(group),
         "subtopology_count": None if group.topology is None else len(group.topology.subtopologies),
-        "last_change_ms": moment.newest.log_time_ms,
-        "log_partition": moment.newest.log_partition,
-        "log_offset": moment.newest.log_offset,
+        **last_change(moment),
         **moment.group_marks,
     }
     return answer_of(evidence, moment, [row], STATE_ROW, STATE_COLUMNS, none="no streams group")
@@ -100,7 +96,7 @@ def members(evidence: Evidence, name: str, moment: StreamsMoment) -> Answer:
     group = group_of(moment)
     rows = [
         {
-            **named(evidence, name),
+            **cluster_and_group(evidence, name),
             "target_assignment_epoch": group.target_assignment_epoch,
             **streams_member_values(member_id, member, group.targets.get(member_id, NO_TASKS_BY_TYPE)),
             **moment.member_marks(member_id),
@@ -117,7 +113,7 @@ def tasks(evidence: Evidence, name: str, moment: StreamsMoment) -> Answer:
     topics = {own.subtopology_id: list(source_topics(own)) for own in subtopologies_of(group)}
     rows = [
         {
-            **named(evidence, name),
+            **cluster_and_group(evidence, name),
             **row,
             "source_topics": topics.get(row["subtopology_id"]),
             **moment.member_marks(row["member_id"]),
@@ -168,40 +164,18 @@ def subtopologies_of(group: StreamsGroup) -> tuple[Subtopology, ...]:
     return () if group.topology is None else group.topology.subtopologies
 
 
-def named(evidence: Evidence, name: str) -> dict[str, Any]:
-    """The columns GROUP_COLUMNS."""
-    return {"cluster_id": evidence.cluster_id, "group_id": name}
-
-
 def answer_of(
     evidence: Evidence, moment: StreamsMoment, rows: Rows, schema: pa.Schema, columns: Sequence[Column], *, none: str
 ) -> Answer:
     """The answer of these rows, closed by the group's state and the evidence."""
-    group, newest = group_of(moment), moment.newest
-    table = pa.Table.from_pylist(rows, schema=schema)
-    members = counted(len(group.members), "member")
-    line = f"streams group: {moment.group.state}, group epoch {group.group_epoch}, {members}"
+    group = group_of(moment)
+    state = f"streams group: {moment.group.state}, group epoch {group.group_epoch}"
+    line = f"{state}, {counted(len(group.members), 'member')}"
     if group.state is GroupState.NOT_READY:
-        line += f" ({not_ready_reason(group)})"
-    record = f"newest record: __consumer_offsets-{newest.log_partition} @ {newest.log_offset}"
-    closing = evidence_line(evidence.cover(), incomplete_rows(table.column("completeness")))
-    compacted = () if moment.group_marks["completeness_reason"] != "compacted" else (COMPACTION,)
-    return Answer(
-        table=table,
-        columns=tuple(columns),
-        summary=f"{line}; {record}, {time_text(newest.log_time_ms)}; {LEFT_OUT}\n{closing}",
-        warnings=compacted,
-        none=none,
-    )
-
-
-def not_ready_reason(group: StreamsGroup) -> str:
-    """What the log says of a group that is not ready; the log does not hold which topic is missing or wrong."""
-    if group.topology is None:
-        return "no topology"
-    if group.validated_topology_epoch < 0:
-        return "topics of the topology are missing or have other partition counts"
-    return f"the topology of epoch {group.topology.epoch} is not yet validated"
+        epoch = None if group.topology is None else group.topology.epoch
+        line += f" ({not_ready_reason(epoch, group.validated_topology_epoch)})"
+    table = pa.Table.from_pylist(rows, schema=schema)
+    return closed_answer(evidence, moment, table, columns, state=line, none=none)
 
 
 def _tasks_text(rows: Any) -> str:

@@ -17,15 +17,8 @@ from measures.group_moment import StreamsMoment
 from measures.group_schemas import MARKS
 from measures.inputs import topic_ends
 from sharelens.output import Answer, Column, by_importance, name_cell, name_column, number_column
-from sharelens.questions.describe_streams import (
-    GROUP_COLUMNS,
-    Rows,
-    answer_of,
-    group_of,
-    named,
-    source_topics,
-    subtopologies_of,
-)
+from sharelens.questions.describe_answer import CLUSTER_AND_GROUP, Rows, cluster_and_group
+from sharelens.questions.describe_streams import answer_of, group_of, source_topics, subtopologies_of
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.measure_inputs import EvidenceInputs
 from sharelens.questions.state import COMPLETENESS
@@ -34,13 +27,13 @@ from state_model.streams.values import StreamsGroup
 from state_model.uuids import ZERO_UUID
 
 UNKNOWN_LAG = (
-    "the lag of {} partitions is unknown: the evidence lacks their end offsets; copy the folders of the topics too, or "
-    "give --end-offsets FILE"
+    "the lag of {} partitions of streams groups is unknown: the evidence lacks their end offsets; copy the folders of "
+    "the topics too, or give --end-offsets FILE"
 )
 COMPLETE = marks(uncommitted=False, undecoded=False, compacted=False)
 OFFSET_ROW = pa.schema(
     [
-        *GROUP_COLUMNS,
+        *CLUSTER_AND_GROUP,
         pa.field("topic", pa.string()),
         pa.field("topic_id", pa.string()),
         pa.field("partition", pa.int32()),
@@ -67,14 +60,31 @@ def offsets(
 
     Without a commit the lag counts from the log start offset, as the tool does it.
     """
+    rows = offset_rows(evidence, name, moment, evidence.offset_commits(frozenset([name])), prefix, end_offsets)
+    none = f"streams group {name_cell(name)} has no offset information"
+    columns = offset_columns(inferred=prefix.as_of_ms is not None)
+    unknown = sum(row["lag"] is None and row["lag_inferred"] is None for row in rows)
+    answer = answer_of(evidence, moment, rows, OFFSET_ROW, columns, none=none)
+    return replace(answer, warnings=(*answer.warnings, UNKNOWN_LAG.format(unknown))) if unknown else answer
+
+
+def offset_rows(
+    evidence: Evidence,
+    name: str,
+    moment: StreamsMoment,
+    commits: pa.Table,
+    prefix: LogPrefix,
+    end_offsets: EndOffsets | None,
+) -> Rows:
+    """OFFSET_ROW values of the answer; `commits`: COMMIT_COLUMNS rows of the group."""
     group = group_of(moment)
-    committed = committed_offsets(evidence.offset_commits(name), prefix.as_of_ms)
+    committed = committed_offsets(commits, prefix.as_of_ms)
     readers = _readers(name, group)
     places = {place for place, offset in committed.items() if offset.committed or offset.marks != COMPLETE}
     subtopologies = {topic: own.subtopology_id for own in subtopologies_of(group) for topic in source_topics(own)}
     rows = [
         {
-            **named(evidence, name),
+            **cluster_and_group(evidence, name),
             "topic": place.topic,
             "partition": place.partition,
             "subtopology_id": subtopologies.get(place.topic),
@@ -84,11 +94,7 @@ def offsets(
         for place in sorted(places | readers.keys())
     ]
     _add_lags(evidence, rows, prefix, end_offsets)
-    none = f"streams group {name_cell(name)} has no offset information"
-    columns = offset_columns(inferred=prefix.as_of_ms is not None)
-    unknown = sum(row["lag"] is None and row["lag_inferred"] is None for row in rows)
-    answer = answer_of(evidence, moment, rows, OFFSET_ROW, columns, none=none)
-    return replace(answer, warnings=(*answer.warnings, UNKNOWN_LAG.format(unknown))) if unknown else answer
+    return rows
 
 
 def _readers(name: str, group: StreamsGroup) -> dict[OffsetPlace, str]:

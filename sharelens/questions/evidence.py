@@ -289,8 +289,8 @@ class Evidence(Protocol):
     def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
         """GROUP_RECORD rows of these groups (None: all), by (partition of __consumer_offsets, log offset)."""
 
-    def offset_commits(self, group: str) -> pa.Table:
-        """COMMIT_COLUMNS rows of a group's offset commits and their transaction markers, by (partition, offset)."""
+    def offset_commits(self, groups: frozenset[str]) -> pa.Table:
+        """COMMIT_COLUMNS rows of the groups' offset commits and their transaction markers, by (partition, offset)."""
 
     def dead_letters(self, letter_filter: DeadLetterFilter) -> pa.Table:
         """DLQ_RECORD rows of these dead letters, by (topic, id, partition, offset) of where they lie."""

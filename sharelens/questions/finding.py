@@ -6,6 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from measures.group_schemas import SHARE
+
 ERROR, WARNING, INFO = "error", "warning", "info"
 FINDING = pa.schema(
     [
@@ -31,7 +33,8 @@ Command = Callable[[str, list[str]], str]
 class Finding:
     """A row of FINDING; `question` is the command that explains it, with `options`.
 
-    `topic_id`, `partition`: of the worst share partition, of `share_partitions` in all. `size`: records, None: unknown.
+    `topic_id`, `partition`: of the worst share partition, of `share_partitions` in all. `size`: records (of tasks
+    without owner: tasks), None: unknown.
     """
 
     severity: str
@@ -46,6 +49,7 @@ class Finding:
     share_partitions: int = 0
     size: int | None = None
     since_ms: int | None = None
+    group_type: str = SHARE
 
 
 def finding_rows(rows: Iterable[Finding], command: Command) -> pa.Table:

@@ -15,6 +15,8 @@ audit_error             error      the audit has errors: records that no healthy
 audit_warning           warning    the audit has warnings of the last hour
 redelivery_burst        warning    more than a tenth of the recent deliveries were repeated ones
 evidence_gap            warning    the state log has gaps, or records that can't be read
+
+Those about streams groups (`streams_findings`) stand after the ones of share groups of the same kind.
 """
 
 from collections.abc import Iterator, Set
@@ -24,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.stalls import MIN_DURATION_MS, SILENT
+from sharelens.questions import streams_findings as streams
 from sharelens.questions.audit_signs import of_audit
 from sharelens.questions.finding import ERROR, INFO, WARNING, Finding, Row
 from sharelens.questions.group_rows import first_hours, sums_of_groups, worst_of_groups
@@ -48,10 +51,14 @@ def findings(signs: Signs, min_duration_ms: int = MIN_DURATION_MS) -> list[Findi
         *_old_evidence(signs),
         *_stuck(signs, memberless, min_duration_ms),
         *without_members,
+        *streams.without_members(signs),
+        *streams.not_working(signs, min_duration_ms),
         *_missing_letters(signs),
         *of_audit(signs, ERROR),
         *_not_started(signs, min_duration_ms),
         *_growing(signs, memberless),
+        *streams.growing(signs),
+        *streams.rebalancing(signs, min_duration_ms),
         *_events(signs),
         *_archived(signs),
         *_redelivered(signs),
@@ -63,7 +70,7 @@ def findings(signs: Signs, min_duration_ms: int = MIN_DURATION_MS) -> list[Findi
 
 def _old_evidence(signs: Signs) -> Iterator[Finding]:
     age_ms = signs.now_ms - signs.last_ms
-    if age_ms >= OLD_EVIDENCE_MS and signs.last_ms:
+    if signs.cover and age_ms >= OLD_EVIDENCE_MS and signs.last_ms:
         yield Finding(
             severity=WARNING,
             kind="evidence_old",

@@ -57,22 +57,27 @@ def read_records_of_groups(
     return pa.concat_tables([GROUP_RECORD.empty_table(), *tables]).sort_by(LOG_ORDER)
 
 
-def read_offset_commits(partitions: Iterable[LogPartition], group: str, include_uncommitted: bool) -> pa.Table:
-    """COMMIT_COLUMNS rows of a group's offset commits and of transaction markers, by (partition, offset)."""
+def read_offset_commits(
+    partitions: Iterable[LogPartition], groups: frozenset[str], include_uncommitted: bool
+) -> pa.Table:
+    """COMMIT_COLUMNS rows of the groups' offset commits and of transaction markers, by (partition, offset)."""
     tables = [LOG_RECORD.empty_table().select(COMMIT_COLUMNS)]
     for partition in partitions:
         for chunk in read_whole(partition, include_uncommitted=include_uncommitted):
             rows = pa.Table.from_batches([chunk.records]).select(COMMIT_COLUMNS)
-            tables.append(rows.filter(offset_commit_or_marker(group)))
-    return of_group(pa.concat_tables(tables))
+            tables.append(rows.filter(offset_commit_or_marker(groups)))
+    return without_other_markers(pa.concat_tables(tables))
 
 
-def offset_commit_or_marker(group: str) -> pc.Expression:
-    """The condition for LOG_RECORD rows of a group's offset commits, and for transaction markers."""
-    return pc.field("is_control") | pc.starts_with(pc.field("key"), key_prefix(group))
+def offset_commit_or_marker(groups: Iterable[str]) -> pc.Expression:
+    """The condition for LOG_RECORD rows of the groups' offset commits, and for transaction markers."""
+    condition = pc.field("is_control")
+    for group in sorted(groups):
+        condition |= pc.starts_with(pc.field("key"), key_prefix(group))
+    return condition
 
 
-def of_group(rows: pa.Table) -> pa.Table:
+def without_other_markers(rows: pa.Table) -> pa.Table:
     """COMMIT_COLUMNS rows by (partition, offset), without markers of producers that committed none of the offsets."""
     producers = pc.unique(rows.filter(~pc.field("is_control")).column("producer_id"))
     kept = rows.filter(~pc.field("is_control") | pc.field("producer_id").isin(producers))

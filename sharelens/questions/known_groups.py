@@ -4,6 +4,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.group_replay import SHARE_TYPES, is_of_share_group, is_of_types
+from sharelens.filters import KeyFilter
 from sharelens.output import name_cell
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.naming import listed
@@ -55,6 +56,21 @@ def is_streams_group(records: pa.Table, as_of_ms: int | None = None) -> bool:
         earlier = rows.filter(pc.less_equal(rows.column("timestamp_ms"), as_of_ms))
         rows = earlier if earlier.num_rows else rows.slice(0, 1)
     return rows.num_rows > 0 and rows.column("record_type")[rows.num_rows - 1].as_py() in STREAMS_TYPES
+
+
+def streams_groups(evidence: Evidence, names: frozenset[str]) -> frozenset[str]:
+    """Those of these groups that are or were streams groups; no names: none."""
+    if not names:
+        return frozenset()
+    records = evidence.group_records(names)
+    return frozenset(records.filter(is_of_types(records, STREAMS_TYPES)).column("group_id").to_pylist())
+
+
+def of_filter(records: pa.Table, key_filter: KeyFilter) -> pa.Table:
+    """The GROUP_RECORD rows of the groups that a filter names; it names none where it only names topics."""
+    if key_filter.keeps_all:
+        return records
+    return records.filter(pc.field("group_id").isin(pa.array(sorted(key_filter.groups), pa.string())))
 
 
 def groups_with_share_state(evidence: Evidence) -> list[str]:

@@ -324,9 +324,9 @@ class LakeEvidence:
         """Rows of silver.group_record."""
         return lake_places.group_records(self._scan, groups)
 
-    def offset_commits(self, group: str) -> pa.Table:
+    def offset_commits(self, groups: frozenset[str]) -> pa.Table:
         """Rows of bronze.log_record."""
-        return lake_places.offset_commits(self._scan, group)
+        return lake_places.offset_commits(self._scan, groups)
 
     def dead_letters(self, letter_filter: DeadLetterFilter) -> pa.Table:
         """Rows of silver.dlq_record."""

@@ -12,7 +12,7 @@ from measures.committed_offsets import COMMIT_COLUMNS
 from measures.group_replay import LOG_ORDER as RECORD_ORDER
 from measures.places import Ints, Places
 from sharelens.questions.evidence import COUNTED, PLACED, Keys
-from sharelens.questions.group_names import of_group, offset_commit_or_marker
+from sharelens.questions.group_names import offset_commit_or_marker, without_other_markers
 from state_model.columnar.keys import PLACE_KEY
 from state_model.topics import OFFSETS_TOPIC
 
@@ -83,9 +83,10 @@ def group_records(scan: Scan, groups: frozenset[str] | None) -> pa.Table:
     return scan("silver.group_record", GROUP_RECORD.names, where).sort_by(RECORD_ORDER).cast(GROUP_RECORD)
 
 
-def offset_commits(scan: Scan, group: str) -> pa.Table:
-    """COMMIT_COLUMNS rows of a group's offset commits and of transaction markers, by (partition, offset)."""
+def offset_commits(scan: Scan, groups: frozenset[str]) -> pa.Table:
+    """COMMIT_COLUMNS rows of the groups' offset commits and of transaction markers, by (partition, offset)."""
     of_topic = pc.field("topic") == OFFSETS_TOPIC
-    within = log_partitions_of(scan, frozenset([group]))
+    within = log_partitions_of(scan, groups)
     where = of_topic if within is None else of_topic & within
-    return of_group(scan("bronze.log_record", list(COMMIT_COLUMNS), where & offset_commit_or_marker(group)))
+    rows = scan("bronze.log_record", list(COMMIT_COLUMNS), where & offset_commit_or_marker(groups))
+    return without_other_markers(rows)

@@ -16,6 +16,7 @@ from evidence.clock_steps import ClockStep, steps_around
 from evidence.conditions import all_of, filter_rows, with_value
 from evidence.read_until import read_until
 from kafka_log.layout import LogDirectory, scan_log_directory
+from kafka_log.reader import log_end
 from kafka_log.union import LogPartition, unite
 from lake import dlq_partitions
 from lake.bounded_scan import Choice
@@ -64,9 +65,9 @@ class LogEvidence:
         self.directories = directories
         self.cluster = _cluster_of(directories, source.cluster_id)
         self.metadata = LogMetadata(source, directories)
-        self.logs = state_logs(
-            directories, include_uncommitted=source.include_uncommitted, needed=source.needs_state_log
-        )
+        has_group_log = any(part.topic == OFFSETS_TOPIC for each in directories for part in each.partitions)
+        needed = source.needs_state_log and not (source.takes_group_log and has_group_log)
+        self.logs = state_logs(directories, include_uncommitted=source.include_uncommitted, needed=needed)
 
     @property
     def place(self) -> str:
@@ -241,12 +242,19 @@ class LogEvidence:
         return {(part.topic_id, part.partition): part for part in unite(self.directories)}
 
     def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
-        """Decoded from __consumer_offsets."""
-        return read_records_of_groups(self._group_logs(), groups, self.source.include_uncommitted)
+        """Decoded from __consumer_offsets; those of all groups are kept for the next question."""
+        if self._kept_groups is not None:
+            return filter_rows(self._kept_groups, Keys(groups=groups).expression())
+        records = read_records_of_groups(self._group_logs(), groups, self.source.include_uncommitted)
+        if groups is None and records.nbytes <= KEPT_BYTES:
+            self._kept_groups = records
+        return records
 
-    def offset_commits(self, group: str) -> pa.Table:
+    _kept_groups: pa.Table | None = None
+
+    def offset_commits(self, groups: frozenset[str]) -> pa.Table:
         """Read from __consumer_offsets."""
-        return read_offset_commits(self._group_logs(), group, self.source.include_uncommitted)
+        return read_offset_commits(self._group_logs(), groups, self.source.include_uncommitted)
 
     def _group_logs(self) -> list[LogPartition]:
         return group_logs(self._partitions.values(), self.source.max_bytes)
@@ -314,7 +322,8 @@ class LogEvidence:
 
     def read_until_ms(self) -> int | None:
         """By the times of the checkpoint files."""
-        ends = ((log.partition, log.log_end) for log in self.logs)
+        ends = [(log.partition, log.log_end) for log in self.logs]
+        ends = ends or [(log, log_end(log)) for log in self._partitions.values() if log.topic == OFFSETS_TOPIC]
         return read_until(self.directories, ends, time.time_ns() // 1_000_000)
 
     def clock_steps(self, moment_ms: int) -> Sequence[ClockStep]:

@@ -113,8 +113,12 @@ def in_parts(evidence: Evidence, keys: Keys, cut: LogPrefix, places: pa.Table) -
     return Scope(evidence=evidence, keys=keys, cut=cut, places=places, misplaced=none, warnings=()).parts()
 
 
-def scope(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice) -> Scope:
+def scope(
+    evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, other_groups: frozenset[str] = frozenset()
+) -> Scope:
     """The share partitions that the filter selects; misplaced ones are kept apart.
+
+    `other_groups`: groups that the filter may name although they have no share state.
 
     Raises:
         UsageError: the evidence has none of the names.
@@ -123,7 +127,7 @@ def scope(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice) -> Scope:
     keys, prefix = resolve(evidence, key_filter), prefix_of(cut)
     places = evidence.places(keys)
     if places.num_rows == 0:
-        ensure_known(evidence, key_filter, keys)
+        ensure_known(evidence, key_filter, keys, other_groups)
     misplaced_keys = misplaced_places(evidence, keys, places).select(PLACE_KEY)
     warnings = check_cut(evidence, prefix)
     misplaced = PLACED.empty_table()

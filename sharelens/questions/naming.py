@@ -66,8 +66,10 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(map(name_cell, in_order[:LISTED])) + more
 
 
-def ensure_known(evidence: Evidence, key_filter: KeyFilter, keys: Keys) -> None:
-    """For an empty answer: whether the names exist at all.
+def ensure_known(
+    evidence: Evidence, key_filter: KeyFilter, keys: Keys, other_groups: frozenset[str] = frozenset()
+) -> None:
+    """For an empty answer: whether the names exist at all; `other_groups` exist without share state.
 
     Raises:
         UsageError: no share partition ever bore the names; the message lists what is there.
@@ -76,10 +78,12 @@ def ensure_known(evidence: Evidence, key_filter: KeyFilter, keys: Keys) -> None:
         return
     share_partitions = evidence.share_partitions()
     groups = set(share_partitions.column("group_id").to_pylist())
-    for group in sorted(key_filter.groups - groups):
+    for group in sorted(key_filter.groups - groups - other_groups):
         raise UsageError(
             f"no share group {name_cell(group)} in {evidence.place}; groups there: {listed(sorted(groups))}"
         )
+    if key_filter.groups and key_filter.groups <= other_groups:
+        return
     _ensure_topics(evidence, share_partitions, keys)
     if filter_rows(share_partitions, keys.expression()).num_rows == 0:
         near = filter_rows(share_partitions, Keys(groups=keys.groups).expression())

@@ -1,6 +1,6 @@
 """Now: the moment until which the evidence was read, at which what still lasts has lasted so long."""
 
-from sharelens.questions.completeness import times
+from sharelens.questions.completeness import evidence_times
 from sharelens.questions.evidence import Evidence
 from sharelens.request import CutChoice
 from sharelens.times import lasted, time_text
@@ -15,7 +15,7 @@ def now_of(evidence: Evidence, cut: CutChoice) -> int:
     Raises:
         UsageError: --now lies before the last record.
     """
-    last_ms = times(evidence.cover())[1] or 0
+    last_ms = evidence_times(evidence)[1] or 0
     if cut.now_ms is not None and cut.now_ms < last_ms:
         raise UsageError(
             f"--now: {time_text(cut.now_ms)} lies before the last record in {evidence.place}, {time_text(last_ms)}; "
@@ -30,7 +30,7 @@ def now_of(evidence: Evidence, cut: CutChoice) -> int:
 
 def now_text(evidence: Evidence, now_ms: int) -> str:
     """Now, and how much earlier the evidence ends, for the last line of an answer."""
-    last_ms = times(evidence.cover())[1]
+    last_ms = evidence_times(evidence)[1]
     if last_ms is None:
         return f"now {time_text(now_ms)}"
     if now_ms <= last_ms:

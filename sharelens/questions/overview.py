@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.group_schemas import SHARE, STREAMS
 from measures.settings import GroupSettings
 from measures.stalls import MIN_DURATION_MS
 from sharelens.filters import KeyFilter
@@ -16,6 +17,7 @@ from sharelens.questions.finding import ERROR, INFO, WARNING, finding_rows
 from sharelens.questions.findings import findings
 from sharelens.questions.now import now_text
 from sharelens.questions.signs import Signs, signs
+from sharelens.questions.streams_signs import StreamsSign
 from sharelens.request import CutChoice, Source
 from sharelens.times import lasted
 from sharelens.wording import command, counted, name, place
@@ -24,6 +26,7 @@ UNKNOWN_STATE = "unknown"
 GROUP = pa.schema(
     [
         pa.field("group_id", pa.string()),
+        pa.field("group_type", pa.string()),
         pa.field("state", pa.string()),
         pa.field("members", pa.int64()),
         pa.field("share_partitions", pa.int64()),
@@ -33,6 +36,8 @@ GROUP = pa.schema(
         pa.field("standing_since_ms", pa.int64()),
         pa.field("archived_recently", pa.int64()),
         pa.field("repeated_recently", pa.int64()),
+        pa.field("tasks", pa.int64()),
+        pa.field("tasks_without_owner", pa.int64()),
     ]
 )
 
@@ -58,7 +63,7 @@ def overview(
     return Report(
         parts={
             "findings": Answer(table=rows, columns=_columns(read.now_ms), none=_healthy(groups)),
-            "groups": Answer(table=groups, columns=GROUP_COLUMNS, none="no share group"),
+            "groups": Answer(table=groups, columns=_group_columns(groups), none="no share or streams group"),
         },
         summary=f"{counts}\n{_audit_text(read, command(source, 'audit', []))}"
         f"\n{evidence_line(read.cover)}; {now_text(evidence, read.now_ms)}",
@@ -73,8 +78,10 @@ def is_wrong(answered: Report) -> int:
 
 
 def _healthy(groups: pa.Table) -> str:
-    partitions = int(pc.sum(groups.column("share_partitions")).as_py() or 0)
-    return f"nothing is wrong: {counted(groups.num_rows, 'group')}, {counted(partitions, 'share partition')}"
+    partitions, tasks = (int(pc.sum(groups.column(name)).as_py() or 0) for name in ("share_partitions", "tasks"))
+    of_streams = f", {counted(tasks, 'active task')}" if STREAMS in groups.column("group_type").to_pylist() else ""
+    share_partitions = counted(partitions, "share partition")
+    return f"nothing is wrong: {counted(groups.num_rows, 'group')}, {share_partitions}{of_streams}"
 
 
 def _counts(rows: pa.Table) -> str:
@@ -112,13 +119,33 @@ def _groups(read: Signs, min_duration_ms: int) -> pa.Table:
         for row in [] if table is None else table.to_pylist():
             by_group.setdefault(row["group_id"], {}).update(row)
     rows = [_group_row(group_id, row) for group_id, row in by_group.items()]
-    rows.sort(key=lambda row: (-row["standing_still"], -(row["lag"] or 0), row["group_id"]))
+    rows += map(_streams_row, read.streams)
+    rows.sort(key=_worst_first)
     return pa.Table.from_pylist(rows, schema=GROUP)
+
+
+def _worst_first(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return *(-(row.get(size) or 0) for size in ("standing_still", "tasks_without_owner", "lag")), row["group_id"]
+
+
+def _streams_row(sign: StreamsSign) -> dict[str, Any]:
+    """A GROUP row; what only share groups have is null."""
+    return {
+        "group_id": sign.group_id,
+        "group_type": STREAMS,
+        "state": sign.state,
+        "members": sign.members,
+        "lag": sign.lag.records,
+        "lag_unknown": sign.lag.unknown,
+        "tasks": sign.tasks,
+        "tasks_without_owner": len(sign.without_owner),
+    }
 
 
 def _group_row(group_id: str, row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "group_id": group_id,
+        "group_type": SHARE,
         "state": row.get("state", UNKNOWN_STATE),
         "members": row.get("member_count"),
         "share_partitions": row.get("count_all", 0),
@@ -155,6 +182,13 @@ def _columns(now_ms: int) -> tuple[Column, ...]:
     )
 
 
+def _group_columns(groups: pa.Table) -> tuple[Column, ...]:
+    """The columns of GROUP rows, without those of a type of group that is not there."""
+    types = set(groups.column("group_type").to_pylist()) or {SHARE}
+    left_out = set().union(*(fields for of, fields in ONLY_OF.items() if of not in types))
+    return tuple(column for column in GROUP_COLUMNS if not left_out.intersection(column.fields))
+
+
 def _place_cell(row: Row) -> str:
     partition = row["partition"]
     return place(row["topic"], row["topic_id"], partition) if isinstance(partition, int) else known(None)
@@ -163,6 +197,7 @@ def _place_cell(row: Row) -> str:
 GROUP_COLUMNS = by_importance(
     (
         name_column("GROUP", "group_id"),
+        name_column("TYPE", "group_type"),
         name_column("STATE", "state"),
         number_column("MEMBERS", "members"),
         number_column("SHARE-PARTITIONS", "share_partitions"),
@@ -172,6 +207,17 @@ GROUP_COLUMNS = by_importance(
         time_column("STANDING-SINCE", "standing_since_ms"),
         number_column("ARCHIVED-RECENTLY", "archived_recently"),
         number_column("REPEATED-RECENTLY", "repeated_recently"),
+        number_column("TASKS", "tasks"),
+        number_column("WITHOUT-OWNER", "tasks_without_owner"),
     ),
-    "GROUP STATE MEMBERS LAG STANDING-STILL ARCHIVED-RECENTLY REPEATED-RECENTLY STANDING-SINCE SHARE-PARTITIONS",
+    "GROUP TYPE STATE MEMBERS LAG STANDING-STILL WITHOUT-OWNER ARCHIVED-RECENTLY REPEATED-RECENTLY TASKS "
+    "STANDING-SINCE SHARE-PARTITIONS",
 )
+ONLY_OF = {
+    SHARE: {
+        *("share_partitions", "standing_still", "standing_since_ms"),
+        *("archived_recently", "repeated_recently"),
+    },
+    STREAMS: {"group_type", "tasks", "tasks_without_owner"},
+}
+"""Columns that only groups of one type have; the type itself is shown once there is a streams group."""

@@ -17,6 +17,7 @@ from lake.errors import LakeError
 from lake.scan import Cut as PublishedCut
 from measures import groups, lag, latency, life, stalls
 from measures.dlq_schemas import DLQ_RECONCILIATION, MISSING
+from measures.group_replay import SHARE_TYPES, is_of_types
 from measures.group_schemas import SHARE
 from measures.lag_over_time import Arrivals, lag_over_time
 from measures.latency_schemas import ARCHIVED, ATTEMPTS_CONTRIBUTION
@@ -26,9 +27,11 @@ from measures.settings import DEAD_LETTER_TOPIC, GroupSettings
 from measures.topics import BATCH_COLUMNS, topic_partitions
 from sharelens.filters import KeyFilter
 from sharelens.questions.audited import Audited, audited_findings
-from sharelens.questions.completeness import times
+from sharelens.questions.completeness import evidence_times, times
+from sharelens.questions.describe_streams_offsets import UNKNOWN_LAG
 from sharelens.questions.dlq import reconciled
 from sharelens.questions.evidence import Evidence, StatePartitionCover, of_places
+from sharelens.questions.known_groups import of_filter, streams_groups
 from sharelens.questions.lag import lag as lag_answer
 from sharelens.questions.lag import lag_of
 from sharelens.questions.lake_evidence import LakeEvidence
@@ -39,6 +42,7 @@ from sharelens.questions.now import now_of
 from sharelens.questions.published import publications
 from sharelens.questions.published_stalls import stalls_at
 from sharelens.questions.stalled import UNSEEN
+from sharelens.questions.streams_signs import StreamsSign, streams_signs
 from sharelens.request import CutChoice
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 
@@ -81,7 +85,8 @@ class Signs:
     rows that last, of any duration. `attempts`: OUTCOMES rows, `events`: EVENTS rows, both recent.
     `not_started`: LAGS rows without a start offset, with `has_records`: whether the user partition has any (null:
     unknown). `missing_letters`: MISSING_LETTERS rows. `groups`: GROUPS rows; None: no record of the group coordinator
-    is in the evidence. `audited`: the findings of the audit; None: nobody has audited the evidence.
+    is in the evidence. `streams`: the streams groups that exist. `audited`: the findings of the audit; None: nobody has
+    audited the evidence.
     """
 
     now_ms: int
@@ -96,6 +101,7 @@ class Signs:
     not_started: pa.Table
     missing_letters: pa.Table
     groups: pa.Table | None
+    streams: Sequence[StreamsSign]
     audited: Audited | None
     cover: Sequence[StatePartitionCover]
     names: Mapping[str, str]
@@ -116,7 +122,8 @@ def signs(
         UsageError: the evidence has none of the names, or --now lies before its last record.
         SharelensError: the cut lies before the evidence.
     """
-    return signs_of(scope(evidence, key_filter, cut), None, key_filter, cut, settings, min_duration_ms)
+    scoped = scope(evidence, key_filter, cut, streams_groups(evidence, key_filter.groups))
+    return signs_of(scoped, None, key_filter, cut, settings, min_duration_ms)
 
 
 def signs_of(
@@ -143,10 +150,15 @@ def signs_of(
     lags = lags.select(LAGS.names)
     selected = scoped.places.column("group_id").unique()
     records = evidence.group_records(None)
-    coordinated = groups.groups(records, cut.as_of_ms).filter(OF_SHARE_GROUPS) if records.num_rows else None
+    of_share_groups = records.filter(is_of_types(records, SHARE_TYPES))
+    coordinated = groups.groups(of_share_groups, cut.as_of_ms) if records.num_rows else None
+    streams = streams_signs(evidence, of_filter(records, key_filter), cut.as_of_ms, now_ms)
+    if coordinated is not None:
+        existing = pa.array([sign.group_id for sign in streams], pa.string())
+        coordinated = coordinated.filter(~pc.field("group_id").isin(existing))  # deleted before, of the same name
     if coordinated is not None and not key_filter.keeps_all:
         coordinated = coordinated.filter(pc.is_in(coordinated.column("group_id"), value_set=selected))
-    first_ms, last_ms = times(evidence.cover())
+    first_ms, last_ms = evidence_times(evidence)
     audited = audited_findings(evidence, scoped.keys, cut.as_of_ms)
     topic_ids = scoped.places.column("topic_id").unique().to_pylist()
     return Signs(
@@ -162,6 +174,7 @@ def signs_of(
         not_started=_not_started(evidence, lags),
         missing_letters=_missing_letters(scoped, key_filter, cut, settings),
         groups=coordinated,
+        streams=streams,
         audited=audited,
         cover=evidence.cover(),
         names=evidence.names(topic_ids),
@@ -169,9 +182,15 @@ def signs_of(
             *scoped.warnings,
             *unknown_ends(lags),
             *unseen(evidence, scoped.user_partitions, UNSEEN),
+            *_unknown_lags(streams),
             *_expired(audited),
         ),
     )
+
+
+def _unknown_lags(streams: Sequence[StreamsSign]) -> Sequence[str]:
+    unknown = sum(sign.lag.unknown for sign in streams)
+    return (UNKNOWN_LAG.format(unknown),) if unknown else ()
 
 
 def _expired(audited: Audited | None) -> tuple[str, ...]:

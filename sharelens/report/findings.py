@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow.compute as pc
 
+from measures.group_schemas import STREAMS
 from sharelens.questions import finding as questions
 from sharelens.questions.completeness import COMPLETE
 from sharelens.report.digests import total
@@ -29,7 +30,7 @@ SECTIONS: Mapping[str, str] = {
     "audit_warning": "#audit",
     "evidence_gap": "#evidence",
 }
-"""The part of the page about each kind; the others have none."""
+"""The part of the page about each kind; the others have none, and those about streams groups have one of their own."""
 HEALTHY = "Nothing is wrong."
 
 
@@ -43,7 +44,7 @@ def findings(gathered: Gathered, anchors: Anchors, command: questions.Command) -
         left = len(mine) - MOST_OF_A_KIND
         if left > 0:
             text = f"{counted(left, 'more group')} of the same kind: {kind}."
-            shown.append(Finding(weight=shown[-1].weight, text=text, href=SECTIONS.get(kind)))
+            shown.append(Finding(weight=shown[-1].weight, text=text, href=_section(mine[0])))
     if not any(finding.weight in (Weight.WRONG, Weight.WATCH) for finding in shown):
         shown.insert(0, Finding(weight=Weight.GOOD, text=HEALTHY))
     return sorted(shown, key=lambda finding: list(Weight).index(finding.weight))
@@ -57,8 +58,12 @@ def _finding(row: questions.Finding, gathered: Gathered, anchors: Anchors, comma
         weight=WEIGHTS[row.severity],
         text=f"{about}{row.text}.",
         more=command(row.question, list(row.options)),
-        href=trace or SECTIONS.get(row.kind),
+        href=trace or _section(row),
     )
+
+
+def _section(row: questions.Finding) -> str | None:
+    return f"#{STREAMS}" if row.group_type == STREAMS else SECTIONS.get(row.kind)
 
 
 def tiles(gathered: Gathered) -> Sequence[Tile]:

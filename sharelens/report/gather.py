@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from evidence.conditions import filter_rows
 from measures.file_ends import EndOffsets
+from measures.group_schemas import SHARE
 from measures.life import rows as life_rows
 from measures.schemas import LAG
 from measures.settings import GroupSettings
@@ -119,7 +120,8 @@ def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
     lag_rows = lags.table.select(LAG.names)
     read_signs = signs_of(scoped, lag_rows, key_filter, cut, question.settings, question.min_duration_ms)
     wrong = findings(read_signs, question.min_duration_ms)
-    open_now = [row for row in wrong if row.question != "audit"]  # findings of the audit stand, whatever happens now
+    of_share_groups = [row for row in wrong if row.group_type == SHARE]
+    open_now = [row for row in of_share_groups if row.question != "audit"]  # those of the audit stand, whatever happens
     ranking = group_ranking(open_now, lag_rows)
     first, end = (moment or 0 for moment in times(cover))
     last = end if cut.as_of_ms is None else min(end, cut.as_of_ms)

@@ -25,6 +25,7 @@ from state_model.streams.reconciliation import FencedError, reconcile, task_owne
 from state_model.streams.soft_state import Settings, SoftState
 from state_model.streams.topology import (
     ConfiguredTopology,
+    CopartitionIndexError,
     InvalidTopologyError,
     Topics,
     configure,
@@ -203,6 +204,8 @@ def _configure(
         return hashed, soft.configured
     try:
         return hashed, configure(topology, topics)
+    except CopartitionIndexError as error:
+        raise HeartbeatError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
     except InvalidTopologyError as error:
         raise HeartbeatError(ErrorCode.STREAMS_INVALID_TOPOLOGY, str(error)) from error
 

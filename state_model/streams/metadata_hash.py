@@ -14,13 +14,14 @@ _INT64 = struct.Struct("<q")
 
 
 def topic_hash(topic: TopicMetadata) -> int:
-    """The signed 64-bit hash of a topic without racks: id, name, number of partitions, their indexes."""
+    """The signed 64-bit hash of a topic: id, name, number of partitions; of each its index and its replicas' racks."""
     hashed = bytearray([_HASH_VERSION])
     hashed += _TOPIC_ID.pack(*struct.unpack(">qq", topic.topic_id))
     hashed += _text(topic.name)
     hashed += _INT32.pack(topic.partitions)
+    racks = b"".join(_INT32.pack(_units(rack)) + _text(rack) for rack in sorted(topic.racks, key=_utf16))
     for partition in range(topic.partitions):
-        hashed += _INT32.pack(partition)
+        hashed += _INT32.pack(partition) + racks
     return _signed(xxhash.xxh3_64_intdigest(bytes(hashed)))
 
 
@@ -34,8 +35,16 @@ def metadata_hash(topics: Iterable[TopicMetadata]) -> int:
 
 def _text(text: str) -> bytes:
     """The UTF-16 code units of a text, then their number."""
-    units = text.encode("utf-16-le")
-    return units + _INT32.pack(len(units) // 2)
+    return text.encode("utf-16-le") + _INT32.pack(_units(text))
+
+
+def _units(text: str) -> int:
+    return len(_utf16(text)) // 2
+
+
+def _utf16(text: str) -> bytes:
+    """UTF-16 code units, which sort as Java's strings do."""
+    return text.encode("utf-16-be")
 
 
 def _signed(digest: int) -> int:

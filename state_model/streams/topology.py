@@ -15,11 +15,12 @@ NAMED_TOPICS_MAX = 3
 
 
 class TopicMetadata(NamedTuple):
-    """An existing topic; `topic_id` is its 16 bytes. Replicas have no racks here."""
+    """An existing topic; `topic_id` is its 16 bytes, `racks` those of a partition's replicas, the same for all."""
 
     name: str
     topic_id: bytes
     partitions: int
+    racks: tuple[str, ...] = ()
 
 
 Topics: TypeAlias = Callable[[str], TopicMetadata | None]
@@ -46,6 +47,10 @@ class Status(NamedTuple):
 
 class InvalidTopologyError(SharelensError):
     """Raised when no topics can make a topology valid (STREAMS_INVALID_TOPOLOGY)."""
+
+
+class CopartitionIndexError(InvalidTopologyError):
+    """Raised when a copartition group names a topic outside of its subtopology (UNKNOWN_SERVER_ERROR, as in Kafka)."""
 
 
 class _TopicProblemError(SharelensError):
@@ -240,7 +245,7 @@ def _copartitioned(subtopology: Subtopology, group: CopartitionGroup) -> list[st
     """The topics of a copartition group.
 
     Raises:
-        InvalidTopologyError: an index outside of the subtopology's lists.
+        CopartitionIndexError: an index outside of the subtopology's lists.
     """
     sources, repartitions = subtopology.source_topics, subtopology.repartition_source_topics
     chosen: list[str] = []
@@ -251,7 +256,7 @@ def _copartitioned(subtopology: Subtopology, group: CopartitionGroup) -> list[st
         for index in indexes:
             if not 0 <= index < len(names):
                 where = f"Subtopology {subtopology.subtopology_id}"
-                raise InvalidTopologyError(f"{where}: a copartition group names topic {index} of {len(names)}.")
+                raise CopartitionIndexError(f"{where}: a copartition group names topic {index} of {len(names)}.")
             chosen.append(names[index])
     return chosen
 

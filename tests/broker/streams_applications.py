@@ -21,21 +21,67 @@ class StreamsMachine:
         self._folder = folder
         self._count = 0
 
-    def instance(self, bootstrap: str, application: str, **config: object) -> "Instance":
-        """A started instance of an application that counts records of the topic `text` into `out`."""
+    def instance(
+        self, bootstrap: str, application: str, topics: tuple[str, str] = ("text", "out"), **config: object
+    ) -> "Instance":
+        """A started instance of an application that counts records of the first topic into the second."""
         self._count += 1
         state = self._folder / f"state-{self._count}"
-        return Instance(self.machine.jvm, bootstrap, application, state, **config)
+        return Instance(self.machine.jvm, bootstrap, application, topics, state, **config)
+
+    @contextmanager
+    def admin(self, bootstrap: str) -> Iterator[Any]:
+        """Kafka's Admin client."""
+        properties = self.machine.jvm.java.util.Properties()
+        properties.put("bootstrap.servers", bootstrap)
+        admin = self.machine.jvm.org.apache.kafka.clients.admin.Admin.create(properties)
+        try:
+            yield admin
+        finally:
+            admin.close()
+
+    def settled(self, bootstrap: str, group: str, members: int) -> dict[str, Any]:
+        """State, epochs and tasks of a group by the Admin client, once the group is stable with so many members."""
+        deadline_s = time.monotonic() + STATE_TIMEOUT_S
+        with self.admin(bootstrap) as admin:
+            while True:
+                described = admin.describeStreamsGroups([group]).all().get()[group]
+                state = str(described.groupState().toString())
+                if state == "Stable" and len(described.members()) == members:
+                    break
+                assert time.monotonic() < deadline_s, (state, len(described.members()))
+                time.sleep(0.1)
+        return {
+            "state": state.upper(),
+            "epochs": (described.groupEpoch(), described.targetAssignmentEpoch()),
+            "members": {each.memberId(): _member(each) for each in described.members()},
+        }
 
     def end(self) -> None:
         """End the JVM."""
         self.machine.end()
 
 
+def _member(described: Any) -> dict[str, Any]:
+    assignment = described.assignment()
+    return {
+        "epoch": described.memberEpoch(),
+        "process": described.processId(),
+        "ACTIVE": _tasks(assignment.activeTasks()),
+        "STANDBY": _tasks(assignment.standbyTasks()),
+    }
+
+
+def _tasks(described: Any) -> list[tuple[str, int]]:
+    return sorted((each.subtopologyId(), int(number)) for each in described for number in each.partitions())
+
+
 class Instance:
     """One instance: counts by key behind a repartition topic, in a store with a changelog."""
 
-    def __init__(self, jvm: Any, bootstrap: str, application: str, state: Path, **config: object) -> None:
+    def __init__(
+        self, jvm: Any, bootstrap: str, application: str, topics: tuple[str, str], state: Path, **config: object
+    ) -> None:
         serde = "org.apache.kafka.common.serialization.Serdes$StringSerde"
         settings = {
             "application.id": application,
@@ -50,7 +96,7 @@ class Instance:
         properties = jvm.java.util.Properties()
         for name, value in settings.items():
             properties.put(name, str(value))
-        self.java = jvm.org.apache.kafka.streams.KafkaStreams(_counting(jvm), properties)
+        self.java = jvm.org.apache.kafka.streams.KafkaStreams(_counting(jvm, *topics), properties)
         self._jvm = jvm
         self.java.start()
 
@@ -73,14 +119,14 @@ class Instance:
         self.java.close(self._jvm.java.time.Duration.ofSeconds(CLOSE_TIMEOUT_S))
 
 
-def _counting(jvm: Any) -> Any:
+def _counting(jvm: Any, text: str, out: str) -> Any:
     kstream = jvm.org.apache.kafka.streams.kstream
     serdes = jvm.org.apache.kafka.common.serialization.Serdes
     builder = jvm.org.apache.kafka.streams.StreamsBuilder()
     repartitioned = getattr(kstream.Repartitioned, "as")("counts")
     stored = getattr(kstream.Materialized, "as")("counts")
-    counts = builder.stream("text").repartition(repartitioned).groupByKey().count(stored)
-    counts.toStream().to("out", getattr(kstream.Produced, "with")(serdes.String(), serdes.Long()))
+    counts = builder.stream(text).repartition(repartitioned).groupByKey().count(stored)
+    counts.toStream().to(out, getattr(kstream.Produced, "with")(serdes.String(), serdes.Long()))
     return builder.build()
 
 

@@ -1,6 +1,6 @@
 """The recorded scenario `admin` with real clients: the same life of each share partition, deed by deed.
 
-Offsets altered and deleted, groups deleted and begun anew, topics deleted, made again and grown, three restarts.
+Offsets altered and deleted, groups deleted and created again, topics deleted, made again and grown, three restarts.
 Compared is what is written of each share partition, without what consumption adds: the updates that hold batches.
 """
 

@@ -204,7 +204,7 @@ def by_offset(batches: Iterable[tuple[int, int, int, int]]) -> dict[int, tuple[i
 def audit_errors(log_dir: Path, version: str) -> list[dict[str, Any]]:
     """The errors that the audit finds in the log of a broker that follows the rules of a Kafka version."""
     choice = AuditChoice(version=version, severity="error")
-    with open_log_evidence(Source(log_dirs=(str(log_dir),))) as evidence:
+    with open_log_evidence(Source(log_dirs=(str(log_dir),), needs_state_log=False)) as evidence:
         report = audit(evidence, KeyFilter(), Span(), choice)
     findings: list[dict[str, Any]] = report.parts["findings"].table.to_pylist()
     return findings

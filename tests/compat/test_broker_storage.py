@@ -52,7 +52,7 @@ def test_a_partition_opens_with_the_end_and_epochs_that_kafka_has(name, tmp_path
 
 @pytest.mark.parametrize("name", scenarios())
 def test_offset_indexes_are_those_that_kafka_wrote(name, tmp_path):
-    """Where a broker was restarted it began to count anew, so its entries lie elsewhere: one start only."""
+    """A broker that was restarted counts from the beginning, so its entries lie elsewhere: one start only."""
     compared = 0
     for folder in folders(name):
         epochs = parse_leader_epochs((folder / "leader-epoch-checkpoint").read_text(), str(folder))

@@ -62,7 +62,7 @@ def compare(rows: list[Json], checkpoint: Json) -> int:
 
 
 def checkpoint_has_two_ids(checkpoint: Json, key: tuple[str, str, int]) -> bool:
-    """Whether the topic was made anew and the state of both still stood."""
+    """Whether the topic was created again and the state of both still stood."""
     ids = {entry["topicId"] for entry in checkpoint["states"] if (entry["group"], entry["topic"]) == key[:2]}
     return len(ids) > 1
 

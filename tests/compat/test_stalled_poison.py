@@ -84,7 +84,7 @@ def test_rejected_records_are_those_that_clients_rejected_at_that_delivery(
     settled = {place for place, line in last.items() if line["ack"] == "REJECT" and place[1] in lasting_topics(folder)}
     assert settled <= causes.keys()
     accepted = {place for place in causes.keys() & last.keys() if last[place]["ack"] in ("ACCEPT", "IMPLICIT")}
-    if name == "admin":  # its groups are reset and made anew: what one life rejected another one accepts
+    if name == "admin":  # its groups are reset and created again: what one life rejected another one accepts
         accepted -= {place for place in accepted if int(last[place]["t"]) > causes[place]["last_outcome_ms"]}
     assert {causes[place]["cause"] for place in accepted} <= {"delivery_limit"}, "its last lock ran out before that"
 

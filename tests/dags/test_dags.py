@@ -88,7 +88,7 @@ class Airflow:
         shutil.copy(self._database, folder)
 
     def forget(self) -> None:
-        """Begins anew with an empty database, as `airflow db migrate` makes it."""
+        """Starts over with an empty database, as `airflow db migrate` makes it."""
         for path in self._database.parent.glob("airflow.db*"):
             path.unlink()
         shutil.copy(self._empty, self._database)

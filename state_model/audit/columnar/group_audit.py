@@ -4,7 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from state_model.audit.columnar.places import count_of
 from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
-from state_model.audit.columnar.streams_audit import audit_streams_groups, topic_lives
+from state_model.audit.columnar.streams_audit import GROUP_RECORD_COLUMNS, audit_streams_groups, topic_lives
 from state_model.audit.columnar.topic_metadata import TopicMetadata
 from state_model.audit.group_coordinator import CHECKS, misplaced_group, preview_record_type
 from state_model.audit.group_steps import (
@@ -30,16 +30,6 @@ from state_model.java import magnitude, string_hash
 from state_model.topics import OFFSETS_TOPIC
 
 MISPLACED, PREVIEW, UNDECODABLE = 750, 760, 761
-READ: Final = (
-    "group_id",
-    "member_id",
-    "record_type",
-    "is_tombstone",
-    "value_json",
-    "partition",
-    "log_offset",
-    "timestamp_ms",
-)
 
 
 @dataclass(slots=True)
@@ -121,7 +111,11 @@ def audit_groups(
 def _by_group(records: pa.Table) -> dict[str, list[dict[str, Any]]]:
     share_types = pa.array(SHARE_TYPES, records.schema.field("record_type").type)
     of_groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in records.filter(pc.is_in(records.column("record_type"), value_set=share_types)).select(READ).to_pylist():
+    for row in (
+        records.filter(pc.is_in(records.column("record_type"), value_set=share_types))
+        .select(GROUP_RECORD_COLUMNS)
+        .to_pylist()
+    ):
         of_groups[row["group_id"]].append(row)
     return of_groups
 

@@ -26,7 +26,7 @@ from state_model.topics import OFFSETS_TOPIC
 MISPLACED, TRANSACTIONAL = 1360, 1361
 NEVER: Final = 1 << 62
 """The log offset of what never comes."""
-READ: Final = (
+GROUP_RECORD_COLUMNS: Final = (
     "group_id",
     "member_id",
     "record_type",
@@ -36,6 +36,7 @@ READ: Final = (
     "log_offset",
     "timestamp_ms",
 )
+"""The columns of `__consumer_offsets` rows that rules on groups read."""
 
 
 class Completeness:
@@ -77,7 +78,11 @@ def audit_streams_groups(
     """
     kinds = pa.array(STREAMS_TYPES, records.schema.field("record_type").type)
     groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in records.filter(pc.is_in(records.column("record_type"), value_set=kinds)).select(READ).to_pylist():
+    for row in (
+        records.filter(pc.is_in(records.column("record_type"), value_set=kinds))
+        .select(GROUP_RECORD_COLUMNS)
+        .to_pylist()
+    ):
         groups[row["group_id"]].append(row)
     checks = {**CHECKS, **({} if topics is None else _with_topics(topics))}
     for group_id, rows in groups.items():

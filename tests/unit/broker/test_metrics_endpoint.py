@@ -13,14 +13,16 @@ from broker.metrics import BrokerMetrics, IdleSelector
 from broker.metrics_endpoint import HOST, KafkaCollector, MetricsEndpoint
 from broker.protocol.server import ListenError
 from broker.share.acknowledgement import AcknowledgementBatch
+from state_model.streams.values import GroupState
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "broker-metrics.md"
 
 
 def collector(metrics: BrokerMetrics | None = None) -> KafkaCollector:
     groups = [SimpleNamespace(state="Stable"), SimpleNamespace(state="Empty"), SimpleNamespace(state="Stable")]
+    streams = [("a", SimpleNamespace(state=GroupState.NOT_READY)), ("b", SimpleNamespace(state=GroupState.STABLE))]
     topics = SimpleNamespace(by_name=lambda name: SimpleNamespace(partitions=4))
-    return KafkaCollector(metrics or BrokerMetrics(), groups, topics, IdleSelector())
+    return KafkaCollector(metrics or BrokerMetrics(), groups, streams, topics, IdleSelector())
 
 
 def exchanged(*requests: bytes) -> list[bytes]:
@@ -63,7 +65,7 @@ def samples(metrics: BrokerMetrics) -> dict[tuple[str, ...], float]:
 def test_numbers_come_out_under_kafkas_names():
     metrics = BrokerMetrics()
     metrics.share_acknowledgements = 2
-    metrics.share_group_rebalances = 3
+    metrics.share_group_rebalances, metrics.streams_group_rebalances = 3, 5
     metrics.acknowledged([AcknowledgementBatch(first_offset=5, last_offset=8, types=(2,))])
     metrics.state_write.count, metrics.state_write.sum_s, metrics.state_write.max_s = 4, 0.5, 0.25
     actual = samples(metrics)
@@ -72,6 +74,9 @@ def test_numbers_come_out_under_kafkas_names():
     assert actual[f"{groups}_share_group_count", "share", "Stable"] == 2
     assert actual[f"{groups}_share_group_count", "share", "Dead"] == 0
     assert actual[f"{groups}_rebalance_total", "share"] == 3
+    assert (actual[f"{groups}_group_count", "streams"], actual[f"{groups}_rebalance_total", "streams"]) == (2, 5)
+    states = {each.value: actual[f"{groups}_streams_group_count", "streams", each.value] for each in GroupState}
+    assert states == {"Empty": 0, "NotReady": 1, "Assigning": 0, "Reconciling": 0, "Stable": 1}
     assert actual["kafka_server_share_group_metrics_share_acknowledgement_total",] == 2
     assert actual["kafka_server_share_group_metrics_record_acknowledgement_total", "Release"] == 4
     assert actual[f"{state}_write_total",] == 4

@@ -8,7 +8,10 @@ from broker.coordinators.classic_groups import JoinRequest
 from broker.coordinators.group_log import GroupLog
 from state_model.group_records import decode_record
 from state_model.streams.group import apply
+from state_model.streams.metadata_hash import metadata_hash
+from state_model.streams.topology import TopicMetadata
 from state_model.topics import OFFSETS_TOPIC
+from state_model.uuids import uuid_bytes
 from tests.broker_memory import DISK_FULL
 from tests.dispatched_broker import DispatchedBroker
 
@@ -313,6 +316,41 @@ def test_a_member_id_that_no_record_can_have_is_an_error_and_changes_nothing(bro
     before = described(broker)
     assert join(broker, "m" * 40_000)["error_code"].value == -1
     assert described(broker) == before
+
+
+def test_a_change_that_no_batch_can_have_is_an_error_and_changes_nothing(broker):
+    configs = [{"key": "k", "value": "v" * 4_000}]
+    changelogs = [{"name": f"c{number}", "topic_configs": configs} for number in range(400)]
+    hostile = [{"subtopology_id": "0", "source_topics": ["in"], "state_changelog_topics": changelogs}]
+    answer = join(broker, subtopologies=hostile)
+    assert (answer["error_code"].value, described(broker)["error_code"].value) == (-1, 69)
+
+
+def test_a_copartition_group_that_names_no_topic_is_an_unknown_error_as_in_kafka(broker):
+    for index in (3, -1):
+        groups = [{"source_topics": [index], "source_topic_regex": [], "repartition_source_topics": []}]
+        answer = join(broker, subtopologies=[PLAIN[0] | {"copartition_groups": groups}])
+        assert (answer["error_code"].value, described(broker)["error_code"].value) == (-1, 69)
+
+
+def test_the_rack_of_the_broker_counts_in_the_metadata_hash(tmp_path, broker):
+    other = DispatchedBroker(tmp_path / "racks", broker_rack="r", **AT_ONCE)
+    other.create("in", 2)
+    join(other)
+    (group,) = [group for name, group in other.broker.streams_groups if name == "g"]
+    topic = other.broker.catalog.by_name("in")
+    metadata = TopicMetadata("in", uuid_bytes(topic.topic_id), 2)
+    assert group.metadata.metadata_hash == metadata_hash([metadata._replace(racks=("r",))]) != metadata_hash([metadata])
+    racks = [at.call(3, 12, topics=None)["brokers"][0]["rack"] for at in (broker, other)]
+    other.close()
+    assert racks == [None, "r"]
+
+
+def test_rebalances_are_counted(broker):
+    join(broker)
+    beat(broker, 2)
+    join(broker, "m2")
+    assert broker.broker.metrics.streams_group_rebalances == 2
 
 
 def test_hostile_partition_counts_of_internal_topics_end_in_a_status(broker):

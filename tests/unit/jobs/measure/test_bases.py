@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 HOUR = 3_600_000
 TABLES = tuple(measure.table for name, measure in STAGED.items() if name != "progress")
-"""How far the measures have read tells nobody anything: measured anew, it names the last earlier write that is left."""
+"""How far the measures have read tells nobody anything: measured again, it names the last write that is left."""
 
 
 def at(hours: float) -> int:

@@ -1,4 +1,4 @@
-"""When a page is made anew: a lake's after a publication, a log directory's each time, neither too often."""
+"""When a page is made again: a lake's after a publication, a log directory's each time, neither too often."""
 
 from pathlib import Path
 

@@ -1,6 +1,6 @@
 """Every answer on terminals of 80, 120 and 200 columns, over recorded logs: screens-N.txt beside this file.
 
-`python -m tests.unit.sharelens.output.test_screens` writes the files anew, for somebody to read what changed.
+`python -m tests.unit.sharelens.output.test_screens` writes the files again, for somebody to read what changed.
 """
 
 import re

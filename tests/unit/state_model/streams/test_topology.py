@@ -95,13 +95,18 @@ def loop():
     )
 
 
+def copartition_of(index):
+    return Topology(0, (Subtopology("0", ("t",), copartition_groups=(CopartitionGroup((index,)),)),))
+
+
 @pytest.mark.parametrize(
     ("topology", "text"),
     [
         (loop(), "There may be loops"),
         (Topology(0, (Subtopology("0", repartition_source_topics=(info("r"),)),)), "never used as a sink"),
         (Topology(0, (Subtopology("0"),)), "No source topics found for subtopology 0"),
-        (Topology(0, (Subtopology("0", ("t",), copartition_groups=(CopartitionGroup((1,)),)),)), "names topic 1 of 1"),
+        (copartition_of(1), "names topic 1 of 1"),
+        (copartition_of(-1), "names topic -1 of 1"),
     ],
 )
 def test_a_topology_that_no_topics_can_make_valid_is_refused(topology, text):
@@ -119,3 +124,11 @@ def test_the_hash_of_topics_is_that_of_a_recorded_group():
     assert metadata_hash([topic]) == -4446106449537415232
     assert metadata_hash([]) == 0
     assert topic_hash(topic) != topic_hash(topic._replace(partitions=3))
+
+
+def test_the_hash_of_topics_covers_the_racks_of_their_replicas():
+    # A group of Kafka 4.3.1 with broker.rack=rack-a.
+    ids = {"t3-in": "FZ4QYwzqSRCUxewv5f60zg", "t3-log": "PxZzJ7hbRy21_NHvVs3_tg"}
+    known = [TopicMetadata(name, uuid_bytes(topic_id), 6, ("rack-a",)) for name, topic_id in ids.items()]
+    assert metadata_hash(known) == 8114336111852163358
+    assert metadata_hash([topic._replace(racks=()) for topic in known]) != 8114336111852163358

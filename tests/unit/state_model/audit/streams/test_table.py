@@ -4,7 +4,8 @@ import pytest
 
 from state_model.audit.streams.table import RULES
 from tests.audit_cases import FEWEST, cases_of
-from tests.audit_streams_mutations import STREAMS, basic, ended
+from tests.audit_streams_case_tables import STREAMS
+from tests.audit_streams_changes import basic, ended
 
 CASES = cases_of(*STREAMS)
 pytestmark = pytest.mark.slow

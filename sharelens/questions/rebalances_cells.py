@@ -1,0 +1,55 @@
+"""Cells that rebalances of groups of each type share: members, and from whom to whom something moved."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharelens.output import UNKNOWN, Column, Row, name_cell, shortened
+from sharelens.wording import counted
+
+
+def member_text(member: Mapping[str, Any]) -> str:
+    """`client(member)`, or the member's id where the log does not name its client."""
+    member_id, client = name_cell(member["member_id"]), member["client_id"]
+    return member_id if client is None else f"{name_cell(client)}({member_id})"
+
+
+def movement_text(move: Mapping[str, Any]) -> str:
+    """` from a to b`: the members that had it before and have it afterwards, as far as there are some."""
+    lost, gained = ([member_text(member) for member in move[field]] for field in ("from_members", "to_members"))
+    return (f" from {' and '.join(lost)}" if lost else "") + (f" to {' and '.join(gained)}" if gained else "")
+
+
+def members_column(heading: str, field: str) -> Column:
+    """A column of members."""
+    return texts_column(heading, field, lambda values: [member_text(member) for member in values])
+
+
+def texts_column(heading: str, field: str, texts: Callable[[list[Any]], list[str]]) -> Column:
+    """A column of the texts about a list, shortened with a count where they don't fit."""
+
+    def own(row: Row) -> list[str]:
+        values = row[field]
+        assert isinstance(values, list)
+        return texts(values)
+
+    return Column(
+        heading=heading,
+        cell=lambda row: ", ".join(own(row)) or UNKNOWN,
+        fields=(field,),
+        short=lambda row, width: shortened(own(row), str, width),
+    )
+
+
+def list_total(rebalances: pa.Table, field: str) -> int:
+    """How many elements the lists of a column have together; 0 without rows."""
+    return pc.sum(pc.list_value_length(rebalances.column(field))).as_py() or 0
+
+
+def members_total(rebalances: pa.Table) -> str:
+    """How many rebalances there were, and how many members joined and were removed."""
+    joined, removed = (list_total(rebalances, field) for field in ("joined", "removed"))
+    members = f"{counted(joined, 'member')} joined, {removed} removed (left or fenced)"
+    return f"{counted(rebalances.num_rows, 'rebalance')}: {members}"

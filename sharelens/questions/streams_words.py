@@ -1,0 +1,17 @@
+"""Words about streams groups that answers and the report share."""
+
+from sharelens.wording import name
+
+
+def not_ready_reason(topology_epoch: int | None, validated_topology_epoch: int) -> str:
+    """Why a group is not ready, as far as the log says it: it does not hold which topic is missing or wrong."""
+    if topology_epoch is None:
+        return "no topology"
+    if validated_topology_epoch < 0:
+        return "topics of the topology are missing or have other partition counts"
+    return f"the topology of epoch {topology_epoch} is not yet validated"
+
+
+def task_name(subtopology_id: str, partition: int) -> str:
+    """The task as Kafka Streams prints it: `0_3`."""
+    return f"{name(subtopology_id)}_{partition}"

@@ -1,0 +1,97 @@
+"""A scripted member of streams groups: it sends StreamsGroupHeartbeats to a broker and notes what it answers."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tests.broker_messages import plain
+from workloads.wire import ask
+
+HEARTBEAT, DESCRIBE, FIND_COORDINATOR = 88, 89, 10
+TASK_LISTS = ("active_tasks", "standby_tasks", "warmup_tasks")
+UNSET = dict.fromkeys((*TASK_LISTS, "task_offsets", "task_end_offsets", "client_tags"))
+NO_TASKS: Mapping[str, Any] = dict.fromkeys(TASK_LISTS, ())
+REBALANCE_TIMEOUT_MS = 60_000
+COORDINATOR_TIMEOUT_S = 30
+LOADING = (14, 15, 16)
+
+
+def topology(*subtopologies: Mapping[str, Any], epoch: int = 0) -> dict[str, Any]:
+    """A topology; subtopologies without an id are numbered."""
+    numbered = [{"subtopology_id": str(number)} | dict(each) for number, each in enumerate(subtopologies)]
+    return {"epoch": epoch, "subtopologies": numbered}
+
+
+def internal(name: str, partitions: int = 0, replication_factor: int = -1, **configs: str) -> dict[str, Any]:
+    """A repartition or changelog topic of a topology."""
+    pairs = [{"key": key.replace("_", "."), "value": value} for key, value in configs.items()]
+    return {
+        "name": name, "partitions": partitions, "replication_factor": replication_factor, "topic_configs": pairs
+    }  # fmt: skip
+
+
+class Script:
+    """The members of a group, each with its epoch and the tasks that it owns; `answers` are comparable."""
+
+    def __init__(self, bootstrap: str, group: str) -> None:
+        self._bootstrap, self.group = bootstrap, group
+        self._epochs: dict[str, int] = {}
+        self._tasks: dict[str, Mapping[str, Any]] = {}
+        self.answers: list[tuple[str, Any]] = []
+        self._find_coordinator()
+
+    def _find_coordinator(self) -> None:
+        """Until the broker coordinates the group: Kafka creates the topic of the groups first."""
+        deadline_s = time.monotonic() + COORDINATOR_TIMEOUT_S
+        keys = {"key_type": 0, "coordinator_keys": [self.group]}
+        while ask(self._bootstrap, FIND_COORDINATOR, 4, keys).coordinators[0].error_code.value or self._is_loading():
+            assert time.monotonic() < deadline_s
+            time.sleep(0.1)
+
+    def _is_loading(self) -> bool:
+        return bool(self.describe()["error_code"].value in LOADING)
+
+    def join(self, member: str, joined: Mapping[str, Any], process: str | None = None, **fields: Any) -> Any:
+        """A member joins, or joins again, without tasks."""
+        fields = {
+            "topology": joined, "process_id": process or f"p-{member}", "rebalance_timeout": REBALANCE_TIMEOUT_MS,
+            "client_tags": (), **NO_TASKS, **fields,
+        }  # fmt: skip
+        self._tasks[member] = NO_TASKS
+        return self.send(member, 0, **fields)
+
+    def beat(self, member: str, *, owned: bool = False, **fields: Any) -> Any:
+        """A heartbeat in the member's epoch, with the tasks that it owns if it says so."""
+        return self.send(member, self._epochs[member], **(self._tasks[member] if owned else {}), **fields)
+
+    def settle(self, *members: str, rounds: int = 4) -> None:
+        """All members report what they own until nothing moves."""
+        for _ in range(rounds):
+            for member in members:
+                self.beat(member, owned=True)
+
+    def send(self, member: str, epoch: int, **fields: Any) -> Any:
+        """Any heartbeat; the member owns the tasks of an answer at once."""
+        body = UNSET | {"group_id": self.group, "member_id": member, "member_epoch": epoch} | fields
+        answer = plain(ask(self._bootstrap, HEARTBEAT, 0, body))
+        if answer["error_code"].value == 0:
+            self._epochs[member] = answer["member_epoch"]
+            if answer["active_tasks"] is not None:
+                self._tasks[member] = {name: answer[name] for name in TASK_LISTS}
+        self.answers.append((f"{member} {epoch}", _comparable(answer)))
+        return answer
+
+    def describe(self) -> dict[str, Any]:
+        """StreamsGroupDescribe's entry of the group."""
+        (described,) = plain(ask(self._bootstrap, DESCRIBE, 0, {"group_ids": [self.group]}))["groups"]
+        return dict(described)
+
+
+def _comparable(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What brokers must agree on: all but the choice among equally loaded members, so tasks as their number."""
+    kept = {name: value for name, value in answer.items() if name not in ("throttle_time", *TASK_LISTS)}
+    return kept | {name: None if answer[name] is None else _count(answer[name]) for name in TASK_LISTS}
+
+
+def _count(tasks: Sequence[Mapping[str, Any]]) -> int:
+    return sum(len(each["partitions"]) for each in tasks)

@@ -1,0 +1,119 @@
+"""Values that the kernel prints are those that the reference decoder decodes, in the JSON of Kafka's formatter."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from state_model import schema
+from state_model.columnar.json_values import WITHOUT_PROGRAM, print_values
+from state_model.group_records import GroupRecord, decode_record, encode_record, to_formatter_json
+from state_model.group_schemas import RECORD_TYPES
+from state_model.schema import CompactArray, CompactString, Int, Kind, NullableStruct, Struct, UnknownTag, Uuid
+from state_model.uuids import uuid_text
+
+NUMBERS = sorted(number for number, kind in RECORD_TYPES.items() if kind.values and number not in WITHOUT_PROGRAM)
+BITS = {"b": 8, "h": 16, "i": 32, "q": 64}
+UNKNOWN_TAGS = st.lists(st.builds(UnknownTag, tag=st.integers(20, 25), data=st.binary(max_size=3)), max_size=1)
+
+
+def values_of(kind: Kind) -> st.SearchStrategy[schema.Value]:
+    """Values of a field, often its limits."""
+    match kind:
+        case Int(code="H"):
+            return st.integers(0, 65535)
+        case Int():
+            return st.integers(-(1 << BITS[kind.code] - 1), (1 << BITS[kind.code] - 1) - 1)
+        case CompactString():
+            texts = st.text("ab0-", max_size=4) | st.text(max_size=2)
+            return st.none() | texts if kind.nullable else texts
+        case Uuid():
+            return st.binary(min_size=16, max_size=16).map(uuid_text)
+        case CompactArray():
+            items = st.lists(values_of(kind.item), max_size=3).map(tuple)
+            return st.none() | items if kind.nullable else items
+        case NullableStruct():
+            return st.none() | values_of(kind.struct)
+        case Struct():
+            return trees(kind)
+    raise AssertionError(kind)
+
+
+def trees(layout: Struct) -> st.SearchStrategy[schema.Value]:
+    fields = {
+        field.name: values_of(field.kind) if field.tag is None else st.just(field.default) | values_of(field.kind)
+        for field in layout.fields
+    }
+    unknown = {schema.UNKNOWN_TAGS: UNKNOWN_TAGS.map(tuple)}
+    return st.fixed_dictionaries(fields, optional=unknown)
+
+
+@st.composite
+def records(draw: st.DrawFn) -> tuple[int, bytes]:
+    """A record type and a value in bytes."""
+    known = RECORD_TYPES[draw(st.sampled_from(NUMBERS))]
+    tree = draw(trees(known.values[0]))
+    assert isinstance(tree, dict)
+    record = GroupRecord(record_type=known.number, name=known.name, key=KEYS[known.number], version=0, value=tree)
+    value = encode_record(record)[1]
+    assert value is not None
+    return known.number, value
+
+
+KEYS = {number: {field.name: "k" for field in RECORD_TYPES[number].key.fields} for number in NUMBERS}
+
+
+def reference(number: int, value: bytes) -> str:
+    key = schema.INT16.write(number) + RECORD_TYPES[number].key.write(KEYS[number])
+    record = decode_record(key, value)
+    assert isinstance(record, GroupRecord)
+    printed = to_formatter_json(record)["value"]
+    assert isinstance(printed, dict)
+    return json.dumps(printed["data"], ensure_ascii=False)
+
+
+def printed(rows: list[tuple[int, bytes | None]]) -> list[str | None]:
+    texts, is_printed = print_values(
+        np.array([number for number, _ in rows], np.int64), pa.array([value for _, value in rows], pa.binary())
+    )
+    assert [text is not None for text in texts.to_pylist()] == is_printed.tolist()
+    return list(texts.to_pylist())
+
+
+@given(st.lists(records(), min_size=1, max_size=5))
+def test_values_are_printed_as_the_reference_decoder_has_them(rows: list[tuple[int, bytes | None]]) -> None:
+    for (number, value), text in zip(rows, printed(rows), strict=True):
+        assert value is not None
+        expected = reference(number, value)
+        is_plain = expected.isascii() and "\\" not in expected
+        assert text == (expected if is_plain else None)
+
+
+@given(records(), st.data())
+def test_what_is_damaged_is_printed_only_as_the_reference_decoder_has_it(
+    record: tuple[int, bytes], data: st.DataObject
+) -> None:
+    number, value = record
+    cut = value[: data.draw(st.integers(0, len(value)))]
+    at = data.draw(st.integers(0, len(value) - 1))
+    flipped = value[:at] + bytes([data.draw(st.integers(0, 255))]) + value[at + 1 :]
+    for damaged in (cut, flipped, cut + b"\xff\xff\xff\xff\x7f", value + b"\0\1"):
+        (text,) = printed([(number, damaged)])
+        assert text is None or text == reference(number, damaged)
+
+
+def test_tombstones_other_versions_and_types_without_a_program_are_left_out() -> None:
+    assert printed([(11, None), (11, b"\0\1" + bytes(20)), (15, bytes(6)), (1, bytes(6)), (99, bytes(6))]) == [None] * 5
+
+
+@pytest.mark.parametrize("output_bytes", [64, 200])
+def test_values_are_printed_in_many_pieces(output_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("state_model.columnar.json_values.OUTPUT_BYTES", output_bytes)
+    epochs: list[tuple[int, bytes | None]] = [(11, bytes(2) + bytes([0, 0, 0, n]) + bytes(9)) for n in range(9)]
+    texts = printed([*epochs[:4], (11, None), *epochs[4:]])
+    expected = [f'{{"epoch": {number}, "metadataHash": 0}}' for number in range(9)]
+    is_room = output_bytes == 200
+    assert texts == [*expected[:4], None, *expected[4:]] if is_room else [None] * 10
