@@ -41,11 +41,6 @@ def find_java(folders: Sequence[Path]) -> Java:
     Raises:
         WorkloadError: something is missing.
     """
-    home = os.environ.get("JAVA_HOME")
-    program = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
-    if program is None:
-        where = f"{home}/bin has none" if home else "install Java 17 or later, or set JAVA_HOME"
-        raise WorkloadError(f"the profile streams runs Kafka Streams and needs java: {where}")
     kafka_home = os.environ.get("KAFKA_HOME")
     looked_in = list(folders) or ([Path(kafka_home) / "libs"] if kafka_home else [])
     if not looked_in:
@@ -58,6 +53,11 @@ def find_java(folders: Sequence[Path]) -> Java:
     if missing:
         places = ", ".join(map(str, looked_in))
         raise WorkloadError(f"{places}: no {missing[0]}-VERSION.jar; give --kafka-libs the folder libs of Kafka")
+    home = os.environ.get("JAVA_HOME")
+    program = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if program is None:
+        where = f"{home}/bin has none" if home else "install Java 17 or later, or set JAVA_HOME"
+        raise WorkloadError(f"the profile streams runs Kafka Streams and needs java: {where}")
     return Java(program=program, class_path=os.pathsep.join(str(folder / "*") for folder in looked_in))
 
 
