@@ -39,9 +39,11 @@ def test_the_jars_of_a_kafka_are_used(libs, monkeypatch):
 def test_a_missing_part_is_named_in_a_line(libs, monkeypatch):
     with pytest.raises(WorkloadError, match="give --kafka-libs DIR, the folder libs of Kafka"):
         find_java([])
-    (libs / "kafka-streams-4.3.1.jar").unlink()
+    jar = libs / "kafka-streams-4.3.1.jar"
+    jar.unlink()
     with pytest.raises(WorkloadError, match=r"no kafka-streams-VERSION\.jar"):
         find_java([libs])
+    jar.touch()
     monkeypatch.setenv("JAVA_HOME", str(libs))
     with pytest.raises(WorkloadError, match="needs java: .*/bin has none"):
         find_java([libs])
