@@ -7,6 +7,7 @@ from typing import Final
 import pyarrow as pa
 
 from jobs.audit import counters, records
+from jobs.audit.across import PLACE
 from jobs.audit.counters import Configs, Counters
 from jobs.audit.records import Topics
 from jobs.audit.topics import LakeTopics
@@ -33,11 +34,11 @@ class Beside:
 
 
 def look_beside(
-    lake: Lake, clusters: Iterable[str], audited: pa.Table, before: int
+    lake: Lake, clusters: Iterable[str], kept: pa.Table, audited: pa.Table, before: int
 ) -> tuple[Beside, Topics, set[PartitionKey]]:
     """What a lake has beside the state log, its user topics, and the state partitions that have to start over for it.
 
-    `audited`: rows of gold.audit_state; `before`: the last run whose audit is complete.
+    `kept`: records.stored_others; `audited`: rows of gold.audit_state; `before`: the last run whose audit is complete.
     """
     topics = {cluster: LakeTopics(lake, cluster) for cluster in clusters}
     beside = Beside(
@@ -45,8 +46,8 @@ def look_beside(
         configs={cluster: coordinator_config(stored(lake, cluster)) for cluster in topics},
         counters=counters.stored_counters(lake),
     )
-    unfit = records.to_start_over(lake, topics, audited, before)
-    places = zip(*(audited.column(name).to_pylist() for name in ("cluster_id", *records.PLACE)), strict=True)
+    unfit = records.to_start_over(lake, topics, kept, audited, before)
+    places = zip(*(audited.column(name).to_pylist() for name in ("cluster_id", *PLACE)), strict=True)
     offsets = dict(zip(places, audited.column("last_log_offset").to_pylist(), strict=True))
     return beside, topics, unfit | counters.to_start_over(beside.counters, offsets, beside.configs)
 
@@ -55,17 +56,19 @@ def commit_beside(
     lake: Lake,
     run: int,
     topics: Topics,
+    kept: pa.Table,
     fresh: Sequence[Mapping[str, pa.Table]],
     audited: set[PartitionKey],
     begins: Mapping[PartitionKey, int],
-) -> None:
-    """Commits what the tasks of a run have beside their states (`BesideAudit.rows`).
+) -> pa.Table:
+    """Commits what the tasks of a run have beside their states (`BesideAudit.rows`), and returns `kept` after it.
 
-    `begins`: of the audited state partitions that started over the log offset below which earlier rows stay.
+    `kept`: records.stored_others. `begins`: of the audited state partitions that started over the log offset
+    below which earlier rows stay.
     """
     rows = {name: pa.concat_tables([none, *(tables[name] for tables in fresh)]) for name, none in NO_ROWS.items()}
-    records.commit_records(lake, run, topics, rows[records.RECORDS], audited, begins)
     counters.commit_counters(lake, run, rows[counters.TABLE], audited)
+    return records.commit_records(lake, run, topics, kept, rows[records.RECORDS], audited, begins)
 
 
 class BesideAudit:
@@ -78,7 +81,7 @@ class BesideAudit:
     def __init__(self, beside: Beside, log: tuple[str, str], audit: PartitionsAudit, *, goes_on: bool) -> None:
         self._log = log
         self._audit = audit
-        self._keeper = RecordKeeper(beside.known[log[0]])
+        self._keeper = RecordKeeper(beside.known[log[0]], audit)
         self._config = beside.configs[log[0]]
         self._configured: tuple[ConfiguredAudit, PartitionAudit] | None = None
         if self._config is not None:
@@ -96,7 +99,7 @@ class BesideAudit:
 
     def rows(self) -> dict[str, pa.Table]:
         """Rows of the tables of NO_ROWS; call it when the audit is closed."""
-        kept = records.of_log(self._keeper.rows(self._audit), *self._log)
+        kept = records.of_log(self._keeper.rows(), *self._log)
         if self._config is None or self._configured is None:
             return {records.RECORDS: kept}
         configured, audit = self._configured

@@ -1,6 +1,6 @@
 """The coordinator's counters of updates by state partition (gold.audit_counter), where its configuration is known.
 
-Rules that need the configuration begin anew for a state partition whose counters are not those of its audit, or were
+Rules that need the configuration start over for a state partition whose counters are not those of its audit, or were
 counted under another configuration.
 """
 

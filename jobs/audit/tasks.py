@@ -16,7 +16,7 @@ from kafka_log.schemas import LOG_RECORD
 from lake.lake import LakeView
 from lake.parquet import DataFile, ParquetSink
 from lake.slices import PartitionKey, Slice, read_partitions, read_unit, units
-from lake.tables import TABLES
+from lake.tables import GOLD_AUDIT_STATE, TABLES
 from measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, largest
 from state_model.audit.columnar.continuation import AUDIT_STATE, FORMAT
 from state_model.audit.columnar.findings import findings
@@ -24,7 +24,6 @@ from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.partitions import LogFacts, PartitionsAudit
 from state_model.audit.columnar.replayed import COMPARED
 
-STATES: Final = "gold.audit_state"
 NOT_AUDITED: Final = ("topic", "timestamp_type", "base_offset", "producer_epoch")
 AUDITED: Final = pa.schema([field for field in LOG_RECORD if field.name not in NOT_AUDITED])
 """The columns of a log record that the audit reads."""
@@ -95,7 +94,7 @@ def audit_task(task: Task) -> Outcome:
     beside = {table: [none] for table, none in NO_ROWS.items()}
     limits = {cluster_id: largest(settings, DELIVERY_COUNT_LIMIT) for cluster_id, settings in task.settings.items()}
     states = _stored_states(task.lake, task.jobs)
-    with ParquetSink(task.lake, TABLES[STATES], constants={"run_id": task.run}) as sink:
+    with ParquetSink(task.lake, TABLES[GOLD_AUDIT_STATE], constants={"run_id": task.run}) as sink:
         for jobs in together(task.jobs, {cluster for cluster, config in task.beside.configs.items() if config}):
             cluster_id, topic_id, _ = jobs[0].key
             audit, beside_audit, records = _audited(jobs, of_jobs(states, jobs), limits[cluster_id], task.beside)
@@ -195,8 +194,8 @@ def _stored_states(lake: LakeView, jobs: Sequence[Job]) -> pa.Table:
     jobs = [job for job in jobs if job.keeps_below or not job.starts_over]
     columns = ["cluster_id", "log_topic_id", *AUDIT_STATE.names]
     if not jobs:
-        return TABLES[STATES].schema.empty_table().select(columns)
-    row_groups = lake.snapshot(STATES).row_groups
+        return TABLES[GOLD_AUDIT_STATE].schema.empty_table().select(columns)
+    row_groups = lake.snapshot(GOLD_AUDIT_STATE).row_groups
     bounds = row_groups.integers("state_partition")
     numbers = np.array(sorted({job.log.state_partition for job in jobs}))
     chosen = np.searchsorted(numbers, bounds.high, side="right") > np.searchsorted(numbers, bounds.low)

@@ -42,6 +42,8 @@ VALUE_COLUMNS: Final = (
     "write_timestamp_ms",
 )
 BREAKPOINTS: Final = ("breakpoint_offsets", "breakpoint_values")
+NO_EPOCH: Final = -(1 << 40)
+"""Below all state epochs."""
 NO_LOSSES: Final = np.empty((0, 2), np.int64)
 BATCH_COLUMNS: Final = ("first_offset", "last_offset", "delivery_state", "delivery_count")
 
@@ -304,6 +306,11 @@ class Auditor:
                     )
                 )
         return pa.concat_tables(tables)
+
+    def state_epochs(self) -> Ints:
+        """The state epoch of each share partition; NO_EPOCH where it is deleted or not known."""
+        is_live = self.matrix[:, layout.STANDING] == layout.LIVE
+        return np.where(is_live, self.matrix[:, layout.STATE_EPOCH], NO_EPOCH)
 
     def live(self) -> Ints:
         """The numbers of the share partitions whose state is known, ascending."""
