@@ -33,14 +33,16 @@ def judge_settings(world: World) -> set[Violation]:
     by_key: dict[Key, list[tuple[int, Row]]] = {}
     for offset, row in enumerate(world.state[0]):
         by_key.setdefault((row["group_id"], row["partition"]), []).append((offset, row))
-    found = [*_over_counter(world, settings[LIMIT])]
+    violations = [*_over_counter(world, settings[LIMIT])]
     for key, rows in by_key.items():
         known = [(offset, row) for offset, row in rows if row["timestamp_ms"] >= ms(world.config_s)]
-        found += [Violation("more_updates_than_configured", *key, at) for at in _too_many(known, settings[LIMIT])]
-        found += [Violation("cold_snapshot_too_early", *key, at) for at in _too_early(rows, known, settings[INTERVAL])]
-        found += [Violation("window_over_locks", *key, at) for at in _too_wide(world, key, rows, settings[LOCKS])]
+        violations += [Violation("more_updates_than_configured", *key, at) for at in _too_many(known, settings[LIMIT])]
+        violations += [
+            Violation("cold_snapshot_too_early", *key, at) for at in _too_early(rows, known, settings[INTERVAL])
+        ]
+        violations += [Violation("window_over_locks", *key, at) for at in _too_wide(world, key, rows, settings[LOCKS])]
     first: dict[tuple[str, str | None, int | None], Violation] = {}
-    for violation in found:
+    for violation in violations:
         first.setdefault(violation[:3], violation)
     return set(first.values())
 

@@ -155,14 +155,14 @@ Shown = tuple[Collection[int], str]
 
 def _topic_ends(sightings: Sequence[Sighting]) -> Iterator[Shown]:
     """States of several groups beyond the end of one partition of a user topic."""
-    for members in _together(sightings, BEYOND_TOPIC, lambda one: (one.topic_id, one.partition)):
+    for members in _together(sightings, BEYOND_TOPIC, lambda sighting: (sighting.topic_id, sighting.partition)):
         if len({sightings[index].group_id for index in members}) > 1:
             yield members, TOPIC_RECORDS_LOST
 
 
 def _deletions(sightings: Sequence[Sighting]) -> Iterator[Shown]:
     """State that groups left behind."""
-    for members in _together(sightings, LEFT, lambda one: one.group_id):
+    for members in _together(sightings, LEFT, lambda sighting: sighting.group_id):
         rules = {sightings[index].rule for index in members}
         if len(members) > 1 and "left_state_fences_group" in rules:
             yield members, GROUP_CREATED_AGAIN
@@ -172,14 +172,14 @@ def _deletions(sightings: Sequence[Sighting]) -> Iterator[Shown]:
 
 def _left(sightings: Sequence[Sighting]) -> Iterator[Shown]:
     """State that is left of topics which the metadata log shows deleted."""
-    for members in _together(sightings, LEFT, lambda one: one.event and (one.topic_id, one.event)):
+    for members in _together(sightings, LEFT, lambda sighting: sighting.event and (sighting.topic_id, sighting.event)):
         if len(members) > 1:
             yield members, sightings[members[0]].event or TOPIC_DELETED
 
 
 def _lost(sightings: Sequence[Sighting]) -> Iterator[Shown]:
     """Sequences that break at one place of a log: as many as possible, then as many as possible of the others."""
-    for members in _together(sightings, SEQUENCES, lambda one: one.log if one.after >= 0 else None):
+    for members in _together(sightings, SEQUENCES, lambda sighting: sighting.log if sighting.after >= 0 else None):
         rest = members
         for _ in range(MOST_STRETCHES):
             broken = _at_one_place(sightings, rest)

@@ -141,7 +141,7 @@ SIGHTINGS = st.lists(
         st.sampled_from([None, TOPIC_DELETED]),
     ),
     max_size=14,
-    unique_by=lambda one: (one.rule, one.place),
+    unique_by=lambda finding: (finding.rule, finding.place),
 )  # fmt: skip
 
 
@@ -158,7 +158,7 @@ def test_the_order_of_findings_is_free(sightings, chance):
 @examples("table")
 def test_a_cause_is_an_event_or_the_rule_of_a_finding_that_nothing_explains(sightings):
     inferred = inferred_causes(sightings)
-    unexplained = {one.rule for one, cause in zip(sightings, inferred, strict=True) if cause is None}
+    unexplained = {finding.rule for finding, cause in zip(sightings, inferred, strict=True) if cause is None}
     assert {cause for cause in inferred if cause} - EVENTS.keys() <= unexplained
 
 
@@ -166,11 +166,11 @@ def test_a_cause_is_an_event_or_the_rule_of_a_finding_that_nothing_explains(sigh
 @examples("table")
 def test_findings_of_other_places_only_add_causes(sightings, others):
     """Unless a new finding is about a whole log: the causes within a share partition stay."""
-    quiet = [one for one in sightings if one.rule not in SHARED | WIDE.keys()]
+    quiet = [finding for finding in sightings if finding.rule not in SHARED | WIDE.keys()]
     apart = [
-        one._replace(place=("other", *one.place), group_id="other")
-        for one in others
-        if one.rule not in WIDE and one.rule not in SHARED
+        finding._replace(place=("other", *finding.place), group_id="other")
+        for finding in others
+        if finding.rule not in WIDE and finding.rule not in SHARED
     ]
     assert inferred_causes([*quiet, *apart])[: len(quiet)] == inferred_causes(quiet)
 
