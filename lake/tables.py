@@ -109,7 +109,7 @@ TABLES: dict[str, Table] = {
         ),
         Table(
             name=BRONZE_TOPIC_BATCH,
-            comment="one record batch header of a user topic with share state",
+            comment="one record batch header of a user topic with share state, or that a streams group reads",
             schema=_schema(log_schemas.TOPIC_BATCH),
             key=("cluster_id", "topic_id", "partition", "base_offset"),
             clustering=("topic_id", "partition", "base_offset"),
