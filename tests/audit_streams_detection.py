@@ -11,9 +11,9 @@ from tests.audit_streams_log import GroupLog
 
 HEAD: Final = """## Streams groups
 
-Recorded logs of Kafka Streams applications, changed. *Found*: the audit names the rule; *placed*: at no record before the
-first change. *Also named*: other rules of severity error or warning, with the number of logs. *False alarms*: near logs,
-the smallest changes that stay legal, with any error or warning.
+Recorded logs of Kafka Streams applications, changed. *Found*: the audit names the rule; *placed*: at no record before
+the first change. *Also named*: other rules of severity error or warning, with the number of logs. *False alarms*: near
+logs, the smallest changes that stay legal, with any error or warning.
 
 | rule | broken by | found | placed | also named | near | false alarms |
 |---|---|---|---|---|---|---|"""
