@@ -107,7 +107,7 @@ def _audited(evidence: LogEvidence, others: OtherLogs, between_ms: tuple[int | N
         )
         for log in evidence.logs
     ]
-    beside = [others.beside(log) for log in evidence.logs]
+    beside = [others.beside(audit) for audit in audits]
     with ThreadPoolExecutor(WORKERS) as pool:
         return list(pool.map(_audit_log, evidence.logs, audits, beside))
 
@@ -119,7 +119,7 @@ def _audit_log(log: StateLog, audited: PartitionAudit, beside: BesideAudit) -> A
         times = reading.take(chunk.records, chunk.problems)
         for decoded in audited_batches(audited, pa.Table.from_batches([chunk.records]), times):
             reading.take_undecodable(decoded.problems)
-            beside.take(decoded.records, audited)
+            beside.take(decoded.records)
     reading.close()
     log.reading = reading
     audited.close()
