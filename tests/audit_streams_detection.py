@@ -27,20 +27,20 @@ def section() -> str:
 
 
 def _row(name: str, code: str, broken: Logs[GroupLog], near: Logs[GroupLog]) -> str:
-    found = placed = 0
+    named = placed = 0
     others: Counter[str] = Counter()
     for make in broken.values():
         log = make()
         rows = log.audited()
         own = [row["first_log_offset"] for row in rows if row["rule"] == code]
-        found += bool(own)
+        named += bool(own)
         placed += bool(own) and min(own) >= first_change(log)
         others.update({row["rule"] for row in rows} - {code})
     alarms = sum(bool(make().audited()) for make in near.values())
     also = ", ".join(
         f"`{rule}` {count}" for rule, count in sorted(others.items(), key=lambda item: (-item[1], item[0]))
     )
-    counts = f"{found} of {len(broken)} | {placed} of {len(broken)} | {also or '-'}"
+    counts = f"{named} of {len(broken)} | {placed} of {len(broken)} | {also or '-'}"
     return f"| {name} | {'; '.join(broken)} | {counts} | {'; '.join(near)} | {alarms} of {len(near)} |"
 
 
