@@ -138,7 +138,13 @@ class _Logs:
         starts = [row["log_start_offset"] for row in self._extents_of(OFFSETS_TOPIC, newest, min(numbers))]
         first = LogRecord(OFFSETS_TOPIC, min(numbers), max(starts))
         if self._metadata is None or belongs_to(self._metadata, first, newest, times, proofs):
-            cross_check(self._state_logs, groups, proofs, topic_exists=lambda topic: _exists(metadata, topic))
+            cross_check(
+                self._state_logs,
+                groups,
+                proofs,
+                topic_exists=lambda topic: _exists(metadata, topic),
+                metadata=metadata,
+            )
 
     @cached_property
     def _state_logs(self) -> StateLogs:
