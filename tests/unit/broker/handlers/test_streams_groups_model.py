@@ -6,12 +6,13 @@ Epochs never go back, clients never own a task twice, fenced members write nothi
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.coordinators.group_log import GroupLog
 from state_model.group_records import decode_record
 from state_model.streams.records import METADATA
+from tests.depths import examples
 from tests.dispatched_broker import DispatchedBroker
 
 HEARTBEAT, DESCRIBE, COMMIT, CONFIGURE = (88, 0), (89, 0), (8, 9), (44, 1)
@@ -138,7 +139,7 @@ histories = st.lists(
 
 
 @given(histories)
-@settings(max_examples=25)
+@examples("broker", shrink=False)
 def test_a_restart_changes_nothing_and_fenced_members_write_nothing(history):
     with tempfile.TemporaryDirectory() as folder:
         steady, restarted = (World(Path(folder) / name) for name in ("steady", "restarted"))
