@@ -5,9 +5,9 @@ other values are read as the reference reads them.
 """
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from state_model.streams.values import NO_EPOCH, MemberMetadata
 Ints = npt.NDArray[np.int64]
 STATE_NAMES = ("EMPTY", "NOT_READY", "ASSIGNING", "RECONCILING", "STABLE", "DEAD")
 """In the order of the kernel's numbers."""
-SLICE_ROWS = 1 << 18
+BIN_BYTES, SLICE_ROWS = 64 << 20, 1 << 18
 METADATA_SCHEMA = pa.schema(
     [
         schemas.MEMBER_HISTORY.field(name)
@@ -59,8 +59,32 @@ class _Rows:
     texts: dict[int, pa.ChunkedArray]
 
 
-def columnar_histories(records: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """GROUP_HISTORY, MEMBER_HISTORY and TASK_HISTORY rows of GROUP_RECORD rows of streams types, in their order."""
+class StreamsTables(NamedTuple):
+    """GROUP_HISTORY, MEMBER_HISTORY and TASK_HISTORY rows of streams groups."""
+
+    groups: pa.Table
+    members: pa.Table
+    tasks: pa.Table
+
+
+def many_streams_histories(records: pa.Table) -> StreamsTables:
+    """The histories of streams groups in GROUP_RECORD rows of their types; some groups at once, to bound memory."""
+    parts = [_histories(some) for some in _bins(records)]
+    return StreamsTables(*map(pa.concat_tables, zip(*parts, strict=True)))
+
+
+def _bins(records: pa.Table) -> Iterator[pa.Table]:
+    """The rows of neighbouring groups by name, about BIN_BYTES of JSON together."""
+    sizes = pc.fill_null(pc.binary_length(records.column("value_json")), 0)
+    groups = pa.table({"group_id": records.column("group_id"), "size": pc.cast(sizes, pa.int64())})
+    groups = groups.group_by("group_id").aggregate([("size", "sum")]).sort_by("group_id")
+    bins = np.cumsum(groups.column("size_sum").to_numpy()) // BIN_BYTES
+    for number in np.unique(bins):
+        names = groups.column("group_id").filter(pa.array(bins == number)).combine_chunks()
+        yield records.filter(pc.is_in(records.column("group_id"), value_set=names))
+
+
+def _histories(records: pa.Table) -> StreamsTables:
     rows = _numbered(records)
     read = _Read(rows)
     state, output = _state(rows, read), _output(rows)
@@ -76,7 +100,7 @@ def columnar_histories(records: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table]
     )
     of = _Assembly(rows, read, output)
     group_count, member_count = output.counts
-    return (
+    return StreamsTables(
         of.groups(output.group_rows[:group_count], output.group_values[:group_count]),
         of.members(output.member_rows[:member_count]),
         of.tasks(task_rows),

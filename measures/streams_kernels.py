@@ -126,12 +126,12 @@ def _grown(rows: np.ndarray) -> np.ndarray:
 
 @kernel
 def _is_same(data: np.ndarray, first: int, first_end: int, second: int, second_end: int) -> bool:
-    if first_end - first != second_end - second:
-        return False
-    for step in range(first_end - first):
-        if data[first + step] != data[second + step]:
-            return False
-    return True
+    same = first_end - first == second_end - second
+    step = 0
+    while same and first + step < first_end:
+        same = data[first + step] == data[second + step]
+        step += 1
+    return same
 
 
 @kernel

@@ -6,6 +6,7 @@ sort as the rows of the task history of one record do.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -87,19 +88,33 @@ def task_lists(values: pa.Table, names: pa.Array, member_epochs: Ints | None = N
 
     A task that an assignment lists twice has its last epoch, as in the reference (`state_model.streams.records`).
     """
-    parts = [
+    columns = [
         _tasks(values, column, code, names, member_epochs if code & 3 == 0 else None)
         for column, code in _task_columns(values).items()
     ]
-    owners, numbers, epochs = (np.concatenate(column) for column in zip(*parts, strict=True))
+    counts = np.stack([column.counts for column in columns])
+    ends = np.cumsum(counts.T).reshape(counts.T.shape).T
+    numbers, epochs = np.empty(counts.sum(), np.int64), np.empty(counts.sum(), np.int64)
+    for column, begins in zip(columns, ends - counts, strict=True):
+        shifts = begins - (np.cumsum(column.counts) - column.counts)
+        places = np.arange(len(column.numbers)) + np.repeat(shifts, column.counts)
+        numbers[places], epochs[places] = column.numbers, column.epochs
+    of_values = counts.sum(axis=0)
+    owners = np.repeat(np.arange(len(of_values)), of_values)
+    if ((numbers[1:] <= numbers[:-1]) & (owners[1:] == owners[:-1])).any():
+        owners, numbers, epochs = _sorted(owners, numbers, epochs)
+    if member_epochs is not None:
+        _unify_epochs(owners, numbers, epochs)
+    return TaskLists(at=np.searchsorted(owners, np.arange(values.num_rows + 1)), numbers=numbers, epochs=epochs)
+
+
+def _sorted(owners: Ints, numbers: Ints, epochs: Ints) -> tuple[Ints, Ints, Ints]:
+    """Tasks in order, each once: the last of a task counts."""
     order = np.lexsort((numbers, owners))
     owners, numbers, epochs = owners[order], numbers[order], epochs[order]
     is_last = np.ones(len(numbers), np.bool_)
     is_last[:-1] = (numbers[1:] != numbers[:-1]) | (owners[1:] != owners[:-1])
-    owners, numbers, epochs = owners[is_last], numbers[is_last], epochs[is_last]
-    if member_epochs is not None:
-        _unify_epochs(owners, numbers, epochs)
-    return TaskLists(at=np.searchsorted(owners, np.arange(values.num_rows + 1)), numbers=numbers, epochs=epochs)
+    return owners[is_last], numbers[is_last], epochs[is_last]
 
 
 def _task_columns(table: pa.Table) -> dict[str, int]:
@@ -116,10 +131,16 @@ def _entries(table: pa.Table, column: str) -> pa.StructArray:
     return table.column(column).combine_chunks().flatten()
 
 
-def _tasks(
-    values: pa.Table, column: str, code: int, names: pa.Array, member_epochs: Ints | None
-) -> tuple[Ints, Ints, Ints]:
-    """Value, number and epoch of each task of a column."""
+class _TaskColumn(NamedTuple):
+    """The tasks of a column, value after value, and how many each value has."""
+
+    counts: Ints
+    numbers: Ints
+    epochs: Ints
+
+
+def _tasks(values: pa.Table, column: str, code: int, names: pa.Array, member_epochs: Ints | None) -> _TaskColumn:
+    """The tasks of a column of status and type `code`; with `member_epochs` also their assignment epochs."""
     lists = values.column(column).combine_chunks()
     entries = lists.flatten()
     owners = np.repeat(np.arange(len(lists)), _lengths(lists))
@@ -127,14 +148,15 @@ def _tasks(
     counts = _lengths(partitions)
     subtopologies = pc.index_in(entries.field("subtopologyId"), names).to_numpy().astype(np.int64)
     numbers = np.repeat((code << SUBTOPOLOGY_BITS | subtopologies) << PARTITION_BITS, counts)
-    numbers = numbers | (partitions.flatten().to_numpy().astype(np.int64) - LEAST_PARTITION)
+    numbers |= partitions.flatten().to_numpy().astype(np.int64) - LEAST_PARTITION
     epochs = np.zeros(len(numbers), np.int64)
     if member_epochs is not None:
         epochs = np.repeat(member_epochs[owners], counts)
         own = entries.field("assignmentEpochs")
         complete = _lengths(own) == counts
         epochs[np.repeat(complete, counts)] = own.filter(pa.array(complete)).flatten().to_numpy()
-    return np.repeat(owners, counts), numbers, epochs
+    of_values = np.bincount(owners, weights=counts, minlength=len(lists)).astype(np.int64)
+    return _TaskColumn(counts=of_values, numbers=numbers, epochs=epochs)
 
 
 def _lengths(lists: pa.ListArray) -> Ints:
@@ -145,7 +167,10 @@ def _lengths(lists: pa.ListArray) -> Ints:
 
 def _unify_epochs(owners: Ints, numbers: Ints, epochs: Ints) -> None:
     """Gives active tasks that are also pending revocation the epoch that the pending list has."""
-    active = np.flatnonzero(type_of(numbers) == 0)
+    is_active = type_of(numbers) == 0
+    is_pending = np.zeros(owners.max(initial=0) + 1, np.bool_)
+    is_pending[owners[is_active & (status_of(numbers) == 1)]] = True
+    active = np.flatnonzero(is_active & is_pending[owners])
     keys = numbers[active] & ((1 << STATUS_AT) - 1)
     order = np.lexsort((numbers[active], keys, owners[active]))
     active, keys = active[order], keys[order]
