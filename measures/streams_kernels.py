@@ -118,10 +118,13 @@ class Output(NamedTuple):
 
 
 @kernel
-def _grown(rows: np.ndarray) -> np.ndarray:
-    larger = np.empty((2 * len(rows), rows.shape[1]), rows.dtype)
-    larger[: len(rows)] = rows
-    return larger
+def _end(rows: np.ndarray, ended: int, row: int, reason: int) -> None:
+    rows[ended, END], rows[ended, REASON] = row, reason
+
+
+@kernel
+def _begin(rows: np.ndarray, begun: int, row: int, subject: int) -> None:
+    rows[begun, BEGIN], rows[begun, END], rows[begun, REASON], rows[begun, WHO] = row, NONE, 0, subject
 
 
 @kernel
@@ -262,12 +265,11 @@ def _update_group(state: State, output: Output, row: int, group: int, now: np.nd
     if open_row >= 0:
         if (output.group_values[open_row] == now).all():
             return
-        output.group_rows[open_row, END], output.group_rows[open_row, REASON] = row, CHANGED
+        _end(output.group_rows, open_row, row, CHANGED)
     new = output.counts[0]
     output.counts[0] += 1
     output.group_values[new] = now
-    output.group_rows[new, BEGIN], output.group_rows[new, END], output.group_rows[new, REASON] = row, NONE, 0
-    output.group_rows[new, WHO] = group
+    _begin(output.group_rows, new, row, group)
     state.open_groups[group] = new
 
 
@@ -281,20 +283,15 @@ def _update_member(values: Values, state: State, output: Output, row: int, membe
             same = same and _same_assignment(values, rows[open_row, P_ASSIGNMENT], now[ASSIGNMENT])
             if same and _same_target(values, rows[open_row, P_TARGET], now[MEMBER_TARGET]):
                 return
-        rows[open_row, END], rows[open_row, REASON] = row, CHANGED if state.is_member[member] else REMOVED
+        _end(rows, open_row, row, CHANGED if state.is_member[member] else REMOVED)
         state.open_members[member] = NONE
     if state.is_member[member]:
         new = output.counts[1]
         output.counts[1] += 1
-        rows[new, BEGIN], rows[new, END], rows[new, REASON], rows[new, WHO] = row, NONE, 0, member
+        _begin(rows, new, row, member)
         rows[new, P_MEMBER], rows[new, P_ASSIGNMENT] = now[MEMBER], now[ASSIGNMENT]
         rows[new, P_TARGET] = now[MEMBER_TARGET]
         state.open_members[member] = new
-
-
-@kernel
-def _end_task(rows: np.ndarray, task_row: int, row: int, reason: int) -> None:
-    rows[task_row, END], rows[task_row, REASON] = row, reason
 
 
 @kernel
@@ -308,7 +305,7 @@ def _update_tasks(
     code = _code(values.task_codes, metadata)
     while old < old_end or new < new_end:
         if new == new_end or (old < old_end and values.tasks[old] < values.tasks[new]):
-            _end_task(rows, state.rows_of_tasks[old], row, REMOVED)
+            _end(rows, state.rows_of_tasks[old], row, REMOVED)
             old += 1
             continue
         if old < old_end and values.tasks[old] == values.tasks[new]:
@@ -319,10 +316,10 @@ def _update_tasks(
                 state.rows_of_tasks[new] = kept
                 new += 1
                 continue
-            _end_task(rows, kept, row, CHANGED)
+            _end(rows, kept, row, CHANGED)
         if count == len(rows):
-            rows = _grown(rows)
-        rows[count, BEGIN], rows[count, END], rows[count, REASON], rows[count, WHO] = row, NONE, 0, member
+            rows = np.concatenate((rows, np.empty_like(rows)))
+        _begin(rows, count, row, member)
         rows[count, P_MEMBER], rows[count, TASK] = metadata, values.tasks[new]
         rows[count, TASK_EPOCH] = values.task_epochs[new]
         state.rows_of_tasks[new] = count
@@ -342,7 +339,7 @@ def _remove_group(values: Values, state: State, output: Output, row: int, group:
         assignment = state.positions[member, ASSIGNMENT]
         if assignment >= 0:
             for place in range(values.tasks_at[assignment], values.tasks_at[assignment + 1]):
-                _end_task(task_rows, state.rows_of_tasks[place], row, REMOVED)
+                _end(task_rows, state.rows_of_tasks[place], row, REMOVED)
         _assign(values, state, group, member, NONE)
         state.positions[member] = NONE
         state.is_member[member] = False

@@ -1,6 +1,7 @@
 """The histories that a kernel computes are those that the reference computes record by record."""
 
 import json
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -12,90 +13,93 @@ from evidence.schemas import GROUP_RECORD
 from measures.group_histories import streams_histories
 from measures.streams_columns import many_streams_histories
 
-PARTITIONS = st.lists(st.integers(0, 4), max_size=3)
-SUBTOPOLOGIES = st.sampled_from(["0", "1", "10", "é"])
-INT32S = st.integers(-(1 << 31), (1 << 31) - 1) | st.integers(-1, 4)
-EPOCHS = st.integers(-1, 4)
-TASKS = st.lists(st.fixed_dictionaries({"subtopologyId": SUBTOPOLOGIES, "partitions": PARTITIONS}), max_size=2)
+KINDS = [17, 19, 20, 20, 21, 21, 22, 22, 22, 22, 22, 23]
+OF_MEMBERS = (19, 21, 22)
+TASK_LISTS = [
+    f"{kind}Tasks{status}" for status in ("", "PendingRevocation") for kind in ("active", "standby", "warmup")
+]
 
 
-@st.composite
-def tasks_with_epochs(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Tasks of a current assignment: in any order, perhaps twice, with epochs for all of them or not."""
-    entries = draw(TASKS)
-    for entry in entries:
-        count = draw(st.sampled_from([len(entry["partitions"])] * 3 + [1]))
-        if draw(st.booleans()):
-            entry["assignmentEpochs"] = draw(st.none() | st.lists(EPOCHS, min_size=count, max_size=count))
+def tasks(random: Random, *, has_epochs: bool) -> list[dict[str, Any]]:
+    """Tasks in any order, perhaps twice; with epochs for all of them, for others, or with none."""
+    entries = []
+    for _ in range(random.choice([0, 0, 1, 1, 2])):
+        partitions = [random.randrange(4) for _ in range(random.randrange(4))]
+        entry: dict[str, Any] = {"subtopologyId": random.choice(["0", "1", "10", "é"]), "partitions": partitions}
+        count = random.choice([len(partitions)] * 5 + [1])
+        epochs = random.choice([[random.randrange(3) for _ in range(count)], None])
+        if has_epochs and random.random() < 0.8:
+            entry["assignmentEpochs"] = epochs
+        entries.append(entry)
     return entries
 
 
-METADATA = st.fixed_dictionaries(
-    {"epoch": EPOCHS, "metadataHash": st.sampled_from([0, 7, -(1 << 63)])},
-    optional={
-        "validatedTopologyEpoch": EPOCHS,
-        "lastAssignmentConfigs": st.none()
-        | st.just([])
-        | st.sampled_from(["1", "x", "99999999999"]).map(
-            lambda value: [{"key": "num.standby.replicas", "value": value}]
-        ),
-    },
-)
-MEMBER = st.fixed_dictionaries(
-    {
-        "instanceId": st.none() | st.just("i"),
-        "rackId": st.none() | st.just("r"),
-        "clientId": st.sampled_from(["a", "b"]),
-        "clientHost": st.just("/h"),
-        "rebalanceTimeoutMs": st.just(300_000),
-        "topologyEpoch": EPOCHS,
-        "processId": st.sampled_from(["p", "q"]),
-        "userEndpoint": st.none() | st.just({"host": "h", "port": 65535}),
-        "clientTags": st.just([]) | st.just([{"key": "k", "value": "v\n"}]),
-    }
-)
-TARGET = st.fixed_dictionaries({"assignmentEpoch": EPOCHS}, optional={"assignmentTimestamp": st.integers(0, 2)})
-MEMBER_TARGET = st.fixed_dictionaries({"activeTasks": TASKS, "standbyTasks": TASKS, "warmupTasks": TASKS})
-ASSIGNMENT = st.fixed_dictionaries(
-    {
-        "memberEpoch": EPOCHS,
-        "previousMemberEpoch": EPOCHS,
-        "state": st.sampled_from([1, 1, 1, 2, 3, 127, -5]),
-        **{
-            f"{kind}Tasks{status}": tasks_with_epochs()
-            for status in ("", "PendingRevocation")
-            for kind in ("active", "standby", "warmup")
-        },
-    }
-)
-TOPOLOGY = st.fixed_dictionaries({"epoch": EPOCHS, "subtopologies": st.just([])})
-VALUES = {17: METADATA, 19: MEMBER, 20: TARGET, 21: MEMBER_TARGET, 22: ASSIGNMENT, 23: TOPOLOGY}
-OF_MEMBERS = (19, 21, 22)
+def some(random: Random, values: dict[str, Any]) -> dict[str, Any]:
+    """Some of the values."""
+    return {name: value for name, value in values.items() if random.random() < 0.8}
 
 
-@st.composite
-def rows(draw: st.DrawFn) -> dict[str, Any]:
-    """A record of a streams group; most have a value that is decoded."""
-    kind = draw(st.sampled_from([17, 19, 20, 21, 22, 22, 22, 23]))
-    form = draw(st.sampled_from(["value"] * 7 + ["tombstone"] * 2 + ["undecoded"]))
-    return {
-        "log_topic_id": "t",
-        "partition": draw(st.sampled_from([0, 0, 0, 1])),
-        "timestamp_ms": draw(st.integers(0, 9)),
-        "record_type": kind,
-        "record_name": "r",
-        "group_id": draw(st.sampled_from("gh")),
-        "member_id": draw(st.sampled_from(["m", "n", "o"])) if kind in OF_MEMBERS else None,
-        "value_version": None,
-        "is_tombstone": form == "tombstone",
-        "value_json": json.dumps(draw(VALUES[kind]), ensure_ascii=False) if form == "value" else None,
-        "below_log_start": False,
-        "uncommitted": draw(st.sampled_from([False, False, True])),
-    }
+def value(random: Random, kind: int) -> dict[str, Any]:
+    """A value of a record type; its numbers are few, so that they often agree."""
+    epoch = random.choice([-1, 0, 1, 1, 2, 2])
+    match kind:
+        case 17:
+            standby = random.choice(["1", "2", "x", "99999999999"])
+            configs = random.choice([None, [], [{"key": "num.standby.replicas", "value": standby}]])
+            validated = random.choice([-1, 0, 0, 0, 1])
+            optional = some(random, {"validatedTopologyEpoch": validated, "lastAssignmentConfigs": configs})
+            return {"epoch": epoch, "metadataHash": random.choice([0, 7, -(1 << 63)]), **optional}
+        case 19:
+            return {
+                "instanceId": random.choice([None, "i"]),
+                "rackId": random.choice([None, "r"]),
+                "clientId": random.choice(["a", "b"]),
+                "clientHost": "/h",
+                "rebalanceTimeoutMs": 300_000,
+                "topologyEpoch": random.choice([0, 1]),
+                "processId": random.choice(["p", "q"]),
+                "userEndpoint": random.choice([None, {"host": "h", "port": 65535}]),
+                "clientTags": random.choice([[], [{"key": "k", "value": "v\n"}]]),
+            }
+        case 20:
+            return {"assignmentEpoch": epoch, **some(random, {"assignmentTimestamp": random.randrange(3)})}
+        case 21:
+            return {name: tasks(random, has_epochs=False) for name in TASK_LISTS[:3]}
+        case 22:
+            lists = {name: tasks(random, has_epochs=True) for name in TASK_LISTS}
+            state = random.choice([1, 1, 1, 1, 1, 2, 3, 127, -5])
+            return {"memberEpoch": epoch, "previousMemberEpoch": random.choice([0, 1]), "state": state, **lists}
+    return {"epoch": random.choice([0, 0, 1]), "subtopologies": []}
 
 
-def records_of(log: list[dict[str, Any]]) -> pa.Table:
-    return pa.Table.from_pylist([{**row, "log_offset": at} for at, row in enumerate(log)], schema=GROUP_RECORD)
+def random_log(random: Random, count: int) -> pa.Table:
+    """Records of streams groups; most have a value that is decoded, and repeat the values of others."""
+    repeated = {kind: [value(random, kind) for _ in range(6)] for kind in KINDS}
+    rows = []
+    for offset in range(count):
+        kind = random.choice(KINDS)
+        form = random.choice(["value"] * 16 + ["tombstone"] * 2 + (["undecoded"] if count % 2 else []))
+        if form == "tombstone" and kind == 17 and random.random() < 0.8:
+            form = "value"
+        data = random.choice([*repeated[kind], value(random, kind)])
+        rows.append(
+            {
+                "log_topic_id": "t",
+                "partition": random.choice([0, 0, 0, 1]),
+                "log_offset": offset,
+                "timestamp_ms": random.randrange(9) + offset,
+                "record_type": kind,
+                "record_name": "r",
+                "group_id": random.choice("gh"),
+                "member_id": random.choice("mn") if kind in OF_MEMBERS else None,
+                "value_version": None,
+                "is_tombstone": form == "tombstone",
+                "value_json": json.dumps(data, ensure_ascii=False) if form == "value" else None,
+                "below_log_start": False,
+                "uncommitted": random.random() < 0.1,
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=GROUP_RECORD)
 
 
 def check(records: pa.Table) -> None:
@@ -104,32 +108,29 @@ def check(records: pa.Table) -> None:
         assert rows.schema.equals(expected.schema, check_metadata=True)
 
 
-@given(st.lists(rows(), min_size=1, max_size=40))
-def test_rows_are_those_of_the_reference(log: list[dict[str, Any]]) -> None:
-    check(records_of(log))
+@given(st.integers(0, 1 << 32), st.integers(1, 300))
+def test_rows_are_those_of_the_reference(seed: int, count: int) -> None:
+    check(random_log(Random(seed), count))
 
 
-@given(st.lists(rows(), min_size=1, max_size=20))
-def test_rows_of_groups_that_are_computed_apart_are_the_same(log: list[dict[str, Any]]) -> None:
+def test_random_logs_have_groups_in_all_states() -> None:
+    states = many_streams_histories(random_log(Random(1), 2000)).groups.column("state").to_pylist()
+    assert set(states) == {"EMPTY", "NOT_READY", "ASSIGNING", "RECONCILING", "STABLE", "DEAD"}
+
+
+@given(st.integers(0, 1 << 32))
+def test_rows_of_groups_that_are_computed_apart_are_the_same(seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("measures.streams_columns.BIN_BYTES", 8)
-        patch.setattr("measures.streams_columns.SLICE_ROWS", 2)
-        check(records_of(log))
+        patch.setattr("measures.streams_rows.SLICE_ROWS", 2)
+        check(random_log(Random(seed), 20))
 
 
 def test_json_with_line_breaks_is_read_too() -> None:
-    values = [
-        {"memberEpoch": 1, "previousMemberEpoch": 0, "state": 1}
-        | {
-            f"{kind}Tasks{status}": [{"subtopologyId": "0", "partitions": [1]}] if kind == "active" else []
-            for status in ("", "PendingRevocation")
-            for kind in ("active", "standby", "warmup")
-        }
-    ]
-    row = {
-        "log_topic_id": "t", "partition": 0, "timestamp_ms": 1, "record_type": 22, "record_name": "r", "group_id": "g",
-        "member_id": "m", "value_version": 0, "is_tombstone": False, "value_json": json.dumps(values[0], indent=1),
-        "below_log_start": False, "uncommitted": False,
-    }  # fmt: skip
-    check(records_of([row]))
-    assert many_streams_histories(records_of([row])).tasks.num_rows == 2
+    row = random_log(Random(3), 1).to_pylist()[0]
+    lists = {name: [{"subtopologyId": "0", "partitions": [1]}] if "active" in name else [] for name in TASK_LISTS}
+    text = json.dumps({"memberEpoch": 1, "previousMemberEpoch": 0, "state": 1, **lists}, indent=1)
+    row |= {"record_type": 22, "member_id": "m", "is_tombstone": False, "value_json": text}
+    records = pa.Table.from_pylist([row], schema=GROUP_RECORD)
+    check(records)
+    assert many_streams_histories(records).tasks.num_rows == 2
