@@ -21,7 +21,7 @@ from lake.lake import Lake
 from lake.parquet import DataFile
 from lake.settings_rows import TABLE as SETTINGS
 from lake.slices import PartitionKey
-from lake.tables import TABLES
+from lake.tables import GOLD_AUDIT_STATE, TABLES
 
 EXTENT = "bronze.ingest_extent"
 MARKER = {
@@ -39,7 +39,7 @@ MARKER = {
     "publish": scan.PUBLICATION,
 }
 
-AUDITED = ("gold.audit_state", "gold.audit_record", "gold.audit_counter", MARKER["audit"])
+AUDITED = (GOLD_AUDIT_STATE, "gold.audit_record", "gold.audit_counter", MARKER["audit"])
 """The tables of the audit."""
 
 

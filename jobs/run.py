@@ -25,6 +25,7 @@ from jobs.ingest.dead_letter_topics import without_letters
 from jobs.ingest.names import commit_names, unknown_names
 from jobs.ingest.plan import Extent
 from jobs.ingest.sources import Sources
+from jobs.ingest.streams_topics import topics_of_streams_groups
 from jobs.ingest.undecoded import undecoded_lowest
 from jobs.measure import group_histories, reconcile
 from jobs.measure import stage as measure
@@ -178,7 +179,7 @@ class Pipeline:
             self._begin("ingest", rows, [])
 
     def _plan_topics(self, sources: Sources) -> None:
-        """Plans, commits and reads the new batch headers of user topics with share state."""
+        """Plans, commits and reads new batch headers of user topics with share state and of those of streams groups."""
         if not sources.directories:
             return
         ingested = self._ingested()
@@ -186,6 +187,8 @@ class Pipeline:
         lowest = lowest_offsets(self._lake, cluster_id)
         for place, start in undecoded_lowest(self._engine, self._lake, cluster_id, self._progress).items():
             lowest[place] = min(start, lowest.get(place, start))
+        of_streams = topics_of_streams_groups(self._lake, cluster_id)
+        lowest |= {(part.topic_id, part.partition): 0 for part in sources.partitions if part.topic in of_streams}
         extents = plan.plan(
             [p for p in sources.partitions if p.topic not in RECORD_TOPICS and (p.topic_id, p.partition) in lowest],
             [row for row in ingested if row["cluster_id"] == cluster_id and row["content"] == "topic_batch"],

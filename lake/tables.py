@@ -96,6 +96,7 @@ _LETTER = ("dlq_topic", "dlq_topic_id", "dlq_partition", "dlq_offset")
 
 BRONZE_LOG_RECORD, BRONZE_TOPIC_BATCH = "bronze.log_record", "bronze.topic_batch"
 SILVER_METADATA_RECORD = "silver.metadata_record"
+GOLD_AUDIT_STATE = "gold.audit_state"
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
@@ -108,7 +109,7 @@ TABLES: dict[str, Table] = {
         ),
         Table(
             name=BRONZE_TOPIC_BATCH,
-            comment="one record batch header of a user topic with share state",
+            comment="one record batch header of a user topic with share state, or that a streams group reads",
             schema=_schema(log_schemas.TOPIC_BATCH),
             key=("cluster_id", "topic_id", "partition", "base_offset"),
             clustering=("topic_id", "partition", "base_offset"),
@@ -296,7 +297,7 @@ TABLES: dict[str, Table] = {
             clustering=("group_id", "topic_id", "partition"),
         ),
         Table(
-            name="gold.audit_state",
+            name=GOLD_AUDIT_STATE,
             comment="the audit of one state partition so far; the audit's own, the next run continues from it",
             schema=_gold([LOG_TOPIC_ID, *AUDIT_STATE]),
             key=("cluster_id", *_LOG),

@@ -124,6 +124,14 @@ def _rows(records: pa.Table) -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist()
 
 
+def commit_changes(records: pa.Table) -> Iterator[tuple[Row, OffsetChange]]:
+    """The offset commits and tombstones among COMMIT_COLUMNS rows, each with its row; malformed keys are left out."""
+    for row in _rows(records):
+        change = None if row["is_control"] else _change(row)
+        if change is not None:
+            yield row, change
+
+
 def _change(row: Row) -> OffsetChange | None:
     """The change of a data record; None for a key that is malformed."""
     value = row["value"]

@@ -45,6 +45,13 @@ def attempts_of(inputs: Inputs) -> pa.Table:
     return attempts(done, ages.gaps(), CONTRIBUTIONS)
 
 
+def attempts_since(inputs: Inputs, from_ms: int) -> pa.Table:
+    """ATTEMPTS rows by share partition and hour, of what was settled at or after `from_ms`, and of what is open."""
+    done = settled_of(inputs).within(from_ms, None)
+    gaps = ages_of(done, inputs.headers, inputs.lowest_offsets).gaps()
+    return attempts(done, gaps, By())
+
+
 def _in_blocks(inputs: Inputs) -> tuple[Settled, Ages]:
     def read() -> tuple[Settled, Ages]:
         done = inputs.once("settled in blocks", lambda: settled_of(inputs).in_blocks())

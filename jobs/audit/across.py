@@ -14,6 +14,8 @@ from state_model.audit.severities import SEVERITIES
 from state_model.audit.table import BY_ID, RULES
 
 LOG: Final = ["cluster_id", "log_topic_id"]
+PLACE: Final = ("log_topic_id", "state_partition")
+"""A state partition of a cluster, by the columns of the audit's tables."""
 LOG_FINDING: Final = pa.schema([*(pa.field(name, pa.string()) for name in LOG), *FINDING])
 """A finding with its cluster and the id of its log's topic."""
 COUNTS_OF_STATE: Final = [*LOG, "state_partition", "share_partitions", "first_losses"]

@@ -4,9 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 from jobs.audit import counters, records
+from jobs.audit.across import PLACE
 from jobs.audit.counters import Configs, Counters
 from jobs.audit.records import Topics
 from jobs.audit.topics import LakeTopics
@@ -14,9 +16,8 @@ from jobs.lake_settings import stored
 from lake.lake import Lake
 from lake.slices import PartitionKey
 from measures.coordinator_settings import coordinator_config
-from state_model.audit.columnar.configured import ConfiguredAudit
+from state_model.audit.columnar.configured import NO_COUNTERS, ConfiguredAudit
 from state_model.audit.columnar.kept_records import KnownTopics, RecordKeeper
-from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.partitions import PartitionsAudit
 
 NO_ROWS: Final = {records.RECORDS: records.STORED.empty_table(), counters.TABLE: counters.STORED.empty_table()}
@@ -33,11 +34,11 @@ class Beside:
 
 
 def look_beside(
-    lake: Lake, clusters: Iterable[str], audited: pa.Table, before: int
+    lake: Lake, clusters: Iterable[str], kept: pa.Table, audited: pa.Table, before: int
 ) -> tuple[Beside, Topics, set[PartitionKey]]:
     """What a lake has beside the state log, its user topics, and the state partitions that have to start over for it.
 
-    `audited`: rows of gold.audit_state; `before`: the last run whose audit is complete.
+    `kept`: records.stored_others; `audited`: rows of gold.audit_state; `before`: the last run whose audit is complete.
     """
     topics = {cluster: LakeTopics(lake, cluster) for cluster in clusters}
     beside = Beside(
@@ -45,8 +46,8 @@ def look_beside(
         configs={cluster: coordinator_config(stored(lake, cluster)) for cluster in topics},
         counters=counters.stored_counters(lake),
     )
-    unfit = records.to_start_over(lake, topics, audited, before)
-    places = zip(*(audited.column(name).to_pylist() for name in ("cluster_id", *records.PLACE)), strict=True)
+    unfit = records.to_start_over(lake, topics, kept, audited, before)
+    places = zip(*(audited.column(name).to_pylist() for name in ("cluster_id", *PLACE)), strict=True)
     offsets = dict(zip(places, audited.column("last_log_offset").to_pylist(), strict=True))
     return beside, topics, unfit | counters.to_start_over(beside.counters, offsets, beside.configs)
 
@@ -55,50 +56,49 @@ def commit_beside(
     lake: Lake,
     run: int,
     topics: Topics,
+    kept: pa.Table,
     fresh: Sequence[Mapping[str, pa.Table]],
     audited: set[PartitionKey],
     begins: Mapping[PartitionKey, int],
-) -> None:
-    """Commits what the tasks of a run have beside their states (`BesideAudit.rows`).
+) -> pa.Table:
+    """Commits what the tasks of a run have beside their states (`BesideAudit.rows`), and returns `kept` after it.
 
-    `begins`: of the audited state partitions that started over the log offset below which earlier rows stay.
+    `kept`: records.stored_others. `begins`: of the audited state partitions that started over the log offset
+    below which earlier rows stay.
     """
     rows = {name: pa.concat_tables([none, *(tables[name] for tables in fresh)]) for name, none in NO_ROWS.items()}
-    records.commit_records(lake, run, topics, rows[records.RECORDS], audited, begins)
     counters.commit_counters(lake, run, rows[counters.TABLE], audited)
+    return records.commit_records(lake, run, topics, kept, rows[records.RECORDS], audited, begins)
 
 
 class BesideAudit:
     """Takes the records of state partitions that their audit takes.
 
-    `log`: their cluster and topic id. `goes_on`: the audit goes on from a stored state, so its counters do, too. Where
-    the coordinator's configuration is known, `audit` is of one state partition.
+    `log`: their cluster and topic id. `resumed`: the state partitions with a stored state from which the audit goes on,
+    ascending; so do their counters.
     """
 
-    def __init__(self, beside: Beside, log: tuple[str, str], audit: PartitionsAudit, *, goes_on: bool) -> None:
+    def __init__(
+        self, beside: Beside, log: tuple[str, str], audit: PartitionsAudit, *, resumed: Sequence[int] = ()
+    ) -> None:
         self._log = log
         self._audit = audit
-        self._keeper = RecordKeeper(beside.known[log[0]])
+        self._keeper = RecordKeeper(beside.known[log[0]], audit)
         self._config = beside.configs[log[0]]
-        self._configured: tuple[ConfiguredAudit, PartitionAudit] | None = None
+        self._configured: ConfiguredAudit | None = None
         if self._config is not None:
-            assert isinstance(audit, PartitionAudit)
-            state = beside.counters[*log, audit.number].state if goes_on else None
-            configured = ConfiguredAudit(self._config, is_from_zero=audit.auditor.is_from_zero, state=state)
-            self._configured = configured, audit
+            stored = [beside.counters[*log, number].state for number in resumed]
+            self._configured = ConfiguredAudit(self._config, audit, np.concatenate([NO_COUNTERS.ravel(), *stored]))
 
     def take(self, decoded: pa.Table) -> None:
         """The next records (SHARE_RECORD), after the audit has taken them; its tally gets their violations."""
         self._keeper.take(decoded)
         if self._configured is not None:
-            configured, audit = self._configured
-            configured.take(decoded, audit)
+            self._configured.take(decoded)
 
     def rows(self) -> dict[str, pa.Table]:
         """Rows of the tables of NO_ROWS; call it when the audit is closed."""
-        kept = records.of_log(self._keeper.rows(self._audit), *self._log)
-        if self._config is None or self._configured is None:
-            return {records.RECORDS: kept}
-        configured, audit = self._configured
-        row = counters.counter_row((*self._log, audit.number), self._config, configured, audit)
-        return {records.RECORDS: kept, counters.TABLE: row}
+        rows = {records.RECORDS: records.of_log(self._keeper.rows(), *self._log)}
+        if self._config is not None and self._configured is not None:
+            rows[counters.TABLE] = counters.counter_rows(self._log, self._config, self._configured, self._audit)
+        return rows

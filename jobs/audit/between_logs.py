@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from evidence.incarnations import newest_incarnation
 from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
 from jobs.audit.across import LOG_FINDING, STORED, of_log
-from jobs.audit.records import Topics, distinct, stored_records
+from jobs.audit.records import Topics, distinct, stored_lives
 from jobs.audit.topics import LakeTopics
 from lake.lake import Lake
 from state_model.audit.columnar.audit_kernel import LOSS_COUNT
@@ -23,7 +23,7 @@ from state_model.audit.columnar.continuation import matrix_of
 from state_model.audit.columnar.cross_checks import StateLogs, cross_check
 from state_model.audit.columnar.group_audit import audit_groups
 from state_model.audit.columnar.kept_records import places_of, topic_records_of, turns_of
-from state_model.audit.columnar.kept_schema import AHEAD, LIFE, NEWEST, WINDOW
+from state_model.audit.columnar.kept_schema import AHEAD, NEWEST, WINDOW
 from state_model.audit.columnar.lives import lives_of
 from state_model.audit.columnar.partitions import PartitionsAudit
 from state_model.audit.columnar.places import DECIDING, count_of_keys
@@ -56,14 +56,16 @@ STATES_READ: Final = ["cluster_id", "log_topic_id", "state_partition", "is_from_
 """The columns of gold.audit_state that these rules read."""
 
 
-def between_logs(lake: Lake, states: pa.Table, topics: Topics) -> pa.Table:
-    """LOG_FINDING rows of the rules BETWEEN; `states`: STATES_READ of gold.audit_state."""
+def between_logs(lake: Lake, states: pa.Table, topics: Topics, kept: pa.Table) -> pa.Table:
+    """LOG_FINDING rows of the rules BETWEEN.
+
+    `states`: STATES_READ of gold.audit_state; `kept`: records.stored_others.
+    """
     tables = [LOG_FINDING.empty_table()]
-    records = stored_records(lake)
     for cluster_id in sorted(states.column("cluster_id").unique().to_pylist()):
         of_cluster = states.filter(pc.field("cluster_id") == cluster_id)
         topic_id = _newest(of_cluster, "log_time_ms")
-        logs = _Logs(lake, topics[cluster_id], topic_id, of_cluster, records)
+        logs = _Logs(lake, topics[cluster_id], topic_id, of_cluster, kept)
         tables.append(of_log(logs.proofs().findings(STORED), cluster_id, topic_id))
     return pa.concat_tables(tables)
 
@@ -71,14 +73,14 @@ def between_logs(lake: Lake, states: pa.Table, topics: Topics) -> pa.Table:
 class _Logs:
     """The logs of one cluster, the state topic in its newest incarnation."""
 
-    def __init__(self, lake: Lake, topics: LakeTopics, topic_id: str, states: pa.Table, records: pa.Table) -> None:
+    def __init__(self, lake: Lake, topics: LakeTopics, topic_id: str, states: pa.Table, kept: pa.Table) -> None:
         self._lake = lake
         self._topics = topics
         self._cluster_id = topics.cluster_id
         self._topic_id = topic_id
         self._topic_ids = set(states.column("log_topic_id").to_pylist())
         self._states = states.filter(pc.field("log_topic_id") == topic_id).sort_by("state_partition")
-        self._records = records
+        self._kept = kept.filter(self._is_own)
         self._metadata = topics.metadata
 
     def proofs(self) -> Proofs:
@@ -103,7 +105,9 @@ class _Logs:
 
     def _test_topics(self, metadata: TopicMetadata | None, proofs: Proofs) -> None:
         """Tests the rules on user topics on the records that can violate them."""
-        records, newest = topic_records_of(self._kept(AHEAD, WINDOW)), topic_records_of(self._kept(NEWEST))
+        records, newest = (
+            topic_records_of(self._kept.filter(pc.field("kind").isin(kinds))) for kinds in ((AHEAD, WINDOW), (NEWEST,))
+        )
         topics = self._topics.user_topics(metadata, {*places_of(records), *places_of(newest)})
         numbers = [rows.column("state_partition").unique().to_pylist() for rows in (records, newest)]
         for number in sorted({*numbers[0], *numbers[1]}):
@@ -134,7 +138,13 @@ class _Logs:
         starts = [row["log_start_offset"] for row in self._extents_of(OFFSETS_TOPIC, newest, min(numbers))]
         first = LogRecord(OFFSETS_TOPIC, min(numbers), max(starts))
         if self._metadata is None or belongs_to(self._metadata, first, newest, times, proofs):
-            cross_check(self._state_logs, groups, proofs, topic_exists=lambda topic: _exists(metadata, topic))
+            cross_check(
+                self._state_logs,
+                groups,
+                proofs,
+                topic_exists=lambda topic: _exists(metadata, topic),
+                metadata=metadata,
+            )
 
     @cached_property
     def _state_logs(self) -> StateLogs:
@@ -154,12 +164,17 @@ class _Logs:
         every = pa.concat_tables(keys)
         columns = (every.column(name).to_pylist() for name in every.column_names)
         return StateLogs(
-            lives=lives_of(turns_of(self._kept(LIFE).sort_by(LIFE_ORDER))),
+            lives=lives_of(turns_of(stored_lives(self._lake).filter(self._is_own).sort_by(LIFE_ORDER))),
             with_records=frozenset(SharePartitionKey(*key) for key in zip(*columns, strict=True)),
             known_from_ms=known,
             until_ms=self._known_until(newest_ms),
             count=count_of_keys(every.slice(0, DECIDING), np.concatenate(owner)[:DECIDING].astype(np.int64)),
         )
+
+    @property
+    def _is_own(self) -> pc.Expression:
+        """Rows of the state topic."""
+        return (pc.field("cluster_id") == self._cluster_id) & (pc.field("log_topic_id") == self._topic_id)
 
     def _known_until(self, newest_ms: Mapping[int, int]) -> dict[int, int]:
         return known_until(newest_ms, is_one_copy=self._topics.is_one_copy, read_until_ms=self._topics.read_until_ms)
@@ -168,11 +183,6 @@ class _Logs:
         """The extents of one log."""
         place = (topic, topic_id, partition)
         return [row for row in self._topics.extents if (row["topic"], row["topic_id"], row["partition"]) == place]
-
-    def _kept(self, *kinds: str) -> pa.Table:
-        """The kept records of some kinds of the state topic."""
-        here = (pc.field("cluster_id") == self._cluster_id) & (pc.field("log_topic_id") == self._topic_id)
-        return self._records.filter(here & pc.field("kind").isin(kinds))
 
 
 def _newest(rows: pa.Table, time: str) -> str:

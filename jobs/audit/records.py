@@ -8,17 +8,16 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import books
-from jobs.audit.across import LOG
+from jobs.audit.across import LOG, PLACE
 from jobs.audit.topics import LakeTopics
 from lake.lake import Lake
-from lake.parquet import write_rows
+from lake.parquet import ParquetSink
 from lake.slices import PartitionKey
-from lake.tables import TABLES
+from lake.tables import GOLD_AUDIT_STATE, TABLES
 from state_model.audit.columnar.continuation import AUDITED, rows_of
 from state_model.audit.columnar.kept_records import (
     is_outdated,
@@ -33,31 +32,34 @@ from state_model.audit.columnar.lives import without_repetition
 from state_model.audit.columnar.user_topics import ahead, lagging, widest
 
 RECORDS: Final = "gold.audit_record"
-STATES: Final = "gold.audit_state"
 STORED: Final = pa.schema([*(pa.field(name, pa.string()) for name in LOG), *KEPT_RECORD])
 """A kept record with its cluster and the id of its log's topic."""
-PLACE: Final = ("log_topic_id", "state_partition")
-IN_ORDER: Final = [(name, "ascending") for name in ("state_partition", "kind", "log_offset", "topic_id", "partition")]
+IN_ORDER: Final = [(name, "ascending") for name in (*PLACE, "kind", "log_offset", "topic_id", "partition")]
+IS_LIFE: Final = pc.field("kind") == LIFE
 Topics = Mapping[str, LakeTopics]
 """What the lake knows of user topics, by cluster."""
 
 
-def stored_records(lake: Lake) -> pa.Table:
-    """STORED rows of the lake."""
-    return lake.snapshot(RECORDS).all_rows.select(STORED.names).cast(STORED)
+def stored_lives(lake: Lake) -> pa.Table:
+    """The kept records of the kind LIFE (STORED), which grow with share partitions: in row groups of their own."""
+    return lake.snapshot(RECORDS).rows(STORED.names, IS_LIFE).cast(STORED)
 
 
-def to_start_over(lake: Lake, topics: Topics, audited: pa.Table, before: int) -> set[PartitionKey]:
+def stored_others(lake: Lake) -> pa.Table:
+    """The kept records of the other kinds (STORED)."""
+    return lake.snapshot(RECORDS).rows(STORED.names, ~IS_LIFE).cast(STORED)
+
+
+def to_start_over(lake: Lake, topics: Topics, others: pa.Table, audited: pa.Table, before: int) -> set[PartitionKey]:
     """Audited state partitions whose kept records don't suffice; `audited`: their rows of gold.audit_state.
 
-    `before`: the last run whose audit is complete.
+    `others`: `stored_others`. `before`: the last run whose audit is complete.
     """
-    stored = stored_records(lake)
     result: set[PartitionKey] = set()
     for cluster_id, of_cluster in topics.items():
         own = audited.filter(pc.field("cluster_id") == cluster_id).select(PLACE)
         keys = {(cluster_id, *place) for place in zip(*(own.column(name).to_pylist() for name in PLACE), strict=True)}
-        known = stored.filter((pc.field("cluster_id") == cluster_id) & (pc.field("kind") == TOPIC))
+        known = others.filter((pc.field("cluster_id") == cluster_id) & (pc.field("kind") == TOPIC))
         epochs = of_cluster.known.epochs
         if epochs is not None:
             result |= keys - _keys(known)
@@ -77,7 +79,7 @@ def _keys(rows: pa.Table) -> set[PartitionKey]:
 
 def _with_topics(lake: Lake, cluster_id: str, places: set[tuple[str, int]]) -> set[PartitionKey]:
     """The audited state partitions with a share partition of some user partitions."""
-    rows = lake.snapshot(STATES).rows([*PLACE, "share_partitions"], pc.field("cluster_id") == cluster_id)
+    rows = lake.snapshot(GOLD_AUDIT_STATE).rows([*PLACE, "share_partitions"], pc.field("cluster_id") == cluster_id)
     result = set()
     for number in range(rows.num_rows):
         row = rows.slice(number, 1)
@@ -90,63 +92,79 @@ def commit_records(
     lake: Lake,
     run: int,
     topics: Topics,
+    others: pa.Table,
     fresh: pa.Table,
     audited: set[PartitionKey],
     begins: Mapping[PartitionKey, int],
-) -> None:
-    """Commits what is kept after a run.
+) -> pa.Table:
+    """Commits what is kept after a run; returns its rows of other kinds than LIFE.
 
     Args:
+        others: `stored_others`.
         fresh: STORED rows of the run's tasks.
         audited: the state partitions that the run audited.
         begins: of those that started over the log offset below which their earlier rows stay.
     """
     if books.is_committed(lake, RECORDS, "audit", run):
-        return
-    stored = stored_records(lake)
-    before = stored.filter(pa.array(_stays(stored, audited, begins)))
-    rows = pa.concat_tables([STORED.empty_table(), *_merged(pa.concat_tables([before, fresh]), topics)])
-    if rows.equals(stored):
-        return
-    files = write_rows(lake, TABLES[RECORDS], rows, {"run_id": run})
-    books.commit(lake, RECORDS, "audit", run, files, lake.snapshot(RECORDS).paths)
+        return others
+    lives = fresh.filter(IS_LIFE)
+    after = _others(pa.concat_tables([_staying(others, audited, begins), fresh.filter(~IS_LIFE)]), topics)
+    if lives.num_rows or begins or not after.equals(others):
+        lives = _lives(pa.concat_tables([_staying(stored_lives(lake), audited, begins), lives]))
+        with ParquetSink(lake, TABLES[RECORDS], constants={"run_id": run}) as sink:
+            sink.write_all([lives, after])
+        books.commit(lake, RECORDS, "audit", run, sink.files, lake.snapshot(RECORDS).paths)
+    return after
 
 
-def _stays(stored: pa.Table, audited: set[PartitionKey], begins: Mapping[PartitionKey, int]) -> npt.NDArray[np.bool_]:
-    """Whether each row counts beside those of the run."""
+def _staying(stored: pa.Table, audited: set[PartitionKey], begins: Mapping[PartitionKey, int]) -> pa.Table:
+    """The rows that count beside those of the run."""
     of_states = pc.is_in(stored.column("kind"), value_set=pa.array([NEWEST, TOPIC])).to_numpy().astype(np.bool_)
-    result = np.ones(stored.num_rows, np.bool_)
     rows = np.arange(stored.num_rows) if begins else np.flatnonzero(of_states)  # the others are not looked at
+    if not len(rows):
+        return stored
+    stays = np.ones(stored.num_rows, np.bool_)
     some = stored.take(pa.array(rows))
     columns = (some.column(name).to_pylist() for name in ("cluster_id", *PLACE, "log_offset"))
     for row, *key, log_offset in zip(rows.tolist(), *columns, strict=True):
         place = tuple(key)
         if of_states[row]:
-            result[row] = place not in audited
+            stays[row] = place not in audited
         else:
-            result[row] = place not in begins or log_offset < begins[place]
-    return result
+            stays[row] = place not in begins or log_offset < begins[place]
+    return stored.filter(pa.array(stays))
 
 
-def _merged(rows: pa.Table, topics: Topics) -> Iterator[pa.Table]:
-    """The rows of each log, those left out that are refuted or stored already."""
-    for log in sorted(rows.select(LOG).group_by(LOG).aggregate([]).to_pylist(), key=lambda row: tuple(row.values())):
+def _lives(rows: pa.Table) -> pa.Table:
+    """The rows of the kind LIFE of all logs, without those that begin nothing new."""
+    parts = [of_log(kept(without_repetition(turns_of(own)), LIFE), **log) for log, own in _by_log(rows)]
+    return pa.concat_tables([STORED.empty_table(), *parts]).sort_by(IN_ORDER)
+
+
+def _others(rows: pa.Table, topics: Topics) -> pa.Table:
+    """The rows of the other kinds of all logs, without those that are refuted."""
+    tables = [STORED.empty_table()]
+    for log, own in _by_log(rows):
         known = topics[log["cluster_id"]].known
-        own = rows
-        for name, value in log.items():
-            own = own.filter(pc.equal(own.column(name), value))
         kinds = own.column("kind")
-        mine = {kind: own.filter(pc.equal(kinds, kind)) for kind in (LIFE, AHEAD, WINDOW, NEWEST, TOPIC)}
+        mine = {kind: own.filter(pc.equal(kinds, kind)) for kind in (AHEAD, WINDOW, NEWEST, TOPIC)}
         in_front = distinct(topic_records_of(mine[AHEAD]))
         newest = topic_records_of(mine[NEWEST])
         parts = [
-            kept(without_repetition(turns_of(mine[LIFE])), LIFE),
             kept(in_front.filter(pa.array(ahead(in_front, known.ends, known.epochs or {}))), AHEAD),
             kept(widest(topic_records_of(mine[WINDOW])), WINDOW),
             kept(newest.filter(pa.array(lagging(newest, known.ends))), NEWEST),
             with_epochs(mine[TOPIC].select(KEPT_RECORD.names), known.epochs or {}),
         ]
-        yield of_log(pa.concat_tables(parts).sort_by(IN_ORDER), **log)
+        tables.append(of_log(pa.concat_tables(parts), **log))
+    return pa.concat_tables(tables).sort_by(IN_ORDER)
+
+
+def _by_log(rows: pa.Table) -> Iterator[tuple[dict[str, str], pa.Table]]:
+    """The rows of each log, by cluster and topic id."""
+    for log in sorted(rows.select(LOG).group_by(LOG).aggregate([]).to_pylist(), key=lambda row: tuple(row.values())):
+        is_own = [pc.equal(rows.column(name), value) for name, value in log.items()]
+        yield log, rows.filter(pc.and_(*is_own))
 
 
 def distinct(rows: pa.Table) -> pa.Table:

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 from evidence.losses import PRUNED, REMOTE, losses_of_extents
 from jobs import books, retained
 from jobs.audit import standing
-from jobs.audit.across import ACROSS, COUNTS_OF_STATE, LOG_FINDING, across_logs
+from jobs.audit.across import ACROSS, COUNTS_OF_STATE, LOG_FINDING, PLACE, across_logs
 from jobs.audit.beside import commit_beside, look_beside
 from jobs.audit.between_logs import BETWEEN, STATES_READ, between_logs
-from jobs.audit.records import Topics
-from jobs.audit.tasks import STATES, Job, Outcome, Task, audit_task, of_jobs
+from jobs.audit.records import Topics, stored_others
+from jobs.audit.tasks import Job, Outcome, Task, audit_task, of_jobs
 from jobs.decode.stage import changed
 from jobs.ingest.stage import is_rebuild
 from jobs.lake_settings import stored_settings
@@ -29,16 +29,16 @@ from lake.lake import Lake
 from lake.parquet import DataFile, write_rows
 from lake.settings_rows import TABLE as SETTINGS
 from lake.slices import BRONZE, PartitionKey, Slice, slices
-from lake.tables import BRONZE_LOG_RECORD, TABLES
+from lake.tables import BRONZE_LOG_RECORD, GOLD_AUDIT_STATE, TABLES
 from measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, changed_groups
 from state_model.audit.columnar.continuation import FORMAT
+from state_model.audit.columnar.explained import with_causes
 from state_model.audit.columnar.partitions import LogFacts
 from state_model.audit.columnar.replayed import COMPARED
 from state_model.topics import STATE_TOPIC
 
 FINDINGS = standing.FINDINGS
 REPLAYED = "gold.share_partition_state"
-PLACE: Final = ("log_topic_id", "state_partition")
 PLANNED: Final = [
     "cluster_id", *PLACE, "format", "log_start_offset", "last_log_offset", "run_id",
 ]  # fmt: skip
@@ -56,13 +56,14 @@ def _at(key: PartitionKey) -> pc.Expression:
 def run_audit(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict[str, int]:
     """Audits the records replayed since the last audit; returns the number of audited records and of findings."""
     before = books.done(lake, "audit")
-    stored = lake.snapshot(STATES).rows(PLANNED)
+    stored = lake.snapshot(GOLD_AUDIT_STATE).rows(PLANNED)
     clusters = pc.unique(lake.snapshot(books.EXTENT).all_rows.column("cluster_id")).to_pylist()
     settings = {cluster: stored_settings(lake, cluster).groups for cluster in clusters}
-    beside, topics, unfit = look_beside(lake, clusters, stored, before)
+    kept = stored_others(lake)
+    beside, topics, unfit = look_beside(lake, clusters, kept, stored, before)
     jobs = plan_jobs(lake, stored, run, before, settings, unfit)
     replayed = lake.snapshot(REPLAYED).rows(["cluster_id", "log_topic_id", *COMPARED])
-    view = lake.view([STATES])
+    view = lake.view([GOLD_AUDIT_STATE])
 
     def task_of(some: Sequence[Job]) -> Task:
         mine = of_jobs(replayed, some)
@@ -74,7 +75,7 @@ def run_audit(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict[
     outcomes = engine.run("audit", audit_task, tasks, progress, size_bytes=sum(job.size_bytes for job in busy))
     if quiet:  # no record to read: nothing for executors to do
         outcomes.append(audit_task(task_of(quiet)))
-    return _commit(lake, run, jobs, outcomes, topics)
+    return _commit(lake, run, jobs, outcomes, stored, topics, kept)
 
 
 def plan_jobs(
@@ -95,10 +96,10 @@ def plan_jobs(
     late |= _with_other_limits(lake, stored, before, settings)
     late |= unfit
     keys = sorted(rows.keys() | late)
-    pieces = _new_slices(lake, known, keys, late, run)
+    begins = retained.offsets(retained.cuts(lake, retained.BRONZE)) if late else {}
+    pieces = _new_slices(lake, known, keys, late, run, begins)
     starts = {key: log_start((row["log_start_offset"], row["log_start_known"]) for row in every[key]) for key in keys}
     at_start = _records_at_start(lake, {key: starts[key] for key in keys if key not in late}, known)
-    begins = retained.offsets(retained.cuts(lake, retained.BRONZE)) if late else {}
     return [
         Job(
             cluster_id=key[0],
@@ -122,17 +123,17 @@ def plan_jobs(
 
 def _new_slices(
     lake: Lake, known: Mapping[PartitionKey, Mapping[str, Any]], keys: Iterable[PartitionKey],
-    late: set[PartitionKey], run: int,
+    late: set[PartitionKey], run: int, begins: Mapping[PartitionKey, int],
 ) -> dict[PartitionKey, list[Slice]]:  # fmt: skip
-    """The slices that no stored state has; of state partitions that start over, all that retention left."""
+    """The slices that no stored state has; of state partitions that start over, all that retention left (`begins`)."""
     records = lake.snapshot(BRONZE_LOG_RECORD)
     by_run: dict[int, set[PartitionKey]] = {}
     for key in keys:
         by_run.setdefault(-1 if key in late else known[key]["run_id"], set()).add(key)
     result: dict[PartitionKey, list[Slice]] = {}
     for audited, some in by_run.items():
-        begins = retained.offsets(retained.cuts(lake, retained.BRONZE)) if audited < 0 else None
-        result |= slices(records, BRONZE, runs=(audited + 1, run), only=some, begins=begins)
+        begins_of_run = begins if audited < 0 else None
+        result |= slices(records, BRONZE, runs=(audited + 1, run), only=some, begins=begins_of_run)
     return result
 
 
@@ -165,7 +166,7 @@ def _with_other_limits(
     result = set()
     for cluster in rows.column("cluster_id").unique().to_pylist():
         earlier = stored_settings(lake, cluster, before).groups
-        mine = lake.snapshot(STATES).rows([*PLACE, "share_partitions"], pc.field("cluster_id") == cluster)
+        mine = lake.snapshot(GOLD_AUDIT_STATE).rows([*PLACE, "share_partitions"], pc.field("cluster_id") == cluster)
         for topic_id, number, share_partitions in zip(*mine.columns, strict=True):
             groups = pc.unique(share_partitions.values.field("group_id")).to_pylist()
             if changed_groups(earlier, settings[cluster], groups, [DELIVERY_COUNT_LIMIT]):
@@ -210,16 +211,25 @@ def has_uncommitted(extents: Sequence[dict[str, Any]]) -> bool:
     )
 
 
-def _commit(lake: Lake, run: int, jobs: Sequence[Job], outcomes: Sequence[Outcome], topics: Topics) -> dict[str, int]:
+def _commit(
+    lake: Lake,
+    run: int,
+    jobs: Sequence[Job],
+    outcomes: Sequence[Outcome],
+    stored: pa.Table,
+    topics: Topics,
+    kept: pa.Table,
+) -> dict[str, int]:
+    """Commits the tables of a run; returns its counts. `stored`: PLANNED; `kept`: records.stored_others."""
     keys = {job.key for job in jobs}
     begins = {job.key: job.log.first_offset if job.keeps_below else 0 for job in jobs if job.starts_over}
-    commit_beside(lake, run, topics, [outcome.beside for outcome in outcomes], keys, begins)
-    if not books.is_committed(lake, STATES, "audit", run):
-        kept, removes = _states_without(lake, keys)
-        books.commit(lake, STATES, "audit", run, [*(f for o in outcomes for f in o.files), *kept], removes)
-    fresh = pa.concat_tables([LOG_FINDING.empty_table(), *(outcome.findings for outcome in outcomes)])
-    states = lake.snapshot(STATES).rows(STATES_READ)
-    fresh = pa.concat_tables([fresh, across_logs(states.select(COUNTS_OF_STATE)), between_logs(lake, states, topics)])
+    kept = commit_beside(lake, run, topics, kept, [outcome.beside for outcome in outcomes], keys, begins)
+    if not books.is_committed(lake, GOLD_AUDIT_STATE, "audit", run):
+        others, removes = _states_without(lake, stored, keys)
+        books.commit(lake, GOLD_AUDIT_STATE, "audit", run, [*(f for o in outcomes for f in o.files), *others], removes)
+    states = lake.snapshot(GOLD_AUDIT_STATE).rows(STATES_READ)
+    across = [across_logs(states.select(COUNTS_OF_STATE)), between_logs(lake, states, topics, kept)]
+    fresh = pa.concat_tables([LOG_FINDING.empty_table(), *(outcome.findings for outcome in outcomes), *across])
     unchanged = pa.concat_tables([standing.NONE_UNCHANGED, *(outcome.unchanged for outcome in outcomes)])
     count = _commit_findings(lake, run, keys, fresh, unchanged)
     return {"audited_records": sum(outcome.record_count for outcome in outcomes), "findings": count}
@@ -240,18 +250,26 @@ def _commit_findings(lake: Lake, run: int, keys: set[PartitionKey], fresh: pa.Ta
     same, others = standing.parted(snapshot.rows(), unchanged)
     judged = standing.merged(others, fresh, _judged(others, keys), run)
     same = same.select(judged.column_names).cast(judged.schema)
-    rows = _with_topics(lake, pa.concat_tables([judged, same]))
+    rows = _with_topics(lake, _with_causes(pa.concat_tables([judged, same])))
     books.commit(lake, FINDINGS, "audit", run, write_rows(lake, TABLES[FINDINGS], rows, {}), snapshot.paths)
     return int(rows.filter(pc.field("withdrawn_run_id").is_null()).num_rows)
 
 
-def _states_without(lake: Lake, keys: set[PartitionKey]) -> tuple[list[DataFile], list[str]]:
+def _with_causes(rows: pa.Table) -> pa.Table:
+    """The rows, those that stand with their causes among all findings of their cluster that stand."""
+    is_standing = pc.field("withdrawn_run_id").is_null()
+    standing_rows, tables = rows.filter(is_standing), [rows.filter(~is_standing)]
+    for cluster in pc.unique(standing_rows.column("cluster_id")).to_pylist():
+        tables.append(with_causes(standing_rows.filter(pc.field("cluster_id") == cluster)))
+    return pa.concat_tables(tables)
+
+
+def _states_without(lake: Lake, stored: pa.Table, keys: set[PartitionKey]) -> tuple[list[DataFile], list[str]]:
     """New files with the states of other state partitions, and the paths of the files that hold those of `keys`."""
-    snapshot = lake.snapshot(STATES)
-    places = snapshot.rows(["cluster_id", *PLACE])
+    places = stored.select(["cluster_id", *PLACE])
     if keys.issuperset(zip(*(column.to_pylist() for column in places.columns), strict=True)):
-        return [], snapshot.paths  # nothing to read and to keep
-    return books.rewritten_without(lake, STATES, books.of_partitions(keys, *PLACE))
+        return [], lake.snapshot(GOLD_AUDIT_STATE).paths  # nothing to read and to keep
+    return books.rewritten_without(lake, GOLD_AUDIT_STATE, books.of_partitions(keys, *PLACE))
 
 
 def _judged(stored: pa.Table, keys: set[PartitionKey]) -> list[bool]:

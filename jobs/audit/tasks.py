@@ -1,6 +1,6 @@
 """The tasks of the audit: state partitions are audited together, as far as their records fit into memory."""
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +16,7 @@ from kafka_log.schemas import LOG_RECORD
 from lake.lake import LakeView
 from lake.parquet import DataFile, ParquetSink
 from lake.slices import PartitionKey, Slice, read_partitions, read_unit, units
-from lake.tables import TABLES
+from lake.tables import GOLD_AUDIT_STATE, TABLES
 from measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, largest
 from state_model.audit.columnar.continuation import AUDIT_STATE, FORMAT
 from state_model.audit.columnar.findings import findings
@@ -24,7 +24,6 @@ from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.partitions import LogFacts, PartitionsAudit
 from state_model.audit.columnar.replayed import COMPARED
 
-STATES: Final = "gold.audit_state"
 NOT_AUDITED: Final = ("topic", "timestamp_type", "base_offset", "producer_epoch")
 AUDITED: Final = pa.schema([field for field in LOG_RECORD if field.name not in NOT_AUDITED])
 """The columns of a log record that the audit reads."""
@@ -95,8 +94,8 @@ def audit_task(task: Task) -> Outcome:
     beside = {table: [none] for table, none in NO_ROWS.items()}
     limits = {cluster_id: largest(settings, DELIVERY_COUNT_LIMIT) for cluster_id, settings in task.settings.items()}
     states = _stored_states(task.lake, task.jobs)
-    with ParquetSink(task.lake, TABLES[STATES], constants={"run_id": task.run}) as sink:
-        for jobs in together(task.jobs, {cluster for cluster, config in task.beside.configs.items() if config}):
+    with ParquetSink(task.lake, TABLES[GOLD_AUDIT_STATE], constants={"run_id": task.run}) as sink:
+        for jobs in together(task.jobs):
             cluster_id, topic_id, _ = jobs[0].key
             audit, beside_audit, records = _audited(jobs, of_jobs(states, jobs), limits[cluster_id], task.beside)
             count += records
@@ -118,18 +117,16 @@ def audit_task(task: Task) -> Outcome:
     )
 
 
-def together(jobs: Sequence[Job], configured: Container[str] = ()) -> Iterator[list[Job]]:
+def together(jobs: Sequence[Job]) -> Iterator[list[Job]]:
     """Neighbouring jobs of one incarnation of the state topic that are audited at once: their records fit into memory.
 
-    What an audit costs beside its records, it costs once for all of them. `configured`: clusters whose coordinator's
-    configuration is known; their updates are counted by state partition.
+    What an audit costs beside its records, it costs once for all of them.
     """
     some: list[Job] = []
     size = 0
     for job in jobs:
-        is_alone = job.keeps_below or job.cluster_id in configured
         if some and (
-            is_alone
+            job.keeps_below
             or some[-1].keeps_below
             or some[-1].key[:2] != job.key[:2]
             or size + job.size_bytes > TOGETHER_BYTES
@@ -170,8 +167,8 @@ def _audited(
     for job in jobs:
         if job.at_start is not None:
             audit.take_log_start(job.at_start)
-    goes_on = not jobs[0].starts_over and stored.num_rows > 0
-    beside_audit = BesideAudit(beside, jobs[0].key[:2], audit, goes_on=goes_on)
+    resumed = [] if states is None else states.column("state_partition").to_pylist()
+    beside_audit = BesideAudit(beside, jobs[0].key[:2], audit, resumed=resumed)
     count = 0
     for rows in _records(jobs):
         for decoded in audited_batches(audit, rows):
@@ -195,8 +192,8 @@ def _stored_states(lake: LakeView, jobs: Sequence[Job]) -> pa.Table:
     jobs = [job for job in jobs if job.keeps_below or not job.starts_over]
     columns = ["cluster_id", "log_topic_id", *AUDIT_STATE.names]
     if not jobs:
-        return TABLES[STATES].schema.empty_table().select(columns)
-    row_groups = lake.snapshot(STATES).row_groups
+        return TABLES[GOLD_AUDIT_STATE].schema.empty_table().select(columns)
+    row_groups = lake.snapshot(GOLD_AUDIT_STATE).row_groups
     bounds = row_groups.integers("state_partition")
     numbers = np.array(sorted({job.log.state_partition for job in jobs}))
     chosen = np.searchsorted(numbers, bounds.high, side="right") > np.searchsorted(numbers, bounds.low)

@@ -11,7 +11,7 @@ from jobs.ingest.plan import Extent
 from kafka_log import reader
 from kafka_log.layout import LogDirectory
 from kafka_log.union import LogPartition, unite
-from state_model.topics import STATE_TOPIC
+from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 
 class Sources:
@@ -23,9 +23,11 @@ class Sources:
 
     @cached_property
     def _read_until_ms(self) -> int | None:
-        """Reads the ends of the state logs, so only a run with news takes it."""
-        state_ends = ((part, reader.log_end(part)) for part in self.partitions if part.topic == STATE_TOPIC)
-        return read_until(self.directories, state_ends, books.now_ms())
+        """Reads the ends of the state logs, else those of __consumer_offsets; so only a run with news takes it."""
+        topics = {part.topic for part in self.partitions}
+        topic = STATE_TOPIC if STATE_TOPIC in topics else OFFSETS_TOPIC
+        ends = ((part, reader.log_end(part)) for part in self.partitions if part.topic == topic)
+        return read_until(self.directories, ends, books.now_ms())
 
     def extent_rows(
         self, extents: Sequence[Extent], cluster_id: str, run: int, until_ms: int | None

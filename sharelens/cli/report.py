@@ -2,6 +2,7 @@
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -69,7 +70,7 @@ def report(
     from sharelens.report.page import build, render
 
     typed = None if end_offsets is None else read_end_offsets(end_offsets)
-    with opening.open_evidence(source) as evidence:
+    with opening.open_evidence(replace(source, takes_group_log=True)) as evidence:
         question = ReportQuestion(
             key_filter=key_filter,
             cut=cut,

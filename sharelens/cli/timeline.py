@@ -1,5 +1,7 @@
 """The command timeline. It starts no JVM."""
 
+from dataclasses import replace
+
 import click
 
 from sharelens.cli.forensics import FROM, TO, in_order
@@ -47,8 +49,9 @@ def timeline(
     shown: Shown,
 ) -> None:
     """What happened to a group, in the order of time: creations, resets and deletions, members and epochs, stalls,
-    gaps of the state log, and minute by minute archived, repeated and dead-lettered records. Each entry names the
-    record that proves it.
+    gaps of the state log, and minute by minute archived, repeated and dead-lettered records. Of a streams group also
+    topologies, rebalances with the tasks that moved, times in which it was not ready, and offsets that were reset.
+    Each entry names the record that proves it.
 
     --from and --to bound the times of the entries.
     """
@@ -59,7 +62,7 @@ def timeline(
     from sharelens.questions.evidence import Span
 
     span = Span(from_ms=from_ms, to_ms=to_ms)
-    with opening.open_evidence(source) as evidence:
+    with opening.open_evidence(replace(source, takes_group_log=True)) as evidence:
         answered = timeline.timeline(evidence, key_filter, cut, span, evidence.settings.groups, min_duration_ms)
     answer(answered, shown, require_complete=False)
 

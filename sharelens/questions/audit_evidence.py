@@ -60,12 +60,12 @@ class BesideAudit:
     proofs: Proofs
     turns: Turns = field(default_factory=Turns)
 
-    def take(self, records: pa.Table, audit: PartitionAudit) -> None:
+    def take(self, records: pa.Table) -> None:
         """The next records (SHARE_RECORD), which the audit has taken."""
         self.turns.take(records)
         self.topics.take(topic_records(records))
         if self.configured is not None:
-            self.configured.take(records, audit)
+            self.configured.take(records)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,13 +103,13 @@ class OtherLogs:
         """Whether there is a log of groups, however large."""
         return any(partition.topic == OFFSETS_TOPIC for partition in self._partitions)
 
-    def beside(self, log: StateLog) -> BesideAudit:
-        """The rules on the records of one state log that need other logs or the configuration."""
+    def beside(self, audit: PartitionAudit) -> BesideAudit:
+        """The rules on the records that `audit` takes that need other logs or the configuration."""
         proofs = Proofs(self._between_ms)
-        config, is_from_zero = self._config, log.first_offset == 0
+        config = self._config
         return BesideAudit(
             topics=TopicAudit(self._topics, proofs),
-            configured=None if config is None else ConfiguredAudit(config, is_from_zero=is_from_zero),
+            configured=None if config is None else ConfiguredAudit(config, audit),
             proofs=proofs,
         )
 
@@ -128,7 +128,8 @@ class OtherLogs:
             groups = self._groups(proofs)
             first = self._group_partitions[0]
             if self._is_of_cluster(first, first.log_start_offset, groups.first_ms) and audited:
-                cross_check(state, groups, proofs, topic_exists=self._topic_exists)
+                metadata = self._topics.metadata
+                cross_check(state, groups, proofs, topic_exists=self._topic_exists, metadata=metadata)
         if self._topics.metadata is not None:
             unknown_topic_partitions(state.lives, self._topics.metadata, proofs)
         self._test_incarnations()

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lake.tables import GOLD_AUDIT_STATE
 from sharelens.questions.evidence import Evidence, Keys
 from state_model.audit.columnar.finding_schema import FINDING
 from state_model.audit.columnar.suppressed import sifted
@@ -14,7 +15,7 @@ from state_model.audit.severities import ERROR, SEVERITIES, WARNING
 from state_model.audit.table import RULES
 from state_model.columnar.schemas import column
 
-TABLE, STATES = "gold.audit_finding", "gold.audit_state"
+TABLE = "gold.audit_finding"
 AUDITED = pa.schema(
     [
         *(field for field in FINDING if field.name not in ("field", "expected", "seen", "records", "title")),
@@ -50,7 +51,7 @@ def audited_findings(evidence: Evidence, keys: Keys = Keys(), until_ms: int | No
     Without a condition in `keys` also those about a log. Log directories are audited by `audit` alone, which is a
     reading of its own.
     """
-    states = evidence.measured_stream(STATES, pa.schema([FINDING.field("state_partition")]), Keys())
+    states = evidence.measured_stream(GOLD_AUDIT_STATE, pa.schema([FINDING.field("state_partition")]), Keys())
     tables = evidence.measured_stream(TABLE, AUDITED, keys, OPEN)
     if states is None or tables is None or not any(part.num_rows for part in states):
         return None

@@ -47,10 +47,12 @@ def lag(
     *,
     end_offsets: EndOffsets | None = None,
     now_ms: int | None = None,
+    other_groups: frozenset[str] = frozenset(),
 ) -> Answer:
     """The answer to `sharelens lag`; `end_offsets` replaces the end offsets of the evidence.
 
-    `now_ms`: the time of the question; with it the summary has the age of the cut.
+    `now_ms`: the time of the question; with it the summary has the age of the cut. `other_groups`: groups that the
+    filter may name although they have no share state.
     """
     keys = resolve(evidence, key_filter)
     prefix = prefix_of(cut)
@@ -58,7 +60,7 @@ def lag(
     states = placed.filter(pc.invert(placed.column("misplaced")))
     warnings = check_cut(evidence, prefix)
     if states.num_rows == 0:
-        ensure_known(evidence, key_filter, keys)
+        ensure_known(evidence, key_filter, keys, other_groups)
     topic_ids = states.column("topic_id").unique().to_pylist()
     names = evidence.names(topic_ids)
     prefix = _within(evidence, prefix)

@@ -268,13 +268,14 @@ def _of_histories(
     """By one pass over the histories, with the SHARE_PARTITION_STATE rows at their end."""
     first_ms = times(scoped.evidence.cover())[0] or 0
     earlier_ms = max((first_ms + now_ms) // 2, now_ms - GROWTH_MS)
+    recent_ms = _recent_hour(now_ms)
 
     def of_part(part: Part) -> tuple[pa.Table, ...]:
         inputs = scoped.inputs(part, settings)
         rows = stalls.rows(inputs, now_ms=now_ms, min_duration_ms=min_duration_ms)
         return (
             rows.select(STANDING.names).filter(pc.is_null(pc.field("until_ms"))),
-            latency.attempts_of(inputs).select(OUTCOMES.names).filter(pc.field("hour_ms") >= _recent_hour(now_ms)),
+            latency.attempts_since(inputs, recent_ms).select(OUTCOMES.names).filter(pc.is_valid(pc.field("hour_ms"))),
             life.rows(inputs).select(EVENTS.names).filter(pc.field("log_time_ms") >= now_ms - RECENT_MS),
             _lag_at(scoped.evidence, part.history, earlier_ms),
             _states(scoped.evidence, part),
@@ -317,6 +318,8 @@ def _not_started(evidence: Evidence, lags: pa.Table) -> pa.Table:
 
 def _missing_letters(scoped: Scope, key_filter: KeyFilter, cut: CutChoice, settings: GroupSettings) -> pa.Table:
     """The records whose dead letter is due and missing, by share partition."""
+    if scoped.places.num_rows == 0:
+        return MISSING_LETTERS.empty_table()
     evidence = scoped.evidence
     is_missing = pc.field("status") == MISSING
     names = [*SHARE_PARTITION_KEY, "offset", "last_offset", "status"]

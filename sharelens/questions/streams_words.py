@@ -12,6 +12,11 @@ def not_ready_reason(topology_epoch: int | None, validated_topology_epoch: int) 
     return f"the topology of epoch {topology_epoch} is not yet validated"
 
 
+def member_name(member_id: str, client_id: str | None) -> str:
+    """`client (member)`, or the member's id alone where the log does not name its client."""
+    return name(member_id) if client_id is None else f"{name(client_id)} ({name(member_id)})"
+
+
 def task_name(subtopology_id: str, partition: int) -> str:
     """The task as Kafka Streams prints it: `0_3`."""
     return f"{name(subtopology_id)}_{partition}"

@@ -16,6 +16,7 @@ from sharelens.questions.completeness import evidence_line
 from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.gap_entries import gap_entries
+from sharelens.questions.known_groups import streams_groups
 from sharelens.questions.life import event_rows
 from sharelens.questions.measured import Scope, scope
 from sharelens.questions.now import now_of, now_text
@@ -23,6 +24,7 @@ from sharelens.questions.poison import poison_stream
 from sharelens.questions.redelivered import redelivered_stream
 from sharelens.questions.stalled import long_enough, stall_stream
 from sharelens.questions.state import TOPIC
+from sharelens.questions.streams_timeline import streams_entries
 from sharelens.request import CutChoice
 
 
@@ -34,13 +36,17 @@ def timeline(
     Raises:
         UsageError: the evidence has none of the names.
     """
-    scoped = scope(evidence, key_filter, cut)
+    of_streams = streams_groups(evidence, key_filter.groups)
+    scoped = scope(evidence, key_filter, cut, of_streams)
     now_ms, span = now_of(evidence, cut), up_to_cut(span, cut)
     stalling = stall_stream(scoped, span, settings, now_ms, min_duration_ms=min_duration_ms)
     groups = frozenset(scoped.places.column("group_id").unique().to_pylist())
+    records = evidence.group_records(groups | of_streams)
+    commits = evidence.offset_commits(of_streams) if of_streams else None
     entries = [
         *entries_of.life_entries(event_rows(scoped)),
-        *entries_of.group_entries(evidence.group_records(groups)),
+        *entries_of.group_entries(records),
+        *(() if commits is None else streams_entries(records, commits, cut.as_of_ms)),
         *(entry for rows in stalling for entry in entries_of.stall_entries(long_enough(rows, min_duration_ms))),
         *_archived(scoped, cut, span, settings),
         *_redelivered(scoped, span),

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import stalls
-from measures.group_replay import GROUP, MEMBER, decoded
+from measures.group_replay import GROUP, MEMBER, SHARE_TYPES, decoded, is_of_types
 from measures.offset_counts import offset_counts
 from sharelens.questions.evidence import Span
 from sharelens.questions.poison import without_gaps
@@ -68,9 +68,9 @@ def life_entries(rows: pa.Table) -> Iterator[Entry]:
 
 
 def group_entries(records: pa.Table) -> Iterator[Entry]:
-    """Members that join, change and leave, and the groups' epochs and deletions, of all GROUP_RECORD rows of groups."""
+    """Members that join, change and leave, and epochs and deletions of the share groups in GROUP_RECORD rows."""
     present: set[tuple[str, str]] = set()
-    for row in decoded(records).to_pylist():
+    for row in decoded(records.filter(is_of_types(records, SHARE_TYPES))).to_pylist():
         kind, member = row["record_type"], (row["group_id"], row["member_id"])
         proof = {"log_topic": OFFSETS_TOPIC, "log_partition": row["partition"], "log_offset": row["log_offset"]}
         about = {"group_id": row["group_id"]}

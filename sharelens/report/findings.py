@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 from measures.group_schemas import STREAMS
 from sharelens.questions import finding as questions
 from sharelens.questions.completeness import COMPLETE
+from sharelens.questions.signs import Signs
 from sharelens.report.digests import total
 from sharelens.report.gather import Gathered
 from sharelens.report.model import Finding, Tile, Weight
@@ -68,6 +69,31 @@ def _section(row: questions.Finding) -> str | None:
 
 def tiles(gathered: Gathered) -> Sequence[Tile]:
     """The row of figures under the findings."""
+    of_share_groups = () if gathered.is_about_streams_alone else _share_tiles(gathered)
+    return (*of_share_groups, *(_streams_tiles(gathered.signs) if gathered.signs.streams else ()))
+
+
+def _streams_tiles(signs: Signs) -> Sequence[Tile]:
+    lags = [sign.lag.records for sign in signs.streams if sign.lag.records is not None]
+    tasks, unknown = (sum(counts) for counts in zip(*((of.tasks, of.lag.unknown) for of in signs.streams), strict=True))
+    without_owner = sum(len(sign.without_owner) for sign in signs.streams)
+    return (
+        Tile(label="Streams groups", figure=number(len(signs.streams)), more=counted(tasks, "active task")),
+        Tile(
+            label="Lag of streams groups",
+            figure=number(sum(lags)) + ("+" if unknown else "") if lags else UNKNOWN,
+            more=f"unknown for {number(unknown)}" if unknown else "records",
+        ),
+        Tile(
+            label="Tasks without owner",
+            figure=number(without_owner),
+            more="active tasks",
+            weight=Weight.WATCH if without_owner else Weight.NOTE,
+        ),
+    )
+
+
+def _share_tiles(gathered: Gathered) -> Sequence[Tile]:
     lags = gathered.lag
     groups = set(lags.column("group_id").unique().to_pylist())
     standing, over = total(gathered.stalls.still(), "rows"), total(gathered.stalls.over(), "rows")

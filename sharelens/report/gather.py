@@ -18,11 +18,12 @@ from measures.steps import Ints
 from sharelens.filters import KeyFilter, TopicChoice
 from sharelens.output import Answer
 from sharelens.questions import dlq, groups, lag, life, poison, redelivered, stalled, trace
-from sharelens.questions.completeness import times
+from sharelens.questions.completeness import evidence_times
 from sharelens.questions.evidence import Evidence, Span, StatePartitionCover
 from sharelens.questions.finding import Finding
 from sharelens.questions.findings import findings
 from sharelens.questions.gap_entries import gap_entries
+from sharelens.questions.known_groups import streams_groups
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.measured import Scope, described, scope
 from sharelens.questions.missing import unnamed_topics, unseen
@@ -103,6 +104,11 @@ class Gathered:
     traced: Sequence[tuple[Key, int]]
     warnings: Sequence[str]
 
+    @property
+    def is_about_streams_alone(self) -> bool:
+        """Whether there are streams groups and no share partition."""
+        return self.streams.groups.num_rows > 0 and self.lag.num_rows == 0 and not self.written_ms
+
 
 def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
     """The content of a report.
@@ -112,9 +118,10 @@ def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
         SharelensError: the cut lies before the evidence, or there is none.
     """
     key_filter, cut = question.key_filter, question.cut
-    scoped = scope(evidence, key_filter, cut)
+    of_streams = streams_groups(evidence, key_filter.groups)
+    scoped = scope(evidence, key_filter, cut, of_streams)
     cover = evidence.cover()
-    lags = lag.lag(evidence, key_filter, cut, end_offsets=question.end_offsets)
+    lags = lag.lag(evidence, key_filter, cut, end_offsets=question.end_offsets, other_groups=of_streams)
     coordinated = groups.groups(evidence, frozenset(), cut.as_of_ms)
     now_ms = now_of(evidence, cut)
     lag_rows = lags.table.select(LAG.names)
@@ -123,7 +130,7 @@ def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
     of_share_groups = [row for row in wrong if row.group_type == SHARE]
     open_now = [row for row in of_share_groups if row.question != "audit"]  # those of the audit stand, whatever happens
     ranking = group_ranking(open_now, lag_rows)
-    first, end = (moment or 0 for moment in times(cover))
+    first, end = (moment or 0 for moment in evidence_times(evidence))
     last = end if cut.as_of_ms is None else min(end, cut.as_of_ms)
     from_ms = first if question.span.from_ms is None else max(first, question.span.from_ms)
     to_ms = max(from_ms, last if question.span.to_ms is None else min(last, question.span.to_ms))
@@ -166,7 +173,7 @@ def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
         lag_lines=read.lag.lines(evidence, names, ranking),
         drawn=read.drawn,
         traced=traced,
-        warnings=_said_once([*lines, *unnamed_topics(lags.table)]),
+        warnings=_said_once([*lines, *unnamed_topics(lags.table), *read_signs.warnings]),
     )
 
 
@@ -207,7 +214,7 @@ def _digests(
         warnings=(
             *unseen(evidence, scoped.user_partitions, stalled.UNSEEN),
             *poison.poison_warnings(scoped, without_limit=given_up.without_limit),
-            *letter_warnings,
+            *(letter_warnings if scoped.places.num_rows else ()),
             *dlq.without_topic(dead_letters.sums),
         ),
     )

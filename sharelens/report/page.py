@@ -19,7 +19,7 @@ from sharelens.report.gather import Gathered, trace_of
 from sharelens.report.model import Cell, Figure, Head, Page, Section, Sheet
 from sharelens.report.sheets import Anchors
 from sharelens.report.streams import streams_sections
-from sharelens.report.unknowable import CANNOT_KNOW
+from sharelens.report.unknowable import CANNOT_KNOW, CANNOT_KNOW_OF_STREAMS, NOT_THERE
 from sharelens.request import Source
 from sharelens.times import duration_text, lasted, time_text
 from sharelens.wording import command, counted, moment, name, number, place
@@ -49,7 +49,8 @@ def build(gathered: Gathered, source: Source, written_ms: int) -> Page:
 
 def _title(gathered: Gathered) -> str:
     cluster = gathered.evidence.cluster_id
-    return "Share groups" if cluster in (None, "unknown") else f"Share groups of {name(cluster)}"
+    groups = "Streams groups" if gathered.is_about_streams_alone else "Share groups"
+    return groups if cluster in (None, "unknown") else f"{groups} of {name(cluster)}"
 
 
 class _Commands:
@@ -152,9 +153,9 @@ def _facts(gathered: Gathered) -> Sequence[tuple[str, str]]:
 
 
 def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Sequence[Sheet]) -> Sequence[Section]:
+    of_share_groups = (*_state_sections(gathered, line), *_event_sections(gathered, line, anchors))
     return (
-        *_state_sections(gathered, line),
-        *_event_sections(gathered, line, anchors),
+        *(() if gathered.is_about_streams_alone else of_share_groups),
         *streams_sections(gathered.streams, line.rebalances),
         audit_section(gathered.signs.audited, line.audit()),
         *_evidence_sections(gathered, line, traces),
@@ -228,16 +229,17 @@ def _event_sections(gathered: Gathered, line: _Commands, anchors: Anchors) -> Se
 
 
 def _evidence_sections(gathered: Gathered, line: _Commands, traces: Sequence[Sheet]) -> Sequence[Section]:
+    of_traces = Section(
+        name="traces",
+        title="Traces",
+        paragraphs=("The life of the records that block a share partition, and of the newest archived ones.",)
+        if traces
+        else ("No record stands out. For any one:",),
+        sheets=traces,
+        commands=(line.trace(None, 0),),
+    )
     return (
-        Section(
-            name="traces",
-            title="Traces",
-            paragraphs=("The life of the records that block a share partition, and of the newest archived ones.",)
-            if traces
-            else ("No record stands out. For any one:",),
-            sheets=traces,
-            commands=(line.trace(None, 0),),
-        ),
+        *(() if gathered.is_about_streams_alone else (of_traces,)),
         Section(
             name="evidence",
             title="Freshness and gaps",
@@ -249,9 +251,14 @@ def _evidence_sections(gathered: Gathered, line: _Commands, traces: Sequence[She
         Section(
             name="unknown",
             title="Not in the log",
-            points=(*CANNOT_KNOW, *(f"In this evidence: {warning}." for warning in gathered.warnings)),
+            points=(*_cannot_know(gathered), *(f"In this evidence: {warning}." for warning in gathered.warnings)),
         ),
     )
+
+
+def _cannot_know(gathered: Gathered) -> Sequence[str]:
+    of_share_groups = () if gathered.is_about_streams_alone else CANNOT_KNOW
+    return (*of_share_groups, *(CANNOT_KNOW_OF_STREAMS if gathered.streams.groups.num_rows else ()), *NOT_THERE)
 
 
 def _there(figure: Figure | None) -> Sequence[Figure]:

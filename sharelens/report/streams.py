@@ -6,21 +6,18 @@ import pyarrow.compute as pc
 
 from measures.group_schemas import ACTIVE, DEAD, NOT_READY, STREAMS
 from sharelens.questions.share_partitions import Row
+from sharelens.questions.streams_words import member_name, not_ready_reason, task_name
 from sharelens.report import charts, colours
 from sharelens.report.digests import ROWS_SHOWN
 from sharelens.report.model import Figure, Head, Section, Sheet
 from sharelens.report.sheets import complete_cell, number_cell, text_cell, time_cell
 from sharelens.report.streams_digest import StreamsDigest
-from sharelens.terminal import visible
 from sharelens.times import lasted
 from sharelens.wording import UNKNOWN, counted, moment, name, number
 
 GROUPS_DRAWN, TASKS_DRAWN, GROUPS_SHOWN = 4, 60, 200
 LANE_HEIGHT, AXES_HEIGHT = 16, 48
 WHO_HAS_WHAT = "The member that has each active task in its assignment, also while it must give it up."
-NO_TOPOLOGY = "no topology"
-UNFIT_TOPICS = "topics are missing or have other partition counts than the topology needs"
-NOT_VALIDATED = "the topology is not yet validated"
 
 
 def streams_sections(digest: StreamsDigest, command: Callable[[str], str]) -> Sequence[Section]:
@@ -58,7 +55,7 @@ def _ownership(name_: str, digest: StreamsDigest, group: str) -> Figure | None:
     if not lanes:
         return None
     shown = lanes[:TASKS_DRAWN]
-    names = [f"{visible(subtopology)}_{partition}" for subtopology, partition in shown]
+    names = [task_name(subtopology, partition) for subtopology, partition in shown]
     clients = {row["member_id"]: row["client_id"] for row in rows}
     colour_of = {
         member: colours.LINES[place % len(colours.LINES)][0] for place, member in enumerate(dict.fromkeys(clients))
@@ -67,7 +64,7 @@ def _ownership(name_: str, digest: StreamsDigest, group: str) -> Figure | None:
     chart = charts.ownership(names, colour_of, digest.from_ms, digest.to_ms)
     drawn = charts.drawn(name_, AXES_HEIGHT + LANE_HEIGHT * len(shown), chart, {"owners": bars})
     labels = [
-        (f"line-{place}", _member_name(member, clients[member]))
+        (f"line-{place}", member_name(member, clients[member]))
         for place, member in enumerate(list(colour_of)[: len(colours.LINES)])
     ]
     more = f" {counted(len(lanes) - len(shown), 'task')} more not drawn." if len(lanes) > len(shown) else ""
@@ -95,8 +92,8 @@ def _bar(row: Row, digest: StreamsDigest) -> dict[str, object]:
         max(row["valid_from_ms"], digest.from_ms),
         digest.to_ms if ends is None else min(ends, digest.to_ms),
     )
-    task = f"{visible(row['subtopology_id'])}_{row['partition']}"
-    owner = visible(_member_name(row["member_id"], row["client_id"]))
+    task = task_name(row["subtopology_id"], row["partition"])
+    owner = member_name(row["member_id"], row["client_id"])
     return {
         "x": from_ms,
         "x2": to_ms,
@@ -104,10 +101,6 @@ def _bar(row: Row, digest: StreamsDigest) -> dict[str, object]:
         "member": row["member_id"],
         "text": f"task {task}: {owner}, {moment(from_ms)[11:]} to {moment(to_ms)[11:]}",
     }
-
-
-def _member_name(member_id: str, client_id: str | None) -> str:
-    return name(member_id) if client_id is None else f"{name(client_id)} ({name(member_id)})"
 
 
 def _groups_sheet(newest: dict[str, Row]) -> Sheet:
@@ -215,7 +208,7 @@ def _not_ready_sheet(digest: StreamsDigest) -> Sheet:
                 time_cell(row["valid_from_ms"]),
                 time_cell(row["valid_to_ms"]),
                 number_cell(row["group_epoch"]),
-                text_cell(_reason(row)),
+                text_cell(not_ready_reason(row["topology_epoch"], row["validated_topology_epoch"])),
                 complete_cell(row),
             )
             for row in rows[:ROWS_SHOWN]
@@ -223,9 +216,3 @@ def _not_ready_sheet(digest: StreamsDigest) -> Sheet:
         left_off=max(0, len(rows) - ROWS_SHOWN),
         tools=True,
     )
-
-
-def _reason(row: Row) -> str:
-    if row["topology_epoch"] is None:
-        return NO_TOPOLOGY
-    return UNFIT_TOPICS if row["validated_topology_epoch"] < 0 else NOT_VALIDATED

@@ -8,6 +8,11 @@ CANNOT_KNOW = (
     "The broker's own start offset: the logged start offset may be one write behind.",
     "Records of aborted transactions: for groups that read committed records the broker archives them in memory alone.",
     "Exact end offsets of the past: they are inferred from batch timestamps, which producers set.",
-    "Records before the beginning of the evidence, or in its gaps.",
 )
-"""One sentence each."""
+"""About share groups, one sentence each."""
+CANNOT_KNOW_OF_STREAMS = (
+    "Which topic a streams group that is not ready lacks: the log says only that the topics do not fit its topology.",
+    "Whether a member of a streams group left or was fenced: the records are the same.",
+    "Whether a member processes a task: the log has assignments, and offsets as they are committed.",
+)
+NOT_THERE = ("Records before the beginning of the evidence, or in its gaps.",)

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from functools import cached_property, update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
+from state_model.columnar.hidden_modules import hidden
+
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -32,7 +34,9 @@ class Kernel(Generic[Parameters, Result]):
 
     @cached_property
     def _compiled(self) -> Any:
-        import numba  # deferred: a command that computes nothing starts without it
+        with hidden("scipy"):  # numba.np.arraymath looks for a BLAS in SciPy, which no kernel uses: docs/adr/0010
+            import numba  # deferred: a command that computes nothing starts without it
+            import numba.np.arraymath
 
         _call_once()
         compiler: Any = numba.njit

@@ -148,15 +148,16 @@ class _Assignment:
     def _least_loaded_standby(self, task: TaskId, *, exclude: bool) -> str | None:
         """The first previous standby member, unless both load and tasks of another are smaller.
 
-        exclude: leave out members of processes that have the task.
+        exclude: no member of a process that has the task; as in Kafka, none at all when the first is of such a process.
         """
+        members = self._previous_standby.get(task, ())
         candidate: str | None = None
-        for member_id in self._previous_standby.get(task, ()):
-            process = self._process_of[member_id]
-            if exclude and task in process.tasks:
-                continue
-            if candidate is None or self._is_less_loaded(member_id, candidate):
+        for member_id in members:
+            is_free = not exclude or task not in self._process_of[member_id].tasks
+            if candidate is None or (is_free and self._is_less_loaded(member_id, candidate)):
                 candidate = member_id
+        if exclude and members and task in self._process_of[members[0]].tasks:
+            return None
         return candidate
 
     def _is_less_loaded(self, member_id: str, other_id: str) -> bool:

@@ -37,7 +37,7 @@ class Script:
         self._bootstrap, self.group = bootstrap, group
         self._epochs: dict[str, int] = {}
         self._tasks: dict[str, Mapping[str, Any]] = {}
-        self.answers: list[tuple[str, Any]] = []
+        self.answers: list[tuple[str, dict[str, Any]]] = []
         self._find_coordinator()
 
     def _find_coordinator(self) -> None:
@@ -87,9 +87,11 @@ class Script:
         return dict(described)
 
 
-def _comparable(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+def _comparable(answer: Mapping[str, Any]) -> dict[str, Any]:
     """What brokers must agree on: all but the choice among equally loaded members, so tasks as their number."""
     kept = {name: value for name, value in answer.items() if name not in ("throttle_time", *TASK_LISTS)}
+    for endpoint in kept["partitions_by_user_endpoint"] or ():
+        endpoint |= {name: _count(endpoint[name]) for name in ("active_partitions", "standby_partitions")}
     return kept | {name: None if answer[name] is None else _count(answer[name]) for name in TASK_LISTS}
 
 

@@ -1,15 +1,17 @@
 """Streams groups against the light broker and against a real Kafka 4.3.1: the same clients, the same outcome."""
 
 import random
+import socket
 import struct
 import time
+from base64 import standard_b64decode
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.brokers import kafka_broker
@@ -17,13 +19,23 @@ from sharelens.questions.describe import View, describe
 from sharelens.questions.opening import open_evidence
 from sharelens.request import Source
 from state_model.errors import SharelensError
+from state_model.group_records import decode_record
+from state_model.streams.metadata_hash import metadata_hash
+from state_model.streams.records import METADATA
+from state_model.streams.topology import TopicMetadata
+from state_model.streams.values import TasksByType
+from state_model.topics import OFFSETS_TOPIC
 from tests.broker import running
 from tests.broker.streams_applications import Instance, StreamsMachine, streams_machine
+from tests.broker.streams_script import NO_TASKS, Script, internal, topology
+from tests.broker.streams_targets import is_sticky, targets_of
 from tests.broker.workload_runs import audit_errors
+from tests.datasets import raw_records_of
 from workloads.admin import Admin
 
 pytestmark = pytest.mark.broker
 
+RACK = "rack-a"
 SETTINGS = {
     "group.initial.rebalance.delay.ms": 0,
     "offsets.topic.num.partitions": 2,
@@ -34,10 +46,60 @@ SETTINGS = {
     "group.streams.session.timeout.ms": 30_000,
     "group.streams.initial.rebalance.delay.ms": 0,
     "group.streams.assignment.interval.ms": 0,
+    "broker.rack": RACK,
 }
 WORDS = [f"word-{number}" for number in range(12)]
 PARTITIONS = 6
 TIMEOUT_S = 60
+
+
+def changelog(name: str, **fields: Any) -> dict[str, Any]:
+    """The field of a subtopology with one changelog."""
+    return {"state_changelog_topics": [internal(name, **fields)]}
+
+
+COUNTING = topology({"source_topics": ["in"]}, {"source_topics": ["in"], **changelog("log")})
+FIXED = [internal("fixed", 4), internal("other", 5)]
+TOPOLOGIES = {
+    "empty": topology(),
+    "id twice": topology({"source_topics": ["in"]}, {"subtopology_id": "0", "source_topics": ["in"]}),
+    "negative epoch": topology({"source_topics": ["in"]}, epoch=-1),
+    "changelog with a count": topology({"source_topics": ["in"], **changelog("log", partitions=3)}),
+    "topics of kafka": topology({"source_topics": ["__consumer_offsets", "__share_group_state"]}),
+    "illegal topic": topology({"source_topics": ["a b"]}),
+    "pattern": topology({"source_topics": ["in"], "source_topic_regex": ["a.*"]}),
+    "missing sources": topology({"source_topics": ["in", "m-e", "m-a", "m-c", "m-b", "m-d"]}),
+    "loop": topology(
+        {"source_topics": ["in"]},
+        {"repartition_source_topics": [internal("r1")], "repartition_sink_topics": ["r2"]},
+        {"repartition_source_topics": [internal("r2")], "repartition_sink_topics": ["r1"]},
+    ),
+    "source without a sink": topology({"source_topics": ["in"], "repartition_source_topics": [internal("r3")]}),
+    "no source": topology(changelog("log")),
+    "nothing inside": topology({}),
+    "other counts": topology({"source_topics": ["in", "two"], "copartition_groups": [{"source_topics": [0, 1]}]}),
+    "copartition of none": topology({"source_topics": ["in"], "copartition_groups": [{"source_topics": [0, 3]}]}),
+    "copartition below none": topology({"source_topics": ["in"], "copartition_groups": [{"source_topics": [-1]}]}),
+    "fixed counts": topology(
+        {"repartition_source_topics": FIXED, "copartition_groups": [{"repartition_source_topics": [0, 1]}]},
+        {"source_topics": ["two"], "repartition_sink_topics": ["fixed", "other"]},
+    ),
+    "source twice": topology({"source_topics": ["in", "in"]}),
+    "existing changelog": topology({"source_topics": ["two"], **changelog("log")}),
+    "existing repartition": topology(
+        {"source_topics": ["two"], "repartition_sink_topics": ["log"]},
+        {"repartition_source_topics": [internal("log", 3)]},
+    ),
+    "sink that is read": topology(
+        {"source_topics": ["two"], "repartition_sink_topics": ["in"]}, {"source_topics": ["in"]}
+    ),
+    "shared changelog": topology(
+        {"source_topics": ["in"], **changelog("log")}, {"source_topics": ["two"], **changelog("log")}
+    ),
+    "too large": topology(
+        *({"source_topics": ["in"], **changelog(f"c{number}", text="v" * 4_000)} for number in range(400))
+    ),
+}
 
 
 class Cluster(NamedTuple):
@@ -166,3 +228,152 @@ def _replayed_member(row: dict[str, Any]) -> dict[str, Any]:
     for own in row["assigned_tasks"]:
         tasks[own["task_type"]] += [(own["subtopology_id"], partition) for partition in own["partitions"]]
     return {"epoch": row["member_epoch"], "process": row["process_id"], **tasks}
+
+
+def both(clusters: tuple[Cluster, Cluster], group: str, play: Callable[[Script], object]) -> None:
+    """Play a script on both clusters, which must answer alike."""
+    answers = []
+    for cluster in clusters:
+        script = Script(cluster.bootstrap, group)
+        play(script)
+        answers.append(script.answers)
+    for (sent, light), (_, kafka) in zip(*answers, strict=True):
+        if kafka["error_message"] is None:
+            light["error_message"] = None  # where Kafka says nothing, a reason does no harm
+        assert (sent, light) == (sent, kafka)
+
+
+@pytest.fixture(scope="module")
+def topics(clusters: tuple[Cluster, Cluster]) -> None:
+    """Topics for scripts; a group can be set up on both clusters then."""
+    for cluster in clusters:
+        admin = Admin(cluster.bootstrap)
+        for name, partitions in (("in", 6), ("two", 2), ("log", 6), ("log-of-seven", 7), ("seven", 7)):
+            admin.create_topic(name, partitions)
+        known = Script(cluster.bootstrap, "probe")
+        while known.join("m", topology({"source_topics": ["seven"]}))["status"]:
+            time.sleep(0.05)
+
+
+def test_a_life_of_a_group_has_the_answers_of_kafka(clusters: tuple[Cluster, Cluster], topics: None) -> None:
+    both(clusters, "life", _live)
+
+
+def _live(script: Script) -> None:
+    script.join("a", COUNTING)
+    script.beat("a", owned=True)
+    script.join("b", COUNTING)
+    script.beat("a")
+    script.settle("a", "b")
+    script.join("c", COUNTING, user_endpoint={"host": "h", "port": 1})
+    script.settle("a", "b", "c")
+    script.send("b", -1)
+    script.settle("a", "c")
+    script.send("b", 3)
+    script.send("b", -1)
+    script.join("b", COUNTING)
+    script.settle("a", "b", "c")
+    script.join("b", COUNTING)
+    script.settle("a", "b", "c")
+    script.beat("a", rack_id="r")
+    script.beat("a", shutdown_application=True)
+    script.beat("b")
+    for epoch in (99, 1, -2, -3):
+        script.send("a", epoch)
+    script.send("a", 1, **NO_TASKS)
+    for member in "abc":
+        script.send(member, -1)
+    script.send("a", -1)
+    script.join("a", COUNTING)
+
+
+def test_refused_heartbeats_have_the_errors_of_kafka(clusters: tuple[Cluster, Cluster], topics: None) -> None:
+    both(clusters, "refused", _annoy)
+
+
+def _annoy(script: Script) -> None:
+    script.send("nobody", 7)
+    script.send("nobody", -1)
+    script.join("a", COUNTING)
+    script.send("nobody", 7)
+    for tasks in ([("9", 0)], [("0", 6)], [("0", -1)], [("0", 1), ("0", 1)]):
+        script.beat("a", **NO_TASKS | {"active_tasks": [{"subtopology_id": i, "partitions": [p]} for i, p in tasks]})
+    script.beat("a", active_tasks=[])
+    for refused in ({"instance_id": "i"}, {"rack_id": ""}, {"task_offsets": []}, {"topology": COUNTING}):
+        script.beat("a", **refused)
+    script.beat("a", **NO_TASKS | {"warmup_tasks": [{"subtopology_id": "0", "partitions": [1]}]})
+    script.join("a", topology({"source_topics": ["in"]}))
+    script.join("a", COUNTING | {"epoch": 1})
+    script.join("a", COUNTING, rebalance_timeout=-1)
+    script.join("a", COUNTING, active_tasks=None)
+    script.join("", COUNTING)
+    script.join("x" * 30_000, COUNTING)
+    script.join("large", COUNTING, client_tags=[{"key": f"k{number}", "value": "v" * 9_000} for number in range(200)])
+    script.join("sound", COUNTING, client_tags=None)
+
+
+def test_a_frame_above_the_largest_one_closes_the_connection(clusters: tuple[Cluster, Cluster]) -> None:
+    for cluster in clusters:
+        host, _, port = cluster.bootstrap.rpartition(":")
+        with socket.create_connection((host, int(port)), TIMEOUT_S) as connection:
+            connection.sendall(struct.pack(">ihhi", 101 << 20, 88, 0, 1))
+            assert connection.recv(1) == b""
+
+
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_odd_topologies_have_the_answers_of_kafka(clusters: tuple[Cluster, Cluster], topics: None, name: str) -> None:
+    def join_twice(script: Script) -> None:
+        for _ in range(2):
+            script.join("a", TOPOLOGIES[name])
+
+    both(clusters, name, join_twice)
+
+
+def test_kafka_assigns_tasks_as_the_sticky_assignor_does(clusters: tuple[Cluster, Cluster], topics: None) -> None:
+    counting = topology({"source_topics": ["seven"]}, {"source_topics": ["seven"], **changelog("log-of-seven")})
+    for replicas in (0, 1, 2):
+        for seed in range(4):
+            group = f"assigned-{replicas}-{seed}"
+            Admin(clusters[1].bootstrap).configure_group(group, {"streams.num.standby.replicas": str(replicas)})
+            script = Script(clusters[1].bootstrap, group)
+            _check_targets(script, counting, replicas, random.Random(group))
+
+
+def _check_targets(script: Script, counting: dict[str, Any], replicas: int, dice: random.Random) -> None:
+    """Members join and leave; each new target follows from the one before."""
+    processes: dict[str, str] = {}
+    before: dict[str, TasksByType] = {}
+    for step in range(14):
+        if len(processes) < 2 or (len(processes) < 7 and dice.random() < 0.6):
+            processes[f"m{step}"] = f"p{dice.randrange(4)}"
+            script.join(f"m{step}", counting, processes[f"m{step}"])
+        else:
+            left = dice.choice(sorted(processes))
+            del processes[left]
+            script.send(left, -1)
+            script.beat(min(processes))
+        after = targets_of(script.describe())
+        counts = {"0": 7, "1": 7}
+        assert is_sticky(before, after, processes, counts, stateful=["1"], standby_replicas=replicas), (
+            script.group,
+            step,
+        )
+        before = after
+
+
+def test_the_metadata_hash_is_kafkas_with_the_rack_of_its_broker(
+    clusters: tuple[Cluster, Cluster], topics: None
+) -> None:
+    for cluster in clusters:
+        Script(cluster.bootstrap, "hashed").join("a", COUNTING)
+        raw = raw_records_of(cluster.log_dir, OFFSETS_TOPIC)
+        decoded = [decode_record(*each) for _, each in sorted(raw.items())]
+        (group,) = [each for each in decoded if (each.record_type, each.group_id) == (METADATA, "hashed")]
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        described = admin.describe_topics(TopicCollection(["in", "log"]))
+        existing = {name: answer.result() for name, answer in described.items()}
+        known = [
+            TopicMetadata(name, standard_b64decode(f"{each.topic_id}=="), len(each.partitions), (RACK,))
+            for name, each in existing.items()
+        ]
+        assert group.value["metadata_hash"] == metadata_hash(known)

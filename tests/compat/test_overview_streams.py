@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,7 @@ from sharelens.questions.signs import Signs, signs
 from sharelens.request import CutChoice, Source
 from state_model.streams.values import TaskId
 from tests.datasets import dataset
+from tests.in_process import make_lake
 from tests.once import made_once
 
 TOPOLOGY = Source(log_dirs=(str(dataset("streams-topology") / "logs"),), takes_group_log=True)
@@ -105,12 +107,16 @@ def test_only_the_groups_that_were_asked_for_are_shown(capsys: pytest.CaptureFix
     assert "no share group nobody" in capsys.readouterr().err
 
 
+def _simulated_log() -> Path:
+    """A log in which two applications read less than is written."""
+    settings = profile("streams", records=1_500, state_partitions=3)
+    return made_once("overview-streams", lambda into: simulate(settings, 7, into / "log")) / "log"
+
+
 @pytest.fixture(scope="module")
 def simulated() -> Signs:
-    """Signs of a log in which two applications read less than is written."""
-    settings = profile("streams", records=1_500, state_partitions=3)
-    folder = made_once("overview-streams", lambda into: simulate(settings, 7, into / "log")) / "log"
-    with open_evidence(Source(log_dirs=(str(folder),))) as evidence:
+    """Signs of that log."""
+    with open_evidence(Source(log_dirs=(str(_simulated_log()),))) as evidence:
         return signs(evidence, KeyFilter(), CutChoice(), evidence.settings.groups, MINUTE_MS)
 
 
@@ -123,10 +129,21 @@ def test_a_lag_that_grows_is_a_finding_and_counts_what_describe_prints(
 ) -> None:
     rows = _about_streams(simulated)
     assert {row.kind for row in rows} == {"lag_growing"}
-    place = ["--log-dir", str(made_once("overview-streams", lambda _: None) / "log")]
+    place = ["--log-dir", str(_simulated_log())]
     for row in rows:
         assert main(["describe", *place, f"--group={row.group_id}", "--output", "json"]) == 0
         assert row.size == sum(of["lag"] for of in json.loads(capsys.readouterr().out))
+
+
+def test_a_lake_says_the_same_of_lags_too(simulated: Signs, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_lake(tmp_path / "lake", _simulated_log())
+    assert main(["overview", "--lake", str(tmp_path / "lake"), "--output", "json"]) == 0
+    answered = json.loads(capsys.readouterr().out)
+    growing = {row["group_id"]: row["text"] for row in answered["findings"] if row["kind"] == "lag_growing"}
+    texts = {row.group_id: row.text for row in _about_streams(simulated)}
+    assert {group: growing[group] for group in texts if group in growing} == texts
+    lags = {row["group_id"]: row["lag"] for row in answered["groups"] if row["group_type"] == STREAMS}
+    assert lags == {sign.group_id: sign.lag.records for sign in simulated.streams}
 
 
 def test_a_group_without_members_has_a_finding_only_where_it_has_records_to_do(simulated: Signs) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from state_model.audit.columnar.auditor import NO_EPOCH
 from state_model.audit.columnar.kept_schema import AHEAD, KEPT_RECORD, LIFE, NEWEST, TOPIC, WINDOW
 from state_model.audit.columnar.lives import TURN, Turns
 from state_model.audit.columnar.partitions import PartitionsAudit
@@ -44,10 +45,15 @@ class KnownTopics(NamedTuple):
 
 
 class RecordKeeper:
-    """Takes the records of state partitions, of each in log order, and keeps those that later runs compare again."""
+    """Takes the records of state partitions, of each in log order, and keeps those that later runs compare again.
 
-    def __init__(self, known: KnownTopics) -> None:
+    `audit`: of the same records, before the first of them. The lives of the states that it goes on from are kept.
+    """
+
+    def __init__(self, known: KnownTopics, audit: PartitionsAudit) -> None:
         self._known = known
+        self._audit = audit
+        self._epochs = audit.auditor.state_epochs()
         self._turns = Turns()
         self._ahead = [TOPIC_RECORD.empty_table()]
         self._widest = TOPIC_RECORD.empty_table()
@@ -63,19 +69,41 @@ class RecordKeeper:
             self._ahead.append(own.filter(pa.array(is_ahead)).cast(TOPIC_RECORD))
         self._widest = widest(pa.concat_tables([self._widest, widest(own).cast(TOPIC_RECORD)]))
 
-    def rows(self, audit: PartitionsAudit) -> pa.Table:
-        """KEPT_RECORD rows; `audit`: of the same records, closed."""
-        newest = newest_states(audit.auditor, audit.state_partitions)
-        newest = newest.filter(pa.array(lagging(newest, self._known.ends)))
-        parts = {LIFE: self._turns.table(), AHEAD: pa.concat_tables(self._ahead), WINDOW: self._widest, NEWEST: newest}
-        return pa.concat_tables([*(kept(rows, kind) for kind, rows in parts.items()), self._topics(audit)])
+    def rows(self) -> pa.Table:
+        """KEPT_RECORD rows; call it when the audit is closed."""
+        parts = {
+            LIFE: self._new_turns(),
+            AHEAD: pa.concat_tables(self._ahead),
+            WINDOW: self._widest,
+            NEWEST: self._lagging(),
+        }
+        return pa.concat_tables([*(kept(rows, kind) for kind, rows in parts.items()), self._topics()])
 
-    def _topics(self, audit: PartitionsAudit) -> pa.Table:
+    def _lagging(self) -> pa.Table:
+        if not self._known.ends:
+            return TOPIC_RECORD.empty_table()
+        newest = newest_states(self._audit.auditor, self._audit.state_partitions)
+        return newest.filter(pa.array(lagging(newest, self._known.ends)))
+
+    def _new_turns(self) -> pa.Table:
+        """The turns but for the first one of a share partition, if it goes on with the state epoch of before."""
+        turns = self._turns.table()
+        if not len(self._epochs) or not turns.num_rows:
+            return turns
+        numbers = self._audit.auditor.numbers_of(turns, self._audit.logs_of(turns))
+        before = np.append(self._epochs, np.full(self._audit.auditor.keys.num_rows - len(self._epochs), NO_EPOCH))
+        is_first = np.diff(numbers, prepend=-1) != 0
+        epochs = pc.fill_null(turns.column("state_epoch"), NO_EPOCH).to_numpy()
+        goes_on = is_first & (epochs == before[numbers]) & (epochs != NO_EPOCH)
+        return turns.filter(pa.array(~goes_on))
+
+    def _topics(self) -> pa.Table:
         epochs = self._known.epochs
         if epochs is None:
             return KEPT_RECORD.empty_table()
-        places = audit.auditor.keys.select(SHARE_PARTITION_KEY[1:])
-        numbers = pa.array(audit.state_partitions[audit.auditor.log_of])
+        auditor = self._audit.auditor
+        places = auditor.keys.select(SHARE_PARTITION_KEY[1:])
+        numbers = pa.array(self._audit.state_partitions[auditor.log_of])
         places = places.append_column("state_partition", numbers)
         places = places.group_by(places.column_names, use_threads=False).aggregate([])
         return with_epochs(kept(places, TOPIC), epochs)

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from state_model.audit.columnar.auditor import NO_EPOCH
 from state_model.audit.periods import BEGINNING, END, Period
 from state_model.columnar.keys import PLACE_KEY, Ints, number_keys
 from state_model.share_records import SharePartitionKey
@@ -24,6 +25,8 @@ TURN: Final = pa.schema(
     ]
 )
 """A record that begins or ends a life, or changes its state epoch; `state_epoch` is null in a tombstone."""
+TURNING: Final = pa.array(["snapshot", "tombstone"])
+"""The record types that turns are made of."""
 READ: Final = frozenset({*TURN.names, "record_type", "snapshot_epoch"})
 """The columns of SHARE_RECORD that turns are made of; to filter its lists, too, would cost more than all the rest."""
 FOLDED_ROWS: Final = 200_000
@@ -47,7 +50,7 @@ class Turns:
 
     def take(self, records: pa.Table) -> None:
         """The next records (SHARE_RECORD columns, in the order of each state partition)."""
-        is_kept = pc.not_equal(records.column("record_type"), "update")
+        is_kept = pc.is_in(records.column("record_type"), value_set=TURNING)
         kept = records.select([name for name in records.column_names if name in READ]).filter(is_kept)
         if kept.num_rows == 0:
             return
@@ -70,7 +73,7 @@ def without_repetition(turns: pa.Table) -> pa.Table:
     (numbers,), _ = number_keys(turns)
     places = numbers << 20 | turns.column("state_partition").to_numpy().astype(np.int64)
     order = np.lexsort((turns.column("log_offset").to_numpy(), places))
-    epochs: Ints = pc.fill_null(turns.column("state_epoch"), -(1 << 40)).to_numpy()[order]
+    epochs: Ints = pc.fill_null(turns.column("state_epoch"), NO_EPOCH).to_numpy()[order]
     is_same = (np.diff(places[order], prepend=-1) == 0) & (np.diff(epochs, prepend=0) == 0)
     if len(is_same):
         is_same[0] = False

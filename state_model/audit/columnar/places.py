@@ -24,6 +24,10 @@ FEWEST: Final = 3
 """Share partitions that a number must fit to count."""
 
 
+FEW: Final = 100
+"""Numbers that are compared with all deciding share partitions at once, at most."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
     """The number of state partitions (None: undecided), another one that fits the rest (None: none), and the rest.
@@ -57,19 +61,33 @@ def count_of_keys(keys: pa.Table, state_partitions: Ints) -> int | None:
 
 def _hashes(keys: pa.Table) -> Ints:
     """java.magnitude of the hash of each coordinator key."""
-    units, begins = _utf16(_coordinator_keys(keys))
-    hashes = _string_hashes(units, begins)
+    hashes = _string_hashes(*_utf8(_coordinator_keys(keys)))
     return np.where(hashes == INT32_MIN, 0, np.abs(hashes))
 
 
 @kernel
-def _string_hashes(units: npt.NDArray[np.uint16], begins: Ints) -> Ints:
-    """java.string_hash of each text of `_utf16`."""
+def _string_hashes(utf8: npt.NDArray[np.uint8], begins: npt.NDArray[np.int32]) -> Ints:
+    """java.string_hash of each text, over its UTF-16 code units; `begins`: of the texts, with the end of the last."""
     hashes = np.empty(len(begins) - 1, np.int64)
     for text in range(len(hashes)):
-        hashed = 0
+        hashed = point = following = 0
         for place in range(begins[text], begins[text + 1]):
-            hashed = (hashed * 31 + int(units[place])) & 0xFFFFFFFF
+            byte = int(utf8[place])
+            if byte < 0x80:
+                point, following = byte, 0
+            elif byte < 0xC0:
+                point, following = point << 6 | (byte & 0x3F), following - 1
+            elif byte < 0xE0:
+                point, following = byte & 0x1F, 1
+            elif byte < 0xF0:
+                point, following = byte & 0x0F, 2
+            else:
+                point, following = byte & 0x07, 3
+            if following == 0:
+                if point >= 0x10000:  # a surrogate pair
+                    hashed = (hashed * 31 + 0xD800 + ((point - 0x10000) >> 10)) & 0xFFFFFFFF
+                    point = 0xDC00 + (point & 0x3FF)
+                hashed = (hashed * 31 + point) & 0xFFFFFFFF
         hashes[text] = hashed - (1 << 32) if hashed >= 1 << 31 else hashed
     return hashes
 
@@ -81,15 +99,11 @@ def _coordinator_keys(keys: pa.Table) -> pa.Array:
     return pa.concat_arrays(texts.chunks) if texts.num_chunks else pa.array([], pa.string())
 
 
-def _utf16(texts: pa.Array) -> tuple[npt.NDArray[np.uint16], Ints]:
-    """The UTF-16 code units of all texts, and where each text begins, with the end of the last."""
-    ends = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
+def _utf8(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+    """The bytes of all texts, and where each text begins, with the end of the last."""
+    begins = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
     data = texts.buffers()[2]
-    utf8 = np.frombuffer(b"" if data is None else data, np.uint8)[ends[0] : ends[-1]]
-    units_of_byte = ((utf8 & 0xC0) != 0x80).astype(np.int64) + (utf8 >= 0xF0)  # of a character's first byte
-    units_before = np.concatenate([np.zeros(1, np.int64), np.cumsum(units_of_byte)])
-    units = np.frombuffer(utf8.tobytes().decode().encode("utf-16-le"), "<u2")
-    return units, units_before[ends - ends[0]]
+    return np.frombuffer(b"" if data is None else data, np.uint8), begins
 
 
 def count_of(hashes: Ints, partitions: Ints) -> int | None:
@@ -107,12 +121,16 @@ def _best_counts(hashes: Ints, state_partitions: Ints) -> Ints:
     if not len(hashes):
         return np.empty(0, np.int64)
     chosen = np.linspace(0, len(hashes) - 1, min(DECIDING, len(hashes))).astype(np.int64)
+    hashed, state_partition = hashes[chosen], state_partitions[chosen]
     fitting = np.arange(1, LARGEST_COUNT + 1, dtype=np.int64)
-    for hashed, state_partition in zip(hashes[chosen].tolist(), state_partitions[chosen].tolist(), strict=True):
-        fitting = fitting[hashed % fitting == state_partition]
+    for place in range(len(chosen)):
+        if len(fitting) <= FEW:
+            fitting = fitting[(hashed[:, None] % fitting == state_partition[:, None]).all(axis=0)]
+            break
+        fitting = fitting[hashed[place] % fitting == state_partition[place]]
     if len(fitting):  # a healthy log has one that fits all
         return fitting
-    fits = _fits(hashes[chosen], state_partitions[chosen])
+    fits = _fits(hashed, state_partition)
     return np.flatnonzero(fits == fits.max()) + 1
 
 

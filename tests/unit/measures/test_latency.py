@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from measures.ages import Ages, age_ranges, ages_of
 from measures.histories import Histories
-from measures.latency import attempts, latency
+from measures.inputs import Inputs
+from measures.latency import attempts, attempts_since, latency
 from measures.latency_schemas import ATTEMPTS, LATENCY
 from measures.lives import BLIND
 from measures.settled import settled
@@ -209,6 +210,43 @@ def test_attempts_are_told_by_outcome_and_count():
         for row in result.to_pylist()
     ]
     assert told_rows == [("open", 1, 4, 4, 0), ("acknowledged", 2, 5, 10, 5), ("archived", 3, 1, 3, 2)]
+
+
+class OfLog(Inputs):
+    """The inputs of a log with a user topic."""
+
+    def __init__(self, log, topic):
+        self._done, self._topic = replay_records(table(log)), topic
+
+    def history(self):
+        return self._done.history
+
+    def deliveries(self):
+        return pa.concat_tables([self._done.closed, open_ranges(self._done.state)])
+
+    def headers(self, begins):
+        return iter([stamped(self._topic)])
+
+
+@pytest.mark.parametrize("from_ms", [0, 15, 25, 99])
+def test_attempts_since_a_moment_are_those_of_all_with_later_outcomes(from_ms):
+    log = log_of(
+        FIRST
+        + """
+        0 update start=0 0-1 acknowledged 1
+        0 update start=0 2-4 archived 3
+        0 update start=0 5 acknowledged 2
+        0 update start=0 6 available 1
+    """
+    )
+    inputs = OfLog(log, "0-2 at 1\n4-9 at 1")
+    done = settled(inputs.histories())
+    later = {0: {(2, 1), (1, 2), (2, 3)}, 15: {(2, 3), (1, 2)}, 25: {(1, 2)}, 99: set()}[from_ms]
+    rows_since = attempts_since(inputs, from_ms).to_pylist()
+    assert {(row["offsets"], row["delivery_count"]) for row in rows_since if row["outcome"] != "open"} == later
+    gaps = ages_of(done, inputs.headers, inputs.lowest_offsets).gaps()
+    if from_ms == 0:
+        assert rows_since == attempts(done, gaps, By()).to_pylist()
 
 
 def test_a_share_partition_that_became_complete_has_no_reason_any_more():

@@ -1,10 +1,11 @@
 """The section of streams groups: owners of tasks as a picture, rebalances, times in which a group was not ready."""
 
+from sharelens.filters import KeyFilter
 from sharelens.questions.evidence import Span
 from sharelens.questions.opening import open_evidence
-from sharelens.report.streams import NO_TOPOLOGY, NOT_VALIDATED, UNFIT_TOPICS, streams_sections
+from sharelens.report.streams import streams_sections
 from sharelens.report.streams_digest import StreamsDigest, streams_digest
-from sharelens.request import Source
+from sharelens.request import CutChoice, Source
 from tests.datasets import dataset
 from tests.report_pages import page
 
@@ -45,8 +46,8 @@ def test_a_group_without_its_topics_is_not_ready_with_the_reason() -> None:
     (section,) = streams_sections(digest_of("streams-topology"), command)
     (sheet,) = [sheet for sheet in section.sheets if sheet.name == "streams-not-ready"]
     reasons = {row[4].text for row in sheet.rows}
-    assert UNFIT_TOPICS in reasons
-    assert reasons <= {NO_TOPOLOGY, UNFIT_TOPICS, NOT_VALIDATED}
+    assert "topics of the topology are missing or have other partition counts" in reasons
+    assert all(text.startswith(("topics of", "no topology", "the topology of epoch ")) for text in reasons)
 
 
 def test_nothing_after_the_moment_counts() -> None:
@@ -63,6 +64,26 @@ def test_the_report_has_the_section_beside_share_groups_and_not_among_them() -> 
     share_groups = html.split('id="groups"')[1].split("</section>")[0]
     assert "wc-app" not in share_groups
     assert "wc-app" in html.split('id="streams"')[1].split("</section>")[0]
+
+
+def test_the_log_of_the_group_coordinator_alone_makes_a_report_about_streams_groups() -> None:
+    source = Source(log_dirs=(str(dataset("streams-topology") / "logs"),), takes_group_log=True)
+    html = page(source, cut=CutChoice(as_of_ms=1795382981823), min_duration_ms=0)
+    assert "<title>Streams groups" in html
+    assert "app-miss: not ready since 21:29:41" in html
+    assert 'href="#streams"' in html
+    assert not {
+        section for section in ("groups", "lag", "maps", "stalls", "poison") if f'<section id="{section}"' in html
+    }
+    assert "dead letters" not in html
+    assert "2026-11-22 21:28:11 – 2026-11-22 21:29:41 UTC" in html
+
+
+def test_a_report_can_be_about_one_streams_group() -> None:
+    source = Source(log_dirs=(str(dataset("streams-basic") / "logs"),), takes_group_log=True)
+    html = page(source, key_filter=KeyFilter(groups=frozenset({"app-plain"})))
+    assert "app-plain-1-StreamThread-1-consumer" in html
+    assert "app-wc" not in html
 
 
 def test_without_a_streams_group_there_is_no_section() -> None:

@@ -97,3 +97,17 @@ def test_a_thousand_tasks_move_to_twenty_members_within_a_tenth_of_a_second():
     after = again(before, [*before, "t1"], {"s0": 500, "s1": 500}, stateful=("s1",), standby_replicas=1)
     assert process_time() - started < 0.1
     assert sizes(after) == [50] * 20
+
+
+def test_a_second_standby_task_goes_to_the_least_loaded_process_as_in_kafka():
+    # Kafka looks at the first previous standby member alone, and that is the one with the first standby task.
+    task = TaskId("0", 0)
+    previous = {
+        "a": TasksByType(active=frozenset({task})),
+        "b": TasksByType(standby=frozenset({task})),
+        "b-new": TasksByType(),
+        "c": TasksByType(standby=frozenset({task})),
+    }
+    members = {name: AssignedMember(name, tasks) for name, tasks in previous.items()}
+    targets = assign(members, {"0": 1}, stateful=["0"], standby_replicas=2)
+    assert [name for name, target in targets.items() if target.standby] == ["b", "b-new"]
