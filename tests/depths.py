@@ -17,8 +17,8 @@ EXAMPLES = {
     "lake": {"quick": 3, "default": 3, "thorough": 200},
     "lake and log": {"quick": 4, "default": 4, "thorough": 100},
 }
-"""Cost of an example -> depth -> number of examples. `cluster`: an example audits small logs. `broker`: it restarts a broker.
-`lake`: it runs the pipeline once or more."""
+"""Cost of an example -> depth -> number of examples. `cluster`: an example audits small logs. `broker`: it restarts a
+broker. `lake`: it runs the pipeline once or more."""
 
 
 def depth() -> str:
