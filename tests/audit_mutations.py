@@ -40,6 +40,7 @@ from tests.audit_histories import LIMIT, Entry, History
 from tests.audit_judge import LARGEST_LIMIT, illegal_offsets
 from tests.audit_script import LOG_ROW
 from tests.audit_state_topic_damages import without_stretch
+from tests.audit_streams_detection import section as of_streams
 from tests.datasets import dataset
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "audit-detection.md"
@@ -493,7 +494,7 @@ def page() -> str:
             f"| {operator.name} | {result.illegal} | {result.detected} | {result.one_cause} | {result.by_counter} "
             f"| {result.legal} | {rules or '-'} | {why} |"
         )
-    return "\n".join([*lines, "", between_logs(), pairs_of_logs(), rule_by_rule()])
+    return "\n".join([*lines, "", between_logs(), pairs_of_logs(), rule_by_rule(), of_streams()])
 
 
 if __name__ == "__main__":

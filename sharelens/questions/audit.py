@@ -28,6 +28,7 @@ from sharelens.output import (
 from sharelens.questions.completeness import evidence_line
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.naming import ensure_known, resolve
+from sharelens.terminal import visible
 from sharelens.wording import counted, place
 from state_model.audit.columnar.finding_schema import FINDING
 from state_model.audit.columnar.suppressed import sifted
@@ -225,7 +226,7 @@ def _offsets_cell(row: Row) -> str:
 
 
 def _difference_cell(row: Row) -> str:
-    return f"{row['field']}: expected {row['expected']}, seen {row['seen']}"
+    return visible(f"{row['field']}: expected {row['expected']}, seen {row['seen']}")
 
 
 def _needs_cell(row: Row) -> str:
