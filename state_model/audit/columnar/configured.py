@@ -162,11 +162,7 @@ class ConfiguredAudit:
         elif kind == SNAPSHOT and before[SNAPSHOT_AT] != NONE and create_ms != write_ms:
             early = cold_snapshot_too_early(before[WRITE_MS], write_ms, self._config.interval_ms)
             differences.append((EARLY_COLD, early))
-        elif (
-            kind == SNAPSHOT
-            and before[UPDATES] != NONE
-            and (has_batches or leader_epoch > 0 or not _is_of_init(start, count))
-        ):
+        elif kind == SNAPSHOT and before[UPDATES] != NONE and is_write:
             early = early_write_snapshot(before[UPDATES], self._config.least_updates)
             differences.append((EARLY_SNAPSHOT, early))
         for rule, difference in differences:
