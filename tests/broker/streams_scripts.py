@@ -134,15 +134,15 @@ def administrate(script: Script) -> None:
     script.join("b", COUNTING)
     script.settle("a", "b")
     epoch, (own, other) = script.epoch("a"), (script.owned(member)[0][1] for member in "ab")
-    for label, member, given, topic, partition in (
+    for label, member, sent, topic, partition in (
         ("own", "a", epoch, "in", own), ("older", "a", epoch - 1, "in", own), ("newer", "a", epoch + 1, "in", own),
         ("older, of another", "a", epoch - 1, "in", other), ("of another", "a", epoch, "in", other),
         ("older, not read", "a", epoch - 1, "two", 0), ("not read", "a", epoch, "two", 0),
         ("unknown member", "c", epoch, "in", 0), ("no member", "", -1, "in", 0), ("missing topic", "a", epoch, "no", 0),
     ):  # fmt: skip
-        script.commit(label, member, given, topic, partition)
-    for label, member, given in (("tool", None, -1), ("own", "a", epoch), ("old", "a", epoch - 1), ("no", "c", 1)):
-        script.fetch(f"fetch {label}", member, given)
+        script.commit(label, member, sent, topic, partition)
+    for label, member, sent in (("tool", None, -1), ("own", "a", epoch), ("old", "a", epoch - 1), ("no", "c", 1)):
+        script.fetch(f"fetch {label}", member, sent)
     for topic in ("in", "two", "no"):
         partitions = [{"partition_index": 0}]
         script.other(
