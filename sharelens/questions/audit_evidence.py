@@ -22,7 +22,6 @@ from sharelens.questions.size_limits import size_text
 from sharelens.questions.state_log import StateLog, size_bytes
 from state_model.audit.columnar.configured import ConfiguredAudit
 from state_model.audit.columnar.continuation import KEYS
-from state_model.audit.columnar.coordinator_config import CoordinatorConfig
 from state_model.audit.columnar.cross_checks import StateLogs, cross_check
 from state_model.audit.columnar.group_audit import Groups, audit_groups
 from state_model.audit.columnar.lives import TURN, Turns, lives_of
@@ -38,6 +37,7 @@ from state_model.audit.columnar.topic_metadata import (
     unknown_topic_partitions,
 )
 from state_model.audit.columnar.user_topics import TopicAudit, TopicEnd, UserTopics, topic_records
+from state_model.audit.coordinator_config import CoordinatorConfig
 from state_model.audit.group_steps import TopicPartition
 from state_model.audit.periods import BEGINNING, known_until
 from state_model.audit.rule import Difference, Field, Need
