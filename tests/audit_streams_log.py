@@ -59,7 +59,10 @@ class Topic:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupLog:
-    """The log of one streams group. `gaps`: places before which offsets are missing, as compaction leaves them."""
+    """The log of one streams group.
+
+    `gaps`: places before which offsets are missing, as compaction leaves them. `settings`: of the group, by name.
+    """
 
     group_id: str
     entries: tuple[Entry, ...]
@@ -67,6 +70,7 @@ class GroupLog:
     count: int | None = None
     topics: Mapping[str, Topic] | None = None
     gaps: frozenset[int] = field(default_factory=frozenset)
+    settings: Mapping[str, int] = field(default_factory=dict)
 
     def change(self, place: int, **fields: Any) -> "GroupLog":
         """With other fields in the value of a record."""
@@ -121,6 +125,10 @@ class GroupLog:
 
     def findings(self) -> list[str]:
         """Codes of the rules, error or warning, that the audit names, sorted."""
+        return sorted({row["rule"] for row in self.audited()})
+
+    def audited(self) -> list[dict[str, Any]]:
+        """The findings, errors and warnings."""
         rows = self._rows()
         proofs, known = Proofs(), Completeness()
         known.take(rows.column("offset"))
@@ -134,8 +142,10 @@ class GroupLog:
             count=self.count,
             complete_from={self.partition: known.complete_from},
             metadata=None if self.topics is None else self._metadata(self.topics),
+            bounds_of=lambda _: lambda name, *_: (self.settings[name],) * 2 if name in self.settings else None,
         )
-        return sorted(set(proofs.findings(SEVERITIES).column("rule").to_pylist()))
+        listed: list[dict[str, Any]] = proofs.findings(SEVERITIES).to_pylist()
+        return listed
 
     def _rows(self) -> pa.Table:
         rows, offset = [], -1

@@ -1,12 +1,14 @@
-"""The jars of Kafka Streams, beside those of Kafka's tools: fetched once from the public Maven repository and kept."""
+"""The jars of Kafka Streams and its examples, beside those of Kafka's tools: fetched once, and kept."""
 
 import os
+from pathlib import Path
 
 from tools.kafka_tools import GROUP, KAFKA_VERSION, class_path
 from tools.kept_jars import kept_jars
 
 FOLDER = f"kafka-streams-{KAFKA_VERSION}"
-JARS = (f"{GROUP}_kafka-streams-{KAFKA_VERSION}.jar",)
+ARTIFACT = "kafka-streams-examples"
+JARS = tuple(f"{GROUP}_{artifact}-{KAFKA_VERSION}.jar" for artifact in ("kafka-streams", ARTIFACT))
 IN_TOOLS = (f"{GROUP}:kafka-clients", f"{GROUP}:connect-json", "org.slf4j:slf4j-api")
 
 
@@ -16,5 +18,9 @@ def streams_class_path() -> str:
     Raises:
         ToolUnavailableError: no jars, and no way to get them.
     """
-    folder = kept_jars(FOLDER, [(f"{GROUP}:kafka-streams:{KAFKA_VERSION}", IN_TOOLS)], JARS)
-    return os.pathsep.join([class_path(), str(folder / "*")])
+    return os.pathsep.join([class_path(), str(fetch_streams() / "*")])
+
+
+def fetch_streams() -> Path:
+    """The folder of the jars of Kafka Streams and of its examples. Raises ToolUnavailableError."""
+    return kept_jars(FOLDER, [(f"{GROUP}:{ARTIFACT}:{KAFKA_VERSION}", IN_TOOLS)], JARS)

@@ -5,6 +5,7 @@
   delivered again after an acknowledgement that ended it was confirmed.
 - Delivery counts never exceed the highest limit that was in force so far.
 - Every acknowledged produce, of a committed transaction if of any, is in the log and was delivered to every group.
+- An application of Kafka Streams counts every acknowledged record once.
 - No record of an aborted transaction is delivered to a group that reads committed records, and every delivery is of
   the record that was produced at that offset.
 """
@@ -88,6 +89,8 @@ class _JournalChecker:
         self._outcomes: dict[int, str] = {}
         self._log: dict[_Place, int | None] = {}
         self._topics_read: set[str] = set()
+        self._counted: dict[int, int] = {}
+        self._application: str | None = None
         self._deliveries: list[tuple[int, str, _Place, int | None]] = []
 
     def take(self, line: int, entry: Entry) -> None:
@@ -110,6 +113,8 @@ class _JournalChecker:
     def finish(self) -> None:
         """Check the rules on the whole journal."""
         self._check_deliveries()
+        if self._application is not None:
+            self._check_counts(self._application)
         if self._topic in self._topics_read:
             self._check_groups(self._check_log())
         elif self._produced:
@@ -128,6 +133,10 @@ class _JournalChecker:
                 self._reset(entry)
             case "killed":
                 self.counts["members_killed"] += 1
+            case "counted":
+                self._counted.update(zip(entry["ids"], entry["counts"], strict=True))
+            case "counts_read":
+                self._application = entry["group"]
             case "problem":
                 self.counts["problems"] += 1
 
@@ -216,6 +225,15 @@ class _JournalChecker:
                 is_due = seen.start_offset is not None and offset >= seen.start_offset
                 if is_due and offset not in seen.delivered:
                     self._find("undelivered", group, (topic, partition, offset), "never delivered to the group", None)
+
+    def _check_counts(self, application: str) -> None:
+        """Check that an application has counted each acknowledged record, and none twice."""
+        self.counts["counted"] = len(self._counted)
+        for place, produced in self._produced.items():
+            count = self._counted.get(produced.record_id, 0)
+            if count != 1:
+                code = "counted_twice" if count else "not_counted"
+                self._find(code, application, place, f"record {produced.record_id} was counted {count} times", None)
 
     def _ended_as(self, produced: _Produced, outcome: str) -> bool:
         return produced.transaction is not None and self._outcomes.get(produced.transaction) == outcome

@@ -92,4 +92,10 @@ _ALL: Final = (
     ),
 )
 
+STREAMS: Final = Profile(
+    name="streams",
+    doc="an application of Kafka Streams: instances come, go, are killed and bounced; then another topology",
+)
+"""The profile without share groups, which workloads.streams runs."""
+
 PROFILES: Final[Mapping[str, Profile]] = MappingProxyType({profile.name: profile for profile in _ALL})

@@ -98,7 +98,7 @@ class Workload:
             part = _part(options.amount, number, rounds)
             during = nullcontext() if self._checkpoints is None else self._checkpoints.during(f"round {number + 1}")
             with during:
-                self._round(partial(_produce, load, part, is_over), times)
+                self._round(partial(produce, load, part, is_over), times)
         self._read_back()
         self._journal.write("end")
 
@@ -136,7 +136,7 @@ class Workload:
         steady = self._orders(times, "member", self._profile.members)
         crashing = self._orders(times, "crashing", self._profile.crashing_members)
         with Crew(self._journal, steady, crashing) as crew:
-            with _in_background(produce) as produced:
+            with in_background(produce) as produced:
                 produced()
             crew.end_crashes()
             outcome = self._drain(times)
@@ -192,7 +192,7 @@ class Workload:
 
 
 @contextmanager
-def _in_background(work: Callable[[Callable[[], bool]], None]) -> Iterator[Callable[[], None]]:
+def in_background(work: Callable[[Callable[[], bool]], None]) -> Iterator[Callable[[], None]]:
     """Run `work(is_over)` in a thread; the yielded function waits for it, and raises its error."""
     is_over = threading.Event()
     problems: list[BaseException] = []
@@ -218,7 +218,8 @@ def _in_background(work: Callable[[Callable[[], bool]], None]) -> Iterator[Calla
         thread.join()
 
 
-def _produce(load: Load, amount: Amount, is_over: Callable[[], bool], is_given_up: Callable[[], bool]) -> None:
+def produce(load: Load, amount: Amount, is_over: Callable[[], bool], is_given_up: Callable[[], bool]) -> None:
+    """Produce an amount until one of the two says that it is enough."""
     load.run(amount, lambda: is_over() or is_given_up())
 
 

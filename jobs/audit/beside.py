@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 from jobs.audit import counters, records
@@ -15,9 +16,8 @@ from jobs.lake_settings import stored
 from lake.lake import Lake
 from lake.slices import PartitionKey
 from measures.coordinator_settings import coordinator_config
-from state_model.audit.columnar.configured import ConfiguredAudit
+from state_model.audit.columnar.configured import NO_COUNTERS, ConfiguredAudit
 from state_model.audit.columnar.kept_records import KnownTopics, RecordKeeper
-from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.partitions import PartitionsAudit
 
 NO_ROWS: Final = {records.RECORDS: records.STORED.empty_table(), counters.TABLE: counters.STORED.empty_table()}
@@ -74,34 +74,31 @@ def commit_beside(
 class BesideAudit:
     """Takes the records of state partitions that their audit takes.
 
-    `log`: their cluster and topic id. `goes_on`: the audit goes on from a stored state, so its counters do, too. Where
-    the coordinator's configuration is known, `audit` is of one state partition.
+    `log`: their cluster and topic id. `resumed`: the state partitions with a stored state from which the audit goes on,
+    ascending; so do their counters.
     """
 
-    def __init__(self, beside: Beside, log: tuple[str, str], audit: PartitionsAudit, *, goes_on: bool) -> None:
+    def __init__(
+        self, beside: Beside, log: tuple[str, str], audit: PartitionsAudit, *, resumed: Sequence[int] = ()
+    ) -> None:
         self._log = log
         self._audit = audit
         self._keeper = RecordKeeper(beside.known[log[0]], audit)
         self._config = beside.configs[log[0]]
-        self._configured: tuple[ConfiguredAudit, PartitionAudit] | None = None
+        self._configured: ConfiguredAudit | None = None
         if self._config is not None:
-            assert isinstance(audit, PartitionAudit)
-            state = beside.counters[*log, audit.number].state if goes_on else None
-            configured = ConfiguredAudit(self._config, is_from_zero=audit.auditor.is_from_zero, state=state)
-            self._configured = configured, audit
+            stored = [beside.counters[*log, number].state for number in resumed]
+            self._configured = ConfiguredAudit(self._config, audit, np.concatenate([NO_COUNTERS.ravel(), *stored]))
 
     def take(self, decoded: pa.Table) -> None:
         """The next records (SHARE_RECORD), after the audit has taken them; its tally gets their violations."""
         self._keeper.take(decoded)
         if self._configured is not None:
-            configured, audit = self._configured
-            configured.take(decoded, audit)
+            self._configured.take(decoded)
 
     def rows(self) -> dict[str, pa.Table]:
         """Rows of the tables of NO_ROWS; call it when the audit is closed."""
-        kept = records.of_log(self._keeper.rows(), *self._log)
-        if self._config is None or self._configured is None:
-            return {records.RECORDS: kept}
-        configured, audit = self._configured
-        row = counters.counter_row((*self._log, audit.number), self._config, configured, audit)
-        return {records.RECORDS: kept, counters.TABLE: row}
+        rows = {records.RECORDS: records.of_log(self._keeper.rows(), *self._log)}
+        if self._config is not None and self._configured is not None:
+            rows[counters.TABLE] = counters.counter_rows(self._log, self._config, self._configured, self._audit)
+        return rows

@@ -17,9 +17,9 @@ from lake.slices import PartitionKey
 from lake.tables import TABLES
 from state_model.audit.columnar.configured import ConfiguredAudit
 from state_model.audit.columnar.continuation import matrix_of
-from state_model.audit.columnar.coordinator_config import CoordinatorConfig
 from state_model.audit.columnar.kept_schema import AUDIT_COUNTER
-from state_model.audit.columnar.partition import PartitionAudit
+from state_model.audit.columnar.partitions import PartitionsAudit
+from state_model.audit.coordinator_config import CoordinatorConfig
 from state_model.columnar.keys import Ints
 
 TABLE: Final = "gold.audit_counter"
@@ -62,15 +62,17 @@ def to_start_over(
     return result
 
 
-def counter_row(
-    key: PartitionKey, config: CoordinatorConfig, configured: ConfiguredAudit, audit: PartitionAudit
+def counter_rows(
+    log: tuple[str, str], config: CoordinatorConfig, configured: ConfiguredAudit, audit: PartitionsAudit
 ) -> pa.Table:
-    """STORED with the row of a state partition after an audit."""
-    cluster_id, topic_id, number = key
-    row = {"cluster_id": cluster_id, "log_topic_id": topic_id, "state_partition": number, **config._asdict()}
-    return pa.Table.from_pylist(
-        [{**row, "last_log_offset": audit.last_offset, "counters": configured.state()}], schema=STORED
-    )
+    """STORED with a row for each state partition after an audit; `log`: their cluster and topic id."""
+    numbers = zip(audit.state_partitions.tolist(), audit.last_offsets.tolist(), configured.by_log(), strict=True)
+    constants = {**dict(zip(LOG, log, strict=True)), **config._asdict()}
+    rows = [
+        {**constants, "state_partition": number, "last_log_offset": last_offset, "counters": counters}
+        for number, last_offset, counters in numbers
+    ]
+    return pa.Table.from_pylist(rows, schema=STORED)
 
 
 def commit_counters(lake: Lake, run: int, fresh: pa.Table, audited: set[PartitionKey]) -> None:

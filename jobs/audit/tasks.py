@@ -1,6 +1,6 @@
 """The tasks of the audit: state partitions are audited together, as far as their records fit into memory."""
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -95,7 +95,7 @@ def audit_task(task: Task) -> Outcome:
     limits = {cluster_id: largest(settings, DELIVERY_COUNT_LIMIT) for cluster_id, settings in task.settings.items()}
     states = _stored_states(task.lake, task.jobs)
     with ParquetSink(task.lake, TABLES[GOLD_AUDIT_STATE], constants={"run_id": task.run}) as sink:
-        for jobs in together(task.jobs, {cluster for cluster, config in task.beside.configs.items() if config}):
+        for jobs in together(task.jobs):
             cluster_id, topic_id, _ = jobs[0].key
             audit, beside_audit, records = _audited(jobs, of_jobs(states, jobs), limits[cluster_id], task.beside)
             count += records
@@ -117,18 +117,16 @@ def audit_task(task: Task) -> Outcome:
     )
 
 
-def together(jobs: Sequence[Job], configured: Container[str] = ()) -> Iterator[list[Job]]:
+def together(jobs: Sequence[Job]) -> Iterator[list[Job]]:
     """Neighbouring jobs of one incarnation of the state topic that are audited at once: their records fit into memory.
 
-    What an audit costs beside its records, it costs once for all of them. `configured`: clusters whose coordinator's
-    configuration is known; their updates are counted by state partition.
+    What an audit costs beside its records, it costs once for all of them.
     """
     some: list[Job] = []
     size = 0
     for job in jobs:
-        is_alone = job.keeps_below or job.cluster_id in configured
         if some and (
-            is_alone
+            job.keeps_below
             or some[-1].keeps_below
             or some[-1].key[:2] != job.key[:2]
             or size + job.size_bytes > TOGETHER_BYTES
@@ -169,8 +167,8 @@ def _audited(
     for job in jobs:
         if job.at_start is not None:
             audit.take_log_start(job.at_start)
-    goes_on = not jobs[0].starts_over and stored.num_rows > 0
-    beside_audit = BesideAudit(beside, jobs[0].key[:2], audit, goes_on=goes_on)
+    resumed = [] if states is None else states.column("state_partition").to_pylist()
+    beside_audit = BesideAudit(beside, jobs[0].key[:2], audit, resumed=resumed)
     count = 0
     for rows in _records(jobs):
         for decoded in audited_batches(audit, rows):

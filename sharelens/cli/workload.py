@@ -1,6 +1,7 @@
 """Workloads of real clients, and the check of their journals."""
 
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ PROFILE_NAMES = (
     "dead-letters",
     "transactions",
     "many-groups",
+    "streams",
 )
 DEFAULT_DURATION_S = 10.0
 DEFAULT_RATE = 200.0
@@ -64,6 +66,13 @@ DEFAULT_RATE = 200.0
     type=NewPath(path_type=Path),
     help="A new file: answers of the share coordinator for the groups' state. Sends the state RPCs.",
 )
+@click.option(
+    "--kafka-libs",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="The jars of Kafka 4.2 or later, for the profile streams; repeatable  [default: $KAFKA_HOME/libs]",
+)
 @click.option("--check", "checked", metavar="FILE", type=click.Path(path_type=Path), help="Only check this journal.")
 @output_options
 def workload(
@@ -77,13 +86,15 @@ def workload(
     group: str | None,
     journal: Path | None,
     checkpoints: Path | None,
+    kafka_libs: tuple[Path, ...],
     checked: Path | None,
     shown: Shown,
 ) -> None:
     """Sends the load of real clients to a broker and checks their journal at the end. Exits with 3 on findings.
 
     Findings: a record delivered after its confirmed outcome, a delivery count above every limit, a missing acknowledged
-    record. An outcome that the client does not know is ambiguous and no finding.
+    record. An outcome that the client does not know is ambiguous and no finding. The profile streams runs an
+    application of Kafka Streams; finding: a record that it did not count, or counted twice.
     """
     if checked is not None:
         if any(option is not None for option in (bootstrap_server, profile, journal, checkpoints)):
@@ -96,8 +107,13 @@ def workload(
         duration_s = DEFAULT_DURATION_S
     if rate is None and duration_s is not None:
         rate = DEFAULT_RATE
+    if profile == "streams" and (topic is not None or checkpoints is not None):
+        raise UsageError("the profile streams has its own topics and no share state: leave out --topic, --checkpoints")
     options = _options(bootstrap_server, profile, (records, duration_s, rate), seed, topic, group)
-    _run(options, journal, checkpoints)
+    if profile == "streams":
+        _run_streams(options, journal, kafka_libs)
+    else:
+        _run(options, journal, checkpoints)
     _judge(journal, shown)
 
 
@@ -111,14 +127,14 @@ def _options(
 ) -> "WorkloadOptions":
     try:
         from workloads.load import Amount
-        from workloads.profiles import PROFILES
+        from workloads.profiles import PROFILES, STREAMS
         from workloads.run import WorkloadOptions
     except ModuleNotFoundError as missing:
         raise UsageError(f"workloads need {missing.name}: pip install 'sharelens[broker,workload]'") from missing
     records, duration_s, rate = amount
     return WorkloadOptions(
         bootstrap=bootstrap_server,
-        profile=PROFILES[profile],
+        profile=STREAMS if profile == STREAMS.name else PROFILES[profile],
         amount=Amount(records=records, duration_s=duration_s, rate=rate),
         seed=seed,
         topic=topic or f"workload-{profile}",
@@ -127,9 +143,6 @@ def _options(
 
 
 def _run(options: "WorkloadOptions", path: Path, checkpoints_path: Path | None) -> None:
-    from confluent_kafka import KafkaException
-
-    from workloads.admin import WorkloadError
     from workloads.checkpoints import Checkpoints
     from workloads.journal import Journal
     from workloads.run import Workload
@@ -141,12 +154,33 @@ def _run(options: "WorkloadOptions", path: Path, checkpoints_path: Path | None) 
             checkpoints = files.enter_context(
                 closing(Checkpoints(checkpoints_path, options.bootstrap, options.topic, options.groups))
             )
-        try:
+        with _refusals(options):
             Workload(options, journal, checkpoints).run()
-        except KafkaException as error:
-            raise WorkloadError(f"{options.bootstrap}: {error.args[0].str()}") from error
         if checkpoints is not None:
             say(f"sharelens: {checkpoints.taken} checkpoints in {checkpoints_path}")
+
+
+def _run_streams(options: "WorkloadOptions", path: Path, kafka_libs: tuple[Path, ...]) -> None:
+    from workloads.application import find_java
+    from workloads.journal import Journal
+    from workloads.streams import StreamsWorkload
+
+    java = find_java(kafka_libs)
+    with closing(Journal(path)) as journal, _refusals(options):
+        StreamsWorkload(options, journal, java).run()
+
+
+@contextmanager
+def _refusals(options: "WorkloadOptions") -> Iterator[None]:
+    """What the client library raises, as an error of the run."""
+    from confluent_kafka import KafkaException
+
+    from workloads.admin import WorkloadError
+
+    try:
+        yield
+    except KafkaException as error:
+        raise WorkloadError(f"{options.bootstrap}: {error.args[0].str()}") from error
 
 
 def _judge(path: Path, shown: Shown) -> None:

@@ -22,6 +22,7 @@ from sharelens.frames.envelopes import LOG_START, LOSS
 from sharelens.frames.logs import state_log_rows
 from sharelens.frames.shapes import blanks, checked, in_groups, timed_schema, typed_rows
 from state_model.audit.columnar.continuation import AUDIT_STATE
+from state_model.audit.columnar.explained import with_causes
 from state_model.audit.columnar.findings import findings
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.columnar.keys import LOG_PARTITION_KEY, STATE_PARTITION_KEY
@@ -144,7 +145,7 @@ def _audit(batches: Iterator[pa.RecordBatch], settings: GroupSettings) -> Iterat
     if audit is not None:
         counts = audit.state()
         audit.close()
-        for some in (counts, of_log(findings([audit], STORED), _NO_CLUSTER, topic_id)):
+        for some in (counts, of_log(with_causes(findings([audit], STORED)), _NO_CLUSTER, topic_id)):
             yield from _of_partition(some, topic_id)
 
 

@@ -16,12 +16,12 @@ from kafka_log import reader
 from kafka_log.union import LogPartition, unite
 from measures.coordinator_settings import coordinator_config
 from measures.settings import MAX_RECORD_LOCKS, largest
+from measures.streams_settings import bounds_of
 from sharelens.questions.log_evidence import LogEvidence
 from sharelens.questions.size_limits import size_text
 from sharelens.questions.state_log import StateLog, size_bytes
 from state_model.audit.columnar.configured import ConfiguredAudit
 from state_model.audit.columnar.continuation import KEYS
-from state_model.audit.columnar.coordinator_config import CoordinatorConfig
 from state_model.audit.columnar.cross_checks import StateLogs, cross_check
 from state_model.audit.columnar.group_audit import Groups, audit_groups
 from state_model.audit.columnar.lives import TURN, Turns, lives_of
@@ -37,6 +37,7 @@ from state_model.audit.columnar.topic_metadata import (
     unknown_topic_partitions,
 )
 from state_model.audit.columnar.user_topics import TopicAudit, TopicEnd, UserTopics, topic_records
+from state_model.audit.coordinator_config import CoordinatorConfig
 from state_model.audit.group_steps import TopicPartition
 from state_model.audit.periods import BEGINNING, known_until
 from state_model.audit.rule import Difference, Field, Need
@@ -60,12 +61,12 @@ class BesideAudit:
     proofs: Proofs
     turns: Turns = field(default_factory=Turns)
 
-    def take(self, records: pa.Table, audit: PartitionAudit) -> None:
+    def take(self, records: pa.Table) -> None:
         """The next records (SHARE_RECORD), which the audit has taken."""
         self.turns.take(records)
         self.topics.take(topic_records(records))
         if self.configured is not None:
-            self.configured.take(records, audit)
+            self.configured.take(records)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,13 +104,13 @@ class OtherLogs:
         """Whether there is a log of groups, however large."""
         return any(partition.topic == OFFSETS_TOPIC for partition in self._partitions)
 
-    def beside(self, log: StateLog) -> BesideAudit:
-        """The rules on the records of one state log that need other logs or the configuration."""
+    def beside(self, audit: PartitionAudit) -> BesideAudit:
+        """The rules on the records that `audit` takes that need other logs or the configuration."""
         proofs = Proofs(self._between_ms)
-        config, is_from_zero = self._config, log.first_offset == 0
+        config = self._config
         return BesideAudit(
             topics=TopicAudit(self._topics, proofs),
-            configured=None if config is None else ConfiguredAudit(config, is_from_zero=is_from_zero),
+            configured=None if config is None else ConfiguredAudit(config, audit),
             proofs=proofs,
         )
 
@@ -128,7 +129,8 @@ class OtherLogs:
             groups = self._groups(proofs)
             first = self._group_partitions[0]
             if self._is_of_cluster(first, first.log_start_offset, groups.first_ms) and audited:
-                cross_check(state, groups, proofs, topic_exists=self._topic_exists)
+                metadata = self._topics.metadata
+                cross_check(state, groups, proofs, topic_exists=self._topic_exists, metadata=metadata)
         if self._topics.metadata is not None:
             unknown_topic_partitions(state.lives, self._topics.metadata, proofs)
         self._test_incarnations()
@@ -185,6 +187,7 @@ class OtherLogs:
             proofs,
             complete_from=complete_from,
             metadata=self._topics.metadata,
+            bounds_of=bounds_of(self._evidence.settings.groups),
         )
         return groups._replace(until_ms=self._known_until(groups.until_ms))
 

@@ -19,6 +19,7 @@ from sharelens.questions.other_clusters import OtherClusters
 from sharelens.questions.size_limits import size_text, too_much
 from sharelens.questions.state_log import StateLog
 from sharelens.wording import counted
+from state_model.audit.columnar.explained import INVOLVED, of_rules, with_causes
 from state_model.audit.columnar.findings import finding_counts, findings, misplacements, ordered
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.proofs import Proofs
@@ -72,7 +73,10 @@ class LogFindings:
     def rows(self, severities: Mapping[int, str], listed: Set[int]) -> pa.Table:
         """FINDING rows of the rules `listed`, the worst first."""
         audits, proofs = self._judged
-        return ordered(findings(audits, severities, listed), proofs.findings(severities, listed))
+        read = listed | INVOLVED  # a cause may be a finding without a row
+        return of_rules(
+            with_causes(ordered(findings(audits, severities, read), proofs.findings(severities, read))), listed
+        )
 
     def warnings(self, rules: Sequence[Rule]) -> Sequence[str]:
         """Logs without their newest records, and logs that were not read."""
@@ -107,7 +111,7 @@ def _audited(evidence: LogEvidence, others: OtherLogs, between_ms: tuple[int | N
         )
         for log in evidence.logs
     ]
-    beside = [others.beside(log) for log in evidence.logs]
+    beside = [others.beside(audit) for audit in audits]
     with ThreadPoolExecutor(WORKERS) as pool:
         return list(pool.map(_audit_log, evidence.logs, audits, beside))
 
@@ -119,7 +123,7 @@ def _audit_log(log: StateLog, audited: PartitionAudit, beside: BesideAudit) -> A
         times = reading.take(chunk.records, chunk.problems)
         for decoded in audited_batches(audited, pa.Table.from_batches([chunk.records]), times):
             reading.take_undecodable(decoded.problems)
-            beside.take(decoded.records, audited)
+            beside.take(decoded.records)
     reading.close()
     log.reading = reading
     audited.close()

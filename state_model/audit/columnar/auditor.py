@@ -51,7 +51,8 @@ BATCH_COLUMNS: Final = ("first_offset", "last_offset", "delivery_state", "delive
 class Auditor:
     """The audit of some state partitions, called logs here and numbered from 0 on. By the number of a share partition:
     `keys`, `log_of`, `matrix` (its state; the columns are those of layout), and of all its records `count`, `first_at`,
-    `last_at`, `first_ms`, `last_ms`. A share partition has a number in each log that has records of it.
+    `last_at`, `first_ms`, `last_ms`. A share partition has a number in each log that has records of it. `is_from_zero`:
+    whether each log is there from offset 0 on.
 
     Args:
         is_from_zero: the log is there from offset 0 on, so that the first record of a share partition is a creation;
@@ -66,9 +67,9 @@ class Auditor:
         self.log_of = np.zeros(0, np.int64)
         self.matrix = np.zeros((0, layout.STATE_COLUMNS), np.int64)
         self.count, self.first_at, self.last_at, self.first_ms, self.last_ms = (np.zeros(0, np.int64) for _ in COUNTS)
-        self._is_from_zero = np.array(is_from_zero, np.bool_).reshape(-1)
+        self.is_from_zero = np.array(is_from_zero, np.bool_).reshape(-1)
         self._limit_of_group = limit_of_group
-        self._logs = np.tile(np.array([NONE, 0, 0, 0, 0], np.int64), (len(self._is_from_zero), 1))
+        self._logs = np.tile(np.array([NONE, 0, 0, 0, 0], np.int64), (len(self.is_from_zero), 1))
         self._at = np.zeros(64, np.int64)
         self._values = np.zeros(64, np.int64)
         self._used = 0
@@ -186,7 +187,7 @@ class Auditor:
         counts = {name: getattr(self, name)[order] for name in COUNTS}
         of_breakpoints = np.diff(first_begins)
         return {
-            "is_from_zero": pa.array(self._is_from_zero),
+            "is_from_zero": pa.array(self.is_from_zero),
             "share_partitions": lists_of(pa.table({**dict(zip(KEYS.names, keys.columns, strict=True)), **counts}),
                                          AUDITED, sizes),
             "states": lists_of_numbers(matrix.ravel(), sizes * layout.STATE_COLUMNS),
@@ -205,7 +206,7 @@ class Auditor:
     def resume(self, state: pa.Table, logs: Ints) -> None:
         """Takes over the states of audits of the records before (AUDIT_STATE), one row for each of the logs."""
         self.resume_counts(state, logs)
-        self._is_from_zero[logs] = state.column("is_from_zero").to_numpy()
+        self.is_from_zero[logs] = state.column("is_from_zero").to_numpy()
         self.matrix = matrix_of(state, "states", layout.STATE_COLUMNS)
         self._at, self._values = (matrix_of(state, name, 1).ravel() for name in BREAKPOINTS)
         sizes = lengths_of(state, BREAKPOINTS[0])
@@ -251,7 +252,7 @@ class Auditor:
         new = keys.slice(known)
         self.keys, self.log_of = keys, log_of
         rows = np.zeros((new.num_rows, layout.STATE_COLUMNS), np.int64)
-        rows[:, layout.STANDING] = np.where(self._is_from_zero, layout.NEW, layout.UNKNOWN)[log_of[known:]]
+        rows[:, layout.STANDING] = np.where(self.is_from_zero, layout.NEW, layout.UNKNOWN)[log_of[known:]]
         rows[:, [layout.SNAPSHOT_AT, layout.LAST_AT, layout.ARCHIVING_MS]] = NONE
         groups = new.column("group_id").combine_chunks().dictionary_encode()
         limits = [self._limit_of_group(group) for group in groups.dictionary.to_pylist()]
@@ -317,11 +318,6 @@ class Auditor:
         standing = self.matrix[:, layout.STANDING]
         is_known = self.matrix[:, layout.LOSSES_SEEN] >= self._logs[self.log_of, audit_kernel.LAST_OF_ALL]
         return np.flatnonzero((standing == layout.LIVE) & is_known)
-
-    @property
-    def is_from_zero(self) -> bool:
-        """Whether the logs are there from offset 0 on."""
-        return bool(self._is_from_zero.all())
 
     @property
     def pool(self) -> tuple[Ints, Ints]:

@@ -1,4 +1,4 @@
-"""Rules that need the share coordinator's configuration: 12, 13, 14 and 57, on the records of one state partition."""
+"""Rules that need the share coordinator's configuration: 12, 13, 14 and 57, on the records of state partitions."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -9,15 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from state_model.audit.columnar.auditor import RECORD_TYPES
-from state_model.audit.columnar.coordinator_config import CoordinatorConfig
 from state_model.audit.columnar.layout import SNAPSHOT, TOMBSTONE, UPDATE
-from state_model.audit.columnar.partition import PartitionAudit
+from state_model.audit.columnar.partitions import PartitionsAudit
 from state_model.audit.columnar.violations import violation_rows
+from state_model.audit.coordinator_config import CoordinatorConfig
 from state_model.audit.rule import Difference
 from state_model.audit.sequencing import early_write_snapshot, more_updates_than_configured, update_over_limit
 from state_model.audit.snapshots import cold_snapshot_too_early
 from state_model.columnar.kernels import kernel
-from state_model.columnar.keys import Ints, number_keys
+from state_model.columnar.keys import Ints
+from state_model.share_records import NOT_DETERMINED
 
 MORE_UPDATES, OVER_LIMIT, EARLY_SNAPSHOT, EARLY_COLD = 121, 130, 140, 570
 READ: Final = (
@@ -33,6 +34,7 @@ LARGEST: Final = (1 << 63) - 1
 UPDATES, COUNTER, IS_FIRST, WRITE_MS, SNAPSHOT_AT = range(5)
 """The numbers of a share partition: updates since the newest snapshot, the coordinator's counter; NONE: not known."""
 STATE_COLUMNS: Final = 5
+NO_COUNTERS: Final = np.empty((0, STATE_COLUMNS), np.int64)
 UNCOUNTED: Final = np.array([NONE, NONE, 1, 0, NONE], np.int64)
 Flags = npt.NDArray[np.bool_]
 HIT: Final = ("row", "rule", "field", "expected", "seen", "at", "snapshot_log_offset")
@@ -42,14 +44,14 @@ HIT: Final = ("row", "rule", "field", "expected", "seen", "at", "snapshot_log_of
 @kernel
 def trace(
     kinds: np.ndarray, numbers: np.ndarray, is_known: np.ndarray, offsets: np.ndarray, write_ms: np.ndarray,
-    limit: int, counts: np.ndarray, before: np.ndarray,
+    limits: np.ndarray, counts: np.ndarray, before: np.ndarray,
 ) -> None:  # fmt: skip
     """Counts the records; `before` gets the counts of each record's share partition before it.
 
-    A snapshot sets the counter back only at the limit (NONE: it is not known).
+    A snapshot sets the counter back only at the limit; `limits`: of each record (NONE: it is not known).
     """
     for row in range(len(kinds)):
-        own = counts[numbers[row]]
+        own, limit = counts[numbers[row]], limits[row]
         before[row] = own
         if own[IS_FIRST] and is_known[row] and limit != NONE:
             own[COUNTER] = 0
@@ -67,34 +69,38 @@ def trace(
 
 
 class ConfiguredAudit:
-    """Takes the records of a state partition in log order, up to the first one that is missing.
+    """Takes the records of state partitions that `audit` takes, of each up to the first one that is missing.
 
-    What was written before the configuration was known is not tested, nor what depends on it.
-    `is_from_zero`: the log is there from offset 0 on, so that the coordinator's counter is known. `state`: the numbers
-    (`state`) of an audit that took the records before.
+    What was written before the configuration was known is not tested, nor what depends on it. The coordinator's counter
+    is known in logs that are there from offset 0 on. `counters`: those of the share partitions that `audit` has by now,
+    after the records before (`by_log`).
     """
 
-    def __init__(self, config: CoordinatorConfig, *, is_from_zero: bool, state: Ints | None = None) -> None:
+    def __init__(self, config: CoordinatorConfig, audit: PartitionsAudit, counters: Ints = NO_COUNTERS) -> None:
         self._config = config
+        self._audit = audit
         is_constant = config.least_updates == config.most_updates
-        self._limit = config.most_updates if is_from_zero and is_constant else NONE
-        self._counts = np.empty((0, STATE_COLUMNS), np.int64) if state is None else state.reshape(-1, STATE_COLUMNS)
+        self._limits = np.where(audit.auditor.is_from_zero & is_constant, config.most_updates, NONE)
+        self._counts = counters.reshape(-1, STATE_COLUMNS)
 
-    def state(self) -> Ints:
-        """STATE_COLUMNS numbers of each share partition, by its number in the audit."""
-        return self._counts.ravel()
+    def by_log(self) -> list[Ints]:
+        """STATE_COLUMNS numbers of each share partition, by log, in the order of its state (AUDIT_STATE)."""
+        order, sizes = self._audit.auditor.by_log()
+        return np.split(self._counts[order].ravel(), STATE_COLUMNS * np.cumsum(sizes)[:-1])
 
-    def take(self, records: pa.Table, audit: PartitionAudit) -> None:
-        """The next records (SHARE_RECORD), which `audit` has taken; adds the violations to its tally."""
-        first_loss = min(audit.first_losses.values(), default=None)
-        if first_loss is not None:
-            records = records.filter(pc.field("log_offset") < first_loss)
+    def take(self, records: pa.Table) -> None:
+        """The next records (SHARE_RECORD, by log), which the audit has taken; adds the violations to its tally."""
+        audit = self._audit
         new = np.tile(UNCOUNTED, (audit.auditor.keys.num_rows - len(self._counts), 1))
         self._counts = np.concatenate([self._counts, new])
+        if audit.first_losses:
+            first = audit.first_losses_of_logs()[audit.logs_of(records)]
+            records = records.filter(pa.array(records.column("log_offset").to_numpy() < first))
         if records.num_rows == 0:
             return
-        (_, numbers), _ = number_keys(audit.auditor.keys, records)
-        hits = np.array(list(self._hits(records, numbers)), np.int64).reshape(-1, len(HIT))
+        logs = audit.logs_of(records)
+        numbers = audit.auditor.numbers_of(records, logs)
+        hits = np.array(list(self._hits(records, numbers, self._limits[logs])), np.int64).reshape(-1, len(HIT))
         rows = hits[:, 0]
         audit.tally.add(
             violation_rows(
@@ -105,19 +111,22 @@ class ConfiguredAudit:
             )
         )
 
-    def _hits(self, records: pa.Table, numbers: Ints) -> Iterator[tuple[int, ...]]:
-        """HIT of each violation."""
+    def _hits(self, records: pa.Table, numbers: Ints, limits: Ints) -> Iterator[tuple[int, ...]]:
+        """HIT of each violation; `limits`: of updates between snapshots, by record."""
         kinds = pc.fill_null(pc.index_in(records.column("record_type"), value_set=RECORD_TYPES), TOMBSTONE)
         kinds = kinds.combine_chunks().to_numpy().astype(np.int64)
         is_known = records.column("log_time_ms").to_numpy() >= self._config.from_ms
         values = np.stack([_ints(records, name) for name in READ], axis=1)
         offsets, write_ms = (np.ascontiguousarray(values[:, column]) for column in (0, -1))
         before = np.empty((len(kinds), STATE_COLUMNS), np.int64)
-        trace(kinds, numbers, is_known, offsets, write_ms, self._limit, self._counts, before)
+        trace(kinds, numbers, is_known, offsets, write_ms, limits, self._counts, before)
         has_batches = pc.fill_null(pc.greater(pc.list_value_length(records.column("state_batches")), 0), False)
-        for row in np.flatnonzero(is_known & self._may_violate(kinds, values, before)).tolist():
+        for row in np.flatnonzero(is_known & self._may_violate(kinds, values, before, limits)).tolist():
             counts = before[row].tolist()
-            for rule, violated in self._tested(counts, int(kinds[row]), has_batches[row].as_py(), values[row].tolist()):
+            tested = self._tested(
+                counts, int(kinds[row]), has_batches[row].as_py(), values[row].tolist(), int(limits[row])
+            )
+            for rule, violated in tested:
                 yield (
                     row,
                     rule,
@@ -128,10 +137,10 @@ class ConfiguredAudit:
                     counts[SNAPSHOT_AT],
                 )
 
-    def _may_violate(self, kinds: Ints, values: Ints, before: Ints) -> Flags:
+    def _may_violate(self, kinds: Ints, values: Ints, before: Ints, limits: Ints) -> Flags:
         """Which records can violate a rule: all that do, and others."""
         updates, counter, write_ms = (before[:, column] for column in (UPDATES, COUNTER, WRITE_MS))
-        is_over = (counter >= self._limit) & (self._limit != NONE)
+        is_over = (counter >= limits) & (limits != NONE)
         many = (kinds == UPDATE) & ((updates >= self._config.most_updates) | is_over)
         earliest = np.minimum(write_ms, LARGEST - self._config.interval_ms) + self._config.interval_ms
         early = (updates < self._config.least_updates) | (values[:, -1] < earliest)
@@ -139,25 +148,31 @@ class ConfiguredAudit:
         return flags
 
     def _tested(
-        self, before: list[int], kind: int, has_batches: bool, values: list[int]
+        self, before: list[int], kind: int, has_batches: bool, values: list[int], limit: int
     ) -> Iterator[tuple[int, Difference]]:
         _, leader_epoch, start, count, create_ms, write_ms = values
+        is_write = has_batches or leader_epoch > 0 or not _is_of_init(start, count)
         differences: list[tuple[int, Difference | None]] = []
         if kind == UPDATE:
             if before[UPDATES] != NONE:
                 more = more_updates_than_configured(before[UPDATES] + 1, self._config.most_updates)
                 differences.append((MORE_UPDATES, more))
-            if self._limit != NONE and before[COUNTER] != NONE:
-                differences.append((OVER_LIMIT, update_over_limit(before[COUNTER], self._limit)))
+            if limit != NONE and before[COUNTER] != NONE:
+                differences.append((OVER_LIMIT, update_over_limit(before[COUNTER], limit)))
         elif kind == SNAPSHOT and before[SNAPSHOT_AT] != NONE and create_ms != write_ms:
             early = cold_snapshot_too_early(before[WRITE_MS], write_ms, self._config.interval_ms)
             differences.append((EARLY_COLD, early))
-        elif kind == SNAPSHOT and before[UPDATES] != NONE and (has_batches or leader_epoch > 0 or start < 0 <= count):
+        elif kind == SNAPSHOT and before[UPDATES] != NONE and is_write:
             early = early_write_snapshot(before[UPDATES], self._config.least_updates)
             differences.append((EARLY_SNAPSHOT, early))
         for rule, difference in differences:
             if difference is not None:
                 yield rule, difference
+
+
+def _is_of_init(start: int, count: int) -> bool:
+    """Whether Initialize writes a delivery complete count; NONE: brokers up to 4.1 have none (steps.has_init_count)."""
+    return count == NONE or (count == 0 and start != NOT_DETERMINED)
 
 
 def _ints(records: pa.Table, name: str) -> Ints:

@@ -298,6 +298,13 @@ class PartitionsAudit:
         firsts[is_keyed] = np.minimum(firsts[is_keyed], first_of_key[share_partitions[is_keyed]])
         return firsts <= log_offsets
 
+    def first_losses_of_logs(self) -> Ints:
+        """By log the first log offset that the evidence lacks, whatever it touches; NEVER: none."""
+        numbers, offsets = (np.array(list(part), np.int64) for part in (self.first_losses, self.first_losses.values()))
+        result = np.full(len(self.state_partitions), NEVER)
+        np.minimum.at(result, log_of_violations(numbers, self.auditor.log_of), offsets)
+        return result
+
     def _note_losses(self, losses: dict[int, list[Loss]]) -> None:
         for log, of_one in losses.items():
             keyed = [loss for loss in of_one if loss.group_id is not None]

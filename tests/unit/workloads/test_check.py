@@ -57,6 +57,16 @@ def codes(*entries):
     return [finding.code for finding in check(enumerate(entries, 1)).findings]
 
 
+def test_an_application_must_count_each_acknowledged_record_once():
+    counted = [
+        {"event": "counted", "at_ms": 80, "group": "app", "ids": [1, 2], "counts": [1, 2]},
+        {"event": "counts_read", "at_ms": 81, "group": "app"},
+    ]
+    sent = [produce(1), produce(2), produce(3), produce(4, "unanswered")]
+    assert codes(*sent, *counted) == ["counted_twice", "not_counted"]
+    assert codes(*sent) == codes(produce(1), *counted) == []
+
+
 @pytest.mark.parametrize("kind", ["accept", "reject"])
 def test_a_delivery_after_a_confirmed_end_is_found_with_both_lines(kind):
     (finding,) = check(enumerate([*begin(), delivery(0), ack(0, kind), delivery(0, 2, at_ms=30)], 1)).findings

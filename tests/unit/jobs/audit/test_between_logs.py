@@ -32,8 +32,10 @@ from tests.state_logs import START_MS, snapshot, update, write_state_partition
 
 pytestmark = pytest.mark.slow
 
+EARLY = "cold_snapshot_too_early"
 AUDIT = ("gold.audit_finding", "gold.audit_record")
-COMPARED = ("rule", "group_id", "topic_id", "partition", "state_partition", "first_log_offset", "expected", "seen")
+COMPARED = ("rule", "group_id", "topic_id", "partition", "state_partition", "first_log_offset", "expected", "seen",
+    "cause_inferred")  # fmt: skip
 
 
 def of_lake(lake):
@@ -134,13 +136,17 @@ def test_rules_of_the_coordinators_configuration_are_tested_in_a_lake(tmp_path, 
     logs, settings = write_cluster(tmp_path / "logs"), tmp_path / "settings"
     early = snapshot("mail", epoch=1, state_epoch=2, at_ms=END_MS - 2, write_timestamp_ms=START_MS + 10)
     behind = [snapshot("mail", epoch=2, state_epoch=2, at_ms=END_MS - 1, write_timestamp_ms=START_MS + 20)]
-    write_state_partition(logs, [*state()[:4], early, *behind, *state()[4:]])
+    records = [*state()[:4], early, *behind, *state()[4:]]
+    write_state_partition(logs, records)
+    write_state_partition(logs, [*records, *records], number=1)  # a task audits all of them together
+    write_state_partition(logs, records, number=2, base_offset=5)
     settings.mkdir()
     config = settings / "broker.properties"
     config.write_text("share.coordinator.cold.partition.snapshot.interval.ms=20\n", encoding="utf-8")
     os.utime(config, (START_MS / 1000, START_MS / 1000))
     expected = answer(capsys, "--log-dir", logs, "--settings", settings)
-    assert ("cold_snapshot_too_early", 2) in [(row["rule"], row["count"]) for row in expected["findings"]]
+    counts = {(row["state_partition"], row["count"]) for row in expected["findings"] if row["rule"] == EARLY}
+    assert counts == {(0, 2), (1, 4), (2, 2)}
     observations = read_settings_folder(str(settings)).observations
     make_lake(tmp_path / "whole", logs, observations=observations)
     for until_ms in (END_MS - 1, END_MS, None):

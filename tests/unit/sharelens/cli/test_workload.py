@@ -7,8 +7,9 @@ import pytest
 from sharelens.cli import main
 from sharelens.cli.workload import PROFILE_NAMES
 from workloads import admin
-from workloads.profiles import PROFILES
+from workloads.profiles import PROFILES, STREAMS
 
+STREAMS_RUN = ("--bootstrap-server", "127.0.0.1:1", "--profile", "streams", "--journal", "x")
 DELIVERY = {"event": "delivery", "since_ms": 30, "group": "g", "topic": "t", "partition": 0, "offset": 4, "id": 4}
 ACK = {"event": "ack", "at_ms": 20, "group": "g", "topic": "t", "partition": 0, "type": "accept", "offsets": [4]}
 
@@ -20,7 +21,7 @@ def journal(tmp_path, *entries):
 
 
 def test_the_command_offers_every_profile():
-    assert tuple(PROFILES) == PROFILE_NAMES
+    assert (*PROFILES, STREAMS.name) == PROFILE_NAMES
 
 
 def test_a_journal_without_findings_is_fine(tmp_path, capsys):
@@ -46,6 +47,8 @@ def test_findings_are_listed_and_end_with_their_exit_code(tmp_path, capsys):
         (["--bootstrap-server", "127.0.0.1:1", "--profile", "calm", "--journal", "x"], 2, "calm"),
         (["--check", "x", "--profile", "steady"], 2, "--check excludes the options"),
         (["--check", "x", "--checkpoints", "y"], 2, "--check excludes the options"),
+        ([*STREAMS_RUN, "--topic", "t"], 2, "leave out --topic, --checkpoints"),
+        ([*STREAMS_RUN, "--kafka-libs", "/missing"], 1, "/missing: no kafka-streams-examples-VERSION.jar"),
         (["--check", "missing.jsonl"], 1, "missing.jsonl can't be read"),
     ],
 )

@@ -1,13 +1,16 @@
 """Rules that need the share coordinator's configuration: the counter of updates and the age of cold snapshots."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from evidence.decoding import decode_rows
 from state_model.audit.columnar.configured import ConfiguredAudit
-from state_model.audit.columnar.coordinator_config import CoordinatorConfig
 from state_model.audit.columnar.findings import findings
 from state_model.audit.columnar.partition import PartitionAudit
+from state_model.audit.columnar.partitions import LogFacts, PartitionsAudit
+from state_model.audit.columnar.violations import of_log
+from state_model.audit.coordinator_config import CoordinatorConfig
 from state_model.audit.table import RULES
 from state_model.share_records import SharePartitionKey, ShareSnapshot, ShareUpdate, StateBatch, Tombstone
 from tests.audit_histories import History
@@ -38,12 +41,13 @@ def audit_of(is_from_zero=True):
 
 
 def rules(*values, config=CONFIG, is_from_zero=True):
-    audit, configured = audit_of(is_from_zero), ConfiguredAudit(config, is_from_zero=is_from_zero)
+    audit = audit_of(is_from_zero)
+    configured = ConfiguredAudit(config, audit)
     for value in table([(KEY, value, False) for value in values]).to_batches(max_chunksize=2):
         records = pa.Table.from_batches([value])
         audit.auditor.take(records)
-        configured.take(records, audit)
-        configured = ConfiguredAudit(config, is_from_zero=is_from_zero, state=configured.state())
+        configured.take(records)
+        configured = ConfiguredAudit(config, audit, *configured.by_log())
     return [(row["rule"], row["seen"]) for row in findings([audit], SEVERITIES).to_pylist()]
 
 
@@ -99,16 +103,37 @@ def test_histories_of_the_coordinator_keep_its_configuration(seed):
     for limit, has_findings in ((5, False), (4, True)):
         config, audit = CoordinatorConfig(limit, limit, 1000, 0), audit_of()
         audit.auditor.take(decoded.records)
-        ConfiguredAudit(config, is_from_zero=True).take(decoded.records, audit)
+        ConfiguredAudit(config, audit).take(decoded.records)
         codes = {row["rule"] for row in findings([audit], SEVERITIES).to_pylist()}
         assert ("update_over_limit" in codes) == has_findings
         assert "cold_snapshot_too_early" not in codes
 
 
 def test_records_behind_a_missing_one_are_not_tested():
-    audit, configured = audit_of(), ConfiguredAudit(CONFIG, is_from_zero=True)
+    audit = audit_of()
     records = table([(KEY, value, False) for value in (CREATION, UPDATE, UPDATE, UPDATE, UPDATE)])
     audit.auditor.take(records)
     audit.first_losses = {-1: int(records.column("log_offset")[4].as_py())}
-    configured.take(records, audit)
+    ConfiguredAudit(CONFIG, audit).take(records)
     assert [row["count"] for row in findings([audit], SEVERITIES).to_pylist()] == [1, 1]
+
+
+def test_state_partitions_are_counted_each_for_itself():
+    values = [(KEY, value, False) for value in (CREATION, UPDATE, COLD, UPDATE, UPDATE)]
+    logs = [
+        LogFacts(state_partition=number, first_offset=first, log_start_offset=0, has_newest=False)
+        for number, first in ((0, 0), (3, 0), (4, 1))  # that of 3 lacks a record; 4 is not there from offset 0 on
+    ]
+    audit = PartitionsAudit(logs)
+    audit.first_losses = {of_log(1): 0}
+    configured = ConfiguredAudit(CONFIG, audit)
+    for rows in (table(values[:2]), table(values[2:], 2)):
+        index = rows.schema.get_field_index("state_partition")
+        numbers = [pa.repeat(pa.scalar(log.state_partition, pa.int32()), rows.num_rows) for log in logs]
+        parts = [rows.set_column(index, rows.schema.field(index), number) for number in numbers]
+        records = pa.concat_tables(parts)
+        audit.auditor.take_logs(records, audit.logs_of(records), {})
+        configured.take(records)
+        configured = ConfiguredAudit(CONFIG, audit, np.concatenate(configured.by_log()))
+    rows = findings([audit], SEVERITIES).to_pylist()
+    assert [(row["state_partition"], row["rule"]) for row in rows] == [(0, "update_over_limit")]
