@@ -16,6 +16,7 @@ from kafka_log import reader
 from kafka_log.union import LogPartition, unite
 from measures.coordinator_settings import coordinator_config
 from measures.settings import MAX_RECORD_LOCKS, largest
+from measures.streams_settings import bounds_of
 from sharelens.questions.log_evidence import LogEvidence
 from sharelens.questions.size_limits import size_text
 from sharelens.questions.state_log import StateLog, size_bytes
@@ -186,6 +187,7 @@ class OtherLogs:
             proofs,
             complete_from=complete_from,
             metadata=self._topics.metadata,
+            bounds_of=bounds_of(self._evidence.settings.groups),
         )
         return groups._replace(until_ms=self._known_until(groups.until_ms))
 
