@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -33,34 +34,34 @@ Result = TypeVar("Result")
 class Cost:
     """What something took: wall clock and processor time in seconds."""
 
-    name: str
     wall_s: float
     cpu_s: float
 
 
-def log_of(directory: Path, records: int) -> Path:
-    """The generated log directory; made on first use."""
+def lines(directory: Path, records: int) -> Iterator[tuple[str, str, str]]:
+    """Name, figure and note of each line: replay on two cores with warm kernels, and questions from cold processes.
+
+    The log is generated on first use.
+    """
     if not directory.exists():
         group_log.generate(directory, records)
-    return directory
-
-
-def replay_costs(directory: Path) -> Iterator[Cost]:
-    """Decoding and histories with warm kernels, on two cores; then both."""
     _histories(_decoded(directory))
-    decoding, records = _cost("segments -> group records", lambda: _decoded(directory))
-    replaying, _ = _cost("group records -> histories of groups, members and tasks", lambda: _histories(records))
-    yield from (decoding, replaying)
-    wall_s, cpu_s = decoding.wall_s + replaying.wall_s, decoding.cpu_s + replaying.cpu_s
-    yield Cost(name="segments -> histories of groups, members and tasks", wall_s=wall_s, cpu_s=cpu_s)
-
-
-def question_costs(directory: Path) -> Iterator[Cost]:
-    """Questions about groups to the log, from cold processes."""
+    decoding, rows = _cost(lambda: _decoded(directory))
+    replaying, _ = _cost(lambda: _histories(rows))
+    both = Cost(wall_s=decoding.wall_s + replaying.wall_s, cpu_s=decoding.cpu_s + replaying.cpu_s)
+    yield _line("segments -> group records", decoding, rows.num_rows)
+    yield _line("group records -> histories of groups, members and tasks", replaying, rows.num_rows)
+    limit = f"limit: {LIMIT_S} s for a million records on {CORES} cores"
+    yield _line("segments -> histories of groups, members and tasks", both, rows.num_rows, limit)
     of_log, group = ["--log-dir", str(directory)], ["--group", "application-0"]
     for question, arguments in (("groups", []), ("describe", group), ("rebalances", group)):
-        command = [question, *of_log, *arguments, "--output", "json"]
-        yield _cost(f"{question} --log-dir", lambda command=command: sharelens(*command))[0]  # type: ignore[misc]
+        cost, _ = _cost(partial(sharelens, question, *of_log, *arguments, "--output", "json"))
+        yield _line(f"{question} --log-dir, cold process", cost, rows.num_rows)
+
+
+def _line(name: str, cost: Cost, records: int, limit: str = "") -> tuple[str, str, str]:
+    note = f"{cost.cpu_s:.1f} s of CPU time" + (f"; {limit}" if limit else "")
+    return name, f"{cost.wall_s:.1f} s, {records / cost.wall_s:,.0f} records/s", note
 
 
 def _decoded(directory: Path) -> pa.Table:
@@ -79,11 +80,11 @@ def _histories(records: pa.Table) -> Histories:
     return histories(records.sort_by(LOG_ORDER))
 
 
-def _cost(name: str, work: Callable[[], Result]) -> tuple[Cost, Result]:
+def _cost(work: Callable[[], Result]) -> tuple[Cost, Result]:
     """What a call took, with the processes that it started and ended."""
     begun, cpu_s = time.perf_counter(), _cpu_s()
     result = work()
-    return Cost(name=name, wall_s=time.perf_counter() - begun, cpu_s=_cpu_s() - cpu_s), result
+    return Cost(wall_s=time.perf_counter() - begun, cpu_s=_cpu_s() - cpu_s), result
 
 
 def _cpu_s() -> float:
