@@ -17,7 +17,9 @@ from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
 from jobs.audit.across import LOG_FINDING, STORED, of_log
 from jobs.audit.records import Topics, distinct, stored_lives
 from jobs.audit.topics import LakeTopics
+from jobs.lake_settings import stored_settings
 from lake.lake import Lake
+from measures.streams_settings import bounds_of
 from state_model.audit.columnar.audit_kernel import LOSS_COUNT
 from state_model.audit.columnar.continuation import matrix_of
 from state_model.audit.columnar.cross_checks import StateLogs, cross_check
@@ -132,7 +134,14 @@ class _Logs:
             self._lake.snapshot(name).rows(schema.names, mine & ~pc.field("uncommitted"))
             for name, schema in (("silver.group_record", GROUP_RECORD), ("silver.odd_group_record", ODD_GROUP_RECORD))
         )
-        groups = audit_groups(records, odd_records, numbers, proofs, metadata=metadata)
+        groups = audit_groups(
+            records,
+            odd_records,
+            numbers,
+            proofs,
+            metadata=metadata,
+            bounds_of=bounds_of(stored_settings(self._lake, self._cluster_id).groups),
+        )
         times = LogTimes(groups.first_ms, max(groups.until_ms.values(), default=0))
         groups = groups._replace(until_ms=self._known_until(groups.until_ms))
         starts = [row["log_start_offset"] for row in self._extents_of(OFFSETS_TOPIC, newest, min(numbers))]
