@@ -13,8 +13,8 @@ from itertools import chain
 
 from measures.group_schemas import EMPTY, NOT_READY, STREAMS
 from sharelens.questions.finding import ERROR, WARNING, Finding
+from sharelens.questions.group_words import not_ready_reason, task_name
 from sharelens.questions.streams_signs import UNSETTLED, StreamsSign
-from sharelens.questions.streams_words import not_ready_reason, task_name
 from sharelens.times import lasted
 from sharelens.wording import clock, counted, number
 
