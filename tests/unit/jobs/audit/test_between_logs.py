@@ -8,10 +8,10 @@ from typing import NamedTuple
 import pyarrow.compute as pc
 import pytest
 
-from jobs.audit.between_logs import BETWEEN
 from lake.scan import open_lake
 from sharelens.cli import main
 from sharelens.settings_files import read_settings_folder
+from state_model.audit.columnar.log_pairs import BETWEEN
 from tests.cluster_logs import (
     END_MS,
     GROUPS,
