@@ -72,11 +72,14 @@ class OtherLogs(Protocol):
     `read_until_ms` is until when silence in them is known.
     """
 
-    is_one_copy: bool
-    read_until_ms: int | None
-
     @property
     def metadata(self) -> TopicMetadata | None: ...
+
+    @property
+    def is_one_copy(self) -> bool: ...
+
+    @property
+    def read_until_ms(self) -> int | None: ...
 
     def group_log(self) -> GroupLog | None:
         """The log of the group coordinator; None: it is not there."""
