@@ -26,11 +26,15 @@ from measures.group_replay import (
     Partitions,
     ShareGroup,
     changes,
+    is_of_types,
 )
+from measures.streams_columns import StreamsTables, many_streams_histories
 from measures.streams_histories import StreamsGroupHistories
 from state_model.streams.records import STREAMS_TYPES
 
 T = TypeVar("T")
+MANY = 1 << 12
+"""Records of streams groups from which on loading the kernel takes less time than replaying them one by one."""
 
 
 class Histories(NamedTuple):
@@ -50,17 +54,27 @@ def histories(records: pa.Table) -> Histories:
     of_groups: dict[str, _GroupHistories] = {}
     for change in changes(records):
         of_groups.setdefault(change.group_id, _GroupHistories()).take(change)
-    streams: dict[str, StreamsGroupHistories] = {}
-    for change in changes(records, STREAMS_TYPES):
-        streams.setdefault(change.group_id, StreamsGroupHistories()).take(change)
-    share_groups, streams_groups = _sorted(of_groups), _sorted(streams)
-    both: list[_GroupHistories | StreamsGroupHistories] = [*share_groups, *streams_groups]
-    initialization = [(of.seen, of.initialization) for of in share_groups]
+    share = _sorted(of_groups)
+    own = records.filter(is_of_types(records, STREAMS_TYPES))
+    streams = streams_histories(own) if own.num_rows < MANY else many_streams_histories(own)
     return Histories(
-        groups=_table([(of.seen, of.groups) for of in both], schemas.GROUP_HISTORY),
-        members=_table([(of.seen, of.members) for of in both], schemas.MEMBER_HISTORY),
-        initialization=_table(initialization, schemas.SHARE_INITIALIZATION_HISTORY),
-        tasks=_table([(of.seen, of.tasks) for of in streams_groups], schemas.TASK_HISTORY),
+        groups=pa.concat_tables([_table([(of.seen, of.groups) for of in share], schemas.GROUP_HISTORY), streams[0]]),
+        members=pa.concat_tables([_table([(of.seen, of.members) for of in share], schemas.MEMBER_HISTORY), streams[1]]),
+        initialization=_table([(of.seen, of.initialization) for of in share], schemas.SHARE_INITIALIZATION_HISTORY),
+        tasks=streams[2],
+    )
+
+
+def streams_histories(records: pa.Table) -> StreamsTables:
+    """The histories of streams groups, record by record: the reference of `many_streams_histories`."""
+    of_groups: dict[str, StreamsGroupHistories] = {}
+    for change in changes(records, STREAMS_TYPES):
+        of_groups.setdefault(change.group_id, StreamsGroupHistories()).take(change)
+    groups = _sorted(of_groups)
+    return StreamsTables(
+        groups=_table([(of.seen, of.groups) for of in groups], schemas.GROUP_HISTORY),
+        members=_table([(of.seen, of.members) for of in groups], schemas.MEMBER_HISTORY),
+        tasks=_table([(of.seen, of.tasks) for of in groups], schemas.TASK_HISTORY),
     )
 
 

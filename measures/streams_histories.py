@@ -11,6 +11,7 @@ from measures.streams_replay import StreamsReplay, state_of
 from state_model.streams.records import ASSIGNMENT, MEMBER, MEMBER_TARGET
 from state_model.streams.values import (
     NO_TASKS_BY_TYPE,
+    MemberMetadata,
     MemberState,
     StreamsGroup,
     StreamsMember,
@@ -87,11 +88,12 @@ def streams_group_values(group: StreamsGroup | None) -> Row:
         "member_count": len(group.members),
         "topology_epoch": None if group.topology is None else group.topology.epoch,
         "validated_topology_epoch": metadata.validated_topology_epoch,
-        "num_standby_replicas": _standby_replicas(dict(metadata.last_assignment_configs or ())),
+        "num_standby_replicas": standby_replicas(dict(metadata.last_assignment_configs or ())),
     }
 
 
-def _standby_replicas(configs: Mapping[str, str]) -> int | None:
+def standby_replicas(configs: Mapping[str, str]) -> int | None:
+    """The number of standby replicas in assignment configurations; None: they have no number that Kafka writes."""
     text = configs.get(STANDBY_REPLICAS, "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
 
@@ -99,26 +101,36 @@ def _standby_replicas(configs: Mapping[str, str]) -> int | None:
 def streams_member_values(member_id: str, member: StreamsMember, target: TasksByType) -> Row:
     """The columns member_id and MEMBER_VALUES of a member of a streams group."""
     metadata, assignment = member
-    endpoint = None if metadata is None else metadata.user_endpoint
     return {
         "member_id": member_id,
-        "client_id": metadata and metadata.client_id,
-        "client_host": metadata and metadata.client_host,
-        "rack_id": metadata and metadata.rack_id,
+        **(NO_METADATA if metadata is None else member_metadata_values(metadata)),
         "member_epoch": assignment and assignment.member_epoch,
         "previous_member_epoch": assignment and assignment.previous_member_epoch,
         "assigned_partitions": [],
         "target_partitions": [],
         "member_state": None if assignment is None else member_state_name(assignment.state),
-        "process_id": metadata and metadata.process_id,
-        "topology_epoch": metadata and metadata.topology_epoch,
-        "rebalance_timeout_ms": metadata and metadata.rebalance_timeout_ms,
-        "user_endpoint": None if endpoint is None else f"{endpoint.host}:{endpoint.port}",
-        "client_tags": metadata and [{"key": key, "value": value} for key, value in metadata.client_tags],
         "assigned_tasks": None if assignment is None else tasks_rows(assignment.assigned),
         "pending_tasks": None if assignment is None else tasks_rows(assignment.pending),
         "target_tasks": tasks_rows(target),
     }
+
+
+def member_metadata_values(metadata: MemberMetadata) -> Row:
+    """The columns of MEMBER_VALUES that follow from a member's metadata."""
+    endpoint = metadata.user_endpoint
+    return {
+        "client_id": metadata.client_id,
+        "client_host": metadata.client_host,
+        "rack_id": metadata.rack_id,
+        "process_id": metadata.process_id,
+        "topology_epoch": metadata.topology_epoch,
+        "rebalance_timeout_ms": metadata.rebalance_timeout_ms,
+        "user_endpoint": None if endpoint is None else f"{endpoint.host}:{endpoint.port}",
+        "client_tags": [{"key": key, "value": value} for key, value in metadata.client_tags],
+    }
+
+
+NO_METADATA = dict.fromkeys(member_metadata_values(MemberMetadata(None, None, "", "", 0, 0, "")))
 
 
 def member_state_name(state: int) -> str:

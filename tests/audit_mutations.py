@@ -19,6 +19,7 @@ from evidence.decoding import decode_rows
 from kafka_log.layout import scan_log_directory
 from kafka_log.schemas import LOG_RECORD
 from sharelens.questions.state_log import StateLog, state_logs
+from state_model.audit.columnar.explained import with_causes
 from state_model.audit.columnar.findings import findings
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.table import RULES, is_tested
@@ -38,6 +39,8 @@ from tests.audit_case_tables import section as rule_by_rule
 from tests.audit_histories import LIMIT, Entry, History
 from tests.audit_judge import LARGEST_LIMIT, illegal_offsets
 from tests.audit_script import LOG_ROW
+from tests.audit_state_topic_damages import without_stretch
+from tests.audit_streams_detection import section as of_streams
 from tests.datasets import dataset
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "audit-detection.md"
@@ -107,7 +110,7 @@ def audited(entries: Log, *, version: str | None = VERSION) -> list[dict[str, An
     audit.close()
     severities = {rule.id: rule.severity_for(version) for rule in RULES if is_tested(rule, version, frozenset())}
     listed = findings([audit], {number: severity for number, severity in severities.items() if severity})
-    return [row for row in listed.to_pylist() if row["severity"] != "info"]
+    return [row for row in with_causes(listed).to_pylist() if row["severity"] != "info"]
 
 
 def rows_of(entries: Log, kind: type, chance: random.Random, suits: Callable[[Any], bool] = bool) -> int:
@@ -321,6 +324,9 @@ OPERATORS = (
     Operator(name="coordinator forgets to append a record", damage=forgotten, rules=SEQUENCE | {
         "complete_count_too_small", "new_leader_writes_data"}),
     Operator(name="tail of the log lost", damage=cut_off),
+    Operator(name="tail of the log lost, and the log goes on",
+        damage=lambda entries, chance: renumbered(without_stretch(entries, chance)),
+        rules=SEQUENCE | {"state_epoch_goes_back", "start_offset_goes_back", "leader_epoch_goes_back"}),
     Operator(name="snapshot epoch of a snapshot + 1", damage=changed(ShareSnapshot,
         lambda value: {"snapshot_epoch": value.snapshot_epoch + 1}), rules=SEQUENCE),
     Operator(name="snapshot epoch of an update - 1", damage=changed(ShareUpdate,
@@ -488,7 +494,7 @@ def page() -> str:
             f"| {operator.name} | {result.illegal} | {result.detected} | {result.one_cause} | {result.by_counter} "
             f"| {result.legal} | {rules or '-'} | {why} |"
         )
-    return "\n".join([*lines, "", between_logs(), pairs_of_logs(), rule_by_rule()])
+    return "\n".join([*lines, "", between_logs(), pairs_of_logs(), rule_by_rule(), of_streams()])
 
 
 if __name__ == "__main__":

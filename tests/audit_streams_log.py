@@ -121,6 +121,10 @@ class GroupLog:
 
     def findings(self) -> list[str]:
         """Codes of the rules, error or warning, that the audit names, sorted."""
+        return sorted({row["rule"] for row in self.audited()})
+
+    def audited(self) -> list[dict[str, Any]]:
+        """The findings, errors and warnings."""
         rows = self._rows()
         proofs, known = Proofs(), Completeness()
         known.take(rows.column("offset"))
@@ -135,7 +139,8 @@ class GroupLog:
             complete_from={self.partition: known.complete_from},
             metadata=None if self.topics is None else self._metadata(self.topics),
         )
-        return sorted(set(proofs.findings(SEVERITIES).column("rule").to_pylist()))
+        listed: list[dict[str, Any]] = proofs.findings(SEVERITIES).to_pylist()
+        return listed
 
     def _rows(self) -> pa.Table:
         rows, offset = [], -1

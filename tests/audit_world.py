@@ -79,7 +79,7 @@ class World:
         self.config = CONFIG
         self.config_s: float = 0
         self.state_ids: dict[int, str] = {}
-        self._damaged: dict[int, Callable[[bytes, bytes | None], tuple[bytes, bytes | None]]] = {}
+        self.damaged: dict[int, Callable[[bytes, bytes | None], tuple[bytes, bytes | None]]] = {}
 
     def with_state(self, *records: Row, number: int = 0) -> "World":
         """Records of the share coordinator before its writes at the end."""
@@ -118,7 +118,7 @@ class World:
 
     def group_bytes(self, row: int, change: Callable[[bytes, bytes | None], tuple[bytes, bytes | None]]) -> "World":
         """Other bytes of a record of the group coordinator."""
-        self._damaged[row] = change
+        self.damaged[row] = change
         return self
 
     def with_topic(self, **changes: int) -> "World":
@@ -150,7 +150,7 @@ class World:
             log = encode_log(record_columns(keys, values, stamps), records_per_batch=1)
             write_partition(logs, STATE_TOPIC, number, log, topic_id=self.state_ids.get(number, STATE_TOPIC_ID))
         for number, entries in self.groups.items():
-            pairs = [self._damaged.get(row, _same)(*entry.encoded()) for row, entry in enumerate(entries)]
+            pairs = [self.damaged.get(row, _same)(*entry.encoded()) for row, entry in enumerate(entries)]
             keys, values = zip(*pairs, strict=True)
             columns = record_columns(keys, values, [entry.time_ms for entry in entries])
             log = encode_log(columns, records_per_batch=1)

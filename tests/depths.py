@@ -12,12 +12,13 @@ EXAMPLES = {
     "function": {"quick": 5, "default": 30, "thorough": 2000},
     "table": {"quick": 20, "default": 20, "thorough": 500},
     "cluster": {"quick": 5, "default": 60, "thorough": 1500},
+    "broker": {"quick": 5, "default": 20, "thorough": 400},
     "simulation": {"quick": 8, "default": 8, "thorough": 100},
     "lake": {"quick": 3, "default": 3, "thorough": 200},
     "lake and log": {"quick": 4, "default": 4, "thorough": 100},
 }
-"""Cost of an example -> depth -> number of examples. `cluster`: an example audits small logs. `lake`: it runs the
-pipeline once or more."""
+"""Cost of an example -> depth -> number of examples. `cluster`: an example audits small logs. `broker`: it restarts a
+broker. `lake`: it runs the pipeline once or more."""
 
 
 def depth() -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from sharelens.questions.audit import GIVEN_BY_OPTIONS
 from sharelens.questions.audit_evidence import GIVEN_BY_LOGS
 from state_model.audit.columnar.finding_schema import FINDING
+from state_model.audit.common_causes import EVENTS, WIDE
 from state_model.audit.explanation import impact_line, needs_text, severity_text
 from state_model.audit.rule import Rule
 from state_model.audit.table import SECTIONS, is_tested
@@ -31,10 +32,10 @@ it (in JSON as topic, partition, offset; in text as state partition:offset, with
 Each rule has an impact: what a violation can have done to records of the user topic. `none`, `wrong_lag` (the lag that
 Kafka shows), `wrong_delivery_count` (more or fewer deliveries than the limit allows), `delivered_again`, `lost` (never
 processed), `delivered_again_or_lost`, `processed_twice` (by two members of a streams group), `stuck` (not delivered
-until somebody acts). A finding names the record offsets
-as far as the rule knows them. Where the record of one finding lies in the state with which another one compares,
-`cause_inferred` names the first one's rule: report that one. A finding is `incomplete` where records are missing before
-it (a hole of the log, a record that can't be decoded): they may be its cause.
+until somebody acts). A finding names the record offsets as far as the rule knows them. `cause_inferred` names what
+explains a finding: the rule of another one, which is then the one to report, or an event ([causes](#causes)). A finding
+is `incomplete` where records are missing before it (a hole of the log, a record that can't be decoded): they may be its
+cause.
 
 Only committed records are tested. Updates without an earlier snapshot, and states behind a gap of the log up to the
 next snapshot, are left out of rules that compare with a state. The audit computes the states itself, offset range by
@@ -53,12 +54,25 @@ What the audit finds of planted damages: [detection](audit-detection.md).
 
 ## Fields of a finding
 """
+CAUSES_HEAD = """## Causes
+
+`cause_inferred` follows from the findings alone, over log directories and in a lake. In one share partition a finding
+explains another if its record lies in the state with which the other one compares. A finding about a log, a group or
+the number of partitions explains findings of other share partitions:
+
+| finding | explains |
+|---|---|"""
+EVENTS_HEAD = """
+An event has no finding of its own; several findings that agree on it show it:
+
+| event | meaning |
+|---|---|"""
 
 
 def page() -> str:
     """The page."""
     return "\n".join(
-        [HEAD, *_fields(), *(line for title, rules in SECTIONS.items() for line in _section(title, rules))]
+        [HEAD, *_fields(), *_causes(), *(line for title, rules in SECTIONS.items() for line in _section(title, rules))]
     )
 
 
@@ -69,6 +83,16 @@ def _fields() -> Iterator[str]:
         yield f"| `{field.name}` | {field.metadata[b'comment'].decode()} |"
         if field.name == "group_id":
             yield "| `topic` | name of the user topic; null: unknown |"
+    yield ""
+
+
+def _causes() -> Iterator[str]:
+    yield CAUSES_HEAD
+    for code, wide in WIDE.items():
+        where = " of the same group" if wide.in_group else ""
+        yield f"| `{code}` | {', '.join(f'`{effect}`' for effect in sorted(wide.effects))}{where} |"
+    yield EVENTS_HEAD
+    yield from (f"| `{code}` | {words} |" for code, words in EVENTS.items())
     yield ""
 
 

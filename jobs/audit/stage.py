@@ -32,6 +32,7 @@ from lake.slices import BRONZE, PartitionKey, Slice, slices
 from lake.tables import BRONZE_LOG_RECORD, GOLD_AUDIT_STATE, TABLES
 from measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, changed_groups
 from state_model.audit.columnar.continuation import FORMAT
+from state_model.audit.columnar.explained import with_causes
 from state_model.audit.columnar.log_pairs import BETWEEN, STATES_READ
 from state_model.audit.columnar.partitions import LogFacts
 from state_model.audit.columnar.replayed import COMPARED
@@ -250,9 +251,18 @@ def _commit_findings(lake: Lake, run: int, keys: set[PartitionKey], fresh: pa.Ta
     same, others = standing.parted(snapshot.rows(), unchanged)
     judged = standing.merged(others, fresh, _judged(others, keys), run)
     same = same.select(judged.column_names).cast(judged.schema)
-    rows = _with_topics(lake, pa.concat_tables([judged, same]))
+    rows = _with_topics(lake, _with_causes(pa.concat_tables([judged, same])))
     books.commit(lake, FINDINGS, "audit", run, write_rows(lake, TABLES[FINDINGS], rows, {}), snapshot.paths)
     return int(rows.filter(pc.field("withdrawn_run_id").is_null()).num_rows)
+
+
+def _with_causes(rows: pa.Table) -> pa.Table:
+    """The rows, those that stand with their causes among all findings of their cluster that stand."""
+    is_standing = pc.field("withdrawn_run_id").is_null()
+    standing_rows, tables = rows.filter(is_standing), [rows.filter(~is_standing)]
+    for cluster in pc.unique(standing_rows.column("cluster_id")).to_pylist():
+        tables.append(with_causes(standing_rows.filter(pc.field("cluster_id") == cluster)))
+    return pa.concat_tables(tables)
 
 
 def _states_without(lake: Lake, stored: pa.Table, keys: set[PartitionKey]) -> tuple[list[DataFile], list[str]]:

@@ -19,9 +19,13 @@ def explain(ctx: click.Context, param: click.Parameter, rule: str | None) -> Non
     """Prints why a rule (or each rule of a number) holds, what it needs, and what to do; ends the command."""
     if rule is None:
         return
+    from state_model.audit.common_causes import EVENTS
     from state_model.audit.explanation import explanation
     from state_model.audit.table import rules_named
 
+    if rule in EVENTS:
+        tell(f"{rule} (cause of findings): {EVENTS[rule]}.")
+        ctx.exit()
     tell("\n\n".join("\n".join(explanation(named)) for named in rules_named(rule)))
     ctx.exit()
 
@@ -67,7 +71,7 @@ def explain(ctx: click.Context, param: click.Parameter, rule: str | None) -> Non
     is_eager=True,
     expose_value=False,
     callback=explain,
-    help="Print why a rule holds, the evidence it needs, and what to do; reads no log.",
+    help="Print why a rule holds, the evidence it needs, and what to do, or what a cause is; reads no log.",
 )
 @click.option(
     "--fail-on", type=click.Choice(SEVERITIES), help="Exit with 3 on a finding of this severity or a worse one."

@@ -12,6 +12,7 @@ from sharelens.evidence_folder.raw import RawLog
 from sharelens.output import Answer
 from sharelens.questions.audit import COLUMNS, with_topics
 from sharelens.questions.evidence import Evidence, Keys
+from state_model.audit.columnar.explained import with_causes
 from state_model.audit.columnar.findings import findings, misplacements
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.rule import Need
@@ -39,7 +40,7 @@ def audit(evidence: Evidence, raw: RawLog, question: Question, keys: Keys, place
     numbers = sorted(set(places.column("state_partition").to_pylist()) & firsts.keys())
     audits = [_audited(raw, number, firsts[number], question) for number in numbers]
     misplacements(audits, (None, None))
-    rows = findings(audits, LISTED)
+    rows = with_causes(findings(audits, LISTED))
     condition = keys.expression()
     of_log = pc.field("group_id").is_null()
     rows = filter_rows(rows, None if condition is None else condition | of_log)

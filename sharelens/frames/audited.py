@@ -30,6 +30,7 @@ from sharelens.frames.other_logs import OtherLogs
 from sharelens.frames.shapes import blanks, checked, in_groups, timed_schema, typed_rows
 from state_model.audit.columnar.configured import ConfiguredAudit
 from state_model.audit.columnar.continuation import AUDIT_STATE, lists_of, rows_of
+from state_model.audit.columnar.explained import with_causes
 from state_model.audit.columnar.findings import findings
 from state_model.audit.columnar.kept_records import RecordKeeper
 from state_model.audit.columnar.kept_schema import KEPT_RECORD, LIFE
@@ -211,17 +212,19 @@ def _of_partition(rows: pa.Table, topic_id: str) -> Iterator[pa.RecordBatch]:
 
 def _across(batches: Iterator[pa.RecordBatch], others: OtherLogs | None) -> Iterator[pa.RecordBatch]:
     """The findings of all state partitions, and those of rules over all of them."""
-    timed = timed_schema(_FINDING)
-    audited = [_STATE.empty_table()]
+    parts, audited = [LOG_FINDING.empty_table()], [_STATE.empty_table()]
     for batch in batches:
         is_finding = batch.column("rule").is_valid()
-        yield from conform(typed_rows(batch.filter(is_finding), _FINDING), timed).to_batches()
+        rows = typed_rows(batch.filter(is_finding), _FINDING)
+        parts.append(rows.append_column("cluster_id", pa.repeat(_NO_CLUSTER, rows.num_rows)).select(LOG_FINDING.names))
         audited.append(typed_rows(batch.filter(pc.invert(is_finding)), _STATE))
     states = pa.concat_tables(audited)
     of_cluster = states.append_column("cluster_id", pa.repeat(_NO_CLUSTER, states.num_rows))
-    yield from conform(across_logs(of_cluster.select(COUNTS_OF_STATE)), timed).to_batches()
+    parts.append(across_logs(of_cluster.select(COUNTS_OF_STATE)))
     if others is not None and states.num_rows:
-        yield from conform(_between_logs(states, others), timed).to_batches()
+        parts.append(_between_logs(states, others))
+    rows = with_causes(pa.concat_tables(parts).cast(LOG_FINDING))
+    yield from conform(rows, timed_schema(_FINDING)).to_batches()
 
 
 def _between_logs(states: pa.Table, others: OtherLogs) -> pa.Table:

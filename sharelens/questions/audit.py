@@ -1,7 +1,7 @@
 """The audit: findings by rule, and the rules that the evidence does not allow."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -28,9 +28,11 @@ from sharelens.output import (
 from sharelens.questions.completeness import evidence_line
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.naming import ensure_known, resolve
+from sharelens.terminal import visible
 from sharelens.wording import counted, place
 from state_model.audit.columnar.finding_schema import FINDING
 from state_model.audit.columnar.suppressed import sifted
+from state_model.audit.common_causes import EVENTS
 from state_model.audit.rule import Need, Rule
 from state_model.audit.severities import SEVERITIES
 from state_model.audit.suppression import Suppression
@@ -102,8 +104,13 @@ def audit(evidence: Evidence, key_filter: KeyFilter, span: Span, choice: AuditCh
     parts["not_tested"] = Answer(table=_untested(untested), columns=UNTESTED_COLUMNS, none="no rule", is_limited=False)
     return Report(
         parts=parts,
-        summary=f"{_counts(counts, choice, len(severities), parted.suppressed.num_rows)}\n"
-        f"{evidence_line(evidence.cover())}",
+        summary="\n".join(
+            [
+                _counts(counts, choice, len(severities), parted.suppressed.num_rows),
+                *_events(shown),
+                evidence_line(evidence.cover()),
+            ]
+        ),
         warnings=(*source.warnings(chosen), *parted.warnings),
     )
 
@@ -167,6 +174,14 @@ def _counts(findings_of: Mapping[str, int], choice: AuditChoice, tested: int, su
     return f"findings: {counts}{without}; {counted(tested, 'rule')} tested, for {version}{more}"
 
 
+def _events(rows: pa.Table) -> Iterator[str]:
+    """A line for each event that explains some of the findings, which have no finding of it among them."""
+    counts = Counter(rows.column("cause_inferred").to_pylist())
+    for code, words in EVENTS.items():
+        if counts[code]:
+            yield f"cause {code} of {counted(counts[code], 'finding')}: {words}"
+
+
 def _none(listed: Sequence[str]) -> str:
     return f"no finding of severity {' or '.join(listed)}"
 
@@ -211,7 +226,7 @@ def _offsets_cell(row: Row) -> str:
 
 
 def _difference_cell(row: Row) -> str:
-    return f"{row['field']}: expected {row['expected']}, seen {row['seen']}"
+    return visible(f"{row['field']}: expected {row['expected']}, seen {row['seen']}")
 
 
 def _needs_cell(row: Row) -> str:

@@ -128,7 +128,8 @@ class OtherLogs:
             groups = self._groups(proofs)
             first = self._group_partitions[0]
             if self._is_of_cluster(first, first.log_start_offset, groups.first_ms) and audited:
-                cross_check(state, groups, proofs, topic_exists=self._topic_exists)
+                metadata = self._topics.metadata
+                cross_check(state, groups, proofs, topic_exists=self._topic_exists, metadata=metadata)
         if self._topics.metadata is not None:
             unknown_topic_partitions(state.lives, self._topics.metadata, proofs)
         self._test_incarnations()

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,16 +11,13 @@ from lake.errors import LakeError
 from measures.coordinator_settings import coordinator_config
 from sharelens.questions.evidence import Keys, Span
 from sharelens.questions.lake_evidence import LakeEvidence
-from state_model.audit.causes import Sighting, inferred_causes
+from state_model.audit.columnar.explained import of_rules, with_causes
 from state_model.audit.columnar.finding_schema import FINDING, worst_first
 from state_model.audit.rule import Need, Rule
 from state_model.audit.table import BY_CODE
-from state_model.columnar.keys import PLACE_KEY
 from state_model.errors import UsageError
 from state_model.topics import OFFSETS_TOPIC
 
-OF_OTHER_LOGS: Final = frozenset({Need.GROUP_COORDINATOR, Need.METADATA, Need.USER_TOPIC})
-"""The needs of rules whose findings have no cause: causes are looked for within the state log."""
 TABLE, EXTENTS = "gold.audit_finding", "bronze.ingest_extent"
 
 
@@ -87,30 +83,11 @@ class LakeFindings:
             for row in self._rows.to_pylist()
             if (rule := BY_CODE[row["rule"]].id) in severities
         ]
-        of_state_log = [row for row in rows if not OF_OTHER_LOGS.intersection(BY_CODE[row["rule"]].needs)]
-        for row, cause in zip(of_state_log, inferred_causes(_sightings(of_state_log)), strict=True):
-            row["cause_inferred"] = cause
-        shown = [row for row in rows if BY_CODE[row["rule"]].id in listed]
-        return worst_first(pa.Table.from_pylist(shown, schema=FINDING))
+        return of_rules(with_causes(worst_first(pa.Table.from_pylist(rows, schema=FINDING))), listed)
 
     def warnings(self, rules: Sequence[Rule]) -> Sequence[str]:
         """None: the evidence line names what the lake lacks."""
         return ()
-
-
-def _sightings(rows: Sequence[Mapping[str, Any]]) -> list[Sighting]:
-    """The first violations of findings; the lowest proving record is the snapshot that the state began with."""
-    numbers: dict[tuple[object, ...], int] = {}
-    return [
-        Sighting(
-            row["rule"],
-            numbers.setdefault(tuple(row[name] for name in PLACE_KEY), len(numbers)),
-            row["first_log_offset"],
-            min(record["offset"] for record in row["records"]),
-            row["severity"],
-        )
-        for row in rows
-    ]
 
 
 def _stands(span: Span) -> pc.Expression:

@@ -19,6 +19,7 @@ from sharelens.questions.other_clusters import OtherClusters
 from sharelens.questions.size_limits import size_text, too_much
 from sharelens.questions.state_log import StateLog
 from sharelens.wording import counted
+from state_model.audit.columnar.explained import INVOLVED, of_rules, with_causes
 from state_model.audit.columnar.findings import finding_counts, findings, misplacements, ordered
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.proofs import Proofs
@@ -72,7 +73,10 @@ class LogFindings:
     def rows(self, severities: Mapping[int, str], listed: Set[int]) -> pa.Table:
         """FINDING rows of the rules `listed`, the worst first."""
         audits, proofs = self._judged
-        return ordered(findings(audits, severities, listed), proofs.findings(severities, listed))
+        read = listed | INVOLVED  # a cause may be a finding without a row
+        return of_rules(
+            with_causes(ordered(findings(audits, severities, read), proofs.findings(severities, read))), listed
+        )
 
     def warnings(self, rules: Sequence[Rule]) -> Sequence[str]:
         """Logs without their newest records, and logs that were not read."""

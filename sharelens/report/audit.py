@@ -49,7 +49,7 @@ def _sheet(audited: Audited, command: str) -> Sheet:
             Head(label="First", hint="log time, UTC"),
             Head(label="Last", hint="log time, UTC"),
             Head(label="Impact"),
-            Head(label="Follows from", hint="the rule whose finding explains this one"),
+            Head(label="Follows from", hint="the rule whose finding explains this one, or an event"),
             Head(label="Evidence"),
         ),
         rows=[_cells(row) for row in audited.rows.slice(0, ROWS_SHOWN).to_pylist()],

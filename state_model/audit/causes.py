@@ -1,14 +1,17 @@
 """Which finding explains another one of the same share partition, as far as the records show it.
 
-A record that violates a rule leaves a state behind that the next records are compared with: their findings then follow
-from it. CAUSES says which rule's violation can lead to a violation of which others. A cause explains a finding if its
-record lies in the state that the finding compares with: from that state's snapshot on, up to the finding's record.
+Of one share partition: a record that violates a rule leaves a state behind that the next records are compared with;
+their findings then follow from it. CAUSES says which rule's violation can lead to a violation of which others. A cause
+explains a finding if its record lies in the state that the finding compares with: from that state's snapshot on, up to
+the finding's record. What explains findings of many share partitions is in common_causes.
 """
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from state_model.audit.common_causes import events, wide_cause
 from state_model.audit.severities import SEVERITIES
+from state_model.audit.sightings import Sighting
 
 CONTENT: Final = frozenset(
     {
@@ -26,6 +29,8 @@ SNAPSHOTS: Final = frozenset({"update_of_other_snapshot", "snapshot_epoch_skips"
 STATE_EPOCHS: Final = frozenset({"state_epoch_goes_back", "init_with_state", "write_snapshot_changes_epochs"})
 LEADER_EPOCHS: Final = frozenset({"leader_epoch_goes_back", "new_leader_writes_data", "write_snapshot_changes_epochs"})
 COLD: Final = frozenset({"cold_snapshot_changes_state"})
+LOST: Final = SNAPSHOTS | STATE_EPOCHS | LEADER_EPOCHS | CONTENT | PROGRESS | {"state_epoch_moves_without_init"}
+"""Rules that the loss of a snapshot leads to."""
 CAUSES: Final[dict[str, frozenset[str]]] = {
     "life_begins_oddly": SNAPSHOTS | LEADER_EPOCHS | {"init_with_state"},
     "life_after_deletion": SNAPSHOTS | LEADER_EPOCHS | {"init_with_state"},
@@ -39,8 +44,8 @@ CAUSES: Final[dict[str, frozenset[str]]] = {
     "batch_below_start": CONTENT | PROGRESS | {"state_below_start"},
     "negative_complete_count": CONTENT | PROGRESS,
     "invalid_start_offset": CONTENT | PROGRESS,
-    "snapshot_epoch_skips": SNAPSHOTS | STATE_EPOCHS | CONTENT | PROGRESS,
-    "update_of_other_snapshot": SNAPSHOTS | STATE_EPOCHS | CONTENT | PROGRESS,
+    "snapshot_epoch_skips": LOST,
+    "update_of_other_snapshot": LOST,
     "state_epoch_moves_without_init": STATE_EPOCHS | COLD,
     "state_epoch_goes_back": STATE_EPOCHS | COLD,
     "new_leader_writes_data": LEADER_EPOCHS | COLD | {"init_with_state"},
@@ -48,39 +53,48 @@ CAUSES: Final[dict[str, frozenset[str]]] = {
     "complete_count_falls": frozenset({"complete_count_too_small"}),
     "start_offset_goes_back": COLD | {"write_snapshot_loses_state", "complete_count_too_small"},
     "cold_snapshot_changes_state": CONTENT | PROGRESS,
+    "batch_beyond_end": frozenset({"complete_count_beyond_end", "negative_lag"}),
+    "batch_beyond_cut_end": frozenset({"start_offset_beyond_end", "negative_lag"}),
+    "complete_count_beyond_end": frozenset({"negative_lag"}),
+    "start_offset_beyond_end": frozenset({"negative_lag"}),
 }
 """By rule the rules whose violations follow from it; at one record the first of the table is the cause."""
 
 
-class Sighting(NamedTuple):
-    """The first violation of a rule by a share partition; a worse finding is never explained by a lesser one.
-
-    `since`: log offset of the snapshot that begins the state the rule compares with; the violating record itself where
-    the rule compares with none.
-    """
-
-    rule: str
-    share_partition: int
-    log_offset: int
-    since: int
-    severity: str
-
-
 def inferred_causes(sightings: Sequence[Sighting]) -> list[str | None]:
-    """For each sighting the rule that explains it, in the end; None: no other one does."""
-    precedence = {rule: index for index, rule in enumerate(CAUSES)}
+    """For each sighting the rule or the event that explains it, in the end; None: nothing does.
+
+    The order of sightings is free.
+    """
+    own, wide, shown = _own_cause(sightings), wide_cause(sightings), events(sightings)
+    causes = [wide[index] if cause is None else cause for index, cause in enumerate(own)]
+    return [_in_the_end(index, sightings, causes, shown) for index in range(len(sightings))]
+
+
+def _in_the_end(
+    index: int, sightings: Sequence[Sighting], causes: Sequence[int | None], shown: Sequence[str | None]
+) -> str | None:
+    """The event of the sighting, or of the first of its causes that has one, or the rule of the last of its causes."""
+    code = shown[index]
+    while code is None and (cause := causes[index]) is not None:
+        index = cause
+        code = shown[index] or (sightings[index].rule if causes[index] is None else None)
+    return code
+
+
+def _own_cause(sightings: Sequence[Sighting]) -> list[int | None]:
+    """For each sighting the index of the first one at the same place that explains it; None: no such one does."""
+    precedence = {rule: number for number, rule in enumerate(CAUSES)}
     order = sorted(
         range(len(sightings)),
         key=lambda index: (sightings[index].log_offset, precedence.get(sightings[index].rule, len(CAUSES))),
     )
-    causes: list[str | None] = [None] * len(sightings)
-    earlier: dict[int, list[int]] = {}
+    causes: list[int | None] = [None] * len(sightings)
+    earlier: dict[object, list[int]] = {}
     for index in order:
         sighting = sightings[index]
-        before = earlier.setdefault(sighting.share_partition, [])
-        cause = next((other for other in before if _explains(sightings[other], sighting)), None)
-        if cause is not None:
-            causes[index] = causes[cause] or sightings[cause].rule
+        before = earlier.setdefault(sighting.place, [])
+        causes[index] = next((other for other in before if _explains(sightings[other], sighting)), None)
         if sighting.rule in CAUSES:
             before.append(index)
     return causes

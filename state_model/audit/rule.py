@@ -123,12 +123,16 @@ RECORD_OFFSETS = frozenset({Field.START_OFFSET, Field.FIRST_OFFSET, Field.LAST_O
 
 
 class Difference(NamedTuple):
-    """What a rule expects of a field, and what the record has; `at`: the record offset that it is about, or -1."""
+    """What a rule expects of a field, and what the record has.
+
+    `at`: the record offset that it is about, or -1. `names`: those of what it counts; empty: it has none.
+    """
 
     field: Field
     expected: int
     seen: int
     at: int = -1
+    names: str = ""
 
 
 Check = Callable[[Step], Difference | None]

@@ -45,7 +45,12 @@ MAX_CACHED_TASK_LISTS: Final = 1024
 
 def value_of(record: GroupRecord) -> RecordValue | None:
     """The value of a record of a streams type; None for a tombstone and for an unknown value version."""
-    return None if record.value is None else _CONVERTERS[record.record_type].read(cast(_Tree, record.value))
+    return None if record.value is None else tree_value(record.record_type, record.value)
+
+
+def tree_value(record_type: int, tree: Tree) -> RecordValue:
+    """The value of the tree that its schema reads."""
+    return _CONVERTERS[record_type].read(cast(_Tree, tree))
 
 
 def record_of(record_type: int, group_id: str, value: RecordValue | None, member_id: str | None = None) -> GroupRecord:

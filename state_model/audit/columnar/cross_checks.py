@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from state_model.audit.columnar.group_audit import Groups, GroupTimes
 from state_model.audit.columnar.lives import Life
 from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
+from state_model.audit.columnar.topic_metadata import TopicMetadata
 from state_model.audit.epochs import state_epoch_beyond_group
 from state_model.audit.group_coordinator import (
     initialized_without_state,
@@ -20,6 +21,8 @@ from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 BEYOND_GROUP, LEFT_BEYOND_GROUP, WITHOUT_STATE, NO_COMMON_GROUP = 200, 201, 660, 661
 WITHOUT_GROUP, AFTER_DELETION = 670, 680
+LEFT = (LEFT_BEYOND_GROUP, WITHOUT_GROUP, AFTER_DELETION)
+"""Rules on state that is left."""
 FEWEST_GROUPS = 3
 NONE = -1
 
@@ -41,9 +44,19 @@ class StateLogs:
 
 
 def cross_check(
-    state: StateLogs, groups: Groups, proofs: Proofs, *, topic_exists: Callable[[str], bool | None]
+    state: StateLogs,
+    groups: Groups,
+    proofs: Proofs,
+    *,
+    topic_exists: Callable[[str], bool | None],
+    metadata: TopicMetadata | None = None,
 ) -> None:
-    """Tests the rules for all share partitions. `topic_exists`: whether a topic id is there; None: unknown."""
+    """Tests the rules for all share partitions.
+
+    Args:
+        topic_exists: whether a topic id is there; None: unknown.
+        metadata: whose deletion of a topic proves why its state is left; None: there is none.
+    """
     if not _have_common_group(state, groups, proofs):
         return
     for group_id, times in groups.times.items():
@@ -51,7 +64,7 @@ def cross_check(
             key = SharePartitionKey(group_id, *topic_partition)
             _test_initialized(key, times, state, groups, proofs, topic_exists)
     for key, lives in state.lives.items():
-        _test_lives(key, lives, state, groups, proofs)
+        _test_lives(key, lives, state, groups, proofs, metadata)
 
 
 def _have_common_group(state: StateLogs, groups: Groups, proofs: Proofs) -> bool:
@@ -62,7 +75,7 @@ def _have_common_group(state: StateLogs, groups: Groups, proofs: Proofs) -> bool
     known_ms = min(groups.until_ms.values(), default=BEGINNING)
     live = {
         key.group_id: lives[-1]
-        for key, lives in state.lives.items()
+        for key, lives in sorted(state.lives.items(), reverse=True)  # of a group the lowest share partition counts
         if lives[-1].period.to_ms == END and lives[-1].first_ms < known_ms - TOLERANCE_MS
         and partition_for_group(key.group_id, count) in groups.partitions
     }  # fmt: skip
@@ -125,7 +138,12 @@ def _state_partitions(key: SharePartitionKey, lives: Sequence[Life], state: Stat
 
 
 def _test_lives(
-    key: SharePartitionKey, lives: Sequence[Life], state: StateLogs, groups: Groups, proofs: Proofs
+    key: SharePartitionKey,
+    lives: Sequence[Life],
+    state: StateLogs,
+    groups: Groups,
+    proofs: Proofs,
+    metadata: TopicMetadata | None,
 ) -> None:
     times = groups.times.get(key.group_id)
     if any(life.state_partition not in state.known_from_ms for life in lives):
@@ -146,6 +164,8 @@ def _test_lives(
         record = LogRecord(STATE_TOPIC, life.state_partition, life.period.log_offset)
         place = Place(*key, life.state_partition)
         others = [LogRecord(OFFSETS_TOPIC, times.log_partition, offset) for offset in proof]
+        if metadata is not None and rule in LEFT:
+            others += metadata.end_of(key.topic_id, mismatch.from_ms + TOLERANCE_MS)
         proofs.add(rule, place, difference, record, max(mismatch.from_ms, life.first_ms), others)
 
 

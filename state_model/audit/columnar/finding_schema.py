@@ -34,7 +34,11 @@ FINDING: Final = pa.schema(
         column("first_offset", pa.int64(), "first record offset that it can have affected; null: unknown, or none"),
         column("last_offset", pa.int64(), "last one; null: unknown, or none"),
         column("completeness", pa.string(), "incomplete: records before it, or at it, are missing", nullable=False),
-        column("cause_inferred", pa.string(), "code of the rule whose finding explains this one; null: unknown"),
+        column(
+            "cause_inferred",
+            pa.string(),
+            "code of the rule whose finding explains this one, or of an event; null: unknown",
+        ),
         column("records", pa.list_(LOG_RECORD), "records that prove the first violation, and the last", nullable=False),
     ]
 )

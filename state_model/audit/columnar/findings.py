@@ -3,13 +3,11 @@
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from state_model.audit.causes import Sighting, inferred_causes
 from state_model.audit.columnar.affected import ANY
 from state_model.audit.columnar.finding_schema import FINDING, LOG_RECORD, worst_first
 from state_model.audit.columnar.partitions import PartitionsAudit
@@ -65,11 +63,11 @@ def _known(count: int | None) -> int:
 def findings(
     audits: Sequence[PartitionsAudit], severities: Mapping[int, str], listed: Container[int] | None = None
 ) -> pa.Table:
-    """FINDING rows, the worst first, of the rules with a severity.
+    """FINDING rows without causes, the worst first, of the rules with a severity.
 
     Args:
         severities: by the id of a rule.
-        listed: ids of rules that get rows; None: all. A cause may be a finding without a row.
+        listed: ids of rules that get rows; None: all.
     """
     return worst_first(pa.concat_tables([FINDING.empty_table(), *_tables(audits, severities, listed)]))
 
@@ -112,32 +110,12 @@ def _tables(
     for audit in audits:
         rows = audit.tally.counted.filter(pc.is_in(audit.tally.counted.column("rule"), value_set=known))
         is_listed = pc.is_in(rows.column("rule"), value_set=rules)
-        if pc.any(is_listed).as_py():  # the causes of findings are looked for among all
-            rows = rows.append_column("cause_inferred", pa.array(_causes(rows, severities), pa.string()))
+        if pc.any(is_listed).as_py():
             yield _findings_of(audit, rows.filter(is_listed), severities)
 
 
-def _causes(rows: pa.Table, severities: Mapping[int, str]) -> list[str | None]:
-    """The rule that explains each of the COUNTED rows; None: no other one does."""
-    causes: list[str | None] = [None] * rows.num_rows
-    _, number, count = np.unique(rows.column("share_partition").to_numpy(), return_inverse=True, return_counts=True)
-    some = np.flatnonzero(count[number] > 1)  # nothing explains the only finding of a share partition
-    sightings = [_sighting(row, severities[row["rule"]]) for row in rows.take(pa.array(some)).to_pylist()]
-    for place, cause in zip(some.tolist(), inferred_causes(sightings), strict=True):
-        causes[place] = cause
-    return causes
-
-
-def _sighting(row: Mapping[str, Any], severity: str) -> Sighting:
-    rule, first = BY_ID[row["rule"]], row["first_log_offset"]
-    snapshot = row["snapshot_log_offset"]
-    has_state = rule.compares_state and snapshot >= 0
-    since = min(snapshot, first) if has_state else first
-    return Sighting(rule.code, row["share_partition"], first, since, severity)
-
-
 def _findings_of(audit: PartitionsAudit, rows: pa.Table, severities: Mapping[int, str]) -> pa.Table:
-    """FINDING rows of COUNTED rows with `cause_inferred`."""
+    """FINDING rows of COUNTED rows."""
     coded = rows.column("rule").combine_chunks().dictionary_encode()
     rules = [BY_ID[rule] for rule in coded.dictionary.to_pylist()]
 
@@ -178,7 +156,7 @@ def _findings_of(audit: PartitionsAudit, rows: pa.Table, severities: Mapping[int
         "first_offset": first,
         "last_offset": last,
         "completeness": _completeness(audit, rows),
-        "cause_inferred": rows.column("cause_inferred"),
+        "cause_inferred": pa.nulls(rows.num_rows, pa.string()),
         "records": _proof(rows, by_rule(lambda rule: rule.compares_state), state_partitions),
     }
     return pa.table(columns).select(FINDING.names).cast(FINDING)

@@ -165,7 +165,13 @@ class LogPairs:
         groups = groups._replace(until_ms=self._known_until(groups.until_ms))
         first = LogRecord(OFFSETS_TOPIC, min(log.partitions), log.first_offset)
         if self._metadata is None or belongs_to(self._metadata, first, log.topic_id, times, proofs):
-            cross_check(self._state_logs, groups, proofs, topic_exists=lambda topic: _exists(metadata, topic))
+            cross_check(
+                self._state_logs,
+                groups,
+                proofs,
+                topic_exists=lambda topic: _exists(metadata, topic),
+                metadata=metadata,
+            )
 
     @cached_property
     def _state_logs(self) -> StateLogs:

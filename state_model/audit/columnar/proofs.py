@@ -105,7 +105,7 @@ def _row(rule_id: int, place: Place, counted: _Counted, severity: str) -> dict[s
         "count": counted.violations,
         "field": field_text(difference.field, difference.at),
         "expected": expected if rule.relation == "=" else f"{rule.relation} {expected}",
-        "seen": value_text(difference.field, difference.seen),
+        "seen": value_text(difference.field, difference.seen) + (difference.names and f" ({difference.names})"),
         "impact": rule.impact.value,
         "impact_text": _impact_text(rule, place, first_offset, last_offset),
         "first_offset": first_offset,

@@ -29,16 +29,26 @@ class LogTimes(NamedTuple):
 class TopicMetadata:
     """Topics and partitions over time, from `from_ms` (BEGINNING: the log's first record) to `until_ms`.
 
-    `epochs`: leader epochs with the times at which they began, ascending. `unsure`: partitions of which records are
-    missing.
+    `deletions`: the records that delete topics. `epochs`: leader epochs with the times at which they began, ascending.
+    `unsure`: partitions of which records are missing.
     """
 
     from_ms: int
     until_ms: int
     topics: dict[str, Period] = field(default_factory=dict)
     topic_ids: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+    deletions: dict[str, LogRecord] = field(default_factory=dict)
     epochs: dict[TopicPartition, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     unsure: set[TopicPartition] = field(default_factory=set)
+
+    def end_of(self, topic_id: str, until_ms: int) -> list[LogRecord]:
+        """The record that deletes a topic up to a time, and the one that creates another of its name; none of these."""
+        deletion = self.deletions.get(topic_id)
+        if deletion is None or self.topics[topic_id].to_ms > until_ms:
+            return []
+        ids = next(ids for ids in self.topic_ids.values() if topic_id in ids)
+        creations = sorted(offset for offset in ids.values() if offset > deletion.offset)
+        return [deletion, *(LogRecord(METADATA_TOPIC, 0, offset) for offset in creations[:1])]
 
     def epoch_at(self, topic_partition: TopicPartition, time_ms: int) -> int | None:
         """The largest leader epoch up to a time; None where the log does not show it."""
@@ -59,6 +69,8 @@ def topic_metadata(
         if row.key[0] == TOPIC:
             end_ms = END if row.end is None else row.end.timestamp_ms
             known.topics[str(row.key[1])] = Period(begin_ms, end_ms, row.begin.offset)
+            if row.end is not None:
+                known.deletions[str(row.key[1])] = LogRecord(METADATA_TOPIC, 0, row.end.offset)
             known.topic_ids[str(row.content["name"])][str(row.key[1])] = row.begin.offset
         elif row.key[0] == PARTITION and isinstance(epoch := row.content["leader_epoch"], int):
             topic_partition = (str(row.key[1]), int(row.key[2]))

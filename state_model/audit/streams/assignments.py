@@ -53,8 +53,8 @@ def assigned_and_revoked(history: History, record: StreamsRecord) -> GroupDiffer
     own = _written(history, record)
     if own is None:
         return None
-    both = sum(len(has & loses) for has, loses in zip(own.assigned, own.pending, strict=True))
-    return differs(Field.TASKS, 0, both) if both else None
+    both = [task for has, loses in zip(own.assigned, own.pending, strict=True) for task in has & loses]
+    return differs(Field.TASKS, 0, len(both), tasks=both) if both else None
 
 
 def other_than_target(history: History, record: StreamsRecord) -> GroupDifference | None:
@@ -64,13 +64,14 @@ def other_than_target(history: History, record: StreamsRecord) -> GroupDifferenc
     if own is None or (target is None and not history.life.is_whole):
         return None
     tasks = TasksByType() if target is None else target.tasks
-    beyond = sum(len(has - planned) for has, planned in zip(own.assigned, tasks, strict=True))
-    is_stable = record.number("state") == MemberState.STABLE
-    lacking = sum(len(planned - has) for has, planned in zip(own.assigned, tasks, strict=True)) if is_stable else 0
-    if not beyond and not lacking:
+    pairs = list(zip(own.assigned, tasks, strict=True))
+    others = [task for has, planned in pairs for task in has - planned]
+    if record.number("state") == MemberState.STABLE:
+        others += [task for has, planned in pairs for task in planned - has]
+    if not others:
         return None
     expected, seen = sum(map(len, tasks)), sum(map(len, own.assigned))
-    return differs(Field.TASKS, expected, seen, None if target is None else target.record)
+    return differs(Field.TASKS, expected, seen, None if target is None else target.record, others)
 
 
 def two_owners(history: History, record: StreamsRecord) -> GroupDifference | None:
@@ -80,7 +81,7 @@ def two_owners(history: History, record: StreamsRecord) -> GroupDifference | Non
         return None
     for member_id, other in history.life.assignments.items():
         if member_id != record.member_id and not own.active.isdisjoint(other.active):
-            return differs(Field.OWNERS, 1, 2, other.record)
+            return differs(Field.OWNERS, 1, 2, other.record, own.active & other.active)
     return None
 
 
@@ -91,10 +92,12 @@ def twice_in_process(history: History, record: StreamsRecord) -> GroupDifference
         return None
     copies = Counter(own.copies)
     if copies and max(copies.values()) > 1:
-        return differs(Field.OWNERS, 1, max(copies.values()))
+        twice = [task for task, count in copies.items() if count > 1]
+        return differs(Field.OWNERS, 1, max(copies.values()), tasks=twice)
     for other in _of_process(history.life, own.process_id, record.member_id or ""):
-        if any(task in copies for task in other.copies):
-            return differs(Field.OWNERS, 1, 2, other.record)
+        both = [task for task in other.copies if task in copies]
+        if both:
+            return differs(Field.OWNERS, 1, 2, other.record, both)
     return None
 
 
@@ -112,7 +115,7 @@ def warmup_tasks(history: History, record: StreamsRecord) -> GroupDifference | N
     tasks = tasks_by_type(record.value).warmup
     if record.record_type == ASSIGNMENT:
         tasks |= tasks_by_type(record.value, PENDING).warmup
-    return differs(Field.TASKS, 0, len(tasks)) if tasks else None
+    return differs(Field.TASKS, 0, len(tasks), tasks=tasks) if tasks else None
 
 
 def assignment_epochs(history: History, record: StreamsRecord) -> GroupDifference | None:
@@ -123,16 +126,18 @@ def assignment_epochs(history: History, record: StreamsRecord) -> GroupDifferenc
     for entry in lists:
         epochs = entry.get("assignmentEpochs") or ()
         if len(epochs) != len(entry["partitions"]):
-            return differs(Field.TASKS_WITH_EPOCH, len(entry["partitions"]), len(epochs))
+            tasks = [TaskId(entry["subtopologyId"], partition) for partition in entry["partitions"]]
+            return differs(Field.TASKS_WITH_EPOCH, len(tasks), len(epochs), tasks=tasks)
     own, most = _epochs(lists), record.number("memberEpoch")
     if own and max(own.values()) > most:
-        return differs(Field.ASSIGNMENT_EPOCH, most, max(own.values()))
+        above = [task for task, epoch in own.items() if epoch > most]
+        return differs(Field.ASSIGNMENT_EPOCH, most, max(own.values()), tasks=above)
     last = history.life.assignments.get(record.member_id or "")
     if last is None or last.record.value is None:
         return None
     for task, epoch in _epochs(last.record.value["activeTasks"]).items():
         if own.get(task, epoch) != epoch:
-            return differs(Field.ASSIGNMENT_EPOCH, epoch, own[task], last.record)
+            return differs(Field.ASSIGNMENT_EPOCH, epoch, own[task], last.record, [task])
     return None
 
 

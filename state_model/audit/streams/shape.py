@@ -1,13 +1,15 @@
 """What all rules on streams groups share: how they are written, and the form of a check."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from state_model.audit.group_steps import GroupDifference
 from state_model.audit.impact import Impact
 from state_model.audit.rule import REPORT_BUG, STREAMS, Difference, Field, Need, Rule
 from state_model.audit.severities import ERROR
 from state_model.audit.streams.history import History, StreamsRecord
+from state_model.streams.values import TaskId
 
+TASKS_NAMED = 5
 Check = Callable[[History, StreamsRecord], GroupDifference | None]
 """A rule: the group before a record, and the record."""
 WHOLE = "Tested where the log has all records of the group."
@@ -44,6 +46,15 @@ def streams_rule(
     )
 
 
-def differs(field: Field, expected: int, seen: int, earlier: StreamsRecord | None = None) -> GroupDifference:
-    """What violates a rule; `earlier`: a record before it that proves it."""
-    return GroupDifference(Difference(field, expected, seen), -1 if earlier is None else earlier.log_offset)
+def differs(
+    field: Field, expected: int, seen: int, earlier: StreamsRecord | None = None, tasks: Iterable[TaskId] = ()
+) -> GroupDifference:
+    """What violates a rule; `earlier`: a record before it that proves it. `tasks`: those that it is about."""
+    difference = Difference(field, expected, seen, names=_names(sorted(set(tasks))))
+    return GroupDifference(difference, -1 if earlier is None else earlier.log_offset)
+
+
+def _names(tasks: Sequence[TaskId]) -> str:
+    """`0_1, 0_3`, and how many more."""
+    more = f" and {len(tasks) - TASKS_NAMED} more" if len(tasks) > TASKS_NAMED else ""
+    return ", ".join(map(str, tasks[:TASKS_NAMED])) + more

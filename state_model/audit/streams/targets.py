@@ -35,7 +35,7 @@ def _largest(copies: Counter[TaskId], targets: list[Target], most: int) -> Group
         (target.record for target in targets if any(task in tasks for tasks in target.tasks)),
         key=lambda record: record.log_offset,
     )
-    return differs(Field.OWNERS, most, copies[task], newest)
+    return differs(Field.OWNERS, most, copies[task], newest, [task for task in copies if copies[task] > most])
 
 
 def too_many_standbys(history: History, record: StreamsRecord) -> GroupDifference | None:
@@ -46,13 +46,15 @@ def too_many_standbys(history: History, record: StreamsRecord) -> GroupDifferenc
     standbys = Counter(task for target in life.targets.values() for task in target.tasks.standby)
     known = life.subtopologies() or {}
     stateless = {name for name, subtopology in known.items() if not subtopology["stateChangelogTopics"]}
-    without_changelog = sum(count for task, count in standbys.items() if task.subtopology_id in stateless)
+    without_changelog = [task for task in standbys if task.subtopology_id in stateless]
     if without_changelog:
-        return differs(Field.STANDBY_REPLICAS, 0, without_changelog, life.topology)
+        count = sum(standbys[task] for task in without_changelog)
+        return differs(Field.STANDBY_REPLICAS, 0, count, life.topology, without_changelog)
     most = None if life.metadata is None else standby_replicas(life.metadata)
     if most is None or not standbys or max(standbys.values()) <= most:
         return None
-    return differs(Field.STANDBY_REPLICAS, most, max(standbys.values()), life.metadata)
+    beyond = [task for task, count in standbys.items() if count > most]
+    return differs(Field.STANDBY_REPLICAS, most, max(standbys.values()), life.metadata, beyond)
 
 
 def target_twice_in_process(history: History, record: StreamsRecord) -> GroupDifference | None:
@@ -91,8 +93,8 @@ def target_while_not_ready(history: History, record: StreamsRecord) -> GroupDiff
     with_tasks = [target for target in life.targets.values() if not target.tasks.is_empty]
     if not with_tasks:
         return None
-    count = sum(len(tasks) for target in with_tasks for tasks in target.tasks)
-    return differs(Field.TASKS, 0, count, with_tasks[-1].record)
+    tasks = [task for target in with_tasks for own in target.tasks for task in own]
+    return differs(Field.TASKS, 0, len(tasks), with_tasks[-1].record, tasks)
 
 
 def not_ready(history: History, record: StreamsRecord) -> GroupDifference | None:

@@ -98,9 +98,9 @@ def task_without_target(history: History, record: StreamsRecord, topics: TopicLi
         for partition in range(max((topics.partitions(topic, now_ms) for topic in _inputs(entry)), default=0))
     }
     assigned = frozenset[TaskId]().union(*(target.tasks.active for target in life.targets.values()))
-    return (
-        None if assigned == expected else differs(Field.TASKS, len(expected), len(assigned & expected), life.metadata)
-    )
+    if assigned == expected:
+        return None
+    return differs(Field.TASKS, len(expected), len(assigned & expected), life.metadata, assigned ^ expected)
 
 
 RULES: Final = (

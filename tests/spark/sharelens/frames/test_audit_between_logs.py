@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 COMPARED = ("rule", "severity", "group_id", "topic_id", "partition", "state_partition", "first_log_offset",
-    "last_log_offset", "first_seen_ms", "last_seen_ms", "count", "field", "expected", "seen")  # fmt: skip
+    "last_log_offset", "first_seen_ms", "last_seen_ms", "count", "field", "expected", "seen", "cause_inferred",
+    "impact", "completeness")  # fmt: skip
 ONLY_HERE = {Need.LOG_DIRECTORIES, Need.RECORD_LOCKS}
 QUICK = ("edge", "streams")
 LARGE = ("big-small", "big")

@@ -27,7 +27,8 @@ pytestmark = pytest.mark.slow
 
 EARLY = "cold_snapshot_too_early"
 AUDIT = ("gold.audit_finding", "gold.audit_record")
-COMPARED = ("rule", "group_id", "topic_id", "partition", "state_partition", "first_log_offset", "expected", "seen")
+COMPARED = ("rule", "group_id", "topic_id", "partition", "state_partition", "first_log_offset", "expected", "seen",
+    "cause_inferred")  # fmt: skip
 
 
 def of_lake(lake):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from state_model.audit.causes import CAUSES, Sighting, inferred_causes
+from state_model.audit.causes import CAUSES, inferred_causes
+from state_model.audit.sightings import Sighting
 from state_model.audit.table import BY_CODE
 
 

@@ -5,7 +5,8 @@ import pytest
 from state_model.audit.streams.table import RULES
 from tests.audit_cases import FEWEST, cases_of
 from tests.audit_streams_case_tables import STREAMS
-from tests.audit_streams_changes import basic, ended
+from tests.audit_streams_changes import basic, ended, with_topics
+from tests.audit_streams_log import targets
 
 CASES = cases_of(*STREAMS)
 pytestmark = pytest.mark.slow
@@ -29,3 +30,24 @@ def test_every_rule_has_cases():
 def test_the_recorded_logs_are_legal():
     assert basic().findings() == ended().findings() == []
     assert len(basic().entries) > 200
+
+
+@pytest.mark.parametrize(
+    ("log", "rule", "seen"),
+    [
+        (with_topics(count=6), "streams_task_without_target", "10 (0_5)"),
+        (
+            basic().cut(19).change(16, active_tasks=targets(("0", [4]), ("1", [1, 3, 4]))),
+            "streams_task_with_two_targets",
+            "2 (1_1)",
+        ),
+        (
+            basic().change(233, validated_topology_epoch=-1),
+            "streams_target_while_not_ready",
+            "10 (0_0, 0_1, 0_2, 0_3, 0_4 and 5 more)",
+        ),
+        (basic().cut(47).change(45, standby_tasks=targets(("0", [0]))), "streams_too_many_standby_tasks", "1 (0_0)"),
+    ],
+)
+def test_a_finding_names_the_tasks_that_it_counts(log, rule, seen):
+    assert {row["seen"] for row in log.audited() if row["rule"] == rule} == {seen}

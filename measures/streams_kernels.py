@@ -1,0 +1,398 @@
+"""A kernel that replays streams groups: what `measures.streams_histories` does, on numbers.
+
+Values stay where they were parsed: a member is the positions of its metadata, current assignment and target, and a row
+of a history is the records at which it begins and ends with such positions.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from state_model.columnar.kernels import kernel
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+METADATA, MEMBER, TARGET, MEMBER_TARGET, ASSIGNMENT, TOPOLOGY = range(6)
+"""Record types 17 and 19 to 23, in this order."""
+KINDS = 6
+NONE, LEFT = -1, -2
+"""No value; the assignment that a tombstone leaves."""
+NO_TARGET = -2
+"""What the tombstone of a target leaves."""
+EMPTY, NOT_READY, ASSIGNING, RECONCILING, STABLE, DEAD = range(6)
+"""States of groups."""
+MEMBER_STABLE = 1
+CHANGED, REMOVED = 1, 2
+"""Why a row ended; 0: it is open."""
+STATE, COUNT, EPOCH, HASH, TARGET_EPOCH, TARGET_TIMESTAMP, HAS_TOPOLOGY, TOPOLOGY_EPOCH, VALIDATED, STANDBY = range(10)
+GROUP_VALUES = 10
+"""The columns of `group_values`; all of a deleted group are 0 but its state."""
+BEGIN, END, REASON, WHO, P_MEMBER, P_ASSIGNMENT, P_TARGET = range(7)
+GROUP_COLUMNS, MEMBER_COLUMNS = 4, 7
+"""Rows of groups have the first four columns, rows of members all; WHO is a group or a member."""
+TASK, TASK_EPOCH = 5, 6
+TASK_COLUMNS = 7
+"""Rows of tasks: as rows of members to P_MEMBER, then task and epoch."""
+
+
+class Records(NamedTuple):
+    """Records in the order of the log, of groups, members and places (group and partition) by number.
+
+    member: -1 for records of the group. value: position among the values of its type; -1: a tombstone, or undecoded.
+    """
+
+    kinds: Ints
+    groups: Ints
+    members: Ints
+    places: Ints
+    values: Ints
+    is_tombstone: Bools
+    log_offsets: Ints
+    timestamps_ms: Ints
+
+
+class Values(NamedTuple):
+    """Values by type and position.
+
+    epoch codes: number of (group, epoch), one numbering for all. member_codes: equal where all columns of the member
+    history are equal; task_codes: those of the task history. tasks: sorted within a value (`streams_columns`).
+    """
+
+    epochs: Ints
+    hashes: Ints
+    validated: Ints
+    standby: Ints
+    member_codes: Ints
+    task_codes: Ints
+    target_epochs: Ints
+    target_timestamps_ms: Ints
+    target_codes: Ints
+    targets_at: Ints
+    targets: Ints
+    states: Ints
+    member_epochs: Ints
+    previous_epochs: Ints
+    member_epoch_codes: Ints
+    tasks_at: Ints
+    tasks: Ints
+    task_epochs: Ints
+    topology_epochs: Ints
+
+
+class State(NamedTuple):
+    """Groups and members while they are replayed; `rows_of_tasks`: the open row of each task of an assignment.
+
+    Of groups: whether it exists, whether it is known, positions of its values, number of members, the open row, the
+    first of the touched members; of members: the same, and the next touched member. `settled`: stable members by epoch.
+    """
+
+    exists: Bools
+    known: Bools
+    group_positions: Ints
+    member_counts: Ints
+    open_groups: Ints
+    first_touched: Ints
+    settled: Ints
+    new_codes: Ints
+    no_codes: Ints
+    is_member: Bools
+    positions: Ints
+    open_members: Ints
+    is_touched: Bools
+    next_touched: Ints
+    rows_of_tasks: Ints
+
+
+class Output(NamedTuple):
+    """Rows of groups (with their values) and members, and their number; bounds of compaction, undecoded groups."""
+
+    log_times_ms: Ints
+    bounds: Ints
+    has_undecoded: Bools
+    group_rows: Ints
+    group_values: Ints
+    member_rows: Ints
+    counts: Ints
+
+
+@kernel
+def _end(rows: np.ndarray, ended: int, row: int, reason: int) -> None:
+    rows[ended, END], rows[ended, REASON] = row, reason
+
+
+@kernel
+def _begin(rows: np.ndarray, begun: int, row: int, subject: int) -> None:
+    rows[begun, BEGIN], rows[begun, END], rows[begun, REASON], rows[begun, WHO] = row, NONE, 0, subject
+
+
+@kernel
+def _is_same(data: np.ndarray, first: int, first_end: int, second: int, second_end: int) -> bool:
+    same = first_end - first == second_end - second
+    step = 0
+    while same and first + step < first_end:
+        same = data[first + step] == data[second + step]
+        step += 1
+    return same
+
+
+@kernel
+def _same_assignment(values: Values, first: int, second: int) -> bool:
+    """Whether two assignments have the same columns of the member history."""
+    if first == second or first < 0 or second < 0:
+        return first == second
+    same = values.states[first] == values.states[second]
+    same &= values.member_epochs[first] == values.member_epochs[second]
+    same &= values.previous_epochs[first] == values.previous_epochs[second]
+    at = values.tasks_at
+    return same and _is_same(values.tasks, at[first], at[first + 1], at[second], at[second + 1])
+
+
+@kernel
+def _same_target(values: Values, first: int, second: int) -> bool:
+    """Whether two targets are the same; none is as one without tasks."""
+    at = values.targets_at
+    begin, end = (0, 0) if first < 0 else (at[first], at[first + 1])
+    other, other_end = (0, 0) if second < 0 else (at[second], at[second + 1])
+    return _is_same(values.targets, begin, end, other, other_end)
+
+
+@kernel
+def _code(codes: np.ndarray, position: int) -> int:
+    return codes[position] if position >= 0 else NONE
+
+
+@kernel
+def _count_settled(values: Values, state: State, group: int, assignment: int, change: int) -> None:
+    """Adds to the number of stable members of the assignment's epoch."""
+    if assignment == LEFT:
+        state.settled[state.no_codes[group]] += change
+    elif assignment >= 0 and values.states[assignment] == MEMBER_STABLE:
+        state.settled[values.member_epoch_codes[assignment]] += change
+
+
+@kernel
+def _assign(values: Values, state: State, group: int, member: int, assignment: int) -> None:
+    """Sets the position of a member's current assignment."""
+    _count_settled(values, state, group, state.positions[member, ASSIGNMENT], -1)
+    state.positions[member, ASSIGNMENT] = assignment
+    _count_settled(values, state, group, assignment, 1)
+
+
+@kernel
+def _touch(state: State, group: int, member: int) -> None:
+    """Notes a member that has something, for the removal of the group."""
+    if not state.is_touched[member]:
+        state.is_touched[member] = True
+        state.next_touched[member] = state.first_touched[group]
+        state.first_touched[group] = member
+
+
+@kernel
+def _set_value(values: Values, state: State, group: int, member: int, kind: int, value: int) -> None:
+    """Applies a record with a value."""
+    state.exists[group] = True
+    if member < 0:
+        state.group_positions[group, kind] = value
+        return
+    _touch(state, group, member)
+    if kind != MEMBER_TARGET and not state.is_member[member]:
+        state.is_member[member] = True
+        state.member_counts[group] += 1
+    if kind == ASSIGNMENT:
+        _assign(values, state, group, member, value)
+    else:
+        state.positions[member, kind] = value
+
+
+@kernel
+def _remove_value(values: Values, state: State, group: int, member: int, kind: int) -> None:
+    """Applies a tombstone of an existing group, but that of the group itself."""
+    if kind == TARGET:
+        state.group_positions[group, TARGET] = NO_TARGET
+    elif kind == TOPOLOGY:
+        state.group_positions[group, TOPOLOGY] = NONE
+    elif kind == MEMBER_TARGET:
+        state.positions[member, MEMBER_TARGET] = NONE
+    elif state.is_member[member]:
+        if kind == ASSIGNMENT:
+            _assign(values, state, group, member, LEFT)
+        else:
+            _assign(values, state, group, member, NONE)
+            state.positions[member, MEMBER] = NONE
+            state.is_member[member] = False
+            state.member_counts[group] -= 1
+
+
+@kernel
+def _put_group_values(values: Values, state: State, group: int, out: np.ndarray) -> None:
+    """The group's GROUP_VALUES (streams-group §2.1, §2.2)."""
+    out[:] = 0
+    if not state.exists[group]:
+        out[STATE] = DEAD
+        return
+    positions, count = state.group_positions[group], state.member_counts[group]
+    metadata, target, topology = positions[METADATA], positions[TARGET], positions[TOPOLOGY]
+    out[COUNT] = count
+    out[EPOCH] = values.epochs[metadata] if metadata >= 0 else 1
+    out[HASH] = values.hashes[metadata] if metadata >= 0 else 0
+    out[VALIDATED] = values.validated[metadata] if metadata >= 0 else 0
+    out[STANDBY] = values.standby[metadata] if metadata >= 0 else NONE
+    code = state.no_codes[group] if target == NO_TARGET else state.new_codes[group]
+    out[TARGET_EPOCH] = -1 if target == NO_TARGET else 1
+    if target >= 0:
+        code = values.target_codes[target]
+        out[TARGET_EPOCH] = values.target_epochs[target]
+        out[TARGET_TIMESTAMP] = values.target_timestamps_ms[target]
+    if topology >= 0:
+        out[HAS_TOPOLOGY] = 1
+        out[TOPOLOGY_EPOCH] = values.topology_epochs[topology]
+    if count == 0:
+        out[STATE] = EMPTY
+    elif topology < 0 or out[TOPOLOGY_EPOCH] != out[VALIDATED]:
+        out[STATE] = NOT_READY
+    elif out[EPOCH] > out[TARGET_EPOCH]:
+        out[STATE] = ASSIGNING
+    else:
+        out[STATE] = STABLE if state.settled[code] == count else RECONCILING
+
+
+@kernel
+def _update_group(state: State, output: Output, row: int, group: int, now: np.ndarray) -> None:
+    """Ends the group's open row when its values changed, and begins the next."""
+    open_row = state.open_groups[group]
+    if open_row >= 0:
+        if (output.group_values[open_row] == now).all():
+            return
+        _end(output.group_rows, open_row, row, CHANGED)
+    new = output.counts[0]
+    output.counts[0] += 1
+    output.group_values[new] = now
+    _begin(output.group_rows, new, row, group)
+    state.open_groups[group] = new
+
+
+@kernel
+def _update_member(values: Values, state: State, output: Output, row: int, member: int) -> None:
+    """Ends the member's open row when its values changed or it is gone, and begins the next."""
+    rows, open_row, now = output.member_rows, state.open_members[member], state.positions[member]
+    if open_row >= 0:
+        if state.is_member[member]:
+            same = _code(values.member_codes, rows[open_row, P_MEMBER]) == _code(values.member_codes, now[MEMBER])
+            same = same and _same_assignment(values, rows[open_row, P_ASSIGNMENT], now[ASSIGNMENT])
+            if same and _same_target(values, rows[open_row, P_TARGET], now[MEMBER_TARGET]):
+                return
+        _end(rows, open_row, row, CHANGED if state.is_member[member] else REMOVED)
+        state.open_members[member] = NONE
+    if state.is_member[member]:
+        new = output.counts[1]
+        output.counts[1] += 1
+        _begin(rows, new, row, member)
+        rows[new, P_MEMBER], rows[new, P_ASSIGNMENT] = now[MEMBER], now[ASSIGNMENT]
+        rows[new, P_TARGET] = now[MEMBER_TARGET]
+        state.open_members[member] = new
+
+
+@kernel
+def _update_tasks(
+    values: Values, state: State, row: int, member: int, before: int, rows: np.ndarray, count: int
+) -> tuple[np.ndarray, int]:
+    """Ends and begins rows of a member's tasks, after it had the assignment `before`; the rows, and their number."""
+    metadata, after = state.positions[member, MEMBER], state.positions[member, ASSIGNMENT]
+    old, old_end = (values.tasks_at[before], values.tasks_at[before + 1]) if before >= 0 else (0, 0)
+    new, new_end = (values.tasks_at[after], values.tasks_at[after + 1]) if after >= 0 else (0, 0)
+    code = _code(values.task_codes, metadata)
+    while old < old_end or new < new_end:
+        if new == new_end or (old < old_end and values.tasks[old] < values.tasks[new]):
+            _end(rows, state.rows_of_tasks[old], row, REMOVED)
+            old += 1
+            continue
+        if old < old_end and values.tasks[old] == values.tasks[new]:
+            kept = state.rows_of_tasks[old]
+            old += 1
+            same = _code(values.task_codes, rows[kept, P_MEMBER]) == code
+            if same and rows[kept, TASK_EPOCH] == values.task_epochs[new]:
+                state.rows_of_tasks[new] = kept
+                new += 1
+                continue
+            _end(rows, kept, row, CHANGED)
+        if count == len(rows):
+            rows = np.concatenate((rows, np.empty_like(rows)))
+        _begin(rows, count, row, member)
+        rows[count, P_MEMBER], rows[count, TASK] = metadata, values.tasks[new]
+        rows[count, TASK_EPOCH] = values.task_epochs[new]
+        state.rows_of_tasks[new] = count
+        count += 1
+        new += 1
+    return rows, count
+
+
+@kernel
+def _remove_group(values: Values, state: State, output: Output, row: int, group: int, task_rows: np.ndarray) -> None:
+    """Removes a group with its members and targets, and ends their open rows."""
+    state.exists[group] = False
+    state.group_positions[group] = NONE
+    state.member_counts[group] = 0
+    member = state.first_touched[group]
+    while member >= 0:
+        assignment = state.positions[member, ASSIGNMENT]
+        if assignment >= 0:
+            for place in range(values.tasks_at[assignment], values.tasks_at[assignment + 1]):
+                _end(task_rows, state.rows_of_tasks[place], row, REMOVED)
+        _assign(values, state, group, member, NONE)
+        state.positions[member] = NONE
+        state.is_member[member] = False
+        state.is_touched[member] = False
+        _update_member(values, state, output, row, member)
+        member = state.next_touched[member]
+    state.first_touched[group] = NONE
+
+
+@kernel
+def _note(records: Records, output: Output, seen: np.ndarray, group_seen: np.ndarray, newest: Ints, row: int) -> None:
+    """Log time, the compaction bound and undecoded records: what counts of every record."""
+    group, member, kind, place = records.groups[row], records.members[row], records.kinds[row], records.places[row]
+    newest[place] = max(newest[place], records.timestamps_ms[row])
+    output.log_times_ms[row] = newest[place]
+    before = group_seen[group, kind] if member < 0 else seen[member, kind]
+    if before and output.bounds[group] < 0:
+        output.bounds[group] = records.log_offsets[row]
+    if member < 0:
+        group_seen[group, kind] = True
+    else:
+        seen[member, kind] = True
+    if records.values[row] < 0 and not records.is_tombstone[row]:
+        output.has_undecoded[group] = True
+
+
+@kernel
+def replay(
+    records: Records, values: Values, state: State, output: Output, seen: Bools, group_seen: Bools, newest: Ints
+) -> np.ndarray:
+    """Fills the output; the rows of tasks."""
+    task_rows = np.empty((1024, TASK_COLUMNS), np.int64)
+    task_count = 0
+    now = np.zeros(GROUP_VALUES, np.int64)
+    for row in range(len(records.kinds)):
+        _note(records, output, seen, group_seen, newest, row)
+        kind, group, member = records.kinds[row], records.groups[row], records.members[row]
+        before = state.positions[member, ASSIGNMENT] if member >= 0 else NONE
+        if records.values[row] >= 0:
+            _set_value(values, state, group, member, kind, records.values[row])
+        elif records.is_tombstone[row] and kind == METADATA:
+            state.known[group] = True
+            if state.exists[group]:
+                _remove_group(values, state, output, row, group, task_rows)
+        elif records.is_tombstone[row] and state.exists[group]:
+            _remove_value(values, state, group, member, kind)
+        state.known[group] |= state.exists[group]
+        if not state.known[group]:
+            continue
+        _put_group_values(values, state, group, now)
+        _update_group(state, output, row, group, now)
+        if member >= 0 and state.exists[group]:
+            _update_member(values, state, output, row, member)
+            if kind != MEMBER_TARGET:
+                task_rows, task_count = _update_tasks(values, state, row, member, before, task_rows, task_count)
+    return task_rows[:task_count]

@@ -1,0 +1,136 @@
+"""The histories that a kernel computes are those that the reference computes record by record."""
+
+import json
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence.schemas import GROUP_RECORD
+from measures.group_histories import streams_histories
+from measures.streams_columns import many_streams_histories
+
+KINDS = [17, 19, 20, 20, 21, 21, 22, 22, 22, 22, 22, 23]
+OF_MEMBERS = (19, 21, 22)
+TASK_LISTS = [
+    f"{kind}Tasks{status}" for status in ("", "PendingRevocation") for kind in ("active", "standby", "warmup")
+]
+
+
+def tasks(random: Random, *, has_epochs: bool) -> list[dict[str, Any]]:
+    """Tasks in any order, perhaps twice; with epochs for all of them, for others, or with none."""
+    entries = []
+    for _ in range(random.choice([0, 0, 1, 1, 2])):
+        partitions = [random.randrange(4) for _ in range(random.randrange(4))]
+        entry: dict[str, Any] = {"subtopologyId": random.choice(["0", "1", "10", "é"]), "partitions": partitions}
+        count = random.choice([len(partitions)] * 5 + [1])
+        epochs = random.choice([[random.randrange(3) for _ in range(count)], None])
+        if has_epochs and random.random() < 0.8:
+            entry["assignmentEpochs"] = epochs
+        entries.append(entry)
+    return entries
+
+
+def some(random: Random, values: dict[str, Any]) -> dict[str, Any]:
+    """Some of the values."""
+    return {name: value for name, value in values.items() if random.random() < 0.8}
+
+
+def value(random: Random, kind: int) -> dict[str, Any]:
+    """A value of a record type; its numbers are few, so that they often agree."""
+    epoch = random.choice([-1, 0, 1, 1, 2, 2])
+    match kind:
+        case 17:
+            standby = random.choice(["1", "2", "x", "99999999999"])
+            configs = random.choice([None, [], [{"key": "num.standby.replicas", "value": standby}]])
+            validated = random.choice([-1, 0, 0, 0, 1])
+            optional = some(random, {"validatedTopologyEpoch": validated, "lastAssignmentConfigs": configs})
+            return {"epoch": epoch, "metadataHash": random.choice([0, 7, -(1 << 63)]), **optional}
+        case 19:
+            return {
+                "instanceId": random.choice([None, "i"]),
+                "rackId": random.choice([None, "r"]),
+                "clientId": random.choice(["a", "b"]),
+                "clientHost": "/h",
+                "rebalanceTimeoutMs": 300_000,
+                "topologyEpoch": random.choice([0, 1]),
+                "processId": random.choice(["p", "q"]),
+                "userEndpoint": random.choice([None, {"host": "h", "port": 65535}]),
+                "clientTags": random.choice([[], [{"key": "k", "value": "v\n"}]]),
+            }
+        case 20:
+            return {"assignmentEpoch": epoch, **some(random, {"assignmentTimestamp": random.randrange(3)})}
+        case 21:
+            return {name: tasks(random, has_epochs=False) for name in TASK_LISTS[:3]}
+        case 22:
+            lists = {name: tasks(random, has_epochs=True) for name in TASK_LISTS}
+            state = random.choice([1, 1, 1, 1, 1, 2, 3, 127, -5])
+            return {"memberEpoch": epoch, "previousMemberEpoch": random.choice([0, 1]), "state": state, **lists}
+    return {"epoch": random.choice([0, 0, 1]), "subtopologies": []}
+
+
+def random_log(random: Random, count: int) -> pa.Table:
+    """Records of streams groups; most have a value that is decoded, and repeat the values of others."""
+    repeated = {kind: [value(random, kind) for _ in range(6)] for kind in KINDS}
+    rows = []
+    for offset in range(count):
+        kind = random.choice(KINDS)
+        form = random.choice(["value"] * 16 + ["tombstone"] * 2 + (["undecoded"] if count % 2 else []))
+        if form == "tombstone" and kind == 17 and random.random() < 0.8:
+            form = "value"
+        data = random.choice([*repeated[kind], value(random, kind)])
+        rows.append(
+            {
+                "log_topic_id": "t",
+                "partition": random.choice([0, 0, 0, 1]),
+                "log_offset": offset,
+                "timestamp_ms": random.randrange(9) + offset,
+                "record_type": kind,
+                "record_name": "r",
+                "group_id": random.choice("gh"),
+                "member_id": random.choice("mn") if kind in OF_MEMBERS else None,
+                "value_version": None,
+                "is_tombstone": form == "tombstone",
+                "value_json": json.dumps(data, ensure_ascii=False) if form == "value" else None,
+                "below_log_start": False,
+                "uncommitted": random.random() < 0.1,
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=GROUP_RECORD)
+
+
+def check(records: pa.Table) -> None:
+    for expected, rows in zip(streams_histories(records), many_streams_histories(records), strict=True):
+        assert rows.to_pylist() == expected.to_pylist()
+        assert rows.schema.equals(expected.schema, check_metadata=True)
+
+
+@given(st.integers(0, 1 << 32), st.integers(1, 300))
+def test_rows_are_those_of_the_reference(seed: int, count: int) -> None:
+    check(random_log(Random(seed), count))
+
+
+def test_random_logs_have_groups_in_all_states() -> None:
+    states = many_streams_histories(random_log(Random(1), 2000)).groups.column("state").to_pylist()
+    assert set(states) == {"EMPTY", "NOT_READY", "ASSIGNING", "RECONCILING", "STABLE", "DEAD"}
+
+
+@given(st.integers(0, 1 << 32))
+def test_rows_of_groups_that_are_computed_apart_are_the_same(seed: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("measures.streams_columns.BIN_BYTES", 8)
+        patch.setattr("measures.streams_rows.SLICE_ROWS", 2)
+        check(random_log(Random(seed), 20))
+
+
+def test_json_with_line_breaks_is_read_too() -> None:
+    row = random_log(Random(3), 1).to_pylist()[0]
+    lists = {name: [{"subtopologyId": "0", "partitions": [1]}] if "active" in name else [] for name in TASK_LISTS}
+    text = json.dumps({"memberEpoch": 1, "previousMemberEpoch": 0, "state": 1, **lists}, indent=1)
+    row |= {"record_type": 22, "member_id": "m", "is_tombstone": False, "value_json": text}
+    records = pa.Table.from_pylist([row], schema=GROUP_RECORD)
+    check(records)
+    assert many_streams_histories(records).tasks.num_rows == 2
