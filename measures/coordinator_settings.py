@@ -10,7 +10,7 @@ from measures.settings import (
     UPDATES_PER_SNAPSHOT,
     Setting,
 )
-from state_model.audit.columnar.coordinator_config import CoordinatorConfig
+from state_model.audit.coordinator_config import CoordinatorConfig
 
 
 def coordinator_config(observations: Iterable[Observation]) -> CoordinatorConfig | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from measures.observed_settings import METADATA_CONFIGS, Entry, Observation
-from measures.settings import GROUP_NAMES
+from measures.settings import KEPT_NAMES
 from state_model.metadata.changes import CONFIG
 from state_model.metadata.history import Validity
 
@@ -27,7 +27,7 @@ def group_observations(validities: Iterable[Validity], first_ms: int | None) -> 
     """
     changes: list[tuple[int, int, int, Validity]] = []
     for row in validities:
-        if row.key[:2] == (CONFIG, "group") and row.key[3] in GROUP_NAMES:
+        if row.key[:2] == (CONFIG, "group") and row.key[3] in KEPT_NAMES:
             is_first = row.began_earlier and row.begin.timestamp_ms == first_ms
             begin_ms = BEGINNING_MS if is_first else row.begin.timestamp_ms
             changes.append((begin_ms, row.begin.offset, 1, row))
@@ -57,7 +57,7 @@ def doubtful_groups(validities: Iterable[Validity]) -> frozenset[str]:
     return frozenset(
         str(row.key[2])
         for row in validities
-        if row.key[:2] == (CONFIG, "group") and row.key[3] in GROUP_NAMES and not row.is_certain
+        if row.key[:2] == (CONFIG, "group") and row.key[3] in KEPT_NAMES and not row.is_certain
     )
 
 

@@ -8,6 +8,13 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from state_model.audit.streams.bounds import (
+    ASSIGNMENT_INTERVAL,
+    HEARTBEAT_INTERVAL,
+    INITIAL_DELAY,
+    MAX_STANDBY_REPLICAS,
+)
+
 BROKER_CONFIG, KAFKA_DEFAULT = "broker_config", "kafka_default"
 DELIVERY_COUNT_LIMIT = "share.delivery.count.limit"
 MAX_RECORD_LOCKS = "share.partition.max.record.locks"
@@ -21,18 +28,26 @@ DEFAULTS: Mapping[str, str] = {
     DELIVERY_COUNT_LIMIT: "5",
     MAX_RECORD_LOCKS: "2000",
     ISOLATION_LEVEL: "read_uncommitted",
+    ASSIGNMENT_INTERVAL: "1000",
+    HEARTBEAT_INTERVAL: "5000",
+    INITIAL_DELAY: "3000",
+    MAX_STANDBY_REPLICAS: "2",
 }
 """Kafka's defaults (GroupCoordinatorConfig, GroupConfig)."""
 OF_THE_GROUP_ALONE = frozenset({ISOLATION_LEVEL, DEAD_LETTER_TOPIC})
 """Settings that a broker's file can't change."""
 GROUP_NAMES = (DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS, DEAD_LETTER_TOPIC)
-"""The settings of groups that measures read; no other is kept."""
+"""The settings of share groups that measures read."""
+STREAMS_NAMES = (ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, INITIAL_DELAY)
+"""The settings of streams groups that the audit reads."""
+KEPT_NAMES = (*GROUP_NAMES, *STREAMS_NAMES)
+"""The settings of groups that are read from files and logs; no other is kept."""
 UPDATES_PER_SNAPSHOT = "share.coordinator.snapshot.update.records.per.snapshot"
 COLD_SNAPSHOT_INTERVAL = "share.coordinator.cold.partition.snapshot.interval.ms"
 COORDINATOR_DEFAULTS: Mapping[str, int] = {UPDATES_PER_SNAPSHOT: 500, COLD_SNAPSHOT_INTERVAL: 300_000}
 """Kafka's defaults (ShareCoordinatorConfig)."""
 BROKER_NAMES = (
-    *(f"group.{name}" for name in GROUP_NAMES if name not in OF_THE_GROUP_ALONE),
+    *(f"group.{name}" for name in (*KEPT_NAMES, MAX_STANDBY_REPLICAS) if name not in OF_THE_GROUP_ALONE),
     *COORDINATOR_DEFAULTS,
 )
 """The settings of brokers that measures and the audit read; no other is kept."""

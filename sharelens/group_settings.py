@@ -11,9 +11,10 @@ from broker.config.group_keys import GROUP
 from broker.config.known_keys import is_ignored
 from broker.config.properties import numbered
 from measures.observed_settings import GROUP_CONFIGS
-from measures.settings import BROKER_NAMES, DELIVERY_COUNT_LIMIT, GROUP_NAMES, MAX_RECORD_LOCKS, Setting
+from measures.settings import BROKER_NAMES, DELIVERY_COUNT_LIMIT, KEPT_NAMES, MAX_RECORD_LOCKS, STREAMS_NAMES, Setting
 from sharelens.setting_names import UnknownNames
 from sharelens.text_files import read_text_file
+from state_model.audit.streams.bounds import MAX_STANDBY_REPLICAS
 from state_model.errors import UsageError
 
 GROUP_CONFIGS_FROM = "the output of kafka-configs --bootstrap-server HOST:PORT --describe --entity-type groups"
@@ -55,7 +56,7 @@ def read_broker_config(path: str, option: str = "--broker-config") -> FromFile[d
 
 
 def read_group_configs(path: str, option: str = "--group-configs") -> FromFile[dict[str, dict[str, Setting]]]:
-    """Settings of GROUP_NAMES by group and name, with the origin of each: the source that counts for Kafka.
+    """Settings of KEPT_NAMES by group and name, with the origin of each: the source that counts for Kafka.
 
     That is the first synonym's.
 
@@ -79,7 +80,7 @@ def read_group_configs(path: str, option: str = "--group-configs") -> FromFile[d
             raise UsageError(
                 f"{option}: line {number} of {path} is not what kafka-configs prints; give {GROUP_CONFIGS_FROM}"
             )
-        if match["name"] in GROUP_NAMES:
+        if match["name"] in KEPT_NAMES:
             source = match["synonyms"].partition(":")[0].lower() or GROUP_CONFIGS
             value = _checked(match["name"], match["value"], f"{option}: line {number} of {path}")
             current[match["name"]] = Setting(value=value, origin=source)
@@ -90,6 +91,7 @@ def read_group_configs(path: str, option: str = "--group-configs") -> FromFile[d
 
 def _checked(name: str, value: str, where: str) -> str:
     """The value; UsageError where it is to be a number and is none."""
-    if name.removeprefix("group.") in (DELIVERY_COUNT_LIMIT, MAX_RECORD_LOCKS) and Setting(value=value).number is None:
+    numbers = (DELIVERY_COUNT_LIMIT, MAX_RECORD_LOCKS, MAX_STANDBY_REPLICAS, *STREAMS_NAMES)
+    if name.removeprefix("group.") in numbers and Setting(value=value).number is None:
         raise UsageError(f"{where}: {name} is {value[:40]!r}, which is no number of 31 bits; correct the file")
     return value

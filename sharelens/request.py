@@ -9,6 +9,7 @@ from state_model.errors import UsageError
 if TYPE_CHECKING:
     from kafka_log.dead_letter_records import DeadLetterTopics
     from measures.observed_settings import Settings
+    from sharelens.live import LiveCluster
     from sharelens.settings_files import SettingsFiles
 
 DEFAULT_MAX_BYTES = 2 << 30
@@ -16,7 +17,7 @@ DEFAULT_MAX_BYTES = 2 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Source of the answer: a lake, or log directories (at most `max_bytes` of state log).
+    """Source of the answer: a lake, log directories (at most `max_bytes` of state log), or a running cluster (`live`).
 
     `settings_files`: the files of settings that the command line names; None: none. `needs_state_log`: log directories
     without `__share_group_state` are an error; a question about groups alone can do without. `takes_group_log`:
@@ -37,6 +38,7 @@ class Source:
     needs_state_log: bool = True
     takes_group_log: bool = False
     sets_clusters_apart: bool = False
+    live: "LiveCluster | None" = None
 
     @property
     def settings(self) -> "Settings":

@@ -78,7 +78,8 @@ def command(source: Source, name: str, options: Iterable[str]) -> str:
     """
     words = ["sharelens", *name.split()]
     words += ["--lake", source.lake] if source.lake is not None else []
-    for directory in source.log_dirs:
+    words += ["--bootstrap-server", source.live.bootstrap_server] if source.live is not None else []
+    for directory in () if source.live is not None else source.log_dirs:
         words += ["--log-dir", directory]
     words += [f"--cluster-id={source.cluster_id}"] if source.cluster_id is not None else []
     words += ["--include-uncommitted"] if source.include_uncommitted and name != "audit" else []

@@ -46,6 +46,12 @@ def configured(*pairs: tuple[str, str], place: int = 241) -> GroupLog:
     return basic().change(place, last_assignment_configs=tuple({"key": key, "value": value} for key, value in pairs))
 
 
+def with_settings(log: GroupLog | None = None, **values: int) -> GroupLog:
+    """A log with configuration; names have underscores for dots."""
+    settings = {f"streams.{name.replace('_', '.')}": value for name, value in values.items()}
+    return replace(log or basic(), settings=settings)
+
+
 def placed(partition: int, count: int | None) -> GroupLog:
     """The group in a partition of so many."""
     return GroupLog(group_id="app-wc", entries=basic().entries, partition=partition, count=count)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from tests.audit_cases import Table
-from tests.audit_streams_changes import HALF_MINUTE_MS, at_ms, basic, configured, ended, with_topics
+from tests.audit_streams_changes import HALF_MINUTE_MS, at_ms, basic, configured, ended, with_settings, with_topics
 from tests.audit_streams_log import GroupLog
 
 CONFIGURATIONS: Final[Table[GroupLog]] = {
@@ -53,8 +53,12 @@ CONFIGURATIONS: Final[Table[GroupLog]] = {
         {str(count): lambda count=count: configured(("num.standby.replicas", str(count))) for count in (0, 1, 2)},
     ),
     "streams_standby_replicas_limit": (
-        {str(count): lambda count=count: configured(("num.standby.replicas", str(count))) for count in (3, 4, 100)},
-        {str(count): lambda count=count: configured(("num.standby.replicas", str(count))) for count in (0, 1, 2)},
+        {str(count): lambda count=count: configured(("num.standby.replicas", str(count))) for count in (3, 4, 100)}
+        | {"2 where brokers allow 1": lambda: with_settings(
+            configured(("num.standby.replicas", "2")), max_standby_replicas=1)},
+        {str(count): lambda count=count: configured(("num.standby.replicas", str(count))) for count in (0, 1, 2)}
+        | {"3 where brokers allow 3": lambda: with_settings(
+            configured(("num.standby.replicas", "3")), max_standby_replicas=3)},
     ),
     "streams_metadata_hash": (
         {

@@ -3,7 +3,7 @@
 from typing import Final
 
 from tests.audit_cases import Table
-from tests.audit_streams_changes import at_ms, basic, ended, entry
+from tests.audit_streams_changes import at_ms, basic, ended, entry, with_settings
 from tests.audit_streams_log import GroupLog
 
 EPOCHS: Final[Table[GroupLog]] = {
@@ -57,11 +57,14 @@ EPOCHS: Final[Table[GroupLog]] = {
             "none": lambda: basic().change(236, assignment_timestamp=0),
             "before the last one": lambda: basic().change(236, assignment_timestamp=at_ms(10)),
             "below zero": lambda: basic().change(10, assignment_timestamp=-5),
+            "sooner than configured": lambda: with_settings(
+                basic().change(18, assignment_timestamp=at_ms(10) + 500), assignment_interval_ms=1000),
         },
         {
             "that of the last one": lambda: basic().change(18, assignment_timestamp=at_ms(10)),
             "later than the record": lambda: basic().change(236, assignment_timestamp=at_ms(236) + 9),
             "first": lambda: basic().change(10, assignment_timestamp=1),
+            "the configured interval": lambda: with_settings(assignment_interval_ms=1000),
         },
     ),
     "streams_member_epoch_ahead": (

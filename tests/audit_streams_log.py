@@ -59,7 +59,10 @@ class Topic:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupLog:
-    """The log of one streams group. `gaps`: places before which offsets are missing, as compaction leaves them."""
+    """The log of one streams group.
+
+    `gaps`: places before which offsets are missing, as compaction leaves them. `settings`: of the group, by name.
+    """
 
     group_id: str
     entries: tuple[Entry, ...]
@@ -67,6 +70,7 @@ class GroupLog:
     count: int | None = None
     topics: Mapping[str, Topic] | None = None
     gaps: frozenset[int] = field(default_factory=frozenset)
+    settings: Mapping[str, int] = field(default_factory=dict)
 
     def change(self, place: int, **fields: Any) -> "GroupLog":
         """With other fields in the value of a record."""
@@ -138,6 +142,7 @@ class GroupLog:
             count=self.count,
             complete_from={self.partition: known.complete_from},
             metadata=None if self.topics is None else self._metadata(self.topics),
+            bounds_of=lambda _: lambda name, *_: (self.settings[name],) * 2 if name in self.settings else None,
         )
         listed: list[dict[str, Any]] = proofs.findings(SEVERITIES).to_pylist()
         return listed

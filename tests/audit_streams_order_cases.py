@@ -15,9 +15,15 @@ from tests.audit_streams_changes import (
     of_producer,
     placed,
     tombstone,
+    with_settings,
 )
 from tests.audit_streams_log import GroupLog, recorded
 
+CONFIGURED_MS: Final = {
+    "assignment_interval_ms": 1_000,
+    "heartbeat_interval_ms": 5_000,
+    "initial_rebalance_delay_ms": 3_000,
+}
 ORDER: Final[Table[GroupLog]] = {
     "streams_topology_elsewhere": (
         {
@@ -98,11 +104,14 @@ ORDER: Final[Table[GroupLog]] = {
             "at first": lambda: basic().later(8, 49_000),
             "a member left": lambda: basic().later(72, 49_000),
             "a member joined": lambda: basic().later(29, TWO_MINUTES_MS),
+            "30 s, which is longer than configured": lambda: with_settings(
+                basic().later(72, HALF_MINUTE_MS), **CONFIGURED_MS),
         },
         {
             "30 s": lambda: basic().later(72, HALF_MINUTE_MS),
             "without members": lambda: basic().later(232, TWO_MINUTES_MS),
             "no change": lambda: basic().later(41, TWO_MINUTES_MS),
+            "15 s, as configured": lambda: with_settings(basic().later(72, 15_000), **CONFIGURED_MS),
         },
     ),
     "streams_misplaced_group": (

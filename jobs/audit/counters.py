@@ -17,9 +17,9 @@ from lake.slices import PartitionKey
 from lake.tables import TABLES
 from state_model.audit.columnar.configured import ConfiguredAudit
 from state_model.audit.columnar.continuation import matrix_of
-from state_model.audit.columnar.coordinator_config import CoordinatorConfig
 from state_model.audit.columnar.kept_schema import AUDIT_COUNTER
 from state_model.audit.columnar.partitions import PartitionsAudit
+from state_model.audit.coordinator_config import CoordinatorConfig
 from state_model.columnar.keys import Ints
 
 TABLE: Final = "gold.audit_counter"

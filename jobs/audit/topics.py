@@ -16,6 +16,7 @@ from lake.lake import Lake
 from lake.metadata_log import stored_history
 from lake.tables import BRONZE_TOPIC_BATCH
 from measures.settings import MAX_RECORD_LOCKS, largest
+from measures.streams_settings import bounds_of
 from state_model.audit.columnar.kept_records import KnownTopics
 from state_model.audit.columnar.log_pairs import GroupLog
 from state_model.audit.columnar.topic_metadata import TopicMetadata, topic_metadata
@@ -105,6 +106,7 @@ class LakeTopics:
             records=records,
             odd_records=odd_records,
             first_offset=max(row["log_start_offset"] for row in self.extents_of(OFFSETS_TOPIC, newest, min(numbers))),
+            bounds_of=bounds_of(stored_settings(self._lake, self.cluster_id).groups),
         )
 
     def _end_of(self, place: TopicPartition) -> TopicEnd | None:

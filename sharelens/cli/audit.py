@@ -6,7 +6,8 @@ import click
 
 from sharelens.cli.forensics import FROM, TO, fail_on_findings, in_order
 from sharelens.cli.incidents import settings_options
-from sharelens.cli.options import evidence_options, examples, filter_options, output_options
+from sharelens.cli.options import examples, filter_options, output_options
+from sharelens.cli.source_options import evidence_options
 from sharelens.filters import KeyFilter
 from sharelens.output import Shown, show, tell
 from sharelens.request import Source

@@ -14,13 +14,12 @@ from sharelens.cli.options import (
     Duration,
     NewPath,
     cut_options,
-    dead_letter_options,
-    evidence_options,
     examples,
     filter_options,
     output_options,
 )
 from sharelens.cli.questions import answer
+from sharelens.cli.source_options import dead_letter_options, evidence_options
 from sharelens.filters import KeyFilter
 from sharelens.output import Form, Shown, json_text, say_warnings, tell
 from sharelens.request import CutChoice, Source, dead_letter_topics

@@ -9,16 +9,8 @@ import click
 
 from sharelens.cli.forensics import FINDINGS
 from sharelens.cli.incidents import settings_options
-from sharelens.cli.options import (
-    REQUIRE_COMPLETE,
-    NewPath,
-    Size,
-    Time,
-    dead_letter_options,
-    evidence_options,
-    examples,
-    output_options,
-)
+from sharelens.cli.options import REQUIRE_COMPLETE, NewPath, Size, Time, examples, output_options
+from sharelens.cli.source_options import dead_letter_options, evidence_options
 from sharelens.output import Answer, Shown, name_column, number_column, say, show
 from sharelens.request import DEFAULT_MAX_BYTES, Source
 from sharelens.times import Rounding

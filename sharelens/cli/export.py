@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from sharelens.cli.options import Duration, evidence_options, examples
+from sharelens.cli.options import Duration, examples
+from sharelens.cli.source_options import evidence_options
 from sharelens.output import say, tell
 from sharelens.request import Source
 from state_model.errors import UsageError

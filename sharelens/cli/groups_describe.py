@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import click
 
-from sharelens.cli.options import END_OFFSETS, REQUIRE_COMPLETE, Time, evidence_options, examples, output_options
+from sharelens.cli.options import END_OFFSETS, REQUIRE_COMPLETE, Time, examples, output_options
 from sharelens.cli.questions import answer
+from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown
 from sharelens.request import Source
 from state_model.errors import UsageError

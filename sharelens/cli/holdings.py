@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from sharelens.cli.options import Size, evidence_options, examples, output_options
+from sharelens.cli.options import Size, examples, output_options
+from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown, show, tell
 from sharelens.request import Source
 from state_model.errors import UsageError
@@ -29,9 +30,9 @@ def status(source: Source, shown: Shown) -> None:
 
         show(status.lake_status(open_lake(source.lake), source.cluster_id), shown)
         return
-    from sharelens.questions.log_evidence import open_log_evidence
+    from sharelens.questions.opening import open_logs
 
-    with open_log_evidence(source) as evidence:
+    with open_logs(source) as evidence:
         show(status.log_status(evidence), shown)
 
 

@@ -13,13 +13,13 @@ from sharelens.cli.options import (
     REQUIRE_COMPLETE,
     Duration,
     cut_options,
-    evidence_options,
     examples,
     filter_options,
     output_options,
     stacked,
 )
 from sharelens.cli.questions import answer
+from sharelens.cli.source_options import evidence_options
 from sharelens.filters import KeyFilter
 from sharelens.output import Shown, say_warnings
 from sharelens.request import CutChoice, Source

@@ -11,12 +11,12 @@ from sharelens.cli.options import (
     Duration,
     Time,
     cut_options,
-    evidence_options,
     examples,
     filter_options,
     output_options,
 )
 from sharelens.cli.questions import answer
+from sharelens.cli.source_options import evidence_options
 from sharelens.filters import KeyFilter
 from sharelens.output import Shown
 from sharelens.request import CutChoice, Source

@@ -3,14 +3,13 @@
 import functools
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import click
 
 from sharelens.filters import parse_at_offset, parse_key_filter
-from sharelens.output import Form, Shown, say_warnings
-from sharelens.request import DEFAULT_MAX_BYTES, CutChoice, Source
+from sharelens.output import Form, Shown
+from sharelens.request import CutChoice
 from sharelens.times import SECOND_MS, Clock, Rounding, duration_text, parse_duration, parse_time, parse_zone
 from state_model.errors import UsageError
 
@@ -147,7 +146,15 @@ def stacked(command: Command, options: Sequence[Callable[[Command], Command]]) -
     return command
 
 
-BOOTSTRAP = click.option("--bootstrap-server", metavar="HOST:PORT", hidden=True, help="A live cluster: refused.")
+BOOTSTRAP = click.option(
+    "--bootstrap-server", metavar="HOST:PORT", help="A running cluster; only reads, and without TLS and SASL."
+)
+USER_TOPICS = click.option(
+    "--user-topics",
+    type=click.Choice(["none", "samples", "all"]),
+    help="With --bootstrap-server, what to read of user topics: nothing, their end offsets, or all records.  "
+    "[default: samples]",
+)
 CLUSTER = click.option("--cluster-id", metavar="ID", help="The cluster; needed where the lake has several.")
 UNCOMMITTED = click.option(
     "--include-uncommitted",
@@ -173,87 +180,12 @@ DLQ_PREFIX = click.option(
 
 
 def refuse_bootstrap(bootstrap_server: str | None) -> None:
-    """Raises UsageError where --bootstrap-server is set: a live cluster can't be read yet."""
+    """Raises UsageError where --bootstrap-server is set: the pipeline reads log directories alone."""
     if bootstrap_server is not None:
         raise UsageError(
-            "--bootstrap-server: a live cluster is not read; copy the broker's log directory and give it with --log-dir"
+            "--bootstrap-server: a lake takes no running cluster yet; copy the broker's log directory and give it with "
+            "--log-dir, or ask the cluster itself: sharelens overview --bootstrap-server HOST:PORT"
         )
-
-
-def evidence_options(command: Command) -> Command:
-    """--lake or --log-dir with their options; the command gets `source`."""
-
-    @functools.wraps(command)
-    def gathered(
-        *args: Any,
-        lake: str | None,
-        log_dir: tuple[str, ...],
-        bootstrap_server: str | None,
-        cluster_id: str | None,
-        include_uncommitted: bool,
-        include_deleted: bool,
-        topic_names: str | None,
-        settings: str | None,
-        max_bytes: int,
-        **others: Any,
-    ) -> None:
-        refuse_bootstrap(bootstrap_server)
-        if (lake is None) == (not log_dir):
-            raise UsageError("give either --lake DIR (the tables) or --log-dir DIR (a broker's log directory)")
-        if lake is not None and (include_uncommitted or include_deleted or topic_names):
-            raise UsageError(
-                "--include-uncommitted, --include-deleted and --topic-names go with --log-dir; for a lake, with `run`"
-            )
-        files = None
-        if settings is not None:
-            from sharelens.settings_files import read_settings_folder
-
-            files = read_settings_folder(settings)
-            say_warnings(files.warnings)
-        source = Source(
-            lake=lake,
-            log_dirs=log_dir,
-            cluster_id=cluster_id,
-            include_uncommitted=include_uncommitted,
-            include_deleted=include_deleted,
-            topic_names=topic_names or (files.topics if files is not None and lake is None else None),
-            max_bytes=max_bytes,
-            settings_files=files,
-        )
-        command(*args, source=source, **others)
-
-    return stacked(
-        gathered,
-        [
-            click.option("--lake", metavar="DIR", help="The lake that `sharelens run` wrote."),
-            click.option(
-                "--log-dir", metavar="DIR", multiple=True, help="A broker's log directory, or a copy. Repeatable."
-            ),
-            BOOTSTRAP,
-            CLUSTER,
-            UNCOMMITTED,
-            DELETED,
-            TOPIC_NAMES,
-            SETTINGS,
-            click.option(
-                "--max-bytes",
-                type=Size(),
-                default=DEFAULT_MAX_BYTES,
-                show_default="2G",
-                help="Largest state log to read.",
-            ),
-        ],
-    )
-
-
-def dead_letter_options(command: Command) -> Command:
-    """--dlq-topic and --dlq-prefix; they become part of `source`. Apply it below evidence_options."""
-
-    @functools.wraps(command)
-    def gathered(*args: Any, source: Source, dlq_topic: tuple[str, ...], dlq_prefix: str | None, **others: Any) -> None:
-        command(*args, source=replace(source, dlq_topics=dlq_topic, dlq_prefix=dlq_prefix), **others)
-
-    return stacked(gathered, [DLQ_TOPIC, DLQ_PREFIX])
 
 
 def filter_options(command: Command) -> Command:

@@ -10,14 +10,8 @@ import click
 from sharelens.cli.forensics import FAIL_ON, fail_on_findings
 from sharelens.cli.incidents import MIN_DURATION, settings_options
 from sharelens.cli.now import NOW
-from sharelens.cli.options import (
-    Duration,
-    dead_letter_options,
-    evidence_options,
-    examples,
-    filter_options,
-    output_options,
-)
+from sharelens.cli.options import Duration, examples, filter_options, output_options
+from sharelens.cli.source_options import dead_letter_options, evidence_options
 from sharelens.filters import KeyFilter
 from sharelens.output import Form, Report, Shown, say_warnings, show, tell
 from sharelens.request import CutChoice, Source

@@ -4,15 +4,8 @@ from dataclasses import replace
 
 import click
 
-from sharelens.cli.options import (
-    REQUIRE_COMPLETE,
-    Time,
-    cut_options,
-    evidence_options,
-    examples,
-    filter_options,
-    output_options,
-)
+from sharelens.cli.options import REQUIRE_COMPLETE, Time, cut_options, examples, filter_options, output_options
+from sharelens.cli.source_options import evidence_options
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Shown, say, show
 from sharelens.request import CutChoice, Source

@@ -10,14 +10,8 @@ import click
 from sharelens.cli.forensics import FROM, TO, in_order
 from sharelens.cli.incidents import MIN_DURATION, settings_options
 from sharelens.cli.now import now_option
-from sharelens.cli.options import (
-    END_OFFSETS,
-    cut_options,
-    dead_letter_options,
-    evidence_options,
-    examples,
-    filter_options,
-)
+from sharelens.cli.options import END_OFFSETS, cut_options, examples, filter_options
+from sharelens.cli.source_options import dead_letter_options, evidence_options
 from sharelens.filters import KeyFilter
 from sharelens.output import say, say_warnings
 from sharelens.request import CutChoice, Source

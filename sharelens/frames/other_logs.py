@@ -6,7 +6,7 @@ logs.transform(frames.audit_findings, others=others)
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,14 +20,16 @@ from evidence.metadata_schemas import METADATA_RECORD
 from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
 from kafka_log.schemas import LOG_RECORD, TOPIC_BATCH
 from measures.coordinator_settings import coordinator_config
+from measures.observed_settings import settings_of
 from measures.settings import DELIVERY_COUNT_LIMIT, NO_SETTINGS, GroupSettings
+from measures.streams_settings import bounds_of
 from sharelens.frames.settings import observations_in
 from sharelens.frames.shapes import checked, spark_schema, typed_rows
-from state_model.audit.columnar.coordinator_config import CoordinatorConfig
 from state_model.audit.columnar.kept_records import KnownTopics
 from state_model.audit.columnar.log_pairs import GroupLog
 from state_model.audit.columnar.topic_metadata import TopicMetadata, topic_metadata
 from state_model.audit.columnar.user_topics import TopicEnd, UserTopics
+from state_model.audit.coordinator_config import CoordinatorConfig
 from state_model.audit.group_steps import TopicPartition
 from state_model.audit.rule import Need
 from state_model.audit.table import RULES, untested_by_need
@@ -47,19 +49,20 @@ class OtherLogs:
     """What is known of one cluster beside the state log; None: the logs are not there.
 
     `groups`: the log of the group coordinator. `ends`: those of user partitions. `coordinator`: the configuration of
-    the share coordinator. `is_one_copy`, `read_until_ms`: as in `other_logs`.
+    the share coordinator. `settings`: of groups. `is_one_copy`, `read_until_ms`: as in `other_logs`.
     """
 
     groups: GroupLog | None = None
     ends: Mapping[TopicPartition, TopicEnd] | None = None
     metadata: TopicMetadata | None = None
     coordinator: CoordinatorConfig | None = None
+    settings: GroupSettings = NO_SETTINGS
     is_one_copy: bool = True
     read_until_ms: int | None = None
 
     def group_log(self) -> GroupLog | None:
         """The log of the group coordinator."""
-        return self.groups
+        return None if self.groups is None else replace(self.groups, bounds_of=bounds_of(self.settings))
 
     def user_topics(self, metadata: TopicMetadata | None, places: set[TopicPartition]) -> UserTopics:
         """The user topics, for the rules on them."""
@@ -101,7 +104,7 @@ def other_logs(
         group_partitions: the partitions of __consumer_offsets that are there, also those without a record.
         headers: TOPIC_BATCH rows of the user topics (bronze.topic_batch), up to their ends.
         metadata_records: METADATA_RECORD rows (silver.metadata_record) from the beginning of __cluster_metadata.
-        settings: as in `group_settings`, for the configuration of the share coordinator.
+        settings: as in `group_settings`, for the configuration of the share coordinator and of streams groups.
         is_one_copy: the logs were copied together, so that the newest record of any says until when all are known.
         read_until_ms: until when silence in the logs is known; None: up to their newest records.
 
@@ -109,11 +112,13 @@ def other_logs(
         SharelensError: the folder of settings or a file in it can't be read.
         UsageError: a column is missing or has another type; or a file is not of its format.
     """
+    observations = () if settings is None else tuple(observations_in(settings, _FUNCTION))
     return OtherLogs(
         groups=_group_log(checked(log_records, LOG_RECORD, _FUNCTION, "log_records"), group_partitions),
         ends=None if headers is None else _ends(checked(headers, TOPIC_BATCH, _FUNCTION, "headers")),
         metadata=None if metadata_records is None else _metadata(metadata_records, read_until_ms),
-        coordinator=None if settings is None else coordinator_config(observations_in(settings, _FUNCTION)),
+        coordinator=coordinator_config(observations),
+        settings=settings_of(observations).groups,
         is_one_copy=is_one_copy,
         read_until_ms=read_until_ms,
     )

@@ -22,9 +22,9 @@ def read(source: Source) -> list[Figures]:
     """
     if source.lake is not None:
         return _read_lake(open_lake(source.lake), source)
-    from sharelens.questions.log_evidence import open_log_evidence
+    from sharelens.questions.opening import open_evidence
 
-    with open_log_evidence(source) as evidence:
+    with open_evidence(source) as evidence:
         return [figures(evidence)]
 
 

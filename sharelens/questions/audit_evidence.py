@@ -16,12 +16,12 @@ from kafka_log import reader
 from kafka_log.union import LogPartition, unite
 from measures.coordinator_settings import coordinator_config
 from measures.settings import MAX_RECORD_LOCKS, largest
+from measures.streams_settings import bounds_of
 from sharelens.questions.log_evidence import LogEvidence
 from sharelens.questions.size_limits import size_text
 from sharelens.questions.state_log import StateLog, size_bytes
 from state_model.audit.columnar.configured import ConfiguredAudit
 from state_model.audit.columnar.continuation import KEYS
-from state_model.audit.columnar.coordinator_config import CoordinatorConfig
 from state_model.audit.columnar.cross_checks import StateLogs, cross_check
 from state_model.audit.columnar.group_audit import Groups, audit_groups
 from state_model.audit.columnar.lives import TURN, Turns, lives_of
@@ -37,6 +37,7 @@ from state_model.audit.columnar.topic_metadata import (
     unknown_topic_partitions,
 )
 from state_model.audit.columnar.user_topics import TopicAudit, TopicEnd, UserTopics, topic_records
+from state_model.audit.coordinator_config import CoordinatorConfig
 from state_model.audit.group_steps import TopicPartition
 from state_model.audit.periods import BEGINNING, known_until
 from state_model.audit.rule import Difference, Field, Need
@@ -186,6 +187,7 @@ class OtherLogs:
             proofs,
             complete_from=complete_from,
             metadata=self._topics.metadata,
+            bounds_of=bounds_of(self._evidence.settings.groups),
         )
         return groups._replace(until_ms=self._known_until(groups.until_ms))
 

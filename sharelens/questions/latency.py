@@ -28,7 +28,7 @@ from sharelens.questions.measured import (
     scope,
     stream_of,
 )
-from sharelens.questions.missing import unseen
+from sharelens.questions.missing import COPY_FOLDERS, unseen
 from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.request import CutChoice
 from sharelens.times import time_text
@@ -36,7 +36,7 @@ from sharelens.times import time_text
 MOST_RANGES = 100_000
 COUNTS = ("outcome", "delivery_count", "offsets")
 CLOCKS = "ages go from the record's timestamp (the producer's clock, if CLOCK is create_time) to the state log's time"
-NO_AGES = "no age is known there, and control records count as settled; copy their folders too"
+NO_AGES = f"no age is known there, and control records count as settled; {COPY_FOLDERS}"
 UNSEEN = (
     "not in the log: the time of the first delivery, how long a member worked on a record, deliveries without outcome"
 )

@@ -31,7 +31,7 @@ from sharelens.output import (
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.missing import HOW_TOPICS, unseen
 from sharelens.questions.naming import listed, resolve
-from sharelens.questions.opening import open_evidence
+from sharelens.questions.opening import in_directories, open_evidence
 from sharelens.questions.shape import constant
 from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.request import Source
@@ -142,6 +142,7 @@ _READ = [name for name in SCHEMA.names if name not in ("cluster_id", "completene
 
 
 def _in_logs(source: Source, key_filter: KeyFilter, sought: Sought, most: int) -> Answer:
+    source = in_directories(source)
     directories = [scan_log_directory(uri, include_deleted=source.include_deleted) for uri in source.log_dirs]
     chosen = _chosen(directories, key_filter)
     matches = _MatchList(most=most, tables=[])

@@ -17,6 +17,7 @@ HOW_TOPICS = (
     "copy the TOPIC-N folders, with replication-offset-checkpoint and partition.metadata, beside those of "
     "__share_group_state (for a lake: give them to `sharelens run`)"
 )
+COPY_FOLDERS = "copy their folders too (of a cluster: --user-topics all)"
 HOW_NAMES = (
     "copy the topics' folders (partition.metadata alone will do) or __consumer_offsets-N, or give --topic-names FILE "
     "(for a lake, to `sharelens run`)"
@@ -47,7 +48,8 @@ def unknown_ends(lag: pa.Table) -> list[str]:
         return []
     line = (
         f"no end offset of {count} user partitions is known, so their lag is unknown: copy their TOPIC-N folders and "
-        "replication-offset-checkpoint too, or give --end-offsets FILE (the output of kafka-get-offsets)"
+        "replication-offset-checkpoint too, or give --end-offsets FILE (the output of kafka-get-offsets), or "
+        "--user-topics samples"
     )
     return [line]
 

@@ -1,15 +1,36 @@
 """Opens the evidence that a command line names."""
 
+from typing import TYPE_CHECKING
+
 from sharelens.questions.evidence import Evidence
 from sharelens.request import Source
 
+if TYPE_CHECKING:
+    from sharelens.questions.log_evidence import LogEvidence
+
 
 def open_evidence(source: Source) -> Evidence:
-    """The lake at its published cut, or the log directories; imports only the modules of that source."""
+    """The lake at its published cut, the log directories, or a cluster's logs; imports that source's modules only."""
     if source.lake is not None:
         from sharelens.questions.lake_evidence import open_lake_evidence
 
         return open_lake_evidence(source.lake, source.cluster_id, source.settings_files)
+    return open_logs(source)
+
+
+def open_logs(source: Source) -> "LogEvidence":
+    """The log directories, or a cluster's logs."""
     from sharelens.questions.log_evidence import open_log_evidence
 
-    return open_log_evidence(source)
+    cluster = source.live
+    if cluster is None:
+        return open_log_evidence(source)
+    from sharelens.questions.live_evidence import LiveEvidence
+
+    source = in_directories(source)
+    return LiveEvidence(source, open_log_evidence(source).directories, cluster)
+
+
+def in_directories(source: Source) -> Source:
+    """The source with log directories: those of the command line, or with what the cluster's logs hold now."""
+    return source if source.live is None else source.live.refreshed(source)

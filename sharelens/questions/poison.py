@@ -16,7 +16,7 @@ from sharelens.questions.dlq import given_up_with_dead_letter_causes
 from sharelens.questions.doubtful_settings import doubtful_settings
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import Scope, answer, scope
-from sharelens.questions.missing import unseen
+from sharelens.questions.missing import COPY_FOLDERS, unseen
 from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.questions.streaming import Listing
 from sharelens.request import CutChoice
@@ -28,10 +28,7 @@ NO_LIMIT = (
     "(server.properties), or a controller's or broker's folder __cluster_metadata-0, which has the groups' own; for a "
     "lake, to `sharelens run`"
 )
-UNSEEN = (
-    "there an archived offset may be a gap (a control record, or none at "
-    "all), which is no poison; copy their folders too"
-)
+UNSEEN = f"there an archived offset may be a gap (a control record, or none at all), which is no poison; {COPY_FOLDERS}"
 
 
 def poison(

@@ -11,7 +11,7 @@ from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import Scope, answer, scope, stream_of
-from sharelens.questions.missing import unseen
+from sharelens.questions.missing import COPY_FOLDERS, unseen
 from sharelens.questions.now import now_of
 from sharelens.questions.published_stalls import published_stalls
 from sharelens.questions.state import COMPLETENESS, TOPIC
@@ -31,7 +31,7 @@ WHAT_IT_MAY_BE: Mapping[str, str] = {
     "under read_committed, records above the high watermark, or a coordinator that can't write: check "
     "kafka-share-groups --describe --members, kafka-transactions list, and the broker's log",
 }
-UNSEEN = "a silent stall and an idle share partition look alike there; copy their folders too"
+UNSEEN = f"a silent stall and an idle share partition look alike there; {COPY_FOLDERS}"
 SAME = "in the log, a record acquired by a member and a record never delivered look alike"
 
 

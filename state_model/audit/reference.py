@@ -1,4 +1,4 @@
-"""The audit in its reference form: every rule of the table on every step of a state partition."""
+"""The audit in its reference form: every rule on single steps of a state partition; whole_log has those on more."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple

@@ -7,7 +7,7 @@ from typing import Any
 from tests.broker_messages import plain
 from workloads.wire import ask
 
-HEARTBEAT, DESCRIBE, FIND_COORDINATOR = 88, 89, 10
+HEARTBEAT, DESCRIBE, FIND_COORDINATOR, OFFSET_COMMIT, OFFSET_FETCH = 88, 89, 10, 8, 9
 TASK_LISTS = ("active_tasks", "standby_tasks", "warmup_tasks")
 UNSET = dict.fromkeys((*TASK_LISTS, "task_offsets", "task_end_offsets", "client_tags"))
 NO_TASKS: Mapping[str, Any] = dict.fromkeys(TASK_LISTS, ())
@@ -80,6 +80,37 @@ class Script:
                 self._tasks[member] = {name: answer[name] for name in TASK_LISTS}
         self.answers.append((f"{member} {epoch}", _comparable(answer)))
         return answer
+
+    def owned(self, member: str) -> list[tuple[str, int]]:
+        """The active tasks of a member."""
+        lists = self._tasks[member]["active_tasks"]
+        return [(each["subtopology_id"], partition) for each in lists for partition in each["partitions"]]
+
+    def epoch(self, member: str) -> int:
+        """The epoch that a member knows."""
+        return self._epochs[member]
+
+    def other(self, label: str, api: int, version: int, **body: Any) -> None:
+        """Any other request about the group, with its whole answer."""
+        answer = plain(ask(self._bootstrap, api, version, body))
+        answer.pop("throttle_time", None)
+        self.answers.append((label, {"error_message": None} | answer))
+
+    def commit(self, label: str, member: str, epoch: int, topic: str, partition: int) -> None:
+        """An OffsetCommit of one partition."""
+        partitions = [{"partition_index": partition, "committed_offset": 0}]
+        body = {"group_id": self.group, "member_id": member, "generation_id_or_member_epoch": epoch}
+        topics = [{"name": topic, "partitions": partitions}]
+        answer = plain(ask(self._bootstrap, OFFSET_COMMIT, 9, body | {"topics": topics}))
+        (committed,) = answer["topics"][0]["partitions"]
+        self.answers.append((label, {"error_message": None, "code": committed["error_code"]}))
+
+    def fetch(self, label: str, member: str | None, epoch: int) -> None:
+        """An OffsetFetch of all offsets: its error, and their number; which partitions they are of depends on ties."""
+        groups = [{"group_id": self.group, "member_id": member, "member_epoch": epoch, "topics": None}]
+        (group,) = plain(ask(self._bootstrap, OFFSET_FETCH, 9, {"groups": groups}))["groups"]
+        offsets = sum(len(topic["partitions"]) for topic in group["topics"])
+        self.answers.append((label, {"error_message": None, "code": group["error_code"], "offsets": offsets}))
 
     def describe(self) -> dict[str, Any]:
         """StreamsGroupDescribe's entry of the group."""

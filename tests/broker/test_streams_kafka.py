@@ -6,7 +6,8 @@ import struct
 import time
 from base64 import standard_b64decode
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,13 +22,14 @@ from sharelens.request import Source
 from state_model.errors import SharelensError
 from state_model.group_records import decode_record
 from state_model.streams.metadata_hash import metadata_hash
-from state_model.streams.records import METADATA
+from state_model.streams.records import MEMBER_TARGET, METADATA, STREAMS_TYPES
 from state_model.streams.topology import TopicMetadata
 from state_model.streams.values import TasksByType
 from state_model.topics import OFFSETS_TOPIC
 from tests.broker import running
+from tests.broker import streams_scripts as scripts
 from tests.broker.streams_applications import Instance, StreamsMachine, streams_machine
-from tests.broker.streams_script import NO_TASKS, Script, internal, topology
+from tests.broker.streams_script import Script, topology
 from tests.broker.streams_targets import is_sticky, targets_of
 from tests.broker.workload_runs import audit_errors
 from tests.datasets import raw_records_of
@@ -51,55 +53,6 @@ SETTINGS = {
 WORDS = [f"word-{number}" for number in range(12)]
 PARTITIONS = 6
 TIMEOUT_S = 60
-
-
-def changelog(name: str, **fields: Any) -> dict[str, Any]:
-    """The field of a subtopology with one changelog."""
-    return {"state_changelog_topics": [internal(name, **fields)]}
-
-
-COUNTING = topology({"source_topics": ["in"]}, {"source_topics": ["in"], **changelog("log")})
-FIXED = [internal("fixed", 4), internal("other", 5)]
-TOPOLOGIES = {
-    "empty": topology(),
-    "id twice": topology({"source_topics": ["in"]}, {"subtopology_id": "0", "source_topics": ["in"]}),
-    "negative epoch": topology({"source_topics": ["in"]}, epoch=-1),
-    "changelog with a count": topology({"source_topics": ["in"], **changelog("log", partitions=3)}),
-    "topics of kafka": topology({"source_topics": ["__consumer_offsets", "__share_group_state"]}),
-    "illegal topic": topology({"source_topics": ["a b"]}),
-    "pattern": topology({"source_topics": ["in"], "source_topic_regex": ["a.*"]}),
-    "missing sources": topology({"source_topics": ["in", "m-e", "m-a", "m-c", "m-b", "m-d"]}),
-    "loop": topology(
-        {"source_topics": ["in"]},
-        {"repartition_source_topics": [internal("r1")], "repartition_sink_topics": ["r2"]},
-        {"repartition_source_topics": [internal("r2")], "repartition_sink_topics": ["r1"]},
-    ),
-    "source without a sink": topology({"source_topics": ["in"], "repartition_source_topics": [internal("r3")]}),
-    "no source": topology(changelog("log")),
-    "nothing inside": topology({}),
-    "other counts": topology({"source_topics": ["in", "two"], "copartition_groups": [{"source_topics": [0, 1]}]}),
-    "copartition of none": topology({"source_topics": ["in"], "copartition_groups": [{"source_topics": [0, 3]}]}),
-    "copartition below none": topology({"source_topics": ["in"], "copartition_groups": [{"source_topics": [-1]}]}),
-    "fixed counts": topology(
-        {"repartition_source_topics": FIXED, "copartition_groups": [{"repartition_source_topics": [0, 1]}]},
-        {"source_topics": ["two"], "repartition_sink_topics": ["fixed", "other"]},
-    ),
-    "source twice": topology({"source_topics": ["in", "in"]}),
-    "existing changelog": topology({"source_topics": ["two"], **changelog("log")}),
-    "existing repartition": topology(
-        {"source_topics": ["two"], "repartition_sink_topics": ["log"]},
-        {"repartition_source_topics": [internal("log", 3)]},
-    ),
-    "sink that is read": topology(
-        {"source_topics": ["two"], "repartition_sink_topics": ["in"]}, {"source_topics": ["in"]}
-    ),
-    "shared changelog": topology(
-        {"source_topics": ["in"], **changelog("log")}, {"source_topics": ["two"], **changelog("log")}
-    ),
-    "too large": topology(
-        *({"source_topics": ["in"], **changelog(f"c{number}", text="v" * 4_000)} for number in range(400))
-    ),
-}
 
 
 class Cluster(NamedTuple):
@@ -230,8 +183,8 @@ def _replayed_member(row: dict[str, Any]) -> dict[str, Any]:
     return {"epoch": row["member_epoch"], "process": row["process_id"], **tasks}
 
 
-def both(clusters: tuple[Cluster, Cluster], group: str, play: Callable[[Script], object]) -> None:
-    """Play a script on both clusters, which must answer alike."""
+def both(clusters: tuple[Cluster, Cluster], group: str, play: Callable[[Script], object]) -> int:
+    """Play a script on both clusters, which must answer alike and record the same; the number of records."""
     answers = []
     for cluster in clusters:
         script = Script(cluster.bootstrap, group)
@@ -241,6 +194,31 @@ def both(clusters: tuple[Cluster, Cluster], group: str, play: Callable[[Script],
         if kafka["error_message"] is None:
             light["error_message"] = None  # where Kafka says nothing, a reason does no harm
         assert (sent, light) == (sent, kafka)
+    light_log, kafka_log = (recorded(cluster.log_dir, group) for cluster in clusters)
+    assert light_log == kafka_log
+    return len(light_log)
+
+
+def recorded(log_dir: Path, group: str) -> list[Any]:
+    """The records of a group without what differs between brokers: times, topics' ids, and the choice of ties."""
+    decoded = [decode_record(*raw) for _, raw in sorted(raw_records_of(log_dir, OFFSETS_TOPIC).items())]
+    own = [each for each in decoded if each.record_type in STREAMS_TYPES and each.group_id == group]
+    result = []
+    for record_type, records in groupby(own, key=lambda record: record.record_type):
+        kept = [(record_type, record.key.get("member_id"), _kept(record.value)) for record in records]
+        result += sorted(kept, key=repr) if record_type == MEMBER_TARGET else kept
+    return result
+
+
+def _kept(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        free = ("metadata_hash", "assignment_timestamp")
+        return {name: _kept_field(name, each) for name, each in value.items() if name not in free}
+    return value
+
+
+def _kept_field(name: str, value: Any) -> Any:
+    return sum(len(each["partitions"]) for each in value) if name.endswith("_tasks") or "pending" in name else value
 
 
 @pytest.fixture(scope="module")
@@ -256,60 +234,24 @@ def topics(clusters: tuple[Cluster, Cluster]) -> None:
 
 
 def test_a_life_of_a_group_has_the_answers_of_kafka(clusters: tuple[Cluster, Cluster], topics: None) -> None:
-    both(clusters, "life", _live)
-
-
-def _live(script: Script) -> None:
-    script.join("a", COUNTING)
-    script.beat("a", owned=True)
-    script.join("b", COUNTING)
-    script.beat("a")
-    script.settle("a", "b")
-    script.join("c", COUNTING, user_endpoint={"host": "h", "port": 1})
-    script.settle("a", "b", "c")
-    script.send("b", -1)
-    script.settle("a", "c")
-    script.send("b", 3)
-    script.send("b", -1)
-    script.join("b", COUNTING)
-    script.settle("a", "b", "c")
-    script.join("b", COUNTING)
-    script.settle("a", "b", "c")
-    script.beat("a", rack_id="r")
-    script.beat("a", shutdown_application=True)
-    script.beat("b")
-    for epoch in (99, 1, -2, -3):
-        script.send("a", epoch)
-    script.send("a", 1, **NO_TASKS)
-    for member in "abc":
-        script.send(member, -1)
-    script.send("a", -1)
-    script.join("a", COUNTING)
+    assert both(clusters, "life", scripts.live) > 40
 
 
 def test_refused_heartbeats_have_the_errors_of_kafka(clusters: tuple[Cluster, Cluster], topics: None) -> None:
-    both(clusters, "refused", _annoy)
+    both(clusters, "refused", scripts.annoy)
 
 
-def _annoy(script: Script) -> None:
-    script.send("nobody", 7)
-    script.send("nobody", -1)
-    script.join("a", COUNTING)
-    script.send("nobody", 7)
-    for tasks in ([("9", 0)], [("0", 6)], [("0", -1)], [("0", 1), ("0", 1)]):
-        script.beat("a", **NO_TASKS | {"active_tasks": [{"subtopology_id": i, "partitions": [p]} for i, p in tasks]})
-    script.beat("a", active_tasks=[])
-    for refused in ({"instance_id": "i"}, {"rack_id": ""}, {"task_offsets": []}, {"topology": COUNTING}):
-        script.beat("a", **refused)
-    script.beat("a", **NO_TASKS | {"warmup_tasks": [{"subtopology_id": "0", "partitions": [1]}]})
-    script.join("a", topology({"source_topics": ["in"]}))
-    script.join("a", COUNTING | {"epoch": 1})
-    script.join("a", COUNTING, rebalance_timeout=-1)
-    script.join("a", COUNTING, active_tasks=None)
-    script.join("", COUNTING)
-    script.join("x" * 30_000, COUNTING)
-    script.join("large", COUNTING, client_tags=[{"key": f"k{number}", "value": "v" * 9_000} for number in range(200)])
-    script.join("sound", COUNTING, client_tags=None)
+def test_members_that_are_silent_or_keep_tasks_are_fenced_as_by_kafka(
+    clusters: tuple[Cluster, Cluster], topics: None
+) -> None:
+    for cluster in clusters:
+        Admin(cluster.bootstrap).configure_group("silent", {"streams.session.timeout.ms": "1000"})
+    both(clusters, "silent", scripts.be_silent)
+    both(clusters, "keeping", scripts.keep_tasks)
+
+
+def test_offsets_and_administration_have_the_answers_of_kafka(clusters: tuple[Cluster, Cluster], topics: None) -> None:
+    both(clusters, "administered", scripts.administrate)
 
 
 def test_a_frame_above_the_largest_one_closes_the_connection(clusters: tuple[Cluster, Cluster]) -> None:
@@ -320,17 +262,17 @@ def test_a_frame_above_the_largest_one_closes_the_connection(clusters: tuple[Clu
             assert connection.recv(1) == b""
 
 
-@pytest.mark.parametrize("name", TOPOLOGIES)
+@pytest.mark.parametrize("name", scripts.TOPOLOGIES)
 def test_odd_topologies_have_the_answers_of_kafka(clusters: tuple[Cluster, Cluster], topics: None, name: str) -> None:
     def join_twice(script: Script) -> None:
         for _ in range(2):
-            script.join("a", TOPOLOGIES[name])
+            script.join("a", scripts.TOPOLOGIES[name])
 
     both(clusters, name, join_twice)
 
 
 def test_kafka_assigns_tasks_as_the_sticky_assignor_does(clusters: tuple[Cluster, Cluster], topics: None) -> None:
-    counting = topology({"source_topics": ["seven"]}, {"source_topics": ["seven"], **changelog("log-of-seven")})
+    counting = topology({"source_topics": ["seven"]}, {"source_topics": ["seven"], **scripts.changelog("log-of-seven")})
     for replicas in (0, 1, 2):
         for seed in range(4):
             group = f"assigned-{replicas}-{seed}"
@@ -365,7 +307,7 @@ def test_the_metadata_hash_is_kafkas_with_the_rack_of_its_broker(
     clusters: tuple[Cluster, Cluster], topics: None
 ) -> None:
     for cluster in clusters:
-        Script(cluster.bootstrap, "hashed").join("a", COUNTING)
+        Script(cluster.bootstrap, "hashed").join("a", scripts.COUNTING)
         raw = raw_records_of(cluster.log_dir, OFFSETS_TOPIC)
         decoded = [decode_record(*each) for _, each in sorted(raw.items())]
         (group,) = [each for each in decoded if (each.record_type, each.group_id) == (METADATA, "hashed")]

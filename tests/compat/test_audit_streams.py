@@ -9,8 +9,10 @@ import shutil
 import pytest
 
 from sharelens.cli import main
+from sharelens.settings_files import NO_SETTINGS_FILES
 from state_model.audit.table import BY_CODE
 from tests.datasets import STREAMS_SETS, dataset
+from tests.in_process import make_lake
 
 RECORDED = ("streams", *STREAMS_SETS)
 NOT_READY, OLDER = "streams_topology_not_ready", "streams_member_with_older_topology"
@@ -42,6 +44,43 @@ def test_healthy_brokers_have_no_error_and_no_warning_without_a_cause(capsys):
         assert [row for row in of_streams if row["severity"] == "error"] == []
         seen |= {(scenario, row["group_id"], row["rule"]) for row in of_streams}
     assert seen == LEGAL_WARNINGS.keys()
+
+
+OF_THE_BROKER = "group.streams.heartbeat.interval.ms=700\n"
+"""What the broker of the recorded log was configured with; the rest had Kafka's defaults."""
+
+
+@pytest.mark.parametrize(
+    ("more", "rules"),
+    [
+        ("", {}),
+        ("group.streams.assignment.interval.ms=15000\n", {"streams_assignment_time"}),
+        ("group.streams.max.standby.replicas=0\n", {"streams_standby_replicas_limit"}),
+    ],
+)
+def test_the_configuration_of_the_brokers_reaches_the_rules(more, rules, tmp_path, capsys):
+    (tmp_path / "server.properties").write_text(OF_THE_BROKER + more)
+    findings = audited(capsys, "streams-basic", "--broker-config", str(tmp_path / "server.properties"))["findings"]
+    assert {row["rule"] for row in findings} == set(rules)
+
+
+def test_the_configuration_of_a_group_counts_before_that_of_the_brokers(tmp_path, capsys):
+    configs = (
+        "Dynamic configs for group app-wc are:\n  streams.assignment.interval.ms=15000 sensitive=false synonyms={}\n"
+    )
+    (tmp_path / "groups.txt").write_text(configs)
+    findings = audited(capsys, "streams-basic", "--group-configs", str(tmp_path / "groups.txt"))["findings"]
+    assert {(row["rule"], row["group_id"]) for row in findings} == {("streams_assignment_time", "app-wc")}
+
+
+def test_a_lake_audits_with_the_settings_that_it_keeps(tmp_path, capsys):
+    (tmp_path / "server.properties").write_text("group.streams.assignment.interval.ms=15000\n")
+    observations = NO_SETTINGS_FILES.with_files(None, str(tmp_path / "server.properties")).observations
+    make_lake(tmp_path / "lake", dataset("streams") / "logs", observations=observations)
+    capsys.readouterr()
+    assert main(["audit", "--lake", str(tmp_path / "lake"), "--rule", "ST-5", "--output", "json"]) in (0, None)
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert {(row["rule"], row["group_id"]) for row in findings} == {("streams_assignment_time", "wc-app")}
 
 
 def test_a_log_of_groups_alone_is_audited_and_the_answer_names_what_it_lacks(capsys):

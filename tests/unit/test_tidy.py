@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = (
     "state_model",
     "kafka_log",
+    "kafka_live",
     "pyspark_kafka_log",
     "evidence",
     "measures",

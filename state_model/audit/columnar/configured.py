@@ -9,15 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from state_model.audit.columnar.auditor import RECORD_TYPES
-from state_model.audit.columnar.coordinator_config import CoordinatorConfig
 from state_model.audit.columnar.layout import SNAPSHOT, TOMBSTONE, UPDATE
 from state_model.audit.columnar.partitions import PartitionsAudit
 from state_model.audit.columnar.violations import violation_rows
+from state_model.audit.coordinator_config import CoordinatorConfig
 from state_model.audit.rule import Difference
 from state_model.audit.sequencing import early_write_snapshot, more_updates_than_configured, update_over_limit
 from state_model.audit.snapshots import cold_snapshot_too_early
 from state_model.columnar.kernels import kernel
 from state_model.columnar.keys import Ints
+from state_model.share_records import NOT_DETERMINED
 
 MORE_UPDATES, OVER_LIMIT, EARLY_SNAPSHOT, EARLY_COLD = 121, 130, 140, 570
 READ: Final = (
@@ -150,6 +151,7 @@ class ConfiguredAudit:
         self, before: list[int], kind: int, has_batches: bool, values: list[int], limit: int
     ) -> Iterator[tuple[int, Difference]]:
         _, leader_epoch, start, count, create_ms, write_ms = values
+        is_write = has_batches or leader_epoch > 0 or not _is_of_init(start, count)
         differences: list[tuple[int, Difference | None]] = []
         if kind == UPDATE:
             if before[UPDATES] != NONE:
@@ -160,12 +162,17 @@ class ConfiguredAudit:
         elif kind == SNAPSHOT and before[SNAPSHOT_AT] != NONE and create_ms != write_ms:
             early = cold_snapshot_too_early(before[WRITE_MS], write_ms, self._config.interval_ms)
             differences.append((EARLY_COLD, early))
-        elif kind == SNAPSHOT and before[UPDATES] != NONE and (has_batches or leader_epoch > 0 or start < 0 <= count):
+        elif kind == SNAPSHOT and before[UPDATES] != NONE and is_write:
             early = early_write_snapshot(before[UPDATES], self._config.least_updates)
             differences.append((EARLY_SNAPSHOT, early))
         for rule, difference in differences:
             if difference is not None:
                 yield rule, difference
+
+
+def _is_of_init(start: int, count: int) -> bool:
+    """Whether Initialize writes a delivery complete count; NONE: brokers up to 4.1 have none (steps.has_init_count)."""
+    return count == NONE or (count == 0 and start != NOT_DETERMINED)
 
 
 def _ints(records: pa.Table, name: str) -> Ints:

@@ -26,6 +26,7 @@ from state_model.audit.group_steps import (
 )
 from state_model.audit.periods import BEGINNING, END, Period
 from state_model.audit.rule import DECODE_REASONS, Difference, Field
+from state_model.audit.streams.bounds import BoundsOf
 from state_model.java import magnitude, string_hash
 from state_model.topics import OFFSETS_TOPIC
 
@@ -78,6 +79,7 @@ def audit_groups(
     count: int | None = None,
     complete_from: Mapping[int, int] | None = None,
     metadata: TopicMetadata | None = None,
+    bounds_of: BoundsOf | None = None,
 ) -> Groups:
     """Tests rules 70 to 76 and those on streams groups on GROUP_RECORD and ODD_GROUP_RECORD rows.
 
@@ -86,6 +88,7 @@ def audit_groups(
         count: their number in the cluster; None: it is inferred from the places of groups.
         complete_from: by partition, the log offset from which on no record is missing; without it, some may be.
         metadata: the topics of the cluster; None: unknown.
+        bounds_of: configuration of streams groups by group; None: unknown.
     """
     if "uncommitted" in records.column_names:
         records = records.filter(pc.invert(records.column("uncommitted")))
@@ -98,7 +101,7 @@ def audit_groups(
             _test_places(group_id, rows, count, proofs)
     _test_odd_records(odd_records, proofs)
     topics = None if metadata is None else topic_lives(metadata)
-    audit_streams_groups(records, _unreadable_from(odd_records), complete_from or {}, count, topics, proofs)
+    audit_streams_groups(records, _unreadable_from(odd_records), complete_from or {}, count, topics, proofs, bounds_of)
     for group_id in odd_records.column("group_id").drop_null().unique().to_pylist():
         times.setdefault(group_id, GroupTimes()).is_readable = False
     newest_ms = dict.fromkeys(partitions, BEGINNING)

@@ -28,6 +28,7 @@ from state_model.audit.group_steps import TopicPartition
 from state_model.audit.periods import BEGINNING, known_until
 from state_model.audit.rule import Difference, Field, Need, Rule
 from state_model.audit.streams import table as streams
+from state_model.audit.streams.bounds import BoundsOf
 from state_model.audit.table import BY_ID
 from state_model.share_records import SharePartitionKey
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
@@ -56,6 +57,7 @@ class GroupLog:
     """The newest incarnation of `__consumer_offsets`: its partitions, and its rows that are not uncommitted.
 
     `records`, `odd_records`: GROUP_RECORD and ODD_GROUP_RECORD. `first_offset`: of the log of the lowest partition.
+    `bounds_of`: configuration of streams groups; None: unknown.
     """
 
     topic_id: str
@@ -63,6 +65,7 @@ class GroupLog:
     records: pa.Table
     odd_records: pa.Table
     first_offset: int
+    bounds_of: BoundsOf | None = None
 
 
 class OtherLogs(Protocol):
@@ -160,7 +163,9 @@ class LogPairs:
         log = self._others.group_log()
         if log is None:
             return
-        groups = audit_groups(log.records, log.odd_records, log.partitions, proofs, metadata=metadata)
+        groups = audit_groups(
+            log.records, log.odd_records, log.partitions, proofs, metadata=metadata, bounds_of=log.bounds_of
+        )
         times = LogTimes(groups.first_ms, max(groups.until_ms.values(), default=0))
         groups = groups._replace(until_ms=self._known_until(groups.until_ms))
         first = LogRecord(OFFSETS_TOPIC, min(log.partitions), log.first_offset)

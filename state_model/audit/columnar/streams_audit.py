@@ -14,6 +14,7 @@ from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
 from state_model.audit.columnar.topic_metadata import TopicMetadata
 from state_model.audit.group_steps import GroupDifference
 from state_model.audit.rule import Difference, Field
+from state_model.audit.streams.bounds import BoundsOf, no_bounds
 from state_model.audit.streams.history import History, StreamsRecord
 from state_model.audit.streams.order import misplaced
 from state_model.audit.streams.shape import Check
@@ -67,6 +68,7 @@ def audit_streams_groups(
     count: int | None,
     topics: TopicLives | None,
     proofs: Proofs,
+    bounds_of: BoundsOf | None = None,
 ) -> None:
     """Tests the rules on streams groups on GROUP_RECORD rows in log order.
 
@@ -75,6 +77,7 @@ def audit_streams_groups(
         complete_from: by partition, the log offset from which on no record is missing; without it, some may be.
         count: number of partitions of __consumer_offsets; None: unknown.
         topics: those of the metadata log; None: there is none.
+        bounds_of: configuration by group; None: unknown.
     """
     kinds = pa.array(STREAMS_TYPES, records.schema.field("record_type").type)
     groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -89,7 +92,8 @@ def audit_streams_groups(
         partition = rows[0]["partition"]
         end = unreadable_from.get(group_id, NEVER)
         own = [row for row in rows if row["partition"] == partition and row["log_offset"] < end]
-        _audit(group_id, own, History(complete_from.get(partition, NEVER)), checks, proofs)
+        bounds = no_bounds if bounds_of is None else bounds_of(group_id)
+        _audit(group_id, own, History(complete_from.get(partition, NEVER), bounds), checks, proofs)
         if count is not None:
             _test_places(group_id, rows, count, proofs)
 

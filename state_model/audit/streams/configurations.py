@@ -6,6 +6,7 @@ from typing import Final
 from state_model.audit.group_steps import GroupDifference
 from state_model.audit.rule import Field
 from state_model.audit.severities import WARNING
+from state_model.audit.streams.bounds import MAX_STANDBY_REPLICAS
 from state_model.audit.streams.history import History, StreamsRecord
 from state_model.audit.streams.shape import Check, differs, streams_rule
 from state_model.streams.records import MEMBER, METADATA, TOPOLOGY
@@ -78,11 +79,11 @@ def odd_configurations(history: History, record: StreamsRecord) -> GroupDifferen
 
 
 def many_replicas(history: History, record: StreamsRecord) -> GroupDifference | None:
-    """More standby replicas than brokers allow unless configured."""
+    """More standby replicas than brokers allow, by their configuration or by default."""
     replicas = standby_replicas(record) if record.is_a(METADATA) else None
-    if replicas is None or replicas <= MOST_REPLICAS:
-        return None
-    return differs(Field.STANDBY_REPLICAS, MOST_REPLICAS, replicas)
+    configured = history.bounds(MAX_STANDBY_REPLICAS, record.timestamp_ms, record.timestamp_ms)
+    most = MOST_REPLICAS if configured is None else configured[1]
+    return None if replicas is None or replicas <= most else differs(Field.STANDBY_REPLICAS, most, replicas)
 
 
 RULES: Final = (
@@ -128,8 +129,8 @@ RULES: Final = (
     streams_rule(
         32,
         "streams_standby_replicas_limit",
-        "A group has at most two standby replicas",
-        "group.streams.max.standby.replicas bounds them, and is 2 unless configured.",
+        "A group has at most as many standby replicas as brokers allow",
+        "group.streams.max.standby.replicas bounds them; where the configuration is unknown, its default of 2 counts.",
         part=1,
         severity=WARNING,
         relation="<=",

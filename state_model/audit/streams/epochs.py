@@ -7,6 +7,7 @@ from state_model.audit.group_steps import GroupDifference
 from state_model.audit.impact import Impact
 from state_model.audit.rule import Field
 from state_model.audit.severities import WARNING
+from state_model.audit.streams.bounds import ASSIGNMENT_INTERVAL
 from state_model.audit.streams.history import History, StreamsRecord
 from state_model.audit.streams.shape import WHOLE, Check, differs, streams_rule
 from state_model.streams.records import ASSIGNMENT, METADATA, TARGET
@@ -59,11 +60,13 @@ def assignment_epoch_stale(history: History, record: StreamsRecord) -> GroupDiff
 
 
 def assignment_time(history: History, record: StreamsRecord) -> GroupDifference | None:
-    """A target assignment without a time, or with one before that of the last."""
+    """A target assignment without a time, or with one before that of the last, or sooner than the interval after it."""
     if not record.is_a(TARGET):
         return None
     last, seen = history.life.target, record.number("assignmentTimestamp")
     least = 1 if last is None else max(1, last.number("assignmentTimestamp"))
+    interval = None if least == 1 else history.bounds(ASSIGNMENT_INTERVAL, least, record.timestamp_ms)
+    least += 0 if interval is None else interval[0]
     return None if seen >= least else differs(Field.ASSIGNMENT_TIMESTAMP_MS, least, seen, last)
 
 
@@ -144,10 +147,11 @@ RULES: Final = (
         5,
         "streams_assignment_time",
         "A target assignment has a time, not before that of the last one",
-        "The coordinator writes its clock. No record has the assignment interval that lies between them at least.",
+        "The coordinator writes its clock. Where the assignment interval is known (streams.assignment.interval.ms, "
+        "--settings or __cluster_metadata), so much lies between them at least.",
         severity=WARNING,
         relation=">=",
-        remedy="Check the clocks of the brokers.",
+        remedy="Check the clocks of the brokers, and the time from which on the files of settings count.",
     ),
     streams_rule(
         6,

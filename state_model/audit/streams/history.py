@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from state_model.audit.streams.bounds import Bounds, no_bounds
 from state_model.streams.records import ASSIGNMENT, MEMBER_TARGET, METADATA, TOPOLOGY
 from state_model.streams.values import MemberState, TaskId, Tasks, TasksByType
 
@@ -154,8 +155,9 @@ class Life:
 class History:
     """A streams group over its lives."""
 
-    def __init__(self, complete_from: int = 0) -> None:
+    def __init__(self, complete_from: int = 0, bounds: Bounds = no_bounds) -> None:
         """`complete_from`: the log offset from which on no record of the log is missing; 0: all are there."""
+        self.bounds = bounds
         self._complete_from = complete_from
         self._before: deque[StreamsRecord] = deque(maxlen=REMEMBERED)
         self.life = Life(is_whole=complete_from == 0)

@@ -8,6 +8,7 @@ from state_model.audit.group_steps import GroupDifference
 from state_model.audit.impact import Impact
 from state_model.audit.rule import Difference, Field
 from state_model.audit.severities import WARNING
+from state_model.audit.streams.bounds import ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, INITIAL_DELAY, Bounds
 from state_model.audit.streams.history import History, StreamsRecord, must_revoke
 from state_model.audit.streams.shape import WHOLE, Check, differs, streams_rule
 from state_model.java import partition_for_group
@@ -111,9 +112,15 @@ def overdue_target(history: History, record: StreamsRecord) -> GroupDifference |
     if life.overdue_from_ms is None:
         return None
     lasts = record.timestamp_ms - life.overdue_from_ms
-    if lasts <= LONGEST_WAIT_MS:
-        return None
-    return differs(Field.DURATION_MS, LONGEST_WAIT_MS, lasts, life.metadata)
+    most = _longest_wait_ms(history.bounds, life.overdue_from_ms, record.timestamp_ms)
+    return None if lasts <= most else differs(Field.DURATION_MS, most, lasts, life.metadata)
+
+
+def _longest_wait_ms(bounds: Bounds, from_ms: int, to_ms: int) -> int:
+    """Assignment interval, two heartbeat intervals and the initial delay, by the configuration or by Kafka's bounds."""
+    names = (ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, HEARTBEAT_INTERVAL, INITIAL_DELAY)
+    known = [both[1] for name in names if (both := bounds(name, from_ms, to_ms)) is not None]
+    return TIMER_MS + sum(known) if len(known) == len(names) else LONGEST_WAIT_MS
 
 
 def misplaced(group_id: str, log_partition: int, count: int) -> Difference | None:
@@ -175,8 +182,9 @@ RULES: Final = (
         35,
         "streams_overdue_target",
         "A group with members has a target assignment soon after its epoch rose",
-        "The next heartbeat computes it once the assignment interval is over. Without the configuration the longest "
-        f"times that Kafka allows unless configured count: {LONGEST_WAIT_MS // 1000} s.",
+        "The next heartbeat computes it once the assignment interval is over: within this interval, two heartbeat "
+        f"intervals and the initial rebalance delay, and {TIMER_MS // 1000} s more. Without the configuration the "
+        f"longest times that Kafka allows unless configured count: {LONGEST_WAIT_MS // 1000} s.",
         severity=WARNING,
         relation="<=",
         impact=Impact.STUCK,

@@ -6,11 +6,11 @@ import pytest
 
 from evidence.decoding import decode_rows
 from state_model.audit.columnar.configured import ConfiguredAudit
-from state_model.audit.columnar.coordinator_config import CoordinatorConfig
 from state_model.audit.columnar.findings import findings
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.partitions import LogFacts, PartitionsAudit
 from state_model.audit.columnar.violations import of_log
+from state_model.audit.coordinator_config import CoordinatorConfig
 from state_model.audit.table import RULES
 from state_model.share_records import SharePartitionKey, ShareSnapshot, ShareUpdate, StateBatch, Tombstone
 from tests.audit_histories import History

@@ -1,0 +1,121 @@
+"""A running cluster as the source of an answer: a copy of its logs in a temporary folder while a command runs.
+
+The state log and the group coordinator's log are read from their log start offsets, which is what Kafka itself reads to
+load them. The cluster says where topics end, what they are called, and which settings its groups have; with
+--user-topics all it gives the records of the topics too.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from kafka_live.cluster import LATEST, Cluster, Place, Topic
+from kafka_live.configurations import broker_settings, group_ids, group_settings
+from kafka_live.log_copy import LogCopy
+from measures.observed_settings import END_OFFSETS, GROUP_CONFIGS, Entry, Observation, group_entries
+from measures.settings import BROKER_CONFIG, BROKER_NAMES, GROUP_NAMES, Setting
+from sharelens.request import Source
+from sharelens.settings_files import NO_SETTINGS_FILES, SettingsFiles
+from state_model.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, STATE_TOPIC
+
+LOGS = frozenset({STATE_TOPIC, OFFSETS_TOPIC})
+
+
+class UserTopics(Enum):
+    """What to read of user topics: nothing, the end offset of each partition, or all records."""
+
+    NONE = "none"
+    SAMPLES = "samples"
+    ALL = "all"
+
+
+class LiveCluster:
+    """A cluster, connected at the first `refreshed`; close it, which removes the copy."""
+
+    def __init__(self, bootstrap_server: str, user_topics: UserTopics, *, most_bytes: int) -> None:
+        self.bootstrap_server = bootstrap_server
+        self.user_topics = user_topics
+        self.read_until_ms = 0
+        self._most_bytes = most_bytes
+        self._open = ExitStack()
+        self._copy: LogCopy | None = None
+        self._cluster: Cluster | None = None
+        self._names = Path()
+
+    def close(self) -> None:
+        """Ends the connections and removes the copy."""
+        self._open.close()
+
+    def refreshed(self, source: Source) -> Source:
+        """The source with log directories that hold what the cluster's logs hold now.
+
+        Raises:
+            ClusterError: the cluster does not answer, a right is missing, or the logs are too large.
+            UsageError: the copy belongs to another cluster than --cluster-id names.
+        """
+        if self._cluster is None or self._copy is None:
+            self._cluster = self._open.enter_context(Cluster(self.bootstrap_server))
+            root = Path(self._open.enter_context(TemporaryDirectory(prefix="sharelens-cluster-")))
+            self._names = root / "topics.txt"
+            self._copy = LogCopy(root / "logs", self._cluster, most_bytes=self._most_bytes)
+        topics = self._cluster.topics()
+        now_ms = time.time_ns() // 1_000_000
+        users = [topic for name, topic in topics.items() if name not in INTERNAL_TOPICS]
+        takes_all = self.user_topics is UserTopics.ALL
+        chosen = [topic for name, topic in topics.items() if name in LOGS or (takes_all and topic in users)]
+        self._copy.refresh(chosen)
+        ends = {} if self.user_topics is not UserTopics.SAMPLES else self._ends(users)
+        self.read_until_ms = now_ms
+        observed = (_end_offsets(ends, now_ms), *_settings(self._cluster, now_ms))
+        files = self._files(users, observed, source.settings_files)
+        return replace(
+            source,
+            log_dirs=(str(self._copy.folder),),
+            topic_names=source.topic_names or files.topics,
+            settings_files=files,
+            needs_state_log=source.needs_state_log and STATE_TOPIC in topics,
+        )
+
+    def _ends(self, topics: Iterable[Topic]) -> Mapping[Place, int]:
+        assert self._cluster is not None
+        places = (Place(topic.name, number) for topic in topics for number in topic.leaders)
+        return self._cluster.offsets(places, LATEST)
+
+    def _files(
+        self, topics: Iterable[Topic], observed: Iterable[Observation], typed: SettingsFiles | None
+    ) -> SettingsFiles:
+        """What the cluster says, as if it stood in files of settings; files of the command line count before it."""
+        names = {topic.topic_id: topic.name for topic in topics}
+        self._names.write_text("".join(f"{topic_id} {name}\n" for topic_id, name in names.items()))
+        typed = typed or NO_SETTINGS_FILES
+        kinds = {observation.kind for observation in typed.observations}
+        return replace(
+            typed,
+            topics=typed.topics or str(self._names),
+            topic_names=typed.topic_names or tuple(sorted(names.items())),
+            observations=(
+                *typed.observations,
+                *(observation for observation in observed if observation.entries and observation.kind not in kinds),
+            ),
+        )
+
+
+def _end_offsets(ends: Mapping[Place, int], now_ms: int) -> Observation:
+    entries = sorted(Entry(place.topic, str(place.partition), str(end)) for place, end in ends.items())
+    return Observation(kind=END_OFFSETS, from_ms=now_ms, entries=tuple(entries))
+
+
+def _settings(cluster: Cluster, now_ms: int) -> Iterator[Observation]:
+    """The settings of groups and of a broker that measures read."""
+    groups = {
+        group: {name: Setting(value=own.value, origin=own.source) for name, own in read.items() if name in GROUP_NAMES}
+        for group, read in group_settings(cluster, group_ids(cluster)).items()
+    }
+    yield Observation(kind=GROUP_CONFIGS, from_ms=now_ms, entries=group_entries(groups))
+    broker = broker_settings(cluster)
+    entries = (Entry("", name, own.value) for name, own in sorted(broker.items()) if name in BROKER_NAMES)
+    yield Observation(kind=BROKER_CONFIG, from_ms=now_ms, entries=tuple(entries))

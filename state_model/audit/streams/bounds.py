@@ -1,0 +1,19 @@
+"""The configuration of groups and brokers that rules on streams groups compare with, where it is known."""
+
+from collections.abc import Callable
+from typing import Final
+
+ASSIGNMENT_INTERVAL: Final = "streams.assignment.interval.ms"
+HEARTBEAT_INTERVAL: Final = "streams.heartbeat.interval.ms"
+INITIAL_DELAY: Final = "streams.initial.rebalance.delay.ms"
+MAX_STANDBY_REPLICAS: Final = "streams.max.standby.replicas"
+"""Settings of a group; those of brokers have `group.` in front. Groups have no MAX_STANDBY_REPLICAS of their own."""
+Bounds = Callable[[str, int, int], tuple[int, int] | None]
+"""The least and the largest number of a setting that were in force between two times; None: unknown at one of them."""
+BoundsOf = Callable[[str], Bounds]
+"""By group."""
+
+
+def no_bounds(name: str, from_ms: int, to_ms: int) -> tuple[int, int] | None:
+    """Nothing is known."""
+    return None

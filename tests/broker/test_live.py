@@ -1,0 +1,176 @@
+"""Questions to a running cluster: what they answer from the broker's own log directory, and what else can happen."""
+
+import json
+import shlex
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import AcknowledgeType
+
+from kafka_live.cluster import Cluster
+from kafka_live.log_copy import LogCopy
+from sharelens.cli import main
+from tests.broker import running
+from tests.broker.running import RunningBroker
+from tests.broker.share_clients import SHARE_SETTINGS, new_share_group, share_consumer, work
+from tests.broker.test_clients import new_topic, produce
+from tests.broker.test_overview import RECORDS, accept, filled
+from tests.pages import DOCS
+
+PAGE = DOCS / "how-to" / "ask-a-cluster.md"
+CHECKPOINT_S = 0.2
+SETTINGS = SHARE_SETTINGS | {"replica_high_watermark_checkpoint_interval_ms": round(CHECKPOINT_S * 1000)}
+MOMENTS = ("read_until_ms", "now_ms", "age_ms", "duration_ms")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    running_broker = running.start(tmp_path_factory.mktemp("live") / "log", **SETTINGS)
+    yield running_broker
+    assert running_broker.stop() == 0, running_broker.problems.read_text()[-2000:]
+
+
+@pytest.fixture(scope="module")
+def groups(broker: RunningBroker) -> tuple[str, str]:
+    """A group that is done with its topic, and one that rejected a record of another and released half of it."""
+    done, behind = new_share_group(broker), new_share_group(broker)
+    topic, other = filled(broker), filled(broker)
+    with share_consumer(broker, done, topic) as consumer:
+        accept(consumer, RECORDS)
+    with share_consumer(broker, behind, other) as consumer:
+        work(consumer, lambda message: outcome(message.offset()), lambda seen: len(seen) >= RECORDS)
+    time.sleep(2 * CHECKPOINT_S)
+    return done, behind
+
+
+def outcome(offset: int) -> AcknowledgeType:
+    if offset == 0:
+        return AcknowledgeType.REJECT
+    return AcknowledgeType.ACCEPT if offset < RECORDS // 2 else AcknowledgeType.RELEASE
+
+
+def answer(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    assert main([*words, "--output", "json"]) == 0, capsys.readouterr().err
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["state", "lag", "groups", "latency", "life --group {group}",
+     "describe --group {group}", "trace --group {group} --topic {topic} --partition 0 --offset 7", "status"],
+)  # fmt: skip
+def test_a_cluster_answers_what_its_log_directory_answers(broker, groups, question, capsys):
+    _, group = groups
+    topic = answer(capsys, "state", "--log-dir", str(broker.log_dir), "--group", group)[0]["topic"]
+    words = question.format(group=group, topic=topic).split()
+    of_cluster = answer(capsys, *words, "--bootstrap-server", broker.bootstrap, "--user-topics", "all")
+    of_directory = answer(capsys, *words, "--log-dir", str(broker.log_dir))
+    assert without_places(of_cluster) == without_places(of_directory)
+    assert of_cluster
+
+
+def without_places(document: Any) -> Any:
+    """The document without the places of the evidence and the ages of records, which grow between two answers."""
+    if isinstance(document, dict):
+        left_out = {"place", "source", "sources", "log_dirs", "copies", "end_offset_source", *MOMENTS}
+        return {name: without_places(value) for name, value in document.items() if name not in left_out}
+    return [without_places(entry) for entry in document] if isinstance(document, list) else document
+
+
+def test_the_lag_needs_no_record_of_a_user_topic(broker, groups, capsys):
+    rows = answer(capsys, "lag", "--bootstrap-server", broker.bootstrap)
+    assert {row["group_id"]: row["lag"] for row in rows} == {groups[0]: 0, groups[1]: RECORDS // 2}
+    unknown = answer(capsys, "lag", "--bootstrap-server", broker.bootstrap, "--user-topics", "none")
+    assert {row["lag"] for row in unknown} == {None}
+
+
+def test_settings_are_those_of_the_clusters_groups(broker, groups, capsys):
+    (record,) = answer(capsys, "poison", "--bootstrap-server", broker.bootstrap, "--user-topics", "all")
+    assert (record["group_id"], record["cause"], record["delivery_count_limit"]) == (groups[1], "rejected", 5)
+    assert record["delivery_count_limit_source"] == "default_config"
+    words = ("audit", "--bootstrap-server", broker.bootstrap)
+    assert not [row for row in answer(capsys, *words)["not_tested"] if "configuration" in str(row)]
+
+
+def test_commands_in_an_answer_name_the_cluster_and_now_is_the_clock(broker, groups, capsys):
+    begun_ms = time.time_ns() // 1_000_000
+    document = answer(capsys, "overview", "--bootstrap-server", broker.bootstrap)
+    commands = [finding["command"] for finding in document["findings"]]
+    assert commands
+    assert all(f"--bootstrap-server {broker.bootstrap} " in command for command in commands)
+    assert main(["overview", "--bootstrap-server", broker.bootstrap]) == 0
+    assert "after the last record" in capsys.readouterr().out
+    assert begun_ms <= time.time_ns() // 1_000_000
+
+
+def test_a_second_reading_fetches_only_what_is_new(broker, tmp_path):
+    topic = new_topic(broker)
+    produce(broker, topic, [str(number) for number in range(100)])
+    with Cluster(broker.bootstrap) as cluster:
+        copy = LogCopy(tmp_path / "logs", cluster, most_bytes=1 << 30)
+        copy.refresh([cluster.topics()[topic]])
+        first = copy.fetched_bytes
+        copy.refresh([cluster.topics()[topic]])
+        assert copy.fetched_bytes == first > 0
+        produce(broker, topic, ["one more"])
+        copy.refresh([cluster.topics()[topic]])
+    segment = f"{topic}-0/{0:020d}.log"
+    assert (copy.folder / segment).read_bytes() == (broker.log_dir / segment).read_bytes()
+    assert 0 < copy.fetched_bytes - first < first
+
+
+def test_a_cluster_without_share_groups_has_empty_answers(tmp_path, capsys):
+    empty = running.start(tmp_path / "log")
+    try:
+        assert answer(capsys, "state", "--bootstrap-server", empty.bootstrap) == []
+    finally:
+        assert empty.stop() == 0
+
+
+def closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "code"),
+    [
+        (["state", "--bootstrap-server", "127.0.0.1:{port}"], "the cluster does not answer", 1),
+        (["state", "--bootstrap-server", "no port"], "HOST:PORT", 1),
+        (["state", "--bootstrap-server", "127.0.0.1:1", "--lake", "x"], "give one of --lake DIR", 2),
+        (["state", "--bootstrap-server", "127.0.0.1:1", "--include-uncommitted"], "committed records alone", 2),
+        (["state", "--log-dir", "x", "--user-topics", "all"], "--user-topics goes with --bootstrap-server", 2),
+        (["run", "--lake", "x", "--bootstrap-server", "127.0.0.1:1"], "a lake takes no running cluster yet", 2),
+    ],
+)
+def test_what_can_not_be_read_is_one_line(words, text, code, capsys):
+    port = closed_port()
+    assert main([word.format(port=port) for word in words]) == code
+    message = capsys.readouterr().err
+    assert text in message
+    assert message.count("\n") == 1
+
+
+def test_logs_larger_than_the_limit_are_refused(broker, groups, capsys):
+    assert main(["state", "--bootstrap-server", broker.bootstrap, "--max-bytes", "100"]) == 1
+    assert "raise --max-bytes" in capsys.readouterr().err
+
+
+def test_the_page_runs(broker, groups, capsys):
+    commands = [line for line in PAGE.read_text().splitlines() if line.startswith("sharelens ")]
+    assert len(commands) >= 4
+    for command in commands:
+        line = command.replace("localhost:9092", broker.bootstrap).replace("orders-workers", groups[1])
+        assert main(shlex.split(line)[1:]) == 0, line
+        assert capsys.readouterr().out
+
+
+def test_the_copy_goes_with_the_command(broker, groups, capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert main(["state", "--bootstrap-server", broker.bootstrap]) == 0
+    assert list(Path(tmp_path).iterdir()) == []

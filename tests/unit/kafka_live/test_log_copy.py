@@ -1,0 +1,180 @@
+"""The copy of a log has the log's bytes, however a broker cuts its answers; what is no log is refused."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_live.cluster import EARLIEST, Fetched, Place, Topic
+from kafka_live.errors import ClusterError
+from kafka_live.log_copy import LogCopy
+from kafka_log.layout import scan_log_directory
+from kafka_log.reader import log_end
+from kafka_log.union import unite
+from tools.log_writer.writer import encode_batch, record_columns
+
+A, B = Place("orders", 0), Place("orders", 1)
+TOPIC_ID, OTHER_ID = "q__w-dn0SLGQQlvFdxAtOQ", "WGqhXBYIScm4VrWizzoNkg"
+
+
+def topic(topic_id=TOPIC_ID):
+    return Topic(name="orders", topic_id=topic_id, leaders={0: 1, 1: 1})
+
+
+def batch(first, count):
+    records = record_columns([None] * count, [b"x" * (first % 7)] * count, range(count))
+    return encode_batch(records, base_offset=first)
+
+
+class Log:
+    """Batches of one partition by first offset, with the offset behind each."""
+
+    def __init__(self, *counts):
+        self.batches, self.start, self.end = [], 0, 0
+        for count in counts:
+            self.add(count)
+
+    def add(self, count):
+        self.batches.append((self.end, self.end + count, batch(self.end, count)))
+        self.end += count
+
+    def bytes_from(self, offset):
+        return b"".join(data for _, end, data in self.batches if end > offset)
+
+
+class ScriptedCluster:
+    """Answers Fetch with the first `most` bytes of all partitions together, but a first batch always whole."""
+
+    bootstrap_server, cluster_id = "scripted:9092", "cluster"
+
+    def __init__(self, most, **logs):
+        self.most = most
+        self.logs = {A: logs.get("a", Log()), B: logs.get("b", Log())}
+        self.asked = []
+
+    def offsets(self, places, timestamp):
+        return {place: getattr(self.logs[place], "start" if timestamp == EARLIEST else "end") for place in places}
+
+    def fetch(self, positions):
+        self.asked.append(dict(positions))
+        left, is_first = self.most, True
+        for place in sorted(positions):
+            log, position = self.logs[place], positions[place]
+            outside = not log.start <= position <= log.end
+            data = b"" if outside else log.bytes_from(position)
+            whole = next((len(batch) for _, end, batch in log.batches if end > position), 0) if is_first else 0
+            answer = data[: max(left, whole)]
+            left, is_first = left - len(answer), is_first and not answer
+            yield Fetched(
+                place=place,
+                log_start_offset=log.start,
+                high_watermark=log.end,
+                records=answer,
+                is_out_of_range=outside,
+            )
+
+
+def copied(folder, cluster, most_bytes=1 << 20):
+    copy = LogCopy(Path(folder) / "logs", cluster, most_bytes=most_bytes)
+    copy.refresh([topic()])
+    return copy
+
+
+def stored(copy, place):
+    files = sorted((copy.folder / f"{place.topic}-{place.partition}").glob("*.log"))
+    return b"".join(file.read_bytes() for file in files)
+
+
+def ends_of(copy):
+    """End by the records, and committed end, of each partition as the readers of log directories see them."""
+    partitions = unite([scan_log_directory(str(copy.folder))])
+    return {part.partition: (log_end(part).end_offset, part.committed_end) for part in partitions}
+
+
+@given(
+    a=st.lists(st.integers(1, 9), max_size=6),
+    b=st.lists(st.integers(1, 9), max_size=6),
+    later=st.lists(st.integers(1, 9), max_size=3),
+    most=st.integers(0, 700),
+)
+def test_answers_cut_anywhere_give_the_bytes_of_the_log(a, b, later, most):
+    cluster = ScriptedCluster(most, a=Log(*a), b=Log(*b))
+    with TemporaryDirectory() as folder:
+        copy = copied(folder, cluster)
+        for count in later:
+            cluster.logs[A].add(count)
+        copy.refresh([topic()])
+        for place, log in cluster.logs.items():
+            assert stored(copy, place) == log.bytes_from(0)
+            assert ends_of(copy)[place.partition] == (log.end, log.end)
+
+
+def test_a_partition_left_out_of_a_full_answer_is_asked_for_again(tmp_path):
+    copy = copied(tmp_path, ScriptedCluster(1, a=Log(3, 3), b=Log(2)))
+    assert stored(copy, B) == Log(2).bytes_from(0)
+
+
+def test_records_that_the_broker_pruned_are_a_gap(tmp_path):
+    cluster = ScriptedCluster(1 << 20, a=Log(5, 5))
+    copy = copied(tmp_path, cluster)
+    log = cluster.logs[A]
+    log.add(5)
+    log.add(5)
+    log.start, log.batches = 15, log.batches[3:]
+    copy.refresh([topic()])
+    assert copy.positions[A] == 20
+    assert stored(copy, A) == Log(5, 5).bytes_from(0) + log.bytes_from(15)
+    (partition,) = [part for part in unite([scan_log_directory(str(copy.folder))]) if part.partition == 0]
+    assert partition.log_start_offset == 15
+
+
+def test_a_log_start_that_moves_between_two_requests_is_read_again(tmp_path):
+    cluster = ScriptedCluster(1 << 20, a=Log(5, 5))
+    first_answer = cluster.fetch
+
+    def fetch(positions):
+        if not cluster.asked:
+            cluster.logs[A].start, cluster.logs[A].batches = 5, cluster.logs[A].batches[1:]
+        return first_answer(positions)
+
+    cluster.fetch = fetch
+    copy = copied(tmp_path, cluster)
+    assert stored(copy, A) == cluster.logs[A].bytes_from(5)
+
+
+def test_offsets_at_the_end_without_a_record_end_the_reading(tmp_path):
+    log = Log(5)
+    log.end = 9  # compaction removed what came after the batch
+    copy = copied(tmp_path, ScriptedCluster(1 << 20, a=log))
+    assert (copy.positions[A], stored(copy, A)) == (9, log.bytes_from(0))
+
+
+def test_a_log_that_lost_its_tail_is_copied_again(tmp_path):
+    cluster = ScriptedCluster(1 << 20, a=Log(5, 5))
+    copy = copied(tmp_path, cluster)
+    cluster.logs[A] = Log(5, 2)
+    copy.refresh([topic()])
+    assert stored(copy, A) == Log(5, 2).bytes_from(0)
+
+
+def test_a_topic_that_was_created_again_is_copied_again(tmp_path):
+    cluster = ScriptedCluster(1 << 20, a=Log(5), b=Log(4))
+    copy = copied(tmp_path, cluster)
+    cluster.logs = {A: Log(7), B: Log(6)}
+    copy.refresh([topic(OTHER_ID)])
+    assert stored(copy, A) == Log(7).bytes_from(0)
+    assert {part.topic_id for part in scan_log_directory(str(copy.folder)).partitions} == {OTHER_ID}
+
+
+def test_bytes_that_are_no_batch_are_one_line(tmp_path):
+    log = Log(5)
+    log.batches = [(0, 5, b"\xff" * 200)]
+    with pytest.raises(ClusterError, match=r"orders-0 @ 0: the answer holds bytes that are no record batch"):
+        copied(tmp_path, ScriptedCluster(1 << 20, a=log))
+
+
+def test_a_copy_has_a_largest_size(tmp_path):
+    with pytest.raises(ClusterError, match="raise --max-bytes"):
+        copied(tmp_path, ScriptedCluster(1 << 20, a=Log(5, 5)), most_bytes=100)
