@@ -8,11 +8,9 @@ import resource
 import shutil
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import brokers, dump_log_segments, generate, rebalances
-from bench.measure import Measured, sharelens
+from bench import groups as group_costs
+from bench.measure import Measured, best, best_inside, sharelens
 from kafka_log import reader
 from kafka_log.layout import scan_log_directory
 from kafka_log.union import unite
@@ -29,9 +28,10 @@ from state_model.columnar.decode import decode_share_records
 from state_model.errors import SharelensError
 from tools.kept_jars import ToolUnavailableError
 
-SECTIONS = ("kernels", "pipeline", "increment", "audit", "measures", "questions", "upkeep", "broker", "simulator")
+SECTIONS = (
+    "kernels", "pipeline", "increment", "audit", "measures", "questions", "groups", "upkeep", "broker", "simulator",
+)  # fmt: skip
 SHAPES = ("hot", "cool")
-REPEATS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ def kernels(bench: Bench) -> Iterator[Figure]:
 
     batches = read()
     count = sum(batch.num_rows for batch in batches)
-    yield _rate("kernels", "segments -> Arrow, 1 core", count, _best(read))
+    yield _rate("kernels", "segments -> Arrow, 1 core", count, best(read))
 
     def decode() -> list[pa.RecordBatch]:
         tables = []
@@ -90,8 +90,8 @@ def kernels(bench: Bench) -> Iterator[Figure]:
         return tables
 
     decoded = decode()
-    yield _rate("kernels", "decode kernel alone, 1 core", count, _best_inside(record_kernels, "decode_rows", decode))
-    yield _rate("kernels", "Arrow -> typed columns, 1 core", count, _best(decode))
+    yield _rate("kernels", "decode kernel alone, 1 core", count, best_inside(record_kernels, "decode_rows", decode))
+    yield _rate("kernels", "Arrow -> typed columns, 1 core", count, best(decode))
 
     def fold() -> None:
         state = None
@@ -105,7 +105,7 @@ def kernels(bench: Bench) -> Iterator[Figure]:
             state = replay.replay_records(table, seed=state if same else None).state
 
     fold()
-    yield _rate("kernels", "typed columns -> states and histories, 1 core", count, _best(fold))
+    yield _rate("kernels", "typed columns -> states and histories, 1 core", count, best(fold))
 
 
 def pipeline(bench: Bench) -> Iterator[Figure]:
@@ -230,6 +230,12 @@ def questions(bench: Bench) -> Iterator[Figure]:
             )
 
 
+def groups(bench: Bench) -> Iterator[Figure]:
+    """The group coordinator's log: replayed to histories, and asked about."""
+    for name, value, note in group_costs.lines(bench.folder / "log-groups", bench.records):
+        yield Figure(section="groups", name=name, value=value, note=note)
+
+
 def upkeep(bench: Bench) -> Iterator[Figure]:
     """Runs, `state` and files of a lake with a thousand commits a table, before and after `maintain`."""
     from bench import upkeep as kept
@@ -330,39 +336,6 @@ def _times(dumped_s: float | None, ours_s: float) -> str:
     return "" if dumped_s is None else f"{dumped_s / ours_s:.1f} x DumpLogSegments' speed"
 
 
-def _best_inside(module: ModuleType, name: str, work: Callable[[], object]) -> float:
-    """Least seconds that `work` spends in one function of a module, over the repeats."""
-    plain = getattr(module, name)
-    spent = 0.0
-
-    def timed(*arguments: object) -> object:
-        nonlocal spent
-        begun = time.perf_counter()
-        result = plain(*arguments)
-        spent += time.perf_counter() - begun
-        return result
-
-    seconds = []
-    setattr(module, name, timed)
-    try:
-        for _ in range(REPEATS):
-            spent = 0.0
-            work()
-            seconds.append(spent)
-    finally:
-        setattr(module, name, plain)
-    return min(seconds)
-
-
-def _best(work: Callable[[], object]) -> float:
-    times = []
-    for _ in range(REPEATS):
-        begun = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begun)
-    return min(times)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the selected sections."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
@@ -373,7 +346,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", choices=SECTIONS, action="append")
     parser.add_argument("--folder", type=Path, help="where logs and lakes are kept  [default: a temporary folder]")
     options = parser.parse_args(arguments)
-    functions = (kernels, pipeline, increment, audit, measures, questions, upkeep, broker, simulator)
+    functions = (kernels, pipeline, increment, audit, measures, questions, groups, upkeep, broker, simulator)
     sections = dict(zip(SECTIONS, functions, strict=True))
     with tempfile.TemporaryDirectory(prefix="sharelens-bench-") as scratch:
         bench = Bench(

@@ -7,14 +7,14 @@ A row is complete only where compaction can have removed no record that it depen
 right values, and its begin can be too late.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 
 from measures import group_schemas as schemas
-from measures.group_intervals import Intervals, RecordsSeen, Row, Values
+from measures.group_intervals import Intervals, RecordsSeen, Row, Values, table_of
 from measures.group_replay import (
     ASSIGNMENT,
     GROUP,
@@ -58,9 +58,11 @@ def histories(records: pa.Table) -> Histories:
     own = records.filter(is_of_types(records, STREAMS_TYPES))
     streams = streams_histories(own) if own.num_rows < MANY else many_streams_histories(own)
     return Histories(
-        groups=pa.concat_tables([_table([(of.seen, of.groups) for of in share], schemas.GROUP_HISTORY), streams[0]]),
-        members=pa.concat_tables([_table([(of.seen, of.members) for of in share], schemas.MEMBER_HISTORY), streams[1]]),
-        initialization=_table([(of.seen, of.initialization) for of in share], schemas.SHARE_INITIALIZATION_HISTORY),
+        groups=pa.concat_tables([table_of([(of.seen, of.groups) for of in share], schemas.GROUP_HISTORY), streams[0]]),
+        members=pa.concat_tables(
+            [table_of([(of.seen, of.members) for of in share], schemas.MEMBER_HISTORY), streams[1]]
+        ),
+        initialization=table_of([(of.seen, of.initialization) for of in share], schemas.SHARE_INITIALIZATION_HISTORY),
         tasks=streams[2],
     )
 
@@ -72,9 +74,9 @@ def streams_histories(records: pa.Table) -> StreamsTables:
         of_groups.setdefault(change.group_id, StreamsGroupHistories()).take(change)
     groups = _sorted(of_groups)
     return StreamsTables(
-        groups=_table([(of.seen, of.groups) for of in groups], schemas.GROUP_HISTORY),
-        members=_table([(of.seen, of.members) for of in groups], schemas.MEMBER_HISTORY),
-        tasks=_table([(of.seen, of.tasks) for of in groups], schemas.TASK_HISTORY),
+        groups=table_of([(of.seen, of.groups) for of in groups], schemas.GROUP_HISTORY),
+        members=table_of([(of.seen, of.members) for of in groups], schemas.MEMBER_HISTORY),
+        tasks=table_of([(of.seen, of.tasks) for of in groups], schemas.TASK_HISTORY),
     )
 
 
@@ -90,6 +92,7 @@ class _GroupHistories:
     groups: Intervals = field(default_factory=Intervals)
     members: Intervals = field(default_factory=Intervals)
     initialization: Intervals = field(default_factory=Intervals)
+    partition_rows: dict[Partitions, list[Row]] = field(default_factory=dict)
 
     def take(self, change: GroupChange) -> None:
         """Applies the next record of the group."""
@@ -110,8 +113,18 @@ class _GroupHistories:
     def _update_member(self, change: GroupChange) -> None:
         member = self.group.members.get(str(change.member_id))
         target = self.group.targets.get(str(change.member_id), ())
-        values = None if member is None else member_values(str(change.member_id), member, target)
+        values = None
+        if member is not None:
+            values = _member_values(
+                str(change.member_id), member, self._rows_of(member.assigned), self._rows_of(target)
+            )
         self.members.update(change, change.member_id, values)
+
+    def _rows_of(self, partitions: Partitions) -> list[Row]:
+        """TOPIC_PARTITIONS value; rows of the group with equal partitions share it."""
+        if partitions not in self.partition_rows:
+            self.partition_rows[partitions] = _partition_rows(partitions)
+        return self.partition_rows[partitions]
 
 
 def group_values(group: ShareGroup) -> Row:
@@ -129,6 +142,10 @@ def group_values(group: ShareGroup) -> Row:
 
 def member_values(member_id: str, member: Member, target: Partitions) -> Row:
     """The columns member_id and MEMBER_VALUES."""
+    return _member_values(member_id, member, _partition_rows(member.assigned), _partition_rows(target))
+
+
+def _member_values(member_id: str, member: Member, assigned: list[Row], target: list[Row]) -> Row:
     return {
         "member_id": member_id,
         "client_id": member.client_id,
@@ -137,8 +154,8 @@ def member_values(member_id: str, member: Member, target: Partitions) -> Row:
         "subscribed_topics": None if member.subscribed_topics is None else list(member.subscribed_topics),
         "member_epoch": member.member_epoch,
         "previous_member_epoch": member.previous_member_epoch,
-        "assigned_partitions": _partition_rows(member.assigned),
-        "target_partitions": _partition_rows(target),
+        "assigned_partitions": assigned,
+        "target_partitions": target,
     }
 
 
@@ -157,8 +174,3 @@ def initialization_values(group: ShareGroup) -> Values:
 
 def _partition_rows(partitions: Partitions) -> list[Row]:
     return [{"topic_id": topic_id, "partitions": list(numbers)} for topic_id, numbers in partitions]
-
-
-def _table(intervals: Iterable[tuple[RecordsSeen, Intervals]], schema: pa.Schema) -> pa.Table:
-    rows = (seen.marked(row) for seen, of_group in intervals for row in of_group.rows)
-    return pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema=schema)

@@ -69,20 +69,15 @@ def changes(records: pa.Table, types: Collection[int] = SHARE_TYPES) -> Iterator
     rows = records.filter(is_of_types(records, types)).select(list(READ))
     log_times_ms: dict[tuple[str, int], int] = {}
     for batch in rows.to_batches():
-        for row in batch.to_pylist():
-            place = row["group_id"], row["partition"]
-            log_times_ms[place] = max(row["timestamp_ms"], log_times_ms.get(place, row["timestamp_ms"]))
+        columns = [column.to_pylist() for column in batch.columns]
+        for group, member, kind, is_tombstone, text, partition, offset, timestamp_ms, uncommitted in zip(
+            *columns, strict=True
+        ):
+            place = group, partition
+            log_time_ms = log_times_ms[place] = max(timestamp_ms, log_times_ms.get(place, timestamp_ms))
+            value = None if text is None else json.loads(text)
             yield GroupChange(
-                group_id=row["group_id"],
-                member_id=row["member_id"],
-                record_type=row["record_type"],
-                is_tombstone=row["is_tombstone"],
-                value=None if row["value_json"] is None else json.loads(row["value_json"]),
-                log_partition=row["partition"],
-                log_offset=row["log_offset"],
-                timestamp_ms=row["timestamp_ms"],
-                log_time_ms=log_times_ms[place],
-                uncommitted=row["uncommitted"],
+                group, member, kind, is_tombstone, value, partition, offset, timestamp_ms, log_time_ms, uncommitted
             )
 
 

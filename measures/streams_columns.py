@@ -5,6 +5,7 @@ other values are read as the reference reads them.
 """
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -12,11 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import streams_kernels as kernels
+from measures.streams_arrays import Output, State
 from measures.streams_numbers import NumberedRows, ReadValues, numbered
 from measures.streams_rows import HistoryRows
 
-BIN_BYTES = 64 << 20
-"""About the JSON of the groups that are computed together."""
+BIN_BYTES, THREADS = 32 << 20, 2
+"""About the JSON of the groups that are computed together, and how many such bins are computed at once.
+
+Arrow and the kernel leave the interpreter to other threads.
+"""
 
 
 class StreamsTables(NamedTuple):
@@ -29,19 +34,19 @@ class StreamsTables(NamedTuple):
 
 def many_streams_histories(records: pa.Table) -> StreamsTables:
     """The histories of streams groups in GROUP_RECORD rows of their types; some groups at once, to bound memory."""
-    parts = [_histories(some) for some in _bins(records)]
+    with ThreadPoolExecutor(THREADS) as pool:
+        parts = list(pool.map(lambda bin_of: _histories(records.filter(bin_of)), _bins(records)))
     return StreamsTables(*map(pa.concat_tables, zip(*parts, strict=True)))
 
 
-def _bins(records: pa.Table) -> Iterator[pa.Table]:
-    """The rows of neighbouring groups by name, about BIN_BYTES of JSON together."""
-    sizes = pc.fill_null(pc.binary_length(records.column("value_json")), 0)
-    groups = pa.table({"group_id": records.column("group_id"), "size": pc.cast(sizes, pa.int64())})
-    groups = groups.group_by("group_id").aggregate([("size", "sum")]).sort_by("group_id")
-    bins = np.cumsum(groups.column("size_sum").to_numpy()) // BIN_BYTES
+def _bins(records: pa.Table) -> Iterator[pa.Array]:
+    """Whether each row is of a bin: neighbouring groups by name, about BIN_BYTES of JSON together."""
+    names = pc.unique(records.column("group_id")).sort()
+    groups = pc.index_in(records.column("group_id"), names).to_numpy()
+    sizes = pc.fill_null(pc.binary_length(records.column("value_json")), 0).to_numpy()
+    bins = (np.cumsum(np.bincount(groups, weights=sizes, minlength=len(names))) // BIN_BYTES)[groups]
     for number in np.unique(bins):
-        names = groups.column("group_id").filter(pa.array(bins == number)).combine_chunks()
-        yield records.filter(pc.is_in(records.column("group_id"), value_set=names))
+        yield pa.array(bins == number)
 
 
 def _histories(records: pa.Table) -> StreamsTables:
@@ -67,10 +72,10 @@ def _histories(records: pa.Table) -> StreamsTables:
     )
 
 
-def _state(rows: NumberedRows, read: ReadValues) -> kernels.State:
+def _state(rows: NumberedRows, read: ReadValues) -> State:
     groups, members = len(rows.group_names), len(rows.member_names)
     settled = 1 + max((int(codes.max(initial=0)) for codes in read.all_epoch_codes), default=0)
-    return kernels.State(
+    return State(
         exists=np.zeros(groups, np.bool_),
         known=np.zeros(groups, np.bool_),
         group_positions=np.full((groups, kernels.KINDS), kernels.NONE, np.int64),
@@ -89,9 +94,9 @@ def _state(rows: NumberedRows, read: ReadValues) -> kernels.State:
     )
 
 
-def _output(rows: NumberedRows) -> kernels.Output:
+def _output(rows: NumberedRows) -> Output:
     count, groups = len(rows.records.kinds), len(rows.group_names)
-    return kernels.Output(
+    return Output(
         log_times_ms=np.zeros(count, np.int64),
         bounds=np.full(groups, kernels.NONE, np.int64),
         has_undecoded=np.zeros(groups, np.bool_),

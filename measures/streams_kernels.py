@@ -4,15 +4,10 @@ Values stay where they were parsed: a member is the positions of its metadata, c
 of a history is the records at which it begins and ends with such positions.
 """
 
-from typing import NamedTuple
-
 import numpy as np
-import numpy.typing as npt
 
-from state_model.columnar.kernels import kernel
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from measures.streams_arrays import Bools, Ints, Output, Records, State, Values
+from state_model.columnar.kernels import kernel, leaf
 
 METADATA, MEMBER, TARGET, MEMBER_TARGET, ASSIGNMENT, TOPOLOGY = range(6)
 """Record types 17 and 19 to 23, in this order."""
@@ -37,107 +32,27 @@ TASK_COLUMNS = 7
 """Rows of tasks: as rows of members to P_MEMBER, then task and epoch."""
 
 
-class Records(NamedTuple):
-    """Records in the order of the log, of groups, members and places (group and partition) by number.
-
-    member: -1 for records of the group. value: position among the values of its type; -1: a tombstone, or undecoded.
-    """
-
-    kinds: Ints
-    groups: Ints
-    members: Ints
-    places: Ints
-    values: Ints
-    is_tombstone: Bools
-    log_offsets: Ints
-    timestamps_ms: Ints
-
-
-class Values(NamedTuple):
-    """Values by type and position.
-
-    epoch codes: number of (group, epoch), one numbering for all. member_codes: equal where all columns of the member
-    history are equal; task_codes: those of the task history. tasks: sorted within a value (`streams_columns`).
-    """
-
-    epochs: Ints
-    hashes: Ints
-    validated: Ints
-    standby: Ints
-    member_codes: Ints
-    task_codes: Ints
-    target_epochs: Ints
-    target_timestamps_ms: Ints
-    target_codes: Ints
-    targets_at: Ints
-    targets: Ints
-    states: Ints
-    member_epochs: Ints
-    previous_epochs: Ints
-    member_epoch_codes: Ints
-    tasks_at: Ints
-    tasks: Ints
-    task_epochs: Ints
-    topology_epochs: Ints
-
-
-class State(NamedTuple):
-    """Groups and members while they are replayed; `rows_of_tasks`: the open row of each task of an assignment.
-
-    Of groups: whether it exists, whether it is known, positions of its values, number of members, the open row, the
-    first of the touched members; of members: the same, and the next touched member. `settled`: stable members by epoch.
-    """
-
-    exists: Bools
-    known: Bools
-    group_positions: Ints
-    member_counts: Ints
-    open_groups: Ints
-    first_touched: Ints
-    settled: Ints
-    new_codes: Ints
-    no_codes: Ints
-    is_member: Bools
-    positions: Ints
-    open_members: Ints
-    is_touched: Bools
-    next_touched: Ints
-    rows_of_tasks: Ints
-
-
-class Output(NamedTuple):
-    """Rows of groups (with their values) and members, and their number; bounds of compaction, undecoded groups."""
-
-    log_times_ms: Ints
-    bounds: Ints
-    has_undecoded: Bools
-    group_rows: Ints
-    group_values: Ints
-    member_rows: Ints
-    counts: Ints
-
-
-@kernel
+@leaf
 def _end(rows: np.ndarray, ended: int, row: int, reason: int) -> None:
     rows[ended, END], rows[ended, REASON] = row, reason
 
 
-@kernel
+@leaf
 def _begin(rows: np.ndarray, begun: int, row: int, subject: int) -> None:
     rows[begun, BEGIN], rows[begun, END], rows[begun, REASON], rows[begun, WHO] = row, NONE, 0, subject
 
 
-@kernel
-def _is_same(data: np.ndarray, first: int, first_end: int, second: int, second_end: int) -> bool:
+@leaf
+def _is_same(data: np.ndarray, first: int, first_end: int, other: np.ndarray, second: int, second_end: int) -> bool:
     same = first_end - first == second_end - second
     step = 0
     while same and first + step < first_end:
-        same = data[first + step] == data[second + step]
+        same = data[first + step] == other[second + step]
         step += 1
     return same
 
 
-@kernel
+@leaf
 def _same_assignment(values: Values, first: int, second: int) -> bool:
     """Whether two assignments have the same columns of the member history."""
     if first == second or first < 0 or second < 0:
@@ -146,24 +61,24 @@ def _same_assignment(values: Values, first: int, second: int) -> bool:
     same &= values.member_epochs[first] == values.member_epochs[second]
     same &= values.previous_epochs[first] == values.previous_epochs[second]
     at = values.tasks_at
-    return same and _is_same(values.tasks, at[first], at[first + 1], at[second], at[second + 1])
+    return same and _is_same(values.tasks, at[first], at[first + 1], values.tasks, at[second], at[second + 1])
 
 
-@kernel
+@leaf
 def _same_target(values: Values, first: int, second: int) -> bool:
     """Whether two targets are the same; none is as one without tasks."""
     at = values.targets_at
     begin, end = (0, 0) if first < 0 else (at[first], at[first + 1])
     other, other_end = (0, 0) if second < 0 else (at[second], at[second + 1])
-    return _is_same(values.targets, begin, end, other, other_end)
+    return _is_same(values.targets, begin, end, values.targets, other, other_end)
 
 
-@kernel
+@leaf
 def _code(codes: np.ndarray, position: int) -> int:
     return codes[position] if position >= 0 else NONE
 
 
-@kernel
+@leaf
 def _count_settled(values: Values, state: State, group: int, assignment: int, change: int) -> None:
     """Adds to the number of stable members of the assignment's epoch."""
     if assignment == LEFT:
@@ -172,7 +87,7 @@ def _count_settled(values: Values, state: State, group: int, assignment: int, ch
         state.settled[values.member_epoch_codes[assignment]] += change
 
 
-@kernel
+@leaf
 def _assign(values: Values, state: State, group: int, member: int, assignment: int) -> None:
     """Sets the position of a member's current assignment."""
     _count_settled(values, state, group, state.positions[member, ASSIGNMENT], -1)
@@ -180,7 +95,7 @@ def _assign(values: Values, state: State, group: int, member: int, assignment: i
     _count_settled(values, state, group, assignment, 1)
 
 
-@kernel
+@leaf
 def _touch(state: State, group: int, member: int) -> None:
     """Notes a member that has something, for the removal of the group."""
     if not state.is_touched[member]:
@@ -189,7 +104,7 @@ def _touch(state: State, group: int, member: int) -> None:
         state.first_touched[group] = member
 
 
-@kernel
+@leaf
 def _set_value(values: Values, state: State, group: int, member: int, kind: int, value: int) -> None:
     """Applies a record with a value."""
     state.exists[group] = True
@@ -206,7 +121,7 @@ def _set_value(values: Values, state: State, group: int, member: int, kind: int,
         state.positions[member, kind] = value
 
 
-@kernel
+@leaf
 def _remove_value(values: Values, state: State, group: int, member: int, kind: int) -> None:
     """Applies a tombstone of an existing group, but that of the group itself."""
     if kind == TARGET:
@@ -225,10 +140,11 @@ def _remove_value(values: Values, state: State, group: int, member: int, kind: i
             state.member_counts[group] -= 1
 
 
-@kernel
+@leaf
 def _put_group_values(values: Values, state: State, group: int, out: np.ndarray) -> None:
     """The group's GROUP_VALUES (streams-group §2.1, §2.2)."""
-    out[:] = 0
+    for column in range(GROUP_VALUES):
+        out[column] = 0
     if not state.exists[group]:
         out[STATE] = DEAD
         return
@@ -258,22 +174,23 @@ def _put_group_values(values: Values, state: State, group: int, out: np.ndarray)
         out[STATE] = STABLE if state.settled[code] == count else RECONCILING
 
 
-@kernel
+@leaf
 def _update_group(state: State, output: Output, row: int, group: int, now: np.ndarray) -> None:
     """Ends the group's open row when its values changed, and begins the next."""
     open_row = state.open_groups[group]
     if open_row >= 0:
-        if (output.group_values[open_row] == now).all():
+        if _is_same(now, 0, GROUP_VALUES, output.group_values[open_row], 0, GROUP_VALUES):
             return
         _end(output.group_rows, open_row, row, CHANGED)
     new = output.counts[0]
     output.counts[0] += 1
-    output.group_values[new] = now
+    for column in range(GROUP_VALUES):
+        output.group_values[new, column] = now[column]
     _begin(output.group_rows, new, row, group)
     state.open_groups[group] = new
 
 
-@kernel
+@leaf
 def _update_member(values: Values, state: State, output: Output, row: int, member: int) -> None:
     """Ends the member's open row when its values changed or it is gone, and begins the next."""
     rows, open_row, now = output.member_rows, state.open_members[member], state.positions[member]
@@ -294,11 +211,14 @@ def _update_member(values: Values, state: State, output: Output, row: int, membe
         state.open_members[member] = new
 
 
-@kernel
+@leaf
 def _update_tasks(
     values: Values, state: State, row: int, member: int, before: int, rows: np.ndarray, count: int
-) -> tuple[np.ndarray, int]:
-    """Ends and begins rows of a member's tasks, after it had the assignment `before`; the rows, and their number."""
+) -> int:
+    """Ends and begins rows of a member's tasks, after it had the assignment `before`; the number of rows.
+
+    There is room for a row of each task of the member.
+    """
     metadata, after = state.positions[member, MEMBER], state.positions[member, ASSIGNMENT]
     old, old_end = (values.tasks_at[before], values.tasks_at[before + 1]) if before >= 0 else (0, 0)
     new, new_end = (values.tasks_at[after], values.tasks_at[after + 1]) if after >= 0 else (0, 0)
@@ -317,22 +237,21 @@ def _update_tasks(
                 new += 1
                 continue
             _end(rows, kept, row, CHANGED)
-        if count == len(rows):
-            rows = np.concatenate((rows, np.empty_like(rows)))
         _begin(rows, count, row, member)
         rows[count, P_MEMBER], rows[count, TASK] = metadata, values.tasks[new]
         rows[count, TASK_EPOCH] = values.task_epochs[new]
         state.rows_of_tasks[new] = count
         count += 1
         new += 1
-    return rows, count
+    return count
 
 
-@kernel
+@leaf
 def _remove_group(values: Values, state: State, output: Output, row: int, group: int, task_rows: np.ndarray) -> None:
     """Removes a group with its members and targets, and ends their open rows."""
     state.exists[group] = False
-    state.group_positions[group] = NONE
+    for kind in range(KINDS):
+        state.group_positions[group, kind] = NONE
     state.member_counts[group] = 0
     member = state.first_touched[group]
     while member >= 0:
@@ -341,7 +260,8 @@ def _remove_group(values: Values, state: State, output: Output, row: int, group:
             for place in range(values.tasks_at[assignment], values.tasks_at[assignment + 1]):
                 _end(task_rows, state.rows_of_tasks[place], row, REMOVED)
         _assign(values, state, group, member, NONE)
-        state.positions[member] = NONE
+        for kind in range(KINDS):
+            state.positions[member, kind] = NONE
         state.is_member[member] = False
         state.is_touched[member] = False
         _update_member(values, state, output, row, member)
@@ -349,7 +269,7 @@ def _remove_group(values: Values, state: State, output: Output, row: int, group:
     state.first_touched[group] = NONE
 
 
-@kernel
+@leaf
 def _note(records: Records, output: Output, seen: np.ndarray, group_seen: np.ndarray, newest: Ints, row: int) -> None:
     """Log time, the compaction bound and undecoded records: what counts of every record."""
     group, member, kind, place = records.groups[row], records.members[row], records.kinds[row], records.places[row]
@@ -394,5 +314,9 @@ def replay(
         if member >= 0 and state.exists[group]:
             _update_member(values, state, output, row, member)
             if kind != MEMBER_TARGET:
-                task_rows, task_count = _update_tasks(values, state, row, member, before, task_rows, task_count)
+                after = state.positions[member, ASSIGNMENT]
+                most = task_count + (values.tasks_at[after + 1] - values.tasks_at[after] if after >= 0 else 0)
+                if most > len(task_rows):
+                    task_rows = np.concatenate((task_rows, np.empty((most, TASK_COLUMNS), np.int64)))
+                task_count = _update_tasks(values, state, row, member, before, task_rows, task_count)
     return task_rows[:task_count]

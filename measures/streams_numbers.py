@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from measures import streams_kernels as kernels
 from measures import task_columns as tasks
 from measures.json_columns import columns_of
+from measures.streams_arrays import Records, Values
 from measures.streams_histories import standby_replicas
 from state_model.group_records import from_formatter_json
 from state_model.group_schemas import RECORD_TYPES
@@ -30,7 +31,7 @@ class NumberedRows:
     table: pa.Table
     group_names: pa.Array
     member_names: pa.Array
-    records: kernels.Records
+    records: Records
     texts: dict[int, pa.ChunkedArray]
 
 
@@ -57,7 +58,7 @@ def numbered(records: pa.Table) -> NumberedRows:
         group_names=group_names,
         member_names=member_names,
         texts=texts,
-        records=kernels.Records(
+        records=Records(
             kinds=kinds,
             groups=groups,
             members=np.where(np.isin(types, MEMBER_TYPES), members, kernels.NONE),
@@ -101,7 +102,7 @@ class ReadValues:
         self.all_epoch_codes = _epoch_codes(
             len(rows.group_names), (group_of[0], self.epochs), (group_of[1], target_columns[0])
         )
-        self.values = kernels.Values(
+        self.values = Values(
             epochs=metadata_columns[0],
             hashes=metadata_columns[1],
             validated=metadata_columns[2],

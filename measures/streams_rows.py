@@ -10,6 +10,7 @@ import pyarrow as pa
 from measures import group_schemas as schemas
 from measures import streams_kernels as kernels
 from measures import task_columns as tasks
+from measures.streams_arrays import Output
 from measures.streams_histories import member_metadata_values, member_state_name
 from measures.streams_numbers import NumberedRows, ReadValues
 from state_model.streams.values import NO_EPOCH
@@ -39,7 +40,7 @@ METADATA_SCHEMA = pa.schema(
 class HistoryRows:
     """Rows of the histories from the kernel's rows, by group and begin."""
 
-    def __init__(self, rows: NumberedRows, read: ReadValues, output: kernels.Output) -> None:
+    def __init__(self, rows: NumberedRows, read: ReadValues, output: Output) -> None:
         self._rows, self._read, self._output = rows, read, output
         metadata = [member_metadata_values(value) for value in read.members]
         self._metadata = pa.Table.from_pylist(metadata, schema=METADATA_SCHEMA).combine_chunks()

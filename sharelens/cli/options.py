@@ -183,7 +183,7 @@ def refuse_bootstrap(bootstrap_server: str | None) -> None:
     """Raises UsageError where --bootstrap-server is set: the pipeline reads log directories alone."""
     if bootstrap_server is not None:
         raise UsageError(
-            "--bootstrap-server: a lake takes no running cluster yet; copy the broker's log directory and give it with "
+            "--bootstrap-server: a live cluster is not read into a lake; copy the broker's folder and give it with "
             "--log-dir, or ask the cluster itself: sharelens overview --bootstrap-server HOST:PORT"
         )
 

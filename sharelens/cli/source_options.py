@@ -49,7 +49,7 @@ def evidence_options(command: Command) -> Command:
     ) -> None:
         if [lake is None, not log_dir, bootstrap_server is None].count(False) != 1:
             raise UsageError(
-                "give one of --lake DIR (the tables), --log-dir DIR (a broker's log directory), and "
+                "give either --lake DIR (the tables) or --log-dir DIR (a broker's log directory), or "
                 "--bootstrap-server HOST:PORT (a running cluster)"
             )
         if not log_dir and (include_uncommitted or include_deleted or (lake is not None and topic_names)):

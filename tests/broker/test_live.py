@@ -142,10 +142,10 @@ def closed_port() -> int:
     [
         (["state", "--bootstrap-server", "127.0.0.1:{port}"], "the cluster does not answer", 1),
         (["state", "--bootstrap-server", "no port"], "HOST:PORT", 1),
-        (["state", "--bootstrap-server", "127.0.0.1:1", "--lake", "x"], "give one of --lake DIR", 2),
+        (["state", "--bootstrap-server", "127.0.0.1:1", "--lake", "x"], "give either --lake DIR", 2),
         (["state", "--bootstrap-server", "127.0.0.1:1", "--include-uncommitted"], "committed records alone", 2),
         (["state", "--log-dir", "x", "--user-topics", "all"], "--user-topics goes with --bootstrap-server", 2),
-        (["run", "--lake", "x", "--bootstrap-server", "127.0.0.1:1"], "a lake takes no running cluster yet", 2),
+        (["run", "--lake", "x", "--bootstrap-server", "127.0.0.1:1"], "a live cluster is not read into a lake", 2),
     ],
 )
 def test_what_can_not_be_read_is_one_line(words, text, code, capsys):

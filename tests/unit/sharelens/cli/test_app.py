@@ -83,7 +83,7 @@ SOURCE = "give either --lake DIR (the tables) or --log-dir DIR"
 BAD_LINES = {
     "nothing to ask": (["state"], 2, SOURCE),
     "two sources": (["state", "--lake", "L", "--log-dir", "D"], 2, SOURCE),
-    "a live cluster": (["state", "--bootstrap-server", "h:9092"], 2, "a live cluster is not read; copy the broker's"),
+    "an option of clusters": (["state", "--lake", "L", "--user-topics", "all"], 2, "goes with --bootstrap-server"),
     "a live cluster to run": (["run", "--lake", "L", "--bootstrap-server", "h:9092"], 2, "a live cluster is not read"),
     "a lake in an object store": (["state", "--lake", "s3://bucket/lake"], 1, "no storage for s3:// URIs; give a path"),
     "a lake that lost a slash": (["run", "--lake", "s3:/b/l", "--log-dir", "logs"], 1, "no storage for s3:// URIs"),
