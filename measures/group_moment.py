@@ -18,7 +18,7 @@ from measures.group_replay import (
     ShareGroup,
     changes,
 )
-from measures.streams_replay import StreamsReplay
+from measures.streams_replay import LateStreamsReplay
 from state_model.streams import records as streams
 
 MEMBER_TYPES = (MEMBER, MEMBER_TARGET, ASSIGNMENT, streams.MEMBER, streams.MEMBER_TARGET, streams.ASSIGNMENT)
@@ -98,7 +98,7 @@ class _Reading(Generic[G]):
 
 
 ShareMoment: TypeAlias = GroupMoment[ShareGroup]
-StreamsMoment: TypeAlias = GroupMoment[StreamsReplay]
+StreamsMoment: TypeAlias = GroupMoment[LateStreamsReplay]
 
 
 def groups_at(records: pa.Table, as_of_ms: int | None = None) -> dict[str, ShareMoment]:
@@ -111,7 +111,7 @@ def groups_at(records: pa.Table, as_of_ms: int | None = None) -> dict[str, Share
 
 def streams_groups_at(records: pa.Table, as_of_ms: int | None = None) -> dict[str, StreamsMoment]:
     """The streams groups, as `groups_at`."""
-    return _moments(records, streams.STREAMS_TYPES, StreamsReplay, as_of_ms)
+    return _moments(records, streams.STREAMS_TYPES, LateStreamsReplay, as_of_ms)
 
 
 def _moments(

@@ -9,7 +9,7 @@ groups and members change nothing, because compaction may have removed what they
 import json
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,13 +37,13 @@ READ = (
 
 
 class GroupChange(NamedTuple):
-    """A record of a group. `value`: None for a tombstone, and for a value that could not be decoded."""
+    """A record of a group. `value_json`: None for a tombstone, and for a value that could not be decoded."""
 
     group_id: str
     member_id: str | None
     record_type: int
     is_tombstone: bool
-    value: Mapping[str, Any] | None
+    value_json: str | None
     log_partition: int
     log_offset: int
     timestamp_ms: int
@@ -56,9 +56,14 @@ class GroupChange(NamedTuple):
         return self.record_type, self.member_id
 
     @property
+    def value(self) -> Mapping[str, Any] | None:
+        """The value, read from its JSON each time; None as `value_json`."""
+        return None if self.value_json is None else cast(Mapping[str, Any], json.loads(self.value_json))
+
+    @property
     def is_undecoded(self) -> bool:
         """Whether the record has a value of an unknown version."""
-        return self.value is None and not self.is_tombstone
+        return self.value_json is None and not self.is_tombstone
 
 
 def changes(records: pa.Table, types: Collection[int] = SHARE_TYPES) -> Iterator[GroupChange]:
@@ -75,9 +80,8 @@ def changes(records: pa.Table, types: Collection[int] = SHARE_TYPES) -> Iterator
         ):
             place = group, partition
             log_time_ms = log_times_ms[place] = max(timestamp_ms, log_times_ms.get(place, timestamp_ms))
-            value = None if text is None else json.loads(text)
             yield GroupChange(
-                group, member, kind, is_tombstone, value, partition, offset, timestamp_ms, log_time_ms, uncommitted
+                group, member, kind, is_tombstone, text, partition, offset, timestamp_ms, log_time_ms, uncommitted
             )
 
 
@@ -141,21 +145,22 @@ class ShareGroup:
         """Applies the next record of the log; one with an unknown value version changes nothing."""
         if change.is_undecoded:
             return
-        if change.value is not None:
+        value = change.value
+        if value is not None:
             self.is_deleted = False
         match change.record_type:
             case kind if kind == MEMBER:
-                self._subscribe(str(change.member_id), change.value)
+                self._subscribe(str(change.member_id), value)
             case kind if kind == GROUP:
-                self._set_epoch(change.value)
+                self._set_epoch(value)
             case kind if kind == TARGET:
-                self._set_assignment_epoch(change.value or {})
+                self._set_assignment_epoch(value or {})
             case kind if kind == MEMBER_TARGET:
-                self._set_target(str(change.member_id), change.value)
+                self._set_target(str(change.member_id), value)
             case kind if kind == ASSIGNMENT:
-                self._assign(str(change.member_id), change.value)
+                self._assign(str(change.member_id), value)
             case kind if kind == STATE_PARTITIONS:
-                self.initialization = None if change.value is None else _initialization(change.value)
+                self.initialization = None if value is None else _initialization(value)
 
     def _subscribe(self, member_id: str, value: Mapping[str, Any] | None) -> None:
         if value is None:

@@ -63,8 +63,8 @@ class _Rebalances:
             self.before = dict(self.group.targets) if self.before is None else self.before
         elif change.record_type == MEMBER_TARGET:
             self.before = None
-        elif change.record_type == TARGET and change.value is not None and self.rows:
-            self.rows[-1]["assignment_epoch"] = change.value.get("assignmentEpoch")
+        elif change.record_type == TARGET and self.rows and (value := change.value) is not None:
+            self.rows[-1]["assignment_epoch"] = value.get("assignmentEpoch")
         if change.record_type == MEMBER:
             self._note_member(change)
         if change.record_type == GROUP:
@@ -82,9 +82,10 @@ class _Rebalances:
         """Notes a member that joined, was removed or subscribes to other topics."""
         name = str(change.member_id)
         member = self.group.members.get(name)
-        if change.value is not None:
-            self.clients[name] = change.value.get("clientId")
-            topics = tuple(sorted(change.value.get("subscribedTopicNames", ())))
+        value = change.value
+        if value is not None:
+            self.clients[name] = value.get("clientId")
+            topics = tuple(sorted(value.get("subscribedTopicNames", ())))
             if member is None:
                 self.joined.add(name)
             elif member.subscribed_topics != topics:

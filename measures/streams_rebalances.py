@@ -78,7 +78,7 @@ class _Rebalances:
         self.replay.apply(change)
         if kind == METADATA and not change.is_undecoded:
             self._begin_rebalance(change)
-        elif kind == TARGET and self.rows and self.replay.group is not None and change.value is not None:
+        elif kind == TARGET and self.rows and self.replay.group is not None and change.value_json is not None:
             self.rows[-1]["assignment_epoch"] = self.replay.group.target_assignment_epoch
         if kind in (METADATA, MEMBER, ASSIGNMENT):
             self._update_owners(change, group)

@@ -20,6 +20,7 @@ from lake.slices import PartitionKey
 from lake.tables import GOLD_AUDIT_STATE, TABLES
 from state_model.audit.columnar.continuation import AUDITED, rows_of
 from state_model.audit.columnar.kept_records import (
+    distinct,
     is_outdated,
     kept,
     places_of,
@@ -165,15 +166,6 @@ def _by_log(rows: pa.Table) -> Iterator[tuple[dict[str, str], pa.Table]]:
     for log in sorted(rows.select(LOG).group_by(LOG).aggregate([]).to_pylist(), key=lambda row: tuple(row.values())):
         is_own = [pc.equal(rows.column(name), value) for name, value in log.items()]
         yield log, rows.filter(pc.and_(*is_own))
-
-
-def distinct(rows: pa.Table) -> pa.Table:
-    """The rows by state partition and log offset, each once."""
-    places = [rows.column(name).to_numpy() for name in ("log_offset", "state_partition")]
-    order = np.lexsort(places)
-    is_new = np.ones(len(order), np.bool_)
-    is_new[1:] = np.any([np.diff(place[order]) != 0 for place in places], axis=0)
-    return rows.take(pa.array(order[is_new]))
 
 
 def of_log(rows: pa.Table, cluster_id: str, log_topic_id: str) -> pa.Table:

@@ -15,7 +15,7 @@ from jobs import books, retained
 from jobs.audit import standing
 from jobs.audit.across import ACROSS, COUNTS_OF_STATE, LOG_FINDING, PLACE, across_logs
 from jobs.audit.beside import commit_beside, look_beside
-from jobs.audit.between_logs import BETWEEN, STATES_READ, between_logs
+from jobs.audit.between_logs import between_logs
 from jobs.audit.records import Topics, stored_others
 from jobs.audit.tasks import Job, Outcome, Task, audit_task, of_jobs
 from jobs.decode.stage import changed
@@ -33,6 +33,7 @@ from lake.tables import BRONZE_LOG_RECORD, GOLD_AUDIT_STATE, TABLES
 from measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, changed_groups
 from state_model.audit.columnar.continuation import FORMAT
 from state_model.audit.columnar.explained import with_causes
+from state_model.audit.columnar.log_pairs import BETWEEN, STATES_READ
 from state_model.audit.columnar.partitions import LogFacts
 from state_model.audit.columnar.replayed import COMPARED
 from state_model.topics import STATE_TOPIC

@@ -7,6 +7,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.incarnations import newest_incarnation
+from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
 from jobs import books
 from jobs.ingest.stage import is_rebuild
 from jobs.lake_settings import stored_settings
@@ -14,10 +16,13 @@ from lake.lake import Lake
 from lake.metadata_log import stored_history
 from lake.tables import BRONZE_TOPIC_BATCH
 from measures.settings import MAX_RECORD_LOCKS, largest
+from measures.streams_settings import bounds_of
 from state_model.audit.columnar.kept_records import KnownTopics
+from state_model.audit.columnar.log_pairs import GroupLog
 from state_model.audit.columnar.topic_metadata import TopicMetadata, topic_metadata
 from state_model.audit.columnar.user_topics import TopicEnd, UserTopics
 from state_model.audit.group_steps import TopicPartition
+from state_model.topics import OFFSETS_TOPIC
 
 UNKNOWN: Final = -1
 """Time and leader epoch of a batch whose header is not in the lake."""
@@ -77,6 +82,32 @@ class LakeTopics:
     def _by_place(self) -> Mapping[TopicPartition, Sequence[dict[str, Any]]]:
         rows = books.by_partition([row for row in self.extents if row["content"] == "topic_batch"])
         return {(topic_id, partition): group for (_, topic_id, partition), group in rows.items()}
+
+    def extents_of(self, topic: str, topic_id: str, partition: int) -> list[dict[str, Any]]:
+        """The extents of one log."""
+        place = (topic, topic_id, partition)
+        return [row for row in self.extents if (row["topic"], row["topic_id"], row["partition"]) == place]
+
+    def group_log(self) -> GroupLog | None:
+        """The log of the group coordinator; None: it is not there."""
+        extents = [row for row in self.extents if row["topic"] == OFFSETS_TOPIC]
+        if not extents:
+            return None
+        newest = str(newest_incarnation([(row["topic_id"], row["log_time_ms"]) for row in extents]))
+        numbers = frozenset(int(row["partition"]) for row in extents if row["topic_id"] == newest)
+        mine = (pc.field("cluster_id") == self.cluster_id) & (pc.field("log_topic_id") == newest)
+        records, odd_records = (
+            self._lake.snapshot(name).rows(schema.names, mine & ~pc.field("uncommitted"))
+            for name, schema in (("silver.group_record", GROUP_RECORD), ("silver.odd_group_record", ODD_GROUP_RECORD))
+        )
+        return GroupLog(
+            topic_id=newest,
+            partitions=numbers,
+            records=records,
+            odd_records=odd_records,
+            first_offset=max(row["log_start_offset"] for row in self.extents_of(OFFSETS_TOPIC, newest, min(numbers))),
+            bounds_of=bounds_of(stored_settings(self._lake, self.cluster_id).groups),
+        )
 
     def _end_of(self, place: TopicPartition) -> TopicEnd | None:
         rows = self._by_place.get(place)

@@ -25,6 +25,7 @@ from sharelens.frames.measures import (
     stalls,
 )
 from sharelens.frames.moments import states_as_of
+from sharelens.frames.other_logs import other_logs, untested_rules
 from sharelens.frames.replayed import delivery_history, share_partition_history, share_partition_states
 from sharelens.frames.settings import group_settings
 
@@ -43,6 +44,7 @@ __all__ = [
     "log_records_of_kafka_source",
     "losses",
     "member_history",
+    "other_logs",
     "poison_records",
     "progress",
     "redelivered_records",
@@ -53,4 +55,5 @@ __all__ = [
     "stalls",
     "states_as_of",
     "task_history",
+    "untested_rules",
 ]

@@ -1,18 +1,24 @@
 """The audit as a DataFrame: findings of the share coordinators' invariants, rows of gold.audit_finding.
 
 log records    by state partition      each is audited in log order                       (_audit)
-findings       by incarnation of the   rules over all state partitions are tested on the
-and counts     state topic             share partitions of each; findings pass through    (_across)
+findings       all together            rules over all state partitions and between logs
+and states                             are tested on what is left of each; findings pass
+                                       through                                            (_across)
+
+A state partition is not spread over tasks: its losses, log times and the records at its log start touch every share
+partition in it, and to know them takes the whole log in order.
 """
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from evidence.auditing import audited_batches
+from evidence.incarnations import newest_incarnation
 from evidence.losses import PRUNED
 from jobs.audit.across import COUNTS_OF_STATE, LOG_FINDING, STORED, across_logs, of_log
 from kafka_log.schemas import LOG_RECORD
@@ -20,29 +26,39 @@ from lake.parquet import conform
 from measures.settings import DELIVERY_COUNT_LIMIT, NO_SETTINGS, GroupSettings, largest
 from sharelens.frames.envelopes import LOG_START, LOSS
 from sharelens.frames.logs import state_log_rows
+from sharelens.frames.other_logs import OtherLogs
 from sharelens.frames.shapes import blanks, checked, in_groups, timed_schema, typed_rows
-from state_model.audit.columnar.continuation import AUDIT_STATE
+from state_model.audit.columnar.configured import ConfiguredAudit
+from state_model.audit.columnar.continuation import AUDIT_STATE, lists_of, rows_of
 from state_model.audit.columnar.explained import with_causes
 from state_model.audit.columnar.findings import findings
+from state_model.audit.columnar.kept_records import RecordKeeper
+from state_model.audit.columnar.kept_schema import KEPT_RECORD, LIFE
+from state_model.audit.columnar.log_pairs import STATES_READ, LogPairs, StateTopic
 from state_model.audit.columnar.partition import PartitionAudit
+from state_model.audit.columnar.partitions import LogFacts
 from state_model.columnar.keys import LOG_PARTITION_KEY, STATE_PARTITION_KEY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _NO_CLUSTER = ""
+_FACTS = ("state_partition", "first_offset", "log_start_offset", "has_newest")
 _FINDING = pa.schema([field for field in LOG_FINDING if field.name != "cluster_id"])
-_COUNTS = pa.schema(
+_STATE = pa.schema(
     [
         _FINDING.field("log_topic_id"),
-        *(AUDIT_STATE.field(name) for name in COUNTS_OF_STATE if name in AUDIT_STATE.names),
+        *(AUDIT_STATE.field(name) for name in STATES_READ if name in AUDIT_STATE.names),
+        pa.field("first_offset", pa.int64()),
+        pa.field("kept", pa.list_(pa.struct(list(KEPT_RECORD)))),
     ]
 )
+"""What rules over all state partitions, and between logs, read of an audited one: its share partitions and losses, and
+the records that its audit keeps."""
 _OF_PARTITION = pa.schema(
-    field.with_nullable(True)
-    for field in [*_FINDING, *(field for field in _COUNTS if field.name not in _FINDING.names)]
+    field.with_nullable(True) for field in [*_FINDING, *(field for field in _STATE if field.name not in _FINDING.names)]
 )
-"""A finding, or (`rule` is null) the share partitions and losses of a state partition."""
+"""A finding, or (`rule` is null) an audited state partition."""
 
 
 def audit_findings(
@@ -52,12 +68,13 @@ def audit_findings(
     losses: "DataFrame | None" = None,
     log_starts: "DataFrame | None" = None,
     has_newest: bool = True,
+    others: OtherLogs | None = None,
 ) -> "DataFrame":
     """What in the state log violates the invariants of share coordinators, one row a rule and share partition.
 
-    Tests the rules that need the state log alone. Those that compare it with __consumer_offsets, __cluster_metadata,
-    user topics or the coordinator's configuration are left out. Reads its input twice. All records of a state partition
-    are in one task.
+    Tests the rules that need the state log alone; with `others` also those that compare it with __consumer_offsets,
+    __cluster_metadata, user topics or the coordinator's configuration, but not the rule window_over_locks.
+    `untested_rules` names what is left out. Reads its input twice. All records of a state partition are in one task.
 
     Args:
         log_records: LOG_RECORD rows from the beginning of the log, in any order, each offset of a partition once; other
@@ -68,6 +85,7 @@ def audit_findings(
         log_starts: `log_topic_id`, `state_partition` and `log_start_offset`; None: behind the records with
             `below_log_start`, not below the first record.
         has_newest: the records go up to the end of the log; else the rule needed_snapshot_pruned is not tested.
+        others: the other logs of the cluster (`frames.other_logs`); then the log records are of one cluster.
 
     Returns:
         Rows with the columns of gold.audit_finding but cluster_id, topic, first_run_id, withdrawn_run_id and run_id, in
@@ -81,10 +99,16 @@ def audit_findings(
     rows = own.where(~F.col("uncommitted")).drop("chunk").join(F.broadcast(facts), LOG_PARTITION_KEY)
 
     def audit(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _audit(batches, settings)
+        return _audit(batches, settings, others)
+
+    def across(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _across(batches, others)
 
     audited = in_groups(rows, LOG_PARTITION_KEY, ["offset"], audit, _OF_PARTITION)
-    return in_groups(audited, ["log_topic_id"], ["state_partition"], _across, timed_schema(_FINDING))
+    keys = ["log_topic_id"]
+    if others is not None:  # all incarnations of the state topic are of one cluster
+        audited, keys = audited.withColumn("cluster", F.lit(0)), ["cluster"]
+    return in_groups(audited, keys, ["state_partition"], across, timed_schema(_FINDING))
 
 
 def _facts(
@@ -123,48 +147,98 @@ def _facts(
     )
 
 
-def _audit(batches: Iterator[pa.RecordBatch], settings: GroupSettings) -> Iterator[pa.RecordBatch]:
+def _audit(
+    batches: Iterator[pa.RecordBatch], settings: GroupSettings, others: OtherLogs | None
+) -> Iterator[pa.RecordBatch]:
     """_OF_PARTITION rows of one state partition; its batches come in log order."""
-    audit, topic_id = None, ""
+    audit: _StatePartition | None = None
     for batch in batches:
         if audit is None:
-            topic_id, number, first_offset, log_start_offset, has_newest = (
+            topic_id, *facts = (
                 batch.column(name)[0].as_py()
                 for name in (*LOG_PARTITION_KEY, "first_offset", "log_start_offset", "has_newest")
             )
-            audit = PartitionAudit(
-                number,
-                first_offset=first_offset,
-                log_start_offset=log_start_offset,
-                has_newest=has_newest,
-                limit_of_group=largest(settings, DELIVERY_COUNT_LIMIT),
-            )
-        rows = typed_rows(batch, LOG_RECORD)
-        for _ in audited_batches(audit, rows):
-            pass
+            log = LogFacts(**dict(zip(_FACTS, facts, strict=True)))
+            audit = _StatePartition(topic_id, log, settings, others)
+        audit.take(typed_rows(batch, LOG_RECORD))
     if audit is not None:
-        counts = audit.state()
-        audit.close()
-        for some in (counts, of_log(with_causes(findings([audit], STORED)), _NO_CLUSTER, topic_id)):
-            yield from _of_partition(some, topic_id)
+        yield from audit.rows()
+
+
+class _StatePartition:
+    """The audit of one state partition, with what it keeps for rules between logs."""
+
+    def __init__(self, topic_id: str, log: LogFacts, settings: GroupSettings, others: OtherLogs | None) -> None:
+        self._topic_id = topic_id
+        self._log = log
+        self._audit = PartitionAudit(
+            log.state_partition,
+            first_offset=log.first_offset,
+            log_start_offset=log.log_start_offset,
+            has_newest=log.has_newest,
+            limit_of_group=largest(settings, DELIVERY_COUNT_LIMIT),
+        )
+        config = None if others is None else others.coordinator
+        self._configured = None if config is None else ConfiguredAudit(config, self._audit)
+        self._keeper = None if others is None else RecordKeeper(others.known, self._audit)
+
+    def take(self, rows: pa.Table) -> None:
+        """The next records (LOG_RECORD)."""
+        for decoded in audited_batches(self._audit, rows):
+            if self._keeper is not None:
+                self._keeper.take(decoded.records)
+            if self._configured is not None:
+                self._configured.take(decoded.records)
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """_OF_PARTITION rows, after the last records."""
+        state = self._audit.state()
+        self._audit.close()
+        kept = KEPT_RECORD.empty_table() if self._keeper is None else self._keeper.rows()
+        lists = lists_of(kept, KEPT_RECORD, np.array([kept.num_rows]))
+        state = state.append_column("first_offset", pa.array([self._log.first_offset])).append_column("kept", lists)
+        for some in (state, of_log(findings([self._audit], STORED), _NO_CLUSTER, self._topic_id)):
+            yield from _of_partition(some, self._topic_id)
 
 
 def _of_partition(rows: pa.Table, topic_id: str) -> Iterator[pa.RecordBatch]:
-    """Findings, or counts of a state partition, as _OF_PARTITION rows."""
-    known = {name: rows.column(name) for name in rows.column_names}
+    """Findings, or an audited state partition, as _OF_PARTITION rows."""
+    is_finding = "rule" in rows.column_names
+    known = {name: rows.column(name) for name in (_FINDING if is_finding else _STATE).names if name != "log_topic_id"}
     known["log_topic_id"] = pa.repeat(topic_id, rows.num_rows)
     columns = [known.get(field.name, blanks(rows.num_rows, field.type)) for field in _OF_PARTITION]
     yield from pa.table(columns, schema=_OF_PARTITION).to_batches()
 
 
-def _across(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _across(batches: Iterator[pa.RecordBatch], others: OtherLogs | None) -> Iterator[pa.RecordBatch]:
     """The findings of all state partitions, and those of rules over all of them."""
-    timed = timed_schema(_FINDING)
-    counts = [_COUNTS.empty_table()]
+    parts, audited = [LOG_FINDING.empty_table()], [_STATE.empty_table()]
     for batch in batches:
         is_finding = batch.column("rule").is_valid()
-        yield from conform(typed_rows(batch.filter(is_finding), _FINDING), timed).to_batches()
-        counts.append(typed_rows(batch.filter(pc.invert(is_finding)), _COUNTS))
-    states = pa.concat_tables(counts)
-    states = states.append_column("cluster_id", pa.repeat(_NO_CLUSTER, states.num_rows))
-    yield from conform(across_logs(states), timed).to_batches()
+        rows = typed_rows(batch.filter(is_finding), _FINDING)
+        parts.append(rows.append_column("cluster_id", pa.repeat(_NO_CLUSTER, rows.num_rows)).select(LOG_FINDING.names))
+        audited.append(typed_rows(batch.filter(pc.invert(is_finding)), _STATE))
+    states = pa.concat_tables(audited)
+    of_cluster = states.append_column("cluster_id", pa.repeat(_NO_CLUSTER, states.num_rows))
+    parts.append(across_logs(of_cluster.select(COUNTS_OF_STATE)))
+    if others is not None and states.num_rows:
+        parts.append(_between_logs(states, others))
+    rows = with_causes(pa.concat_tables(parts).cast(LOG_FINDING))
+    yield from conform(rows, timed_schema(_FINDING)).to_batches()
+
+
+def _between_logs(states: pa.Table, others: OtherLogs) -> pa.Table:
+    """LOG_FINDING rows of rules between the logs of a cluster; `states`: _STATE."""
+    incarnations = zip(*(states.column(name).to_pylist() for name in ("log_topic_id", "log_time_ms")), strict=True)
+    topic_id = str(newest_incarnation(list(incarnations)))
+    own = states.filter(pc.field("log_topic_id") == topic_id).sort_by("state_partition")
+    kept = rows_of(own, "kept", KEPT_RECORD)
+    topic = StateTopic(
+        topic_id=topic_id,
+        topic_ids=frozenset(states.column("log_topic_id").to_pylist()),
+        states=own,
+        first_offset=own.column("first_offset")[0].as_py(),
+        kept=kept.filter(pc.field("kind") != LIFE),
+        lives=lambda: kept.filter(pc.field("kind") == LIFE),
+    )
+    return of_log(LogPairs(topic, others).proofs().findings(STORED), _NO_CLUSTER, topic_id)

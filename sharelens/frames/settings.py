@@ -1,13 +1,14 @@
 """The settings of groups for measures: from a folder of files, or from rows of a lake."""
 
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from lake.settings_rows import COLUMNS, TABLE, observations_of
 from lake.tables import TABLES
-from measures.observed_settings import settings_of
+from measures.observed_settings import Observation, settings_of
 from measures.settings import GroupSettings
 from sharelens.frames.shapes import checked
 from sharelens.settings_files import read_settings_folder
@@ -27,7 +28,12 @@ def group_settings(source: "DataFrame | str | os.PathLike[str]") -> GroupSetting
         SharelensError: the folder or a file in it can't be read.
         UsageError: a file is not of its format; or a column is missing or has another type.
     """
+    return settings_of(observations_in(source, "group_settings")).groups
+
+
+def observations_in(source: "DataFrame | str | os.PathLike[str]", function: str) -> Iterable[Observation]:
+    """The observations of a folder of settings, or of rows of bronze.setting, which `function` got."""
     if isinstance(source, str | os.PathLike):
-        return settings_of(read_settings_folder(os.fspath(source)).observations).groups
+        return read_settings_folder(os.fspath(source)).observations
     schema = pa.schema([TABLES[TABLE].schema.field(name) for name in COLUMNS])
-    return settings_of(observations_of(checked(source, schema, "group_settings", "source").toArrow())).groups
+    return observations_of(checked(source, schema, function, "source").toArrow())

@@ -11,7 +11,7 @@ import pyarrow as pa
 from measures.file_ends import EndOffsets
 from measures.group_moment import GroupMoment, groups_at, streams_groups_at
 from measures.group_replay import SHARE_TYPES, ShareGroup, changes
-from measures.streams_replay import StreamsReplay
+from measures.streams_replay import LateStreamsReplay
 from sharelens.output import Answer, name_cell
 from sharelens.questions import describe_share, describe_streams, describe_streams_offsets
 from sharelens.questions.completeness import prefix_of
@@ -22,7 +22,7 @@ from sharelens.times import time_text
 from state_model.errors import SharelensError, UsageError
 from state_model.streams.records import STREAMS_TYPES
 
-Existing = TypeVar("Existing", ShareGroup, StreamsReplay)
+Existing = TypeVar("Existing", ShareGroup, LateStreamsReplay)
 
 
 class View(Enum):

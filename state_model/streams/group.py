@@ -31,7 +31,7 @@ def apply(group: StreamsGroup | None, record: GroupRecord) -> StreamsGroup | Non
     its offsets. A value of an unknown version changes nothing.
     """
     if record.version is None:
-        return None if group is None else _removed(group, record.record_type, record.member_id)
+        return None if group is None else without_value(group, record.record_type, record.member_id)
     value = value_of(record)
     return group if value is None else with_value(group, record.record_type, record.member_id, value)
 
@@ -41,7 +41,8 @@ def with_value(group: StreamsGroup | None, record_type: int, member_id: str | No
     return _SETTERS[record_type](NEW_GROUP if group is None else group, member_id, value)
 
 
-def _removed(group: StreamsGroup, record_type: int, member_id: str | None) -> StreamsGroup | None:
+def without_value(group: StreamsGroup, record_type: int, member_id: str | None) -> StreamsGroup | None:
+    """The group after a tombstone; None: it is removed."""
     name = member_id or ""
     match record_type:
         case 17:

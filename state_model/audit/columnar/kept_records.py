@@ -130,6 +130,15 @@ def topic_records_of(rows: pa.Table) -> pa.Table:
     return rows.set_column(index, LAST, last).select(TOPIC_RECORD.names).cast(TOPIC_RECORD)
 
 
+def distinct(rows: pa.Table) -> pa.Table:
+    """The rows by state partition and log offset, each once."""
+    places = [rows.column(name).to_numpy() for name in ("log_offset", "state_partition")]
+    order = np.lexsort(places)
+    is_new = np.ones(len(order), np.bool_)
+    is_new[1:] = np.any([np.diff(place[order]) != 0 for place in places], axis=0)
+    return rows.take(pa.array(order[is_new]))
+
+
 def with_epochs(topics: pa.Table, epochs: Epochs) -> pa.Table:
     """KEPT_RECORD rows of the kind TOPIC with the largest leader epochs of today."""
     known = [largest_epoch(epochs.get(place)) for place in places_of(topics)]

@@ -1,4 +1,4 @@
-"""The histories that a kernel computes are those that the reference computes record by record."""
+"""The short forms of the replay of streams groups give what the reference gives record by record."""
 
 import json
 from random import Random
@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 
 from evidence.schemas import GROUP_RECORD
 from measures.group_histories import streams_histories
+from measures.group_replay import changes
 from measures.streams_columns import many_streams_histories
+from measures.streams_replay import LateStreamsReplay, StreamsReplay
+from state_model.streams.records import STREAMS_TYPES
 
 KINDS = [17, 19, 20, 20, 21, 21, 22, 22, 22, 22, 22, 23]
 OF_MEMBERS = (19, 21, 22)
@@ -124,6 +127,15 @@ def test_rows_of_groups_that_are_computed_apart_are_the_same(seed: int) -> None:
         patch.setattr("measures.streams_columns.BIN_BYTES", 8)
         patch.setattr("measures.streams_rows.SLICE_ROWS", 2)
         check(random_log(Random(seed), 20))
+
+
+@given(st.integers(0, 1 << 32), st.integers(1, 60))
+def test_a_group_that_is_read_late_is_the_group(seed: int, count: int) -> None:
+    replay, late = StreamsReplay(), LateStreamsReplay()
+    for change in changes(random_log(Random(seed), count), STREAMS_TYPES):
+        replay.apply(change)
+        late.apply(change)
+        assert (late.group, late.state, late.is_known) == (replay.group, replay.state, replay.is_known)
 
 
 def test_json_with_line_breaks_is_read_too() -> None:

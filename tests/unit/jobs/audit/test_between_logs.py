@@ -3,32 +3,25 @@
 import json
 import os
 import shutil
-from typing import NamedTuple
 
 import pyarrow.compute as pc
 import pytest
 
-from jobs.audit.between_logs import BETWEEN
 from lake.scan import open_lake
 from sharelens.cli import main
 from sharelens.settings_files import read_settings_folder
+from state_model.audit.columnar.log_pairs import BETWEEN
+from tests.cluster_damages import DAMAGES, beyond_epoch, cut_topic, forgotten, later_epoch, short_topic
 from tests.cluster_logs import (
     END_MS,
-    GROUPS,
-    MINUTE,
-    OTHER_ID,
-    group_entries,
-    metadata,
     state,
     write_cluster,
     write_orders,
 )
 from tests.datasets import dataset
-from tests.group_files import GroupEntry, epoch, lists, write_group_partition
 from tests.in_process import make_lake, recorded_lake
 from tests.lakes import content, differences
-from tests.metadata_logs import write_metadata
-from tests.state_logs import START_MS, snapshot, update, write_state_partition
+from tests.state_logs import START_MS, snapshot, write_state_partition
 
 pytestmark = pytest.mark.slow
 
@@ -56,72 +49,6 @@ def of_logs(capsys, logs):
 
 def _compared(rows):
     return sorted(((*(row[name] for name in COMPARED), str(row["records"])) for row in rows), key=str)
-
-
-def forgotten(logs):
-    write_state_partition(logs, [record for record in state() if record["group_id"] != "mail"])
-
-
-def unlisted(logs):
-    write_group_partition(logs, [*group_entries(), GroupEntry(END_MS - 5 * MINUTE, 15, lists(), "mail")])
-
-
-def beyond_epoch(logs):
-    creations, writes = state()[: len(GROUPS)], state()[len(GROUPS) :]
-    again = snapshot("mail", epoch=1, state_epoch=9, at_ms=END_MS - 3 * MINUTE)
-    write_state_partition(logs, [*creations, again, *writes])
-
-
-def skipped_epoch(logs):
-    write_group_partition(logs, [*group_entries(), GroupEntry(END_MS, 11, epoch(9), "orders")])
-
-
-def other_cluster(logs):
-    write_metadata(logs, metadata(state_id=OTHER_ID))
-
-
-def other_partition(logs):
-    write_state_partition(logs, [*state(), snapshot("mail", 7, state_epoch=2)])
-
-
-def other_groups(logs):
-    write_group_partition(logs, group_entries(("stock", "fraud", "billing")))
-
-
-def short_topic(logs):
-    write_orders(logs, count=1)
-
-
-def cut_topic(logs):
-    creations = [snapshot(group, state_epoch=2, start=0) for group in GROUPS]
-    beyond = update("mail", start=2, batches=[(2, 30, 2, 1)], delivery_complete_count=29, at_ms=END_MS)
-    write_state_partition(logs, [*creations, *state()[len(GROUPS) :], beyond])
-
-
-def later_epoch(logs):
-    ahead = update("mail", start=2, leader_epoch=4, delivery_complete_count=0, at_ms=END_MS - MINUTE)
-    write_state_partition(logs, [*state(), ahead])
-
-
-class OddEntry(NamedTuple):
-    """A record of a group with any bytes."""
-
-    time_ms: int
-    key: bytes
-
-    def encoded(self):
-        return self.key, b"?"
-
-
-def odd_group_records(logs):
-    preview, cut_short = ((kind).to_bytes(2, "big") + b"\0\4mail" for kind in (9, 15))
-    write_group_partition(logs, [*group_entries(), OddEntry(END_MS, preview), OddEntry(END_MS, cut_short)])
-
-
-DAMAGES = (
-    *(forgotten, unlisted, beyond_epoch, skipped_epoch, other_cluster, other_partition, other_groups),
-    *(short_topic, cut_topic, later_epoch, odd_group_records),
-)
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)

@@ -1,0 +1,96 @@
+"""Damages of the small cluster of `cluster_logs`, each of which makes two of its logs disagree."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.cluster_logs import (
+    END_MS,
+    GROUPS,
+    MINUTE,
+    OTHER_ID,
+    group_entries,
+    metadata,
+    state,
+    write_orders,
+)
+from tests.group_files import GroupEntry, epoch, lists, write_group_partition
+from tests.metadata_logs import write_metadata
+from tests.state_logs import snapshot, update, write_state_partition
+
+
+def forgotten(logs: Path) -> None:
+    """The state log lacks a share partition that the group has."""
+    write_state_partition(logs, [record for record in state() if record["group_id"] != "mail"])
+
+
+def unlisted(logs: Path) -> None:
+    """A share partition leaves the group, not the state log."""
+    write_group_partition(logs, [*group_entries(), GroupEntry(END_MS - 5 * MINUTE, 15, lists(), "mail")])
+
+
+def beyond_epoch(logs: Path) -> None:
+    """A state epoch beyond the group's."""
+    creations, writes = state()[: len(GROUPS)], state()[len(GROUPS) :]
+    again = snapshot("mail", epoch=1, state_epoch=9, at_ms=END_MS - 3 * MINUTE)
+    write_state_partition(logs, [*creations, again, *writes])
+
+
+def skipped_epoch(logs: Path) -> None:
+    """A group epoch that no snapshot has."""
+    write_group_partition(logs, [*group_entries(), GroupEntry(END_MS, 11, epoch(9), "orders")])
+
+
+def other_cluster(logs: Path) -> None:
+    """The metadata log of another cluster."""
+    write_metadata(logs, metadata(state_id=OTHER_ID))
+
+
+def other_partition(logs: Path) -> None:
+    """A share partition of a user partition that never was."""
+    write_state_partition(logs, [*state(), snapshot("mail", 7, state_epoch=2)])
+
+
+def other_groups(logs: Path) -> None:
+    """Groups of another cluster."""
+    write_group_partition(logs, group_entries(("stock", "fraud", "billing")))
+
+
+def short_topic(logs: Path) -> None:
+    """The user topic ends in front of start offsets."""
+    write_orders(logs, count=1)
+
+
+def cut_topic(logs: Path) -> None:
+    """States beyond the end of the user topic."""
+    creations = [snapshot(group, state_epoch=2, start=0) for group in GROUPS]
+    beyond = update("mail", start=2, batches=[(2, 30, 2, 1)], delivery_complete_count=29, at_ms=END_MS)
+    write_state_partition(logs, [*creations, *state()[len(GROUPS) :], beyond])
+
+
+def later_epoch(logs: Path) -> None:
+    """A leader epoch that never began."""
+    ahead = update("mail", start=2, leader_epoch=4, delivery_complete_count=0, at_ms=END_MS - MINUTE)
+    write_state_partition(logs, [*state(), ahead])
+
+
+class OddEntry(NamedTuple):
+    """A record of a group with any bytes."""
+
+    time_ms: int
+    key: bytes
+
+    def encoded(self) -> tuple[bytes, bytes]:
+        """Key and value."""
+        return self.key, b"?"
+
+
+def odd_group_records(logs: Path) -> None:
+    """A preview record, and one whose key is cut short."""
+    preview, cut_short = ((kind).to_bytes(2, "big") + b"\0\4mail" for kind in (9, 15))
+    write_group_partition(logs, [*group_entries(), OddEntry(END_MS, preview), OddEntry(END_MS, cut_short)])
+
+
+DAMAGES = (
+    *(forgotten, unlisted, beyond_epoch, skipped_epoch, other_cluster, other_partition, other_groups),
+    *(short_topic, cut_topic, later_epoch, odd_group_records),
+)
