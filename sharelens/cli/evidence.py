@@ -43,7 +43,7 @@ class Remembering(click.Command):
 )
 @evidence_options
 @dead_letter_options
-@click.option("--group", metavar="GROUP", required=True, help="The share group.")
+@click.option("--group", metavar="GROUP", required=True, help="The share or streams group.")
 @click.option("--topic", metavar="TOPIC", multiple=True, help="Only this topic: NAME, ID or NAME:0,1. Repeatable.")
 @click.option(
     "--from", "from_ms", type=Time(Rounding.UP), metavar="TIME", required=True, help="Log times from TIME on."
@@ -70,6 +70,7 @@ def evidence(
     shown: Shown,
 ) -> None:
     """Writes evidence of one group and one window: raw records, states before and after, events, findings.
+    Of a streams group: raw records, histories of members and tasks, rebalances, events, findings.
 
     Tables as CSV, JSON and Parquet, a report, and a manifest with the SHA-256 of sources and content. Repeated, the
     command writes the same content byte for byte. The last line has the hash to note elsewhere.
@@ -103,11 +104,14 @@ def evidence(
 
 
 def _without_end_offsets(source: Source) -> Source:
-    """The source without end offsets of settings: the manifest has none, and a folder is recomputed from it."""
+    """The source without end offsets of settings: the manifest has none, and a folder is recomputed from it.
+
+    Of a streams group `__consumer_offsets` alone will do.
+    """
     from sharelens.settings_files import NO_SETTINGS_FILES
 
     files = source.settings_files or NO_SETTINGS_FILES
-    return replace(source, settings_files=replace(files, takes_end_offsets=False))
+    return replace(source, settings_files=replace(files, takes_end_offsets=False), takes_group_log=True)
 
 
 def _written(written: "Written", place: Path) -> Answer:

@@ -36,6 +36,7 @@ from sharelens.evidence_folder.schemas import (
     TOPIC,
     TRACE_EVENT,
 )
+from sharelens.evidence_folder.streams import streams_answers, streams_notes
 from sharelens.evidence_folder.window import LogWindow, group_log_records, quarantined, state_records
 from sharelens.evidence_folder.writers import TableFiles, sorted_rows, write_file
 from sharelens.filters import KeyFilter, parse_key_filter
@@ -43,6 +44,7 @@ from sharelens.output import Answer
 from sharelens.questions.completeness import times
 from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover
+from sharelens.questions.known_groups import streams_groups
 from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import in_parts
 from sharelens.questions.naming import ensure_known, resolve
@@ -51,7 +53,7 @@ from sharelens.times import time_text
 from state_model.columnar.keys import LOG_ORDER
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY
 from state_model.errors import SharelensError
-from state_model.topics import STATE_TOPIC
+from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 TABLES_FOLDER = "tables"
 README, REPORT = "README.md", "report.html"
@@ -84,7 +86,8 @@ class Content:
 class ResolvedQuestion:
     """A question, and the share partitions that it is about in this evidence.
 
-    `keys`: the conditions as typed; `places`: the user partitions that the group has share state of.
+    `keys`: the conditions as typed; `places`: the user partitions that the group has share state of. `is_of_streams`:
+    the group is a streams group, which has none.
     """
 
     question: Question
@@ -92,6 +95,7 @@ class ResolvedQuestion:
     keys: Keys
     places: Keys
     cover: Sequence[StatePartitionCover]
+    is_of_streams: bool = False
 
 
 def look_up(evidence: Evidence, question: Question) -> ResolvedQuestion:
@@ -105,8 +109,9 @@ def look_up(evidence: Evidence, question: Question) -> ResolvedQuestion:
     cover = tuple(evidence.cover())
     key_filter = parse_key_filter([question.group_id], question.topics, [])
     keys = resolve(evidence, key_filter)
-    ensure_known(evidence, key_filter, keys)
-    first, _ = times(cover)
+    of_streams = streams_groups(evidence, key_filter.groups)
+    ensure_known(evidence, key_filter, keys, of_streams)
+    first, _ = _times_of(evidence, question.group_id) if of_streams else times(cover)
     if first is None or question.to_ms <= first:
         begins = "holds no record" if first is None else f"begins at {time_text(first)}"
         raise SharelensError(
@@ -116,8 +121,19 @@ def look_up(evidence: Evidence, question: Question) -> ResolvedQuestion:
     for row in filter_rows(share_partitions, keys.expression()).to_pylist():
         places[row["topic_id"]] = (places.get(row["topic_id"]) or frozenset()) | {row["partition"]}
     return ResolvedQuestion(
-        question=question, key_filter=key_filter, keys=keys, places=Keys(topics=places), cover=cover
+        question=question,
+        key_filter=key_filter,
+        keys=keys,
+        places=Keys(topics=places),
+        cover=cover,
+        is_of_streams=bool(of_streams) and not places,
     )
+
+
+def _times_of(evidence: Evidence, group_id: str) -> tuple[int | None, int | None]:
+    """First and last timestamp of a group's records."""
+    ends = pc.min_max(evidence.group_records(frozenset({group_id})).column("timestamp_ms"))
+    return ends["min"].as_py(), ends["max"].as_py()
 
 
 def write_content(evidence: Evidence, resolved: ResolvedQuestion, folder: Path) -> Content:
@@ -131,15 +147,10 @@ def write_content(evidence: Evidence, resolved: ResolvedQuestion, folder: Path) 
     tables = folder / TABLES_FOLDER
     tables.mkdir(mode=0o700)
     raw = open_raw(evidence)
-    windows = _write_records(raw, resolved, tables, content)
-    _write_histories(evidence, resolved, tables, content)
-    of_audit = audit(evidence, raw, question, resolved.keys, evidence.places(resolved.keys))
-    measured = findings.findings(evidence, question, resolved.key_filter)
-    for name, answer in (("audit", of_audit), *measured):
-        content.answers[name] = answer
-        _write(tables, name, [sorted_rows(answer.table)], answer.table.schema, content)
-        content.notes += notes.of_warnings(answer.warnings, evidence.place)
-    content.notes[:0] = notes.of_window(resolved.cover, windows, content.tables, question)
+    if resolved.is_of_streams:
+        _write_streams(evidence, raw, question, tables, content)
+    else:
+        _write_share(evidence, raw, resolved, tables, content)
     content.notes = list(dict.fromkeys(content.notes))
     rows = [{"code": note.code, "incomplete": note.incomplete, "detail": note.detail} for note in content.notes]
     _write(tables, "note", [pa.Table.from_pylist(rows, schema=NOTE)], NOTE, content)
@@ -150,6 +161,37 @@ def write_content(evidence: Evidence, resolved: ResolvedQuestion, folder: Path) 
     sync_folder(tables)
     sync_folder(folder)
     return content
+
+
+def _write_share(evidence: Evidence, raw: RawLog, resolved: ResolvedQuestion, folder: Path, content: Content) -> None:
+    """The tables of a share group."""
+    question = resolved.question
+    windows = _write_records(raw, resolved, folder, content)
+    _write_histories(evidence, resolved, folder, content)
+    of_audit = audit(evidence, raw, question, resolved.keys, evidence.places(resolved.keys))
+    measured = findings.findings(evidence, question, resolved.key_filter)
+    for name, answer in (("audit", of_audit), *measured):
+        content.answers[name] = answer
+        _write(folder, name, [sorted_rows(answer.table)], answer.table.schema, content)
+        content.notes += notes.of_warnings(answer.warnings, evidence.place)
+    content.notes[:0] = notes.of_window(resolved.cover, windows, content.tables, question)
+
+
+def _write_streams(evidence: Evidence, raw: RawLog, question: Question, folder: Path, content: Content) -> None:
+    """The tables of a streams group: its log alone has all of it."""
+    problems = [raw.problems()]
+    group_log = group_log_records(raw, question.group_id, question.from_ms, question.to_ms, problems)
+    _write(folder, "group_record", group_log, GROUP_LOG_RECORD, content)
+    broken = quarantined(problems, {}, STATE_TOPIC).filter(pc.field("topic") == OFFSETS_TOPIC)
+    _write(folder, "quarantine", [sorted_rows(broken)], broken.schema, content)
+    group = _group(evidence, question)
+    _write(folder, "group", [group], group.schema, content)
+    _write_configuration(evidence, question, (), folder, content)
+    for name, answer in streams_answers(evidence, raw, question):
+        content.answers[name] = answer
+        _write(folder, name, [answer.table], answer.table.schema, content)
+    history = content.answers["group_history"].table
+    content.notes += streams_notes(evidence.group_records(None), history, broken.num_rows, question)
 
 
 def sync_folder(folder: Path) -> None:

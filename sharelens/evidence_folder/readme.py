@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from sharelens.evidence_folder.events import MEANING
 from sharelens.evidence_folder.question import Question
-from sharelens.evidence_folder.tables import TABLES, ContentTable, meaning
+from sharelens.evidence_folder.tables import ALL_TABLES, ContentTable, meaning
 from sharelens.output import name_cell
 from sharelens.times import time_text
 
@@ -16,7 +16,7 @@ HEAD = """# Evidence {case}
 |---|---|
 | case | {case} |
 | cluster | {cluster} |
-| share group | {group} |
+| {kind} | {group} |
 | topics asked for | {topics} |
 | window | {begin} up to, not including, {end} (log time) |
 
@@ -29,9 +29,7 @@ HEAD = """# Evidence {case}
 - `NAME.parquet`: the exact types; bytes untouched.
 
 Times are epoch milliseconds. **Log time** is the running maximum of record timestamps in a partition of
-`__share_group_state`, so "before the window" is a prefix of each log: `state_before`, then the records in `record`,
-give `state_after`. Offsets of the state log (`log_offset`) and offsets of user records (`first_offset`, `start_offset`,
-…) are different things. The log holds outcomes: who had a record, or has it right now, is not in it.
+{about}
 
 Nothing here depends on when, where or by whom it was made: the same question over the same records gives the same
 bytes. When, where and by whom stands in `manifest.json`, with the sources and the SHA-256 of every file here. To check
@@ -45,25 +43,35 @@ makes everything again and compares.
 |---|---|---|
 """
 
+ABOUT_SHARE_GROUPS = """`__share_group_state`, so "before the window" is a prefix of each log: `state_before`, then the
+records in `record`, give `state_after`. Offsets of the state log (`log_offset`) and offsets of user records
+(`first_offset`, `start_offset`, …) are different things. The log holds outcomes: who had a record, or has it right now,
+is not in it."""
+ABOUT_STREAMS = """`__consumer_offsets`. The log of the group coordinator has assignments and committed offsets: whether
+a member processed a task is not in it, nor whether a member that is gone left or was fenced."""
+
 
 def readme(
     question: Question, cluster_id: str | None, record_counts: Mapping[str, int], columns: Mapping[str, pa.Schema]
 ) -> str:
     """The whole page; `columns`: the columns of each table as written."""
+    is_of_streams = "task_history" in record_counts
     head = HEAD.format(
         case=cell(question.case_id),
         cluster=cell(cluster_id or "unknown"),
+        kind="streams group" if is_of_streams else "share group",
+        about=ABOUT_STREAMS if is_of_streams else ABOUT_SHARE_GROUPS,
         group=cell(name_cell(question.group_id)),
         topics=cell(", ".join(map(name_cell, question.topics)) or "all"),
         begin=time_text(question.from_ms),
         end=time_text(question.to_ms),
     )
-    written = [table for table in TABLES if table.name in record_counts]
+    written = [table for table in ALL_TABLES if table.name in record_counts]
     overview = "".join(f"| `{table.name}` | {record_counts[table.name]} | {table.one_row} |\n" for table in written)
     events = "".join(f"| `{event}` | {meaning} |\n" for event, meaning in MEANING.items())
-    return f"{head}{overview}\n## Events in `trace_event`\n\n| event | remark |\n|---|---|\n{events}" + "".join(
-        _section(table, columns[table.name]) for table in written
-    )
+    remarks = f"\n## Events in `trace_event`\n\n| event | remark |\n|---|---|\n{events}"
+    sections = "".join(_section(table, columns[table.name]) for table in written)
+    return f"{head}{overview}{'' if is_of_streams else remarks}{sections}"
 
 
 def _section(table: ContentTable, schema: pa.Schema) -> str:

@@ -8,10 +8,11 @@ import pyarrow as pa
 
 from sharelens.evidence_folder.notes import Note
 from sharelens.evidence_folder.question import Question
-from sharelens.evidence_folder.tables import TABLES
+from sharelens.evidence_folder.tables import ALL_TABLES
 from sharelens.evidence_folder.writers import sorted_rows
 from sharelens.output import Answer, Column, name_cell, rows_of
 from sharelens.questions.state import text_columns
+from sharelens.report.unknowable import CANNOT_KNOW_OF_STREAMS
 from sharelens.terminal import visible
 from sharelens.times import time_text
 
@@ -49,6 +50,9 @@ PAGE = """<!DOCTYPE html>
 </html>
 """
 FINDINGS = {
+    "finding": "What was wrong at the window's end",
+    "timeline": "What happened",
+    "rebalance": "Rebalances",
     "stall": "What stood still",
     "poison": "What was given up",
     "dlq": "Dead letters and archived records",
@@ -76,18 +80,21 @@ def report(
 ) -> str:
     """The page."""
     title = f"Evidence {visible(question.case_id)}"
-    parts = [_head(title, question, cluster_id), _completeness(notes)]
+    is_of_streams = "task_history" in record_counts
+    kind = "Streams group" if is_of_streams else "Share group"
+    parts = [_head(title, kind, question, cluster_id), _completeness(notes)]
     parts += [_finding(name, heading, answers[name]) for name, heading in FINDINGS.items() if name in answers]
     for name, heading in STATES.items():
-        parts.append(_section(heading, (), _table(name, tables[name], text_columns(verbose=False))))
-    parts.append(_section("What cannot be known", UNKNOWABLE, ""))
+        if name in tables:
+            parts.append(_section(heading, (), _table(name, tables[name], text_columns(verbose=False))))
+    parts.append(_section("What cannot be known", CANNOT_KNOW_OF_STREAMS if is_of_streams else UNKNOWABLE, ""))
     parts.append(_section("Files", (), _files(record_counts)))
     return PAGE.format(title=html.escape(title), style=STYLE, body="\n".join(parts))
 
 
-def _head(title: str, question: Question, cluster_id: str | None) -> str:
+def _head(title: str, kind: str, question: Question, cluster_id: str | None) -> str:
     facts = {
-        "Share group": name_cell(question.group_id),
+        kind: name_cell(question.group_id),
         "Topics asked for": ", ".join(map(name_cell, question.topics)) or "all",
         "Cluster": name_cell(cluster_id or "unknown"),
         "Window": f"{time_text(question.from_ms)} up to, not including, {time_text(question.to_ms)} (log time)",
@@ -157,7 +164,7 @@ def _files(record_counts: Mapping[str, int]) -> str:
     lines = "".join(
         f"<tr><td>tables/{table.name}</td><td class='right'>{record_counts[table.name]}</td>"
         f"<td class='wrap'>{html.escape(table.one_row.replace('`', ''))}</td></tr>"
-        for table in TABLES
+        for table in ALL_TABLES
         if table.name in record_counts
     )
     head = "<tr><th scope='col'>TABLE</th><th scope='col' class='right'>ROWS</th><th scope='col'>ONE ROW IS</th></tr>"

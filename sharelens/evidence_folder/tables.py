@@ -7,9 +7,10 @@ import pyarrow as pa
 from evidence.schemas import GROUP_RECORD
 from measures import schemas as measured
 from measures.dlq_schemas import DLQ_RECONCILIATION
+from measures.group_schemas import GROUP_HISTORY, MEMBER_HISTORY, STREAMS_REBALANCE, TASK_HISTORY
 from sharelens.evidence_folder import schemas
 from state_model.audit.columnar.finding_schema import FINDING
-from state_model.columnar.schemas import COMPLETENESS, DELIVERY_HISTORY, PLACED_STATE, SHARE_PARTITION_HISTORY
+from state_model.columnar.schemas import COMPLETENESS, DELIVERY_HISTORY, PLACED_STATE, SHARE_PARTITION_HISTORY, column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,30 @@ class ContentTable:
     schemas: tuple[pa.Schema, ...]
 
 
+TIMELINE_MEANING = pa.schema(
+    [
+        column("at_ms", pa.int64(), "time of the event, epoch milliseconds"),
+        column("event", pa.string(), "name of the event, as in `sharelens timeline`"),
+        column("group_id", pa.string(), "streams group"),
+        column("topic_id", pa.string(), "null: the event is about the group"),
+        column("partition", pa.int32(), "null: the event is about the group"),
+        column("records", pa.int64(), "null: the event counts no records"),
+        column("text", pa.string(), "what happened"),
+        column("log_topic", pa.string(), "topic of the record that proves it"),
+        column("log_partition", pa.int32(), "partition of that record"),
+        column("log_offset", pa.int64(), "offset of that record"),
+    ]
+)
+FINDING_MEANING = pa.schema(
+    [
+        column("severity", pa.string(), "error, warning or info"),
+        column("kind", pa.string(), "kind of the finding"),
+        column("group_id", pa.string(), "streams group"),
+        column("size", pa.int64(), "records, or tasks without an owner; null: unknown"),
+        column("since_ms", pa.int64(), "since when, epoch milliseconds"),
+        column("text", pa.string(), "the finding in words"),
+    ]
+)
 _STATE = "group_id, topic_id, partition"
 _LOG = "state_partition, log_offset"
 _EVERY = "every column, from the left"
@@ -175,6 +200,47 @@ TABLES = (
     ),
     ContentTable(name="topic", one_row="a topic of the group: id and name", order="topic_id", schemas=(schemas.TOPIC,)),
 )
+
+STREAMS_TABLES = (
+    ContentTable(
+        name="finding",
+        one_row="what was wrong with the streams group at the window's end, as `sharelens overview` says it",
+        order="severity, kind",
+        schemas=(FINDING_MEANING,),
+    ),
+    ContentTable(
+        name="timeline",
+        one_row="an event of the streams group in the window, with the record that proves it",
+        order="at_ms, event",
+        schemas=(TIMELINE_MEANING,),
+    ),
+    ContentTable(
+        name="rebalance",
+        one_row="a group epoch of the window: members, tasks that moved, and for how long tasks had no owner",
+        order="log_offset",
+        schemas=(STREAMS_REBALANCE,),
+    ),
+    ContentTable(
+        name="group_history",
+        one_row="state and epochs of the group, and their interval; intervals that touch the window",
+        order="valid_from_log_offset",
+        schemas=(GROUP_HISTORY,),
+    ),
+    ContentTable(
+        name="member_history",
+        one_row="what a member said, had and should get, and the interval; intervals that touch the window",
+        order="valid_from_log_offset",
+        schemas=(MEMBER_HISTORY,),
+    ),
+    ContentTable(
+        name="task_history",
+        one_row="a task that a member had, and the interval; intervals that touch the window",
+        order="valid_from_log_offset",
+        schemas=(TASK_HISTORY,),
+    ),
+)
+"""Tables that only a folder about a streams group has."""
+ALL_TABLES = (TABLES[0], *STREAMS_TABLES, *TABLES[1:])
 
 
 def meaning(table: ContentTable, column: str) -> str:

@@ -35,8 +35,8 @@ from sharelens.questions.describe_answer import (
     last_change,
 )
 from sharelens.questions.evidence import Evidence
+from sharelens.questions.group_words import not_ready_reason
 from sharelens.questions.state import COMPLETENESS
-from sharelens.questions.streams_words import not_ready_reason
 from sharelens.wording import counted
 from state_model.streams.values import NO_TASKS_BY_TYPE, GroupState, StreamsGroup, Subtopology, TasksByType
 

@@ -6,14 +6,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.output import UNKNOWN, Column, Row, name_cell, shortened
+from sharelens.output import UNKNOWN, Column, Row, shortened
+from sharelens.questions.group_words import member_name
 from sharelens.wording import counted
 
 
 def member_text(member: Mapping[str, Any]) -> str:
-    """`client(member)`, or the member's id where the log does not name its client."""
-    member_id, client = name_cell(member["member_id"]), member["client_id"]
-    return member_id if client is None else f"{name_cell(client)}({member_id})"
+    """The name of a member in a list of members."""
+    return member_name(member["member_id"], member["client_id"])
 
 
 def movement_text(move: Mapping[str, Any]) -> str:

@@ -8,56 +8,65 @@ lag_growing           warning    the lag of a group is larger than it was
 rebalancing           warning    a group is not stable for that long, or for half of the last minutes
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
 from measures.group_schemas import EMPTY, NOT_READY, STREAMS
 from sharelens.questions.finding import ERROR, WARNING, Finding
-from sharelens.questions.signs import Signs
+from sharelens.questions.group_words import not_ready_reason, task_name
 from sharelens.questions.streams_signs import UNSETTLED, StreamsSign
-from sharelens.questions.streams_words import not_ready_reason, task_name
 from sharelens.times import lasted
 from sharelens.wording import clock, counted, number
 
 LEAST_GROWTH, LARGE_SHARE = 10, 0.1
 """As for share groups: growth of less than LEAST_GROWTH records, or of a tenth of the lag, is none."""
 TASKS_NAMED = 5
-OfSign = Callable[[Signs, StreamsSign, int], Iterator[Finding]]
+OfSign = Callable[[StreamsSign, int], Iterator[Finding]]
 
 
-def without_members(signs: Signs) -> list[Finding]:
+def streams_findings(signs: Sequence[StreamsSign], min_duration_ms: int) -> list[Finding]:
+    """All findings, the worst first."""
+    return [
+        *without_members(signs),
+        *not_working(signs, min_duration_ms),
+        *growing(signs),
+        *rebalancing(signs, min_duration_ms),
+    ]
+
+
+def without_members(signs: Sequence[StreamsSign]) -> list[Finding]:
     """Groups whose coordinator knows no member, with records to do."""
     return _worst_first(_without_members, signs, 0)
 
 
-def not_working(signs: Signs, min_duration_ms: int) -> list[Finding]:
+def not_working(signs: Sequence[StreamsSign], min_duration_ms: int) -> list[Finding]:
     """Groups that are not ready, and those with tasks that nobody processes."""
     kinds = (_not_ready, _ownerless)
     return list(chain.from_iterable(_worst_first(kind, signs, min_duration_ms) for kind in kinds))
 
 
-def growing(signs: Signs) -> list[Finding]:
+def growing(signs: Sequence[StreamsSign]) -> list[Finding]:
     """Groups with members whose lag is larger than it was."""
     return _worst_first(_growing, signs, 0)
 
 
-def rebalancing(signs: Signs, min_duration_ms: int) -> list[Finding]:
+def rebalancing(signs: Sequence[StreamsSign], min_duration_ms: int) -> list[Finding]:
     """Groups that do not come to rest."""
     return _worst_first(_rebalancing, signs, min_duration_ms)
 
 
-def _worst_first(of_sign: OfSign, signs: Signs, min_duration_ms: int) -> list[Finding]:
-    rows = chain.from_iterable(of_sign(signs, sign, min_duration_ms) for sign in signs.streams)
+def _worst_first(of_sign: OfSign, signs: Sequence[StreamsSign], min_duration_ms: int) -> list[Finding]:
+    rows = chain.from_iterable(of_sign(sign, min_duration_ms) for sign in signs)
     return sorted(rows, key=lambda row: (-(row.size or 0), row.since_ms or 0, row.group_id))
 
 
-def _without_members(signs: Signs, sign: StreamsSign, min_duration_ms: int) -> Iterator[Finding]:
+def _without_members(sign: StreamsSign, min_duration_ms: int) -> Iterator[Finding]:
     if sign.state == EMPTY and sign.lag.records:
         text = f"{_lag(sign)}, no members since {clock(sign.since_ms, sign.now_ms)}"
         yield _finding(sign, ERROR, "no_members", text, "describe", size=sign.lag.records)
 
 
-def _not_ready(signs: Signs, sign: StreamsSign, min_duration_ms: int) -> Iterator[Finding]:
+def _not_ready(sign: StreamsSign, min_duration_ms: int) -> Iterator[Finding]:
     duration_ms = sign.now_ms - sign.since_ms
     if sign.state == NOT_READY and duration_ms >= min_duration_ms:
         reason = not_ready_reason(sign.topology_epoch, sign.validated_topology_epoch)
@@ -66,7 +75,7 @@ def _not_ready(signs: Signs, sign: StreamsSign, min_duration_ms: int) -> Iterato
         yield _finding(sign, ERROR, "not_ready", text, "describe", "--state")
 
 
-def _ownerless(signs: Signs, sign: StreamsSign, min_duration_ms: int) -> Iterator[Finding]:
+def _ownerless(sign: StreamsSign, min_duration_ms: int) -> Iterator[Finding]:
     until_ms = sign.now_ms - min_duration_ms
     tasks = {task: since_ms for task, since_ms in sign.without_owner.items() if since_ms <= until_ms}
     if tasks and sign.members:
@@ -78,14 +87,14 @@ def _ownerless(signs: Signs, sign: StreamsSign, min_duration_ms: int) -> Iterato
         yield _finding(sign, ERROR, "tasks_without_owner", text, "describe", "--tasks", size=len(tasks), since=since_ms)
 
 
-def _growing(signs: Signs, sign: StreamsSign, min_duration_ms: int) -> Iterator[Finding]:
+def _growing(sign: StreamsSign, min_duration_ms: int) -> Iterator[Finding]:
     growth, records = sign.lag.growth, sign.lag.records
     if growth is not None and records is not None and growth >= max(LEAST_GROWTH, LARGE_SHARE * records):
         text = f"{_lag(sign)}, {number(growth)} more than at {clock(sign.window_ms, sign.now_ms)}"
         yield _finding(sign, WARNING, "lag_growing", text, "describe", size=records, since=sign.window_ms)
 
 
-def _rebalancing(signs: Signs, sign: StreamsSign, min_duration_ms: int) -> Iterator[Finding]:
+def _rebalancing(sign: StreamsSign, min_duration_ms: int) -> Iterator[Finding]:
     lasting_ms, window_ms = sign.now_ms - sign.since_ms, sign.now_ms - sign.window_ms
     if sign.state in UNSETTLED and lasting_ms >= min_duration_ms:
         text = f"not stable since {clock(sign.since_ms, sign.now_ms)} ({lasted(lasting_ms)}), "

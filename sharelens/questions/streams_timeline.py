@@ -15,7 +15,7 @@ from measures.group_histories import histories
 from measures.group_replay import GroupChange, changes, is_of_types
 from measures.group_schemas import DEAD, EMPTY, NOT_READY
 from measures.streams_rebalances import streams_rebalances
-from sharelens.questions.streams_words import member_name, not_ready_reason
+from sharelens.questions.group_words import member_name, not_ready_reason
 from sharelens.questions.timeline_entries import Entry, entry_of
 from sharelens.times import lasted
 from sharelens.wording import counted, name, number

@@ -28,7 +28,7 @@ def test_a_picture_has_a_row_a_task_and_a_colour_a_member() -> None:
         assert f"task {task}: " in picture.wide
     assert len(picture.key) == 8  # of eleven members: the colours come again
     assert "Further members have the same colours again" in picture.text
-    assert picture.key[0] == ("line-0", "app-wc-1-StreamThread-1-consumer (CYlzRCBgSDCwNHER-1J_ig)")
+    assert picture.key[0] == ("line-0", "app-wc-1-StreamThread-1-consumer(CYlzRCBgSDCwNHER-1J_ig)")
 
 
 def test_rebalances_and_states_are_tables() -> None:

@@ -1,4 +1,4 @@
-"""Words about streams groups that answers and the report share."""
+"""Words about groups and their members that answers and the report share."""
 
 from sharelens.wording import name
 
@@ -13,8 +13,8 @@ def not_ready_reason(topology_epoch: int | None, validated_topology_epoch: int) 
 
 
 def member_name(member_id: str, client_id: str | None) -> str:
-    """`client (member)`, or the member's id alone where the log does not name its client."""
-    return name(member_id) if client_id is None else f"{name(client_id)} ({name(member_id)})"
+    """`client(member)`, or the member's id alone where the log does not name its client."""
+    return name(member_id) if client_id is None else f"{name(client_id)}({name(member_id)})"
 
 
 def task_name(subtopology_id: str, partition: int) -> str:

@@ -1,0 +1,130 @@
+"""What an evidence folder has of a streams group: histories, rebalances, events, findings, and the audit.
+
+All comes from records of the group coordinator with a timestamp before the window's end.
+"""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence.group_decoding import decode_groups
+from measures.group_histories import histories
+from measures.group_replay import is_of_types
+from measures.stalls import MIN_DURATION_MS
+from measures.streams_rebalances import streams_rebalances
+from sharelens.evidence_folder.notes import Note
+from sharelens.evidence_folder.question import Question
+from sharelens.evidence_folder.raw import RawLog
+from sharelens.output import Answer, by_importance, name_column, number_column, text_column, time_column
+from sharelens.questions import rebalances_streams, timeline
+from sharelens.questions.audit import COLUMNS as AUDIT_COLUMNS
+from sharelens.questions.audit import with_topics
+from sharelens.questions.completeness import incomplete_rows
+from sharelens.questions.evidence import Evidence, Span
+from sharelens.questions.finding import FINDING, finding_rows
+from sharelens.questions.streams_findings import streams_findings
+from sharelens.questions.streams_signs import streams_signs
+from sharelens.questions.streams_timeline import streams_entries
+from sharelens.questions.timeline_entries import timeline_table
+from sharelens.times import time_text
+from state_model.audit.columnar.group_audit import audit_groups
+from state_model.audit.columnar.proofs import Proofs
+from state_model.audit.columnar.streams_audit import Completeness
+from state_model.audit.rule import Need
+from state_model.audit.severities import ERROR, WARNING
+from state_model.audit.streams.table import RULES
+from state_model.streams.records import STREAMS_TYPES
+
+LISTED = {
+    rule.id: severity
+    for rule in RULES
+    if rule.needs == (Need.GROUP_COORDINATOR,) and (severity := rule.severity_for(None)) in (ERROR, WARNING)
+}
+"""Severities of the rules that the group's own records decide, by rule id."""
+AT_THE_END = pa.schema([FINDING.field(name) for name in ("severity", "kind", "group_id", "size", "since_ms", "text")])
+"""A finding without the command that explains it, which names where the evidence lies."""
+FINDING_COLUMNS = by_importance(
+    (
+        name_column("SEVERITY", "severity"),
+        name_column("KIND", "kind"),
+        number_column("SIZE", "size"),
+        time_column("SINCE", "since_ms"),
+        text_column("TEXT", "text"),
+    ),
+    "SEVERITY KIND TEXT SINCE SIZE",
+)
+
+
+def streams_answers(evidence: Evidence, raw: RawLog, question: Question) -> Iterator[tuple[str, Answer]]:
+    """Each table's name with its answer."""
+    group, last_ms = frozenset({question.group_id}), question.to_ms - 1
+    records = evidence.group_records(group)
+    records = records.filter(is_of_types(records, STREAMS_TYPES))
+    records = records.filter(pc.field("timestamp_ms") <= last_ms)
+    signs = streams_signs(evidence, records, last_ms, min(last_ms, _newest_ms(records)))
+    rows = finding_rows(streams_findings(signs, MIN_DURATION_MS), lambda *_: "").select(AT_THE_END.names)
+    yield "finding", Answer(table=rows, columns=FINDING_COLUMNS, none="nothing is wrong at the window's end")
+    entries = streams_entries(records, evidence.offset_commits(group), last_ms)
+    events = timeline_table(entries, {}, Span(from_ms=question.from_ms, to_ms=question.to_ms))
+    yield "timeline", Answer(table=events, columns=timeline.TEXT_COLUMNS, none="nothing happened")
+    rebalances = streams_rebalances(records).filter(pc.field("at_ms") >= question.from_ms)
+    yield "rebalance", Answer(table=rebalances, columns=rebalances_streams.TEXT_COLUMNS, none="no rebalance")
+    made = histories(records)
+    for name, rows in (("group", made.groups), ("member", made.members), ("task", made.tasks)):
+        yield f"{name}_history", Answer(table=_touching(rows, question))
+    yield "audit", _audit(raw, question)
+
+
+def streams_notes(records: pa.Table, histories: pa.Table, quarantined: int, question: Question) -> Iterator[Note]:
+    """Causes of incomplete evidence.
+
+    `records`: GROUP_RECORD rows of all groups; `histories`: GROUP_HISTORY rows; `quarantined`: unreadable batches and
+    records.
+    """
+    ends = pc.min_max(records.column("timestamp_ms"))
+    first_ms, last_ms = ends["min"].as_py(), ends["max"].as_py()
+    if first_ms > question.from_ms:
+        detail = f"the first record of a group in __consumer_offsets is of {time_text(first_ms)}, after the window's "
+        yield Note(code="begins_late", incomplete=False, detail=f"{detail}beginning {time_text(question.from_ms)}")
+    if last_ms < question.to_ms:
+        detail = f"the newest record of a group in __consumer_offsets is of {time_text(last_ms)}, before the window's "
+        yield Note(code="ends_early", incomplete=False, detail=f"{detail}end {time_text(question.to_ms)}")
+    if quarantined:
+        detail = f"{quarantined} batches or records of __consumer_offsets could not be read or decoded (quarantine)"
+        yield Note(code="quarantined", incomplete=True, detail=detail)
+    marked = incomplete_rows(histories.column("completeness"))
+    if marked:
+        detail = f"{marked} of {histories.num_rows} rows of group_history are not complete; each row has the reason"
+        yield Note(code="group_history_incomplete", incomplete=True, detail=detail)
+
+
+def _newest_ms(records: pa.Table) -> int:
+    return pc.max(records.column("timestamp_ms")).as_py() or 0
+
+
+def _touching(rows: pa.Table, question: Question) -> pa.Table:
+    """The rows of a history that were valid in the window."""
+    return rows.filter(pc.fill_null(pc.greater_equal(rows.column("valid_to_ms"), question.from_ms), True))
+
+
+def _audit(raw: RawLog, question: Question) -> Answer:
+    """FINDING rows of the group: errors and warnings of the rules LISTED."""
+    proofs, tables, odd = Proofs(), [], []
+    complete: dict[int, Completeness] = {}
+    for piece in raw.group_log():
+        rows = piece.records.filter(pc.field("timestamp_ms") < question.to_ms)
+        for number in rows.column("partition").unique().to_pylist():
+            offsets = rows.filter(pc.field("partition") == number).column("offset")
+            complete.setdefault(number, Completeness()).take(offsets)
+        decoded = decode_groups(rows)
+        is_own = pc.field("group_id") == question.group_id
+        tables.append(decoded.records.filter(is_own))
+        odd.append(decoded.odd_records.filter(is_own))
+    if tables:
+        complete_from = {number: known.complete_from for number, known in complete.items()}
+        audit_groups(
+            pa.concat_tables(tables), pa.concat_tables(odd), frozenset(complete), proofs, complete_from=complete_from
+        )
+    rows = with_topics(proofs.findings(LISTED, LISTED), {})
+    return Answer(table=rows, columns=AUDIT_COLUMNS, none="no rule of severity error or warning is violated")
