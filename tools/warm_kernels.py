@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +45,8 @@ def main() -> int:
 def _compile_kernels_of_groups() -> None:
     """Compiles the kernels that only many records of groups need, by one tombstone of a streams group."""
     print_values(np.zeros(1, np.int64), pa.array([None], pa.binary()))
-    row = dict.fromkeys(GROUP_RECORD.names, 0) | {"record_type": METADATA, "is_tombstone": True}
+    row: dict[str, Any] = dict.fromkeys(GROUP_RECORD.names, 0)
+    row |= {"record_type": METADATA, "is_tombstone": True}
     row |= {"value_json": None, "member_id": None, "log_topic_id": "", "record_name": "", "group_id": ""}
     row |= {"below_log_start": False, "uncommitted": False}
     many_streams_histories(pa.Table.from_pylist([row], schema=GROUP_RECORD))
