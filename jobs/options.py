@@ -8,6 +8,8 @@ from kafka_log.dead_letter_records import DeadLetterTopics
 from measures.observed_settings import Observation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lake.lake import Lake
 
 STAGES = ("ingest", "decode", "replay", "measure", "audit", "publish")
@@ -25,6 +27,8 @@ class RunOptions:
     `keep_dlq_values`: their keys and values are kept, too; `observations`: settings of groups from files, which the
     lake keeps; `skip_checks`: kinds of expectations that the stage check leaves out; `limits`: where its freshness and
     volume begin to count; `require_check`: only checked tables are published.
+    `fetch`: called under the lake's lock, fetches what is new from a cluster, and returns the options with log
+    directories.
     """
 
     lake: "Lake"
@@ -47,3 +51,4 @@ class RunOptions:
     skip_checks: tuple[str, ...] = ()
     limits: Limits = DEFAULT_LIMITS
     require_check: bool = False
+    fetch: "Callable[[RunOptions], RunOptions] | None" = None

@@ -8,6 +8,10 @@ from jobs.ingest.sources import Sources
 from jobs.options import RunOptions
 from lake import scan
 
+FETCHED = ".fetched"
+"""The folder of a lake with what its run fetches from a cluster; it is made again in each run."""
+OWN = (".lock", FETCHED, "bronze", "silver", "gold")
+
 
 def check_lake(options: RunOptions) -> None:
     """Refuses a lake that can't be one, before anything is written.
@@ -23,12 +27,12 @@ def check_lake(options: RunOptions) -> None:
     if folder.exists() and not folder.is_dir():
         raise JobError(f"{options.lake} is a file; give a folder for the lake")
     if folder.is_dir() and not lake.is_lake():
-        strange = [entry.name for entry in folder.iterdir() if entry.name not in (".lock", "bronze", "silver", "gold")]
+        strange = [entry.name for entry in folder.iterdir() if entry.name not in OWN]
         if strange:
             raise JobError(
                 f"{options.lake} holds other things ({sorted(strange)[0]}) and no lake; give an empty or new folder"
             )
-    if not options.log_dirs:
+    if not options.log_dirs and options.fetch is None:
         scan.ensure_lake(options.lake)  # without a source there are no records for a new lake
 
 

@@ -6,6 +6,7 @@
 A run that finds no new records starts no JVM: the session starts when the first stage has work.
 """
 
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
@@ -31,7 +32,7 @@ from jobs.measure import group_histories, reconcile
 from jobs.measure import stage as measure
 from jobs.options import RunOptions
 from jobs.progress import Progress
-from jobs.refusals import check_lake, check_sources
+from jobs.refusals import FETCHED, check_lake, check_sources
 from jobs.replay import stage as replay
 from jobs.spark import executors
 from jobs.summary import Summary
@@ -74,6 +75,7 @@ class Pipeline:
 
     def go(self) -> Summary:
         """Runs the stages that the options name."""
+        self._fetch()
         sources = Sources(plan.scan_directories(self._options.log_dirs, include_deleted=self._options.include_deleted))
         self.summary.skipped = [line for directory in sources.directories for line in directory.skipped]
         create_tables(self._lake)
@@ -100,6 +102,12 @@ class Pipeline:
         if "publish" in stages:
             self._publish()
         return self.summary
+
+    def _fetch(self) -> None:
+        """Fetches what is new from the cluster that the options name, into log directories."""
+        if self._options.fetch is not None:
+            with self._timed("fetch"), self._progress.waiting("fetching from the cluster"):
+                self._options = self._options.fetch(self._options)
 
     def _resume(self, stage: str) -> None:
         """Finishes a stage that was killed after its plan."""
@@ -366,7 +374,10 @@ def run(options: RunOptions, session: Callable[[], "SparkSession"], progress: Pr
     if not options.lake.is_lake():
         check_sources(options)
     with writing(options.lake, options.lock_timeout_s) as writer:
-        summary = Pipeline(options, session, progress or Progress(), writer).go()
+        try:
+            summary = Pipeline(options, session, progress or Progress(), writer).go()
+        finally:
+            shutil.rmtree(options.lake.path / FETCHED, ignore_errors=True)
     if options.require_rows and not any(summary.counts.values()):
         raise JobError(f"no new records in {', '.join(options.log_dirs) or options.lake} (--require-rows)")
     return summary

@@ -7,8 +7,10 @@ Fetch gives record batches as the leader's segments hold them, up to the high wa
 uncommitted.
 """
 
+import os
 import shutil
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +20,9 @@ from kafka_live.errors import ClusterError
 from kafka_log import record_batch, text_files
 from kafka_log.segment_file import MAXIMUM_BATCH_BYTES
 
+Begin = Callable[[str, str, int, int], int]
 SEGMENT_BYTES = 1 << 30
+NS_PER_MS = 1_000_000
 NODE = 0
 """The copy is of no single broker; a log directory has a node id all the same."""
 
@@ -26,15 +30,19 @@ NODE = 0
 class LogCopy:
     """A folder that `refresh` makes the copy of some topics of a cluster; `most_bytes`: the largest copy.
 
+    `begin`: from which offset on a partition is copied, by topic, topic id, partition and log start offset.
     `positions`: the offset behind the last batch of each partition. `fetched_bytes`: of all refreshes.
     """
 
-    def __init__(self, folder: Path, cluster: Cluster, *, most_bytes: int) -> None:
+    def __init__(
+        self, folder: Path, cluster: Cluster, *, most_bytes: int, begin: Begin = lambda _, __, ___, start: start
+    ) -> None:
         self.folder = folder
         self.positions: dict[Place, int] = {}
         self.fetched_bytes = 0
         self._cluster = cluster
         self._most_bytes = most_bytes
+        self._begin = begin
         self._starts: dict[Place, int] = {}
         self._topic_ids: dict[str, str] = {}
 
@@ -60,7 +68,10 @@ class LogCopy:
             if self.positions.get(place, 0) > ends[place]:
                 self._drop(place)
             self._starts[place] = starts[place]
-            self.positions[place] = max(self.positions.get(place, 0), starts[place])
+            if place not in self.positions:
+                begin = self._begin(place.topic, self._topic_ids[place.topic], place.partition, starts[place])
+                self.positions[place] = min(begin, ends[place])
+            self.positions[place] = max(self.positions[place], starts[place])
             self._make_folder(place)
         self._fetch({place: ends[place] for place in places})
         self._write_checkpoints()
@@ -99,8 +110,14 @@ class LogCopy:
                 f"{self._cluster.bootstrap_server}: the logs have more than {self._most_bytes} bytes; raise --max-bytes"
             )
         first = int(headers[0, record_batch.BASE_OFFSET])
-        with self._segment(fetched.place, first).open("ab") as segment:
+        path = self._segment(fetched.place, first)
+        with path.open("ab") as segment:
             segment.write(fetched.records[:size])
+        newest_ms = int(headers[:, record_batch.MAX_TIMESTAMP].max())
+        if (
+            0 <= newest_ms < time.time_ns() // NS_PER_MS
+        ):  # as on the broker's disk, where it is about the time of the append
+            os.utime(path, ns=(newest_ms * NS_PER_MS, newest_ms * NS_PER_MS))
         self.positions[fetched.place] = int(headers[-1, record_batch.LAST_OFFSET]) + 1
         return True
 

@@ -5,22 +5,28 @@ load them. The cluster says where topics end, what they are called, and which se
 --user-topics all it gives the records of the topics too.
 """
 
+import shutil
+import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from kafka_live.cluster import LATEST, Cluster, Place, Topic
 from kafka_live.configurations import broker_settings, group_ids, group_settings
-from kafka_live.log_copy import LogCopy
+from kafka_live.log_copy import Begin, LogCopy
 from measures.observed_settings import END_OFFSETS, GROUP_CONFIGS, Entry, Observation, group_entries
 from measures.settings import BROKER_CONFIG, BROKER_NAMES, GROUP_NAMES, Setting
 from sharelens.request import Source
 from sharelens.settings_files import NO_SETTINGS_FILES, SettingsFiles
-from state_model.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, STATE_TOPIC
+from state_model.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, STATE_TOPIC, UNKNOWN_CLUSTER
+
+if TYPE_CHECKING:
+    from jobs.options import RunOptions
 
 LOGS = frozenset({STATE_TOPIC, OFFSETS_TOPIC})
 
@@ -34,10 +40,24 @@ class UserTopics(Enum):
 
 
 class LiveCluster:
-    """A cluster, connected at the first `refreshed`; close it, which removes the copy."""
+    """A cluster, connected at the first `refreshed`; close it, which removes the copy.
 
-    def __init__(self, bootstrap_server: str, user_topics: UserTopics, *, most_bytes: int) -> None:
+    `folder`: where the copy lies; None: a temporary one. `begin_of`: from which offset on each partition of a cluster
+    is copied; None: its log start offset.
+    """
+
+    def __init__(
+        self,
+        bootstrap_server: str,
+        user_topics: UserTopics,
+        *,
+        most_bytes: int,
+        folder: Path | None = None,
+        begin_of: Callable[[str], Begin] | None = None,
+    ) -> None:
         self.bootstrap_server = bootstrap_server
+        self._folder = folder
+        self._begin_of = begin_of
         self.user_topics = user_topics
         self.read_until_ms = 0
         self._most_bytes = most_bytes
@@ -57,12 +77,11 @@ class LiveCluster:
             ClusterError: the cluster does not answer, a right is missing, or the logs are too large.
             UsageError: the copy belongs to another cluster than --cluster-id names.
         """
-        if self._cluster is None or self._copy is None:
+        if self._cluster is None:
             self._cluster = self._open.enter_context(Cluster(self.bootstrap_server))
-            root = Path(self._open.enter_context(TemporaryDirectory(prefix="sharelens-cluster-")))
-            self._names = root / "topics.txt"
-            self._copy = LogCopy(root / "logs", self._cluster, most_bytes=self._most_bytes)
         topics = self._cluster.topics()
+        if self._copy is None:
+            self._copy = self._new_copy(self._cluster)
         now_ms = time.time_ns() // 1_000_000
         users = [topic for name, topic in topics.items() if name not in INTERNAL_TOPICS]
         takes_all = self.user_topics is UserTopics.ALL
@@ -79,6 +98,16 @@ class LiveCluster:
             settings_files=files,
             needs_state_log=source.needs_state_log and STATE_TOPIC in topics,
         )
+
+    def _new_copy(self, cluster: Cluster) -> LogCopy:
+        root = self._folder
+        if root is None:
+            root = Path(self._open.enter_context(TemporaryDirectory(prefix="sharelens-cluster-")))
+        self._names = root / "topics.txt"
+        if self._begin_of is None:
+            return LogCopy(root / "logs", cluster, most_bytes=self._most_bytes)
+        begin = self._begin_of(cluster.cluster_id or UNKNOWN_CLUSTER)
+        return LogCopy(root / "logs", cluster, most_bytes=self._most_bytes, begin=begin)
 
     def _ends(self, topics: Iterable[Topic]) -> Mapping[Place, int]:
         assert self._cluster is not None
@@ -119,3 +148,34 @@ def _settings(cluster: Cluster, now_ms: int) -> Iterator[Observation]:
     broker = broker_settings(cluster)
     entries = (Entry("", name, own.value) for name, own in sorted(broker.items()) if name in BROKER_NAMES)
     yield Observation(kind=BROKER_CONFIG, from_ms=now_ms, entries=tuple(entries))
+
+
+def fetching(bootstrap_server: str, user_topics: UserTopics) -> "Callable[[RunOptions], RunOptions]":
+    """A function that fetches what a lake lacks of a cluster's logs, into a folder of the lake, for its run to read."""
+
+    def fetch(options: "RunOptions") -> "RunOptions":
+        from jobs.ingest.first_missing import first_missing
+        from jobs.refusals import FETCHED
+
+        folder = options.lake.path / FETCHED
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(mode=0o700)
+        cluster = LiveCluster(
+            bootstrap_server,
+            user_topics,
+            most_bytes=sys.maxsize,
+            folder=folder,
+            begin_of=lambda cluster_id: first_missing(options.lake, cluster_id),
+        )
+        with closing(cluster):
+            files = SettingsFiles(observations=options.observations)
+            source = cluster.refreshed(Source(cluster_id=options.cluster_id, settings_files=files))
+        assert source.settings_files is not None
+        return replace(
+            options,
+            log_dirs=source.log_dirs,
+            observations=source.settings_files.observations,
+            topic_names=dict(source.settings_files.topic_names) | options.topic_names,
+        )
+
+    return fetch

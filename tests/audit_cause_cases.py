@@ -13,10 +13,10 @@ from tests.audit_histories import History
 from tests.audit_life_damages import deleted_group
 from tests.audit_state_topic_damages import count_changed, without_stretch
 from tests.audit_world import World, of_group, written
-from tests.cluster_logs import GROUPS, OTHER_ID
+from tests.cluster_logs import GROUPS, OTHER_ID, metadata
 from tests.group_files import epoch, lists
 from tests.metadata_logs import topic, value_of
-from tests.state_logs import ORDERS_ID
+from tests.state_logs import ORDERS_ID, STATE_TOPIC
 
 OPERATIONS: Final = 200
 COUNT: Final = 50
@@ -77,6 +77,16 @@ def short_topic() -> World:
     ).with_topic(count=5)  # fmt: skip
 
 
+def strange_state() -> World:
+    """A metadata log of another cluster, which knows the state topic by another id."""
+    return World().of_metadata(metadata(state_id=OTHER_ID)).without_state(GROUPS[2])
+
+
+def state_created_again() -> World:
+    """The state topic deleted and created again: of three groups it has state, the fourth lists what is gone."""
+    return World().without_state(GROUPS[2]).of_metadata(metadata(again=[(STATE_TOPIC, OTHER_ID)]))
+
+
 def of_world(make: Callable[[], World]) -> Callable[[Path], Path]:
     """The logs of a small cluster."""
     return lambda folder: make().write(folder)
@@ -100,5 +110,27 @@ CASES: Final = (
         {"state_without_group": "topic_created_again"}),
     CauseCase("user topic ends before the states of all groups", of_world(short_topic),
         {"batch_beyond_end": "topic_records_lost", "negative_lag": "topic_records_lost"}),
+    CauseCase("the state topic created again", of_world(state_created_again),
+        {"initialized_without_state": "state_topic_created_again", "state_topic_created_again": None}),
+    CauseCase("a metadata log of another cluster", of_world(strange_state),
+        {"initialized_without_state": "log_of_other_cluster", "log_of_other_cluster": None}),
     CauseCase("group records of another cluster", planted(other_groups, 1), {"no_common_group": None}),
 )  # fmt: skip
+HEAD: Final = """## Causes
+
+Damages that many share partitions or groups show, and what the audit infers as the cause of their findings
+(`cause_inferred`), over log directories and over a lake; every other finding of these logs has a cause, too.
+
+| damage | findings | cause |
+|---|---|---|"""
+
+
+def section() -> str:
+    """The part of the page of detection about causes."""
+    rows = [
+        f"| {case.name} | {', '.join(f'`{rule}`' for rule, cause in case.causes.items() if cause == of)} | {name} |"
+        for case in CASES
+        for of in dict.fromkeys(case.causes.values())
+        for name in [f"`{of}`" if of else "is one itself"]
+    ]
+    return "\n".join([HEAD, *rows, ""])

@@ -36,6 +36,7 @@ from state_model.share_records import (
 from tests.audit_between_detection import section as pairs_of_logs
 from tests.audit_between_mutations import section as between_logs
 from tests.audit_case_tables import section as rule_by_rule
+from tests.audit_cause_cases import section as causes
 from tests.audit_histories import LIMIT, Entry, History
 from tests.audit_judge import LARGEST_LIMIT, illegal_offsets
 from tests.audit_script import LOG_ROW
@@ -494,7 +495,7 @@ def page() -> str:
             f"| {operator.name} | {result.illegal} | {result.detected} | {result.one_cause} | {result.by_counter} "
             f"| {result.legal} | {rules or '-'} | {why} |"
         )
-    return "\n".join([*lines, "", between_logs(), pairs_of_logs(), rule_by_rule(), of_streams()])
+    return "\n".join([*lines, "", between_logs(), pairs_of_logs(), causes(), rule_by_rule(), of_streams()])
 
 
 if __name__ == "__main__":

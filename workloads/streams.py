@@ -43,6 +43,7 @@ class StreamsWorkload:
         self._instances: dict[int, Instance] = {}
         self._settle_s = SETTLE_S
         self._produced: set[int] = set()
+        self._lost_members: set[str] = set()
         journal.listen(self._note)
 
     def _note(self, entry: Entry) -> None:
@@ -97,8 +98,7 @@ class StreamsWorkload:
         self._await_members(1)
         self._start(2, COUNTING, folder)
         self._await_members(2)
-        self._instances.pop(2).kill()
-        self._write("killed", 2)
+        self._kill(2)
         self._start(2, COUNTING, folder)
         self._await_members(2)
         for number in (1, 2):
@@ -127,27 +127,37 @@ class StreamsWorkload:
             **SETTINGS,
             "application.id": self._options.group,
             "bootstrap.servers": self._options.bootstrap,
-            "client.id": f"instance-{number}",
+            "client.id": _client_id(number),
         }
         self._instances[number] = Instance(self._java, main_class, settings, folder / f"instance-{number}")
         self._write("joined", number)
+
+    def _kill(self, number: int) -> None:
+        """Kill an instance; its members stay in the group until their session expires."""
+        members = () if (described := self._described()) is None else described.members
+        name = _client_id(number)
+        self._lost_members |= {member.member_id for member in members if member.client_id.startswith(f"{name}-")}
+        self._instances.pop(number).kill()
+        self._write("killed", number)
 
     def _close(self, number: int) -> None:
         self._instances.pop(number).close()
         self._write("left", number)
 
     def _write(self, event: str, number: int) -> None:
-        self._journal.write(event, group=self._options.group, member=f"instance-{number}")
+        self._journal.write(event, group=self._options.group, member=_client_id(number))
 
     def _await_members(self, count: int) -> None:
-        """Wait until the group has so many members and none has to wait for a task."""
+        """Wait until the group has so many members, none of a killed instance, and none has to wait for a task."""
         expected = "Stable" if count else "Empty"
         deadline_s = time.monotonic() + self._settle_s
-        while (described := self._described()) is None or _state(described) != (expected, count):
+        while (described := self._described()) is None or not self._is_settled(described, expected, count):
             for instance in self._instances.values():
                 instance.check()
             if time.monotonic() > deadline_s:
-                state = "unknown" if described is None else "{} with {} members".format(*_state(described))
+                state = (
+                    "unknown" if described is None else f"{described.group_state} with {len(described.members)} members"
+                )
                 raise WorkloadError(
                     f"{self._options.bootstrap}: group {self._options.group} is {state} after {self._settle_s:g} s; "
                     f"{expected} with {count} members is needed"
@@ -156,6 +166,10 @@ class StreamsWorkload:
         self._journal.write(
             "settled", group=self._options.group, group_epoch=described.group_epoch, members=_task_counts(described)
         )
+
+    def _is_settled(self, described: Any, state: str, count: int) -> bool:
+        members = {member.member_id for member in described.members}
+        return described.group_state == state and len(members) == count and not members & self._lost_members
 
     def _described(self) -> Any:
         body = {"group_ids": [self._options.group]}
@@ -189,8 +203,8 @@ def _times(broker_configs: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _state(described: Any) -> tuple[str, int]:
-    return described.group_state, len(described.members)
+def _client_id(number: int) -> str:
+    return f"instance-{number}"
 
 
 def _task_counts(described: Any) -> dict[str, Sequence[int]]:

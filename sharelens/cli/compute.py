@@ -1,6 +1,7 @@
 """The command `run`, and its stages as commands. They start Spark only for much work."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,11 +15,11 @@ from sharelens.cli.options import (
     SETTINGS,
     TOPIC_NAMES,
     UNCOMMITTED,
+    USER_TOPICS,
     Command,
     Seconds,
     Time,
     examples,
-    refuse_bootstrap,
     stacked,
 )
 from sharelens.output import json_text, say, say_warnings, tell
@@ -54,7 +55,7 @@ DLQ_VALUES = click.option(
     help="Keys and values of dead letters: keep their size and SHA-256, or the bytes (bronze.log_record).",
 )
 READING = [
-    LOG_DIR, BOOTSTRAP, UNTIL, CLUSTER, UNCOMMITTED, DELETED, TOPIC_NAMES, SETTINGS, DLQ_TOPIC, DLQ_PREFIX,
+    LOG_DIR, BOOTSTRAP, USER_TOPICS, UNTIL, CLUSTER, UNCOMMITTED, DELETED, TOPIC_NAMES, SETTINGS, DLQ_TOPIC, DLQ_PREFIX,
     DLQ_VALUES,
 ]  # fmt: skip
 CHECK = click.option(
@@ -88,13 +89,15 @@ FLAGS = ("offline", "jars_dir", "master", "lock_timeout")
 
 def start(command: str, stages: tuple[str, ...], params: dict[str, Any]) -> None:
     """Runs stages of the pipeline and writes the summary: one line of JSON on stdout."""
-    refuse_bootstrap(params.pop("bootstrap_server", None))
-    if "ingest" in stages and not params["log_dir"] and params.get("rebuild") is None:
-        raise UsageError(f"{command}: give --log-dir DIR, a broker's log directory or a copy of one")
+    fetch = _fetching(params)
+    if "ingest" in stages and not params["log_dir"] and fetch is None and params.get("rebuild") is None:
+        raise UsageError(
+            f"{command}: give --log-dir DIR, a broker's log directory or a copy of one, or --bootstrap-server HOST:PORT"
+        )
     if "check" not in stages:
         import_arrow_without_pandas()
     settings = engine_settings(params)
-    options = _run_options(stages, params, settings)
+    options = replace(_run_options(stages, params, settings), fetch=fetch)
     from jobs.run import run as run_pipeline
     from sharelens.cli.progress import progress_bars
 
@@ -104,6 +107,30 @@ def start(command: str, stages: tuple[str, ...], params: dict[str, Any]) -> None
     _say_settings(summary.settings)
     if summary.withheld:
         refuse_closed(summary.gates)
+
+
+def _fetching(params: dict[str, Any]) -> "Callable[[RunOptions], RunOptions] | None":
+    """Fetches from the cluster that the options name; None without one. The options are removed from `params`.
+
+    Raises:
+        UsageError: options of a cluster beside those of log directories.
+        ClusterError: the cluster does not answer.
+    """
+    bootstrap_server, user_topics = params.pop("bootstrap_server", None), params.pop("user_topics", None)
+    if bootstrap_server is None:
+        if user_topics is not None:
+            raise UsageError("--user-topics goes with --bootstrap-server")
+        return None
+    for name in ("log_dir", "include_uncommitted", "include_deleted", "rebuild"):
+        if params.get(name):
+            raise UsageError(
+                f"--bootstrap-server and --{name.replace('_', '-')} exclude each other; leave one of them out"
+            )
+    from kafka_live.cluster import Cluster
+    from sharelens.live import UserTopics, fetching
+
+    with Cluster(bootstrap_server):  # before there is a lake
+        return fetching(bootstrap_server, UserTopics(user_topics or "samples"))
 
 
 def _say_settings(stored: Sequence[Mapping[str, Any]]) -> None:

@@ -147,7 +147,7 @@ def stacked(command: Command, options: Sequence[Callable[[Command], Command]]) -
 
 
 BOOTSTRAP = click.option(
-    "--bootstrap-server", metavar="HOST:PORT", help="A running cluster; only reads, and without TLS and SASL."
+    "--bootstrap-server", metavar="HOST:PORT", help="A running cluster, read through a listener without TLS and SASL."
 )
 USER_TOPICS = click.option(
     "--user-topics",
@@ -177,15 +177,6 @@ DLQ_TOPIC = click.option(
 DLQ_PREFIX = click.option(
     "--dlq-prefix", metavar="PREFIX", help="Search topics with this name prefix for dead letters, too.  [default: dlq.]"
 )
-
-
-def refuse_bootstrap(bootstrap_server: str | None) -> None:
-    """Raises UsageError where --bootstrap-server is set: the pipeline reads log directories alone."""
-    if bootstrap_server is not None:
-        raise UsageError(
-            "--bootstrap-server: a live cluster is not read into a lake; copy the broker's folder and give it with "
-            "--log-dir, or ask the cluster itself: sharelens overview --bootstrap-server HOST:PORT"
-        )
 
 
 def filter_options(command: Command) -> Command:

@@ -86,6 +86,14 @@ class Script:
         lists = self._tasks[member]["active_tasks"]
         return [(each["subtopology_id"], partition) for each in lists for partition in each["partitions"]]
 
+    def lists(self, member: str) -> Mapping[str, Any]:
+        """The tasks of a member, in the form of a request."""
+        return self._tasks[member]
+
+    def knows(self, member: str) -> bool:
+        """Whether a member has joined and not left."""
+        return self._epochs.get(member, -1) > 0
+
     def epoch(self, member: str) -> int:
         """The epoch that a member knows."""
         return self._epochs[member]

@@ -16,12 +16,12 @@ Targets = Mapping[str, TasksByType]
 
 def targets_of(described: Mapping[str, Any]) -> dict[str, TasksByType]:
     """The target assignment of each member in a described group."""
-    return {
-        member["member_id"]: TasksByType(
-            _tasks(member["target_assignment"]["active_tasks"]), _tasks(member["target_assignment"]["standby_tasks"])
-        )
-        for member in described["members"]
-    }
+    return {member["member_id"]: tasks_of(member["target_assignment"]) for member in described["members"]}
+
+
+def tasks_of(lists: Mapping[str, Any]) -> TasksByType:
+    """The active and the standby tasks of a request or an answer."""
+    return TasksByType(_tasks(lists["active_tasks"]), _tasks(lists["standby_tasks"]))
 
 
 def _tasks(lists: Any) -> Tasks:

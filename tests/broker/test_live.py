@@ -145,7 +145,8 @@ def closed_port() -> int:
         (["state", "--bootstrap-server", "127.0.0.1:1", "--lake", "x"], "give either --lake DIR", 2),
         (["state", "--bootstrap-server", "127.0.0.1:1", "--include-uncommitted"], "committed records alone", 2),
         (["state", "--log-dir", "x", "--user-topics", "all"], "--user-topics goes with --bootstrap-server", 2),
-        (["run", "--lake", "x", "--bootstrap-server", "127.0.0.1:1"], "a live cluster is not read into a lake", 2),
+        (["run", "--lake", "x", "--bootstrap-server", "127.0.0.1:1", "--log-dir", "y"], "exclude each other", 2),
+        (["run", "--lake", "x", "--log-dir", "y", "--user-topics", "all"], "goes with --bootstrap-server", 2),
     ],
 )
 def test_what_can_not_be_read_is_one_line(words, text, code, capsys):
@@ -161,7 +162,8 @@ def test_logs_larger_than_the_limit_are_refused(broker, groups, capsys):
     assert "raise --max-bytes" in capsys.readouterr().err
 
 
-def test_the_page_runs(broker, groups, capsys):
+def test_the_page_runs(broker, groups, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     commands = [line for line in PAGE.read_text().splitlines() if line.startswith("sharelens ")]
     assert len(commands) >= 4
     for command in commands:

@@ -16,23 +16,24 @@ from confluent_kafka import Consumer, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.brokers import kafka_broker
+from jobs.spark.java import JavaError
 from sharelens.questions.describe import View, describe
 from sharelens.questions.opening import open_evidence
 from sharelens.request import Source
-from state_model.errors import SharelensError
 from state_model.group_records import decode_record
 from state_model.streams.metadata_hash import metadata_hash
 from state_model.streams.records import MEMBER_TARGET, METADATA, STREAMS_TYPES
 from state_model.streams.topology import TopicMetadata
 from state_model.streams.values import TasksByType
 from state_model.topics import OFFSETS_TOPIC
-from tests.broker import running
+from tests.broker import running, streams_reconciled
 from tests.broker import streams_scripts as scripts
 from tests.broker.streams_applications import Instance, StreamsMachine, streams_machine
 from tests.broker.streams_script import Script, topology
 from tests.broker.streams_targets import is_sticky, targets_of
 from tests.broker.workload_runs import audit_errors
 from tests.datasets import raw_records_of
+from tools.kept_jars import ToolUnavailableError
 from workloads.admin import Admin
 
 pytestmark = pytest.mark.broker
@@ -74,8 +75,8 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster
                 Cluster("light", light.bootstrap, light.log_dir),
                 Cluster("kafka", kafka.bootstrap, folder / "kafka" / "log"),
             )
-    except SharelensError as error:
-        pytest.skip(f"Kafka's broker: {error}")
+    except (ToolUnavailableError, JavaError) as error:
+        pytest.skip(f"Kafka's broker: {error}")  # a Kafka that does not start is a failure
     finally:
         light.kill()
 
@@ -301,6 +302,21 @@ def _check_targets(script: Script, counting: dict[str, Any], replicas: int, dice
             step,
         )
         before = after
+
+
+@pytest.mark.parametrize("replicas", [0, 1])
+def test_kafka_reconciles_members_as_the_state_model_does(
+    clusters: tuple[Cluster, Cluster], topics: None, replicas: int
+) -> None:
+    _, kafka = clusters
+    group = f"reconciled-{replicas}"
+    Admin(kafka.bootstrap).configure_group(group, {"streams.num.standby.replicas": str(replicas)})
+    partitions = int(str(SETTINGS["offsets.topic.num.partitions"]))
+    steps = streams_reconciled.play(Script(kafka.bootstrap, group), scripts.COUNTING, kafka.bootstrap, partitions)
+    pairs = streams_reconciled.compared(kafka.log_dir, group, steps)
+    assert len(pairs) > 30
+    for expected, actual in pairs:
+        assert expected == actual
 
 
 def test_the_metadata_hash_is_kafkas_with_the_rack_of_its_broker(

@@ -56,6 +56,9 @@ def test_an_application_counts_every_record_once_while_its_instances_come_and_go
     assert {name: events[name] for name in ("joined", "left", "killed", "group_deleted")} == {
         "joined": 6, "left": 5, "killed": 1, "group_deleted": 1
     }  # fmt: skip
+    at = next(number for number, entry in enumerate(entries) if entry["event"] == "killed")
+    settled = next(entry for entry in entries[at:] if entry["event"] == "settled")
+    assert settled["at_ms"] - entries[at]["at_ms"] > 2_000, "the group misses a killed instance after its session"
     assert broker.stop() == 0
     assert audit_errors(broker.log_dir, "4.3") == []
     source = Source(log_dirs=(str(broker.log_dir),), needs_state_log=False)

@@ -84,7 +84,7 @@ BAD_LINES = {
     "nothing to ask": (["state"], 2, SOURCE),
     "two sources": (["state", "--lake", "L", "--log-dir", "D"], 2, SOURCE),
     "an option of clusters": (["state", "--lake", "L", "--user-topics", "all"], 2, "goes with --bootstrap-server"),
-    "a live cluster to run": (["run", "--lake", "L", "--bootstrap-server", "h:9092"], 2, "a live cluster is not read"),
+    "a cluster and a copy": (["run", "--lake", "L", "--log-dir", "D", "--bootstrap-server", "h:1"], 2, "exclude"),
     "a lake in an object store": (["state", "--lake", "s3://bucket/lake"], 1, "no storage for s3:// URIs; give a path"),
     "a lake that lost a slash": (["run", "--lake", "s3:/b/l", "--log-dir", "logs"], 1, "no storage for s3:// URIs"),
     "a demo in an object store": (["demo", "--set", "basic", "--lake", "s3://b"], 1, "no storage for s3:// URIs"),
@@ -103,7 +103,7 @@ BAD_LINES = {
     "an unknown command": (["stat"], 2, "No such command 'stat'"),
     "an unknown option": (["state", "--lak", "x"], 2, "No such option"),
     "a log option for a lake": (["state", "--lake", "L", "--include-deleted"], 2, "go with --log-dir"),
-    "two cuts": (["state", "--log-dir", "D", "--as-of", "0", "--at-offset", "0:1"], 2, "exclude each other"),
+    "two cuts": (["state", "--log-dir", "D", "--as-of", "0", "--at-offset", "0:1"], 2, "exclude"),
     "no zone": (
         ["state", "--log-dir", "D", "--as-of", "2026-11-21T05:00:00"],
         2,

@@ -75,6 +75,7 @@ def test_an_explanation_needs_no_log(capsys):
     assert out.startswith("snapshot_epoch_skips (rule 10): ")
     assert "what to do:" in out
     assert run(capsys, "--explain", "40")[1].count("(rule 40)") == 3
+    assert "lost a stretch of records" in run(capsys, "--explain", "records_lost")[1]
 
 
 @pytest.mark.parametrize(
