@@ -14,7 +14,7 @@ from sharelens.questions.lake_evidence import LakeEvidence
 from state_model.audit.columnar.explained import of_rules, with_causes
 from state_model.audit.columnar.finding_schema import FINDING, worst_first
 from state_model.audit.rule import Need, Rule
-from state_model.audit.table import BY_CODE
+from state_model.audit.table import BY_ID
 from state_model.errors import UsageError
 from state_model.topics import OFFSETS_TOPIC
 
@@ -71,19 +71,22 @@ class LakeFindings:
 
     def counts(self, severities: Mapping[int, str], condition: pc.Expression | None) -> Counter[str]:
         """The number of findings by severity."""
-        return Counter(filter_rows(self.rows(severities, severities.keys()), condition).column("severity").to_pylist())
+        return Counter(filter_rows(self._of(severities), condition).column("severity").to_pylist())
 
     def rows(self, severities: Mapping[int, str], listed: Set[int]) -> pa.Table:
         """FINDING rows of the rules `listed`, the worst first.
 
         Causes are inferred again: they depend on the severities.
         """
-        rows = [
-            row | {"severity": severities[rule]}
-            for row in self._rows.to_pylist()
-            if (rule := BY_CODE[row["rule"]].id) in severities
-        ]
-        return of_rules(with_causes(worst_first(pa.Table.from_pylist(rows, schema=FINDING))), listed)
+        return worst_first(of_rules(with_causes(self._of(severities)), listed))
+
+    def _of(self, severities: Mapping[int, str]) -> pa.Table:
+        """The rows of the rules with a severity, with this severity."""
+        codes = pa.array([BY_ID[rule].code for rule in severities], pa.string())
+        place = pc.index_in(self._rows.column("rule"), value_set=codes)
+        severity = pa.array(list(severities.values()), pa.string()).take(place)
+        column = FINDING.get_field_index("severity")
+        return self._rows.set_column(column, FINDING.field(column), severity).filter(place.is_valid())
 
     def warnings(self, rules: Sequence[Rule]) -> Sequence[str]:
         """None: the evidence line names what the lake lacks."""

@@ -22,6 +22,7 @@ BEYOND_THE_JUDGE = {
     "preview_record_type",
     "undecodable_group_record",
 }
+"""Rules that other judges decide (test_audit_places_and_settings)."""
 
 
 @given(OPERATIONS)
