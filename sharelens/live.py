@@ -20,7 +20,7 @@ from kafka_live.cluster import LATEST, Cluster, Place, Topic
 from kafka_live.configurations import broker_settings, group_ids, group_settings
 from kafka_live.log_copy import Begin, LogCopy
 from measures.observed_settings import END_OFFSETS, GROUP_CONFIGS, Entry, Observation, group_entries
-from measures.settings import BROKER_CONFIG, BROKER_NAMES, GROUP_NAMES, Setting
+from measures.settings import BROKER_CONFIG, BROKER_NAMES, KEPT_NAMES, Setting
 from sharelens.request import Source
 from sharelens.settings_files import NO_SETTINGS_FILES, SettingsFiles
 from state_model.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, STATE_TOPIC, UNKNOWN_CLUSTER
@@ -141,7 +141,7 @@ def _end_offsets(ends: Mapping[Place, int], now_ms: int) -> Observation:
 def _settings(cluster: Cluster, now_ms: int) -> Iterator[Observation]:
     """The settings of groups and of a broker that measures read."""
     groups = {
-        group: {name: Setting(value=own.value, origin=own.source) for name, own in read.items() if name in GROUP_NAMES}
+        group: {name: Setting(value=own.value, origin=own.source) for name, own in read.items() if name in KEPT_NAMES}
         for group, read in group_settings(cluster, group_ids(cluster)).items()
     }
     yield Observation(kind=GROUP_CONFIGS, from_ms=now_ms, entries=group_entries(groups))

@@ -29,7 +29,7 @@ COMPARED = ("rule", "severity", "group_id", "topic_id", "partition", "state_part
     "impact", "completeness")  # fmt: skip
 ONLY_HERE = {Need.LOG_DIRECTORIES, Need.RECORD_LOCKS}
 QUICK = ("edge", "streams")
-LARGE = ("big-small", "big")
+LARGE = "big"
 
 
 def early(logs: Path) -> None:
@@ -73,7 +73,7 @@ def test_findings_between_logs(
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=() if name in QUICK else pytest.mark.soak) for name in scenarios() if name not in LARGE],
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.soak) for name in scenarios() if name != LARGE],
 )
 def test_recorded_logs(name: str, spark: "SparkSession", capsys: pytest.CaptureFixture[str]) -> None:
     logs = dataset(name) / "logs"
