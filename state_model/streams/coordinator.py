@@ -155,11 +155,17 @@ def fence(group_id: str, group: StreamsGroup, soft: SoftState, member_id: str) -
 def delayed_target(
     group_id: str, group: StreamsGroup, soft: SoftState, settings: Settings, now_ms: int
 ) -> tuple[GroupRecord, ...]:
-    """The records when the initial rebalance delay is over: the target of all members, if it is due."""
+    """The records when the initial rebalance delay is over: the target of all members, if it is due.
+
+    It is for the assignment configs in the group's metadata: others count with the next heartbeat (seen on Kafka 4.3.1).
+    """
     if not group.members or soft.configured is None or group.group_epoch <= group.target_assignment_epoch:
         return ()
     draft = _Draft(group_id, group)
-    _assign(draft, soft.configured, settings, now_ms)
+    replicas = dict(group.metadata.last_assignment_configs or ()).get(
+        STANDBY_REPLICAS, str(settings.num_standby_replicas)
+    )
+    _assign(draft, soft.configured, settings._replace(num_standby_replicas=int(replicas)), now_ms)
     return tuple(draft.records)
 
 

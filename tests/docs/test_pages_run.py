@@ -35,6 +35,7 @@ NOT_RUN = {
 }
 ELSEWHERE = {
     "install.md": "its completion: tests/docs/test_install.py",
+    "ask-a-cluster.md": "tests/broker/test_live.py",
     "reproduce-an-incident.md": "tests/broker/test_reproduce_page.py",
     "schedule.md": "tests/dags/test_dags.py",
     "use-dataframes.md": "tests/spark/docs/test_dataframe_pages.py",

@@ -112,6 +112,19 @@ def test_members_that_join_during_the_initial_delay_wait_in_epoch_one():
     assert (outcome.answer.member_epoch, len(outcome.answer.tasks.active)) == (3, 2)
 
 
+def test_standby_replicas_that_change_in_the_initial_delay_count_with_the_next_heartbeat():
+    world = World(Settings())
+    world.join("a1")
+    world.join("b1")
+    world.settings = world.settings._replace(num_standby_replicas=1)
+    records = delayed_target("g", world.group, world.soft, world.settings, world.now_ms)
+    assert [len(record.value.standby) for record in records[:2]] == [0, 0]
+    world.group, world.soft = reduce(apply, records, world.group), world.soft._replace(is_delayed=False)
+    world.now_ms += 1_000
+    assert {record.record_type for record in world.beat("a1").records} >= {17, 20, 21}
+    assert [len(world.group.targets[member].standby) for member in ("a1", "b1")] == [2, 2]
+
+
 def test_within_the_assignment_interval_a_new_member_waits_in_the_old_epoch():
     world = World(Settings(initial_rebalance_delay_ms=0))
     world.join("a1")
