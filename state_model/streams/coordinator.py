@@ -157,7 +157,7 @@ def delayed_target(
 ) -> tuple[GroupRecord, ...]:
     """The records when the initial rebalance delay is over: the target of all members, if it is due.
 
-    It is for the assignment configs in the group's metadata: others count with the next heartbeat (seen on Kafka 4.3.1).
+    It is for the assignment configs in the group's metadata; others count with the next heartbeat, as in 4.3.1.
     """
     if not group.members or soft.configured is None or group.group_epoch <= group.target_assignment_epoch:
         return ()

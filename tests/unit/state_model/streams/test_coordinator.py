@@ -118,8 +118,8 @@ def test_standby_replicas_that_change_in_the_initial_delay_count_with_the_next_h
     world.join("b1")
     world.settings = world.settings._replace(num_standby_replicas=1)
     records = delayed_target("g", world.group, world.soft, world.settings, world.now_ms)
-    assert [len(record.value.standby) for record in records[:2]] == [0, 0]
     world.group, world.soft = reduce(apply, records, world.group), world.soft._replace(is_delayed=False)
+    assert [len(world.group.targets[member].standby) for member in ("a1", "b1")] == [0, 0]
     world.now_ms += 1_000
     assert {record.record_type for record in world.beat("a1").records} >= {17, 20, 21}
     assert [len(world.group.targets[member].standby) for member in ("a1", "b1")] == [2, 2]
