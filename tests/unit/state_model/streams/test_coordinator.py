@@ -122,7 +122,7 @@ def test_standby_replicas_that_change_in_the_initial_delay_count_with_the_next_h
     assert [len(world.group.targets[member].standby) for member in ("a1", "b1")] == [0, 0]
     world.now_ms += 1_000
     assert {record.record_type for record in world.beat("a1").records} >= {17, 20, 21}
-    assert [len(world.group.targets[member].standby) for member in ("a1", "b1")] == [2, 2]
+    assert [len(world.group.targets[member].standby) for member in ("a1", "b1")] == [1, 1]
 
 
 def test_within_the_assignment_interval_a_new_member_waits_in_the_old_epoch():
