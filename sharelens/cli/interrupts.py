@@ -48,6 +48,20 @@ def interruptible() -> Iterator[Interruption]:
         signal.signal(signal.SIGINT, before)
 
 
+@contextmanager
+def unwinding_on_sigterm() -> Iterator[None]:
+    """SIGTERM ends the block as an exception does, so that temporary folders go; other handlers than Python's stay."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def end_jvm() -> None:
     """Ends a JVM that this process started."""
     if "pyspark" in sys.modules:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sharelens.cli.interrupts import unwinding_on_sigterm
 from sharelens.cli.options import (
     BOOTSTRAP,
     CLUSTER,
@@ -113,7 +114,9 @@ def _live_cluster(bootstrap_server: str | None, user_topics: str | None, max_byt
     from sharelens.live import LiveCluster, UserTopics
 
     cluster = LiveCluster(bootstrap_server, UserTopics(user_topics or "samples"), most_bytes=max_bytes)
-    click.get_current_context().call_on_close(cluster.close)
+    context = click.get_current_context()
+    context.with_resource(unwinding_on_sigterm())
+    context.call_on_close(cluster.close)
     return cluster
 
 

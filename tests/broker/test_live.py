@@ -1,8 +1,12 @@
 """Questions to a running cluster: what they answer from the broker's own log directory, and what else can happen."""
 
 import json
+import os
 import shlex
+import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -176,3 +180,15 @@ def test_the_copy_goes_with_the_command(broker, groups, capsys, tmp_path, monkey
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert main(["state", "--bootstrap-server", broker.bootstrap]) == 0
     assert list(Path(tmp_path).iterdir()) == []
+
+
+def test_the_copy_goes_with_a_command_that_is_terminated(broker, groups, tmp_path):
+    command = [sys.executable, "-m", "sharelens", "overview", "--watch", "1s", "--bootstrap-server", broker.bootstrap]
+    with subprocess.Popen(command, env=os.environ | {"TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE) as watching:
+        assert watching.stdout is not None
+        while b"evidence: " not in watching.stdout.readline():
+            assert watching.poll() is None
+        assert len(list(tmp_path.iterdir())) == 1
+        watching.terminate()
+        assert watching.wait(30) == 128 + signal.SIGTERM
+    assert list(tmp_path.iterdir()) == []
