@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.measure import COMMAND
 from state_model.errors import SharelensError
@@ -31,10 +32,10 @@ KAFKA_SETTINGS = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.bootstrap.servers={host}:{controller}
-listeners=PLAINTEXT://{host}:{broker},CONTROLLER://{host}:{controller}
-advertised.listeners=PLAINTEXT://{host}:{broker}
+listeners=PLAINTEXT://{host}:{broker},CONTROLLER://{host}:{controller}{listeners}
+advertised.listeners=PLAINTEXT://{host}:{broker}{listeners}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT{protocols}
 log.dirs={log_dir}
 offsets.topic.replication.factor=1
 share.coordinator.state.topic.replication.factor=1
@@ -74,6 +75,14 @@ class Speed:
     records_per_s: dict[int, float]
 
 
+class Listener(NamedTuple):
+    """A further listener of a broker, of one of Kafka's security protocols."""
+
+    protocol: str
+    port: int
+
+
+NO_LISTENERS: Mapping[str, Listener] = {}
 Broker = Callable[[Path], AbstractContextManager[Started]]
 """A broker with its files in a new folder; ended when the block ends."""
 
@@ -109,15 +118,24 @@ def light_broker(folder: Path) -> Iterator[Started]:
 
 
 @contextmanager
-def kafka_broker(folder: Path, changed: Mapping[str, object] = SHARE_SETTINGS) -> Iterator[Started]:
-    """A real broker in KRaft mode, with its defaults but for the changed configurations.
+def kafka_broker(
+    folder: Path, changed: Mapping[str, object] = SHARE_SETTINGS, listeners: Mapping[str, Listener] = NO_LISTENERS
+) -> Iterator[Started]:
+    """A real broker in KRaft mode, with its defaults but for the changed configurations; `listeners`: more, by name.
 
     Raises:
         ToolUnavailableError: no jars. JavaError: no Java. BrokerUnavailableError.
     """
     folder.mkdir(parents=True)
     broker, controller = free_ports(2)
-    settings = KAFKA_SETTINGS.format(host=HOST, broker=broker, controller=controller, log_dir=folder / "log")
+    settings = KAFKA_SETTINGS.format(
+        host=HOST,
+        broker=broker,
+        controller=controller,
+        log_dir=folder / "log",
+        listeners="".join(f",{name}://{HOST}:{listener.port}" for name, listener in listeners.items()),
+        protocols="".join(f",{name}:{listener.protocol}" for name, listener in listeners.items()),
+    )
     settings += "".join(f"{name}={text}\n" for name, text in changed.items())
     properties = folder / "server.properties"
     properties.write_text(settings, encoding="utf-8")

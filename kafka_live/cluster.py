@@ -14,14 +14,18 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from kafka import errors as kafka_errors
 from kafka.net.compat import KafkaNetClient
+from kafka.net.connection import KafkaConnection
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
+from kafka_live.command_config import PLAINTEXT, CommandConfig
 from kafka_live.errors import ClusterError
+from kafka_live.failures import explain, is_final
 from state_model.uuids import uuid_text
 
 CLIENT_ID = "sharelens"
-TIMEOUT_MS = 10_000
 RESPONSE_BYTES = 48 << 20
 PARTITION_BYTES = 8 << 20
 LARGEST_RESPONSE_BYTES = 256 << 20
@@ -30,6 +34,9 @@ EARLIEST, LATEST = -2, -1
 """The timestamps that ListOffsets takes for the log start offset and the high watermark."""
 CONSUMER, READ_UNCOMMITTED, NO_SESSION, NO_SESSION_EPOCH, UNKNOWN_EPOCH = -1, 0, 0, -1, -1
 TRIES, PAUSE_S = 5, 0.2
+GRACE_MS = 500
+OF_CONNECTIONS = (kafka_errors.KafkaTimeoutError, kafka_errors.KafkaConnectionError, kafka_errors.NodeNotReadyError)
+"""Errors of a request behind which another of its connection may stand, which says more."""
 OFFSET_OUT_OF_RANGE = 1
 MOVED = frozenset({3, 5, 6, 9, 13, 74, 75, 76, 100, 103})
 """Error codes of a partition that moved, has no leader yet, or whose metadata is out of date: ask again."""
@@ -67,33 +74,72 @@ class Fetched:
     is_out_of_range: bool
 
 
+class _Connections(KafkaConnectionManager):  # type: ignore[misc]
+    """The library's connections; they remember why the last one of them failed, and end tries that can't succeed."""
+
+    failure: BaseException | None = None
+
+    def get_connection(self, node_id: Any, **options: Any) -> KafkaConnection:
+        """A connection to the broker, perhaps one that is being made."""
+        connection = super().get_connection(node_id, **options)
+        if "close" not in vars(connection):  # a new one
+            connection.close_future.add_errback(self._remember)
+            close = connection.close
+
+            def close_with(error: BaseException | None = None) -> None:
+                if error is not None:  # which is lost where the broker has closed the connection before
+                    self._remember(error)
+                close(error)
+
+            connection.close = close_with
+        return connection
+
+    def maybe_raise_auth_failure(self, node_id: Any) -> None:
+        """Raises what the last connection failed of, if another one would fail of it, too."""
+        if self.failure is not None and is_final(self.failure):
+            raise self.failure
+
+    def _remember(self, error: BaseException) -> None:
+        if self.failure is None or not is_final(self.failure):
+            self.failure = error
+
+
 class Cluster:
-    """A connection to the brokers of a cluster.
+    """A connection to the brokers of a cluster; `config`: how to connect.
 
     Raises:
         ClusterError: no broker can be reached at the address.
+        UsageError: files that `config` names can't be used.
     """
 
-    def __init__(self, bootstrap_server: str, *, timeout_ms: int = TIMEOUT_MS) -> None:
+    def __init__(self, bootstrap_server: str, config: CommandConfig = PLAINTEXT) -> None:
         logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its lines repeat what the error says
         self.bootstrap_server = bootstrap_server
-        self._timeout_ms = timeout_ms
+        self._config = config
+        self._timeout_ms = config.timeout_ms
         self.cluster_id: str | None = None
         self._leaders: dict[Place, int] = {}
+        configs = config.client_configs() | {
+            "bootstrap_servers": bootstrap_server.split(","),
+            "client_id": CLIENT_ID,
+            "receive_message_max_bytes": LARGEST_RESPONSE_BYTES,
+        }
         try:
-            self._client = KafkaNetClient(
-                bootstrap_servers=bootstrap_server.split(","),
-                client_id=CLIENT_ID,
-                request_timeout_ms=timeout_ms,
-                receive_message_max_bytes=LARGEST_RESPONSE_BYTES,
-            )
+            loop = NetworkSelector(**configs)
+            self._connections = _Connections(loop, **configs)
+            self._client = KafkaNetClient(net=loop, manager=self._connections)
         except (kafka_errors.KafkaError, ValueError, OSError) as error:
-            raise ClusterError(self._unreachable(error)) from error
+            raise ClusterError(f"--bootstrap-server {bootstrap_server}: {explain(error, config)}") from error
         try:
-            self._client.get_broker_version(timeout_ms=timeout_ms)
-        except (kafka_errors.KafkaError, OSError) as error:
+            self._connections.run(self._bootstrap)
+        except (kafka_errors.KafkaError, OSError, ValueError) as error:
             self.close()
             raise ClusterError(self._unreachable(error)) from error
+
+    async def _bootstrap(self) -> None:
+        """Connects; the library alone would wait for ever for a listener that answers nothing to TLS."""
+        bootstrapped = self._connections.bootstrap_async(self._timeout_ms)
+        await self._connections.wait_for(bootstrapped, self._timeout_ms + GRACE_MS)
 
     def __enter__(self) -> Self:
         return self
@@ -243,7 +289,7 @@ class Cluster:
         """The ids of the brokers, ascending; at least one."""
         nodes = sorted(broker.node_id for broker in self._client.cluster.brokers())
         if not nodes:
-            raise ClusterError(self._unreachable("no broker answers"))
+            raise ClusterError(self._unreachable(kafka_errors.KafkaError("no broker answers")))
         return nodes
 
     def ask(self, node: int, request: Any) -> Any:
@@ -259,12 +305,9 @@ class Cluster:
         time.sleep(max(0, getattr(answer, "throttle_time_ms", 0)) / 1000)
         return answer
 
-    def _unreachable(self, error: object) -> str:
-        reason = str(error) or type(error).__name__
-        return (
-            f"--bootstrap-server {self.bootstrap_server}: the cluster does not answer ({reason}); "
-            "give HOST:PORT of a listener without TLS and SASL, and look whether the broker runs"
-        )
+    def _unreachable(self, error: BaseException) -> str:
+        cause = self._connections.failure if isinstance(error, OF_CONNECTIONS) else None
+        return f"--bootstrap-server {self.bootstrap_server}: {explain(cause or error, self._config)}"
 
 
 def _by_topic(places: Iterable[Place]) -> Mapping[str, list[int]]:

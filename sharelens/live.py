@@ -10,25 +10,31 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from broker.config.properties import parse
 from kafka_live.cluster import LATEST, Cluster, Place, Topic
+from kafka_live.command_config import PLAINTEXT, CommandConfig, command_config, unknown_keys
 from kafka_live.configurations import broker_settings, group_ids, group_settings
 from kafka_live.log_copy import Begin, LogCopy
 from measures.observed_settings import END_OFFSETS, GROUP_CONFIGS, Entry, Observation, group_entries
 from measures.settings import BROKER_CONFIG, BROKER_NAMES, KEPT_NAMES, Setting
+from sharelens.output import name_cell, say_warnings
 from sharelens.request import Source
 from sharelens.settings_files import NO_SETTINGS_FILES, SettingsFiles
+from sharelens.text_files import read_text_file
+from state_model.errors import UsageError
 from state_model.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, STATE_TOPIC, UNKNOWN_CLUSTER
 
 if TYPE_CHECKING:
     from jobs.options import RunOptions
 
 LOGS = frozenset({STATE_TOPIC, OFFSETS_TOPIC})
+MOST_KEYS, LONGEST_KEY = 10, 60
 
 
 class UserTopics(Enum):
@@ -37,6 +43,39 @@ class UserTopics(Enum):
     NONE = "none"
     SAMPLES = "samples"
     ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where a cluster is and how to connect; `config_file`: the file that says so, as the command line names it."""
+
+    bootstrap_server: str
+    config: CommandConfig = PLAINTEXT
+    config_file: str | None = None
+
+
+def address(bootstrap_server: str | None, config_file: str | None, user_topics: str | None) -> Address | None:
+    """The cluster that options name; None: none. Prints a warning about unknown keys in the file.
+
+    Raises:
+        SharelensError: the file can't be read.
+        UsageError: it has properties that are not supported, or there are options of a cluster without its address.
+    """
+    if bootstrap_server is None:
+        for name, value in (("--user-topics", user_topics), ("--command-config", config_file)):
+            if value is not None:
+                raise UsageError(f"{name} goes with --bootstrap-server")
+        return None
+    if config_file is None:
+        return Address(bootstrap_server=bootstrap_server)
+    where = f"--command-config: {config_file}"
+    properties = parse(read_text_file(config_file, "--command-config", "a file of Kafka's client properties"), where)
+    if unknown := unknown_keys(properties):
+        named = ", ".join(name_cell(key[:LONGEST_KEY]) for key in unknown[:MOST_KEYS])
+        more = f" and {len(unknown) - MOST_KEYS} more" if len(unknown) > MOST_KEYS else ""
+        say_warnings([f"{where} has unknown keys, which count for nothing: {named}{more}"])
+    config = command_config(properties, where)
+    return Address(bootstrap_server=bootstrap_server, config=config, config_file=config_file)
 
 
 class LiveCluster:
@@ -48,14 +87,14 @@ class LiveCluster:
 
     def __init__(
         self,
-        bootstrap_server: str,
+        address: Address,
         user_topics: UserTopics,
         *,
         most_bytes: int,
         folder: Path | None = None,
         begin_of: Callable[[str], Begin] | None = None,
     ) -> None:
-        self.bootstrap_server = bootstrap_server
+        self.address = address
         self._folder = folder
         self._begin_of = begin_of
         self.user_topics = user_topics
@@ -78,7 +117,7 @@ class LiveCluster:
             UsageError: the copy belongs to another cluster than --cluster-id names.
         """
         if self._cluster is None:
-            self._cluster = self._open.enter_context(Cluster(self.bootstrap_server))
+            self._cluster = self._open.enter_context(Cluster(self.address.bootstrap_server, self.address.config))
         topics = self._cluster.topics()
         if self._copy is None:
             self._copy = self._new_copy(self._cluster)
@@ -150,7 +189,7 @@ def _settings(cluster: Cluster, now_ms: int) -> Iterator[Observation]:
     yield Observation(kind=BROKER_CONFIG, from_ms=now_ms, entries=tuple(entries))
 
 
-def fetching(bootstrap_server: str, user_topics: UserTopics) -> "Callable[[RunOptions], RunOptions]":
+def fetching(address: Address, user_topics: UserTopics) -> "Callable[[RunOptions], RunOptions]":
     """A function that fetches what a lake lacks of a cluster's logs, into a folder of the lake, for its run to read."""
 
     def fetch(options: "RunOptions") -> "RunOptions":
@@ -161,7 +200,7 @@ def fetching(bootstrap_server: str, user_topics: UserTopics) -> "Callable[[RunOp
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(mode=0o700)
         cluster = LiveCluster(
-            bootstrap_server,
+            address,
             user_topics,
             most_bytes=sys.maxsize,
             folder=folder,

@@ -78,7 +78,10 @@ def command(source: Source, name: str, options: Iterable[str]) -> str:
     """
     words = ["sharelens", *name.split()]
     words += ["--lake", source.lake] if source.lake is not None else []
-    words += ["--bootstrap-server", source.live.bootstrap_server] if source.live is not None else []
+    if source.live is not None:
+        address = source.live.address
+        words += ["--bootstrap-server", address.bootstrap_server]
+        words += [] if address.config_file is None else [f"--command-config={address.config_file}"]
     for directory in () if source.live is not None else source.log_dirs:
         words += ["--log-dir", directory]
     words += [f"--cluster-id={source.cluster_id}"] if source.cluster_id is not None else []

@@ -9,6 +9,7 @@ import click
 from sharelens.cli.options import (
     BOOTSTRAP,
     CLUSTER,
+    COMMAND_CONFIG,
     DELETED,
     DLQ_PREFIX,
     DLQ_TOPIC,
@@ -55,8 +56,8 @@ DLQ_VALUES = click.option(
     help="Keys and values of dead letters: keep their size and SHA-256, or the bytes (bronze.log_record).",
 )
 READING = [
-    LOG_DIR, BOOTSTRAP, USER_TOPICS, UNTIL, CLUSTER, UNCOMMITTED, DELETED, TOPIC_NAMES, SETTINGS, DLQ_TOPIC, DLQ_PREFIX,
-    DLQ_VALUES,
+    LOG_DIR, BOOTSTRAP, COMMAND_CONFIG, USER_TOPICS, UNTIL, CLUSTER, UNCOMMITTED, DELETED, TOPIC_NAMES, SETTINGS,
+    DLQ_TOPIC, DLQ_PREFIX, DLQ_VALUES,
 ]  # fmt: skip
 CHECK = click.option(
     "--check/--no-check", default=False, show_default=True, help="Check new rows before they are published."
@@ -116,10 +117,13 @@ def _fetching(params: dict[str, Any]) -> "Callable[[RunOptions], RunOptions] | N
         UsageError: options of a cluster beside those of log directories.
         ClusterError: the cluster does not answer.
     """
-    bootstrap_server, user_topics = params.pop("bootstrap_server", None), params.pop("user_topics", None)
-    if bootstrap_server is None:
-        if user_topics is not None:
-            raise UsageError("--user-topics goes with --bootstrap-server")
+    named = [params.pop(name, None) for name in ("bootstrap_server", "command_config", "user_topics")]
+    if not any(value is not None for value in named):
+        return None
+    from sharelens.live import UserTopics, address, fetching
+
+    place = address(*named)
+    if place is None:
         return None
     for name in ("log_dir", "include_uncommitted", "include_deleted", "rebuild"):
         if params.get(name):
@@ -127,10 +131,9 @@ def _fetching(params: dict[str, Any]) -> "Callable[[RunOptions], RunOptions] | N
                 f"--bootstrap-server and --{name.replace('_', '-')} exclude each other; leave one of them out"
             )
     from kafka_live.cluster import Cluster
-    from sharelens.live import UserTopics, fetching
 
-    with Cluster(bootstrap_server):  # before there is a lake
-        return fetching(bootstrap_server, UserTopics(user_topics or "samples"))
+    with Cluster(place.bootstrap_server, place.config):  # before there is a lake
+        return fetching(place, UserTopics(named[-1] or "samples"))
 
 
 def _say_settings(stored: Sequence[Mapping[str, Any]]) -> None:

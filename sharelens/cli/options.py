@@ -146,8 +146,11 @@ def stacked(command: Command, options: Sequence[Callable[[Command], Command]]) -
     return command
 
 
-BOOTSTRAP = click.option(
-    "--bootstrap-server", metavar="HOST:PORT", help="A running cluster, read through a listener without TLS and SASL."
+BOOTSTRAP = click.option("--bootstrap-server", metavar="HOST:PORT", help="A running cluster.")
+COMMAND_CONFIG = click.option(
+    "--command-config",
+    metavar="FILE",
+    help="With --bootstrap-server, a file of Kafka's client properties: TLS with PEM files, SASL PLAIN and SCRAM.",
 )
 USER_TOPICS = click.option(
     "--user-topics",

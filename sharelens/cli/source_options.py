@@ -10,6 +10,7 @@ from sharelens.cli.interrupts import unwinding_on_sigterm
 from sharelens.cli.options import (
     BOOTSTRAP,
     CLUSTER,
+    COMMAND_CONFIG,
     DELETED,
     DLQ_PREFIX,
     DLQ_TOPIC,
@@ -39,6 +40,7 @@ def evidence_options(command: Command) -> Command:
         lake: str | None,
         log_dir: tuple[str, ...],
         bootstrap_server: str | None,
+        command_config: str | None,
         user_topics: str | None,
         cluster_id: str | None,
         include_uncommitted: bool,
@@ -68,7 +70,7 @@ def evidence_options(command: Command) -> Command:
             topic_names=topic_names or (files.topics if files is not None and lake is None else None),
             max_bytes=max_bytes,
             settings_files=files,
-            live=_live_cluster(bootstrap_server, user_topics, max_bytes),
+            live=_live_cluster(bootstrap_server, command_config, user_topics, max_bytes),
         )
         command(*args, source=source, **others)
 
@@ -80,6 +82,7 @@ def evidence_options(command: Command) -> Command:
                 "--log-dir", metavar="DIR", multiple=True, help="A broker's log directory, or a copy. Repeatable."
             ),
             BOOTSTRAP,
+            COMMAND_CONFIG,
             USER_TOPICS,
             CLUSTER,
             UNCOMMITTED,
@@ -105,15 +108,18 @@ def _settings_files(folder: str) -> "SettingsFiles":
     return files
 
 
-def _live_cluster(bootstrap_server: str | None, user_topics: str | None, max_bytes: int) -> "LiveCluster | None":
+def _live_cluster(
+    bootstrap_server: str | None, command_config: str | None, user_topics: str | None, max_bytes: int
+) -> "LiveCluster | None":
     """The cluster; its connections end, and its copy goes, when the command ends."""
-    if bootstrap_server is None:
-        if user_topics is not None:
-            raise UsageError("--user-topics goes with --bootstrap-server")
+    if bootstrap_server is None and command_config is None and user_topics is None:
         return None
-    from sharelens.live import LiveCluster, UserTopics
+    from sharelens.live import LiveCluster, UserTopics, address
 
-    cluster = LiveCluster(bootstrap_server, UserTopics(user_topics or "samples"), most_bytes=max_bytes)
+    place = address(bootstrap_server, command_config, user_topics)
+    if place is None:
+        return None
+    cluster = LiveCluster(place, UserTopics(user_topics or "samples"), most_bytes=max_bytes)
     context = click.get_current_context()
     context.with_resource(unwinding_on_sigterm())
     context.call_on_close(cluster.close)

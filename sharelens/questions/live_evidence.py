@@ -18,7 +18,7 @@ class LiveEvidence(LogEvidence):
     @property
     def place(self) -> str:
         """The address of the cluster."""
-        return self._live.bootstrap_server
+        return self._live.address.bootstrap_server
 
     def read_until_ms(self) -> int | None:
         """When the logs were fetched."""
