@@ -132,8 +132,8 @@ def test_a_lake_without_a_state_log_has_the_findings_about_groups_of_its_log_dir
     shutil.rmtree(logs / "__share_group_state-0")
     make_lake(lake, logs)
     assert of_lake(lake) == of_logs(capsys, logs) != []
-    by_both = [answer(capsys, *source) for source in (("--lake", lake), ("--log-dir", logs))]
-    assert untested(by_both[0]) - untested(by_both[1]) == {rule.code for rule in RULES if Need.LOG_DIRECTORIES in rule.needs}
+    by_lake, by_logs = (untested(answer(capsys, *source)) for source in (("--lake", lake), ("--log-dir", logs)))
+    assert by_lake - by_logs == {rule.code for rule in RULES if Need.LOG_DIRECTORIES in rule.needs}
 
 
 def untested(answered):
