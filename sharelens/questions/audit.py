@@ -25,7 +25,7 @@ from sharelens.output import (
     text_column,
     time_column,
 )
-from sharelens.questions.completeness import evidence_line
+from sharelens.questions.completeness import closing_line
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.terminal import visible
@@ -108,7 +108,7 @@ def audit(evidence: Evidence, key_filter: KeyFilter, span: Span, choice: AuditCh
             [
                 _counts(counts, choice, len(severities), parted.suppressed.num_rows),
                 *_events(shown),
-                evidence_line(evidence.cover()),
+                closing_line(evidence),
             ]
         ),
         warnings=(*source.warnings(chosen), *parted.warnings),

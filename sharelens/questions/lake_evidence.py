@@ -325,6 +325,10 @@ class LakeEvidence:
         """Rows of silver.group_record."""
         return lake_places.group_records(self._scan, groups)
 
+    def group_log_times(self) -> Mapping[int, tuple[int, int]]:
+        """By bronze.log_record."""
+        return lake_places.group_log_times(self._scan)
+
     def offset_commits(self, groups: frozenset[str]) -> pa.Table:
         """Rows of bronze.log_record."""
         return lake_places.offset_commits(self._scan, groups)
