@@ -5,6 +5,7 @@ for no auto-creation), and Fetch has no session, because sessions of ours would 
 """
 
 import logging
+import socket
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,8 @@ from kafka_live.errors import ClusterError
 from state_model.uuids import uuid_text
 
 CLIENT_ID = "sharelens"
-TIMEOUT_MS = 10_000
+TIMEOUT_MS = 30_000
+CONNECT_S = 5.0
 RESPONSE_BYTES = 48 << 20
 PARTITION_BYTES = 8 << 20
 LARGEST_RESPONSE_BYTES = 256 << 20
@@ -80,6 +82,7 @@ class Cluster:
         self._timeout_ms = timeout_ms
         self.cluster_id: str | None = None
         self._leaders: dict[Place, int] = {}
+        self._ensure_a_listener()
         try:
             self._client = KafkaNetClient(
                 bootstrap_servers=bootstrap_server.split(","),
@@ -94,6 +97,20 @@ class Cluster:
         except (kafka_errors.KafkaError, OSError) as error:
             self.close()
             raise ClusterError(self._unreachable(error)) from error
+
+    def _ensure_a_listener(self) -> None:
+        """Raises ClusterError at once where no address of the list takes a connection: the library tries for long."""
+        reason: object = None
+        for address in self.bootstrap_server.split(","):
+            host, _, port = address.strip().rpartition(":")
+            try:
+                socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
+                return
+            except OSError as error:
+                reason = error.strerror or error
+            except (ValueError, OverflowError):  # a port that is no number, or too large
+                reason = f"{address!r} is no HOST:PORT"
+        raise ClusterError(self._unreachable(reason))
 
     def __enter__(self) -> Self:
         return self
