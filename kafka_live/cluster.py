@@ -5,6 +5,7 @@ for no auto-creation), and Fetch has no session, because sessions of ours would 
 """
 
 import logging
+import socket
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ from kafka_live.failures import explain, is_final
 from state_model.uuids import uuid_text
 
 CLIENT_ID = "sharelens"
+CONNECT_S = 5.0
 RESPONSE_BYTES = 48 << 20
 PARTITION_BYTES = 8 << 20
 LARGEST_RESPONSE_BYTES = 256 << 20
@@ -35,6 +37,8 @@ EARLIEST, LATEST = -2, -1
 CONSUMER, READ_UNCOMMITTED, NO_SESSION, NO_SESSION_EPOCH, UNKNOWN_EPOCH = -1, 0, 0, -1, -1
 TRIES, PAUSE_S = 5, 0.2
 GRACE_MS = 500
+MOST_FAILURES = 8
+"""Failures of connections after which the first connection to a cluster, with a pause behind each, is given up."""
 OF_CONNECTIONS = (kafka_errors.KafkaTimeoutError, kafka_errors.KafkaConnectionError, kafka_errors.NodeNotReadyError)
 """Errors of a request behind which another of its connection may stand, which says more."""
 OFFSET_OUT_OF_RANGE = 1
@@ -78,6 +82,7 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
     """The library's connections; they remember why the last one of them failed, and end tries that can't succeed."""
 
     failure: BaseException | None = None
+    failures = 0
 
     def get_connection(self, node_id: Any, **options: Any) -> KafkaConnection:
         """A connection to the broker, perhaps one that is being made."""
@@ -96,10 +101,12 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
 
     def maybe_raise_auth_failure(self, node_id: Any) -> None:
         """Raises what the last connection failed of, if another one would fail of it, too."""
-        if self.failure is not None and is_final(self.failure):
+        is_hopeless = not self.bootstrapped and self.failures >= MOST_FAILURES
+        if self.failure is not None and (is_hopeless or is_final(self.failure)):
             raise self.failure
 
     def _remember(self, error: BaseException) -> None:
+        self.failures += 1
         if self.failure is None or not is_final(self.failure):
             self.failure = error
 
@@ -119,6 +126,7 @@ class Cluster:
         self._timeout_ms = config.timeout_ms
         self.cluster_id: str | None = None
         self._leaders: dict[Place, int] = {}
+        self._ensure_a_listener()
         configs = config.client_configs() | {
             "bootstrap_servers": bootstrap_server.split(","),
             "client_id": CLIENT_ID,
@@ -140,6 +148,20 @@ class Cluster:
         """Connects; the library alone would wait for ever for a listener that answers nothing to TLS."""
         bootstrapped = self._connections.bootstrap_async(self._timeout_ms)
         await self._connections.wait_for(bootstrapped, self._timeout_ms + GRACE_MS)
+
+    def _ensure_a_listener(self) -> None:
+        """Raises ClusterError at once where no address of the list takes a connection: the library tries for long."""
+        reason: object = None
+        for address in self.bootstrap_server.split(","):
+            host, _, port = address.strip().rpartition(":")
+            try:
+                socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
+                return
+            except OSError as error:
+                reason = error.strerror or error
+            except (ValueError, OverflowError):  # a port that is no number, or too large
+                reason = f"{address!r} is no HOST:PORT"
+        raise ClusterError(f"--bootstrap-server {self.bootstrap_server}: {explain(OSError(reason), self._config)}")
 
     def __enter__(self) -> Self:
         return self

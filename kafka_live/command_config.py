@@ -11,7 +11,7 @@ from typing import Any
 
 from state_model.errors import UsageError
 
-TIMEOUT_MS = 10_000
+TIMEOUT_MS = 30_000
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 PEM = "PEM"

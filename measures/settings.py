@@ -40,6 +40,10 @@ GROUP_NAMES = (DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS, DEAD_LET
 """The settings of share groups that measures read."""
 STREAMS_NAMES = (ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, INITIAL_DELAY)
 """The settings of streams groups that the audit reads."""
+DYNAMIC_BROKER_NAMES = (f"group.{ASSIGNMENT_INTERVAL}",)
+"""The settings of brokers among them that can change without a restart; brokers refuse such a change of the others."""
+ALL_GROUPS = ""
+"""Stands for a group with the settings that count for all groups before those of the brokers' files."""
 KEPT_NAMES = (*GROUP_NAMES, *STREAMS_NAMES)
 """The settings of groups that are read from files and logs; no other is kept."""
 UPDATES_PER_SNAPSHOT = "share.coordinator.snapshot.update.records.per.snapshot"
@@ -84,8 +88,9 @@ class GroupSettings:
     """The settings from configuration files; None: there is no such file.
 
     `groups`: for each group its settings by name. `broker`: the broker's own by name. A group's setting counts before
-    the broker's (`group.` and the name). A setting in neither has Kafka's default, if there is the file that could set
-    it. `before`: the settings that were in force until `from_ms`; None: these count from the beginning.
+    the broker's (`group.` and the name); of the latter, one of ALL_GROUPS counts before that of `broker`. A setting in
+    none of them has Kafka's default, if there is the file that could set it. `before`: the settings that were in force
+    until `from_ms`; None: these count from the beginning.
     """
 
     groups: Groups | None = None
@@ -115,6 +120,9 @@ class GroupSettings:
         own = (self.groups or {}).get(group_id, {}).get(name)
         if own is not None:
             return own
+        dynamic = (self.groups or {}).get(ALL_GROUPS, {}).get(f"group.{name}")
+        if dynamic is not None:
+            return dynamic
         if name in OF_THE_GROUP_ALONE:
             is_known = self.groups is not None
         else:

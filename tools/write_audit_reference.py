@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sharelens.questions.audit import GIVEN_BY_OPTIONS
+from measures.audit_needs import SETTING_OF_NEED
 from sharelens.questions.audit_evidence import GIVEN_BY_LOGS
 from state_model.audit.columnar.finding_schema import FINDING
 from state_model.audit.common_causes import EVENTS, WIDE
@@ -120,7 +120,7 @@ def _rule(rule: Rule) -> Iterator[str]:
 
 def _can_be_tested(rule: Rule) -> bool:
     """Whether options of the command and log directories give all that the rule needs."""
-    return any(is_tested(rule, version, GIVEN_BY_OPTIONS.keys() | GIVEN_BY_LOGS) for version in ("4.1", "4.4"))
+    return any(is_tested(rule, version, SETTING_OF_NEED.keys() | GIVEN_BY_LOGS) for version in ("4.1", "4.4"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,21 +11,24 @@ from evidence.incarnations import newest_incarnation
 from jobs.audit.across import LOG_FINDING, STORED, of_log
 from jobs.audit.records import Topics, stored_lives
 from lake.lake import Lake
-from state_model.audit.columnar.log_pairs import LogPairs, StateTopic
+from state_model.audit.columnar.log_pairs import LogPairs, StateTopic, proofs_of_groups
 from state_model.topics import STATE_TOPIC
+from state_model.uuids import ZERO_UUID
 
 
 def between_logs(lake: Lake, states: pa.Table, topics: Topics, kept: pa.Table) -> pa.Table:
     """LOG_FINDING rows of the rules BETWEEN.
 
-    `states`: STATES_READ of gold.audit_state; `kept`: records.stored_others.
+    `states`: STATES_READ of gold.audit_state; `kept`: records.stored_others. Of a cluster without a state log, those
+    about records of groups.
     """
     tables = [LOG_FINDING.empty_table()]
-    for cluster_id in sorted(states.column("cluster_id").unique().to_pylist()):
-        of_cluster = states.filter(pc.field("cluster_id") == cluster_id)
-        topic = _state_topic(lake, of_cluster, topics, kept)
-        proofs = LogPairs(topic, topics[cluster_id]).proofs()
-        tables.append(of_log(proofs.findings(STORED), cluster_id, topic.topic_id))
+    for cluster_id, of_cluster in sorted(topics.items()):
+        own = states.filter(pc.field("cluster_id") == cluster_id)
+        topic = _state_topic(lake, own, topics, kept) if own.num_rows else None
+        proofs = proofs_of_groups(of_cluster) if topic is None else LogPairs(topic, of_cluster).proofs()
+        topic_id = ZERO_UUID if topic is None else topic.topic_id
+        tables.append(of_log(proofs.findings(STORED), cluster_id, topic_id))
     return pa.concat_tables(tables)
 
 

@@ -1,6 +1,7 @@
 """The command `run`, and its stages as commands. They start Spark only for much work."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,13 @@ READING = [
     LOG_DIR, BOOTSTRAP, COMMAND_CONFIG, USER_TOPICS, UNTIL, CLUSTER, UNCOMMITTED, DELETED, TOPIC_NAMES, SETTINGS,
     DLQ_TOPIC, DLQ_PREFIX, DLQ_VALUES,
 ]  # fmt: skip
+EVERY = click.option(
+    "--every",
+    "every_s",
+    type=Seconds(least_ms=100),
+    metavar="DURATION",
+    help="Run again and again, until SIGTERM: 5s, 1m; a number: seconds.",
+)
 CHECK = click.option(
     "--check/--no-check", default=False, show_default=True, help="Check new rows before they are published."
 )
@@ -90,6 +98,9 @@ FLAGS = ("offline", "jars_dir", "master", "lock_timeout")
 
 def start(command: str, stages: tuple[str, ...], params: dict[str, Any]) -> None:
     """Runs stages of the pipeline and writes the summary: one line of JSON on stdout."""
+    every_s = params.pop("every_s", None)
+    if every_s is not None and (params["require_rows"] or params.get("rebuild") is not None):
+        raise UsageError(f"{command}: --every excludes --require-rows and --rebuild; leave one of them out")
     fetch = _fetching(params)
     if "ingest" in stages and not params["log_dir"] and fetch is None and params.get("rebuild") is None:
         raise UsageError(
@@ -99,15 +110,44 @@ def start(command: str, stages: tuple[str, ...], params: dict[str, Any]) -> None
         import_arrow_without_pandas()
     settings = engine_settings(params)
     options = replace(_run_options(stages, params, settings), fetch=fetch)
+    session = session_of(command, settings)
+    if every_s is None:
+        _run_once(command, options, session)
+    else:
+        _run_every(every_s, command, options, session)
+
+
+def _run_once(command: str, options: "RunOptions", session: Callable[[], Any], *, tells_all: bool = True) -> None:
+    """One run with its summary, which is left out without news unless `tells_all`."""
     from jobs.run import run as run_pipeline
     from sharelens.cli.progress import progress_bars
 
     with progress_bars() as progress:
-        summary = run_pipeline(options, session_of(command, settings), progress)
-    tell(json_text({"command": command, "lake": str(options.lake), **summary.as_dict()}))
+        summary = run_pipeline(options, session, progress)
+    if tells_all or summary.run_id is not None:
+        tell(json_text({"command": command, "lake": str(options.lake), **summary.as_dict()}))
     _say_settings(summary.settings)
     if summary.withheld:
         refuse_closed(summary.gates)
+
+
+def _run_every(every_s: float, command: str, options: "RunOptions", session: Callable[[], Any]) -> None:
+    """Runs until SIGTERM, which ends them behind the cut under way; a summary for each run with news.
+
+    A cluster that does not answer, and a lake that another run has locked, are tried again.
+    """
+    from kafka_live.errors import ClusterError
+    from lake.errors import LakeLockedError
+    from sharelens.cli.repeating import repeat, until_sigterm
+
+    def once() -> None:
+        with suppress(click.exceptions.Exit):  # a closed gate was said; the next cut may open it
+            _run_once(command, options, session, tells_all=False)
+
+    with until_sigterm() as wait:
+        repeat(
+            once, every_s, wait, transient=(ClusterError, LakeLockedError), say=lambda text: say(f"sharelens: {text}")
+        )
 
 
 def _fetching(params: dict[str, Any]) -> "Callable[[RunOptions], RunOptions] | None":
@@ -276,7 +316,7 @@ run = _command(
     "run",
     _run,
     "The whole pipeline: from logs to delivery state.",
-    [LAKE, *READING, REBUILD, CHECK, SKIP, *ENGINE],
+    [LAKE, *READING, EVERY, REBUILD, CHECK, SKIP, *ENGINE],
     "sharelens run --log-dir /var/kafka-copy --lake ./lake",
 )
 ingest = _command(

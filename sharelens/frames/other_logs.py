@@ -19,9 +19,10 @@ from evidence.metadata_rows import record_history
 from evidence.metadata_schemas import METADATA_RECORD
 from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
 from kafka_log.schemas import LOG_RECORD, TOPIC_BATCH
+from measures.audit_needs import needs_met
 from measures.coordinator_settings import coordinator_config
 from measures.observed_settings import settings_of
-from measures.settings import DELIVERY_COUNT_LIMIT, NO_SETTINGS, GroupSettings
+from measures.settings import NO_SETTINGS, GroupSettings
 from measures.streams_settings import bounds_of
 from sharelens.frames.settings import observations_in
 from sharelens.frames.shapes import checked, spark_schema, typed_rows
@@ -131,9 +132,9 @@ def untested_rules(
 
     The words are those of `sharelens audit`.
     """
-    available = set() if others is None else set(others.available)
-    if any(DELIVERY_COUNT_LIMIT in group for period in settings.periods() for group in (period.groups or {}).values()):
-        available.add(Need.DELIVERY_COUNT_LIMIT)
+    available = needs_met(settings) - {Need.RECORD_LOCKS}  # the rule that needs them is not tested
+    if others is not None:
+        available |= others.available
     untested = untested_by_need(RULES, None, available)
     return {
         tuple(need.value for need in needs): [rule.code for rule in rules if not rule.is_legal]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.conditions import filter_rows
-from measures.settings import DELIVERY_COUNT_LIMIT, MAX_RECORD_LOCKS, GroupSettings
+from measures.audit_needs import needs_met
 from sharelens.filters import KeyFilter
 from sharelens.output import (
     UNKNOWN,
@@ -25,7 +25,7 @@ from sharelens.output import (
     text_column,
     time_column,
 )
-from sharelens.questions.completeness import evidence_line
+from sharelens.questions.completeness import closing_line
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.terminal import visible
@@ -41,8 +41,6 @@ from state_model.errors import UsageError
 from state_model.topics import STATE_TOPIC
 
 UNTESTED = pa.schema([pa.field("needs", pa.list_(pa.string())), pa.field("rules", pa.list_(pa.string()))])
-GIVEN_BY_OPTIONS = {Need.DELIVERY_COUNT_LIMIT: DELIVERY_COUNT_LIMIT, Need.RECORD_LOCKS: MAX_RECORD_LOCKS}
-"""The needs of rules that options of the command can meet, with the settings that meet them."""
 PRUNED_SNAPSHOTS = "needed_snapshot_pruned"
 
 
@@ -69,9 +67,8 @@ def audit(evidence: Evidence, key_filter: KeyFilter, span: Span, choice: AuditCh
         UsageError: the evidence has none of the names, or the chosen rules are never findings.
     """
     keys = resolve(evidence, key_filter)
-    settings = evidence.settings.groups
     source = _source(evidence, span)
-    available = source.available | {need for need, name in GIVEN_BY_OPTIONS.items() if _is_set(settings, name)}
+    available = source.available | needs_met(evidence.settings.groups)
     chosen = [rule for rule in RULES if not choice.rules or rule in choice.rules]
     if all(rule.is_legal for rule in chosen):
         codes = ", ".join(rule.code for rule in chosen)
@@ -108,7 +105,7 @@ def audit(evidence: Evidence, key_filter: KeyFilter, span: Span, choice: AuditCh
             [
                 _counts(counts, choice, len(severities), parted.suppressed.num_rows),
                 *_events(shown),
-                evidence_line(evidence.cover()),
+                closing_line(evidence),
             ]
         ),
         warnings=(*source.warnings(chosen), *parted.warnings),
@@ -153,14 +150,6 @@ def _source(evidence: Evidence, span: Span) -> Findings:
 
     assert isinstance(evidence, LogEvidence)
     return LogFindings(evidence, span)
-
-
-def _is_set(settings: GroupSettings, name: str) -> bool:
-    """Whether a setting of some group is known at some time."""
-    return any(
-        period.broker is not None or any(name in own for own in (period.groups or {}).values())
-        for period in settings.periods()
-    )
 
 
 def _counts(findings_of: Mapping[str, int], choice: AuditChoice, tested: int, suppressed: int) -> str:

@@ -48,14 +48,19 @@ class Audited:
 def audited_findings(evidence: Evidence, keys: Keys = Keys(), until_ms: int | None = None) -> Audited | None:  # noqa: B008
     """The findings of share partitions, first seen up to a log time; None: nobody has audited the evidence.
 
+    Without an audited state partition only findings show that an audit has run.
+
     Without a condition in `keys` also those about a log. Log directories are audited by `audit` alone, which is a
     reading of its own.
     """
     states = evidence.measured_stream(GOLD_AUDIT_STATE, pa.schema([FINDING.field("state_partition")]), Keys())
     tables = evidence.measured_stream(TABLE, AUDITED, keys, OPEN)
-    if states is None or tables is None or not any(part.num_rows for part in states):
+    if states is None or tables is None:
         return None
-    rows = pa.concat_tables(list(tables))
+    has_states = any(part.num_rows for part in states)
+    rows = pa.concat_tables([AUDITED.empty_table(), *tables])
+    if rows.num_rows == 0 and not has_states:
+        return None
     if until_ms is not None:
         rows = rows.filter(pc.fill_null(pc.less_equal(rows.column("first_seen_ms"), until_ms), True))
     if rows.num_rows == 0:

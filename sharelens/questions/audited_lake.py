@@ -43,8 +43,8 @@ class LakeFindings:
 
     @property
     def has_state_log(self) -> bool:
-        """A lake is made of state logs."""
-        return True
+        """Whether the lake has a state log."""
+        return bool(self._evidence.cover())
 
     @property
     def available(self) -> frozenset[Need]:

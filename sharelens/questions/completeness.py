@@ -10,7 +10,9 @@ from sharelens.output import name_cell
 from sharelens.questions.evidence import Evidence, StatePartitionCover
 from sharelens.request import CutChoice
 from sharelens.times import time_text
+from sharelens.wording import counted
 from state_model.errors import SharelensError, UsageError
+from state_model.topics import OFFSETS_TOPIC
 
 COMPLETE = "complete"
 INCOMPLETE, MISPLACED = "incomplete", "misplaced"
@@ -115,6 +117,19 @@ def evidence_line(cover: Sequence[StatePartitionCover], incomplete: int = 0) -> 
     return (
         f"evidence: {len(cover)} state partitions, {time_text(first)} to {time_text(last)}; "
         f"gaps {gaps}, quarantined {quarantined}, held back {held_back}{tail}{rows}{dropped_text(cover)}{gates}"
+    )
+
+
+def closing_line(evidence: Evidence, incomplete: int = 0) -> str:
+    """The evidence line; of evidence without a state log it says what there is of the group coordinator's log."""
+    cover = evidence.cover()
+    logs = {} if cover else evidence.group_log_times()
+    if not logs:
+        return evidence_line(cover, incomplete)
+    first, last = min(first for first, _ in logs.values()), max(last for _, last in logs.values())
+    rows = f"; {incomplete} rows not complete" if incomplete else ""
+    return (
+        f"evidence: {counted(len(logs), 'partition')} of {OFFSETS_TOPIC}, {time_text(first)} to {time_text(last)}{rows}"
     )
 
 

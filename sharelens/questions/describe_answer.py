@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from measures.group_moment import GroupMoment
 from sharelens.output import Answer, Column
-from sharelens.questions.completeness import evidence_line, incomplete_rows
+from sharelens.questions.completeness import closing_line, incomplete_rows
 from sharelens.questions.evidence import Evidence
 from sharelens.times import time_text
 
@@ -56,7 +56,7 @@ def closed_answer(
     """
     newest = moment.newest
     record = f"newest record: __consumer_offsets-{newest.log_partition} @ {newest.log_offset}"
-    closing = evidence_line(evidence.cover(), incomplete_rows(table.column("completeness")))
+    closing = closing_line(evidence, incomplete_rows(table.column("completeness")))
     compacted = (COMPACTION,) if moment.group_marks["completeness_reason"] == "compacted" else ()
     return Answer(
         table=table,

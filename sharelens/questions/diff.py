@@ -14,7 +14,7 @@ from evidence.as_of import LogPrefix
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, shortened
 from sharelens.questions import vocabulary
-from sharelens.questions.completeness import check_cut, evidence_line, incomplete_rows
+from sharelens.questions.completeness import check_cut, closing_line, incomplete_rows
 from sharelens.questions.digests import as_answer
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.life_changes import LifeChanges, life_changes
@@ -107,7 +107,7 @@ def diff(evidence: Evidence, key_filter: KeyFilter, from_ms: int, to_ms: int, *,
     return Answer(
         table=table,
         columns=_text_columns(None if verbose else RANGES_SHOWN),
-        summary="\n".join((*totals, NEVER_KNOWN, evidence_line(evidence.cover(), incomplete))),
+        summary="\n".join((*totals, NEVER_KNOWN, closing_line(evidence, incomplete))),
         warnings=tuple(dict.fromkeys([*warnings, *changes.warnings])),
         none="no difference",
         digest=as_answer(changes.lives(), by_importance(TEXT_COLUMNS, IMPORTANT_OF_ENTRIES), ORDER, ENTRIES_SHOWN),

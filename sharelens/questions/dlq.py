@@ -26,7 +26,7 @@ from measures.schemas import POISON_RECORD
 from measures.settings import GroupSettings
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, name_cell
-from sharelens.questions.completeness import evidence_line, incomplete_rows
+from sharelens.questions.completeness import closing_line, incomplete_rows
 from sharelens.questions.digests import Digest, as_answer
 from sharelens.questions.dlq_bursts import BURST, bursts_of
 from sharelens.questions.dlq_columns import BURST_COLUMNS, DIGEST_COLUMNS, TEXT_COLUMNS
@@ -280,7 +280,7 @@ def dlq(
     return Answer(
         table=with_cluster(evidence, table),
         columns=TEXT_COLUMNS,
-        summary=f"{_totals(sums)}\n{evidence_line(evidence.cover(), incomplete)}",
+        summary=f"{_totals(sums)}\n{closing_line(evidence, incomplete)}",
         warnings=(*warnings, *without_topic(sums)),
         none=_none(sums, statuses),
         all_rows=all_rows,
@@ -367,7 +367,7 @@ def bursts(
     timed = filter_rows(letters.append_column("log_time_ms", letters.column("timestamp_ms")), within)
     rows = bursts_of(timed, gap_ms)
     table = with_cluster(evidence, rows).cast(BURST)
-    closing = evidence_line(evidence.cover(), incomplete_rows(table.column("completeness")))
+    closing = closing_line(evidence, incomplete_rows(table.column("completeness")))
     return Answer(
         table=table,
         columns=BURST_COLUMNS,

@@ -289,6 +289,9 @@ class Evidence(Protocol):
     def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
         """GROUP_RECORD rows of these groups (None: all), by (partition of __consumer_offsets, log offset)."""
 
+    def group_log_times(self) -> Mapping[int, tuple[int, int]]:
+        """Times of the first and of the newest record of each partition of __consumer_offsets with a record."""
+
     def offset_commits(self, groups: frozenset[str]) -> pa.Table:
         """COMMIT_COLUMNS rows of the groups' offset commits and their transaction markers, by (partition, offset)."""
 

@@ -9,6 +9,7 @@ from evidence.conditions import filter_rows
 from evidence.group_decoding import decode_groups, topic_names
 from evidence.reading import read_whole
 from evidence.schemas import GROUP_RECORD
+from kafka_log import reader
 from kafka_log.schemas import LOG_RECORD
 from kafka_log.union import LogPartition
 from measures.committed_offsets import COMMIT_COLUMNS
@@ -45,6 +46,18 @@ def group_logs(partitions: Iterable[LogPartition], max_bytes: int) -> list[LogPa
     if size > max_bytes:
         raise too_much(f"{size_text(size)} of {OFFSETS_TOPIC} would have to be read")
     return logs
+
+
+def group_log_times(logs: Iterable[LogPartition]) -> dict[int, tuple[int, int]]:
+    """Times of the first batch and of the newest one of each log with a batch, by partition."""
+    times = {}
+    for log in logs:
+        end = reader.log_end(log)
+        batches = reader.scan_batches(log, log.log_start_offset, end.end_offset)
+        first = next((row["base_timestamp_ms"] for some in batches for row in some.slice(0, 1).to_pylist()), None)
+        if first is not None and end.newest_ms is not None:
+            times[log.partition] = (first, end.newest_ms)
+    return times
 
 
 def read_records_of_groups(

@@ -17,7 +17,7 @@ from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, time_column
 from sharelens.questions.completeness import (
     check_cut,
-    evidence_line,
+    closing_line,
     incomplete_rows,
     misplaced_warnings,
     prefix_of,
@@ -73,7 +73,7 @@ def lag(
     table = table.add_column(0, "cluster_id", constant(evidence.cluster_id, table.num_rows, pa.string()))
     warnings += misplaced_warnings(placed.filter(placed.column("misplaced")), names)
     warnings += unknown_ends(table)
-    closing = evidence_line(evidence.cover(), incomplete_rows(table.column("completeness")))
+    closing = closing_line(evidence, incomplete_rows(table.column("completeness")))
     return Answer(
         table=table,
         columns=text_columns(inferred=not prefix.is_whole),
@@ -130,7 +130,7 @@ def lag_over_time(
     return Answer(
         table=table,
         columns=OVER_TIME_COLUMNS,
-        summary=evidence_line(evidence.cover(), incomplete_rows(table.column("completeness"))),
+        summary=closing_line(evidence, incomplete_rows(table.column("completeness"))),
         warnings=tuple(misplaced_warnings(misplaced, names)),
         none="no live share partition at any of the moments",
     )

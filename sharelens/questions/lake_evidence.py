@@ -46,6 +46,7 @@ from state_model.columnar import schemas
 from state_model.columnar.keys import LOG_ORDER, PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.columnar.values import Loss
 from state_model.topics import STATE_TOPIC
+from state_model.uuids import ZERO_UUID
 
 HISTORY, DELIVERY = "gold.share_partition_history", "gold.delivery_history"
 PROGRESS, STATE = "gold.progress", "gold.share_partition_state"
@@ -324,6 +325,10 @@ class LakeEvidence:
         """Rows of silver.group_record."""
         return lake_places.group_records(self._scan, groups)
 
+    def group_log_times(self) -> Mapping[int, tuple[int, int]]:
+        """By bronze.log_record."""
+        return lake_places.group_log_times(self._scan)
+
     def offset_commits(self, groups: frozenset[str]) -> pa.Table:
         """Rows of bronze.log_record."""
         return lake_places.offset_commits(self._scan, groups)
@@ -360,7 +365,7 @@ class LakeEvidence:
 
     @property
     def _log_topic_id(self) -> str:
-        return str(self._evidence[0]["log_topic_id"]) if self._evidence else ""
+        return str(self._evidence[0]["log_topic_id"]) if self._evidence else ZERO_UUID
 
     def _newest(self, rows: pa.Table) -> pa.Table:
         """Only rows of the newest incarnation of the state topic."""

@@ -83,6 +83,13 @@ def group_records(scan: Scan, groups: frozenset[str] | None) -> pa.Table:
     return scan("silver.group_record", GROUP_RECORD.names, where).sort_by(RECORD_ORDER).cast(GROUP_RECORD)
 
 
+def group_log_times(scan: Scan) -> dict[int, tuple[int, int]]:
+    """The least and the largest time of the records of each partition of __consumer_offsets."""
+    rows = scan("bronze.log_record", ["partition", "timestamp_ms"], pc.field("topic") == OFFSETS_TOPIC)
+    times = rows.group_by("partition").aggregate([("timestamp_ms", "min"), ("timestamp_ms", "max")])
+    return {row["partition"]: (row["timestamp_ms_min"], row["timestamp_ms_max"]) for row in times.to_pylist()}
+
+
 def offset_commits(scan: Scan, groups: frozenset[str]) -> pa.Table:
     """COMMIT_COLUMNS rows of the groups' offset commits and of transaction markers, by (partition, offset)."""
     of_topic = pc.field("topic") == OFFSETS_TOPIC

@@ -18,12 +18,12 @@ from evidence.read_until import read_until
 from kafka_log.layout import LogDirectory, scan_log_directory
 from kafka_log.reader import log_end
 from kafka_log.union import LogPartition, unite
-from lake import dlq_partitions
 from lake.bounded_scan import Choice
 from measures.observed_settings import UNSET, Settings
 from measures.topics import TopicPartition
 from sharelens.output import name_cell
-from sharelens.questions import dlq_filter, topic_evidence
+from sharelens.questions import topic_evidence
+from sharelens.questions.dead_letter_logs import DeadLetterLogs
 from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import (
     COUNTED,
@@ -34,10 +34,16 @@ from sharelens.questions.evidence import (
     counted_places,
     of_places,
 )
-from sharelens.questions.group_names import group_logs, read_group_names, read_offset_commits, read_records_of_groups
+from sharelens.questions.group_names import (
+    group_log_times,
+    group_logs,
+    read_group_names,
+    read_offset_commits,
+    read_records_of_groups,
+)
 from sharelens.questions.log_metadata import LogMetadata
 from sharelens.questions.misplaced import placed_states
-from sharelens.questions.size_limits import size_text, too_much
+from sharelens.questions.size_limits import MEMORY_PER_BYTE, size_text, too_much
 from sharelens.questions.state_log import StateLog, of_state_log, partitions_of_key, size_bytes, state_logs
 from sharelens.request import Source, dead_letter_topics
 from sharelens.topic_names import read_topic_names
@@ -50,8 +56,6 @@ from state_model.uuids import ZERO_UUID
 
 WORKERS = 2
 PROBE_ABOVE_BYTES = 64 << 20
-MEMORY_PER_BYTE = 4
-"""Arrow bytes that may be kept for each byte of log allowed (decoded records are larger than the log)."""
 KEPT_BYTES = 512 << 20
 """Arrow bytes of decoded records that are kept between two readings of the state logs; more are decoded again."""
 Result = TypeVar("Result")
@@ -252,6 +256,10 @@ class LogEvidence:
 
     _kept_groups: pa.Table | None = None
 
+    def group_log_times(self) -> Mapping[int, tuple[int, int]]:
+        """By the headers of batches."""
+        return group_log_times(log for log in self._partitions.values() if log.topic == OFFSETS_TOPIC)
+
     def offset_commits(self, groups: frozenset[str]) -> pa.Table:
         """Read from __consumer_offsets."""
         return read_offset_commits(self._group_logs(), groups, self.source.include_uncommitted)
@@ -261,43 +269,17 @@ class LogEvidence:
 
     def dead_letters(self, letter_filter: DeadLetterFilter) -> pa.Table:
         """Read from the topics that --dlq-topic and --dlq-prefix choose."""
-        condition, tables, size = letter_filter.expression(), [], 0
-        for partition in self._letter_partitions:
-            count = 0
-            for rows in topic_evidence.read_letters(partition, self.source.include_uncommitted):
-                count += rows.num_rows
-                tables.append(filter_rows(rows, condition))
-                size += tables[-1].nbytes
-                if size > self.source.max_bytes * MEMORY_PER_BYTE:
-                    raise too_much(f"the selected dead letters take more than {size_text(size)}")
-            self._letter_counts[partition.topic_id, partition.partition] = count
-        return dlq_filter.in_order(tables)
+        return self._letters.letters(letter_filter)
 
     def dead_letter_partitions(self) -> pa.Table:
-        """By the directories; the partitions are read when no question has read them."""
-        if self._letter_partitions and not self._letter_counts:
-            self.dead_letters(DeadLetterFilter(groups=frozenset()))
-        uncommitted = self.source.include_uncommitted
-        return dlq_partitions.partitions_table(
-            topic_evidence.partition_row(part, uncommitted, self._letter_counts[part.topic_id, part.partition])
-            for part in self._letter_partitions
-        )
+        """By the directories."""
+        return self._letters.partitions()
 
     @cached_property
-    def _letter_partitions(self) -> list[LogPartition]:
-        """The partitions to look into. Refuses more than --max-bytes."""
+    def _letters(self) -> DeadLetterLogs:
         names = {*self.source.dlq_topics, *self.settings.dead_letter_topics}
         topics = dead_letter_topics(names, self.source.dlq_prefix)
-        partitions = [partition for partition in self._partitions.values() if topics.takes(partition.topic)]
-        size = sum(size_bytes(partition) for partition in partitions)
-        if size > self.source.max_bytes:
-            raise too_much(f"{size_text(size)} of dead-letter topics would have to be read")
-        return partitions
-
-    @cached_property
-    def _letter_counts(self) -> dict[TopicPartition, int]:
-        """Dead letters found, by partition."""
-        return {}
+        return DeadLetterLogs(self.source, [log for log in self._partitions.values() if topics.takes(log.topic)])
 
     def _replayed(self, keys: Keys) -> list[Replayed]:
         """The whole replay of the wanted share partitions; the last one is remembered."""

@@ -20,7 +20,7 @@ from measures.settings import NO_SETTINGS, GroupSettings
 from measures.topics import TopicPartition, names_of_topics, topic_partitions
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, RowCounts
-from sharelens.questions.completeness import check_cut, evidence_line, incomplete_rows, misplaced_warnings, prefix_of
+from sharelens.questions.completeness import check_cut, closing_line, incomplete_rows, misplaced_warnings, prefix_of
 from sharelens.questions.evidence import PLACED, Evidence, Keys, Span, of_places
 from sharelens.questions.measure_inputs import EvidenceInputs, Part
 from sharelens.questions.misplaced import misplaced_places
@@ -219,7 +219,7 @@ def answer(
     `all_rows`: counts, where the table has only the first rows. `now_ms`: shown in the last line.
     """
     incomplete = incomplete_rows(table.column("completeness")) if all_rows is None else all_rows.incomplete
-    closing = evidence_line(evidence.cover(), incomplete)
+    closing = closing_line(evidence, incomplete)
     if now_ms is not None:
         closing += f"; {now_text(evidence, now_ms)}"
     return Answer(

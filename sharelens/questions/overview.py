@@ -11,7 +11,7 @@ from measures.settings import GroupSettings
 from measures.stalls import MIN_DURATION_MS
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Report, Row, by_importance, known, name_column, number_column, time_column
-from sharelens.questions.completeness import evidence_line
+from sharelens.questions.completeness import closing_line
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.finding import ERROR, INFO, WARNING, finding_rows
 from sharelens.questions.findings import findings
@@ -66,7 +66,7 @@ def overview(
             "groups": Answer(table=groups, columns=_group_columns(groups), none="no share or streams group"),
         },
         summary=f"{counts}\n{_audit_text(read, command(source, 'audit', []))}"
-        f"\n{evidence_line(read.cover)}; {now_text(evidence, read.now_ms)}",
+        f"\n{closing_line(evidence)}; {now_text(evidence, read.now_ms)}",
         warnings=read.warnings,
     )
 

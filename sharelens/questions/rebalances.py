@@ -12,7 +12,7 @@ from measures.rebalances import rebalances as share_rebalances
 from measures.streams_rebalances import streams_rebalances
 from sharelens.output import Answer, Column
 from sharelens.questions import rebalances_share, rebalances_streams
-from sharelens.questions.completeness import evidence_line, incomplete_rows
+from sharelens.questions.completeness import closing_line, incomplete_rows
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.known_groups import is_streams_group, records_of_groups, share_group_records
 
@@ -45,7 +45,7 @@ def _in_span(table: pa.Table, span: Span) -> pa.Table:
 
 def _answer(evidence: Evidence, table: pa.Table, columns: Sequence[Column], totals: str) -> Answer:
     compacted = table.column("completeness_reason").to_pylist().count("compacted")
-    closing = evidence_line(evidence.cover(), incomplete_rows(table.column("completeness")))
+    closing = closing_line(evidence, incomplete_rows(table.column("completeness")))
     return Answer(
         table=table,
         columns=tuple(columns),

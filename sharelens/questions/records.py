@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from sharelens.filters import KeyFilter
 from sharelens.output import Column, Row, Stream, by_importance, name_cell, name_column, number_column, time_column
-from sharelens.questions.completeness import evidence_line
+from sharelens.questions.completeness import closing_line
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.missing import nameless
 from sharelens.questions.naming import ensure_known, resolve
@@ -52,7 +52,7 @@ def records(evidence: Evidence, key_filter: KeyFilter, span: Span, *, verbose: b
         schema=_answer_rows(SHARE_RECORD.empty_table()).schema,
         batches=batches(),
         columns=_text_columns(evidence, verbose=verbose),
-        summary=evidence_line(evidence.cover()),
+        summary=closing_line(evidence),
         warnings=lambda: nameless(len(topic_ids - evidence.names(topic_ids).keys())),
         none="no record",
     )

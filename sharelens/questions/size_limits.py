@@ -2,6 +2,9 @@
 
 from sharelens.questions.evidence import TooMuchError
 
+MEMORY_PER_BYTE = 4
+"""Arrow bytes that may be kept for each byte of log allowed (decoded records are larger than the log)."""
+
 
 def size_text(size: int) -> str:
     """`17 MiB`; in bytes below one."""

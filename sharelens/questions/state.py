@@ -7,7 +7,7 @@ from evidence.as_of import LogPrefix
 from measures.topics import names_of_topics
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, by_importance, known, name_cell, name_column, number_column
-from sharelens.questions.completeness import check_cut, evidence_line, incomplete_rows, misplaced_warnings, prefix_of
+from sharelens.questions.completeness import check_cut, closing_line, incomplete_rows, misplaced_warnings, prefix_of
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant, named_batches, ranges_column
@@ -62,7 +62,7 @@ def state(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, *, verbose:
     warnings = check_cut(evidence, prefix) + misplaced
     if table.num_rows == 0:
         ensure_known(evidence, key_filter, keys)
-    summary = evidence_line(evidence.cover(), incomplete_rows(table.column("completeness")))
+    summary = closing_line(evidence, incomplete_rows(table.column("completeness")))
     return Answer(
         table=table,
         columns=text_columns(verbose=verbose),

@@ -23,7 +23,7 @@ from sharelens.output import (
     number_column,
     time_column,
 )
-from sharelens.questions.completeness import evidence_line
+from sharelens.questions.completeness import closing_line, evidence_line
 from sharelens.questions.evidence import Evidence, StatePartitionCover
 from sharelens.questions.lake_clusters import clusters
 from sharelens.questions.lake_evidence import LakeEvidence
@@ -223,7 +223,7 @@ def log_status(evidence: LogEvidence) -> Report:
             ),
             "metadata_log": _metadata_part(metadata),
         },
-        summary=evidence_line(cover),
+        summary=closing_line(evidence),
         warnings=(*lacking(topics), *_damage(metadata)),
     )
 
@@ -253,7 +253,9 @@ def lake_status(lake: Cut, cluster_id: str | None) -> Report:
             "closed_gates": _gates_part(lake),
             "tables": Answer(table=pa.Table.from_pylist(_versions(lake), schema=TABLE), none="none"),
         },
-        summary=evidence_line([part for cover in covers.values() for part in cover]),
+        summary=closing_line(views[0])
+        if len(views) == 1
+        else evidence_line([part for cover in covers.values() for part in cover]),
         warnings=(*lacking(_topics(lake, cluster_id)), *_damage(metadata)),
     )
 

@@ -29,7 +29,7 @@ from sharelens.questions.completeness import (
     COMPLETE,
     INCOMPLETE,
     MISPLACED,
-    evidence_line,
+    closing_line,
     incomplete_rows,
     misplaced_warnings,
 )
@@ -133,7 +133,7 @@ def trace(evidence: Evidence, key_filter: KeyFilter, offset: int, *, members: bo
             warnings.append(without_group_records("members are unknown"))
         table = _with_members(records, table)
         closing.append(MEMBERS_KNOWN)
-    closing.append(evidence_line(evidence.cover(), incomplete_rows(table.column("completeness"))))
+    closing.append(closing_line(evidence, incomplete_rows(table.column("completeness"))))
     return Answer(
         table=table,
         columns=(*TEXT_COLUMNS, MEMBERS_COLUMN) if members else TEXT_COLUMNS,

@@ -1,6 +1,9 @@
 """A lake from a running cluster, in several runs, holds what a lake from the broker's log directory holds."""
 
 import json
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -94,3 +97,32 @@ def test_another_cluster_than_named_is_refused(broker, tmp_path, capsys):
     assert "is of cluster" in capsys.readouterr().err
     assert open_lake(lake).publication == publication
     assert not (lake / ".fetched").exists()
+
+
+def test_a_run_every_second_keeps_a_lake_fresh_until_sigterm(broker, tmp_path, capsys):
+    lake = tmp_path / "lake"
+    words = ["run", "--lake", str(lake), "--bootstrap-server", broker.bootstrap, "--every", "1s"]
+    command = [sys.executable, "-m", "sharelens", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as runs:
+        assert runs.stdout is not None
+        for count in (1, 2):
+            consumed(broker)
+            while partitions_of(lake, capsys) < count:
+                assert runs.poll() is None
+                time.sleep(0.2)
+        runs.terminate()
+        assert runs.wait(60) == 0
+        summaries = [json.loads(line) for line in runs.stdout]
+    assert [summary["run_id"] for summary in summaries] == list(range(1, len(summaries) + 1))
+    copied = tmp_path / "copied"
+    broker.stop()
+    run(capsys, copied, "--log-dir", str(broker.log_dir))
+    state = ("silver.share_record", "gold.share_partition_state", "gold.delivery_history")
+    assert differences(content(lake, state), content(copied, state)) == []
+
+
+def partitions_of(lake: Path, capsys: pytest.CaptureFixture[str]) -> int:
+    """How many share partitions without incomplete records a lake shows; 0 before its first cut."""
+    code = main(["lag", "--lake", str(lake), "--output", "json"])
+    out = capsys.readouterr().out
+    return sum(row["start_offset"] == RECORDS or row["lag"] == 0 for row in json.loads(out)) if code == 0 else 0

@@ -7,7 +7,8 @@ import pytest
 from state_model.audit.table import RULES, is_tested
 from tests.audit_histories import History
 from tests.audit_judge import illegal_offsets
-from tests.audit_mutations import OPERATORS, PAGE, SEEDS, audited, detection, page
+from tests.audit_mutations import PAGE, SEEDS, audited, detection, page
+from tests.audit_operators import OPERATORS
 
 pytestmark = pytest.mark.slow
 ELSEWHERE = {

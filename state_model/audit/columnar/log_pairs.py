@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from state_model.audit.columnar.audit_kernel import LOSS_COUNT
 from state_model.audit.columnar.continuation import matrix_of
 from state_model.audit.columnar.cross_checks import StateLogs, cross_check
-from state_model.audit.columnar.group_audit import audit_groups
+from state_model.audit.columnar.group_audit import Groups, audit_groups
 from state_model.audit.columnar.kept_records import distinct, places_of, topic_records_of, turns_of
 from state_model.audit.columnar.kept_schema import AHEAD, NEWEST, WINDOW
 from state_model.audit.columnar.lives import lives_of
@@ -163,9 +163,7 @@ class LogPairs:
         log = self._others.group_log()
         if log is None:
             return
-        groups = audit_groups(
-            log.records, log.odd_records, log.partitions, proofs, metadata=metadata, bounds_of=log.bounds_of
-        )
+        groups = _audit_groups(log, metadata, proofs)
         times = LogTimes(groups.first_ms, max(groups.until_ms.values(), default=0))
         groups = groups._replace(until_ms=self._known_until(groups.until_ms))
         first = LogRecord(OFFSETS_TOPIC, min(log.partitions), log.first_offset)
@@ -205,6 +203,20 @@ class LogPairs:
 
     def _known_until(self, newest_ms: Mapping[int, int]) -> dict[int, int]:
         return known_until(newest_ms, is_one_copy=self._others.is_one_copy, read_until_ms=self._others.read_until_ms)
+
+
+def proofs_of_groups(others: OtherLogs) -> Proofs:
+    """What violates the rules on records of groups, in a cluster without a state log."""
+    proofs, log = Proofs(), others.group_log()
+    if log is not None:
+        _audit_groups(log, others.metadata, proofs)
+    return proofs
+
+
+def _audit_groups(log: GroupLog, metadata: TopicMetadata | None, proofs: Proofs) -> Groups:
+    return audit_groups(
+        log.records, log.odd_records, log.partitions, proofs, metadata=metadata, bounds_of=log.bounds_of
+    )
 
 
 def _is_whole(state: pa.Table) -> bool:

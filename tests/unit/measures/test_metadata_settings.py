@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from measures.metadata_settings import group_observations
-from measures.observed_settings import settings_of
-from measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings
+from measures.observed_settings import Entry, Observation, settings_of
+from measures.settings import BROKER_CONFIG, DELIVERY_COUNT_LIMIT, GroupSettings
+from state_model.audit.streams.bounds import ASSIGNMENT_INTERVAL
 from state_model.metadata.history import Moment, Validity
 
 
@@ -48,6 +49,34 @@ def test_settings_that_no_measure_reads_and_other_resources_are_left_out() -> No
         key=("config", "broker", "1", DELIVERY_COUNT_LIMIT), content={"value": "4"}, begin=Moment(1, 1)
     )
     assert limits(settings(setting("9", 1, name="share.heartbeat.interval.ms"), of_broker), 100) == [None]
+
+
+def interval(value: str, begin: int, end: int | None = None, *, broker: str = "") -> Validity:
+    key = ("config", "broker", broker, f"group.{ASSIGNMENT_INTERVAL}")
+    return replace(setting(value, begin, end), key=key)
+
+
+def intervals(of: GroupSettings, *times_ms: int) -> list[str | None]:
+    return [of.of("g", ASSIGNMENT_INTERVAL, time_ms).value for time_ms in times_ms]
+
+
+def test_the_default_of_all_brokers_counts_for_groups_without_their_own_value() -> None:
+    own = setting("9", 3, 5, name=ASSIGNMENT_INTERVAL)
+    of_group = settings(interval("4", 1, 7), interval("6", 7, 8), own)
+    assert intervals(of_group, 9, 10, 30, 50, 70, 80) == [None, "4", "9", "4", "6", None]
+    assert of_group.of("g", ASSIGNMENT_INTERVAL, 10).origin == "dynamic_default_broker_config"
+
+
+def test_another_value_of_one_broker_leaves_it_unknown_which_one_counts() -> None:
+    brokers = [interval("4", 1), interval("4", 2, 6, broker="1"), interval("5", 3, 5, broker="2")]
+    assert intervals(settings(*brokers), 10, 20, 30, 50, 60) == ["4", "4", None, "4", "4"]
+    assert intervals(settings(interval("4", 1, broker="1")), 10) == [None]
+
+
+def test_the_dynamic_value_of_brokers_counts_before_that_of_their_files() -> None:
+    file = Observation(kind=BROKER_CONFIG, from_ms=0, entries=(Entry("", f"group.{ASSIGNMENT_INTERVAL}", "7"),))
+    observed = settings_of([file, *group_observations([interval("4", 1, 5)], None)]).groups
+    assert intervals(observed, 9, 10, 50) == ["7", "4", "7"]
 
 
 def test_isolation_level_of_a_group_without_a_value_is_kafkas_default() -> None:

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from lake.scan import open_lake
+from measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, Setting
 from sharelens import frames
 from sharelens.cli import main
 from state_model.audit.rule import Need
@@ -85,6 +86,19 @@ def test_without_other_logs_their_rules_are_named_as_the_command_names_them() ->
     untested = frames.untested_rules()
     assert "state_after_group_deletion" in untested["__consumer_offsets",]
     assert {need for needs in untested for need in needs} == {need.value for need in Need} - {Need.STATE_LOG.value}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(GroupSettings(broker={}), id="a broker with Kafka's default"),
+        pytest.param(GroupSettings(groups={"orders": {DELIVERY_COUNT_LIMIT: Setting(value="7")}}), id="a group"),
+    ],
+)
+def test_a_known_delivery_count_limit_leaves_no_rule_untested_for_it(settings: GroupSettings) -> None:
+    needs = {need for needs in frames.untested_rules(settings=settings) for need in needs}
+    assert Need.DELIVERY_COUNT_LIMIT.value not in needs
+    assert Need.RECORD_LOCKS.value in needs
 
 
 def audited(

@@ -11,7 +11,17 @@ from lake.scan import open_lake
 from sharelens.cli import main
 from sharelens.settings_files import read_settings_folder
 from state_model.audit.columnar.log_pairs import BETWEEN
-from tests.cluster_damages import DAMAGES, beyond_epoch, cut_topic, forgotten, later_epoch, short_topic
+from state_model.audit.rule import Need
+from state_model.audit.table import RULES
+from tests.cluster_damages import (
+    DAMAGES,
+    beyond_epoch,
+    cut_topic,
+    forgotten,
+    later_epoch,
+    odd_group_records,
+    short_topic,
+)
 from tests.cluster_logs import (
     END_MS,
     state,
@@ -116,6 +126,41 @@ def test_a_finding_is_withdrawn_when_its_topic_has_grown(tmp_path, capsys):
     assert {row["rule"] for row in rows if row["withdrawn_run_id"]} == {"start_offset_beyond_end", "negative_lag"}
 
 
+def test_a_lake_without_a_state_log_has_the_findings_about_groups_of_its_log_directory(tmp_path, capsys):
+    logs, lake = write_cluster(tmp_path / "logs"), tmp_path / "lake"
+    odd_group_records(logs)
+    shutil.rmtree(logs / "__share_group_state-0")
+    make_lake(lake, logs)
+    assert of_lake(lake) == of_logs(capsys, logs) != []
+    by_lake, by_logs = (untested(answer(capsys, *source)) for source in (("--lake", lake), ("--log-dir", logs)))
+    assert by_lake - by_logs == {rule.code for rule in RULES if Need.LOG_DIRECTORIES in rule.needs}
+
+
+def untested(answered):
+    """The rules that an answer names as not tested."""
+    return {rule for row in answered["not_tested"] for rule in row["rules"]}
+
+
+def test_streams_groups_of_a_recorded_broker_are_audited_without_a_state_log(capsys):
+    lake = recorded_lake("streams-admin")
+    assert of_lake(lake) == of_logs(capsys, dataset("streams-admin") / "logs")
+    listed = answer(capsys, "--lake", lake)["findings"]
+    assert {(row["rule"], row["group_id"]) for row in listed} == {
+        ("streams_topology_not_ready", "app-eos"),
+        ("streams_topology_not_ready", "app-wc"),
+    }
+
+
+def test_findings_about_groups_stand_when_the_state_log_comes_later(tmp_path, capsys):
+    logs, part, lake = write_cluster(tmp_path / "logs"), tmp_path / "part" / "logs", tmp_path / "lake"
+    odd_group_records(logs)
+    shutil.copytree(logs, part, ignore=shutil.ignore_patterns("__share*"))
+    make_lake(lake, part)
+    first = of_lake(lake)
+    make_lake(lake, logs)
+    assert of_lake(lake) == of_logs(capsys, logs) == first != []
+
+
 @pytest.mark.parametrize("scenario", ["v44", "admin"])
 def test_the_lake_of_a_recorded_broker_has_no_finding(scenario, capsys):
     assert of_lake(recorded_lake(scenario)) == of_logs(capsys, dataset(scenario) / "logs") == []
@@ -129,6 +174,5 @@ def test_the_command_lists_findings_between_logs_of_a_lake_and_names_what_is_not
     assert main(["audit", "--lake", str(tmp_path / "lake"), "--output", "json"]) in (0, None)
     answer = json.loads(capsys.readouterr().out)
     assert [row["rule"] for row in answer["findings"]] == ["initialized_without_state"]
-    untested = {rule for row in answer["not_tested"] for rule in row["rules"]}
-    assert "update_over_limit" in untested
-    assert untested & {rule.code for rule in BETWEEN} == {"window_over_locks"}
+    assert "update_over_limit" in untested(answer)
+    assert untested(answer) & {rule.code for rule in BETWEEN} == {"window_over_locks"}

@@ -179,8 +179,16 @@ def test_records_of_preview_builds_and_undecodable_ones_are_findings():
         {**place, "log_offset": 4, "record_type": 18, "reason": None},
         {**place, "log_offset": 5, "record_type": 15, "reason": "truncated_value"},
     ]
-    rows = [(row["rule"], row["count"], row["seen"]) for row in findings(group_log(*FIRST), odd)]
+    listed = findings(group_log(*FIRST), odd)
+    rows = [(row["rule"], row["count"], row["seen"]) for row in listed]
     assert rows == [("undecodable_group_record", 1, "truncated_value"), ("preview_record_type", 2, "type 9")]
+
+
+def test_the_title_of_an_undecodable_record_of_a_streams_group_is_true_of_it():
+    odd = {"partition": 0, "timestamp_ms": 5, "group_id": "app", "log_offset": 5}
+    (row,) = findings(group_log(*FIRST), [{**odd, "record_type": 17, "reason": "truncated_value"}])
+    assert row["rule"] == "undecodable_group_record"
+    assert "share group" not in row["title"] or "streams group" in row["title"]
 
 
 OPERATION = st.tuples(st.sampled_from(["join", "leave"]), st.sampled_from(["a", "b", "c"]), st.integers(0, 3))

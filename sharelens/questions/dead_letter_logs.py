@@ -1,0 +1,59 @@
+"""Dead letters from the partitions of their topics in log directories."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from evidence.conditions import filter_rows
+from kafka_log.union import LogPartition
+from lake import dlq_partitions
+from sharelens.questions import dlq_filter, topic_evidence
+from sharelens.questions.dlq_filter import DeadLetterFilter
+from sharelens.questions.size_limits import MEMORY_PER_BYTE, size_text, too_much
+from sharelens.questions.state_log import size_bytes
+from sharelens.request import Source
+
+
+class DeadLetterLogs:
+    """The partitions of dead-letter topics; counts the dead letters of each while it reads them.
+
+    Raises:
+        TooMuchError: they are larger than --max-bytes.
+    """
+
+    def __init__(self, source: Source, partitions: Sequence[LogPartition]) -> None:
+        size = sum(size_bytes(partition) for partition in partitions)
+        if size > source.max_bytes:
+            raise too_much(f"{size_text(size)} of dead-letter topics would have to be read")
+        self._source = source
+        self._logs = partitions
+        self._counts: list[int] = []
+
+    def letters(self, letter_filter: DeadLetterFilter) -> pa.Table:
+        """DLQ_RECORD rows of these dead letters, by (topic, id, partition, offset).
+
+        Raises:
+            TooMuchError: they take too much memory.
+        """
+        condition, tables, size, counts = letter_filter.expression(), [], 0, []
+        for log in self._logs:
+            count = 0
+            for rows in topic_evidence.read_letters(log, self._source.include_uncommitted):
+                count += rows.num_rows
+                tables.append(filter_rows(rows, condition))
+                size += tables[-1].nbytes
+                if size > self._source.max_bytes * MEMORY_PER_BYTE:
+                    raise too_much(f"the selected dead letters take more than {size_text(size)}")
+            counts.append(count)
+        self._counts = counts
+        return dlq_filter.in_order(tables)
+
+    def partitions(self) -> pa.Table:
+        """DLQ_PARTITION rows; the partitions are read when no question has read them."""
+        if not self._counts:
+            self.letters(DeadLetterFilter(groups=frozenset()))
+        uncommitted = self._source.include_uncommitted
+        return dlq_partitions.partitions_table(
+            topic_evidence.partition_row(log, uncommitted, count)
+            for log, count in zip(self._logs, self._counts, strict=True)
+        )
