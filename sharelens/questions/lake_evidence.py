@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,8 +17,7 @@ from evidence.as_of import (
     states_as_of,
 )
 from evidence.clock_steps import LATE_RECORD, ClockStep, steps_around
-from evidence.conditions import all_of, filter_rows, with_value
-from evidence.incarnations import newest_incarnation
+from evidence.conditions import all_of, filter_rows
 from evidence.losses import losses_up_to
 from kafka_log.dead_letter_records import DLQ_RECORD
 from kafka_log.schemas import TOPIC_BATCH
@@ -35,18 +34,17 @@ from measures.topics import TopicPartition
 from sharelens.questions import dlq_filter, lake_places
 from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import COUNTED, Keys, Span, StatePartitionCover, counted_places
-from sharelens.questions.lake_clusters import choose_cluster, evidence_rows
+from sharelens.questions.lake_clusters import choose_cluster
 from sharelens.questions.lake_cover import state_partition_covers
 from sharelens.questions.lake_metadata import LakeMetadata
 from sharelens.questions.lake_places import near_places, newest_of_places, numbered_rows, with_record_counts
+from sharelens.questions.lake_rows import LakeRows
 from sharelens.questions.lake_settings import LakeSettings
 from sharelens.questions.misplaced import placed_states
 from sharelens.settings_files import NO_SETTINGS_FILES, SettingsFiles
 from state_model.columnar import schemas
 from state_model.columnar.keys import LOG_ORDER, PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.columnar.values import Loss
-from state_model.topics import STATE_TOPIC
-from state_model.uuids import ZERO_UUID
 
 HISTORY, DELIVERY = "gold.share_partition_history", "gold.delivery_history"
 PROGRESS, STATE = "gold.progress", "gold.share_partition_state"
@@ -65,6 +63,7 @@ class LakeEvidence:
         self.lake = lake
         self._settings_files = settings_files
         self.cluster = choose_cluster(lake, cluster_id)
+        self.rows = LakeRows(lake, self.cluster)
         self.metadata = LakeMetadata(lake, self.cluster)
         self._placed: tuple[Keys, pa.Table] | None = None
 
@@ -91,7 +90,7 @@ class LakeEvidence:
     @cached_property
     def lake_settings(self) -> LakeSettings:
         """Those that runs stored, and those of the command line."""
-        return LakeSettings(observations_of(self._scan(SETTINGS, COLUMNS)), self._settings_files)
+        return LakeSettings(observations_of(self.rows.scan(SETTINGS, COLUMNS)), self._settings_files)
 
     def names(self, topic_ids: Iterable[str]) -> Mapping[str, str]:
         """All names of silver.name."""
@@ -103,7 +102,7 @@ class LakeEvidence:
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        rows = self._scan("silver.name", ["topic_id", "topic", "run_id"]).sort_by("run_id")
+        rows = self.rows.scan("silver.name", ["topic_id", "topic", "run_id"]).sort_by("run_id")
         names = dict(zip(rows.column("topic_id").to_pylist(), rows.column("topic").to_pylist(), strict=True))
         return names | dict(self._settings_files.topic_names)
 
@@ -123,7 +122,7 @@ class LakeEvidence:
         if keys == Keys() or PROGRESS not in self.lake.versions:
             return None
         names = ["state_partition"]
-        tables = [self._scan(table, names, keys.expression()) for table in (PROGRESS, STATE)]
+        tables = [self.rows.scan(table, names, keys.expression()) for table in (PROGRESS, STATE)]
         numbers = pc.unique(pa.concat_tables(tables).column("state_partition")).sort()
         if len(numbers) == 0:
             return None
@@ -138,24 +137,24 @@ class LakeEvidence:
         return self._placed[1]
 
     def _places(self, keys: Keys) -> pa.Table:
-        of_log = pc.field("log_topic_id") == self._log_topic_id
+        of_log = self.rows.is_of_log
         history = self.lake.dataset(HISTORY)
         if PROGRESS not in self.lake.versions or history is None:
-            return counted_places(self._stream(HISTORY, COUNTED, self._where(keys, of_log)))
-        every = newest_of_places(self._scan(table, COUNTED, of_log) for table in (PROGRESS, STATE))
+            return counted_places(self.rows.stream(HISTORY, COUNTED, self._where(keys, of_log)))
+        every = newest_of_places(self.rows.scan(table, COUNTED, of_log) for table in (PROGRESS, STATE))
         places = filter_rows(every, keys.expression())
         unsure = places.filter(pc.less(pc.fill_null(places.column("start_offset"), -1), 0))
         if unsure.num_rows:  # an earlier life may have had a start offset
-            rows = self._rows_of_places(HISTORY, COUNTED, Places(keys=unsure), None)
+            rows = self.rows.rows_of_places(HISTORY, COUNTED, Places(keys=unsure), None)
             counted = counted_places(part for _, part in rows)
             places = newest_of_places([places, counted])
         return with_record_counts(places, every, bounded_scan.row_counts(history, "state_partition"))
 
     def histories(self, places: pa.Table, prefix: LogPrefix) -> tuple[pa.Table, pa.Table]:
         """Rows of the two histories, row groups of other places left out by their statistics."""
-        history = self._of_places(HISTORY, schemas.SHARE_PARTITION_HISTORY.names, places, prefix.condition())
+        history = self.rows.of_places(HISTORY, schemas.SHARE_PARTITION_HISTORY.names, places, prefix.condition())
         begin_condition = prefix.begin_condition()
-        deliveries = self._of_places(DELIVERY, schemas.DELIVERY_HISTORY.names, places, begin_condition)
+        deliveries = self.rows.of_places(DELIVERY, schemas.DELIVERY_HISTORY.names, places, begin_condition)
         return history.sort_by(LOG_ORDER).cast(schemas.SHARE_PARTITION_HISTORY), delivery_history_as_of(
             deliveries, prefix
         )
@@ -166,68 +165,31 @@ class LakeEvidence:
         In bounded tables, in log order.
         """
         schema = pa.schema([schemas.SHARE_PARTITION_HISTORY.field(name) for name in columns])
-        for rows in self._in_log_order(HISTORY, schema, near_places(places.keys)):
+        for rows in self.rows.in_log_order(HISTORY, schema, near_places(places.keys)):
             yield numbered_rows(places, rows)
 
     def deliveries_of_places(self, places: Places, columns: Sequence[str]) -> Iterator[tuple[Ints, pa.Table]]:
         """These columns, PLACE_KEY's among them, of the DELIVERY_HISTORY rows of some places, in any order."""
-        return self._rows_of_places(DELIVERY, list(columns), places, None)
+        return self.rows.rows_of_places(DELIVERY, list(columns), places, None)
 
     def deliveries_around(self, places: pa.Table, around: pc.Expression) -> pa.Table:
         """DELIVERY_HISTORY rows of some places that meet a condition on their record offsets."""
-        rows = self._of_places(DELIVERY, schemas.DELIVERY_HISTORY.names, places, around)
+        rows = self.rows.of_places(DELIVERY, schemas.DELIVERY_HISTORY.names, places, around)
         return rows.cast(schemas.DELIVERY_HISTORY)
 
     def has_deliveries(self, places: pa.Table) -> bool:
         """Whether any of some places has a row in gold.delivery_history."""
         return any(len(numbers) for numbers, _ in self.deliveries_of_places(Places(keys=places), PLACE_KEY))
 
-    def _of_places(self, table: str, names: list[str], places: pa.Table, where: pc.Expression | None) -> pa.Table:
-        schema = pa.schema([TABLES[table].schema.field(name) for name in names])
-        rows = self._rows_of_places(table, names, Places(keys=places), where)
-        return pa.concat_tables([schema.empty_table(), *(part for _, part in rows)])
-
-    def _rows_of_places(
-        self, table: str, names: list[str], places: Places, where: pc.Expression | None
-    ) -> Iterator[tuple[Ints, pa.Table]]:
-        """Rows of some places in bounded tables, with the place of each row; row groups of others are left out."""
-        if places.count == 0:
-            return
-        near = near_places(places.keys) & (pc.field("log_topic_id") == self._log_topic_id)
-        for rows in self._stream(table, names, all_of(near, where)):
-            yield numbered_rows(places, rows)
-
-    def _stream(self, table: str, columns: list[str], where: pc.Expression | None) -> Iterator[pa.Table]:
-        """Rows of the cluster in bounded tables."""
-        dataset = self.lake.dataset(table)
-        if dataset is None:
-            return
-        mine = all_of(pc.field("cluster_id") == self.cluster, where)
-        kinds = pa.schema([TABLES[table].schema.field(name) for name in columns])
-        for rows in bounded_scan.tables(dataset, columns, mine):
-            yield rows.cast(kinds)
-
-    def _in_log_order(
-        self, table: str, schema: pa.Schema, where: pc.Expression | None, choice: Choice | None = None
-    ) -> Iterator[pa.Table]:
-        """Rows of the newest incarnation of the state topic by (state_partition, log_offset), in bounded tables."""
-        dataset = self.lake.dataset(table)
-        if dataset is None:
-            return
-        of_log = (pc.field("cluster_id") == self.cluster) & (pc.field("log_topic_id") == self._log_topic_id)
-        order = [name for name, _ in LOG_ORDER]
-        for rows in bounded_scan.tables_in_order(dataset, order, schema.names, all_of(of_log, where), choice):
-            yield rows.cast(schema)
-
     def records_of(self, places: pa.Table) -> pa.Table:
         """Rows of silver.share_record."""
-        rows = self._of_places("silver.share_record", schemas.SHARE_RECORD.names, places, None)
+        rows = self.rows.of_places("silver.share_record", schemas.SHARE_RECORD.names, places, None)
         return rows.cast(schemas.SHARE_RECORD)
 
     def each_record(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Row group by row group of silver.share_record."""
         yield schemas.SHARE_RECORD.empty_table().select(columns)
-        for rows in self._stream("silver.share_record", list(columns), pc.field("log_topic_id") == self._log_topic_id):
+        for rows in self.rows.stream("silver.share_record", list(columns), self.rows.is_of_log):
             yield rows.cast(pa.schema([schemas.SHARE_RECORD.field(name) for name in columns]))
 
     def measured_stream(
@@ -238,14 +200,14 @@ class LakeEvidence:
             return None
         where = all_of(keys.expression(), where)
         if "log_topic_id" in TABLES[table].schema.names:
-            where = all_of(where, pc.field("log_topic_id") == self._log_topic_id)
-        rows = self._stream(table, schema.names, where)
+            where = all_of(where, self.rows.is_of_log)
+        rows = self.rows.stream(table, schema.names, where)
         return (part.cast(schema) for part in itertools.chain([schema.empty_table()], rows))
 
     def records(self, keys: Keys, span: Span) -> Iterator[pa.Table]:
         """Rows of silver.share_record."""
         where = self._where(keys, span.expression())
-        return self._in_log_order("silver.share_record", schemas.SHARE_RECORD, where)
+        return self.rows.in_log_order("silver.share_record", schemas.SHARE_RECORD, where)
 
     def states(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
         """gold.share_partition_state; for a prefix, the state after it from the two histories."""
@@ -253,13 +215,15 @@ class LakeEvidence:
 
     def _states(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
         if prefix.is_whole:
-            states = self._newest(self._scan(STATE, schemas.SHARE_PARTITION_STATE.names, keys.expression()))
+            states = self.rows.newest(self.rows.scan(STATE, schemas.SHARE_PARTITION_STATE.names, keys.expression()))
             states = states.cast(schemas.SHARE_PARTITION_STATE)
         else:
-            history = self._scan(HISTORY, schemas.SHARE_PARTITION_HISTORY.names, self._where(keys, prefix.condition()))
+            history = self.rows.scan(
+                HISTORY, schemas.SHARE_PARTITION_HISTORY.names, self._where(keys, prefix.condition())
+            )
             still_open = self._where(keys, prefix.open_condition())
-            ranges = self._scan(DELIVERY, schemas.DELIVERY_HISTORY.names, still_open)
-            states = states_as_of(self._newest(history), self._newest(ranges))
+            ranges = self.rows.scan(DELIVERY, schemas.DELIVERY_HISTORY.names, still_open)
+            states = states_as_of(self.rows.newest(history), self.rows.newest(ranges))
             states = mark_losses(states, self._losses_in(prefix))
         return mark_below_log_start(states, {part.state_partition: part.log_start_offset for part in self.cover()})
 
@@ -280,37 +244,37 @@ class LakeEvidence:
         if len(touched) == 0:
             return {}
         condition = (pc.field("log_time_ms") <= prefix.as_of_ms) & pc.field("state_partition").isin(touched)
-        rows = self._scan(HISTORY, ["log_topic_id", "state_partition", "log_offset"], condition)
-        newest = self._newest(rows).group_by("state_partition").aggregate([("log_offset", "max")])
+        rows = self.rows.scan(HISTORY, ["log_topic_id", "state_partition", "log_offset"], condition)
+        newest = self.rows.newest(rows).group_by("state_partition").aggregate([("log_offset", "max")])
         ends: dict[int, int] = dict.fromkeys(touched.to_pylist(), -1)
         ends |= zip(newest["state_partition"].to_pylist(), newest["log_offset_max"].to_pylist(), strict=True)
         return ends
 
     def history(self, keys: Keys) -> pa.Table:
         """Rows of gold.share_partition_history."""
-        rows = self._scan(HISTORY, schemas.SHARE_PARTITION_HISTORY.names, self._where(keys))
-        return self._newest(rows).sort_by(LOG_ORDER).cast(schemas.SHARE_PARTITION_HISTORY)
+        rows = self.rows.scan(HISTORY, schemas.SHARE_PARTITION_HISTORY.names, self._where(keys))
+        return self.rows.newest(rows).sort_by(LOG_ORDER).cast(schemas.SHARE_PARTITION_HISTORY)
 
     def history_in_parts(self, keys: Keys, columns: Sequence[str], choice: Choice | None = None) -> Iterator[pa.Table]:
         """Rows of gold.share_partition_history."""
         schema = pa.schema([schemas.SHARE_PARTITION_HISTORY.field(name) for name in columns])
-        return self._in_log_order(HISTORY, schema, self._where(keys), choice)
+        return self.rows.in_log_order(HISTORY, schema, self._where(keys), choice)
 
     def delivery(self, keys: Keys, offset: int) -> pa.Table:
         """Rows of gold.delivery_history around one record offset."""
         around = (pc.field("first_offset") <= offset) & (pc.field("last_offset") >= offset)
-        rows = self._scan(DELIVERY, schemas.DELIVERY_HISTORY.names, self._where(keys, around))
-        return self._newest(rows).cast(schemas.DELIVERY_HISTORY)
+        rows = self.rows.scan(DELIVERY, schemas.DELIVERY_HISTORY.names, self._where(keys, around))
+        return self.rows.newest(rows).cast(schemas.DELIVERY_HISTORY)
 
     def deliveries(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
         """Rows of gold.delivery_history."""
         begin_condition = prefix.begin_condition()
-        rows = self._scan(DELIVERY, schemas.DELIVERY_HISTORY.names, self._where(keys, begin_condition))
-        return delivery_history_as_of(self._newest(rows), prefix).sort_by(DELIVERY_ORDER)
+        rows = self.rows.scan(DELIVERY, schemas.DELIVERY_HISTORY.names, self._where(keys, begin_condition))
+        return delivery_history_as_of(self.rows.newest(rows), prefix).sort_by(DELIVERY_ORDER)
 
     def topic_batches(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
         """Rows of bronze.topic_batch."""
-        for rows in user_topics.batches(self._scan, self._topic_books, begins, TOPIC_BATCH.names):
+        for rows in user_topics.batches(self.rows.scan, self._topic_books, begins, TOPIC_BATCH.names):
             yield rows.cast(TOPIC_BATCH)
 
     def topic_extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
@@ -319,28 +283,28 @@ class LakeEvidence:
 
     @cached_property
     def _topic_books(self) -> pa.Table:
-        return user_topics.books(self._scan)
+        return user_topics.books(self.rows.scan)
 
     def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
         """Rows of silver.group_record."""
-        return lake_places.group_records(self._scan, groups)
+        return lake_places.group_records(self.rows.scan, groups)
 
     def group_log_times(self) -> Mapping[int, tuple[int, int]]:
         """By bronze.log_record."""
-        return lake_places.group_log_times(self._scan)
+        return lake_places.group_log_times(self.rows.scan)
 
     def offset_commits(self, groups: frozenset[str]) -> pa.Table:
         """Rows of bronze.log_record."""
-        return lake_places.offset_commits(self._scan, groups)
+        return lake_places.offset_commits(self.rows.scan, groups)
 
     def dead_letters(self, letter_filter: DeadLetterFilter) -> pa.Table:
         """Rows of silver.dlq_record."""
-        rows = self._scan("silver.dlq_record", DLQ_RECORD.names, letter_filter.expression())
+        rows = self.rows.scan("silver.dlq_record", DLQ_RECORD.names, letter_filter.expression())
         return dlq_filter.in_order([rows.cast(DLQ_RECORD)])
 
     def dead_letter_partitions(self) -> pa.Table:
         """From bronze.ingest_extent."""
-        return dlq_partitions.partitions_in_books(self._scan("bronze.ingest_extent", None).to_pylist())
+        return dlq_partitions.partitions_in_books(self.rows.scan("bronze.ingest_extent", None).to_pylist())
 
     def cover(self) -> Sequence[StatePartitionCover]:
         """The published range of each state partition, with its gaps and quarantine counts."""
@@ -348,32 +312,12 @@ class LakeEvidence:
 
     @cached_property
     def _cover(self) -> tuple[StatePartitionCover, ...]:
-        extents, problems = (self._state_topic(table) for table in ("bronze.ingest_extent", "bronze.quarantine"))
-        return state_partition_covers(self.lake, self._evidence, extents, problems)
-
-    @cached_property
-    def _evidence(self) -> list[dict[str, Any]]:
-        """Rows of the publication's evidence: this cluster, newest incarnation of the state topic."""
-        rows = [row for row in evidence_rows(self.lake) if row["cluster_id"] == self.cluster]
-        newest = newest_incarnation((row["log_topic_id"], row["log_time_ms"]) for row in rows)
-        return [row for row in rows if row["log_topic_id"] == newest]
-
-    def _state_topic(self, table: str) -> pa.Table:
-        """Bronze rows about the newest incarnation of the state topic."""
-        condition = (pc.field("topic") == STATE_TOPIC) & (pc.field("topic_id") == self._log_topic_id)
-        return self._scan(table, None, condition)
-
-    @property
-    def _log_topic_id(self) -> str:
-        return str(self._evidence[0]["log_topic_id"]) if self._evidence else ZERO_UUID
-
-    def _newest(self, rows: pa.Table) -> pa.Table:
-        """Only rows of the newest incarnation of the state topic."""
-        return with_value(rows, "log_topic_id", self._log_topic_id)
+        extents, problems = (self.rows.of_state_topic(table) for table in ("bronze.ingest_extent", "bronze.quarantine"))
+        return state_partition_covers(self.lake, self.rows.published, extents, problems)
 
     def read_until_ms(self) -> int | None:
         """By the newest extents."""
-        times = self._scan("bronze.ingest_extent", ["read_until_ms"]).column("read_until_ms")
+        times = self.rows.scan("bronze.ingest_extent", ["read_until_ms"]).column("read_until_ms")
         newest: int | None = pc.max(times).as_py()
         return newest
 
@@ -381,12 +325,7 @@ class LakeEvidence:
         """Records of a later log time whose own time lies at or before the moment."""
         condition = (pc.field("log_time_ms") > moment_ms) & (pc.field("timestamp_ms") <= moment_ms)
         columns = ["log_topic_id", *LATE_RECORD.names]
-        return steps_around(self._newest(self._scan(HISTORY, columns, condition)), moment_ms)
-
-    def _scan(self, table: str, columns: list[str] | None, condition: pc.Expression | None = None) -> pa.Table:
-        schema = TABLES[table].schema
-        kinds = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-        return pa.concat_tables([kinds.empty_table(), *self._stream(table, kinds.names, condition)])
+        return steps_around(self.rows.newest(self.rows.scan(HISTORY, columns, condition)), moment_ms)
 
     def __enter__(self) -> Self:
         return self

@@ -24,7 +24,7 @@ def place_rows(places: pa.Table) -> list[dict[str, object]]:
 
 
 def counted(evidence: LakeEvidence) -> pa.Table:
-    return counted_places(evidence._stream(HISTORY, COUNTED, pc.field("log_topic_id") == evidence._log_topic_id))
+    return counted_places(evidence.rows.stream(HISTORY, COUNTED, evidence.rows.is_of_log))
 
 
 @pytest.mark.parametrize("name", ["admin", "edge", "pruned", "upgrade", "v44"])
