@@ -10,6 +10,7 @@ from pathlib import Path
 PACKAGES = (
     "state_model",
     "kafka_log",
+    "kafka_live",
     "pyspark_kafka_log",
     "evidence",
     "measures",
