@@ -17,10 +17,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from broker.config.properties import parse
-from kafka_live.cluster import LATEST, Cluster, Place, Topic
-from kafka_live.command_config import PLAINTEXT, CommandConfig, command_config, unknown_keys
-from kafka_live.configurations import broker_settings, group_ids, group_settings
-from kafka_live.log_copy import Begin, LogCopy
 from measures.observed_settings import END_OFFSETS, GROUP_CONFIGS, Entry, Observation, group_entries
 from measures.settings import BROKER_CONFIG, BROKER_NAMES, KEPT_NAMES, Setting
 from sharelens.output import name_cell, say_warnings
@@ -29,6 +25,14 @@ from sharelens.settings_files import NO_SETTINGS_FILES, SettingsFiles
 from sharelens.text_files import read_text_file
 from state_model.errors import UsageError
 from state_model.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, STATE_TOPIC, UNKNOWN_CLUSTER
+
+try:
+    from kafka_live.cluster import LATEST, Cluster, Place, Topic
+    from kafka_live.command_config import PLAINTEXT, CommandConfig, command_config, unknown_keys
+    from kafka_live.configurations import broker_settings, group_ids, group_settings
+    from kafka_live.log_copy import Begin, LogCopy
+except ModuleNotFoundError as missing:
+    raise UsageError(f"--bootstrap-server needs {missing.name}: pip install 'sharelens[live]'") from missing
 
 if TYPE_CHECKING:
     from jobs.options import RunOptions
