@@ -37,7 +37,7 @@ def explain(error: BaseException, config: CommandConfig) -> str:
     reason = next((str(each) for each in chain if str(each)), type(error).__name__)
     hint = "give HOST:PORT of a listener, and look whether the broker runs there"
     if not config.has_sasl:
-        hint += "; the listener may require SASL, which --command-config names"
+        hint += "; the listener may require TLS or SASL, which --command-config names"
     return f"the cluster does not answer ({reason}); {hint}"
 
 
@@ -90,12 +90,15 @@ def _of_plaintext(error: BaseException) -> str | None:
 
 
 def _of_sasl(error: BaseException, config: CommandConfig) -> str | None:
-    if isinstance(error, kafka_errors.SaslAuthenticationFailedError) or (
-        config.has_sasl and DISCONNECTED in error.args
-    ):
+    if isinstance(error, kafka_errors.SaslAuthenticationFailedError):
         return (
             f"the broker refuses the user or the password ({_message(error)}); correct sasl.jaas.config in "
             "--command-config"
+        )
+    if config.has_sasl and DISCONNECTED in error.args:
+        return (
+            "the broker closes the connection, as one does that refuses the user or the password; correct "
+            "sasl.jaas.config in --command-config, or look whether the broker runs there"
         )
     if isinstance(error, kafka_errors.UnsupportedSaslMechanismError):
         return (
