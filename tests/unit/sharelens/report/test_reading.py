@@ -15,7 +15,7 @@ from sharelens.filters import KeyFilter
 from sharelens.questions import lake_evidence, measured, opening
 from sharelens.questions.evidence import Span
 from sharelens.questions.group_rows import sums_of_groups
-from sharelens.questions.lake_evidence import LakeEvidence
+from sharelens.questions.lake_rows import LakeRows
 from sharelens.questions.latency import attempts
 from sharelens.questions.log_evidence import LogEvidence
 from sharelens.questions.measured import scope
@@ -73,17 +73,17 @@ def tables_read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[str, .
     read: list[tuple[str, tuple[str, ...], int]] = []
 
     def counted(method: str) -> None:
-        plain = getattr(LakeEvidence, method)
+        plain = getattr(LakeRows, method)
 
-        def stream(self: LakeEvidence, table: str, *arguments: Any) -> Iterator[pa.Table]:
+        def stream(self: LakeRows, table: str, *arguments: Any) -> Iterator[pa.Table]:
             for rows in plain(self, table, *arguments):
                 read.append((table, tuple(rows.column_names), rows.num_rows))
                 yield rows
 
-        monkeypatch.setattr(LakeEvidence, method, stream)
+        monkeypatch.setattr(LakeRows, method, stream)
 
-    counted("_stream")
-    counted("_in_log_order")
+    counted("stream")
+    counted("in_log_order")
     for name in ("READ_ROWS", "TABLE_ROWS", "BATCH_ROWS"):
         monkeypatch.setattr(bounded_scan, name, READ_ROWS)
     monkeypatch.setitem(bounded_scan._BOUNDED, "batch_size", READ_ROWS)
