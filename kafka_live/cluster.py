@@ -8,10 +8,10 @@ import logging
 import socket
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 from kafka import errors as kafka_errors
 from kafka.net.compat import KafkaNetClient
@@ -45,7 +45,6 @@ OFFSET_OUT_OF_RANGE = 1
 MOVED = frozenset({3, 5, 6, 9, 13, 74, 75, 76, 100, 103})
 """Error codes of a partition that moved, has no leader yet, or whose metadata is out of date: ask again."""
 FORBIDDEN = frozenset({29, 30, 31})
-Answer = TypeVar("Answer")
 
 
 class Place(NamedTuple):
@@ -72,8 +71,6 @@ class Fetched:
     """
 
     place: Place
-    log_start_offset: int
-    high_watermark: int
     records: bytes
     is_out_of_range: bool
 
@@ -242,7 +239,7 @@ class Cluster:
         self._ask_leaders(places, moved_of)
         return known
 
-    def fetch(self, positions: Mapping[Place, int]) -> Iterator[Fetched]:
+    def fetch(self, positions: Mapping[Place, int]) -> Sequence[Fetched]:
         """One answer about each partition from its offset on, up to the high watermark, in bounded bytes.
 
         Raises:
@@ -262,8 +259,6 @@ class Cluster:
                     answers.append(
                         Fetched(
                             place=place,
-                            log_start_offset=partition.log_start_offset,
-                            high_watermark=partition.high_watermark,
                             records=bytes(partition.records or b""),
                             is_out_of_range=code == OFFSET_OUT_OF_RANGE,
                         )
@@ -271,10 +266,10 @@ class Cluster:
             return moved
 
         self._ask_leaders(positions, moved_of)
-        yield from answers
+        return answers
 
     def _ask_leaders(self, places: Iterable[Place], moved_of: Callable[[int, list[Place]], set[Place]]) -> None:
-        """Asks each leader about its partitions; `moved_of` returns those that moved, which are asked for again."""
+        """Asks each leader about its partitions; `moved_of` returns those that moved, for another request."""
         pending = set(places)
         for attempt in range(TRIES):
             if attempt:

@@ -69,10 +69,10 @@ class LogCopy:
                 self._drop(place)
             self._starts[place] = starts[place]
             if place not in self.positions:
+                self._make_folder(place)
                 begin = self._begin(place.topic, self._topic_ids[place.topic], place.partition, starts[place])
                 self.positions[place] = min(begin, ends[place])
             self.positions[place] = max(self.positions[place], starts[place])
-            self._make_folder(place)
         self._fetch({place: ends[place] for place in places})
         self._write_checkpoints()
 

@@ -374,5 +374,10 @@ def _cluster_of(directories: Sequence[LogDirectory], cluster_id: str | None) -> 
 
 def open_log_evidence(source: Source) -> LogEvidence:
     """Lists the log directories; records are read when a question asks for them."""
+    return LogEvidence(source, log_directories(source))
+
+
+def log_directories(source: Source) -> Sequence[LogDirectory]:
+    """The log directories of a source that its evidence is made of."""
     directories = [scan_log_directory(uri, include_deleted=source.include_deleted) for uri in source.log_dirs]
-    return LogEvidence(source, of_state_log(directories) if source.sets_clusters_apart else directories)
+    return of_state_log(directories) if source.sets_clusters_apart else directories

@@ -20,7 +20,7 @@ def open_evidence(source: Source) -> Evidence:
 
 def open_logs(source: Source) -> "LogEvidence":
     """The log directories, or a cluster's logs."""
-    from sharelens.questions.log_evidence import open_log_evidence
+    from sharelens.questions.log_evidence import log_directories, open_log_evidence
 
     cluster = source.live
     if cluster is None:
@@ -28,7 +28,7 @@ def open_logs(source: Source) -> "LogEvidence":
     from sharelens.questions.live_evidence import LiveEvidence
 
     source = in_directories(source)
-    return LiveEvidence(source, open_log_evidence(source).directories, cluster)
+    return LiveEvidence(source, log_directories(source), cluster)
 
 
 def in_directories(source: Source) -> Source:

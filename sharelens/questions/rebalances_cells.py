@@ -6,8 +6,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.output import UNKNOWN, Column, Row, shortened
+from sharelens.output import UNKNOWN, Column, Row, name_column, number_column, shortened, time_column
 from sharelens.questions.group_words import member_name
+from sharelens.questions.state import COMPLETENESS
 from sharelens.wording import counted
 
 
@@ -53,3 +54,21 @@ def members_total(rebalances: pa.Table) -> str:
     joined, removed = (list_total(rebalances, field) for field in ("joined", "removed"))
     members = f"{counted(joined, 'member')} joined, {removed} removed (left or fenced)"
     return f"{counted(rebalances.num_rows, 'rebalance')}: {members}"
+
+
+FIRST_COLUMNS = (
+    time_column("AT", "at_ms"),
+    name_column("GROUP", "group_id"),
+    number_column("GROUP-EPOCH", "group_epoch"),
+    number_column("ASSIGNMENT-EPOCH", "assignment_epoch"),
+    name_column("STATE", "state"),
+    number_column("#MEMBERS", "member_count"),
+    members_column("JOINED", "joined"),
+    members_column("REMOVED", "removed"),
+)
+LAST_COLUMNS = (
+    number_column("LOG-PARTITION", "log_partition"),
+    number_column("LOG-OFFSET", "log_offset"),
+    COMPLETENESS,
+)
+"""The columns at both ends of the rows, for groups of each type."""

@@ -7,10 +7,17 @@ from typing import Any
 import pyarrow as pa
 
 from measures.group_schemas import MOVES, REBALANCE
-from sharelens.output import by_importance, name_cell, name_column, number_column, time_column
+from sharelens.output import by_importance, name_cell
 from sharelens.questions.evidence import Evidence
-from sharelens.questions.rebalances_cells import list_total, members_column, members_total, movement_text, texts_column
-from sharelens.questions.state import COMPLETENESS
+from sharelens.questions.rebalances_cells import (
+    FIRST_COLUMNS,
+    LAST_COLUMNS,
+    list_total,
+    members_column,
+    members_total,
+    movement_text,
+    texts_column,
+)
 from sharelens.wording import counted
 
 NAMED_MOVES = pa.list_(pa.struct([pa.field("topic", pa.string()), *MOVES.value_type]))
@@ -51,19 +58,10 @@ def _move_texts(moves: Iterable[Mapping[str, Any]]) -> list[str]:
 
 TEXT_COLUMNS = by_importance(
     (
-        time_column("AT", "at_ms"),
-        name_column("GROUP", "group_id"),
-        number_column("GROUP-EPOCH", "group_epoch"),
-        number_column("ASSIGNMENT-EPOCH", "assignment_epoch"),
-        name_column("STATE", "state"),
-        number_column("#MEMBERS", "member_count"),
-        members_column("JOINED", "joined"),
-        members_column("REMOVED", "removed"),
+        *FIRST_COLUMNS,
         members_column("RESUBSCRIBED", "resubscribed"),
         texts_column("MOVED", "moved", _move_texts),
-        number_column("LOG-PARTITION", "log_partition"),
-        number_column("LOG-OFFSET", "log_offset"),
-        COMPLETENESS,
+        *LAST_COLUMNS,
     ),
     "AT GROUP-EPOCH #MEMBERS JOINED REMOVED MOVED STATE COMPLETENESS RESUBSCRIBED ASSIGNMENT-EPOCH LOG-OFFSET GROUP",
 )

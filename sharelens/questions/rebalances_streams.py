@@ -14,13 +14,18 @@ from sharelens.output import (
     by_importance,
     known,
     name_cell,
-    name_column,
     number_column,
-    time_column,
 )
 from sharelens.questions.evidence import Evidence
-from sharelens.questions.rebalances_cells import list_total, members_column, members_total, movement_text, texts_column
-from sharelens.questions.state import COMPLETENESS
+from sharelens.questions.rebalances_cells import (
+    FIRST_COLUMNS,
+    LAST_COLUMNS,
+    list_total,
+    members_column,
+    members_total,
+    movement_text,
+    texts_column,
+)
 from sharelens.wording import counted
 
 ROW = pa.schema([pa.field("cluster_id", pa.string()), *STREAMS_REBALANCE])
@@ -68,14 +73,7 @@ def _tasks_cell(row: Row) -> str:
 
 TEXT_COLUMNS = by_importance(
     (
-        time_column("AT", "at_ms"),
-        name_column("GROUP", "group_id"),
-        number_column("GROUP-EPOCH", "group_epoch"),
-        number_column("ASSIGNMENT-EPOCH", "assignment_epoch"),
-        name_column("STATE", "state"),
-        number_column("#MEMBERS", "member_count"),
-        members_column("JOINED", "joined"),
-        members_column("REMOVED", "removed"),
+        *FIRST_COLUMNS,
         members_column("CHANGED", "changed"),
         texts_column("MOVED", "moved", _move_texts),
         Column(heading="KEPT-TASKS", cell=_kept_cell, right=True, fields=("kept_tasks", "lost_tasks")),
@@ -83,9 +81,7 @@ TEXT_COLUMNS = by_importance(
         number_column("STABLE-AFTER-MS", "stable_after_ms"),
         number_column("WITHOUT-OWNER-MS", "longest_without_owner_ms"),
         number_column("STILL-WITHOUT-OWNER", "tasks_still_without_owner"),
-        number_column("LOG-PARTITION", "log_partition"),
-        number_column("LOG-OFFSET", "log_offset"),
-        COMPLETENESS,
+        *LAST_COLUMNS,
     ),
     "AT GROUP-EPOCH #MEMBERS JOINED REMOVED MOVED KEPT-TASKS WITHOUT-OWNER-MS STABLE-AFTER-MS STATE TASKS-PER-MEMBER "
     "STILL-WITHOUT-OWNER COMPLETENESS CHANGED ASSIGNMENT-EPOCH LOG-OFFSET GROUP",

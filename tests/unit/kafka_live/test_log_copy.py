@@ -52,13 +52,13 @@ class ScriptedCluster:
     def __init__(self, most, **logs):
         self.most = most
         self.logs = {A: logs.get("a", Log()), B: logs.get("b", Log())}
-        self.asked = []
+        self.requests = []
 
     def offsets(self, places, timestamp):
         return {place: getattr(self.logs[place], "start" if timestamp == EARLIEST else "end") for place in places}
 
     def fetch(self, positions):
-        self.asked.append(dict(positions))
+        self.requests.append(dict(positions))
         left, is_first = self.most, True
         for place in sorted(positions):
             log, position = self.logs[place], positions[place]
@@ -69,8 +69,6 @@ class ScriptedCluster:
             left, is_first = left - len(answer), is_first and not answer
             yield Fetched(
                 place=place,
-                log_start_offset=log.start,
-                high_watermark=log.end,
                 records=answer,
                 is_out_of_range=outside,
             )
@@ -135,7 +133,7 @@ def test_a_log_start_that_moves_between_two_requests_is_read_again(tmp_path):
     first_answer = cluster.fetch
 
     def fetch(positions):
-        if not cluster.asked:
+        if not cluster.requests:
             cluster.logs[A].start, cluster.logs[A].batches = 5, cluster.logs[A].batches[1:]
         return first_answer(positions)
 

@@ -50,7 +50,7 @@ def snapshot_of(root: Path, content: list[dict[str, Any]]) -> Snapshot:
     return Snapshot(table="gold.word", version=1, schema_version=1, storage=resolve(root), files=tuple(content))
 
 
-@pytest.mark.parametrize("stats", [True, False], ids=["action", "not told"])
+@pytest.mark.parametrize("stats", [True, False], ids=["action", "unknown"])
 @pytest.mark.parametrize(
     ("where", "near"),
     [
