@@ -132,7 +132,7 @@ class Broker:
         """Load, then serve clients. Raises ListenError."""
         self.load()
         for listener in self._options.listeners:
-            port = await self._server.listen(listener.host, listener.port)
+            port = await self._server.listen(listener.name, listener.host, listener.port)
             if not self.addresses:
                 self.advertised = listener.advertised or (listener.host, port)
             self.addresses.append((listener.host, port))

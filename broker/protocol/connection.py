@@ -8,7 +8,7 @@ from typing import Protocol, cast
 from broker.errors import FrameError
 from broker.protocol.dispatch import Pieces
 from broker.protocol.messages import FRAME_SIZE
-from broker.protocol.registry import ClientConnection
+from broker.protocol.registry import ANONYMOUS, ClientConnection
 
 _log = logging.getLogger(__name__)
 
@@ -52,12 +52,16 @@ class Connection(asyncio.Protocol):
         "client_host",
         "id",
         "last_active_s",
+        "listener",
         "memory_bytes",
+        "principal",
     )
 
-    def __init__(self, server: Host, connection_id: int) -> None:
+    def __init__(self, server: Host, connection_id: int, listener: str) -> None:
         self._server = server
         self.id = connection_id
+        self.listener = listener
+        self.principal = ANONYMOUS
         self.client_host = ""
         self.memory_bytes = 0
         self.last_active_s = 0.0

@@ -9,6 +9,9 @@ from broker.protocol.reader import ELEMENTS_MAX
 ELEMENTS_MAX_AT_ONCE = 1 << 16
 """Array elements in a request whose handler works on all of them at once; a few tenths of a second."""
 
+ANONYMOUS = "User:ANONYMOUS"
+"""The principal of a client that has not authenticated (Kafka's KafkaPrincipal.ANONYMOUS)."""
+
 Answer = Mapping[str, Any]
 """Field names as in kio's response of the newest version (`throttle_time`, not `throttle_time_ms`); see messages.py."""
 
@@ -19,6 +22,14 @@ class ClientConnection(Protocol):
     @property
     def id(self) -> int:
         """Unique while the broker runs."""
+
+    @property
+    def principal(self) -> str:
+        """Who the client is, as TYPE:NAME; ANONYMOUS without authentication."""
+
+    @property
+    def listener(self) -> str:
+        """The name of the listener that the client connected to."""
 
     def on_close(self, callback: Callable[[], None]) -> None:
         """Call `callback` once when the connection is closed; at once when it is closed already."""

@@ -53,15 +53,17 @@ class Server:
         """The number of connections."""
         return len(self._connections)
 
-    async def listen(self, host: str, port: int) -> int:
-        """Listen on an address and return its port, which the system picks for port 0.
+    async def listen(self, name: str, host: str, port: int) -> int:
+        """Listen as listener `name` on an address and return its port, which the system picks for port 0.
 
         Raises:
             ListenError: the address can't be bound.
         """
         loop = asyncio.get_running_loop()
         try:
-            server = await loop.create_server(self._connect, host, port, backlog=max(self._limits.backlog, BACKLOG_MIN))
+            server = await loop.create_server(
+                lambda: self._connect(name), host, port, backlog=max(self._limits.backlog, BACKLOG_MIN)
+            )
         except OSError as error:
             raise ListenError(f"can't listen on {host}:{port}: {error.strerror or error}") from error
         self._servers.append(server)
@@ -124,9 +126,9 @@ class Server:
             )
             largest.abort()
 
-    def _connect(self) -> Connection:
+    def _connect(self, listener: str) -> Connection:
         self._last_id += 1
-        return Connection(self, self._last_id)
+        return Connection(self, self._last_id, listener)
 
     def _close_idle(self) -> None:
         """Close connections without a request for connections.max.idle.ms; one timer checks all."""

@@ -72,7 +72,7 @@ def served(scenario, **limits):
     async def run():
         echo = Echo()
         server = Server(echo, Limits(**limits))
-        port = await server.listen("127.0.0.1", 0)
+        port = await server.listen("PLAINTEXT", "127.0.0.1", 0)
         writers = []
 
         async def connect():
@@ -322,6 +322,6 @@ def test_an_address_in_use_is_refused_in_one_line():
         port = server._servers[0].sockets[0].getsockname()[1]
         other = Server(echo, Limits())
         with pytest.raises(ListenError, match=f"can't listen on 127.0.0.1:{port}: "):
-            await other.listen("127.0.0.1", port)
+            await other.listen("PLAINTEXT", "127.0.0.1", port)
 
     served(scenario)
