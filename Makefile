@@ -129,7 +129,7 @@ browser: ## Install the Chromium that tests of the report drive (Debian, as root
 
 .PHONY: soak
 soak: setup ## Kill runs hundreds of times and compare with an undisturbed lake
-	$(call run_tests,soak and not components)
+	$(call run_tests,soak)
 
 .PHONY: clean
 clean: ## Remove .venv and whatever was built
