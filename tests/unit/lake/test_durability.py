@@ -8,7 +8,7 @@ import pytest
 
 from jobs.options import RunOptions
 from jobs.run import run
-from lake import crash_points, durability, storage
+from lake import crash_points, durability, local_storage
 from lake.durability import set_aside_torn
 from lake.errors import LakeError
 from lake.lake import Lake
@@ -33,7 +33,7 @@ class Disk:
         self.kept = lake.with_name("disk")
         self.files: dict[Path, bytes] = {}
         self.folders: dict[Path, set[str]] = {}
-        real = storage._fsync
+        real = local_storage._fsync
 
         def noted(name: str) -> None:
             real(name)
@@ -43,7 +43,7 @@ class Disk:
             else:
                 self.files[path] = path.read_bytes()
 
-        monkeypatch.setattr(storage, "_fsync", noted)
+        monkeypatch.setattr(local_storage, "_fsync", noted)
 
     def cut_power(self) -> Path:
         """The lake after a power cut: only what was synced, in folders whose entries were."""
