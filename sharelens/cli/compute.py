@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sharelens.cli.lake_option import lake_option
 from sharelens.cli.options import (
     BOOTSTRAP,
     CLUSTER,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from jobs.options import RunOptions
     from lake.gates import Gate
 
-LAKE = click.option("--lake", metavar="DIR", required=True, help="The lake to write; created if missing.")
+LAKE = lake_option("The lake to write; created if missing.", required=True)
 LOG_DIR = click.option(
     "--log-dir", metavar="DIR", multiple=True, help="A broker's log directory, or a copy. Repeatable."
 )
@@ -170,9 +171,9 @@ def _fetching(params: dict[str, Any]) -> "Callable[[RunOptions], RunOptions] | N
             raise UsageError(
                 f"--bootstrap-server and --{name.replace('_', '-')} exclude each other; leave one of them out"
             )
-    from kafka_live.cluster import Cluster
+    from kafka_live.connection import Connection
 
-    with Cluster(place.bootstrap_server, place.config):  # before there is a lake
+    with Connection(place.bootstrap_server, place.config):  # before there is a lake
         return fetching(place, UserTopics(named[-1] or "samples"))
 
 
