@@ -94,7 +94,7 @@ class Broker:
             raise
         apis = registered() if faults is None else faults.around(registered())
         self._server = Server(Dispatcher(self, apis), _limits(config))
-        self.advertised = ("", -1)
+        self._advertised: dict[str, tuple[str, int]] = {}
         self.addresses: list[tuple[str, int]] = []
 
     @property
@@ -128,13 +128,16 @@ class Broker:
         """The log directory."""
         return self._options.log_dir
 
+    def advertised(self, listener: str) -> tuple[str, int]:
+        """Host and port for clients that connected to a listener, as Kafka answers for the listener of a request."""
+        return self._advertised.get(listener, ("", -1))
+
     async def start(self) -> None:
         """Load, then serve clients. Raises ListenError."""
         self.load()
         for listener in self._options.listeners:
             port = await self._server.listen(listener.name, listener.host, listener.port)
-            if not self.addresses:
-                self.advertised = listener.advertised or (listener.host, port)
+            self._advertised[listener.name] = listener.advertised or (listener.host, port)
             self.addresses.append((listener.host, port))
 
     def load(self) -> None:

@@ -9,7 +9,7 @@ from broker.config.settings import Settings
 from broker.handlers.all import MODULES
 from broker.protocol.dispatch import Dispatcher
 from broker.protocol.reader import read
-from broker.protocol.registry import registered
+from broker.protocol.registry import ANONYMOUS, registered
 from broker.protocol.writer import write
 from tests.broker_memory import ManualTimers
 from tests.broker_messages import plain
@@ -24,6 +24,8 @@ class _Timers(ManualTimers):
 
 class _Connection:
     id = 1
+    principal = ANONYMOUS
+    listener = "PLAINTEXT"
 
     def on_close(self, callback):
         """It stays open."""
