@@ -20,7 +20,9 @@ from broker.errors import (
     UnknownTopicError,
 )
 from broker.ports import Topic
+from broker.storage import scram_credentials
 from broker.storage.files import replace_file, storage_errors
+from broker.storage.scram_credentials import ScramUsers
 from state_model.uuids import is_uuid_text, uuid_text
 
 CATALOG_FILE: Final = "sharelens.catalog.json"
@@ -74,6 +76,7 @@ class _State:
     features_epoch: int = 0
     broker_configs: Mapping[str, str] = field(default_factory=dict)
     group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    scram_users: ScramUsers = field(default_factory=dict)
     topics: Mapping[str, Topic] = field(default_factory=dict)
     topic_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
@@ -125,6 +128,11 @@ class Catalog:
     def broker_configs(self) -> Mapping[str, str]:
         """The broker's dynamic configuration."""
         return self._state.broker_configs
+
+    @property
+    def scram_users(self) -> ScramUsers:
+        """Credentials of SCRAM by user and mechanism."""
+        return self._state.scram_users
 
     @property
     def topics(self) -> Mapping[str, Topic]:
@@ -221,6 +229,10 @@ class Catalog:
         """Replace the broker's dynamic configuration. Raises StorageError."""
         self._save(replace(self._state, broker_configs=dict(configs)))
 
+    def set_scram_users(self, users: ScramUsers) -> None:
+        """Replace the credentials of all SCRAM users. Raises StorageError."""
+        self._save(replace(self._state, scram_users=dict(users)))
+
     def set_group_configs(self, group_id: str, configs: Mapping[str, str]) -> None:
         """Replace a group's configuration; an empty one forgets the group. Raises StorageError."""
         groups = {**self._state.group_configs, group_id: dict(configs)}
@@ -294,6 +306,7 @@ def _to_json(state: _State) -> str:
         "features_epoch": state.features_epoch,
         "broker_configs": dict(state.broker_configs),
         "group_configs": {group: dict(configs) for group, configs in state.group_configs.items()},
+        "scram_users": scram_credentials.to_json(state.scram_users),
         "topics": [
             {
                 "name": topic.name,
@@ -342,6 +355,7 @@ def _state_of(document: Mapping[str, object]) -> _State:
         features_epoch=_number(document.get("features_epoch", 0), _INT64_MAX),  # older files have none
         broker_configs=_texts(document["broker_configs"]),
         group_configs={group: _texts(configs) for group, configs in groups.items()},
+        scram_users=scram_credentials.from_json(document.get("scram_users", {})),  # older files have none
         topics=topics,
         topic_configs=topic_configs,
     )

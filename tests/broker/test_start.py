@@ -131,7 +131,7 @@ def test_the_configuration_of_a_real_broker_is_accepted(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"listeners": "PLAINTEXT://:0,SSL://:9094"}, "listener SSL://:9094 asks for SSL"),
+        ({"listeners": "PLAINTEXT://:0,SSL://:9094"}, "listener SSL: the key store needs exactly one private key"),
         ({"listeners": "PLAINTEXT://broker1.example:9092"}, "--allow-remote"),
         ({"log.dirs": "/a,/b"}, "writes to one directory only"),
         ({"broker.id": "8"}, "node.id=7 and broker.id=8"),
