@@ -24,6 +24,7 @@ PASSWORDS = {"alice": "alice-secret", "bob": "bob-secret"}
 SALT, ITERATIONS = b"salt of carol", 4096
 SCRAM_PASSWORD = "carol-secret"
 START_MS = 1_800_000_000_000
+OTHER_ID = "Authentication failed: Client requested an authorization id that is different from username"
 
 
 def plain_token(user, password, authorization_id=""):

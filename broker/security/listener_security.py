@@ -48,7 +48,7 @@ class ListenerSecurity:
 
     def prepare_reload(self) -> Callable[[], None]:
         """Read the stores again; the returned function puts them to use for new connections. Raises ConfigError."""
-        return _nothing if self._tls is None else self._tls.prepare_reload()
+        return _keep_stores if self._tls is None else self._tls.prepare_reload()
 
 
 def _tls(listener: Listener, settings: Settings) -> "ListenerTls":
@@ -58,7 +58,7 @@ def _tls(listener: Listener, settings: Settings) -> "ListenerTls":
     return ListenerTls(listener, settings)
 
 
-def _nothing() -> None:
+def _keep_stores() -> None:
     """A listener without TLS has no stores."""
 
 

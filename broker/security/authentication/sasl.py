@@ -43,7 +43,7 @@ class Phase(Enum):
     HANDSHAKE = auto()
     TOKEN = auto()
     """A token, as SaslAuthenticate or as bare frame."""
-    NOTHING = auto()
+    FAILED = auto()
     """Whatever comes, the connection is closed."""
     REQUESTS = auto()
 
@@ -81,7 +81,7 @@ class SaslAuthenticator:
                 return self._before_handshake(frame)
             case Phase.TOKEN:
                 return self._bare_token(frame) if self._has_bare_tokens else self._token_request(frame)
-            case Phase.NOTHING:
+            case Phase.FAILED:
                 return CLOSE
             case Phase.REQUESTS:
                 return self._after_authentication(frame)
@@ -108,7 +108,7 @@ class SaslAuthenticator:
         if mechanism is None:
             return self._failure(pieces)
         if self._mechanism is not None and self._mechanism.name != name:
-            self._phase = Phase.NOTHING
+            self._phase = Phase.FAILED
         else:
             self._phase = Phase.TOKEN
             self._mechanism, self._state = mechanism, None
@@ -178,7 +178,7 @@ class SaslAuthenticator:
         return min((limit for limit in limits if limit > 0), default=0)
 
     def _failure(self, pieces: tuple[Any, ...]) -> Reply:
-        self._phase = Phase.NOTHING
+        self._phase = Phase.FAILED
         return Reply(pieces=pieces, closes=True, delay_s=self._settings.failure_delay_s)
 
     # After authentication.
