@@ -97,7 +97,7 @@ class Broker:
             self.share_partitions = parts.share_partitions(self)
             self.catalog.subscribe(_TopicEvents(self))
             self._security = {
-                listener.name: ListenerSecurity(listener, config, self.catalog, timers.now_ms)
+                listener.name: ListenerSecurity(listener, config, self.catalog, timers)
                 for listener in options.listeners
             }
         except BaseException:

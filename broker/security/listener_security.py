@@ -10,6 +10,7 @@ from broker.config.listeners import Listener
 from broker.config.security_keys import MECHANISMS, listener_key
 from broker.config.settings import Settings
 from broker.errors import ConfigError
+from broker.ports import Timers
 from broker.protocol.registry import registered
 from broker.protocol.tls import TlsChannel
 from broker.security.authentication.jaas import jaas_options, plain_users
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from broker.security.listener_tls import ListenerTls
 
 NONCE_BYTES: Final = 24
+SIGNED_TOKENS: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+OAUTH_PREFIX: Final = "sasl.oauthbearer."
 STORE_KEYS: Final = ("ssl.keystore.", "ssl.truststore.", "ssl.key.password")
 
 
@@ -34,9 +37,9 @@ class ListenerSecurity:
     Raises ConfigError when the configuration lacks what the listener's protocol needs.
     """
 
-    def __init__(self, listener: Listener, settings: Settings, catalog: Catalog, wall_ms: Callable[[], int]) -> None:
+    def __init__(self, listener: Listener, settings: Settings, catalog: Catalog, timers: Timers) -> None:
         self._tls = _tls(listener, settings) if listener.protocol.has_tls else None
-        self._sasl = _sasl_settings(listener.name, settings, catalog, wall_ms) if listener.protocol.has_sasl else None
+        self._sasl = _sasl_settings(listener.name, settings, catalog, timers) if listener.protocol.has_sasl else None
 
     def channel(self) -> TlsChannel | None:
         """The TLS of a new connection; None on a listener without TLS."""
@@ -67,7 +70,7 @@ def names_store(key: str, listener: str) -> bool:
     return key.startswith(tuple(listener_key(listener, name) for name in STORE_KEYS))
 
 
-def _sasl_settings(listener: str, settings: Settings, catalog: Catalog, wall_ms: Callable[[], int]) -> SaslSettings:
+def _sasl_settings(listener: str, settings: Settings, catalog: Catalog, timers: Timers) -> SaslSettings:
     names = settings.listener_names(listener, "sasl.enabled.mechanisms")
     unserved = [name for name in names if name not in MECHANISMS]
     if unserved or not names:
@@ -76,16 +79,16 @@ def _sasl_settings(listener: str, settings: Settings, catalog: Catalog, wall_ms:
             f"this broker has {', '.join(MECHANISMS)}"
         )
     return SaslSettings(
-        mechanisms={name: _mechanism(name, listener, settings, catalog, wall_ms) for name in names},
+        mechanisms={name: _mechanism(name, listener, settings, catalog, timers) for name in names},
         max_reauth_ms={name: settings.listener_integer(listener, "connections.max.reauth.ms", name) for name in names},
         frame_bytes_max=settings.listener_integer(listener, "sasl.server.max.receive.size"),
         failure_delay_s=settings.integer("connection.failed.authentication.delay.ms") / 1000,
-        wall_ms=wall_ms,
+        wall_ms=timers.now_ms,
         monotonic_s=time.monotonic,
     )
 
 
-def _mechanism(name: str, listener: str, settings: Settings, catalog: Catalog, wall_ms: Callable[[], int]) -> Mechanism:
+def _mechanism(name: str, listener: str, settings: Settings, catalog: Catalog, timers: Timers) -> Mechanism:
     key = listener_key(listener, "sasl.jaas.config", name)
     value = settings.listener_value(listener, "sasl.jaas.config", name)
     options = {} if value is None else jaas_options(str(value), name, key)
@@ -94,7 +97,7 @@ def _mechanism(name: str, listener: str, settings: Settings, catalog: Catalog, w
             raise ConfigError(f"{key} is missing: PLAIN takes its users from it")
         return Plain(passwords=plain_users(options))
     if name == OAUTHBEARER:
-        return OAuthBearer(validate=_token_validator(listener, settings, options, wall_ms))
+        return OAuthBearer(validate=_token_validator(listener, settings, options, timers))
     return Scram(
         name=name,
         credential_of=lambda user: catalog.scram_users.get(user, {}).get(name),
@@ -103,10 +106,45 @@ def _mechanism(name: str, listener: str, settings: Settings, catalog: Catalog, w
 
 
 def _token_validator(
-    listener: str, settings: Settings, options: Mapping[str, str], wall_ms: Callable[[], int]
+    listener: str, settings: Settings, options: Mapping[str, str], timers: Timers
 ) -> Callable[[str], Token]:
     """What checks tokens: the claims of unsecured ones, or also their signature, by the configured class."""
     handler = settings.listener_text(listener, "sasl.server.callback.handler.class", OAUTHBEARER)
     if not handler:
-        return UnsecuredValidator(options=options, now_ms=wall_ms).validate
-    raise ConfigError(f"sasl.server.callback.handler.class={handler} is not served")
+        return UnsecuredValidator(options=options, now_ms=timers.now_ms).validate
+    if handler != SIGNED_TOKENS:
+        raise ConfigError(
+            f"listener {listener}: sasl.server.callback.handler.class={handler} is not served; give {SIGNED_TOKENS}, "
+            "or leave it out for tokens without a signature"
+        )
+    try:
+        # Only a broker with signed tokens needs the library.
+        from broker.security.authentication.signed_tokens import JwksKeys, SignedValidator
+    except ModuleNotFoundError as missing:
+        raise ConfigError(f"signed tokens need {missing.name}: pip install 'sharelens[oauth]'") from missing
+
+    def text(name: str) -> str:
+        return settings.listener_text(listener, f"{OAUTH_PREFIX}{name}")
+
+    def integer(name: str) -> int:
+        return settings.listener_integer(listener, f"{OAUTH_PREFIX}{name}")
+
+    url = text("jwks.endpoint.url")
+    if not url:
+        raise ConfigError(
+            f"listener {listener}: {OAUTH_PREFIX}jwks.endpoint.url is missing: tokens are checked with it"
+        )
+    keys = JwksKeys(
+        url,
+        timers,
+        refresh_ms=integer("jwks.endpoint.refresh.ms"),
+        backoff_ms=integer("jwks.endpoint.retry.backoff.ms"),
+        backoff_max_ms=integer("jwks.endpoint.retry.backoff.max.ms"),
+    )
+    return SignedValidator(
+        key_of=keys.key,
+        audiences=settings.listener_names(listener, f"{OAUTH_PREFIX}expected.audience"),
+        issuer=text("expected.issuer"),
+        skew_s=integer("clock.skew.seconds"),
+        user_claim=text("sub.claim.name"),
+    ).validate
