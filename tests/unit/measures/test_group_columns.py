@@ -1,4 +1,4 @@
-"""The short forms of the replay of streams groups give what the reference gives record by record."""
+"""The short forms of the replay of groups give what the reference gives record by record."""
 
 import json
 from random import Random
@@ -10,14 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence.schemas import GROUP_RECORD
-from measures.group_histories import streams_histories
+from measures.group_columns import many_histories
+from measures.group_histories import share_histories, streams_histories
+from measures.group_intervals import Histories
 from measures.group_replay import changes
-from measures.streams_columns import many_streams_histories
 from measures.streams_replay import LateStreamsReplay, StreamsReplay
 from state_model.streams.records import STREAMS_TYPES
 
-KINDS = [17, 19, 20, 20, 21, 21, 22, 22, 22, 22, 22, 23]
-OF_MEMBERS = (19, 21, 22)
+STREAMS_KINDS = [17, 19, 20, 20, 21, 21, 22, 22, 22, 22, 22, 23]
+SHARE_KINDS = [10, 11, 12, 12, 13, 13, 14, 14, 14, 14, 15, 15]
+OF_MEMBERS = (10, 13, 14, 19, 21, 22)
+OF_GROUPS = (11, 17)
 TASK_LISTS = [
     f"{kind}Tasks{status}" for status in ("", "PendingRevocation") for kind in ("active", "standby", "warmup")
 ]
@@ -37,13 +40,56 @@ def tasks(random: Random, *, has_epochs: bool) -> list[dict[str, Any]]:
     return entries
 
 
+def topics(random: Random, *, has_names: bool = False) -> list[dict[str, Any]]:
+    """Partitions of topics in any order, perhaps twice, perhaps of a topic without partitions."""
+    entries = []
+    for _ in range(random.choice([0, 1, 1, 2, 3])):
+        entry: dict[str, Any] = {"topicId": random.choice(["T", "U", "é"])}
+        if has_names:
+            entry["topicName"] = random.choice(["t", "t", "u", "<UNKNOWN>"])
+        entries.append(entry | {"partitions": [random.randrange(4) for _ in range(random.randrange(4))]})
+    return entries
+
+
 def some(random: Random, values: dict[str, Any]) -> dict[str, Any]:
     """Some of the values."""
     return {name: value for name, value in values.items() if random.random() < 0.8}
 
 
-def value(random: Random, kind: int) -> dict[str, Any]:
-    """A value of a record type; its numbers are few, so that they often agree."""
+def share_value(random: Random, kind: int) -> dict[str, Any]:
+    """A value of a record type of share groups; its numbers are few, so that they often agree."""
+    epoch = random.choice([-1, 0, 1, 1, 2, 2])
+    match kind:
+        case 10:
+            return {
+                "rackId": random.choice([None, "r"]),
+                "clientId": random.choice(["a", "b"]),
+                "clientHost": "/h",
+                "subscribedTopicNames": random.choice([[], ["t"], ["u", "t"], ["t", "u"]]),
+            }
+        case 11:
+            return {"epoch": epoch, "metadataHash": random.choice([0, 7, -(1 << 63)])}
+        case 13:
+            return {"topicPartitions": topics(random)}
+        case 14:
+            previous = random.choice([0, 1])
+            return {
+                "memberEpoch": epoch,
+                "previousMemberEpoch": previous,
+                "state": 0,
+                "assignedPartitions": topics(random),
+            }
+        case 12:
+            return {"assignmentEpoch": epoch, **some(random, {"assignmentTimestamp": random.randrange(3)})}
+    return {
+        "initializingTopics": topics(random, has_names=True),
+        "initializedTopics": topics(random, has_names=True),
+        "deletingTopics": [{"topicId": "T", "topicName": "t"}] if random.random() < 0.3 else [],
+    }
+
+
+def streams_value(random: Random, kind: int) -> dict[str, Any]:
+    """A value of a record type of streams groups; its numbers are few, so that they often agree."""
     epoch = random.choice([-1, 0, 1, 1, 2, 2])
     match kind:
         case 17:
@@ -76,15 +122,20 @@ def value(random: Random, kind: int) -> dict[str, Any]:
 
 
 def random_log(random: Random, count: int) -> pa.Table:
-    """Records of streams groups; most have a value that is decoded, and repeat the values of others."""
-    repeated = {kind: [value(random, kind) for _ in range(6)] for kind in KINDS}
+    """Records of groups; most have a value that is decoded, and repeat the values of others.
+
+    The groups are share groups, streams groups, or both by turns.
+    """
+    kinds = random.choice([STREAMS_KINDS, STREAMS_KINDS, SHARE_KINDS, SHARE_KINDS, SHARE_KINDS + STREAMS_KINDS])
+    value = {kind: share_value if kind in SHARE_KINDS else streams_value for kind in kinds}
+    repeated = {kind: [value[kind](random, kind) for _ in range(6)] for kind in kinds}
     rows = []
     for offset in range(count):
-        kind = random.choice(KINDS)
+        kind = random.choice(kinds)
         form = random.choice(["value"] * 16 + ["tombstone"] * 2 + (["undecoded"] if count % 2 else []))
-        if form == "tombstone" and kind == 17 and random.random() < 0.8:
+        if form == "tombstone" and kind in OF_GROUPS and random.random() < 0.8:
             form = "value"
-        data = random.choice([*repeated[kind], value(random, kind)])
+        data = random.choice([*repeated[kind], value[kind](random, kind)])
         rows.append(
             {
                 "log_topic_id": "t",
@@ -106,7 +157,8 @@ def random_log(random: Random, count: int) -> pa.Table:
 
 
 def check(records: pa.Table) -> None:
-    for expected, rows in zip(streams_histories(records), many_streams_histories(records), strict=True):
+    reference = Histories.of(share_histories(records), streams_histories(records))
+    for expected, rows in zip(reference, many_histories(records), strict=True):
         assert rows.to_pylist() == expected.to_pylist()
         assert rows.schema.equals(expected.schema, check_metadata=True)
 
@@ -117,15 +169,17 @@ def test_rows_are_those_of_the_reference(seed: int, count: int) -> None:
 
 
 def test_random_logs_have_groups_in_all_states() -> None:
-    states = many_streams_histories(random_log(Random(1), 2000)).groups.column("state").to_pylist()
-    assert set(states) == {"EMPTY", "NOT_READY", "ASSIGNING", "RECONCILING", "STABLE", "DEAD"}
+    logs = [many_histories(random_log(Random(seed), 2000)).groups.to_pylist() for seed in range(8)]
+    states = {(row["group_type"], row["state"]) for rows in logs for row in rows}
+    of_share, of_streams = {"EMPTY", "STABLE", "DEAD"}, {"NOT_READY", "ASSIGNING", "RECONCILING"}
+    assert states == {("share", state) for state in of_share} | {("streams", state) for state in of_share | of_streams}
 
 
 @given(st.integers(0, 1 << 32))
 def test_rows_of_groups_that_are_computed_apart_are_the_same(seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("measures.streams_columns.BIN_BYTES", 8)
-        patch.setattr("measures.streams_rows.SLICE_ROWS", 2)
+        patch.setattr("measures.group_columns.BIN_BYTES", 8)
+        patch.setattr("measures.group_rows.SLICE_ROWS", 2)
         check(random_log(Random(seed), 20))
 
 
@@ -145,4 +199,4 @@ def test_json_with_line_breaks_is_read_too() -> None:
     row |= {"record_type": 22, "member_id": "m", "is_tombstone": False, "value_json": text}
     records = pa.Table.from_pylist([row], schema=GROUP_RECORD)
     check(records)
-    assert many_streams_histories(records).tasks.num_rows == 2
+    assert many_histories(records).tasks.num_rows == 2

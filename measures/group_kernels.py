@@ -1,16 +1,21 @@
-"""A kernel that replays streams groups: what `measures.streams_histories` does, on numbers.
+"""A kernel that replays groups: what `measures.group_histories` and `measures.streams_histories` do, on numbers.
 
 Values stay where they were parsed: a member is the positions of its metadata, current assignment and target, and a row
 of a history is the records at which it begins and ends with such positions.
+
+Share groups and streams groups have the same kinds of records, but the last: a share group has the initialization of
+its share partitions where a streams group has its topology.
 """
 
 import numpy as np
 
-from measures.streams_arrays import Bools, Ints, Output, Records, State, Values
+from measures.group_arrays import Bools, Ints, Output, Records, State, Values
 from state_model.columnar.kernels import kernel, leaf
 
 METADATA, MEMBER, TARGET, MEMBER_TARGET, ASSIGNMENT, TOPOLOGY = range(6)
-"""Record types 17 and 19 to 23, in this order."""
+"""Kinds of records: types 17 and 19 to 23 of streams groups, in this order."""
+INITIALIZATION = TOPOLOGY
+"""What a share group has in place of a topology."""
 KINDS = 6
 NONE, LEFT = -1, -2
 """No value; the assignment that a tombstone leaves."""
@@ -21,15 +26,18 @@ EMPTY, NOT_READY, ASSIGNING, RECONCILING, STABLE, DEAD = range(6)
 MEMBER_STABLE = 1
 CHANGED, REMOVED = 1, 2
 """Why a row ended; 0: it is open."""
+NO_NUMBER = -(1 << 40)
+"""An epoch that no record says."""
 STATE, COUNT, EPOCH, HASH, TARGET_EPOCH, TARGET_TIMESTAMP, HAS_TOPOLOGY, TOPOLOGY_EPOCH, VALIDATED, STANDBY = range(10)
 GROUP_VALUES = 10
-"""The columns of `group_values`; all of a deleted group are 0 but its state."""
+"""The columns of `group_values`; all of a deleted group are 0 but its state. HASH counts only where EPOCH does."""
 BEGIN, END, REASON, WHO, P_MEMBER, P_ASSIGNMENT, P_TARGET = range(7)
 GROUP_COLUMNS, MEMBER_COLUMNS = 4, 7
 """Rows of groups have the first four columns, rows of members all; WHO is a group or a member."""
-TASK, TASK_EPOCH = 5, 6
-TASK_COLUMNS = 7
-"""Rows of tasks: as rows of members to P_MEMBER, then task and epoch."""
+PART, PART_MARK = 5, 6
+PART_COLUMNS = 7
+"""Rows of parts: as rows of members to P_MEMBER, then the number of the part and its mark. WHO is a member with tasks,
+or a share group with share partitions."""
 
 
 @leaf
@@ -60,8 +68,8 @@ def _same_assignment(values: Values, first: int, second: int) -> bool:
     same = values.states[first] == values.states[second]
     same &= values.member_epochs[first] == values.member_epochs[second]
     same &= values.previous_epochs[first] == values.previous_epochs[second]
-    at = values.tasks_at
-    return same and _is_same(values.tasks, at[first], at[first + 1], values.tasks, at[second], at[second + 1])
+    at = values.parts_at
+    return same and _is_same(values.parts, at[first], at[first + 1], values.parts, at[second], at[second + 1])
 
 
 @leaf
@@ -82,7 +90,7 @@ def _code(codes: np.ndarray, position: int) -> int:
 def _count_settled(values: Values, state: State, group: int, assignment: int, change: int) -> None:
     """Adds to the number of stable members of the assignment's epoch."""
     if assignment == LEFT:
-        state.settled[state.no_codes[group]] += change
+        state.settled[values.no_codes[group]] += change
     elif assignment >= 0 and values.states[assignment] == MEMBER_STABLE:
         state.settled[values.member_epoch_codes[assignment]] += change
 
@@ -142,12 +150,34 @@ def _remove_value(values: Values, state: State, group: int, member: int, kind: i
 
 @leaf
 def _put_group_values(values: Values, state: State, group: int, out: np.ndarray) -> None:
-    """The group's GROUP_VALUES (streams-group §2.1, §2.2)."""
+    """The group's GROUP_VALUES."""
     for column in range(GROUP_VALUES):
         out[column] = 0
     if not state.exists[group]:
         out[STATE] = DEAD
-        return
+    elif values.is_share:
+        _put_share_values(values, state, group, out)
+    else:
+        _put_streams_values(values, state, group, out)
+
+
+@leaf
+def _put_share_values(values: Values, state: State, group: int, out: np.ndarray) -> None:
+    """The GROUP_VALUES of a share group (ShareGroup.ShareGroupState)."""
+    positions, count = state.group_positions[group], state.member_counts[group]
+    metadata, target = positions[METADATA], positions[TARGET]
+    out[COUNT] = count
+    out[STATE] = STABLE if count else EMPTY
+    out[EPOCH] = values.epochs[metadata] if metadata >= 0 else NO_NUMBER
+    out[HASH] = values.hashes[metadata] if metadata >= 0 else 0
+    out[TARGET_EPOCH] = values.target_epochs[target] if target >= 0 else NO_NUMBER
+    out[TARGET_TIMESTAMP] = values.target_timestamps_ms[target] if target >= 0 else 0
+    out[VALIDATED], out[STANDBY] = NO_NUMBER, NONE
+
+
+@leaf
+def _put_streams_values(values: Values, state: State, group: int, out: np.ndarray) -> None:
+    """The GROUP_VALUES of a streams group (streams-group §2.1, §2.2)."""
     positions, count = state.group_positions[group], state.member_counts[group]
     metadata, target, topology = positions[METADATA], positions[TARGET], positions[TOPOLOGY]
     out[COUNT] = count
@@ -155,7 +185,7 @@ def _put_group_values(values: Values, state: State, group: int, out: np.ndarray)
     out[HASH] = values.hashes[metadata] if metadata >= 0 else 0
     out[VALIDATED] = values.validated[metadata] if metadata >= 0 else 0
     out[STANDBY] = values.standby[metadata] if metadata >= 0 else NONE
-    code = state.no_codes[group] if target == NO_TARGET else state.new_codes[group]
+    code = values.no_codes[group] if target == NO_TARGET else values.new_codes[group]
     out[TARGET_EPOCH] = -1 if target == NO_TARGET else 1
     if target >= 0:
         code = values.target_codes[target]
@@ -212,53 +242,86 @@ def _update_member(values: Values, state: State, output: Output, row: int, membe
 
 
 @leaf
-def _update_tasks(
-    values: Values, state: State, row: int, member: int, before: int, rows: np.ndarray, count: int
-) -> int:
-    """Ends and begins rows of a member's tasks, after it had the assignment `before`; the number of rows.
+def _list_of(values: Values, state: State, group: int, member: int) -> int:
+    """The position of the list whose parts have rows: of a member's tasks, or of a share group's share partitions.
 
-    There is room for a row of each task of the member.
+    The lists of share partitions stand behind those of the current assignments.
     """
-    metadata, after = state.positions[member, MEMBER], state.positions[member, ASSIGNMENT]
-    old, old_end = (values.tasks_at[before], values.tasks_at[before + 1]) if before >= 0 else (0, 0)
-    new, new_end = (values.tasks_at[after], values.tasks_at[after + 1]) if after >= 0 else (0, 0)
-    code = _code(values.task_codes, metadata)
+    if values.is_share:
+        initialization = state.group_positions[group, INITIALIZATION]
+        return initialization + len(values.member_epochs) if initialization >= 0 else NONE
+    return state.positions[member, ASSIGNMENT] if member >= 0 else NONE
+
+
+@leaf
+def _length_of(values: Values, place: int) -> int:
+    """The number of parts of a list."""
+    return values.parts_at[place + 1] - values.parts_at[place] if place >= 0 else 0
+
+
+@leaf
+def _update_parts(
+    values: Values,
+    state: State,
+    row: int,
+    who: int,
+    metadata: int,
+    before: int,
+    after: int,
+    rows: np.ndarray,
+    count: int,
+) -> int:
+    """Ends and begins rows of parts, where the list `after` follows `before`; the number of rows.
+
+    There is room for a row of each part of the list.
+    """
+    old, new = values.parts_at[before] if before >= 0 else 0, values.parts_at[after] if after >= 0 else 0
+    old_end, new_end = old + _length_of(values, before), new + _length_of(values, after)
+    code = _code(values.part_codes, metadata)
     while old < old_end or new < new_end:
-        if new == new_end or (old < old_end and values.tasks[old] < values.tasks[new]):
-            _end(rows, state.rows_of_tasks[old], row, REMOVED)
+        if new == new_end or (old < old_end and values.parts[old] < values.parts[new]):
+            _end(rows, state.rows_of_parts[old], row, REMOVED)
             old += 1
             continue
-        if old < old_end and values.tasks[old] == values.tasks[new]:
-            kept = state.rows_of_tasks[old]
+        if old < old_end and values.parts[old] == values.parts[new]:
+            kept = state.rows_of_parts[old]
             old += 1
-            same = _code(values.task_codes, rows[kept, P_MEMBER]) == code
-            if same and rows[kept, TASK_EPOCH] == values.task_epochs[new]:
-                state.rows_of_tasks[new] = kept
+            same = _code(values.part_codes, rows[kept, P_MEMBER]) == code
+            if same and rows[kept, PART_MARK] == values.part_marks[new]:
+                state.rows_of_parts[new] = kept
                 new += 1
                 continue
             _end(rows, kept, row, CHANGED)
-        _begin(rows, count, row, member)
-        rows[count, P_MEMBER], rows[count, TASK] = metadata, values.tasks[new]
-        rows[count, TASK_EPOCH] = values.task_epochs[new]
-        state.rows_of_tasks[new] = count
+        _begin(rows, count, row, who)
+        rows[count, P_MEMBER], rows[count, PART] = metadata, values.parts[new]
+        rows[count, PART_MARK] = values.part_marks[new]
+        state.rows_of_parts[new] = count
         count += 1
         new += 1
     return count
 
 
 @leaf
-def _remove_group(values: Values, state: State, output: Output, row: int, group: int, task_rows: np.ndarray) -> None:
+def _end_parts(values: Values, state: State, row: int, place: int, rows: np.ndarray) -> None:
+    """Ends the rows of all parts of a list."""
+    if place >= 0:
+        for part in range(values.parts_at[place], values.parts_at[place + 1]):
+            _end(rows, state.rows_of_parts[part], row, REMOVED)
+
+
+@leaf
+def _remove_group(values: Values, state: State, output: Output, row: int, group: int, part_rows: np.ndarray) -> None:
     """Removes a group with its members and targets, and ends their open rows."""
     state.exists[group] = False
+    if values.is_share:
+        _end_parts(values, state, row, _list_of(values, state, group, NONE), part_rows)
     for kind in range(KINDS):
         state.group_positions[group, kind] = NONE
     state.member_counts[group] = 0
     member = state.first_touched[group]
     while member >= 0:
-        assignment = state.positions[member, ASSIGNMENT]
-        if assignment >= 0:
-            for place in range(values.tasks_at[assignment], values.tasks_at[assignment + 1]):
-                _end(task_rows, state.rows_of_tasks[place], row, REMOVED)
+        if not values.is_share:
+            _end_parts(values, state, row, _list_of(values, state, group, member), part_rows)
         _assign(values, state, group, member, NONE)
         for kind in range(KINDS):
             state.positions[member, kind] = NONE
@@ -286,37 +349,50 @@ def _note(records: Records, output: Output, seen: np.ndarray, group_seen: np.nda
         output.has_undecoded[group] = True
 
 
+@leaf
+def _apply(records: Records, values: Values, state: State, output: Output, row: int, part_rows: np.ndarray) -> None:
+    """Applies a record."""
+    kind, group, member = records.kinds[row], records.groups[row], records.members[row]
+    if records.values[row] >= 0:
+        _set_value(values, state, group, member, kind, records.values[row])
+    elif not records.is_tombstone[row]:
+        # A value that could not be decoded says of a share group that it is there.
+        state.exists[group] |= values.is_share and not state.known[group]
+    elif kind == METADATA:
+        state.known[group] = True
+        if state.exists[group]:
+            _remove_group(values, state, output, row, group, part_rows)
+    elif state.exists[group]:
+        _remove_value(values, state, group, member, kind)
+    state.known[group] |= state.exists[group]
+
+
 @kernel
 def replay(
     records: Records, values: Values, state: State, output: Output, seen: Bools, group_seen: Bools, newest: Ints
 ) -> np.ndarray:
-    """Fills the output; the rows of tasks."""
-    task_rows = np.empty((1024, TASK_COLUMNS), np.int64)
-    task_count = 0
+    """Fills the output; the rows of tasks, or of share partitions with their initialization."""
+    part_rows = np.empty((1024, PART_COLUMNS), np.int64)
+    part_count = 0
     now = np.zeros(GROUP_VALUES, np.int64)
     for row in range(len(records.kinds)):
         _note(records, output, seen, group_seen, newest, row)
         kind, group, member = records.kinds[row], records.groups[row], records.members[row]
-        before = state.positions[member, ASSIGNMENT] if member >= 0 else NONE
-        if records.values[row] >= 0:
-            _set_value(values, state, group, member, kind, records.values[row])
-        elif records.is_tombstone[row] and kind == METADATA:
-            state.known[group] = True
-            if state.exists[group]:
-                _remove_group(values, state, output, row, group, task_rows)
-        elif records.is_tombstone[row] and state.exists[group]:
-            _remove_value(values, state, group, member, kind)
-        state.known[group] |= state.exists[group]
+        before = _list_of(values, state, group, member)
+        _apply(records, values, state, output, row, part_rows)
         if not state.known[group]:
             continue
         _put_group_values(values, state, group, now)
         _update_group(state, output, row, group, now)
-        if member >= 0 and state.exists[group]:
+        if not state.exists[group]:
+            continue
+        if member >= 0:
             _update_member(values, state, output, row, member)
-            if kind != MEMBER_TARGET:
-                after = state.positions[member, ASSIGNMENT]
-                most = task_count + (values.tasks_at[after + 1] - values.tasks_at[after] if after >= 0 else 0)
-                if most > len(task_rows):
-                    task_rows = np.concatenate((task_rows, np.empty((most, TASK_COLUMNS), np.int64)))
-                task_count = _update_tasks(values, state, row, member, before, task_rows, task_count)
-    return task_rows[:task_count]
+        if kind == INITIALIZATION if values.is_share else kind in (MEMBER, ASSIGNMENT):
+            after = _list_of(values, state, group, member)
+            most = part_count + _length_of(values, after)
+            if most > len(part_rows):
+                part_rows = np.concatenate((part_rows, np.empty((most, PART_COLUMNS), np.int64)))
+            who, metadata = (group, NONE) if values.is_share else (member, state.positions[member, MEMBER])
+            part_count = _update_parts(values, state, row, who, metadata, before, after, part_rows, part_count)
+    return part_rows[:part_count]

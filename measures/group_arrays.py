@@ -1,4 +1,4 @@
-"""The arrays of the kernel that replays streams groups (`measures.streams_kernels`)."""
+"""The arrays of the kernel that replays groups (`measures.group_kernels`)."""
 
 from typing import NamedTuple
 
@@ -26,35 +26,40 @@ class Records(NamedTuple):
 
 
 class Values(NamedTuple):
-    """Values by type and position.
+    """Values by type and position; of a share group some columns are empty.
 
-    epoch codes: number of (group, epoch), one numbering for all. member_codes: equal where all columns of the member
-    history are equal; task_codes: those of the task history. tasks: sorted within a value (`streams_columns`).
+    epoch codes: number of (group, epoch), one numbering for all; new_codes and no_codes: by group, of a new target and
+    of no epoch. member_codes: equal where all columns of the member history are equal; part_codes: those of the task
+    history. parts: the tasks or partitions of current assignments, then the share partitions of initializations,
+    ascending within a value; with a mark of each, and as targets (`task_columns`).
     """
 
+    is_share: bool
     epochs: Ints
     hashes: Ints
     validated: Ints
     standby: Ints
     member_codes: Ints
-    task_codes: Ints
+    part_codes: Ints
     target_epochs: Ints
     target_timestamps_ms: Ints
     target_codes: Ints
+    new_codes: Ints
+    no_codes: Ints
     targets_at: Ints
     targets: Ints
     states: Ints
     member_epochs: Ints
     previous_epochs: Ints
     member_epoch_codes: Ints
-    tasks_at: Ints
-    tasks: Ints
-    task_epochs: Ints
+    parts_at: Ints
+    parts: Ints
+    part_marks: Ints
     topology_epochs: Ints
 
 
 class State(NamedTuple):
-    """Groups and members while they are replayed; `rows_of_tasks`: the open row of each task of an assignment.
+    """Groups and members while they are replayed; `rows_of_parts`: the open row of each part of a list.
 
     Of groups: whether it exists, whether it is known, positions of its values, number of members, the open row, the
     first of the touched members; of members: the same, and the next touched member. `settled`: stable members by epoch.
@@ -67,14 +72,12 @@ class State(NamedTuple):
     open_groups: Ints
     first_touched: Ints
     settled: Ints
-    new_codes: Ints
-    no_codes: Ints
     is_member: Bools
     positions: Ints
     open_members: Ints
     is_touched: Bools
     next_touched: Ints
-    rows_of_tasks: Ints
+    rows_of_parts: Ints
 
 
 class Output(NamedTuple):

@@ -1,21 +1,26 @@
-"""Histories of many records of streams groups, a column at a time: the rows of `measures.streams_histories`.
+"""Histories of many records of groups, a column at a time: the rows that the reference gives record by record.
 
 Targets and current assignments, nearly all records of such a log, are parsed by Arrow and replayed by a kernel; the few
 other values are read as the reference reads them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures import streams_kernels as kernels
-from measures.streams_arrays import Output, State
-from measures.streams_numbers import NumberedRows, ReadValues, numbered
-from measures.streams_rows import HistoryRows
+from measures import group_kernels as kernels
+from measures.group_arrays import Output, State, Values
+from measures.group_intervals import Histories, ShareTables, StreamsTables
+from measures.group_numbers import NumberedRows, numbered
+from measures.group_replay import KERNEL_TYPES, READ
+from measures.group_rows import HistoryRows, ReadValues
+from measures.share_values import ShareValues
+from measures.streams_values import StreamsValues
+from state_model.streams.records import STREAMS_TYPES
 
 BIN_BYTES, THREADS = 32 << 20, 2
 """About the JSON of the groups that are computed together, and how many such bins are computed at once.
@@ -24,37 +29,45 @@ Arrow and the kernel leave the interpreter to other threads.
 """
 
 
-class StreamsTables(NamedTuple):
-    """GROUP_HISTORY, MEMBER_HISTORY and TASK_HISTORY rows of streams groups."""
-
-    groups: pa.Table
-    members: pa.Table
-    tasks: pa.Table
-
-
-def many_streams_histories(records: pa.Table) -> StreamsTables:
-    """The histories of streams groups in GROUP_RECORD rows of their types; some groups at once, to bound memory."""
+def many_histories(records: pa.Table) -> Histories:
+    """The histories of the groups in GROUP_RECORD rows of their types; some groups at once, to bound memory."""
+    rows = records.select(list(READ))
     with ThreadPoolExecutor(THREADS) as pool:
-        parts = list(pool.map(lambda bin_of: _histories(records.filter(bin_of)), _bins(records)))
-    return StreamsTables(*map(pa.concat_tables, zip(*parts, strict=True)))
+        parts = list(pool.map(lambda bin_of: _histories_of(rows, bin_of), _bins(rows)))
+    share = ShareTables(*map(pa.concat_tables, zip(*(part[0] for part in parts), strict=True)))
+    streams = StreamsTables(*map(pa.concat_tables, zip(*(part[1] for part in parts), strict=True)))
+    return Histories.of(share, streams)
 
 
-def _bins(records: pa.Table) -> Iterator[pa.Array]:
+def _bins(records: pa.Table) -> Iterator[npt.NDArray[np.bool_]]:
     """Whether each row is of a bin: neighbouring groups by name, about BIN_BYTES of JSON together."""
     names = pc.unique(records.column("group_id")).sort()
     groups = pc.index_in(records.column("group_id"), names).to_numpy()
     sizes = pc.fill_null(pc.binary_length(records.column("value_json")), 0).to_numpy()
     bins = (np.cumsum(np.bincount(groups, weights=sizes, minlength=len(names))) // BIN_BYTES)[groups]
     for number in np.unique(bins):
-        yield pa.array(bins == number)
+        yield bins == number
 
 
-def _histories(records: pa.Table) -> StreamsTables:
-    rows = numbered(records)
-    read = ReadValues(rows)
-    state, output = _state(rows, read), _output(rows)
+def _histories_of(records: pa.Table, bin_of: npt.NDArray[np.bool_]) -> tuple[ShareTables, StreamsTables]:
+    """The histories of the share groups and of the streams groups in a bin."""
+    types = records.column("record_type").to_numpy()
+    share, streams = (
+        _histories(records.filter(pa.array(bin_of & np.isin(types, own))), own, read)
+        for own, read in ((KERNEL_TYPES, ShareValues), (STREAMS_TYPES, StreamsValues))
+    )
+    return ShareTables(*share), StreamsTables(*streams)
+
+
+def _histories(
+    records: pa.Table, types: Sequence[int], read_values: Callable[[NumberedRows], ReadValues]
+) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """Rows of groups, members and parts."""
+    rows = numbered(records, types)
+    read = read_values(rows)
+    state, output = _state(rows, read.values), _output(rows)
     counts = len(rows.member_names), len(rows.group_names)
-    task_rows = kernels.replay(
+    part_rows = kernels.replay(
         rows.records,
         read.values,
         state,
@@ -65,16 +78,16 @@ def _histories(records: pa.Table) -> StreamsTables:
     )
     of = HistoryRows(rows, read, output)
     group_count, member_count = output.counts
-    return StreamsTables(
+    return (
         of.groups(output.group_rows[:group_count], output.group_values[:group_count]),
         of.members(output.member_rows[:member_count]),
-        of.tasks(task_rows),
+        of.parts(part_rows),
     )
 
 
-def _state(rows: NumberedRows, read: ReadValues) -> State:
+def _state(rows: NumberedRows, values: Values) -> State:
     groups, members = len(rows.group_names), len(rows.member_names)
-    settled = 1 + max((int(codes.max(initial=0)) for codes in read.all_epoch_codes), default=0)
+    every = (values.member_epoch_codes, values.target_codes, values.new_codes, values.no_codes)
     return State(
         exists=np.zeros(groups, np.bool_),
         known=np.zeros(groups, np.bool_),
@@ -82,15 +95,13 @@ def _state(rows: NumberedRows, read: ReadValues) -> State:
         member_counts=np.zeros(groups, np.int64),
         open_groups=np.full(groups, kernels.NONE, np.int64),
         first_touched=np.full(groups, kernels.NONE, np.int64),
-        settled=np.zeros(settled, np.int64),
-        new_codes=read.all_epoch_codes[2],
-        no_codes=read.all_epoch_codes[3],
+        settled=np.zeros(1 + max(int(codes.max(initial=0)) for codes in every), np.int64),
         is_member=np.zeros(members, np.bool_),
         positions=np.full((members, kernels.KINDS), kernels.NONE, np.int64),
         open_members=np.full(members, kernels.NONE, np.int64),
         is_touched=np.zeros(members, np.bool_),
         next_touched=np.full(members, kernels.NONE, np.int64),
-        rows_of_tasks=np.full(len(read.assignments.numbers), kernels.NONE, np.int64),
+        rows_of_parts=np.full(len(values.parts), kernels.NONE, np.int64),
     )
 
 
