@@ -4,6 +4,8 @@ Each start of a single-node broker raises the epoch by 2 and notes the end of th
 an epoch without a batch is removed (measured on Kafka 4.1 to 4.4).
 """
 
+from bisect import bisect_right
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
@@ -63,14 +65,15 @@ class LeaderEpochs:
             self._save()
 
     def end_offset_for(self, epoch: int, end_offset: int) -> tuple[int, int]:
-        """(epoch, end offset) of the largest epoch at or below one, as OffsetForLeaderEpoch answers; (-1, -1): none."""
-        end = (-1, -1)
-        for place, (candidate, _) in enumerate(self._entries):
-            if candidate > epoch:
-                break
-            following = self._entries[place + 1 : place + 2]
-            end = (candidate, following[0][1] if following else end_offset)
-        return end
+        """(epoch, end offset) of the largest epoch at or below one; an epoch below all ends at the first one's start.
+
+        (-1, -1): the epoch is negative or above all (LeaderEpochFileCache.endOffsetFor).
+        """
+        if not 0 <= epoch <= self.latest:
+            return -1, -1
+        following = bisect_right(self._entries, epoch, key=itemgetter(0))
+        end = self._entries[following][1] if following < len(self._entries) else end_offset
+        return (self._entries[following - 1][0] if following else epoch), end
 
     def _save(self) -> None:
         replace_file(self._path, format_leader_epochs(self._entries))

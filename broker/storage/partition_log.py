@@ -72,6 +72,7 @@ class PartitionLog:
             recovery_point=recovery_point,
             interval_bytes=config.index_interval_bytes,
             now_ms=timers.now_ms(),
+            lost_offsets=0 if faults is None else faults.lost_offsets(topic_partition),
         )
         end_offset = opened.end_offset
         self.config = config
