@@ -31,7 +31,7 @@ class _Connection:
 
 
 class DispatchedBroker:
-    """`call(key, version, **fields)` is the answer as a mapping; `restart` begins again from the log directory, with fault rules."""
+    """`call(key, version, **fields)` is the answer as a mapping; `restart` begins again, with fault rules if need be."""
 
     def __init__(self, folder, now_ms=1_000_000, **settings):
         self._folder = folder

@@ -4,13 +4,12 @@ Each start of a single-node broker raises the epoch by 2 and notes the end of th
 an epoch without a batch is removed (measured on Kafka 4.1 to 4.4).
 """
 
-from bisect import bisect_right
-from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
 from broker.storage.files import replace_file
 from kafka_log.errors import CheckpointError
+from kafka_log.leader_epochs import end_offset_for
 from kafka_log.text_files import LEADER_EPOCH_CHECKPOINT, format_leader_epochs, parse_leader_epochs
 
 RAISE_AT_START: Final = 2
@@ -69,11 +68,7 @@ class LeaderEpochs:
 
         (-1, -1): the epoch is negative or above all (LeaderEpochFileCache.endOffsetFor).
         """
-        if not 0 <= epoch <= self.latest:
-            return -1, -1
-        following = bisect_right(self._entries, epoch, key=itemgetter(0))
-        end = self._entries[following][1] if following < len(self._entries) else end_offset
-        return (self._entries[following - 1][0] if following else epoch), end
+        return end_offset_for(self._entries, epoch, end_offset)
 
     def _save(self) -> None:
         replace_file(self._path, format_leader_epochs(self._entries))

@@ -16,6 +16,7 @@ import pytest
 from confluent_kafka import AcknowledgeType
 
 from kafka_live.cluster import Cluster
+from kafka_live.connection import Connection
 from kafka_live.log_copy import LogCopy
 from sharelens.cli import main
 from tests.broker import running
@@ -114,7 +115,8 @@ def test_commands_in_an_answer_name_the_cluster_and_now_is_the_clock(broker, gro
 def test_a_second_reading_fetches_only_what_is_new(broker, tmp_path):
     topic = new_topic(broker)
     produce(broker, topic, [str(number) for number in range(100)])
-    with Cluster(broker.bootstrap) as cluster:
+    with Connection(broker.bootstrap) as connection:
+        cluster = Cluster(connection)
         copy = LogCopy(tmp_path / "logs", cluster, most_bytes=1 << 30)
         copy.refresh([cluster.topics()[topic]])
         first = copy.fetched_bytes

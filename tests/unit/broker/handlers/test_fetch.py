@@ -64,9 +64,7 @@ def test_a_fetch_with_the_epoch_of_another_log_gets_the_end_of_the_common_one(
 
 @pytest.mark.parametrize(("offset", "fetched_epoch"), [(8, 3), (1, 0)])
 def test_an_epoch_or_an_offset_outside_of_the_log_is_out_of_range(dispatched, offset, fetched_epoch):
-    dispatched.call(
-        DELETE_RECORDS, 2, topics=[{"name": "orders", "partitions": [{"partition_index": 0, "offset": 2}]}]
-    )
+    dispatched.call(DELETE_RECORDS, 2, topics=[{"name": "orders", "partitions": [{"partition_index": 0, "offset": 2}]}])
     assert fetch(dispatched, offset, fetched_epoch)["error_code"] == OUT_OF_RANGE
 
 
