@@ -31,7 +31,7 @@ class _Connection:
 
 
 class DispatchedBroker:
-    """`call(key, version, **fields)` is the answer as a mapping; `restart` begins again, with fault rules if need be."""
+    """`call(key, version, **fields)` is the answer as a mapping; `restart` begins again, perhaps with fault rules."""
 
     def __init__(self, folder, now_ms=1_000_000, **settings):
         self._folder = folder
