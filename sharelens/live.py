@@ -31,6 +31,7 @@ try:
     from kafka_live.command_config import PLAINTEXT, CommandConfig, command_config, unknown_keys
     from kafka_live.configurations import broker_settings, group_ids, group_settings
     from kafka_live.connection import Connection
+    from kafka_live.features import ensure_share_groups
     from kafka_live.log_copy import Begin, LogCopy
 except ModuleNotFoundError as missing:
     raise UsageError(f"--bootstrap-server needs {missing.name}: pip install 'sharelens[live]'") from missing
@@ -126,6 +127,9 @@ class LiveCluster:
                 self._open.enter_context(Connection(self.address.bootstrap_server, self.address.config))
             )
         topics = self._cluster.topics()
+        if STATE_TOPIC not in topics and not (source.takes_group_log and OFFSETS_TOPIC in topics):
+            if source.needs_state_log:
+                ensure_share_groups(self._cluster.connection)
         if self._copy is None:
             self._copy = self._new_copy(self._cluster)
         now_ms = time.time_ns() // 1_000_000
@@ -215,7 +219,9 @@ def fetching(address: Address, user_topics: UserTopics) -> "Callable[[RunOptions
         )
         with closing(cluster):
             files = SettingsFiles(observations=options.observations)
-            source = cluster.refreshed(Source(cluster_id=options.cluster_id, settings_files=files))
+            source = cluster.refreshed(
+                Source(cluster_id=options.cluster_id, settings_files=files, takes_group_log=True)
+            )
         assert source.settings_files is not None
         return replace(
             options,

@@ -129,7 +129,22 @@ def test_a_second_reading_fetches_only_what_is_new(broker, tmp_path):
     assert 0 < copy.fetched_bytes - first < first
 
 
-def test_a_cluster_without_share_groups_has_empty_answers(tmp_path, capsys):
+def test_a_cluster_without_share_groups_is_one_line(tmp_path, capsys):
+    without = running.start(tmp_path / "log", "--feature", "share.version=0")
+    try:
+        assert main(["state", "--bootstrap-server", without.bootstrap]) == 1
+        message = capsys.readouterr().err
+        assert "the cluster has no share groups: share.version is 0; turn them on with" in message
+        assert message.count("\n") == 1
+        lake = tmp_path / "lake"
+        assert main(["run", "--lake", str(lake), "--bootstrap-server", without.bootstrap]) == 1
+        assert "the cluster has no share groups" in capsys.readouterr().err
+        assert not lake.exists() or not list(lake.glob("*/*/_delta_log"))
+    finally:
+        assert without.stop() == 0
+
+
+def test_a_cluster_whose_share_groups_were_never_used_has_empty_answers(tmp_path, capsys):
     empty = running.start(tmp_path / "log")
     try:
         assert answer(capsys, "state", "--bootstrap-server", empty.bootstrap) == []
