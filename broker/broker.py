@@ -104,7 +104,7 @@ class Broker:
             self._claim.release()
             raise
         apis = registered() if faults is None else faults.around(registered())
-        self._server = Server(Dispatcher(self, apis), _limits(config))
+        self._server = Server(Dispatcher(self, apis, self.metrics.requests), _limits(config))
         self._advertised: dict[str, tuple[str, int]] = {}
         self.addresses: list[tuple[str, int]] = []
 

@@ -30,6 +30,8 @@ try:
     from kafka_live.cluster import LATEST, Cluster, Place, Topic
     from kafka_live.command_config import PLAINTEXT, CommandConfig, command_config, unknown_keys
     from kafka_live.configurations import broker_settings, group_ids, group_settings
+    from kafka_live.connection import Connection
+    from kafka_live.features import ensure_share_groups
     from kafka_live.log_copy import Begin, LogCopy
 except ModuleNotFoundError as missing:
     raise UsageError(f"--bootstrap-server needs {missing.name}: pip install 'sharelens[live]'") from missing
@@ -121,8 +123,13 @@ class LiveCluster:
             UsageError: the copy belongs to another cluster than --cluster-id names.
         """
         if self._cluster is None:
-            self._cluster = self._open.enter_context(Cluster(self.address.bootstrap_server, self.address.config))
+            self._cluster = Cluster(
+                self._open.enter_context(Connection(self.address.bootstrap_server, self.address.config))
+            )
         topics = self._cluster.topics()
+        if STATE_TOPIC not in topics and not (source.takes_group_log and OFFSETS_TOPIC in topics):
+            if source.needs_state_log:
+                ensure_share_groups(self._cluster.connection)
         if self._copy is None:
             self._copy = self._new_copy(self._cluster)
         now_ms = time.time_ns() // 1_000_000
@@ -132,7 +139,7 @@ class LiveCluster:
         self._copy.refresh(chosen)
         ends = {} if self.user_topics is not UserTopics.SAMPLES else self._ends(users)
         self.read_until_ms = now_ms
-        observed = (_end_offsets(ends, now_ms), *_settings(self._cluster, now_ms))
+        observed = (_end_offsets(ends, now_ms), *_settings(self._cluster.connection, now_ms))
         files = self._files(users, observed, source.settings_files)
         return replace(
             source,
@@ -181,14 +188,14 @@ def _end_offsets(ends: Mapping[Place, int], now_ms: int) -> Observation:
     return Observation(kind=END_OFFSETS, from_ms=now_ms, entries=tuple(entries))
 
 
-def _settings(cluster: Cluster, now_ms: int) -> Iterator[Observation]:
+def _settings(connection: Connection, now_ms: int) -> Iterator[Observation]:
     """The settings of groups and of a broker that measures read."""
     groups = {
         group: {name: Setting(value=own.value, origin=own.source) for name, own in read.items() if name in KEPT_NAMES}
-        for group, read in group_settings(cluster, group_ids(cluster)).items()
+        for group, read in group_settings(connection, group_ids(connection)).items()
     }
     yield Observation(kind=GROUP_CONFIGS, from_ms=now_ms, entries=group_entries(groups))
-    broker = broker_settings(cluster)
+    broker = broker_settings(connection)
     entries = (Entry("", name, own.value) for name, own in sorted(broker.items()) if name in BROKER_NAMES)
     yield Observation(kind=BROKER_CONFIG, from_ms=now_ms, entries=tuple(entries))
 
@@ -212,7 +219,9 @@ def fetching(address: Address, user_topics: UserTopics) -> "Callable[[RunOptions
         )
         with closing(cluster):
             files = SettingsFiles(observations=options.observations)
-            source = cluster.refreshed(Source(cluster_id=options.cluster_id, settings_files=files))
+            source = cluster.refreshed(
+                Source(cluster_id=options.cluster_id, settings_files=files, takes_group_log=True)
+            )
         assert source.settings_files is not None
         return replace(
             options,

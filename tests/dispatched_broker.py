@@ -6,6 +6,7 @@ from kio.index import load_request_schema, load_response_schema
 
 from broker.broker import Broker, Options
 from broker.config.settings import Settings
+from broker.faults import parse_fault
 from broker.handlers.all import MODULES
 from broker.protocol.dispatch import Dispatcher
 from broker.protocol.reader import read
@@ -32,7 +33,7 @@ class _Connection:
 
 
 class DispatchedBroker:
-    """`call(key, version, **fields)` is the answer as a mapping; `restart` begins again from the log directory."""
+    """`call(key, version, **fields)` is the answer as a mapping; `restart` begins again, perhaps with fault rules."""
 
     def __init__(self, folder, now_ms=1_000_000, **settings):
         self._folder = folder
@@ -40,18 +41,19 @@ class DispatchedBroker:
         self._now_ms = now_ms
         self._open()
 
-    def _open(self):
+    def _open(self, *faults):
         self.timers = _Timers(self._now_ms)
         texts = {name.replace("_", "."): str(value) for name, value in self._settings.items()}
-        self.broker = Broker(Settings(texts), self.timers, Options(log_dir=self._folder, listeners=[]))
+        rules = [parse_fault(rule) for rule in faults]
+        self.broker = Broker(Settings(texts), self.timers, Options(log_dir=self._folder, listeners=[], faults=rules))
         self.broker.load()
         assert MODULES
         self._dispatcher = Dispatcher(self.broker, registered())
 
-    def restart(self):
+    def restart(self, *faults):
         self._now_ms = self.timers.now_ms()
         self.close()
-        self._open()
+        self._open(*faults)
 
     def close(self):
         self.broker.close()

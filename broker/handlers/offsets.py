@@ -107,9 +107,7 @@ def _epoch_end(broker: "Broker", topic: str, requested: Any) -> dict[str, Any]:
     log, error = find_log(broker, topic, None, requested.partition, requested.current_leader_epoch)
     if log is None:
         return {"partition": requested.partition, "error_code": error}
-    epoch, end_offset = UNKNOWN, UNKNOWN
-    if requested.leader_epoch <= log.leader_epoch:
-        epoch, end_offset = log.epochs.end_offset_for(requested.leader_epoch, log.high_watermark)
+    epoch, end_offset = log.epochs.end_offset_for(requested.leader_epoch, log.high_watermark)
     return {
         "partition": requested.partition,
         "error_code": ErrorCode.none,

@@ -170,9 +170,9 @@ def _fetching(params: dict[str, Any]) -> "Callable[[RunOptions], RunOptions] | N
             raise UsageError(
                 f"--bootstrap-server and --{name.replace('_', '-')} exclude each other; leave one of them out"
             )
-    from kafka_live.cluster import Cluster
+    from kafka_live.connection import Connection
 
-    with Cluster(place.bootstrap_server, place.config):  # before there is a lake
+    with Connection(place.bootstrap_server, place.config):  # before there is a lake
         return fetching(place, UserTopics(named[-1] or "samples"))
 
 

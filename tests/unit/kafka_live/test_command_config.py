@@ -7,8 +7,8 @@ import time
 import pytest
 
 from broker.config.properties import parse
-from kafka_live.cluster import Cluster
 from kafka_live.command_config import CommandConfig, command_config, unknown_keys
+from kafka_live.connection import Connection
 from kafka_live.errors import ClusterError
 from sharelens.live import Address, LiveCluster, UserTopics
 from sharelens.request import Source
@@ -127,6 +127,6 @@ def test_a_listener_that_never_answers_tls_is_given_up():
         begun_s = time.monotonic()
         config = CommandConfig(protocol="SSL", timeout_ms=300)
         with pytest.raises(ClusterError, match="the cluster does not answer"):
-            Cluster(f"127.0.0.1:{silent.getsockname()[1]}", config)
+            Connection(f"127.0.0.1:{silent.getsockname()[1]}", config)
         assert time.monotonic() - begun_s < 5
     gc.collect()  # the library's socket
