@@ -6,16 +6,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.conditions import filter_rows
+from measures.histories import Histories
+from measures.offset_counts import offset_counts
 from measures.settings import COLD_SNAPSHOT_INTERVAL, COORDINATOR_DEFAULTS
 from measures.what_if import cold_rounds
 from measures.what_if.appends import APPENDS, appends
+from measures.what_if.delivery_limit import AGAIN, EARLIER, DeliveryLimit
 from measures.what_if.schema import WHAT_IF
 from measures.what_if.snapshots import snapshot_rows
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column
 from sharelens.questions.evidence import Evidence, of_places
 from sharelens.questions.measure_inputs import Part
-from sharelens.questions.measured import PLACE_ORDER, Scope, answer, scope
+from sharelens.questions.measured import PLACE_ORDER, Scope, answer, of_parts, scope
 from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.request import CutChoice
 from sharelens.wording import counted
@@ -40,6 +43,34 @@ def other_snapshot_interval(evidence: Evidence, key_filter: KeyFilter, cut: CutC
     tables = [snapshot_rows(table, rounds, limit, COLD_INTERVAL_MS) for table in _by_state_partition(whole)]
     rows = of_places(pa.concat_tables([WHAT_IF.empty_table(), *tables]), scoped.places)
     return _answer(scoped, rows)
+
+
+def other_delivery_limit(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, limit: int) -> Answer:
+    """The answer to `sharelens what-if --delivery-count-limit`: one row a share partition and figure.
+
+    Raises:
+        SharelensError: no share partition has a history that is complete enough.
+    """
+    scoped = scope(evidence, key_filter, cut)
+    rows = of_parts(scoped, lambda part: _delivery_limit(scoped, part, limit).figures())
+    return _answer(scoped, rows)
+
+
+def other_outcomes(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, limit: int) -> Answer:
+    """The answer to `sharelens what-if --delivery-count-limit --list`: ranges of offsets with another outcome."""
+    scoped = scope(evidence, key_filter, cut)
+    rows = of_parts(scoped, lambda part: _delivery_limit(scoped, part, limit).ranges())
+    sizes = offset_counts(rows)
+    earlier = pc.sum(sizes.filter(pc.equal(rows.column("change"), EARLIER))).as_py() or 0
+    again = pc.sum(sizes.filter(pc.equal(rows.column("change"), AGAIN))).as_py() or 0
+    totals = f"record offsets given up earlier: {earlier}; perhaps delivered again: {again}"
+    none = "no record offset has another outcome"
+    return answer(evidence, rows, OUTCOME_COLUMNS, totals=totals, warnings=scoped.warnings, none=none)
+
+
+def _delivery_limit(scoped: Scope, part: Part, limit: int) -> DeliveryLimit:
+    histories = Histories.of(part.history, part.deliveries)
+    return DeliveryLimit(histories, scoped.evidence.settings.groups, limit)
 
 
 def _by_state_partition(scoped: Scope) -> Iterator[pa.Table]:
@@ -113,4 +144,21 @@ WHAT_IF_COLUMNS: Sequence[Column] = by_importance(
         COMPLETENESS,
     ),
     "GROUP TOPIC PARTITION FIGURE IN-HISTORY WHAT-IF CERTAINTY",
+)
+OUTCOME_COLUMNS: Sequence[Column] = by_importance(
+    (
+        name_column("GROUP", "group_id"),
+        TOPIC,
+        number_column("PARTITION", "partition"),
+        number_column("FIRST-OFFSET", "first_offset"),
+        number_column("LAST-OFFSET", "last_offset"),
+        name_column("CHANGE", "change"),
+        number_column("DELIVERY-COUNT", "delivery_count"),
+        name_column("OUTCOME", "outcome"),
+        name_column("CERTAINTY", "certainty"),
+        number_column("STATE-PARTITION", "state_partition"),
+        number_column("LIFE", "life_log_offset"),
+        COMPLETENESS,
+    ),
+    "GROUP TOPIC PARTITION FIRST-OFFSET LAST-OFFSET CHANGE DELIVERY-COUNT OUTCOME CERTAINTY",
 )
