@@ -34,6 +34,7 @@ from sharelens.cli import (
     timeline,
     upgrade,
     upkeep,
+    what_if,
     workload,
 )
 from sharelens.cli.compiling import announce_compilation
@@ -113,6 +114,7 @@ GROUPS = (
     dlq,
     durations,
     forensics,
+    what_if,
     groups_describe,
     groups_rebalances,
     audit,

@@ -60,6 +60,7 @@ COMMANDS = {
         "latency",
         "attempts",
         "cost",
+        "what-if",
         "metrics",
     ),
     "A lake and its tables": ("status", "tables", "sql", "check", "runbook", "maintain", "upgrade", "doctor"),
