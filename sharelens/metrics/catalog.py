@@ -15,6 +15,9 @@ class Scope(Enum):
     """What a sample is about; the value names its labels, in order."""
 
     EXPORT = ("version",)
+    PROCESS = ()
+    OUTCOME = ("outcome",)
+    QUANTILE = ("quantile",)
     CLUSTER = ("cluster",)
     RULE = ("cluster", "severity", "rule")
     GROUP = ("cluster", "group")

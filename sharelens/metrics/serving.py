@@ -3,7 +3,10 @@
 import asyncio
 import logging
 import signal
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
 
 from broker.text_endpoint import PageError, TextEndpoint
 from sharelens.metrics.reading import Page
@@ -40,13 +43,52 @@ async def _serve(page: Page, content_type: str, host: str, port: int, ready: Rea
                 _log.warning("no page: %s", error)
                 raise PageError(str(error)) from error
 
-    endpoint = TextEndpoint(made, content_type)
+    await _answer_until(stop, TextEndpoint(made, content_type), host, port, lambda bound: ready(host, bound))
+
+
+@contextmanager
+def serving(text: Callable[[], bytes], content_type: str, host: str, port: int) -> Iterator[int]:
+    """Answers GET /metrics from a thread while the block runs; yields the port. `text` is called in that thread.
+
+    Raises:
+        ServeError: the address can't be listened on.
+    """
+    bound: Future[tuple[int, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+
+    async def made() -> bytes:
+        return text()
+
+    async def answer() -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        endpoint = TextEndpoint(made, content_type)
+        await _answer_until(stop, endpoint, host, port, lambda port: bound.set_result((port, loop, stop)))
+
+    def work() -> None:
+        try:
+            asyncio.run(answer())
+        except ServeError as error:
+            bound.set_exception(error)
+
+    thread = threading.Thread(target=work, name="metrics", daemon=True)
+    thread.start()
+    opened, loop, stop = bound.result()
+    try:
+        yield opened
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+
+
+async def _answer_until(
+    stop: asyncio.Event, endpoint: TextEndpoint, host: str, port: int, ready: Callable[[int], None]
+) -> None:
     try:
         bound = await endpoint.open(host, port)
     except OSError as error:
         raise ServeError(f"can't listen on {host}:{port}: {error.strerror or error}") from error
     try:
-        ready(host, bound)
+        ready(bound)
         await stop.wait()
     finally:
         endpoint.close()

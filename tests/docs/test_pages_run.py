@@ -36,6 +36,7 @@ NOT_RUN = {
 ELSEWHERE = {
     "install.md": "its completion: tests/docs/test_install.py",
     "ask-a-cluster.md": "tests/broker/test_live.py",
+    "keep-a-lake-fresh.md": "tests/broker/test_keep_fresh.py",
     "reproduce-an-incident.md": "tests/broker/test_reproduce_page.py",
     "schedule.md": "tests/dags/test_dags.py",
     "use-dataframes.md": "tests/spark/docs/test_dataframe_pages.py",
