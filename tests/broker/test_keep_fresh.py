@@ -61,7 +61,9 @@ class Keeper:
 
     def metrics(self) -> dict[tuple[str, ...], float]:
         """Values by name and label values."""
-        address = next(line for line in self.problems().splitlines() if line.startswith("ready: ")).removeprefix("ready: ")
+        address = next(line for line in self.problems().splitlines() if line.startswith("ready: ")).removeprefix(
+            "ready: "
+        )
         with urllib.request.urlopen(address, timeout=10) as page:
             families = text_string_to_metric_families(page.read().decode())
         return {(sample.name, *sample.labels.values()): sample.value for each in families for sample in each.samples}
