@@ -24,7 +24,9 @@ otherwise. Write it after each run.
 
 **An endpoint** (`--listen`) serves `/metrics` until SIGTERM, on this machine alone unless `--allow-remote` is given.
 It looks for a new publication of the lake at a scrape, every `--refresh` (15 s) at most, and computes nothing while
-there is none; a log directory is read again each time. What can't be read is an answer of 503 with the reason.
+there is none; a log directory is read again each time. What can't be read is an answer of 503 with the reason. Of a
+running cluster a scrape gets the newest read that ended within five seconds; while the cluster is away `sharelens_up`
+is 0 and the figures of groups are absent.
 
 **What the figures stand for.** All are those at the end of the evidence, `sharelens_data_timestamp_seconds`; a stale
 file shows by `sharelens_read_timestamp_seconds`. What is unknown has no sample, never -1 or 0. Counters count what

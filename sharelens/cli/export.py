@@ -146,10 +146,16 @@ def _listen(source: Source, host: str, port: int, max_series: int, refresh_s: fl
     from sharelens.metrics.prometheus import CONTENT_TYPE, prometheus_text
     from sharelens.metrics.reading import Page
     from sharelens.metrics.serving import serve
+    from sharelens.metrics.watched import WatchedPage
 
     page = Page(source, max_series, prometheus_text, refresh_s)
-    page.text()  # what can't be read is told now, not at the first scrape
-    serve(page, CONTENT_TYPE, host, port, tell_ready)
+    if source.live is None:
+        page.text()  # what can't be read is told now, not at the first scrape
+        serve(page.text, CONTENT_TYPE, host, port, tell_ready)
+    else:
+        watched = WatchedPage(page.text, prometheus_text)
+        watched.first()
+        serve(watched.text, CONTENT_TYPE, host, port, tell_ready)
 
 
 COMMANDS = (metrics,)

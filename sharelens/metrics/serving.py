@@ -9,19 +9,19 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 
 from broker.text_endpoint import PageError, TextEndpoint
-from sharelens.metrics.reading import Page
 from state_model.errors import SharelensError
 
 _log = logging.getLogger(__name__)
 
 Ready = Callable[[str, int], None]
+Text = Callable[[], bytes]
 
 
 class ServeError(SharelensError):
     """Raised when the address can't be listened on."""
 
 
-def serve(page: Page, content_type: str, host: str, port: int, ready: Ready) -> None:
+def serve(page: Text, content_type: str, host: str, port: int, ready: Ready) -> None:
     """Answers GET /metrics with the page; `ready` gets the address once clients can connect. Raises ServeError.
 
     The page is made in a thread, one at a time. Where it can't be made, the answer is 503 with the reason.
@@ -29,7 +29,7 @@ def serve(page: Page, content_type: str, host: str, port: int, ready: Ready) -> 
     asyncio.run(_serve(page, content_type, host, port, ready))
 
 
-async def _serve(page: Page, content_type: str, host: str, port: int, ready: Ready) -> None:
+async def _serve(page: Text, content_type: str, host: str, port: int, ready: Ready) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -38,7 +38,7 @@ async def _serve(page: Page, content_type: str, host: str, port: int, ready: Rea
     async def made() -> bytes:
         async with one_at_a_time:
             try:
-                return await asyncio.to_thread(page.text)
+                return await asyncio.to_thread(page)
             except (SharelensError, OSError) as error:
                 _log.warning("no page: %s", error)
                 raise PageError(str(error)) from error
@@ -47,7 +47,7 @@ async def _serve(page: Page, content_type: str, host: str, port: int, ready: Rea
 
 
 @contextmanager
-def serving(text: Callable[[], bytes], content_type: str, host: str, port: int) -> Iterator[int]:
+def serving(text: Text, content_type: str, host: str, port: int) -> Iterator[int]:
     """Answers GET /metrics from a thread while the block runs; yields the port. `text` is called in that thread.
 
     Raises:

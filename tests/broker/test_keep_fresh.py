@@ -31,7 +31,9 @@ from tests.pages import DOCS, blocks
 from workloads.load import Amount
 
 PAGE = DOCS / "how-to" / "keep-a-lake-fresh.md"
+READY = "ready: "
 PATIENCE_S = 120
+LAST_SUCCESS = ("sharelens_last_success_timestamp_seconds",)
 SOAK_S = 600
 MIXED = ("poison", "crash-loop", "transactions", "slow-consumer")
 
@@ -53,17 +55,18 @@ class Keeper:
         with self.output.open("ab") as output, self._problems.open("ab") as stderr:
             command = [sys.executable, "-m", "sharelens", *self._words]
             self.process = subprocess.Popen(command, stdout=output, stderr=stderr)
-        until(lambda: "ready: " in self.problems() or self.process.poll() is not None)
+        until(lambda: READY in self._said() or self.process.poll() is not None)
         assert self.process.poll() is None, self.problems()
 
     def problems(self) -> str:
         return self._problems.read_text()
 
+    def _said(self) -> str:
+        return self.problems() + self.output.read_text()
+
     def metrics(self) -> dict[tuple[str, ...], float]:
         """Values by name and label values."""
-        address = next(line for line in self.problems().splitlines() if line.startswith("ready: ")).removeprefix(
-            "ready: "
-        )
+        (address,) = (line.removeprefix(READY) for line in self._said().splitlines() if line.startswith(READY))
         with urllib.request.urlopen(address, timeout=10) as page:
             families = text_string_to_metric_families(page.read().decode())
         return {(sample.name, *sample.labels.values()): sample.value for each in families for sample in each.samples}
@@ -219,3 +222,27 @@ def test_minutes_of_mixed_work_with_kills_of_both(tmp_path: Path, capsys: pytest
 def running_memory(keeper: Keeper) -> int:
     """Resident bytes of the process now."""
     return int(keeper.metrics()["process_resident_memory_bytes",])
+
+
+def test_an_exporter_says_that_its_cluster_is_away_and_goes_on_when_it_is_back(
+    broker: RunningBroker, tmp_path: Path
+) -> None:
+    consumed(broker)
+    words = ("metrics", "--bootstrap-server", broker.bootstrap, "--refresh", "100ms")
+    with keeping(tmp_path / "lake", *words) as exporter:
+        here = exporter.metrics()
+        broker.kill()
+        until(lambda: exporter.metrics()["sharelens_up",] == 0)
+        away = exporter.metrics()
+        again = running.start(broker.log_dir, listen=broker.bootstrap, **SHARE_SETTINGS)
+        try:
+            until(lambda: exporter.metrics()["sharelens_up",] == 1)
+            back = exporter.metrics()
+        finally:
+            assert again.stop() == 0
+        assert exporter.end() == 0
+    lags = [name for name in here if name[0] == "kafka_sharegroup_lag"]
+    assert lags
+    assert not away.keys() & set(lags)
+    assert {name: back[name] for name in lags} == {name: here[name] for name in lags}
+    assert here[LAST_SUCCESS] <= away[LAST_SUCCESS] < back[LAST_SUCCESS]

@@ -32,7 +32,7 @@ def scraped(page: Page) -> tuple[int, str]:
 
         threading.Thread(target=scrape).start()
 
-    serve(page, "text/plain", "127.0.0.1", 0, ready)
+    serve(page.text, "text/plain", "127.0.0.1", 0, ready)
     (only_answer,) = answers
     return only_answer
 
@@ -53,7 +53,7 @@ def test_a_lake_that_went_away_is_told(tmp_path: Path):
 def test_an_address_that_is_not_ours_is_told(tmp_path: Path):
     page = Page(Source(lake=str(tmp_path)), 100, lambda export: b"", refresh_s=0)
     with pytest.raises(ServeError, match=r"can't listen on 192\.0\.2\.1:1"):
-        serve(page, "text/plain", "192.0.2.1", 1, lambda host, port: None)
+        serve(page.text, "text/plain", "192.0.2.1", 1, lambda host, port: None)
 
 
 def get(port: int) -> tuple[int, bytes]:
