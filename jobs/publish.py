@@ -33,6 +33,12 @@ def published_versions(lake: Lake) -> dict[str, int]:
     return {} if row is None else {entry["table"]: entry["version"] for entry in row["tables"]}
 
 
+def published_run(lake: Lake) -> int:
+    """The run of the newest publication; 0 without a publication."""
+    row = _newest(lake)
+    return 0 if row is None else int(row["run_id"])
+
+
 def versions_since(lake: Lake, since_ms: int) -> dict[str, list[int]]:
     """The versions of each table that the newest publication names, and those published at or after a moment."""
     rows = lake.snapshot(PUBLICATION).rows().to_pylist()

@@ -63,6 +63,8 @@ class Lake:
         self.storage = resolve(uri, storage_options)
         self.unsynced: dict[str, int] = {}
         """By table the first version that the disk may not have yet (`lake.durability`)."""
+        self.released_ns: int | None = None
+        """When this object last released the lake's lock, by the time of its file; None: never (`lake.lock`)."""
         self._handles: dict[str, DeltaTable] = {}
         self._snapshots: dict[str, Snapshot] = {}
         self._transactions: dict[str, _Transactions] = {}
@@ -130,7 +132,7 @@ class Lake:
             self._transactions[table] = replace(known, version=version, newest={**known.newest, **transactions})
 
     def forget(self) -> None:
-        """Closes all handles: files of the logs were renamed under them."""
+        """Closes all handles: files of the logs were renamed or removed under them."""
         self._handles.clear()
         self._snapshots.clear()
         self._transactions.clear()

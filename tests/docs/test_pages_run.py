@@ -36,6 +36,10 @@ NOT_RUN = {
 ELSEWHERE = {
     "install.md": "its completion: tests/docs/test_install.py",
     "ask-a-cluster.md": "tests/broker/test_live.py",
+    "keep-a-lake-fresh.md": "tests/broker/test_keep_fresh.py",
+    "monitor-with-prometheus.md": "its queries: tests/unit/conf/test_queries.py",
+    "run-it-as-a-service.md": "its files: tests/unit/conf/test_services.py",
+    "see-it-in-grafana.md": "its dashboard: tests/unit/conf/test_grafana.py",
     "reproduce-an-incident.md": "tests/broker/test_reproduce_page.py",
     "secure-the-light-broker.md": "tests/broker/test_secure_page.py",
     "schedule.md": "tests/dags/test_dags.py",
