@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from measures.metadata_settings import group_observations
 from measures.observed_settings import Entry, Observation, settings_of
 from measures.settings import BROKER_CONFIG, DELIVERY_COUNT_LIMIT, GroupSettings
@@ -83,6 +85,7 @@ def test_isolation_level_of_a_group_without_a_value_is_kafkas_default() -> None:
     assert settings().of("g", "share.isolation.level").value == "read_uncommitted"
 
 
+@pytest.mark.slow
 def test_more_settings_than_fit_the_memory_count_as_unknown() -> None:
     rows = [
         replace(setting("3", number), key=("config", "group", f"g{number}", DELIVERY_COUNT_LIMIT))

@@ -243,6 +243,7 @@ def test_a_member_that_keeps_tasks_too_long_is_fenced(broker):
     assert [each["member_id"] for each in described(broker)["members"]] == ["m2"]
 
 
+@pytest.mark.slow
 def test_an_empty_group_without_offsets_is_gone_at_the_next_check(broker):
     join(broker)
     commit(broker, 2)

@@ -1,5 +1,7 @@
 """The section of streams groups: owners of tasks as a picture, rebalances, times in which a group was not ready."""
 
+import pytest
+
 from sharelens.filters import KeyFilter
 from sharelens.questions.evidence import Span
 from sharelens.questions.opening import open_evidence
@@ -8,6 +10,8 @@ from sharelens.report.streams_digest import StreamsDigest, streams_digest
 from sharelens.request import CutChoice, Source
 from tests.datasets import dataset
 from tests.report_pages import page
+
+pytestmark = pytest.mark.slow
 
 
 def digest_of(name: str, *groups: str, until_ms: int | None = None) -> StreamsDigest:
