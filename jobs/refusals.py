@@ -1,5 +1,6 @@
 """What a run refuses before it writes: lakes that can't be one, directories that can't be read together."""
 
+import hashlib
 import os
 import tempfile
 from pathlib import Path
@@ -18,11 +19,15 @@ OWN = (".lock", ".lease", FETCHED, "bronze", "silver", "gold")
 
 
 def fetch_folder(lake: Lake) -> Path:
-    """The local folder for what a run fetches: in the lake, or a temporary one where the lake is in a store."""
+    """The local folder for what a run fetches: in the lake, or a temporary one where the lake is in a store.
+
+    It is the same in each run, as it is one source in the books.
+    """
     storage = lake.storage
     if isinstance(storage, LocalStorage):
         return storage.path / FETCHED
-    return Path(tempfile.gettempdir()) / f"sharelens{FETCHED}-{os.getpid()}"
+    digest = hashlib.sha256(storage.address.encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"sharelens{FETCHED}-{os.getuid()}-{digest}"
 
 
 def check_lake(options: RunOptions) -> None:

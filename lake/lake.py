@@ -230,6 +230,15 @@ class Lake:
         if self.lease is not None:
             self.lease.ensure_held()
 
+    def ensure_local(self) -> None:
+        """Refuses a lake in an object store for Spark, which opens only paths here.
+
+        Raises:
+            LakeError: it lies in an object store.
+        """
+        if not self.storage.is_local:
+            raise LakeError(f"{self}: Spark opens no object store here; use `sharelens sql`, DuckDB, Polars or pandas")
+
     def _may_be_newer(self, table: str, version: int) -> bool:
         """Whether a table may have a newer version.
 

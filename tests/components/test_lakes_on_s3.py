@@ -1,17 +1,21 @@
 """A lake in a bucket is the lake on a path: runs, questions, upkeep, upgrades."""
 
+import contextlib
 import json
 import os
-import shutil
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from jobs.errors import JobError
 from jobs.upkeep.maintain import MaintainOptions, maintain
 from lake.errors import LakeError
 from lake.lake import Lake
+from lake.scan import open_lake
 from sharelens.cli import main
 from tests.datasets import dataset, kinds_first
 from tests.in_process import make_lake, recorded_lake
@@ -106,40 +110,57 @@ def test_a_report_of_a_lake_in_a_bucket_is_written(lake_of_basic: str, tmp_path:
     assert (tmp_path / "report.html").stat().st_size > 10_000
 
 
-def test_secrets_appear_in_no_output_and_no_command_line(s3: S3Server, bucket: str) -> None:
-    """Options of the command line get into the environment of the process, where children find them."""
+def test_a_run_on_spark_is_the_same_and_shows_no_secret(s3: S3Server, bucket: str, tmp_path: Path) -> None:
+    """Options of the command line get into the environment of the driver, where the JVM and its workers find them."""
     logs = str(dataset("basic") / "logs")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     options = [f"{name.lower()}={value}" for name, value in s3.environment().items()]
-    done = subprocess.run(
+    events = tmp_path / "events"
+    events.mkdir()
+    driver = subprocess.Popen(
         [
-            *(sys.executable, "-m", "sharelens", "run", "--lake", bucket, "--log-dir", logs),
+            *(sys.executable, "-m", "sharelens", "run", "--lake", bucket, "--log-dir", logs, "--master", "local[2]"),
+            *("--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir={events}"),
             *(word for option in options for word in ("--storage-option", option)),
         ],
-        env=environment,
-        capture_output=True,
+        env=environment | {"SHARELENS_IN_PROCESS_BYTES": "0", "SHARELENS_ENV": "test"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
     )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["run_id"] == 1
-    assert "not-to-be-shown" not in done.stdout + done.stderr
+    with ThreadPoolExecutor(1) as pool:
+        output = pool.submit(driver.communicate)
+        commands: set[str] = set()
+        while not output.done():
+            commands |= command_lines(but=driver.pid)
+            time.sleep(0.05)
+    summary, messages = output.result()
+    assert driver.returncode == 0, messages
+    assert "spark" in json.loads(summary)["engine"].values()
+    assert any("java" in command for command in commands)
+    plans = [path.read_bytes().decode(errors="replace") for path in events.rglob("*") if path.is_file()]
+    assert plans
+    for text in (summary, messages, *commands, *plans):
+        assert "not-to-be-shown" not in text
+    assert_same(bucket, recorded_lake("basic"))
 
 
-def test_a_folder_with_other_things_is_refused(s3: S3Server, bucket: str, tmp_path: Path) -> None:
+def command_lines(but: int) -> set[str]:
+    """The command lines of all processes of this machine but one."""
+    lines = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if int(folder.name) != but:
+                lines.add((folder / "cmdline").read_bytes().decode(errors="replace"))
+    return lines
+
+
+def test_a_folder_with_other_things_is_refused_before_anything_is_written(s3: S3Server, bucket: str) -> None:
     with Lake(bucket).storage.create("notes.txt") as file:
         file.write(b"ours")
     s3.requests()
-    with pytest.raises(LakeError, match=r"holds no lake"):
-        main_or_raise(bucket)
-    with pytest.raises(Exception, match=r"holds other things \(notes.txt\) and no lake"):
+    with pytest.raises(LakeError, match="holds no lake"):
+        open_lake(bucket)
+    with pytest.raises(JobError, match=r"holds other things \(notes.txt\) and no lake"):
         make_lake(bucket, dataset("basic") / "logs")
     assert not [line for line in s3.requests() if line.startswith(("PUT", "POST", "DELETE"))]
-    shutil.rmtree(tmp_path)
-
-
-def main_or_raise(lake: str) -> None:
-    """Opens a lake for a question."""
-    from lake.scan import open_lake
-
-    open_lake(lake)
