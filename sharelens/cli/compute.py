@@ -74,6 +74,12 @@ SKIP = click.option(
 REQUIRE_CHECK = click.option(
     "--require-check", is_flag=True, help="Publish only tables whose newest version was checked."
 )
+SPARK = [
+    click.option("--offline", is_flag=True, default=None, help="Do not download Delta's jars."),
+    click.option("--jars-dir", metavar="DIR", help="The folder with Delta's jars."),
+    click.option("--master", metavar="URL", help="Spark master  [default: local[*]]"),
+    click.option("--conf", metavar="K=V", multiple=True, help="A setting of Spark. Repeatable."),
+]
 ENGINE = [
     click.option(
         "--lock-timeout",
@@ -82,12 +88,9 @@ ENGINE = [
         help="Time to wait for the lock of another run: 90s, 5m; a number: seconds  [default: conf, 1m]",
     ),
     click.option("--require-rows", is_flag=True, help="Exit with 1 when there is no new record."),
-    click.option("--offline", is_flag=True, default=None, help="Do not download Delta's jars."),
-    click.option("--jars-dir", metavar="DIR", help="The folder with Delta's jars."),
-    click.option("--master", metavar="URL", help="Spark master  [default: local[*]]"),
-    click.option("--conf", metavar="K=V", multiple=True, help="A setting of Spark. Repeatable."),
+    *SPARK,
 ]
-FLAGS = ("offline", "jars_dir", "master", "lock_timeout")
+FLAGS = ("offline", "jars_dir", "master")
 
 
 def start(command: str, stages: tuple[str, ...], params: dict[str, Any]) -> None:
@@ -206,12 +209,12 @@ def _run_options(stages: tuple[str, ...], params: dict[str, Any], settings: Any)
 
 
 def engine_settings(params: dict[str, Any]) -> Any:
-    """The settings of the jobs, overridden by the options of ENGINE, which are removed from `params`."""
+    """The settings of the jobs, overridden by options of SPARK and --lock-timeout, which leave `params`."""
     from jobs.settings import load_settings
 
     conf = dict(map(_conf_pair, params.pop("conf", ())))
     flags: dict[str, object] = {name: params.pop(name, None) for name in FLAGS}
-    flags["lock_timeout_s"] = flags.pop("lock_timeout")
+    flags["lock_timeout_s"] = params.pop("lock_timeout", None)
     flags["spark_conf"] = conf or None
     return load_settings(flags=flags)
 

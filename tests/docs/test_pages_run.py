@@ -27,6 +27,7 @@ OWN = (
     (r"\./copy-(monday|tuesday|broker2)", f"./{LOG}"),
 )
 NOT_RUN = {
+    "--register --conf": "starts Hive in a JVM: tests/spark/sharelens/catalog/test_registration.py",
     "rsync ": "needs a second host",
     "podman ": "needs a container runtime",
     "pip wheel ": "fetches from the registry; the fixture `wheel` builds the wheel and installs it",
