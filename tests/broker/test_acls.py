@@ -74,18 +74,18 @@ def test_clients_see_what_their_rights_show_and_new_rights_count_at_once(start_b
     assert kafka_tool(TOPICS, *server, "--list").lines == ["orders"]
     refused = kafka_tool(TOPICS, *server, "--delete", "--topic", "orders", code=None)
     assert "Topic authorization failed." in refused.out
-    producer = Producer({"bootstrap.servers": broker.bootstrap})
-    assert written(producer, "orders") == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert written(broker, "orders") == KafkaError.TOPIC_AUTHORIZATION_FAILED
     allow(broker, "topic", "Write", "orders")
-    assert written(producer, "orders") is None
-    assert written(producer, "payments") == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert written(broker, "orders") is None
+    assert written(broker, "payments") == KafkaError.TOPIC_AUTHORIZATION_FAILED
 
 
-def written(producer: Producer, topic: str) -> int | None:
+def written(broker: RunningBroker, topic: str) -> int | None:
     """The error code of a record's delivery."""
-    codes = []
+    codes: list[int | None] = []
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
     producer.produce(topic, b"v", on_delivery=lambda error, _: codes.append(error and error.code()))
-    producer.flush(30)
+    assert producer.flush(TIMEOUT_S) == 0
     (code,) = codes
     return code
 
@@ -93,11 +93,12 @@ def written(producer: Producer, topic: str) -> int | None:
 def test_a_share_consumer_needs_the_group_and_the_topic(start_broker):
     broker = start_broker(**OPEN)
     kafka_tool(TOPICS, "--bootstrap-server", broker.bootstrap, "--create", "--topic", "orders")
-    assert written(Producer({"bootstrap.servers": broker.bootstrap}), "orders") is None
+    assert written(broker, "orders") is None
     configure_group(broker, "workers", **{"share.auto.offset.reset": "earliest"})
     allow(broker, "cluster", "Alter", "")
     assert broker.stop() == 0
     broker = start_broker(**SETTINGS)
+    allow(broker, "topic", "Describe", "orders")
     assert "GroupAuthorizationException" in polled(broker)
     allow(broker, "group", "Read", "workers")
     assert "TopicAuthorizationException" in polled(broker)
