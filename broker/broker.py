@@ -13,11 +13,13 @@ from broker.coordinators.share_offsets import ShareOffsets
 from broker.errors import ConfigError
 from broker.faults import FaultInjection, FaultRule
 from broker.features import SHARE_VERSION, Features, KafkaVersion, choose
+from broker.handlers.rights.table import guarded
 from broker.metrics import BrokerMetrics
 from broker.ports import Topic
 from broker.protocol.dispatch import Dispatcher
-from broker.protocol.registry import registered
+from broker.protocol.registry import Api, registered
 from broker.protocol.server import Limits, Server
+from broker.security.authorization.acl_store import AclStore
 from broker.security.listener_security import ListenerSecurity, names_store
 from broker.storage.catalog import INTERNAL_TOPICS, Catalog, InternalTopic
 from broker.storage.ownership import claim, ensure_meta
@@ -77,6 +79,7 @@ class Broker:
                 self.catalog.set_scram_users(users)
             self._apply_dynamic_configs()
             faults = FaultInjection(options.faults) if options.faults else None
+            self.acls = parts.acls(self)
             self.logs = parts.open_logs(self, faults, options.write_buffer_bytes)
             self.group_settings = ShareGroupConfigs(
                 config,
@@ -103,8 +106,8 @@ class Broker:
         except BaseException:
             self._claim.release()
             raise
-        apis = registered() if faults is None else faults.around(registered())
-        self._server = Server(Dispatcher(self, apis, self.metrics.requests), _limits(config))
+        self.apis = _apis(self.acls, faults)
+        self._server = Server(Dispatcher(self, self.apis, self.metrics.requests), _limits(config))
         self._advertised: dict[str, tuple[str, int]] = {}
         self.addresses: list[tuple[str, int]] = []
 
@@ -257,6 +260,12 @@ def node_id(config: Settings) -> int:
     if isinstance(configured, int):
         return configured
     return older if older >= 0 else DEFAULT_NODE_ID
+
+
+def _apis(acls: AclStore | None, faults: FaultInjection | None) -> Mapping[int, Api]:
+    """The registered APIs, behind the guards of an authorizer, behind injected faults; without either as they are."""
+    apis = registered() if acls is None else guarded(registered(), lambda: acls.authorizer)
+    return apis if faults is None else faults.around(apis)
 
 
 def _limits(config: Settings) -> Limits:

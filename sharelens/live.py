@@ -127,9 +127,9 @@ class LiveCluster:
                 self._open.enter_context(Connection(self.address.bootstrap_server, self.address.config))
             )
         topics = self._cluster.topics()
-        if STATE_TOPIC not in topics and not (source.takes_group_log and OFFSETS_TOPIC in topics):
-            if source.needs_state_log:
-                ensure_share_groups(self._cluster.connection)
+        has_log = STATE_TOPIC in topics or (source.takes_group_log and OFFSETS_TOPIC in topics)
+        if source.needs_state_log and not has_log:
+            ensure_share_groups(self._cluster.connection)
         if self._copy is None:
             self._copy = self._new_copy(self._cluster)
         now_ms = time.time_ns() // 1_000_000

@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from broker.config.definitions import INT_MAX, LONG_MAX, Definition, Kind, table
 from broker.config.security_keys import FAILURE_DELAY, SECURITY, listener_definition
 
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+"""The only authorizer."""
+
 
 def _number(
     kind: Kind, name: str, default: int | None, doc: str, low: int | None, high: int | None, dynamic: bool
@@ -242,8 +245,40 @@ _STREAMS_GROUPS = (
     ),
 )
 
+
+def _authorizer_fault(text: str) -> str | None:
+    return (
+        None
+        if text in ("", STANDARD_AUTHORIZER)
+        else f"takes {STANDARD_AUTHORIZER}; without it, everyone may do everything"
+    )
+
+
+def _super_users_fault(text: str) -> str | None:
+    untyped = next((user for user in text.split(";") if user.strip() and ":" not in user), None)
+    return None if untyped is None else f"write User:{untyped.strip()}, and ';' between two users"
+
+
+_AUTHORIZER = (
+    Definition(
+        name="authorizer.class.name",
+        kind=Kind.STRING,
+        default="",
+        doc=f"{STANDARD_AUTHORIZER}: ACLs say who may do what; empty: everyone may do everything.",
+        check=_authorizer_fault,
+    ),
+    Definition(
+        name="super.users",
+        kind=Kind.STRING,
+        default="",
+        doc="Principals that may do everything, such as User:admin, with ; between them.",
+        check=_super_users_fault,
+    ),
+    _flag("allow.everyone.if.no.acl.found", False, "Whether resources that no ACL covers are open to everyone."),
+)
+
 BROKER: Mapping[str, Definition] = table(
-    (*_NETWORK, *SECURITY.values(), *_LOG, *_TOPICS, *_GROUPS, *_SHARE_GROUPS, *_STREAMS_GROUPS)
+    (*_NETWORK, *SECURITY.values(), *_LOG, *_TOPICS, *_GROUPS, *_SHARE_GROUPS, *_STREAMS_GROUPS, *_AUTHORIZER)
 )
 """All definitions by name."""
 

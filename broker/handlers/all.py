@@ -1,6 +1,7 @@
 """All handlers: importing this module registers them."""
 
 from broker.handlers import (
+    acls,
     api_versions,
     configs,
     consumer_groups,
@@ -23,6 +24,7 @@ from broker.handlers import (
 )
 
 MODULES = (
+    acls,
     api_versions,
     configs,
     consumer_groups,

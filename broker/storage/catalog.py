@@ -1,4 +1,4 @@
-"""The topics, configurations, features and producer ids that survive a restart: one JSON file, replaced atomically.
+"""What survives a restart: topics, configurations, features, ACLs, producer ids; one JSON file, replaced atomically.
 
 Implements broker.ports.Topics. What Kafka keeps in its metadata log is kept here; a change is durable, or refused and
 undone, when the call returns. Topic names: org.apache.kafka.common.internals.Topic.
@@ -7,7 +7,7 @@ undone, when the call returns. Topic names: org.apache.kafka.common.internals.To
 import json
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Protocol
@@ -20,6 +20,8 @@ from broker.errors import (
     UnknownTopicError,
 )
 from broker.ports import Topic
+from broker.security.authorization.entries import AclEntry
+from broker.security.authorization.stored import entries_of_json, entries_to_json
 from broker.storage import scram_credentials
 from broker.storage.files import replace_file, storage_errors
 from broker.storage.scram_credentials import ScramUsers
@@ -79,6 +81,7 @@ class _State:
     scram_users: ScramUsers = field(default_factory=dict)
     topics: Mapping[str, Topic] = field(default_factory=dict)
     topic_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    acls: tuple[AclEntry, ...] = ()
 
 
 class Catalog:
@@ -143,6 +146,11 @@ class Catalog:
     def group_configs(self) -> Mapping[str, Mapping[str, str]]:
         """Configurations by group id."""
         return self._state.group_configs
+
+    @property
+    def acls(self) -> tuple[AclEntry, ...]:
+        """The ACL entries, in the order of their creation."""
+        return self._state.acls
 
     def topic_configs(self, name: str) -> Mapping[str, str]:
         """The configuration of a topic; empty when there is none."""
@@ -244,6 +252,10 @@ class Catalog:
         is_change = bool(state.features) and dict(features) != dict(state.features)
         self._save(replace(state, features=dict(features), features_epoch=state.features_epoch + is_change))
 
+    def set_acls(self, acls: Iterable[AclEntry]) -> None:
+        """Replace the ACL entries. Raises StorageError."""
+        self._save(replace(self._state, acls=tuple(acls)))
+
     def allocate_producer_id(self) -> int:
         """A new producer id, unique also after a crash: ids are reserved in blocks. Raises StorageError."""
         if self._producer_id == self._producer_ids_end:
@@ -317,6 +329,7 @@ def _to_json(state: _State) -> str:
             }
             for topic in state.topics.values()
         ],
+        "acls": entries_to_json(state.acls),
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
@@ -358,6 +371,7 @@ def _state_of(document: Mapping[str, object]) -> _State:
         scram_users=scram_credentials.from_json(document.get("scram_users", {})),  # older files have none
         topics=topics,
         topic_configs=topic_configs,
+        acls=entries_of_json(_list(document.get("acls", []))),  # older files have none
     )
 
 

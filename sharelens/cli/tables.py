@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from sharelens.cli.compute import SPARK, engine_settings
+from sharelens.cli.lake_option import lake_option
 from sharelens.cli.options import examples, output_options, stacked
 from sharelens.output import Shown, say, show, tell
 from state_model.errors import UsageError
@@ -120,7 +121,7 @@ tables = click.command(
         output_options(_tables),
         [
             click.argument("name", required=False),
-            click.option("--lake", metavar="DIR", help="The lake; not needed to list one table's columns."),
+            lake_option("The lake; not needed to list one table's columns."),
             click.option(
                 "--ddl",
                 is_flag=False,
