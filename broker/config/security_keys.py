@@ -29,6 +29,8 @@ SECURITY: Mapping[str, Definition] = {
         _key("ssl.keystore.location", Kind.STRING, None, "PEM file with the private key and its certificate chain."),
         _key("ssl.keystore.key", Kind.PASSWORD, None, "Private key as PEM text, PKCS#8, instead of a location."),
         _key("ssl.keystore.certificate.chain", Kind.PASSWORD, None, "Certificate chain as PEM text."),
+        _key("ssl.keystore.password", Kind.PASSWORD, None, "Not for PEM: a key store with it is refused."),
+        _key("ssl.truststore.password", Kind.PASSWORD, None, "Not for PEM: a trust store with it is refused."),
         _key("ssl.key.password", Kind.PASSWORD, None, "Password of an encrypted private key."),
         _key("ssl.truststore.type", Kind.STRING, "JKS", "Type of the trust store; PEM alone is served."),
         _key("ssl.truststore.location", Kind.STRING, None, "PEM file with the trusted certificates."),

@@ -126,6 +126,11 @@ def _store(settings: Settings, listener: str, store: str, inline_key: str) -> st
             f"listener {listener}: ssl.{store}.type={kind} is not served (without the key it is JKS); "
             f"convert the store with openssl, and set ssl.{store}.type=PEM"
         )
+    if (inline or location) and settings.listener_text(listener, f"ssl.{store}.password"):
+        raise ConfigError(
+            f"listener {listener}: PEM has no ssl.{store}.password: leave it out; that of an encrypted key is "
+            "ssl.key.password"
+        )
     if inline and location:
         raise ConfigError(f"listener {listener}: ssl.{store}.{inline_key} and ssl.{store}.location exclude each other")
     if not location:

@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-ITERATIONS_LIMIT: Final = 1 << 31
+from broker.storage.json_values import mapping, number, text
+
+ITERATIONS_LIMIT: Final = (1 << 31) - 1
 
 ScramUsers = Mapping[str, Mapping[str, "ScramCredential"]]
 """Credentials by user and mechanism; never changed in place."""
@@ -31,9 +33,9 @@ def to_json(users: ScramUsers) -> dict[str, dict[str, dict[str, str | int]]]:
     return {
         user: {
             mechanism: {
-                "salt": _text(credential.salt),
-                "stored_key": _text(credential.stored_key),
-                "server_key": _text(credential.server_key),
+                "salt": _base64(credential.salt),
+                "stored_key": _base64(credential.stored_key),
+                "server_key": _base64(credential.server_key),
                 "iterations": credential.iterations,
             }
             for mechanism, credential in credentials.items()
@@ -45,27 +47,19 @@ def to_json(users: ScramUsers) -> dict[str, dict[str, dict[str, str | int]]]:
 def from_json(document: object) -> ScramUsers:
     """The credentials of a JSON document. Raises ValueError, KeyError, TypeError for what `to_json` did not write."""
     return {
-        user: {mechanism: _credential(entry) for mechanism, entry in _mapping(credentials).items()}
-        for user, credentials in _mapping(document).items()
+        user: {mechanism: _credential(entry) for mechanism, entry in mapping(credentials).items()}
+        for user, credentials in mapping(document).items()
     }
 
 
 def _credential(value: object) -> ScramCredential:
-    entry = _mapping(value)
-    iterations = entry["iterations"]
-    if not isinstance(iterations, int) or not 0 < iterations < ITERATIONS_LIMIT:
-        raise ValueError(f"{str(iterations)[:40]!r} iterations")
+    entry = mapping(value)
     salt, stored_key, server_key = (
-        base64.b64decode(str(entry[name]), validate=True) for name in ("salt", "stored_key", "server_key")
+        base64.b64decode(text(entry[name]), validate=True) for name in ("salt", "stored_key", "server_key")
     )
+    iterations = number(entry["iterations"], ITERATIONS_LIMIT)
     return ScramCredential(salt=salt, stored_key=stored_key, server_key=server_key, iterations=iterations)
 
 
-def _mapping(value: object) -> Mapping[str, object]:
-    if not isinstance(value, dict):
-        raise TypeError(f"{str(value)[:40]!r} where users and credentials belong")
-    return value
-
-
-def _text(raw: bytes) -> str:
+def _base64(raw: bytes) -> str:
     return base64.b64encode(raw).decode()

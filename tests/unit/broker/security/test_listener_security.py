@@ -141,6 +141,8 @@ def test_signed_tokens_are_checked_with_the_configured_keys(tmp_path):
         ({"ssl_keystore_location": "mismatch.pem"}, "check that the key belongs to the first certificate"),
         ({"ssl_keystore_location": "encrypted.pem"}, "if the key is encrypted"),
         ({"ssl_keystore_location": "encrypted.pem", "ssl_key_password": "wr0ng"}, "if the key is encrypted"),
+        ({"ssl_keystore_password": "wr0ng"}, r"PEM has no ssl\.keystore\.password"),
+        ({"ssl_truststore_password": "wr0ng"}, r"PEM has no ssl\.truststore\.password"),
         ({"ssl_keystore_key": "x"}, "belong together: give both"),
         ({"ssl_truststore_certificates": "x"}, "exclude each other"),
         ({"ssl_truststore_location": None, "ssl_client_auth": "required"}, "needs the CAs of clients"),
