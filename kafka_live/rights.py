@@ -1,7 +1,7 @@
 """What a user may not see of a cluster, which some answers leave out without a word.
 
-ListGroups leaves out groups, Metadata of all topics leaves out topics (org.apache.kafka.server.AuthHelper); both without
-an error code. The operations that one may do on the cluster, and Metadata by name, say so.
+ListGroups leaves out groups, and Metadata of all topics leaves out topics, without an error code
+(org.apache.kafka.server.AuthHelper). The operations that one may do on the cluster, and Metadata by name, say so.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,15 +30,16 @@ def missing_rights(connection: Connection) -> Sequence[str]:
     if not missing:
         return []
     operations = " ".join(f"--operation {name}" for _, name in missing)
-    return [
+    line = (
         f"{connection.bootstrap_server}: answers may be incomplete: this user lacks rights on the cluster "
         f"({'; '.join(missing.values())}); add them with kafka-acls.sh --add --allow-principal User:NAME "
         f"{operations} --cluster"
-    ]
+    )
+    return [line]
 
 
 def ensure_visible(connection: Connection, topics: Iterable[str]) -> None:
-    """Raises ClusterError if one of the topics, which Metadata of all topics left out, exists but may not be described."""
+    """Raises ClusterError if one may not describe one of the topics, which Metadata of all topics left out."""
     named = list(topics)
     if not named:
         return
@@ -53,6 +54,6 @@ def ensure_visible(connection: Connection, topics: Iterable[str]) -> None:
     for described in connection.ask(connection.nodes()[0], request).topics:
         if described.error_code == TOPIC_AUTHORIZATION_FAILED:
             raise ClusterError(
-                f"--bootstrap-server {connection.bootstrap_server}: no right to describe topic {described.name}; add it "
-                f"with kafka-acls.sh --add --allow-principal User:NAME --operation Read --topic {described.name}"
+                f"--bootstrap-server {connection.bootstrap_server}: no right to describe topic {described.name}; add "
+                f"it with kafka-acls.sh --add --allow-principal User:NAME --operation Read --topic {described.name}"
             )
