@@ -6,7 +6,7 @@ end those of applications (KIP-227). All leaders are asked at the same time.
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -81,6 +81,7 @@ class Cluster:
         self.cluster_id: str | None = None
         self._leaders: dict[Place, int] = {}
         self._leader_epochs: dict[Place, int] = {}
+        self._followers: dict[Place, int] = {}
 
     @property
     def bootstrap_server(self) -> str:
@@ -186,30 +187,64 @@ class Cluster:
     def fetch(self, positions: Mapping[Place, Position]) -> Sequence[Fetched]:
         """One answer about each partition from its offset on, up to the high watermark, in bounded bytes.
 
+        With a rack, records come from the follower that a leader names (KIP-392). A follower may lag behind, so that
+        only the leader says that there are no more.
+
         Raises:
             ClusterError: a partition has no leader, or a right is missing.
         """
-        leaders = {self._leaders.get(place, NO_LEADER) for place in positions}
-
-        def request(mine: list[Place]) -> FetchRequest:
-            return self._fetch_request({place: positions[place] for place in mine}, OUTSTANDING_BYTES // len(leaders))
-
-        answers = self._of_leaders(
-            positions,
-            request,
-            lambda answer: [
-                (Place(topic.topic, partition.partition_index), partition)
-                for topic in answer.responses
-                for partition in topic.partitions
-            ],
-            accepted=frozenset({OFFSET_OUT_OF_RANGE}),
+        answers = self._of_followers(positions, self._followers)
+        answers |= self._fetch_of_leaders(
+            positions, positions.keys() - answers.keys() - self._followers.keys(), self.connection.rack
         )
+        redirected = {
+            place: answer.preferred_read_replica
+            for place, answer in answers.items()
+            if answer.preferred_read_replica != NO_LEADER
+        }
+        answers |= self._of_followers(positions, redirected)
+        unanswered = {place for place in positions if place not in answers or not _has_records(answers[place])}
+        tried = unanswered & (redirected.keys() | self._followers.keys())
+        self._followers = {place: node for place, node in (self._followers | redirected).items() if place not in tried}
+        answers |= self._fetch_of_leaders(positions, tried, "")
         return [_fetched(place, answer) for place, answer in answers.items()]
 
-    def _fetch_request(self, positions: Mapping[Place, Position], most_bytes: int) -> FetchRequest:
+    def _fetch_of_leaders(
+        self, positions: Mapping[Place, Position], places: Set[Place], rack: str
+    ) -> Mapping[Place, Any]:
+        """The leaders' answers; with a rack they may name a follower in place of records."""
+        leaders = {self._leaders.get(place, NO_LEADER) for place in places}
+
+        def request(mine: list[Place]) -> FetchRequest:
+            return self._fetch_request(positions, mine, OUTSTANDING_BYTES // len(leaders), rack)
+
+        return self._of_leaders(places, request, _fetch_answers, accepted=frozenset({OFFSET_OUT_OF_RANGE}))
+
+    def _of_followers(self, positions: Mapping[Place, Position], followers: Mapping[Place, int]) -> dict[Place, Any]:
+        """The followers' answers with records; about all else a leader is to be asked."""
+        of_node: dict[int, list[Place]] = defaultdict(list)
+        for place in sorted(followers.keys() & positions.keys()):
+            of_node[followers[place]].append(place)
+        most_bytes = OUTSTANDING_BYTES // max(1, len(of_node))
+        try:
+            answers = self.connection.ask_all(
+                {node: self._fetch_request(positions, mine, most_bytes, "") for node, mine in of_node.items()}
+            )
+        except ClusterError:  # a follower that went away
+            return {}
+        return {
+            place: partition
+            for answer in answers.values()
+            for place, partition in _fetch_answers(answer)
+            if not partition.error_code and _has_records(partition)
+        }
+
+    def _fetch_request(
+        self, positions: Mapping[Place, Position], places: Iterable[Place], most_bytes: int, rack: str
+    ) -> FetchRequest:
         topic = FetchRequest.FetchTopic
         topics = _by_topic(
-            positions,
+            places,
             topic,
             lambda place: topic.FetchPartition(
                 partition=place.partition,
@@ -231,7 +266,7 @@ class Cluster:
             session_epoch=NO_SESSION_EPOCH,
             topics=topics,
             forgotten_topics_data=[],
-            rack_id="",
+            rack_id=rack,
             max_version=12,
         )
 
@@ -291,6 +326,18 @@ def _by_topic(places: Iterable[Place], topic: Any, partition: Callable[[Place], 
     for place in places:
         of_topic[place.topic].append(partition(place))
     return [topic(**{name: topic_name}, partitions=partitions) for topic_name, partitions in of_topic.items()]
+
+
+def _fetch_answers(answer: Any) -> list[tuple[Place, Any]]:
+    return [
+        (Place(topic.topic, partition.partition_index), partition)
+        for topic in answer.responses
+        for partition in topic.partitions
+    ]
+
+
+def _has_records(answer: Any) -> bool:
+    return bool(answer.records)
 
 
 def _fetched(place: Place, answer: Any) -> Fetched:

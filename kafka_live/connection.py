@@ -82,6 +82,7 @@ class Connection:
         self.bootstrap_server = bootstrap_server
         self._config = config
         self._timeout_ms = config.timeout_ms
+        self.rack = config.rack
         self._ensure_a_listener()
         configs = config.client_configs() | {
             "bootstrap_servers": bootstrap_server.split(","),

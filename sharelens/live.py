@@ -8,7 +8,7 @@ load them. The cluster says where topics end, what they are called, and which se
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -33,6 +33,7 @@ try:
     from kafka_live.connection import Connection
     from kafka_live.features import ensure_share_groups
     from kafka_live.log_copy import Begin, LogCopy
+    from kafka_live.rights import ensure_visible, missing_rights
 except ModuleNotFoundError as missing:
     raise UsageError(f"--bootstrap-server needs {missing.name}: pip install 'sharelens[live]'") from missing
 
@@ -127,9 +128,7 @@ class LiveCluster:
                 self._open.enter_context(Connection(self.address.bootstrap_server, self.address.config))
             )
         topics = self._cluster.topics()
-        has_log = STATE_TOPIC in topics or (source.takes_group_log and OFFSETS_TOPIC in topics)
-        if source.needs_state_log and not has_log:
-            ensure_share_groups(self._cluster.connection)
+        self._check(self._cluster.connection, source, LOGS - topics.keys())
         if self._copy is None:
             self._copy = self._new_copy(self._cluster)
         now_ms = time.time_ns() // 1_000_000
@@ -148,6 +147,18 @@ class LiveCluster:
             settings_files=files,
             needs_state_log=source.needs_state_log and STATE_TOPIC in topics,
         )
+
+    def _check(self, connection: Connection, source: Source, absent: Set[str]) -> None:
+        """Raises ClusterError where the source needs a log that there can't be, or that one may not see.
+
+        `absent`: topics of logs that Metadata does not have. The first time, rights that one lacks are a warning.
+        """
+        ensure_visible(connection, sorted(absent))
+        has_logs = STATE_TOPIC not in absent or (source.takes_group_log and OFFSETS_TOPIC not in absent)
+        if source.needs_state_log and not has_logs:
+            ensure_share_groups(connection)
+        if self._copy is None:
+            say_warnings(missing_rights(connection))
 
     def _new_copy(self, cluster: Cluster) -> LogCopy:
         root = self._folder

@@ -18,6 +18,7 @@ from tests.broker.test_overview import RECORDS, accept, filled
 REQUESTS = "kafka_network_request_metrics_requests_total"
 READ = {
     "ApiVersions",
+    "DescribeCluster",
     "DescribeConfigs",
     "Fetch",
     "ListGroups",

@@ -104,7 +104,7 @@ RULES: Final[Mapping[int, Rule]] = {
     ),
     ApiKey.SASL_HANDSHAKE: Rule(NO_RIGHT),
     ApiKey.SASL_AUTHENTICATE: Rule(NO_RIGHT),
-    ApiKey.DESCRIBE_CLIENT_QUOTAS: Rule("DESCRIBE_CONFIGS cluster", whole(cluster(DESCRIBE_CONFIGS), has_message=True)),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: Rule("DESCRIBE_CONFIGS cluster", whole(cluster(DESCRIBE_CONFIGS), entries=None)),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: Rule("DESCRIBE cluster", users.describe_users),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: Rule("ALTER cluster", users.alter_users),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: Rule("DESCRIBE cluster", whole(cluster(DESCRIBE), has_message=True)),

@@ -5,7 +5,7 @@ from typing import Any, Final
 from broker.handlers.rights.guards import Call, Outcome, Proceed, cluster, refusal
 from broker.security.authorization.entries import Operation, ResourceType
 
-_REFUSAL: Final = refusal(ResourceType.CLUSTER, has_message=True)
+_REFUSAL: Final = {**refusal(ResourceType.CLUSTER), "error_message": None}
 _DESCRIBE: Final = cluster(Operation.DESCRIBE)
 _ALTER: Final = cluster(Operation.ALTER)
 
@@ -23,4 +23,5 @@ def alter_users(call: Call, request: Any, proceed: Proceed) -> Outcome:
     if _ALTER.is_met(call, request):
         return proceed(request)
     names = dict.fromkeys(change.name for change in (*request.deletions, *request.upsertions))
-    return {"results": [{**_REFUSAL, "user": name} for name in names]}
+    error = refusal(ResourceType.CLUSTER, has_message=True)
+    return {"results": [{**error, "user": name} for name in names]}
