@@ -6,6 +6,7 @@ python -m bench.state_load BOOTSTRAP --rate N --seconds S makes a topic and a gr
 
 import argparse
 import json
+import math
 import socket
 import time
 import uuid
@@ -102,9 +103,13 @@ def prepare(bootstrap: str, group: str, partitions: int) -> uuid.UUID:
 
 def load(bootstrap: str, rate: float, seconds: float, partitions: int = PARTITIONS) -> int:
     """Writes `rate` records a second, REQUEST_RECORDS a request; how many. A slow broker makes it later, not less."""
+    return write(bootstrap, round(rate * seconds / REQUEST_RECORDS), rate, partitions)
+
+
+def write(bootstrap: str, requests: int, rate: float = math.inf, partitions: int = PARTITIONS) -> int:
+    """Writes the records of so many requests, at most `rate` a second, of a new group over a new topic; how many."""
     group = f"load-{uuid.uuid4().hex[:8]}"
     topic_id = prepare(bootstrap, group, partitions)
-    requests = round(rate * seconds / REQUEST_RECORDS)
     begun_s = time.monotonic()
     with Coordinator(bootstrap) as coordinator:
         for number in range(requests):

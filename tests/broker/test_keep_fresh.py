@@ -55,18 +55,18 @@ class Keeper:
         with self.output.open("ab") as output, self._problems.open("ab") as stderr:
             command = [sys.executable, "-m", "sharelens", *self._words]
             self.process = subprocess.Popen(command, stdout=output, stderr=stderr)
-        until(lambda: READY in self._said() or self.process.poll() is not None)
+        until(lambda: READY in self.text() or self.process.poll() is not None)
         assert self.process.poll() is None, self.problems()
 
     def problems(self) -> str:
         return self._problems.read_text()
 
-    def _said(self) -> str:
+    def text(self) -> str:
         return self.problems() + self.output.read_text()
 
     def metrics(self) -> dict[tuple[str, ...], float]:
         """Values by name and label values."""
-        (address,) = (line.removeprefix(READY) for line in self._said().splitlines() if line.startswith(READY))
+        (address,) = (line.removeprefix(READY) for line in self.text().splitlines() if line.startswith(READY))
         with urllib.request.urlopen(address, timeout=10) as page:
             families = text_string_to_metric_families(page.read().decode())
         return {(sample.name, *sample.labels.values()): sample.value for each in families for sample in each.samples}

@@ -1,64 +1,19 @@
-"""Units and manifests: their commands are ones that our own parser takes, and their parts fit each other."""
+"""The manifests: their commands are ones that our own parser takes, and their parts fit each other."""
 
-import shlex
-import shutil
-import subprocess
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 import yaml
 
-from sharelens.cli.app import cli
-from sharelens.cli.keep_fresh import Schedule, schedule_of
+from tests.command_lines import parsed, schedule
 
-CONF = Path(__file__).parents[3] / "conf"
-UNIT = CONF / "systemd" / "sharelens.service"
-KUBERNETES = CONF / "kubernetes"
+KUBERNETES = Path(__file__).parents[3] / "conf" / "kubernetes"
 WORKLOADS = ("keep-fresh.yaml", "exporter.yaml")
-
-
-def parsed(words: Sequence[str]) -> dict[str, Any]:
-    """The parameters of a command with these words; click's errors for wrong ones."""
-    command = cli.get_command(click.Context(cli), words[0])
-    assert command is not None
-    return command.make_context(words[0], list(words[1:])).params
-
-
-def schedule(words: Sequence[str]) -> Schedule:
-    options = schedule_of("run", parsed(words))
-    assert options is not None
-    return options
-
-
-def exec_start() -> list[str]:
-    text = UNIT.read_text(encoding="utf-8").replace("\\\n", " ")
-    (line,) = (line for line in text.splitlines() if line.startswith("ExecStart="))
-    return shlex.split(line.removeprefix("ExecStart="))
 
 
 def documents(name: str) -> list[dict[str, Any]]:
     return list(yaml.safe_load_all((KUBERNETES / name).read_text(encoding="utf-8")))
-
-
-def test_the_unit_runs_a_command_that_there_is():
-    program, *words = exec_start()
-    assert Path(program).name == "sharelens"
-    assert schedule(words).maintain_every_s == 600
-
-
-def test_systemd_finds_no_fault_in_the_unit(tmp_path):
-    program = shutil.which("systemd-analyze")
-    if program is None:
-        pytest.skip("no systemd-analyze here")
-    unit = tmp_path / UNIT.name
-    unit.write_text(UNIT.read_text(encoding="utf-8").replace(exec_start()[0], sys.executable), encoding="utf-8")
-    done = subprocess.run([program, "verify", "--man=no", str(unit)], capture_output=True, text=True, check=False)
-    complaints = [line for line in done.stderr.splitlines() if UNIT.name in line]
-    assert (done.returncode, complaints) == (0, []), done.stderr
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
