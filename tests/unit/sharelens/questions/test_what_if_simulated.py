@@ -4,12 +4,24 @@ from dataclasses import replace
 
 import pytest
 
-from tests.what_if_runs import DRAINED, SMALL, answer_of, figures, simulated
+from measures.early_draft_cost import draft_writes
+from measures.histories import Histories
+from sharelens.filters import KeyFilter
+from sharelens.questions.measured import scope
+from sharelens.questions.opening import open_logs
+from sharelens.request import CutChoice, Source
+from state_model.batches import coalesce, prune
+from state_model.early_draft.replay import TERMINAL, apply
+from state_model.share_records import StateBatch
+from tests.what_if_runs import DRAINED, KEY, SMALL, answer_of, figures, simulated
 
 pytestmark = pytest.mark.slow
 
 INTERVALS = ((500, 5), (10, 40), (20, 3), (7, 500), (0, 10), (10, 0), (500, 60), (60, 500))
 """Updates between snapshots: those of the history, those of the question."""
+
+
+BATCH = ("first_offset", "last_offset", "delivery_state", "delivery_count")
 
 
 def seeds(most):
@@ -74,3 +86,30 @@ def test_the_offsets_that_a_lower_limit_gives_up_are_those_that_a_simulation_wit
     for row in listed:
         for offset in range(row["first_offset"], row["last_offset"] + 1):
             assert (row["group_id"], row["topic_id"], row["partition"], offset) in offsets
+
+
+@pytest.mark.parametrize("seed", seeds(8))
+def test_both_designs_hold_the_same_state_after_the_writes_of_a_simulation(seed, tmp_path, capsys):
+    logs = simulated(tmp_path / "logs", SMALL, seed)
+    compared = 0
+    with open_logs(Source(log_dirs=(logs,))) as evidence:
+        for part in scope(evidence, KeyFilter(), CutChoice()).parts():
+            histories = Histories.of(part.history, part.deliveries)
+            final = {}
+            for place, _, records in draft_writes(histories, deltas_per_checkpoint=20):
+                state = None
+                for offset, record in enumerate(records):
+                    state = apply(state, offset, record)
+                final[tuple(histories.places.select(KEY).slice(place, 1).to_pylist()[0].values())] = state
+            for row in answer_of(capsys, "state", "--log-dir", logs):
+                state = final[tuple(row[name] for name in KEY)]
+                batches = [StateBatch(*(batch[name] for name in BATCH)) for batch in row["state_batches"]]
+                if state is None:
+                    assert batches == []
+                    continue
+                assert state.delivered() == coalesce(prune(batches, state.start_offset))
+                assert all(
+                    batch.delivery_state in TERMINAL for batch in batches if batch.last_offset < state.start_offset
+                )
+                compared += 1
+    assert compared > 0
