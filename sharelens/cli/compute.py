@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafka_log.archives import log_directories
 from sharelens.cli.options import (
     BOOTSTRAP,
     CLUSTER,
@@ -35,7 +36,10 @@ if TYPE_CHECKING:
 
 LAKE = click.option("--lake", metavar="DIR", required=True, help="The lake to write; created if missing.")
 LOG_DIR = click.option(
-    "--log-dir", metavar="DIR", multiple=True, help="A broker's log directory, or a copy. Repeatable."
+    "--log-dir",
+    metavar="DIR",
+    multiple=True,
+    help="A broker's log directory, a copy, or a tar archive of it. Repeatable.",
 )
 UNTIL = click.option(
     "--until",
@@ -215,7 +219,7 @@ def _run_options(stages: tuple[str, ...], params: dict[str, Any], settings: Any)
     from_files = {} if files is None else dict(files.topic_names)
     return RunOptions(
         lake=Lake(params["lake"]),
-        log_dirs=tuple(params.get("log_dir", ())),
+        log_dirs=log_directories(params.get("log_dir", ())),
         until_ms=params.get("until_ms"),
         cluster_id=params.get("cluster_id"),
         include_uncommitted=params.get("include_uncommitted", False),
