@@ -133,6 +133,11 @@ site: $(ENV_STAMP) ## Build the documentation as a site, build/site/index.html
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "ready: $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site"
 
+# For machines without a network: wheels, Delta's jars, a Java runtime, checksums and install.sh in dist/.
+.PHONY: bundle
+bundle: setup ## Write one archive that installs without a network, for this Python and machine
+	@$(BIN)/python -m tools.make_bundle
+
 .PHONY: soak
 soak: setup ## Kill runs hundreds of times and compare with an undisturbed lake
 	$(call run_tests,soak and not components)

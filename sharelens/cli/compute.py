@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafka_log.archives import log_directories
 from sharelens.cli.keep_fresh import SCHEDULE, Work, keep_fresh, schedule_of
 from sharelens.cli.lake_option import lake_option
 from sharelens.cli.options import (
@@ -37,7 +38,10 @@ if TYPE_CHECKING:
 
 LAKE = lake_option("The lake to write; created if missing.", required=True)
 LOG_DIR = click.option(
-    "--log-dir", metavar="DIR", multiple=True, help="A broker's log directory, or a copy. Repeatable."
+    "--log-dir",
+    metavar="DIR",
+    multiple=True,
+    help="A broker's log directory, a copy, or a tar archive of it. Repeatable.",
 )
 UNTIL = click.option(
     "--until",
@@ -187,7 +191,7 @@ def _run_options(stages: tuple[str, ...], params: dict[str, Any], settings: Any)
     from_files = {} if files is None else dict(files.topic_names)
     return RunOptions(
         lake=Lake(params["lake"]),
-        log_dirs=tuple(params.get("log_dir", ())),
+        log_dirs=log_directories(params.get("log_dir", ())),
         until_ms=params.get("until_ms"),
         cluster_id=params.get("cluster_id"),
         include_uncommitted=params.get("include_uncommitted", False),

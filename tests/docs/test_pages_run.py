@@ -29,6 +29,8 @@ OWN = (
 NOT_RUN = {
     "--register --conf": "starts Hive in a JVM: tests/spark/sharelens/catalog/test_registration.py",
     "rsync ": "needs a second host",
+    "aws s3 ": "needs a bucket",
+    "rclone copy ": "the same",
     "podman ": "needs a container runtime",
     "pip wheel ": "fetches from the registry; the fixture `wheel` builds the wheel and installs it",
     "bin/pip install ": "the same",
