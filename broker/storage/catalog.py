@@ -372,5 +372,5 @@ def _state_of(document: Mapping[str, object]) -> _State:
         scram_users=scram_credentials.from_json(document.get("scram_users", {})),  # older files have none
         topics=topics,
         topic_configs=topic_configs,
-        acls=entries_of_json(_list(document.get("acls", []))),  # older files have none
+        acls=entries_of_json(mappings(document.get("acls", []))),  # older files have none
     )
