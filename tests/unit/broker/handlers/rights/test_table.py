@@ -13,13 +13,12 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from kio.index import load_request_schema, load_response_schema
-from kio.schema.errors import ErrorCode
 
 from broker.errors import FrameError
 from broker.handlers.all import MODULES
 from broker.handlers.rights.table import RULES
 from broker.protocol.registry import registered
-from broker.security.authorization.entries import AclEntry, Operation, PatternType, Permission, ResourceType
+from tests.acl_answers import REFUSED, entry, facts
 from tests.broker_messages import build, plain
 from tests.dispatched_broker import DispatchedBroker
 from tests.kafka_json import fields_of_json
@@ -38,32 +37,10 @@ DIFFERENT = {
     "group READ * + topic READ t1:share_fetch": "the first answer of a session has all partitions",
     "cluster+group ALTER_CONFIGS:incr_alter_configs": "configurations of what this broker does not have",
 }
-REFUSED = (
-    ErrorCode.topic_authorization_failed,
-    ErrorCode.group_authorization_failed,
-    ErrorCode.cluster_authorization_failed,
-    ErrorCode.transactional_id_authorization_failed,
-)
-NAMES = {"name", "topic", "topic_name", "group_id", "key", "transactional_id", "partition_index", "partition", "index"}
-NAMES |= {"resource_name", "resource_type", "pattern_type", "principal", "operation", "permission_type"}
-ELSEWHERE = {"brokers", "members", "topology", "node_endpoints", "aborted_transactions", "throttle_time"}
-"""Fields that other tests compare."""
 PRINCIPALS = {"User:alice", "User:bob", "User:*", "User:m"}
 TEXT_OF_REQUEST = re.compile('"Request Request[^"]*"')
 """What controllers say of a request that they refuse: the request itself, shortened in the recording."""
 SESSIONS_END_MS = 120_000
-
-
-def entry(principal, host, resource_type, name, pattern_type, operation, permission):
-    return AclEntry(
-        ResourceType(resource_type),
-        name,
-        PatternType(pattern_type),
-        principal,
-        host,
-        Operation(operation),
-        Permission(permission),
-    )
 
 
 class Replay:
@@ -134,29 +111,8 @@ def answers():
     return asyncio.run(replay())
 
 
-def facts(answer):
-    """Names, error codes and authorized operations; of what is refused all fields."""
-    if isinstance(answer, list):
-        return sorted((facts(each) for each in answer if is_common(each)), key=repr)
-    if not isinstance(answer, dict):
-        return answer
-    is_whole = answer.get("error_code") in REFUSED
-    kept = {}
-    for name, value in answer.items():
-        is_list = isinstance(value, list) and name not in ELSEWHERE
-        is_code = name.endswith(("error_code", "authorized_operations"))
-        if is_list or is_code or name in NAMES or (is_whole and name not in ELSEWHERE):
-            kept[name] = facts(value)
-    return kept
-
-
 def is_refused(answer):
     return any(code.name in repr(answer) for code in REFUSED)
-
-
-def is_common(part):
-    """Whether both brokers can have it: a consumer group and loggers are not in the light broker."""
-    return not isinstance(part, dict) or (part.get("group_id") != "cg" and part.get("resource_type") != 8)
 
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=lambda number: CASES[number]["note"].replace(" ", "_"))
