@@ -22,6 +22,7 @@ from measures.share_values import ShareValues
 from measures.streams_values import StreamsValues
 from state_model.streams.records import STREAMS_TYPES
 
+Ints = npt.NDArray[np.int64]
 BIN_BYTES, THREADS = 32 << 20, 2
 """About the JSON of the groups that are computed together, and how many such bins are computed at once.
 
@@ -33,13 +34,13 @@ def many_histories(records: pa.Table) -> Histories:
     """The histories of the groups in GROUP_RECORD rows of their types; some groups at once, to bound memory."""
     rows = records.select(list(READ))
     with ThreadPoolExecutor(THREADS) as pool:
-        parts = list(pool.map(lambda bin_of: _histories_of(rows, bin_of), _bins(rows)))
+        parts = list(pool.map(lambda bin_of: _histories_of(rows, bin_of), bins(rows)))
     share = ShareTables(*map(pa.concat_tables, zip(*(part[0] for part in parts), strict=True)))
     streams = StreamsTables(*map(pa.concat_tables, zip(*(part[1] for part in parts), strict=True)))
     return Histories.of(share, streams)
 
 
-def _bins(records: pa.Table) -> Iterator[npt.NDArray[np.bool_]]:
+def bins(records: pa.Table) -> Iterator[npt.NDArray[np.bool_]]:
     """Whether each row is of a bin: neighbouring groups by name, about BIN_BYTES of JSON together."""
     names = pc.unique(records.column("group_id")).sort()
     groups = pc.index_in(records.column("group_id"), names).to_numpy()
@@ -65,17 +66,7 @@ def _histories(
     """Rows of groups, members and parts."""
     rows = numbered(records, types)
     read = read_values(rows)
-    state, output = _state(rows, read.values), _output(rows)
-    counts = len(rows.member_names), len(rows.group_names)
-    part_rows = kernels.replay(
-        rows.records,
-        read.values,
-        state,
-        output,
-        np.zeros((counts[0], kernels.KINDS), np.bool_),
-        np.zeros((counts[1], kernels.KINDS), np.bool_),
-        np.full(len(rows.records.places) + 1, np.iinfo(np.int64).min, np.int64),
-    )
+    output, part_rows = replayed(rows, read.values)
     of = HistoryRows(rows, read, output)
     group_count, member_count = output.counts
     return (
@@ -83,6 +74,22 @@ def _histories(
         of.members(output.member_rows[:member_count]),
         of.parts(part_rows),
     )
+
+
+def replayed(rows: NumberedRows, values: Values) -> tuple[Output, Ints]:
+    """What the kernel says of the groups, and its rows of parts."""
+    state, output = _state(rows, values), _output(rows)
+    counts = len(rows.member_names), len(rows.group_names)
+    part_rows = kernels.replay(
+        rows.records,
+        values,
+        state,
+        output,
+        np.zeros((counts[0], kernels.KINDS), np.bool_),
+        np.zeros((counts[1], kernels.KINDS), np.bool_),
+        np.full(len(rows.records.places) + 1, np.iinfo(np.int64).min, np.int64),
+    )
+    return output, part_rows
 
 
 def _state(rows: NumberedRows, values: Values) -> State:

@@ -39,7 +39,10 @@ METADATA_SCHEMA = pa.schema(
 
 
 class StreamsValues:
-    """The values of streams groups (`group_rows.ReadValues`)."""
+    """The values of streams groups (`group_rows.ReadValues`).
+
+    `members`: the values of MEMBER records; `names`: of the subtopologies.
+    """
 
     group_type = schemas.STREAMS
     part_schema = schemas.TASK_HISTORY
@@ -47,7 +50,7 @@ class StreamsValues:
     def __init__(self, rows: NumberedRows) -> None:
         metadata = [(v.epoch, v.metadata_hash, v.validated_topology_epoch, _standby(v)) for v in _values(rows, 0)]
         targets = [(v.assignment_epoch, v.assignment_timestamp_ms) for v in _values(rows, kernels.TARGET)]
-        members: list[MemberMetadata] = _values(rows, kernels.MEMBER)
+        self.members: list[MemberMetadata] = _values(rows, kernels.MEMBER)
         of_targets, assignments = (
             columns_of(rows.texts[kind], RECORD_TYPES[streams.STREAMS_TYPES[kind]].values[0])
             for kind in (kernels.MEMBER_TARGET, kernels.ASSIGNMENT)
@@ -55,13 +58,13 @@ class StreamsValues:
         epochs, previous, states = (
             ints(assignments.column(name)) for name in ("memberEpoch", "previousMemberEpoch", "state")
         )
-        self._names = tasks.names_in([of_targets, assignments])
-        self._targets = tasks.task_lists(of_targets, self._names)
-        self._assignments = tasks.task_lists(assignments, self._names, epochs)
+        self.names = tasks.names_in([of_targets, assignments])
+        self._targets = tasks.task_lists(of_targets, self.names)
+        self._assignments = tasks.task_lists(assignments, self.names, epochs)
         metadata_columns, target_columns = columns(metadata, 4), columns(targets, 2)
         group_of = [rows.records.groups[_positions(rows, kind)] for kind in (kernels.ASSIGNMENT, kernels.TARGET)]
         epoch_codes = _epoch_codes(len(rows.group_names), (group_of[0], epochs), (group_of[1], target_columns[0]))
-        values = [member_metadata_values(value) for value in members]
+        values = [member_metadata_values(value) for value in self.members]
         self.metadata = pa.Table.from_pylist(values, schema=METADATA_SCHEMA).combine_chunks()
         self.values = Values(
             is_share=False,
@@ -69,8 +72,8 @@ class StreamsValues:
             hashes=metadata_columns[1],
             validated=metadata_columns[2],
             standby=metadata_columns[3],
-            member_codes=codes(value._replace(instance_id=None) for value in members),
-            part_codes=codes((value.process_id, value.client_id) for value in members),
+            member_codes=codes(value._replace(instance_id=None) for value in self.members),
+            part_codes=codes((value.process_id, value.client_id) for value in self.members),
             target_epochs=target_columns[0],
             target_timestamps_ms=target_columns[1],
             target_codes=epoch_codes[1],
@@ -93,19 +96,19 @@ class StreamsValues:
         names, places = np.unique(np.append(self.values.states, kernels.MEMBER_STABLE), return_inverse=True)
         states = pa.array([member_state_name(int(state)) for state in names], pa.string())
         assigned, pending = (
-            tasks.with_empty(self._assignments.tasks(self._names, status)) for status in range(len(tasks.STATUSES))
+            tasks.with_empty(self._assignments.tasks(self.names, status)) for status in range(len(tasks.STATUSES))
         )
         return {"member_state": states.take(pa.array(places)), "assigned_tasks": assigned, "pending_tasks": pending}
 
     def target_columns(self) -> dict[str, pa.Array]:
         """Columns of the member history by the position of the target, that of no target last."""
-        return {"target_tasks": tasks.with_empty(self._targets.tasks(self._names, 0))}
+        return {"target_tasks": tasks.with_empty(self._targets.tasks(self.names, 0))}
 
     def part_columns(self, numbers: Ints, epochs: Ints) -> dict[str, pa.Array]:
         """The columns of the task history that follow from a task and its assignment epoch."""
         types = tasks.type_of(numbers)
         return {
-            "subtopology_id": self._names.take(pa.array(tasks.name_of(numbers))),
+            "subtopology_id": self.names.take(pa.array(tasks.name_of(numbers))),
             "partition": pa.array(tasks.partition_of(numbers)),
             "task_type": pa.array(tasks.TYPE_NAMES).take(pa.array(types)),
             "status": pa.array(tasks.STATUS_NAMES).take(pa.array(tasks.status_of(numbers))),

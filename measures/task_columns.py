@@ -7,7 +7,7 @@ a task has its subtopology, status and type are 0.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 from measures import group_schemas as schemas
 
 Ints = npt.NDArray[np.int64]
+Numbers = TypeVar("Numbers", int, Ints)
+"""A task, or many."""
 TYPES = ("active", "standby", "warmup")
 TYPE_NAMES = (schemas.ACTIVE, schemas.STANDBY, schemas.WARMUP)
 STATUSES = ("", "PendingRevocation")
@@ -72,22 +74,22 @@ def with_empty(lists: pa.ListArray) -> pa.ListArray:
     return pa.concat_arrays([lists, pa.array([[]], lists.type)])
 
 
-def status_of(numbers: Ints) -> Ints:
+def status_of(numbers: Numbers) -> Numbers:
     """Place in STATUS_NAMES."""
     return numbers >> STATUS_AT
 
 
-def type_of(numbers: Ints) -> Ints:
+def type_of(numbers: Numbers) -> Numbers:
     """Place in TYPE_NAMES."""
     return (numbers >> TYPE_AT) & ((1 << TYPE_BITS) - 1)
 
 
-def name_of(numbers: Ints) -> Ints:
+def name_of(numbers: Numbers) -> Numbers:
     """Place among the names of subtopologies, or among the topic ids."""
     return (numbers >> PARTITION_BITS) & ((1 << NAME_BITS) - 1)
 
 
-def partition_of(numbers: Ints) -> Ints:
+def partition_of(numbers: Numbers) -> Numbers:
     """Partition of the task."""
     return (numbers & ((1 << PARTITION_BITS) - 1)) + LEAST_PARTITION
 

@@ -1,4 +1,4 @@
-"""Histories of the groups in recorded logs: the kernel gives the rows of the record-by-record form."""
+"""Histories and rebalances of the groups in recorded logs: the kernel gives the rows of the record-by-record form."""
 
 import pyarrow as pa
 import pytest
@@ -8,7 +8,11 @@ from kafka_log.union import unite
 from measures.group_columns import many_histories
 from measures.group_histories import share_histories, streams_histories
 from measures.group_intervals import Histories
+from measures.group_replay import is_of_types
+from measures.streams_rebalance_columns import many_streams_rebalances
+from measures.streams_rebalances import streams_rebalances_by_record
 from sharelens.questions.group_names import read_records_of_groups
+from state_model.streams.records import STREAMS_TYPES
 from state_model.topics import OFFSETS_TOPIC
 from tests.datasets import STREAMS_SETS, dataset, scenarios
 
@@ -27,6 +31,14 @@ def test_rows_are_those_of_the_reference(name: str) -> None:
     for expected, rows in zip(reference, many_histories(records), strict=True):
         assert rows.to_pylist() == expected.to_pylist()
         assert rows.schema.equals(expected.schema, check_metadata=True)
+
+
+@pytest.mark.parametrize("name", ["streams", *STREAMS_SETS])
+def test_rebalances_are_those_of_the_reference(name: str) -> None:
+    records = records_of(name)
+    expected = streams_rebalances_by_record(records)
+    assert expected.num_rows
+    assert many_streams_rebalances(records.filter(is_of_types(records, STREAMS_TYPES))).equals(expected)
 
 
 def test_recorded_logs_have_groups_of_both_types() -> None:

@@ -13,7 +13,9 @@ from evidence.schemas import GROUP_RECORD
 from measures.group_columns import many_histories
 from measures.group_histories import share_histories, streams_histories
 from measures.group_intervals import Histories
-from measures.group_replay import changes
+from measures.group_replay import changes, is_of_types
+from measures.streams_rebalance_columns import many_streams_rebalances
+from measures.streams_rebalances import streams_rebalances_by_record
 from measures.streams_replay import LateStreamsReplay, StreamsReplay
 from state_model.streams.records import STREAMS_TYPES
 
@@ -166,6 +168,13 @@ def check(records: pa.Table) -> None:
 @given(st.integers(0, 1 << 32), st.integers(1, 300))
 def test_rows_are_those_of_the_reference(seed: int, count: int) -> None:
     check(random_log(Random(seed), count))
+
+
+@given(st.integers(0, 1 << 32), st.integers(1, 300))
+def test_rebalances_of_streams_groups_are_those_of_the_reference(seed: int, count: int) -> None:
+    records = random_log(Random(seed), count)
+    own = records.filter(is_of_types(records, STREAMS_TYPES))
+    assert many_streams_rebalances(own).to_pylist() == streams_rebalances_by_record(own).to_pylist()
 
 
 def test_random_logs_have_groups_in_all_states() -> None:
