@@ -125,3 +125,16 @@ def test_overrides_are_keys_and_values():
     assert parse_overrides(["a=b=c", " d = "]) == {"a": "b=c", "d": " "}
     with pytest.raises(ConfigError, match="'a' is no key=value"):
         parse_overrides(["a"])
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "problem"),
+    [
+        ("authorizer.class.name", "com.example.Mine", "takes org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+        ("super.users", "User:a,b;c", "write User:c"),
+        ("allow.everyone.if.no.acl.found", "perhaps", "takes true or false"),
+    ],
+)
+def test_an_authorizer_that_would_not_protect_is_refused(key, text, problem):
+    with pytest.raises(ConfigError, match=problem):
+        Settings({key: text})
