@@ -117,8 +117,9 @@ def _token_of(credentials: ClientCredentials, data: bytes) -> Token:
     text, lifetime_s = answer.get("access_token"), answer.get("expires_in")
     if not isinstance(text, str) or not text or not text.isascii() or not text.isprintable():
         _refuse(credentials, "answers without an access_token")
-    is_known = isinstance(lifetime_s, int | float) and not isinstance(lifetime_s, bool)
-    return Token(text=text, lifetime_s=max(0.0, float(lifetime_s)) if is_known else 0.0)
+    if isinstance(lifetime_s, bool) or not isinstance(lifetime_s, int | float):
+        lifetime_s = 0
+    return Token(text=text, lifetime_s=max(0.0, float(lifetime_s)))
 
 
 def _code_of(body: bytes) -> str:

@@ -73,7 +73,7 @@ def described(entry: AclEntry) -> str:
     return f"{entry.operation.name} {entry.resource_type.name.lower()} {entry.name}"
 
 
-def asked(capsys: pytest.CaptureFixture[str], question: str, *source: str) -> Any:
+def json_answer(capsys: pytest.CaptureFixture[str], question: str, *source: str) -> Any:
     capsys.readouterr()
     code = main([*question.split(), *source, "--output", "json"])
     done = capsys.readouterr()
@@ -83,11 +83,11 @@ def asked(capsys: pytest.CaptureFixture[str], question: str, *source: str) -> An
 
 def test_the_documented_entries_suffice_for_every_question(log_dir, capsys):
     with observed(log_dir) as broker:
-        of_cluster = {each: asked(capsys, each, "--bootstrap-server", broker.bootstrap) for each in QUESTIONS}
+        of_cluster = {each: json_answer(capsys, each, "--bootstrap-server", broker.bootstrap) for each in QUESTIONS}
         assert [row["lag"] for row in of_cluster["lag"]] == [RECORDS // 2]
         assert of_cluster["state"]
         for question in ("state", "groups", "status"):
-            of_directory = asked(capsys, question, "--log-dir", str(log_dir))
+            of_directory = json_answer(capsys, question, "--log-dir", str(log_dir))
             assert without_places(of_cluster[question]) == without_places(of_directory)
         assert "configuration" not in str(of_cluster["audit"]["not_tested"])
         assert [row["delivery_count_limit_source"] for row in of_cluster["poison"]] == ["default_config"]
@@ -111,17 +111,17 @@ def test_records_of_user_topics_need_a_right_of_their_own(log_dir, capsys):
 
 def test_without_describe_on_topics_the_lag_is_unknown(log_dir, capsys):
     with observed(log_dir, without="DESCRIBE topic *") as broker:
-        assert [row["lag"] for row in asked(capsys, "lag", "--bootstrap-server", broker.bootstrap)] == [None]
+        assert [row["lag"] for row in json_answer(capsys, "lag", "--bootstrap-server", broker.bootstrap)] == [None]
 
 
 @pytest.mark.parametrize("right", ["DESCRIBE cluster kafka-cluster", "DESCRIBE_CONFIGS group *"])
 def test_without_a_right_to_see_groups_the_settings_of_the_broker_stand_for_theirs(log_dir, right, capsys):
     with observed(log_dir, without=right) as broker:
-        (record,) = asked(capsys, "poison", "--bootstrap-server", broker.bootstrap)
+        (record,) = json_answer(capsys, "poison", "--bootstrap-server", broker.bootstrap)
     assert record["delivery_count_limit_source"] == "broker_config"
 
 
 def test_without_a_right_to_the_settings_of_brokers_the_audit_leaves_rules_out(log_dir, capsys):
     with observed(log_dir, without="DESCRIBE_CONFIGS cluster kafka-cluster") as broker:
-        untested = asked(capsys, "audit", "--bootstrap-server", broker.bootstrap)["not_tested"]
+        untested = json_answer(capsys, "audit", "--bootstrap-server", broker.bootstrap)["not_tested"]
     assert "configuration" in str(untested)

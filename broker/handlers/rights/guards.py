@@ -41,6 +41,8 @@ MESSAGES: Final = {
     ResourceType.TRANSACTIONAL_ID: "Transactional Id authorization failed.",
 }
 """Kafka's messages of these codes (org.apache.kafka.common.protocol.Errors)."""
+NO_ANSWER: Final = "a request that wants no answer was refused for lack of a right"
+"""Why a connection is closed: there is no other way to say so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +220,7 @@ def changed(outcome: Outcome, change: Callable[[Answer], Answer], *, is_refused:
     """
     if outcome is None:
         if is_refused:
-            raise FrameError("a request without an answer was refused for lack of a right")
+            raise FrameError(NO_ANSWER)
         return None
     if isinstance(outcome, Mapping):
         return change(outcome)

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
+from broker.errors import FrameError
 from broker.handlers.rights.guards import (
+    NO_ANSWER,
     Call,
     Error,
     Guard,
@@ -43,6 +45,8 @@ _NOT_WRITTEN: Final[Mapping[str, Any]] = {"base_offset": -1, "log_append_time": 
 
 _read_topics = topics("topics", Operation.READ, **_UNKNOWN_OFFSETS)
 _write_topics = topics("topic_data", Operation.WRITE, **_NOT_WRITTEN)
+_transactions_refused = refusal(ResourceType.TRANSACTIONAL_ID, **_NOT_WRITTEN)
+_refuse_records = each("topic_data", lambda *_: _transactions_refused)
 
 
 def fetch(call: Call, request: Any, proceed: Proceed) -> Outcome:
@@ -58,13 +62,19 @@ def fetch(call: Call, request: Any, proceed: Proceed) -> Outcome:
 
 
 def produce(call: Call, request: Any, proceed: Proceed) -> Outcome:
-    """WRITE each topic; transactional records need WRITE on the request's transactional id before that."""
+    """WRITE each topic; transactional records need WRITE on the request's transactional id before that.
+
+    Raises FrameError when a request that wants no answer is refused, in whole or in part, as in Kafka.
+    """
+    guard = _write_topics
     if _has_transactional_records(request):
         name = request.transactional_id
         if name is None or not call.rights.has(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name):
-            error = refusal(ResourceType.TRANSACTIONAL_ID, **_NOT_WRITTEN)
-            return each("topic_data", lambda *_: error)(call, request, proceed)
-    return _write_topics(call, request, proceed)
+            guard = _refuse_records
+    outcome = guard(call, request, proceed)
+    if request.acks == 0 and outcome is not None:
+        raise FrameError(NO_ANSWER)
+    return outcome
 
 
 def _has_transactional_records(request: Any) -> bool:

@@ -146,3 +146,16 @@ def test_a_listener_overrides_a_key_and_a_mechanism_overrides_both():
     assert settings.given_keys.unknown == settings.given_keys.ignored == ()
     with pytest.raises(ConfigError, match=r"listener\.name\.ext\.ssl\.client\.auth='maybe'"):
         Settings({"listener.name.ext.ssl.client.auth": "maybe"})
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "problem"),
+    [
+        ("authorizer.class.name", "com.example.Mine", "takes org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+        ("super.users", "User:a,b;c", "write User:c"),
+        ("allow.everyone.if.no.acl.found", "perhaps", "takes true or false"),
+    ],
+)
+def test_an_authorizer_that_would_not_protect_is_refused(key, text, problem):
+    with pytest.raises(ConfigError, match=problem):
+        Settings({key: text})
