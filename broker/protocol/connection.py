@@ -188,7 +188,7 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, error: FrameError) -> None:
         _log.info("connection %d from %s is closed: %s", self.id, self.client_host, error)
-        if self._channel is None or self._transport is None:
+        if self._channel is None or self._channel.is_open or self._transport is None:
             self.abort()
         else:  # the client of a failed handshake gets its alert
             self._transport.write(self._channel.pending())
