@@ -83,6 +83,7 @@ class Listener(NamedTuple):
 
 
 NO_LISTENERS: Mapping[str, Listener] = {}
+NO_SETTINGS: Mapping[str, str] = {}
 Broker = Callable[[Path], AbstractContextManager[Started]]
 """A broker with its files in a new folder; ended when the block ends."""
 
@@ -105,12 +106,12 @@ def measure(broker: Broker, folder: Path, records: int) -> Speed:
 
 
 @contextmanager
-def light_broker(folder: Path) -> Iterator[Started]:
-    """The light broker as its command starts it. Raises BrokerUnavailableError."""
+def light_broker(folder: Path, changed: Mapping[str, str] = NO_SETTINGS) -> Iterator[Started]:
+    """The light broker as its command starts it, with SHARE_SETTINGS and `changed`. Raises BrokerUnavailableError."""
     (port,) = free_ports(1)
     command = [
         *(str(COMMAND), "broker", "start", "--listen", f"{HOST}:{port}", "--log-dir", str(folder / "log")),
-        *(word for name, text in SHARE_SETTINGS.items() for word in ("--set", f"{name}={text}")),
+        *(word for name, text in {**SHARE_SETTINGS, **changed}.items() for word in ("--set", f"{name}={text}")),
     ]
     folder.mkdir(parents=True)
     with _running(command, folder, port) as started:
