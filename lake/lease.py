@@ -149,6 +149,7 @@ def hold(lake: Lake, timeout_s: float) -> Iterator[Lease]:
     try:
         lake.lease = lease
         if is_taken_over:
+            lake.forget()
             fence(lake, lease.token)
             is_fenced = True
         yield lease
