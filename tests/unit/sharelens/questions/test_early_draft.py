@@ -8,7 +8,7 @@ from broker.ports import Record
 from broker.storage import record_batch
 from sharelens.cli import main
 from state_model.early_draft.records import encode
-from tests.unit.state_model.early_draft.test_examples import DELTAS, FIRST
+from tests.unit.state_model.early_draft.test_replay import DELTAS, FIRST
 
 CONTROL = record_batch.CONTROL
 START_MS = 1_790_000_000_000
