@@ -116,7 +116,7 @@ class Settings(BaseSettings):
     split_bytes: PositiveInt
     in_process_bytes: NonNegativeInt
     spark_conf: SparkConf
-    storage_options: Mapping[str, str] = MappingProxyType({})
+    storage_options: Mapping[str, str] = Field(default_factory=dict)
     dags: DagSettings
     quality: QualitySettings = QualitySettings()
     audit: AuditSettings = AuditSettings()
