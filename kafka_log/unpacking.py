@@ -15,7 +15,8 @@ COPY_BYTES = 1 << 20
 MOST_MEMBERS = 4_000_000
 MOST_HEADER_BYTES = 1 << 20
 """Of an extended header (long names, PAX), which is read into memory."""
-MOST_DEPTH, MOST_NAME_BYTES = 32, 4096
+MOST_DEPTH, MOST_NAME_BYTES = 32, 255
+"""Of folders, and of the name of each."""
 MOST_PADDING_BYTES = 64 << 20
 """Behind the last member; tar pads to some kilobytes."""
 LEAST_FREE_BYTES = 64 << 20
@@ -96,6 +97,13 @@ def _members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
 
 def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
     path = folder.joinpath(*_parts(member.name))
+    try:
+        _write_to(path, tar, member, folder)
+    except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
+        raise ArchiveError(f"{member.name!r} is a file and a folder; pack the folder again") from error
+
+
+def _write_to(path: Path, tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
     if member.isdir():
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         return
@@ -132,9 +140,9 @@ def _parts(name: str) -> tuple[str, ...]:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\0" in name:
         raise ArchiveError(f"{name!r} leads out of the archive; pack with paths relative to the log directory")
-    if len(path.parts) > MOST_DEPTH or len(name.encode("utf-8", errors="surrogateescape")) > MOST_NAME_BYTES:
+    if len(path.parts) > MOST_DEPTH or any(len(os.fsencode(part)) > MOST_NAME_BYTES for part in path.parts):
         raise ArchiveError(
-            f"{name[:80]!r}… is deeper than {MOST_DEPTH} folders, or longer than {MOST_NAME_BYTES} bytes"
+            f"{name[:80]!r}… is deeper than {MOST_DEPTH} folders, or a name in it has over {MOST_NAME_BYTES} bytes"
         )
     return path.parts
 

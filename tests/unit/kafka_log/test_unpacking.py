@@ -85,6 +85,7 @@ def test_a_later_member_replaces_an_earlier_one_of_its_name(tmp_path: Path) -> N
         (member("a", type=tarfile.FIFOTYPE), "neither a plain file nor a folder"),
         (member("a", type=tarfile.CHRTYPE), "neither a plain file nor a folder"),
         (member("a/" * 40 + "b", b"x"), "deeper than 32 folders"),
+        (member("a" * 256, b"x"), "a name in it has over 255 bytes"),
     ],
 )
 def test_members_that_have_no_place_in_a_log_directory_are_refused(
@@ -94,6 +95,12 @@ def test_members_that_have_no_place_in_a_log_directory_are_refused(
         unpacked(tar_of([info]), tmp_path)
     assert str(refused.value).startswith(f"{tmp_path}/log.tar: ")
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("names", [("a", "a/b"), ("a/b", "a")])
+def test_a_name_that_is_a_file_and_a_folder_is_refused(names: tuple[str, str], tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match="is a file and a folder"):
+        unpacked(tar_of([member(name, b"x") for name in names]), tmp_path)
 
 
 def test_a_size_above_the_free_disk_is_refused_before_anything_is_written(tmp_path: Path) -> None:
