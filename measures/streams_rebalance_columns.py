@@ -168,7 +168,8 @@ class _Rebalances:
     def _take(self, record: _Record) -> None:
         kind, value = record.kind, record.value
         is_undecoded = value < 0 and not record.is_tombstone
-        self._bound.take(record)
+        if self._bound.log_offset is None:
+            self._bound.take(record)
         self._has_undecoded |= is_undecoded
         if kind == kernels.MEMBER or (record.is_tombstone and kind in (kernels.MEMBER_TARGET, kernels.ASSIGNMENT)):
             self._before = dict(self._now) if self._before is None else self._before
