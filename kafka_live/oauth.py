@@ -136,10 +136,10 @@ def _json(data: bytes) -> dict[str, Any]:
     return answer if isinstance(answer, dict) else {}
 
 
-def _refuse(credentials: ClientCredentials, what: str) -> NoReturn:
+def _refuse(credentials: ClientCredentials, reason: str) -> NoReturn:
     url = urllib.parse.urlsplit(credentials.url)
     port = "" if url.port is None else f":{url.port}"
     raise ClusterError(
-        f"--command-config: the token endpoint {url.scheme}://{url.hostname}{port}{url.path} {what}; correct "
+        f"--command-config: the token endpoint {url.scheme}://{url.hostname}{port}{url.path} {reason}; correct "
         "sasl.oauthbearer.token.endpoint.url, or the client's id and secret"
     )
