@@ -117,9 +117,7 @@ def _token_of(credentials: ClientCredentials, data: bytes) -> Token:
     text, lifetime_s = answer.get("access_token"), answer.get("expires_in")
     if not isinstance(text, str) or not text or not text.isascii() or not text.isprintable():
         _refuse(credentials, "answers without an access_token")
-    if isinstance(lifetime_s, bool) or not isinstance(lifetime_s, int | float):
-        lifetime_s = 0
-    return Token(text=text, lifetime_s=max(0.0, float(lifetime_s)))
+    return Token(text=text, lifetime_s=max(0.0, lifetime_s) if isinstance(lifetime_s, int | float) else 0.0)
 
 
 def _code_of(body: bytes) -> str:
@@ -136,10 +134,10 @@ def _json(data: bytes) -> dict[str, Any]:
     return answer if isinstance(answer, dict) else {}
 
 
-def _refuse(credentials: ClientCredentials, reason: str) -> NoReturn:
+def _refuse(credentials: ClientCredentials, problem: str) -> NoReturn:
     url = urllib.parse.urlsplit(credentials.url)
     port = "" if url.port is None else f":{url.port}"
     raise ClusterError(
-        f"--command-config: the token endpoint {url.scheme}://{url.hostname}{port}{url.path} {reason}; correct "
+        f"--command-config: the token endpoint {url.scheme}://{url.hostname}{port}{url.path} {problem}; correct "
         "sasl.oauthbearer.token.endpoint.url, or the client's id and secret"
     )

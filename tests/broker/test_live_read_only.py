@@ -98,6 +98,6 @@ def test_a_command_only_reads(broker, names, command, user_topics, capsys):
     refused = command in NEEDS_RECORDS and user_topics != "all"
     assert code in ((2,) if refused else (0, 3)), capsys.readouterr().err
     after = counts(broker)
-    requests = {name for name, count in after.items() if count > before[name]}
-    assert "Fetch" in requests
-    assert requests <= READ
+    requested = {name for name, count in after.items() if count > before[name]}
+    assert "Fetch" in requested
+    assert requested <= READ

@@ -60,21 +60,21 @@ class ScriptedBrokers:
         assert isinstance(request, FetchRequest)
         topic = FetchResponse.FetchableTopicResponse
         self.fetches.append((node, [part.partition for part in request.topics[0].partitions], request.max_bytes))
-        partitions = [self.partition(node, request, wish) for wish in request.topics[0].partitions]
+        partitions = [self.partition(node, request, requested) for requested in request.topics[0].partitions]
         return through_bytes(FetchResponse(responses=[topic(topic="orders", partitions=partitions)]), 12)
 
-    def partition(self, node, request, wish):
+    def partition(self, node, request, requested):
         made = FetchResponse.FetchableTopicResponse.PartitionData
-        number, end = wish.partition, self.ends[node, wish.partition]
+        number, end = requested.partition, self.ends[node, requested.partition]
         records, code, preferred = b"", 0, -1
-        if wish.current_leader_epoch != self.epochs[number]:
+        if requested.current_leader_epoch != self.epochs[number]:
             code = FENCED
-        elif wish.fetch_offset > end:
+        elif requested.fetch_offset > end:
             code = OFFSET_OUT_OF_RANGE
         elif node == self.leaders[number] and request.rack_id == "b" and self.follower is not None:
             preferred = self.follower
         else:
-            records = b"r" * (end - wish.fetch_offset)
+            records = b"r" * (end - requested.fetch_offset)
         return made(
             partition_index=number, error_code=code, high_watermark=end, last_stable_offset=end, log_start_offset=0,
             aborted_transactions=None, preferred_read_replica=preferred, records=records,
@@ -84,11 +84,11 @@ class ScriptedBrokers:
         topic = ListOffsetsResponse.ListOffsetsTopicResponse
         partitions = [
             topic.ListOffsetsPartitionResponse(
-                partition_index=wish.partition_index, timestamp=-1, leader_epoch=0,
-                error_code=0 if node == self.leaders[wish.partition_index] else NOT_LEADER,
-                offset=self.ends[node, wish.partition_index],
+                partition_index=requested.partition_index, timestamp=-1, leader_epoch=0,
+                error_code=0 if node == self.leaders[requested.partition_index] else NOT_LEADER,
+                offset=self.ends[node, requested.partition_index],
             )
-            for wish in request.topics[0].partitions
+            for requested in request.topics[0].partitions
         ]  # fmt: skip
         return through_bytes(ListOffsetsResponse(topics=[topic(name="orders", partitions=partitions)]), 7)
 

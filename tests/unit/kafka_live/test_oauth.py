@@ -57,8 +57,8 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 def credentials(endpoint, **changes):
-    fields = {"url": endpoint.url, "client_id": "observer", "client_secret": "s3cret", "timeout_ms": 2_000}
-    return ClientCredentials(**(fields | changes))
+    defaults = {"url": endpoint.url, "client_id": "observer", "client_secret": "s3cret", "timeout_ms": 2_000}
+    return ClientCredentials(**(defaults | changes))
 
 
 def test_the_client_names_itself_in_the_header_and_asks_for_its_scope(endpoint):

@@ -67,6 +67,6 @@ def test_a_log_that_one_may_not_see_is_one_line_with_the_right_to_add():
 
 def test_a_log_that_does_not_exist_yet_is_no_error():
     ensure_visible(ScriptedConnection(topics(__consumer_offsets=3)), ["__consumer_offsets"])
-    connection = ScriptedConnection()
-    ensure_visible(connection, [])
-    assert connection.requests == []
+    unused = ScriptedConnection()
+    ensure_visible(unused, [])
+    assert unused.requests == []
