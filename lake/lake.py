@@ -12,6 +12,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from lake.errors import LakeError, LakeVersionError
+from lake.file_rows import FileRows
 from lake.snapshot import Snapshot
 from lake.storage import Storage, resolve
 from lake.tables import SCHEMA_VERSION, TABLES
@@ -65,6 +66,8 @@ class Lake:
         """By table the first version that the disk may not have yet (`lake.durability`)."""
         self.released_ns: int | None = None
         """When this object last released the lake's lock, by the time of its file; None: never (`lake.lock`)."""
+        self.extent_rows = FileRows()
+        """Rows of FIRST_TABLE, the books, which each stage of a run reads."""
         self._handles: dict[str, DeltaTable] = {}
         self._snapshots: dict[str, Snapshot] = {}
         self._transactions: dict[str, _Transactions] = {}
