@@ -61,7 +61,8 @@ APPENDS = pa.schema(
 
 `operation`: WRITE to DELETE (measures.what_if.snapshot_kernel). `snapshot_bytes`: as a snapshot, or of the cold
 snapshot that follows; `most_snapshot_bytes`: with equal neighbours that Kafka 4.3 may not join
-(PersisterStateBatchCombiner). `updates_before`: the coordinator's update counter before the record. `is_as_computed`:
+(PersisterStateBatchCombiner). `updates_before`: the update counter before the record, as replay
+keeps it (with Kafka's default limit). `is_as_computed`:
 the record is as large as its changed ranges or its state make it; false where a writer repeated itself or a tagged
 field is of a later Kafka. `is_created`: its share partition's history begins with a creation. `is_blank`: the state
 after it is that of a new share partition, as after an Initialize.

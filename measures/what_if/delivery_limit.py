@@ -28,6 +28,7 @@ STATES = 256
 """A state and a count as one number: count * STATES + state, ordered as the combiner orders them."""
 EARLIER, AGAIN = "given_up_earlier", "delivered_again"
 MARKS = [field.name for field in COMPLETENESS]
+COUNTED = ["group_id", "state", "delivery_count", "offsets"]
 OUTCOMES = ("available", "acquired", "acknowledged", "archiving", "archived")
 
 OTHER_OUTCOME = pa.schema(
@@ -109,6 +110,16 @@ class DeliveryLimit:
             "certainty": pa.array(CERTAINTIES).take(pa.array(np.where(is_earlier, EXACT, BOUND))),
         }
         return pa.table({name: columns[name] for name in OTHER_OUTCOME.names}).cast(OTHER_OUTCOME)
+
+    def outcome_counts(self) -> pa.Table:
+        """Rows of COUNTED: record offsets by group, delivery state and largest delivery count."""
+        chosen = ~self._is_blind[self._place]
+        groups = self._histories.places.column("group_id").take(pa.array(self._place[chosen]))
+        sizes = (self._ranges.last - self._ranges.first + 1)[chosen]
+        columns = (groups, self._state[chosen], self._count[chosen], sizes)
+        rows = pa.table([pa.array(column) if isinstance(column, np.ndarray) else column for column in columns], COUNTED)
+        sums = rows.group_by(COUNTED[:3], use_threads=False).aggregate([("offsets", "sum")])
+        return sums.rename_columns(COUNTED)
 
     def _rows(self, figure: str, in_history: Ints, at_least: Ints, at_most: Ints) -> pa.Table:
         certainty = certainty_of(at_least, at_most, np.zeros(len(at_least), np.bool_))

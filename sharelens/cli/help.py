@@ -69,6 +69,7 @@ COMMANDS = {
         "attempts",
         "cost",
         "what-if",
+        "advise",
         "metrics",
     ),
     "A lake and its tables": ("status", "tables", "sql", "check", "runbook", "maintain", "upgrade", "doctor"),

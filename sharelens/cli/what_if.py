@@ -1,4 +1,4 @@
-"""The command `what-if`. It starts no JVM."""
+"""The commands `what-if` and `advise`. They start no JVM."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -120,4 +120,28 @@ def _option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-COMMANDS = (what_if,)
+@click.command(
+    short_help="Settings that the history suggests, with the evidence.",
+    epilog=examples(
+        "sharelens advise --lake ./lake",
+        "sharelens advise --log-dir /var/kafka-copy --group-configs groups.txt --broker-config server.properties",
+    ),
+)
+@evidence_options
+@filter_options
+@cut_options
+@settings_options
+@output_options
+def advise(source: Source, key_filter: KeyFilter, cut: CutChoice, shown: Shown) -> None:
+    """Settings that a recorded history suggests: the evidence for each, and what it would have changed.
+
+    Delivery count limits, missing dead-letter topics, the interval of snapshots. No advice without evidence.
+    """
+    from sharelens.questions import advise, opening
+
+    with opening.open_evidence(source) as evidence:
+        answered = advise.advise(evidence, key_filter, cut)
+    answer(answered, shown, require_complete=False)
+
+
+COMMANDS = (what_if, advise)

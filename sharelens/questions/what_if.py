@@ -35,14 +35,25 @@ def other_snapshot_interval(evidence: Evidence, key_filter: KeyFilter, cut: CutC
         SharelensError: no share partition has a history that is complete enough.
     """
     scoped = scope(evidence, key_filter, cut)
-    numbers = scoped.places.column("state_partition").unique()
-    whole = scoped if key_filter.keeps_all else scope(evidence, ALL_KEYS, cut)
-    whole = whole.only(whole.places.filter(pc.is_in(whole.places.column("state_partition"), value_set=numbers)))
-    logged = (filter_rows(table, whole.cut.condition()) for table in evidence.each_record(cold_rounds.READ_AT))
-    rounds = cold_rounds.cold_rounds(logged, COLD_INTERVAL_MS)
-    tables = [snapshot_rows(table, rounds, limit, COLD_INTERVAL_MS) for table in _by_state_partition(whole)]
+    rounds = rounds_of(scoped)
+    tables = [snapshot_rows(table, rounds, limit, COLD_INTERVAL_MS) for table in appends_of(scoped, key_filter, cut)]
     rows = of_places(pa.concat_tables([WHAT_IF.empty_table(), *tables]), scoped.places)
     return _answer(scoped, rows)
+
+
+def rounds_of(scoped: Scope) -> cold_rounds.ColdRounds:
+    """The rounds of the cold snapshot job up to the cut."""
+    records = scoped.evidence.each_record(cold_rounds.READ_AT)
+    logged = (filter_rows(table, scoped.cut.condition()) for table in records)
+    return cold_rounds.cold_rounds(logged, COLD_INTERVAL_MS)
+
+
+def appends_of(scoped: Scope, key_filter: KeyFilter, cut: CutChoice) -> Iterator[pa.Table]:
+    """APPENDS rows of all share partitions in the state partitions of the scope, by state partition."""
+    numbers = scoped.places.column("state_partition").unique()
+    whole = scoped if key_filter.keeps_all else scope(scoped.evidence, ALL_KEYS, cut)
+    places = whole.places.filter(pc.is_in(whole.places.column("state_partition"), value_set=numbers))
+    return _by_state_partition(whole.only(places))
 
 
 def other_delivery_limit(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, limit: int) -> Answer:
@@ -52,14 +63,14 @@ def other_delivery_limit(evidence: Evidence, key_filter: KeyFilter, cut: CutChoi
         SharelensError: no share partition has a history that is complete enough.
     """
     scoped = scope(evidence, key_filter, cut)
-    rows = of_parts(scoped, lambda part: _delivery_limit(scoped, part, limit).figures())
+    rows = of_parts(scoped, lambda part: delivery_limit_of(scoped, part, limit).figures())
     return _answer(scoped, rows)
 
 
 def other_outcomes(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, limit: int) -> Answer:
     """The answer to `sharelens what-if --delivery-count-limit --list`: ranges of offsets with another outcome."""
     scoped = scope(evidence, key_filter, cut)
-    rows = of_parts(scoped, lambda part: _delivery_limit(scoped, part, limit).ranges())
+    rows = of_parts(scoped, lambda part: delivery_limit_of(scoped, part, limit).ranges())
     sizes = offset_counts(rows)
     earlier = pc.sum(sizes.filter(pc.equal(rows.column("change"), EARLIER))).as_py() or 0
     again = pc.sum(sizes.filter(pc.equal(rows.column("change"), AGAIN))).as_py() or 0
@@ -68,7 +79,8 @@ def other_outcomes(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, li
     return answer(evidence, rows, OUTCOME_COLUMNS, totals=totals, warnings=scoped.warnings, none=none)
 
 
-def _delivery_limit(scoped: Scope, part: Part, limit: int) -> DeliveryLimit:
+def delivery_limit_of(scoped: Scope, part: Part, limit: int) -> DeliveryLimit:
+    """The outcomes of a part under another limit."""
     histories = Histories.of(part.history, part.deliveries)
     return DeliveryLimit(histories, scoped.evidence.settings.groups, limit)
 

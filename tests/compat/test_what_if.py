@@ -122,3 +122,22 @@ def test_a_history_that_lacks_its_snapshots_has_no_figure(tmp_path, capsys):
     assert out == ""
     assert "no figure" in error
     assert error.count("\n") == 1
+
+
+def test_advice_on_a_recorded_log_has_its_evidence_in_the_log(tmp_path, capsys):
+    (tmp_path / "broker.properties").write_text("group.share.delivery.count.limit=5\n")
+    (tmp_path / "groups.txt").write_text("")
+    files = ("--broker-config", str(tmp_path / "broker.properties"), "--group-configs", str(tmp_path / "groups.txt"))
+    logs = ("--log-dir", str(dataset("timeouts") / "logs"))
+    rows = answer_of(capsys, "advise", *logs, *files)
+    limits = {row["group_id"]: row["suggested"] for row in rows if row["setting"] == "share.delivery.count.limit"}
+    assert limits == {"g-slow": "6"}
+    letters = {row["group_id"] for row in rows if row["setting"] == "errors.deadletterqueue.topic.name"}
+    assert letters == {"g-never", "g-poison", "g-slow"}
+    assert all(row["evidence"] and row["effect"] and row["certainty"] for row in rows)
+    archived = answer_of(capsys, "what-if", "--delivery-count-limit", "5", *logs, *files, "--group", "g-slow")
+    assert sum(row["in_history"] for row in archived if row["figure"] == "archived_offsets") >= 4
+
+
+def test_without_configurations_nothing_is_said_about_groups(capsys):
+    assert answer_of(capsys, "advise", "--log-dir", str(dataset("timeouts") / "logs")) == []

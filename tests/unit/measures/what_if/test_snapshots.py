@@ -47,15 +47,20 @@ def records_of(log, step_ms=10):
     return pa.Table.from_pylist(rows, schema=table([]).schema)
 
 
-def what_if(log, limit, step_ms=10):
-    """By share partition and figure (in history, at least, at most, certainty)."""
+def what_if_rows(log, limit, step_ms=10):
+    """WHAT_IF rows of a log under another limit."""
     records = records_of(log, step_ms)
     replayed = replay_records(records)
     rows = appends(records, replayed.history, pa.concat_tables([replayed.closed, open_ranges(replayed.state)]))
     rounds = cold_rounds([records.select(READ)], INTERVAL_MS)
-    answer = snapshot_rows(rows, rounds, limit, INTERVAL_MS).to_pylist()
+    return snapshot_rows(rows, rounds, limit, INTERVAL_MS)
+
+
+def what_if(log, limit, step_ms=10):
+    """By share partition and figure (in history, at least, at most, certainty)."""
     names = ("in_history", "at_least", "at_most", "certainty")
-    return {(row["partition"], row["figure"]): tuple(row[name] for name in names) for row in answer}
+    rows = what_if_rows(log, limit, step_ms).to_pylist()
+    return {(row["partition"], row["figure"]): tuple(row[name] for name in names) for row in rows}
 
 
 WRITES = [(0, snapshot()), *((0, update(done(offset, offset))) for offset in range(5))]
