@@ -9,6 +9,13 @@ from lake.store_options import S3, Family, options_of, without_secrets
 
 CODE = re.compile(r"<Code>([A-Za-z0-9]{1,60})</Code>")
 CAUSES: Final = (
+    (
+        (
+            *("169.254.169.254", "169.254.170.2", "metadata.google", "NoCredentials", "MissingAccessKey"),
+            *("credential provider", "Account must be specified"),
+        ),
+        "there are no credentials; set the environment variables of the store's SDK",
+    ),
     (("NoSuchBucket", "ContainerNotFound"), "there is no such bucket; make it, or correct the URI"),
     (("ExpiredToken", "TokenRefreshRequired", "RequestExpired"), "the credentials have expired; renew them"),
     (
@@ -26,17 +33,6 @@ CAUSES: Final = (
     (
         ("SlowDown", "503 Service", "ServiceUnavailable", "ServerBusy", "429 Too Many", "SLOW_DOWN", "TooManyRequests"),
         "the store refuses requests because there are too many; run again later",
-    ),
-    (
-        (
-            "169.254.169.254",
-            "NoCredentials",
-            "MissingAccessKey",
-            "credential provider",
-            "no account name",
-            "AccountName",
-        ),
-        "there are no credentials; set the environment variables of the store's SDK",
     ),
     (
         (

@@ -94,7 +94,7 @@ def _known(name: str, where: str) -> str:
             return lowered
     raise UsageError(
         f"{where}: {name[:40]!r} is no option of a store; options are the environment variables of its SDK in lower "
-        "case, such as aws_region, aws_endpoint_url, azure_storage_account_name (see the how-to page)"
+        "case, such as aws_region, aws_endpoint_url, azure_storage_account_name"
     )
 
 

@@ -15,7 +15,7 @@ from tests.in_process import make_lake, recorded_lake
 from tests.lakes import content, differences
 from tests.s3_server import Fault, S3Server
 
-FIRST_RUN, RUN_WITHOUT_NEWS, QUESTION = 1300, 280, 100
+FIRST_RUN, RUN_WITHOUT_NEWS, QUESTION = 1150, 250, 80
 """Upper bounds of requests; docs/how-to/keep-a-lake-in-a-bucket.md says about how many there are."""
 
 
@@ -106,6 +106,16 @@ def test_a_run_that_ends_in_one_line_is_finished_by_the_next_one(
     s3.answer(None)
     make_lake(bucket, logs())
     assert not differences(content(bucket), content(recorded_lake("basic")))
+
+
+def test_a_run_without_credentials_is_one_line(s3: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing answers in the place of the machine's own credentials."""
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    s3.requests()
+    with pytest.raises(LakeError, match="there are no credentials; set the environment variables of the store's SDK"):
+        make_lake(bucket, logs())
+    assert not writes(s3.requests())
 
 
 def test_a_command_without_a_lake_there_writes_one_line(s3: S3Server, bucket: str) -> None:
