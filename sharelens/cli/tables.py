@@ -27,7 +27,7 @@ def _tables(
     **spark: Any,
 ) -> None:
     """The tables with rows, bytes and versions; with NAME the columns of that table."""
-    if ddl is not None and name is None and ddl not in (CREATE_TABLES, *ENGINES):
+    if ddl is not None and name is None and "." in ddl:
         name, ddl = ddl, CREATE_TABLES  # `tables --ddl gold.lag`
     _check_options(lake, ddl, dbt_sources=dbt_sources, register=register, prefix=schema_prefix, shown=shown)
     if any(spark[option] for option in SPARK_NAMES) and not register:

@@ -114,6 +114,8 @@ def test_the_script_of_spark_has_a_view_of_each_table_at_its_version(lake: Path)
         (["--ddl", "trino"], "give --lake DIR"),
         (["--register"], "give --lake DIR"),
         (["gold.lag", "--ddl", "oracle"], "no such engine; engines: spark, trino, duckdb"),
+        (["--ddl", "oracle"], "no such engine; engines: spark, trino, duckdb"),
+        (["--ddl", "gold.lags"], "no table gold.lags; tables: bronze.log_record"),
         (["--lake", "here", "--ddl", "duckdb", "--schema-prefix", "a b"], "not a directory"),
         (["--dbt-sources", "--register"], "--register alone"),
         (["--ddl", "--schema-prefix", "a_"], "--schema-prefix goes with --register or --ddl spark|trino|duckdb"),
@@ -128,6 +130,15 @@ def test_a_command_line_that_means_nothing_is_refused_in_one_line(
     err = capsys.readouterr().err
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_a_table_behind_the_option_is_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = []
+    for words in (["gold.lag", "--ddl"], ["--ddl", "gold.lag"]):
+        assert main(["tables", *words]) == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+    assert "CREATE TABLE IF NOT EXISTS gold.lag (" in printed[0]
 
 
 def test_a_prefix_that_is_no_identifier_is_refused(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
