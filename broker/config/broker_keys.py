@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from broker.config.definitions import INT_MAX, LONG_MAX, Definition, Kind, table
+from broker.config.security_keys import FAILURE_DELAY, SECURITY, listener_definition
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 """The only authorizer."""
@@ -41,7 +42,7 @@ def _list(name: str, default: tuple[str, ...], doc: str, *choices: str, dynamic:
 _NETWORK = (
     _list("listeners", ("PLAINTEXT://:9092",), "Addresses to listen on; an empty host is the loopback address."),
     _list("advertised.listeners", (), "Addresses in the answers to clients; the bound ones when empty."),
-    _list("listener.security.protocol.map", (), "Security protocol of each listener name; PLAINTEXT alone is served."),
+    _list("listener.security.protocol.map", (), "Security protocol of each listener name."),
     _list("controller.listener.names", (), "Listener names of controllers; those listeners are not served."),
     _int("socket.request.max.bytes", 100 << 20, "Largest request; a larger frame closes its connection.", 1),
     _int("socket.listen.backlog.size", 50, "Connections that may wait to be accepted.", 1),
@@ -49,6 +50,7 @@ _NETWORK = (
     _int("max.connections", INT_MAX, "Connections in all.", 0, dynamic=True),
     _int("max.connections.per.ip", INT_MAX, "Connections of one address.", 0, dynamic=True),
     _long("connections.max.idle.ms", 600_000, "Silent connections are closed after this time."),
+    FAILURE_DELAY,
     _int("fetch.max.bytes", 55 << 20, "Most bytes in one answer to a fetch.", 1024),
     _int("node.id", None, "Id of this node.", 0),
     _int("broker.id", -1, "Older name of node.id."),
@@ -276,6 +278,11 @@ _AUTHORIZER = (
 )
 
 BROKER: Mapping[str, Definition] = table(
-    (*_NETWORK, *_LOG, *_TOPICS, *_GROUPS, *_SHARE_GROUPS, *_STREAMS_GROUPS, *_AUTHORIZER)
+    (*_NETWORK, *SECURITY.values(), *_LOG, *_TOPICS, *_GROUPS, *_SHARE_GROUPS, *_STREAMS_GROUPS, *_AUTHORIZER)
 )
 """All definitions by name."""
+
+
+def broker_definition(key: str) -> Definition | None:
+    """The definition of a key of the broker or of one of its listeners; None for a key without effect here."""
+    return BROKER.get(key) or listener_definition(key)

@@ -35,7 +35,7 @@ _KEYS = """
     alter.log.dirs.replication.quota.window.size.seconds auto.include.jmx.reporter auto.leader.rebalance.enable
     background.threads broker.heartbeat.interval.ms broker.session.timeout.ms
     compression.gzip.level compression.lz4.level compression.zstd.level
-    connection.failed.authentication.delay.ms connections.max.reauth.ms create.topic.policy.class.name
+    create.topic.policy.class.name
     default.replication.factor early.start.listeners eligible.leader.replicas.enable
     fetch.purgatory.purge.interval.requests group.streams.assignor.offload.enable
     group.coordinator.append.linger.ms group.coordinator.background.threads

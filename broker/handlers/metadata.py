@@ -41,7 +41,7 @@ def metadata(broker: "Broker", request: Any, context: RequestContext) -> Answer:
         topics = topics.then(lambda topic: _with_operations(topic, context))
     cluster_operations = getattr(request, "include_cluster_authorized_operations", False)
     return {
-        "brokers": [_broker(broker, "node_id")],
+        "brokers": [_broker(broker, context, "node_id")],
         "cluster_id": broker.catalog.cluster_id,
         "controller_id": broker.node_id,
         "topics": topics,
@@ -56,13 +56,14 @@ def _with_operations(topic: Answer, context: RequestContext) -> Answer:
     return {**topic, "topic_authorized_operations": context.rights.bits(ResourceType.TOPIC, topic["name"])}
 
 
-def _node(broker: "Broker", id_field: str) -> dict[str, Any]:
-    host, port = broker.advertised
+def _node(broker: "Broker", context: RequestContext, id_field: str) -> dict[str, Any]:
+    """This node, with the address of the listener that the request came in on."""
+    host, port = broker.advertised(context.connection.listener)
     return {id_field: broker.node_id, "host": host, "port": port}
 
 
-def _broker(broker: "Broker", id_field: str) -> dict[str, Any]:
-    return _node(broker, id_field) | {"rack": broker.config.text("broker.rack") or None}
+def _broker(broker: "Broker", context: RequestContext, id_field: str) -> dict[str, Any]:
+    return _node(broker, context, id_field) | {"rack": broker.config.text("broker.rack") or None}
 
 
 def _requested_topic(broker: "Broker", requested: Any, may_create: bool) -> dict[str, Any]:
@@ -131,7 +132,7 @@ def describe_cluster(broker: "Broker", request: Any, context: RequestContext) ->
         "endpoint_type": endpoint_type,
         "cluster_id": broker.catalog.cluster_id,
         "controller_id": broker.node_id,
-        "brokers": [_broker(broker, "broker_id")],
+        "brokers": [_broker(broker, context, "broker_id")],
         "cluster_authorized_operations": context.rights.cluster_bits() if has_operations else NO_OPERATIONS,
     }
 
@@ -193,19 +194,19 @@ def find_coordinator(broker: "Broker", request: Any, context: RequestContext) ->
     """
     key_type = getattr(request, "key_type", GROUP_COORDINATOR)
     if context.api_version < FIRST_BATCHED_VERSION:
-        return _coordinator(broker, key_type, request.key, context.api_version)
+        return _coordinator(broker, context, key_type, request.key)
 
     def coordinator(key: str) -> Answer:
-        return {"key": key, **_coordinator(broker, key_type, key, context.api_version)}
+        return {"key": key, **_coordinator(broker, context, key_type, key)}
 
     return {"coordinators": LazyArray(coordinator, request.coordinator_keys)}
 
 
-def _coordinator(broker: "Broker", key_type: int, key: str, version: int) -> dict[str, Any]:
-    error = _coordinator_error(broker, key_type, key, version)
+def _coordinator(broker: "Broker", context: RequestContext, key_type: int, key: str) -> dict[str, Any]:
+    error = _coordinator_error(broker, key_type, key, context.api_version)
     if error is not ErrorCode.none:
         return {"error_code": error, "error_message": error.name.upper(), "node_id": -1, "host": "", "port": -1}
-    return {"error_code": error, "error_message": "", **_node(broker, "node_id")}
+    return {"error_code": error, "error_message": "", **_node(broker, context, "node_id")}
 
 
 def _coordinator_error(broker: "Broker", key_type: int, key: str, version: int) -> ErrorCode:

@@ -51,9 +51,8 @@ class ShareServer(Protocol):
     def node_id(self) -> int:
         """This broker's id."""
 
-    @property
-    def advertised(self) -> tuple[str, int]:
-        """Advertised host and port."""
+    def advertised(self, listener: str) -> tuple[str, int]:
+        """Advertised host and port of a listener."""
 
 
 Errors = dict[TopicIdPartition, ShareErrorCode]
@@ -64,6 +63,7 @@ class _Exchange:
     """A request in progress: its session and the results of its acknowledgements."""
 
     server: ShareServer
+    listener: str
     group_id: str
     session: ShareSession
     rights: Rights
@@ -139,7 +139,7 @@ def share_acknowledge(server: ShareServer, request: Any, context: RequestContext
             session = shares.sessions.go_on(request.group_id, request.member_id, epoch)
     except ShareSessionError as error:
         return _failure(error.code, str(error))
-    exchange = _Exchange(server, request.group_id, session, context.rights)
+    exchange = _Exchange(server, context.connection.listener, request.group_id, session, context.rights)
     _acknowledge(exchange, request, context.api_version)
     if epoch == FINAL_EPOCH:
         shares.close_session(session)
@@ -175,9 +175,9 @@ def _open(server: ShareServer, request: Any, context: RequestContext) -> _Exchan
         ShareSessionError: the request fits no session.
     """
     shares, epoch = server.share_partitions, request.share_session_epoch
-    group_id, member_id = request.group_id, request.member_id
+    group_id, member_id, listener = request.group_id, request.member_id, context.connection.listener
     if epoch == FINAL_EPOCH:
-        return _Exchange(server, group_id, shares.sessions.get(group_id, member_id), context.rights)
+        return _Exchange(server, listener, group_id, shares.sessions.get(group_id, member_id), context.rights)
     session: ShareSession | None
     if epoch == INITIAL_EPOCH:
         if any(part.acknowledgement_batches for topic in request.topics for part in topic.partitions):
@@ -194,7 +194,7 @@ def _open(server: ShareServer, request: Any, context: RequestContext) -> _Exchan
         [(_text(topic.topic_id), part.partition_index) for topic in request.topics for part in topic.partitions],
         [(_text(topic.topic_id), index) for topic in request.forgotten_topics_data for index in topic.partitions],
     )
-    return _Exchange(server, group_id, session, context.rights, is_first=epoch == INITIAL_EPOCH)
+    return _Exchange(server, listener, group_id, session, context.rights, is_first=epoch == INITIAL_EPOCH)
 
 
 def _acknowledge(exchange: _Exchange, request: Any, version: int) -> None:
@@ -339,7 +339,7 @@ def _answer(
         topics.setdefault(place[0], []).append(partition(place))
     endpoints = []
     if _MOVED.intersection((*fetch_errors, *exchange.acknowledged.values())):
-        host, port = server.advertised
+        host, port = server.advertised(exchange.listener)
         endpoints.append({"node_id": server.node_id, "host": host, "port": port})
     return {
         "acquisition_lock_timeout": server.share_partitions.settings(exchange.group_id).record_lock_duration_ms,

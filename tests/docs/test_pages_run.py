@@ -37,6 +37,7 @@ ELSEWHERE = {
     "install.md": "its completion: tests/docs/test_install.py",
     "ask-a-cluster.md": "tests/broker/test_live.py",
     "reproduce-an-incident.md": "tests/broker/test_reproduce_page.py",
+    "secure-the-light-broker.md": "tests/broker/test_secure_page.py",
     "schedule.md": "tests/dags/test_dags.py",
     "use-dataframes.md": "tests/spark/docs/test_dataframe_pages.py",
     "use-pyspark.md": "tests/spark/docs/test_use_pyspark.py",

@@ -30,6 +30,7 @@ class Peer:
     """A connection that nobody closes."""
 
     id = 1
+    listener = "PLAINTEXT"
 
     def on_close(self, callback):
         """Nothing will happen."""
