@@ -108,7 +108,7 @@ def topology_topics(request: Any) -> Iterator[str]:
 
 
 def describe(list_name: str, described_topics: Callable[[Answer], Iterator[str]], message: str = "") -> Guard:
-    """DESCRIBE on each group, and on each topic of its description, which else is blank."""
+    """DESCRIBE on each group, and on each topic of its description; without the latter it is blank."""
     describable = each(
         list_name, lambda call, request, group_id: None if _may_describe(call, group_id) else _GROUP_REFUSED
     )

@@ -65,6 +65,7 @@ RULES: Final[Mapping[int, Rule]] = {
     ApiKey.SYNC_GROUP: _READ_GROUP,
     ApiKey.DESCRIBE_GROUPS: Rule("DESCRIBE group", groups.describe("groups", groups.no_topics)),
     ApiKey.LIST_GROUPS: Rule("DESCRIBE cluster, else DESCRIBE group", groups.list_groups),
+    ApiKey.SASL_HANDSHAKE: Rule(NO_RIGHT),
     ApiKey.API_VERSIONS: Rule(NO_RIGHT),
     ApiKey.CREATE_TOPICS: Rule(
         "CREATE cluster or topic; DESCRIBE_CONFIGS topic to see configurations", of_topics.create_topics
@@ -97,13 +98,12 @@ RULES: Final[Mapping[int, Rule]] = {
     ApiKey.DESCRIBE_CONFIGS: Rule(
         "DESCRIBE_CONFIGS topic, group or (for brokers) cluster", of_topics.configs(DESCRIBE_CONFIGS)
     ),
+    ApiKey.SASL_AUTHENTICATE: Rule(NO_RIGHT),
     ApiKey.CREATE_PARTITIONS: Rule("ALTER topic", topics("topics", ALTER)),
     ApiKey.DELETE_GROUPS: Rule("DELETE group", named("groups_names", DELETE, ResourceType.GROUP)),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: Rule(
         "ALTER_CONFIGS topic, group or (for brokers) cluster", of_topics.configs(ALTER_CONFIGS)
     ),
-    ApiKey.SASL_HANDSHAKE: Rule(NO_RIGHT),
-    ApiKey.SASL_AUTHENTICATE: Rule(NO_RIGHT),
     ApiKey.DESCRIBE_CLIENT_QUOTAS: Rule("DESCRIBE_CONFIGS cluster", whole(cluster(DESCRIBE_CONFIGS), entries=None)),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: Rule("DESCRIBE cluster", users.describe_users),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: Rule("ALTER cluster", users.alter_users),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from broker.handlers.rights.guards import Call, Error, Outcome, Proceed, change_each, named, refusal, refused
+from broker.handlers.rights.guards import Call, Outcome, Proceed, change_each, named, refusal, refused
 from broker.protocol.registry import Answer
 from broker.security.authorization.entries import Operation, ResourceType
 
@@ -39,21 +39,3 @@ def describe_transactions(call: Call, request: Any, proceed: Proceed) -> Outcome
 def is_listed(call: Call, transaction: Answer) -> bool:
     """Whether ListTransactions shows a transaction: with DESCRIBE on its id."""
     return call.rights.has(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transaction["transactional_id"])
-
-
-def describe_scram_users(call: Call, request: Any, proceed: Proceed) -> Outcome:
-    """DESCRIBE on the cluster; a refusal has one result without a name for each user of the request."""
-    if call.rights.cluster(Operation.DESCRIBE):
-        return proceed(request)
-    error: Error = refusal(ResourceType.CLUSTER)
-    results: list[Mapping[str, Any]] = [{**error, "user": ""} for _ in request.users or ()]
-    return {**error, "results": results}
-
-
-def alter_scram_users(call: Call, request: Any, proceed: Proceed) -> Outcome:
-    """ALTER on the cluster; a refusal has one result for each user."""
-    if call.rights.cluster(Operation.ALTER):
-        return proceed(request)
-    users = dict.fromkeys(each.name for each in (*request.deletions, *request.upsertions))
-    error = refusal(ResourceType.CLUSTER, has_message=True)
-    return {"results": [{**error, "user": user} for user in users]}
