@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sharelens.cli.keep_fresh import SCHEDULE, Work, keep_fresh, schedule_of
+from sharelens.cli.lake_option import lake_option
 from sharelens.cli.options import (
     BOOTSTRAP,
     CLUSTER,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from jobs.options import RunOptions
     from jobs.summary import Summary
 
-LAKE = click.option("--lake", metavar="DIR", required=True, help="The lake to write; created if missing.")
+LAKE = lake_option("The lake to write; created if missing.", required=True)
 LOG_DIR = click.option(
     "--log-dir", metavar="DIR", multiple=True, help="A broker's log directory, or a copy. Repeatable."
 )

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sharelens.cli.lake_option import lake_option
 from sharelens.cli.options import LOCK_TIMEOUT, Ages, Duration, examples
 from sharelens.cli.refusals import refuse_closed
 from sharelens.output import Answer, Form, Shown, by_importance, json_text, name_column, number_column, show, tell
@@ -23,7 +24,7 @@ TEXT, JSON = "text", "json"
         "sharelens maintain --lake ./lake --retain bronze=90d,silver=90d,history=400d --execute",
     ),
 )
-@click.option("--lake", metavar="DIR", required=True, help="The lake that `sharelens run` wrote.")
+@lake_option("The lake that `sharelens run` wrote.", required=True)
 @click.option(
     "--retain",
     type=Ages(),
