@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.upkeep.maintain import MaintainOptions, maintain
@@ -29,7 +29,6 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return Lake(folder / "lake")
 
 
-@settings(max_examples=20)
 @given(data=st.data())
 def test_the_rows_of_versions_in_any_order_are_those_that_the_table_has(lake: Lake, data: st.DataObject) -> None:
     rows = FileRows()
