@@ -18,7 +18,7 @@ KERNEL_SOURCES := $(wildcard state_model/columnar/*.py state_model/audit/columna
 PYTEST := $(BIN)/python -m pytest
 AIRFLOW := .venv-airflow
 AIRFLOW_STAMP := $(AIRFLOW)/.stamp-environment
-FAST := not spark and not compat and not broker and not airflow and not slow and not soak
+FAST := not spark and not compat and not broker and not airflow and not slow and not soak and not components
 # They read every module; `make lint` checks them.
 HOUSE_RULES := tests/unit/test_tidy.py
 PARALLEL ?= 2
@@ -76,7 +76,11 @@ endef
 
 .PHONY: test
 test: setup setup-airflow promtool ## Run all tests but the soak (a quarter of an hour on two cores)
-	$(call run_tests,not soak)
+	$(call run_tests,not soak and not components)
+
+.PHONY: test-components
+test-components: setup ## Run the tests that talk to servers of other projects, such as S3 (at most a quarter of an hour)
+	@$(IN_MEMORY); $(PYTEST) tests/components -m "components and not soak" $(call workers,$(PARALLEL))
 
 .PHONY: test-fast
 test-fast: $(ENV_STAMP) ## Run the tests that need no Spark (at most twenty seconds)

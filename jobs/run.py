@@ -32,7 +32,7 @@ from jobs.measure import group_histories, reconcile
 from jobs.measure import stage as measure
 from jobs.options import RunOptions
 from jobs.progress import Progress
-from jobs.refusals import FETCHED, check_lake, check_sources
+from jobs.refusals import check_lake, check_sources, fetch_folder
 from jobs.replay import stage as replay
 from jobs.spark import executors
 from jobs.summary import Summary
@@ -377,7 +377,7 @@ def run(options: RunOptions, session: Callable[[], "SparkSession"], progress: Pr
         try:
             summary = Pipeline(options, session, progress or Progress(), writer).go()
         finally:
-            shutil.rmtree(options.lake.path / FETCHED, ignore_errors=True)
+            shutil.rmtree(fetch_folder(options.lake), ignore_errors=True)
     if options.require_rows and not any(summary.counts.values()):
         raise JobError(f"no new records in {', '.join(options.log_dirs) or options.lake} (--require-rows)")
     return summary

@@ -1,4 +1,4 @@
-"""One writer a lake: a flock on LAKE/.lock, and the JVM that a killed driver may leave behind for a while."""
+"""One writer a lake: on a path a flock on LAKE/.lock, and the JVM that a killed driver may leave behind for a while."""
 
 import fcntl
 import json
@@ -8,9 +8,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lake.errors import LakeLockedError
 from lake.lake import Lake
+
+if TYPE_CHECKING:
+    from lake.lease import Lease
 
 POLL_S = 0.1
 
@@ -27,13 +31,19 @@ class LakeLock:
 
 
 @contextmanager
-def hold(lake: Lake, timeout_s: float) -> Iterator[LakeLock]:
-    """Holds the lake for writing; the folder must exist.
+def hold(lake: Lake, timeout_s: float) -> "Iterator[LakeLock | Lease]":
+    """Holds the lake for writing; the folder must exist. In an object store, a lease takes the lock's place.
 
     Raises:
         LakeLockedError: somebody else still held it after `timeout_s` seconds; the message says who.
     """
-    handle = os.open(lake.path / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    if not lake.storage.is_local:
+        from lake import lease
+
+        with lease.hold(lake, timeout_s) as held_lease:
+            yield held_lease
+        return
+    handle = os.open(os.path.join(lake.storage.root, ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         _acquire(handle, lake, time.monotonic() + timeout_s)
         _describe(handle, None)

@@ -148,10 +148,15 @@ def check_disk(name: str, folder: Path) -> Check:
 
 def check_lake_folder(uri: str) -> list[Check]:
     """The lake and its disk; no disk where the URI names none."""
-    from lake.storage import resolve
+    from lake.local_storage import LocalStorage
+    from lake.locations import resolve
 
     try:
-        folder = resolve(uri).path
+        storage = resolve(uri)
+        if not isinstance(storage, LocalStorage):
+            storage.names()
+            return [Check(name="lake", ok=True, detail=f"{storage.address} can be listed")]
+        folder = storage.path
     except SharelensError as error:
         return [Check(name="lake", ok=False, detail=str(error), what_to_do="name a folder")]
     return [check_lake(folder), check_disk("lake", folder)]

@@ -198,9 +198,9 @@ def fetching(address: Address, user_topics: UserTopics) -> "Callable[[RunOptions
 
     def fetch(options: "RunOptions") -> "RunOptions":
         from jobs.ingest.first_missing import first_missing
-        from jobs.refusals import FETCHED
+        from jobs.refusals import fetch_folder
 
-        folder = options.lake.path / FETCHED
+        folder = fetch_folder(options.lake)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(mode=0o700)
         cluster = LiveCluster(

@@ -71,7 +71,11 @@ class OpenLake:
         """The table as a DataFrame of a session with Delta, at the version of the cut.
 
         `sharelens.configure_spark` configures the builder of such a session.
+
+        Raises:
+            LakeError: the lake lies in an object store.
         """
+        self._cut.lake.ensure_local()
         reader = session.read.format("delta")
         if self._name(table) in self._cut.versions:
             reader = reader.option("versionAsOf", self._cut.versions[table])

@@ -14,7 +14,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TESTS = Path(__file__).parent
-TIER_OF_FOLDER = {"spark": "spark", "compat": "compat", "broker": "broker", "dags": "airflow"}
+TIER_OF_FOLDER = {
+    "spark": "spark",
+    "compat": "compat",
+    "broker": "broker",
+    "dags": "airflow",
+    "components": "components",
+}
 THREADS_OF_LIBRARIES = ("TOKIO_WORKER_THREADS", "OMP_NUM_THREADS")
 """Variables with the number of threads of delta-rs and of Arrow."""
 SLOW_FILE = "\npytestmark = pytest.mark.slow\n"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sharelens.cli.lake_option import lake_option
 from sharelens.cli.options import (
     BOOTSTRAP,
     CLUSTER,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from jobs.options import RunOptions
     from lake.gates import Gate
 
-LAKE = click.option("--lake", metavar="DIR", required=True, help="The lake to write; created if missing.")
+LAKE = lake_option("The lake to write; created if missing.", required=True)
 LOG_DIR = click.option(
     "--log-dir", metavar="DIR", multiple=True, help="A broker's log directory, or a copy. Repeatable."
 )

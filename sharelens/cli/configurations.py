@@ -2,6 +2,7 @@
 
 import click
 
+from sharelens.cli.lake_option import lake_option
 from sharelens.cli.options import CLUSTER, REQUIRE_COMPLETE, Size, Time, examples, output_options
 from sharelens.cli.questions import answer
 from sharelens.output import Shown
@@ -16,7 +17,7 @@ from state_model.errors import UsageError
         "sharelens configurations --lake ./lake --topic orders --as-of 2026-11-21T05:10:00Z",
     ),
 )
-@click.option("--lake", metavar="DIR", help="The lake that `sharelens run` wrote.")
+@lake_option("The lake that `sharelens run` wrote.")
 @click.option(
     "--log-dir",
     metavar="DIR",

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from sharelens.cli.lake_option import lake_option
 from sharelens.cli.options import Size, examples, output_options
 from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown, show, tell
@@ -46,7 +47,7 @@ def status(source: Source, shown: Shown) -> None:
     ),
 )
 @click.argument("name", required=False)
-@click.option("--lake", metavar="DIR", help="The lake; not needed to list one table's columns.")
+@lake_option("The lake; not needed to list one table's columns.")
 @click.option(
     "--ddl", is_flag=True, help="CREATE TABLE statements in Spark's SQL; with --lake for its tables in their places."
 )
@@ -99,7 +100,7 @@ def _write_definitions(name: str | None, lake: str | None, *, ddl: bool, dbt_sou
     ),
 )
 @click.argument("query", required=False)
-@click.option("--lake", metavar="DIR", help="The lake that `sharelens run` wrote.")
+@lake_option("The lake that `sharelens run` wrote.")
 @click.option("--file", "file", type=click.File("r"), help="Read the query from a file; - is standard input.")
 @click.option("--query", "named", metavar="NAME", help="A named query; --list shows them.")
 @click.option("--param", "params", metavar="NAME=VALUE", multiple=True, help="With --query: a parameter. Repeatable.")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sharelens.cli.compute import refuse_closed
+from sharelens.cli.lake_option import lake_option
 from sharelens.cli.options import LOCK_TIMEOUT, Duration, examples
 from sharelens.output import Answer, Form, Shown, by_importance, json_text, name_column, number_column, show, tell
 from state_model.errors import UsageError
@@ -49,7 +50,7 @@ class Ages(click.ParamType[dict[str, int]]):
         "sharelens maintain --lake ./lake --retain bronze=90d,silver=90d,history=400d --execute",
     ),
 )
-@click.option("--lake", metavar="DIR", required=True, help="The lake that `sharelens run` wrote.")
+@lake_option("The lake that `sharelens run` wrote.", required=True)
 @click.option(
     "--retain",
     type=Ages(),

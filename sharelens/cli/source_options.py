@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sharelens.cli.interrupts import unwinding_on_sigterm
+from sharelens.cli.lake_option import lake_option
 from sharelens.cli.options import (
     BOOTSTRAP,
     CLUSTER,
@@ -77,7 +78,7 @@ def evidence_options(command: Command) -> Command:
     return stacked(
         gathered,
         [
-            click.option("--lake", metavar="DIR", help="The lake that `sharelens run` wrote."),
+            lake_option("The lake that `sharelens run` wrote."),
             click.option(
                 "--log-dir", metavar="DIR", multiple=True, help="A broker's log directory, or a copy. Repeatable."
             ),
