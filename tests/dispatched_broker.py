@@ -10,7 +10,7 @@ from broker.faults import parse_fault
 from broker.handlers.all import MODULES
 from broker.protocol.dispatch import Dispatcher
 from broker.protocol.reader import read
-from broker.protocol.registry import registered
+from broker.protocol.registry import ANONYMOUS
 from broker.protocol.writer import write
 from tests.broker_memory import ManualTimers
 from tests.broker_messages import plain
@@ -25,6 +25,10 @@ class _Timers(ManualTimers):
 
 class _Connection:
     id = 1
+    listener = "PLAINTEXT"
+
+    def __init__(self, principal):
+        self.principal = principal
 
     def on_close(self, callback):
         """It stays open."""
@@ -46,7 +50,7 @@ class DispatchedBroker:
         self.broker = Broker(Settings(texts), self.timers, Options(log_dir=self._folder, listeners=[], faults=rules))
         self.broker.load()
         assert MODULES
-        self._dispatcher = Dispatcher(self.broker, registered())
+        self._dispatcher = Dispatcher(self.broker, self.broker.apis)
 
     def restart(self, *faults):
         self._now_ms = self.timers.now_ms()
@@ -57,10 +61,13 @@ class DispatchedBroker:
         self.broker.close()
 
     def call(self, key, version, **fields):
+        return self.call_as(ANONYMOUS, key, version, fields)
+
+    def call_as(self, principal, key, version, fields):
         schema, response = load_request_schema(key, version), load_response_schema(key, version)
         names = {"request_api_key": key, "request_api_version": version, "correlation_id": 5, "client_id": "c"}
         frame = write(schema.__header_schema__, names) + write(schema, fields)
-        pieces = self._dispatcher.dispatch(frame, _Connection(), "/127.0.0.1")
+        pieces = self._dispatcher.dispatch(frame, _Connection(principal), "/127.0.0.1")
         self.timers.advance(0)
         raw = b"".join(map(bytes, pieces))
         _, at = read(response.__header_schema__, raw, 4)

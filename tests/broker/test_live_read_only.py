@@ -38,6 +38,7 @@ OPTIONS = {
     "locate": "--topic {topic} --key x",
     "describe": "--group {group}",
     "rebalances": "--group {group}",
+    "what-if": "--state-partitions 7",
     "life": "--group {group}",
     "timeline": "--group {group}",
     "metrics": "--output-file {folder}/metrics.prom",
