@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from bench.brokers import Started, light_broker
+from bench.brokers import SHARE_SETTINGS, Started, light_broker
 from bench.measure import COMMAND, Measured, measured, sharelens
 from bench.state_load import REQUEST_RECORDS, write
 from bench.upkeep import IN_ONE_PROCESS
@@ -32,7 +32,7 @@ STATE_LOG_RECORDS = 140_000
 """About 20 MB of the state log."""
 CATCH_UP_RECORDS = 300_000
 """At most: the broker has to take them first."""
-KEEPS_ALL = {"share.coordinator.state.topic.prune.interval.ms": str(24 * 3_600_000)}
+KEEPS_ALL = {**SHARE_SETTINGS, "share.coordinator.state.topic.prune.interval.ms": str(24 * 3_600_000)}
 """Without it the broker prunes the log while it is written."""
 TICKS_S = os.sysconf("SC_CLK_TCK")
 WARM_UP_S = 5

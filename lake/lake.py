@@ -68,8 +68,8 @@ class Lake:
         """The lease under which this process writes to a lake in an object store (`lake.lease`)."""
         self.unsynced: dict[str, int] = {}
         """By table the first version that the disk may not have yet (`lake.durability`)."""
-        self.released_ns: int | None = None
-        """When this object last released the lake's lock, by the time of its file; None: never (`lake.lock`)."""
+        self.last_hold: int | None = None
+        """The time (ns) of the lock's file, or the lease's token, when this object released it; None: never."""
         self.extent_rows = FileRows()
         """Rows of FIRST_TABLE, the books, which each stage of a run reads."""
         self._handles: dict[str, DeltaTable] = {}

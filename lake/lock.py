@@ -50,13 +50,13 @@ def hold(lake: Lake, timeout_s: float) -> "Iterator[LakeLock | Lease]":
     handle = os.open(os.path.join(lake.storage.root, ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         _acquire(handle, lake, time.monotonic() + timeout_s)
-        changed_hands = lake.released_ns != os.fstat(handle).st_mtime_ns
+        changed_hands = lake.last_hold != os.fstat(handle).st_mtime_ns
         _describe(handle, None)
         try:
             yield LakeLock(handle, changed_hands=changed_hands)
         finally:  # a run that ends commits no more: only a killed one leaves its JVM's name
             os.ftruncate(handle, 0)
-            lake.released_ns = os.fstat(handle).st_mtime_ns
+            lake.last_hold = os.fstat(handle).st_mtime_ns
     finally:
         os.close(handle)
 

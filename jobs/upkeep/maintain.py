@@ -285,6 +285,7 @@ class _Work:
             "gaps": [],
             "rebuild": False,
             "superseded_from": None,
+            "leader_epochs": [],
             "record_count": 0,
             "size_bytes": 0,
             "sha256": None,

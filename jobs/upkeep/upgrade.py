@@ -90,6 +90,7 @@ def upgrade(
         return looked_at
     os.umask(0o077)
     with lock.hold(lake, options.lock_timeout_s) as writer_lock:
+        lake.forget()  # others may have committed since the look at the tables, which the lease does not repeat
         lake.storage.remove_folder(OLDER)
         if not looked_at.is_needed:
             lake.storage.remove_folder(UPGRADE)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafka_log.archives import log_directories
 from sharelens.cli.keep_fresh import SCHEDULE, Work, keep_fresh, schedule_of
 from sharelens.cli.lake_option import lake_option
 from sharelens.cli.options import (
@@ -37,7 +38,10 @@ if TYPE_CHECKING:
 
 LAKE = lake_option("The lake to write; created if missing.", required=True)
 LOG_DIR = click.option(
-    "--log-dir", metavar="DIR", multiple=True, help="A broker's log directory, or a copy. Repeatable."
+    "--log-dir",
+    metavar="DIR",
+    multiple=True,
+    help="A broker's log directory, a copy, or a tar archive of it. Repeatable.",
 )
 UNTIL = click.option(
     "--until",
@@ -74,6 +78,12 @@ SKIP = click.option(
 REQUIRE_CHECK = click.option(
     "--require-check", is_flag=True, help="Publish only tables whose newest version was checked."
 )
+SPARK = [
+    click.option("--offline", is_flag=True, default=None, help="Do not download Delta's jars."),
+    click.option("--jars-dir", metavar="DIR", help="The folder with Delta's jars."),
+    click.option("--master", metavar="URL", help="Spark master  [default: local[*]]"),
+    click.option("--conf", metavar="K=V", multiple=True, help="A setting of Spark. Repeatable."),
+]
 ENGINE = [
     click.option(
         "--lock-timeout",
@@ -82,12 +92,9 @@ ENGINE = [
         help="Time to wait for the lock of another run: 90s, 5m; a number: seconds  [default: conf, 1m]",
     ),
     click.option("--require-rows", is_flag=True, help="Exit with 1 when there is no new record."),
-    click.option("--offline", is_flag=True, default=None, help="Do not download Delta's jars."),
-    click.option("--jars-dir", metavar="DIR", help="The folder with Delta's jars."),
-    click.option("--master", metavar="URL", help="Spark master  [default: local[*]]"),
-    click.option("--conf", metavar="K=V", multiple=True, help="A setting of Spark. Repeatable."),
+    *SPARK,
 ]
-FLAGS = ("offline", "jars_dir", "master", "lock_timeout")
+FLAGS = ("offline", "jars_dir", "master")
 
 
 def start(command: str, stages: tuple[str, ...], params: dict[str, Any]) -> None:
@@ -151,9 +158,9 @@ def _fetching(params: dict[str, Any]) -> "Callable[[RunOptions], RunOptions] | N
             raise UsageError(
                 f"--bootstrap-server and --{name.replace('_', '-')} exclude each other; leave one of them out"
             )
-    from kafka_live.cluster import Cluster
+    from kafka_live.connection import Connection
 
-    with Cluster(place.bootstrap_server, place.config):  # before there is a lake
+    with Connection(place.bootstrap_server, place.config):  # before there is a lake
         return fetching(place, UserTopics(named[-1] or "samples"))
 
 
@@ -184,7 +191,7 @@ def _run_options(stages: tuple[str, ...], params: dict[str, Any], settings: Any)
     from_files = {} if files is None else dict(files.topic_names)
     return RunOptions(
         lake=Lake(params["lake"]),
-        log_dirs=tuple(params.get("log_dir", ())),
+        log_dirs=log_directories(params.get("log_dir", ())),
         until_ms=params.get("until_ms"),
         cluster_id=params.get("cluster_id"),
         include_uncommitted=params.get("include_uncommitted", False),
@@ -206,12 +213,12 @@ def _run_options(stages: tuple[str, ...], params: dict[str, Any], settings: Any)
 
 
 def engine_settings(params: dict[str, Any]) -> Any:
-    """The settings of the jobs, overridden by the options of ENGINE, which are removed from `params`."""
+    """The settings of the jobs, overridden by options of SPARK and --lock-timeout, which leave `params`."""
     from jobs.settings import load_settings
 
     conf = dict(map(_conf_pair, params.pop("conf", ())))
     flags: dict[str, object] = {name: params.pop(name, None) for name in FLAGS}
-    flags["lock_timeout_s"] = flags.pop("lock_timeout")
+    flags["lock_timeout_s"] = params.pop("lock_timeout", None)
     flags["spark_conf"] = conf or None
     return load_settings(flags=flags)
 
