@@ -18,7 +18,7 @@ KERNEL_SOURCES := $(wildcard state_model/columnar/*.py state_model/audit/columna
 PYTEST := $(BIN)/python -m pytest
 AIRFLOW := .venv-airflow
 AIRFLOW_STAMP := $(AIRFLOW)/.stamp-environment
-FAST := not spark and not compat and not broker and not airflow and not slow and not soak
+FAST := not spark and not compat and not broker and not airflow and not slow and not soak and not components
 # They read every module; `make lint` checks them.
 HOUSE_RULES := tests/unit/test_tidy.py
 PARALLEL ?= 2
@@ -76,7 +76,11 @@ endef
 
 .PHONY: test
 test: setup setup-airflow promtool ## Run all tests but the soak (a quarter of an hour on two cores)
-	$(call run_tests,not soak)
+	$(call run_tests,not soak and not components)
+
+.PHONY: test-components
+test-components: setup ## Run the tests that talk to servers of other projects, such as S3 (at most a quarter of an hour)
+	@$(IN_MEMORY); $(PYTEST) tests/components -m "components and not soak" $(call workers,$(PARALLEL))
 
 .PHONY: test-fast
 test-fast: $(ENV_STAMP) ## Run the tests that need no Spark (at most twenty seconds)
@@ -123,9 +127,20 @@ browser: ## Install the Chromium that tests of the report drive (Debian, as root
 	echo "make browser: no Chromium on this machine, and none could be installed (that takes root and apt-get);" \
 	  "tests of the report in a browser are skipped until there is one" >&2
 
+# Strict: a dead link or anchor, and a page without a place in the navigation, fail it.
+.PHONY: site
+site: $(ENV_STAMP) ## Build the documentation as a site, build/site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "ready: $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site"
+
+# For machines without a network: wheels, Delta's jars, a Java runtime, checksums and install.sh in dist/.
+.PHONY: bundle
+bundle: setup ## Write one archive that installs without a network, for this Python and machine
+	@$(BIN)/python -m tools.make_bundle
+
 .PHONY: soak
 soak: setup ## Kill runs hundreds of times and compare with an undisturbed lake
-	$(call run_tests,soak)
+	$(call run_tests,soak and not components)
 
 .PHONY: clean
 clean: ## Remove .venv and whatever was built
@@ -152,7 +167,7 @@ $(VENV)/bin/uv:
 $(ENV_STAMP): pyproject.toml constraints.txt | $(VENV)/bin/uv
 	@echo "installing into $(VENV) ..."
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python \
-	  --constraint constraints.txt --build-constraint constraints.txt --editable '.[all]' --group dev
+	  --constraint constraints.txt --build-constraint constraints.txt --editable '.[all]' --group dev --group docs
 	@touch $@
 
 # Resolved once by Spark's own resolver, then kept; no later start needs the network.

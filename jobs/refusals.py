@@ -1,5 +1,8 @@
 """What a run refuses before it writes: lakes that can't be one, directories that can't be read together."""
 
+import hashlib
+import os
+import tempfile
 from pathlib import Path
 
 from jobs.errors import JobError
@@ -7,10 +10,24 @@ from jobs.ingest import plan
 from jobs.ingest.sources import Sources
 from jobs.options import RunOptions
 from lake import scan
+from lake.lake import Lake
+from lake.local_storage import LocalStorage
 
 FETCHED = ".fetched"
 """The folder of a lake with what its run fetches from a cluster; it is made again in each run."""
-OWN = (".lock", FETCHED, "bronze", "silver", "gold")
+OWN = (".lock", ".lease", FETCHED, "bronze", "silver", "gold")
+
+
+def fetch_folder(lake: Lake) -> Path:
+    """The local folder for what a run fetches: in the lake, or a temporary one where the lake is in a store.
+
+    It is the same in each run, as it is one source in the books.
+    """
+    storage = lake.storage
+    if isinstance(storage, LocalStorage):
+        return storage.path / FETCHED
+    digest = hashlib.sha256(storage.address.encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"sharelens{FETCHED}-{os.getuid()}-{digest}"
 
 
 def check_lake(options: RunOptions) -> None:
@@ -20,14 +37,16 @@ def check_lake(options: RunOptions) -> None:
         JobError: the lake lies inside a log directory or the other way round, or is a folder with other things in it.
         LakeError: no lake there, and no log directory to make one of.
     """
-    lake, folder = options.lake, options.lake.path
-    if (folder / scan.UPGRADE).exists():
-        scan.ensure_lake(lake)
+    lake = options.lake
     _check_apart(options)
-    if folder.exists() and not folder.is_dir():
-        raise JobError(f"{options.lake} is a file; give a folder for the lake")
-    if folder.is_dir() and not lake.is_lake():
-        strange = [entry.name for entry in folder.iterdir() if entry.name not in OWN]
+    try:
+        names = lake.storage.names()
+    except NotADirectoryError:
+        raise JobError(f"{options.lake} is a file; give a folder for the lake") from None
+    if scan.UPGRADE in names:
+        scan.ensure_lake(lake)
+    if names and not lake.is_lake():
+        strange = [name for name in names if name not in OWN]
         if strange:
             raise JobError(
                 f"{options.lake} holds other things ({sorted(strange)[0]}) and no lake; give an empty or new folder"
@@ -47,7 +66,9 @@ def check_sources(options: RunOptions) -> None:
 
 
 def _check_apart(options: RunOptions) -> None:
-    lake = options.lake.path.resolve()
+    if not options.lake.storage.is_local:
+        return
+    lake = Path(options.lake.storage.address)
     for uri in options.log_dirs:
         directory = Path(uri).resolve()
         if "://" not in uri and (lake == directory or directory in lake.parents or lake in directory.parents):

@@ -19,6 +19,7 @@ from jobs.audit import stage as audit
 from jobs.decode import stage as decode
 from jobs.decode.topic_starts import lowest_offsets
 from jobs.errors import ClusterMismatchError, JobError
+from jobs.freshness import freshness
 from jobs.ingest import plan
 from jobs.ingest import stage as ingest
 from jobs.ingest.copies import divergence
@@ -32,7 +33,7 @@ from jobs.measure import group_histories, reconcile
 from jobs.measure import stage as measure
 from jobs.options import RunOptions
 from jobs.progress import Progress
-from jobs.refusals import FETCHED, check_lake, check_sources
+from jobs.refusals import check_lake, check_sources, fetch_folder
 from jobs.replay import stage as replay
 from jobs.spark import executors
 from jobs.summary import Summary
@@ -346,7 +347,9 @@ class Pipeline:
         with self._timed("publish"):
             run = max(publish.next_run(self._lake), 1)
             cluster_id = self.summary.cluster_id or UNKNOWN_CLUSTER
+            before = publish.published_run(self._lake)
             publish.publish(self._lake, run, cluster_id, books.software_version())
+            self.summary.freshness = freshness(self._lake, before, books.now_ms())
 
     @contextmanager
     def _timed(self, name: str) -> "Iterator[None]":
@@ -377,7 +380,7 @@ def run(options: RunOptions, session: Callable[[], "SparkSession"], progress: Pr
         try:
             summary = Pipeline(options, session, progress or Progress(), writer).go()
         finally:
-            shutil.rmtree(options.lake.path / FETCHED, ignore_errors=True)
+            shutil.rmtree(fetch_folder(options.lake), ignore_errors=True)
     if options.require_rows and not any(summary.counts.values()):
         raise JobError(f"no new records in {', '.join(options.log_dirs) or options.lake} (--require-rows)")
     return summary

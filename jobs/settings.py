@@ -116,6 +116,7 @@ class Settings(BaseSettings):
     split_bytes: PositiveInt
     in_process_bytes: NonNegativeInt
     spark_conf: SparkConf
+    storage_options: Mapping[str, str] = Field(default_factory=dict)
     dags: DagSettings
     quality: QualitySettings = QualitySettings()
     audit: AuditSettings = AuditSettings()
@@ -254,7 +255,7 @@ def _siblings(path: Sequence[int | str]) -> list[str]:
 def _not_json(layers: Sequence[Layer]) -> str:
     """Which variable is not the JSON object that it must be."""
     variables = next(layer for layer in layers if layer.place.startswith("environment variables"))
-    for name in ("spark_conf", "dags", "quality", "audit"):
+    for name in ("spark_conf", "storage_options", "dags", "quality", "audit"):
         text = str(variables.values.get(name, "{}"))
         try:
             json.loads(text)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from jobs import books, publish
 from lake import durability, lock
 from lake.lake import Lake
+from lake.lease import Lease
 from lake.scan import UNLISTED
 from lake.tables import SILVER_METADATA_RECORD, TABLES
 from measures.catalog import STAGED
@@ -30,7 +31,7 @@ WRITTEN_BY = {
 class Writer:
     """The writer of a lake. `set_aside`: one line for each torn file of a log that was renamed."""
 
-    lock: lock.LakeLock
+    lock: lock.LakeLock | Lease
     set_aside: tuple[str, ...]
 
 
@@ -44,8 +45,10 @@ def writing(lake: Lake, timeout_s: float) -> Iterator[Writer]:
         LakeError: a log is damaged where a publication needs it.
     """
     os.umask(0o077)
-    lake.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lake.storage.make()
     with lock.hold(lake, timeout_s) as lock_of_lake:
+        if lock_of_lake.changed_hands:
+            lake.forget()  # an upkeep elsewhere may have cut the logs that the handles read
         yield Writer(lock=lock_of_lake, set_aside=tuple(_recovered(lake)))
 
 
@@ -85,7 +88,7 @@ def _recovered(lake: Lake) -> list[str]:
     for name in CHECKED:
         if lake.exists(name):
             lake.snapshot(name)
-    for name in TABLES:
+    for name in TABLES if lake.storage.is_local else ():
         since = published.get(name, -1) + 1
         if name not in UNLISTED and lake.version(name) >= since:
             lake.unsynced[name] = since

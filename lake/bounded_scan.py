@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from pyarrow.fs import LocalFileSystem
 
 BATCH_ROWS = 1 << 14
 READ_ROWS = 1 << 17
@@ -42,16 +43,20 @@ def bounded_scanner(
     dataset: ds.Dataset, columns: Sequence[str] | None = None, where: pc.Expression | None = None
 ) -> ds.Scanner:
     """A scanner that decodes one row group ahead of its reader; Arrow's own default is dozens."""
-    return dataset.scanner(columns=None if columns is None else list(columns), filter=where, **_BOUNDED)
+    return dataset.scanner(columns=None if columns is None else list(columns), filter=where, **_bounded(dataset))
 
 
-_BOUNDED: dict[str, Any] = {
-    "batch_size": BATCH_ROWS,
-    "batch_readahead": 1,
-    "fragment_readahead": 1,
-    # Column chunks are read as they are decoded; with pre_buffer all of them lie in memory first.
-    "fragment_scan_options": ds.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True),
-}
+_BOUNDED: dict[str, Any] = {"batch_size": BATCH_ROWS, "batch_readahead": 1, "fragment_readahead": 1}
+# On a disk column chunks are read as they are decoded; with pre_buffer all of a row group lie in memory first. From a
+# store they are read together: a request for each 8 KB would take longer than the scan.
+_FROM_DISK = ds.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+_FROM_STORE = ds.ParquetFragmentScanOptions(pre_buffer=True)
+
+
+def _bounded(dataset: ds.FileSystemDataset) -> dict[str, Any]:
+    system = dataset.filesystem
+    is_local = isinstance(getattr(system, "base_fs", system), LocalFileSystem)
+    return {**_BOUNDED, "fragment_scan_options": _FROM_DISK if is_local else _FROM_STORE}
 
 
 class BoundedDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow is untyped
@@ -64,7 +69,7 @@ class BoundedDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow is 
 
     def scanner(self, **options: Any) -> ds.Scanner:
         """A scanner with the columns and the filter of `options`."""
-        return super().scanner(**{**options, **_BOUNDED})
+        return super().scanner(**{**options, **_bounded(self)})
 
 
 def tables(

@@ -10,16 +10,22 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from lake import crash_points
 from lake.errors import LakeError
 from lake.lake import SCHEMA_VERSION_PROPERTY, Lake
 from lake.parquet import DataFile
-from lake.storage import disk_full, is_disk_full
 from lake.tables import TABLES, Table
+
+if TYPE_CHECKING:
+    from deltalake.transaction import AddAction, RemoveAction
 
 CHECKPOINT_EVERY = 20
 CREATE_THREADS = 4
+FENCE_TRIES = 4
+LEASE_APPLICATION = "lease"
+"""The application of the transactions that hold a lease's token."""
 
 
 def create_tables(lake: Lake) -> None:
@@ -46,7 +52,8 @@ def create(lake: Lake, table: Table) -> None:
     if table.append_only:
         configuration["delta.appendOnly"] = "true"
     storage = lake.table_storage(table.name)
-    storage.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    storage.make()
+    lake.ensure_writable()
     with _one_line(lake, table.name, 0):
         handle = DeltaTable.create(
             storage.root,
@@ -55,7 +62,7 @@ def create(lake: Lake, table: Table) -> None:
             name=table.name,
             description=table.comment,
             configuration=configuration,
-            storage_options=dict(storage.options) or None,
+            storage_options=storage.delta_options(),
             raise_if_key_not_exists=False,
         )
     lake.created(table.name, handle)
@@ -102,7 +109,6 @@ def write(
     Raises:
         LakeError: as `commit`.
     """
-    from deltalake import CommitProperties, PostCommitHookProperties, Transaction
     from deltalake.transaction import AddAction, RemoveAction
 
     before = lake.snapshot(name)
@@ -110,7 +116,7 @@ def write(
     storage = lake.table_storage(name)
     storage.sync(sorted({os.path.dirname(file.path) for file in adds}))
     now_ms = time.time_ns() // 1_000_000
-    actions = [
+    actions: list[AddAction | RemoveAction] = [
         AddAction(
             path=file.path,
             size=file.size_bytes,
@@ -121,10 +127,49 @@ def write(
         )
         for file in adds
     ]
+    actions += [RemoveAction(path, data_change, now_ms) for path in removes]
+    _commit(lake, name, before.version, actions, transactions)
+    lake.committed(name, before.version + 1, transactions)
+    return before.version + 1
+
+
+def fence(lake: Lake, token: int) -> None:
+    """Commits the token of a lease that was taken over, and nothing else, to every table.
+
+    The process that had the lease before can create the version behind the last one that it has seen, and no other: now
+    that version is taken, or its last commit came before, as one of a run that was killed.
+
+    Raises:
+        LakeError: other writers go on to commit.
+    """
+    for name in TABLES:
+        for tries_left in reversed(range(FENCE_TRIES)):
+            if not lake.exists(name):
+                break
+            try:
+                _commit(lake, name, int(lake.handle(name).version()), [], {LEASE_APPLICATION: token})
+                break
+            except LakeError:
+                if not tries_left:
+                    raise
+                lake.updated(name)
+
+
+def _commit(
+    lake: Lake,
+    name: str,
+    version: int,
+    actions: "Sequence[AddAction | RemoveAction]",
+    transactions: Mapping[str, int],
+) -> None:
+    """Commits actions on top of a version, which is the newest one that the handle of the table has seen."""
+    from deltalake import CommitProperties, PostCommitHookProperties, Transaction
+
     handle = lake.handle(name)
-    with _one_line(lake, name, before.version + 1):
+    lake.ensure_writable()  # nothing behind it looks for a newer version: a fence makes the commit fail
+    with _one_line(lake, name, version + 1):
         handle.create_write_transaction(
-            [*actions, *(RemoveAction(path, data_change, now_ms) for path in removes)],
+            list(actions),
             mode="append",
             schema=handle.schema(),
             commit_properties=CommitProperties(
@@ -134,11 +179,8 @@ def write(
             ),
             post_commithook_properties=PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False),
         )
-    version = lake.version(name)
-    if version != before.version + 1:
-        raise _other_writer(lake, name, before.version + 1)
-    lake.committed(name, version, transactions)
-    return version
+    if lake.updated(name) != version + 1:
+        raise _other_writer(lake, name, version + 1)
 
 
 def _check(lake: Lake, name: str, unknown: set[str]) -> None:
@@ -167,8 +209,9 @@ def _one_line(lake: Lake, name: str, version: int) -> Iterator[None]:
     except CommitFailedError as error:
         raise _other_writer(lake, name, version) from error
     except (DeltaError, OSError) as error:
-        if is_disk_full(error):
-            raise disk_full(lake.table_storage(name).root) from error
+        explained = lake.table_storage(name).explained(error)
+        if explained is not None:
+            raise explained from error
         reason = (str(error).strip().splitlines() or ["no reason"])[0]
         raise LakeError(f"{name} in {lake}: version {version} can't be committed: {reason}") from error
     finally:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lake.errors import LakeError
 from lake.lake import LOG, LOG_ENTRY, Lake
+from lake.local_storage import LocalStorage
 
 LAST_CHECKPOINT = "_last_checkpoint"
 SET_ASIDE = ".torn"
@@ -20,7 +21,9 @@ PARQUET_END = b"PAR1"
 
 
 def sync(lake: Lake) -> None:
-    """Flushes the commits of this process, and their folders, to the disk."""
+    """Flushes the commits of this process, and their folders, to the disk; a store has what it has accepted."""
+    if not lake.storage.is_local:
+        return
     names = set()
     for table, since in lake.unsynced.items():
         folder = table.replace(".", "/")
@@ -34,25 +37,26 @@ def sync(lake: Lake) -> None:
 
 def _entries(lake: Lake, table: str, since: int) -> Iterator[str]:
     """Commits and checkpoints from a version on."""
-    for name in os.listdir(os.path.join(lake.table_storage(table).root, LOG)):
-        entry = LOG_ENTRY.fullmatch(name)
-        if name == LAST_CHECKPOINT or (entry and int(entry[1]) >= since):
-            yield name
+    for file in lake.log(table):
+        entry = LOG_ENTRY.fullmatch(file.name)
+        if file.name == LAST_CHECKPOINT or (entry and int(entry[1]) >= since):
+            yield file.name
 
 
 def set_aside_torn(lake: Lake, table: str, published: int) -> list[str]:
     """Renames the empty or torn newest commit, and checkpoints, that a power cut left in a table's log.
 
-    `published`: the version of the newest publication; -1 for none. One line for each file that was set aside.
+    `published`: the version of the newest publication; -1 for none. One line for each file that was set aside. In a
+    store each object is whole.
 
     Raises:
         LakeError: the commit is one that the publication names, or an older one.
     """
-    log = lake.table_storage(table).path / LOG
-    try:
-        entries = [entry for name in os.listdir(log) if (entry := LOG_ENTRY.fullmatch(name))]
-    except (FileNotFoundError, NotADirectoryError):
+    storage = lake.table_storage(table)
+    if not isinstance(storage, LocalStorage):
         return []
+    log = storage.path / LOG
+    entries = [entry for file in lake.log(table) if (entry := LOG_ENTRY.fullmatch(file.name))]
     newest = max((entry for entry in entries if entry[2] == "json"), key=lambda entry: int(entry[1]), default=None)
     checkpoints = [entry for entry in entries if entry[2] != "json" and int(entry[1]) > published]
     torn = [log / entry[0] for entry in checkpoints if _is_torn_parquet(log / entry[0])]
@@ -73,7 +77,10 @@ def set_aside_torn(lake: Lake, table: str, published: int) -> list[str]:
 
 def set_aside_unpublished(lake: Lake, table: str, published: int) -> list[str]:
     """Renames every commit and checkpoint above the published version; one line where there was any."""
-    log = lake.table_storage(table).path / LOG
+    storage = lake.table_storage(table)
+    if not isinstance(storage, LocalStorage):
+        return []
+    log = storage.path / LOG
     later = [name for name in _entries(lake, table, published + 1) if name != LAST_CHECKPOINT]
     for name in [*later, LAST_CHECKPOINT] if later else []:
         path = log / name

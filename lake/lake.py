@@ -5,19 +5,22 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from lake.errors import LakeError, LakeVersionError
+from lake.file_rows import FileRows
+from lake.locations import resolve
 from lake.snapshot import Snapshot
-from lake.storage import Storage, resolve
+from lake.storage import Entry, Storage
 from lake.tables import SCHEMA_VERSION, TABLES
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
+
+    from lake.lease import Lease
 
 LOG = "_delta_log"
 SCHEMA_VERSION_PROPERTY = "sharelens.schemaVersion"
@@ -58,26 +61,29 @@ class Lake:
     A process that was forked from one that used delta-rs must not use it: tasks read through snapshots.
     """
 
-    def __init__(self, uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, uri: str | os.PathLike[str]) -> None:
         self.uri = os.fspath(uri)
-        self.storage = resolve(uri, storage_options)
+        self.storage = resolve(uri)
+        self.lease: Lease | None = None
+        """The lease under which this process writes to a lake in an object store (`lake.lease`)."""
         self.unsynced: dict[str, int] = {}
         """By table the first version that the disk may not have yet (`lake.durability`)."""
+        self.last_hold: int | None = None
+        """The time (ns) of the lock's file, or the lease's token, when this object released it; None: never."""
+        self.extent_rows = FileRows()
+        """Rows of FIRST_TABLE, the books, which each stage of a run reads."""
         self._handles: dict[str, DeltaTable] = {}
         self._snapshots: dict[str, Snapshot] = {}
         self._transactions: dict[str, _Transactions] = {}
+        self._names: dict[str, frozenset[str]] = {}
+        self._versions: dict[str, int] = {}
         self._process = os.getpid()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Lake, (self.uri, dict(self.storage.options))
+        return Lake, (self.uri,)
 
     def __str__(self) -> str:
         return self.uri
-
-    @property
-    def path(self) -> Path:
-        """The folder of a lake on a local disk."""
-        return self.storage.path
 
     def table_storage(self, table: str) -> Storage:
         """The folder of table `layer.name`."""
@@ -85,11 +91,22 @@ class Lake:
 
     def exists(self, table: str) -> bool:
         """Whether there is such a table: a log with a commit or a checkpoint."""
-        try:
-            names = os.listdir(os.path.join(self.table_storage(table).root, LOG))
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        return any(LOG_ENTRY.fullmatch(name) for name in names)
+        if self.storage.is_local:
+            return any(LOG_ENTRY.fullmatch(entry.name) for entry in self.log(table))
+        return table in self._handles or self._is_listed(*table.split(".", 1))
+
+    def _is_listed(self, layer: str, name: str) -> bool:
+        """Whether a store has a table: one request for all tables of a layer, as each object of a store is whole.
+
+        Others may create tables meanwhile, but not under our lease.
+        """
+        if name not in self._names.get(layer, ()) and (self.lease is None or layer not in self._names):
+            self._names[layer] = frozenset(self.storage.folder(layer).names())
+        return name in self._names[layer]
+
+    def log(self, table: str) -> list[Entry]:
+        """The files of a table's log, in no order; [] without a table."""
+        return self.table_storage(table).files(LOG)
 
     def is_lake(self) -> bool:
         """Whether the folder holds a lake's tables, published or not."""
@@ -130,14 +147,27 @@ class Lake:
             self._transactions[table] = replace(known, version=version, newest={**known.newest, **transactions})
 
     def forget(self) -> None:
-        """Closes all handles: files of the logs were renamed under them."""
+        """Closes all handles: files of the logs were renamed or removed under them."""
         self._handles.clear()
         self._snapshots.clear()
         self._transactions.clear()
+        self._names.clear()
+        self._versions.clear()
 
     def version(self, table: str) -> int:
         """The newest version; -1 when there is no table."""
-        return int(self.handle(table).version()) if self.exists(table) else -1
+        if not self.exists(table):
+            return -1
+        if self.storage.is_local or table in self._handles:
+            return int(self.handle(table).version())
+        return self._listed_version(table)
+
+    def _listed_version(self, table: str) -> int:
+        """The newest version by the names in the log: one request, where delta-rs reads the commits too."""
+        if table not in self._versions or self.lease is None:
+            entries = (LOG_ENTRY.fullmatch(file.name) for file in self.log(table))
+            self._versions[table] = max((int(entry[1]) for entry in entries if entry), default=-1)
+        return self._versions[table]
 
     def transaction(self, table: str, application: str, version: int | None = None) -> int | None:
         """The newest version committed for an application, as a version (None: the newest) of a table has it.
@@ -189,23 +219,40 @@ class Lake:
         with self._readable(table):
             self._at(table, version).create_checkpoint()
 
-    def commit_ms(self, table: str, version: int) -> int:
-        """When a version was committed (epoch ms, by the file of its commit); 0 when that file is gone."""
-        try:
-            return os.stat(self._commit_path(table, version)).st_mtime_ns // 1_000_000
-        except FileNotFoundError:
-            return 0
+    def updated(self, table: str) -> int:
+        """The newest version, after a commit of this process."""
+        with self._readable(table):
+            handle = self._handles[table]
+            handle.update_incremental()
+            return int(handle.version())
 
-    def has_commit(self, table: str, version: int) -> bool:
-        """Whether the file of a commit exists."""
-        return os.path.exists(self._commit_path(table, version))
+    def ensure_writable(self) -> None:
+        """Refuses a commit after another process has taken the lease over.
+
+        Raises:
+            LakeLockedError: it was taken over.
+        """
+        if self.lease is not None:
+            self.lease.ensure_held()
+
+    def ensure_local(self) -> None:
+        """Refuses a lake in an object store for Spark, which opens only paths here.
+
+        Raises:
+            LakeError: it lies in an object store.
+        """
+        if not self.storage.is_local:
+            raise LakeError(f"{self}: Spark opens no object store here; use `sharelens sql`, DuckDB, Polars or pandas")
 
     def _may_be_newer(self, table: str, version: int) -> bool:
-        """Whether a table may have a newer version; on a local disk, two file names are cheaper than delta-rs."""
-        return self.has_commit(table, version + 1) or not self.has_commit(table, version)
+        """Whether a table may have a newer version.
 
-    def _commit_path(self, table: str, version: int) -> str:
-        return os.path.join(self.table_storage(table).root, LOG, f"{version:020d}.json")
+        On a local disk, two file names are cheaper than delta-rs; nobody else commits under our lease.
+        """
+        if not self.storage.is_local:
+            return self.lease is None
+        storage = self.table_storage(table)
+        return storage.stat(commit_path(version + 1)) is not None or storage.stat(commit_path(version)) is None
 
     def _at(self, table: str, version: int | None) -> "DeltaTable":
         if version is None:
@@ -219,7 +266,7 @@ class Lake:
         from deltalake import DeltaTable
 
         storage = self.table_storage(table)
-        return DeltaTable(storage.root, version=version, storage_options=dict(storage.options) or None)
+        return DeltaTable(storage.root, version=version, storage_options=storage.delta_options())
 
     @contextmanager
     def _readable(self, table: str) -> Iterator[None]:
@@ -232,6 +279,9 @@ class Lake:
             message = f"{self}: there is no table {table}; write it with `sharelens run --lake {self} --log-dir DIR`"
             raise LakeError(message) from error
         except (DeltaError, OSError, ValueError) as error:
+            explained = self.storage.explained(error)
+            if explained is not None:
+                raise explained from None
             reason = (str(error).strip().splitlines() or ["no reason"])[0]
             raise LakeError(
                 f"{table} in {self}: its {LOG} can't be read ({reason}); run again if a run was cut off, "
@@ -268,6 +318,11 @@ class Lake:
                 f"{snapshot.table} in {self} has schema version {snapshot.schema_version}, this sharelens reads "
                 f"{SCHEMA_VERSION}; see what it needs with `sharelens upgrade --lake {self} --dry-run`"
             )
+
+
+def commit_path(version: int) -> str:
+    """The file of a commit, below the table's folder."""
+    return f"{LOG}/{version:020d}.json"
 
 
 def _files_of(handle: "DeltaTable") -> tuple[Mapping[str, Any], ...]:

@@ -1,4 +1,4 @@
-"""One writer a lake: a flock on LAKE/.lock, and the JVM that a killed driver may leave behind for a while."""
+"""One writer a lake: on a path a flock on LAKE/.lock, and the JVM that a killed driver may leave behind for a while."""
 
 import fcntl
 import json
@@ -8,18 +8,26 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lake.errors import LakeLockedError
 from lake.lake import Lake
+
+if TYPE_CHECKING:
+    from lake.lease import Lease
 
 POLL_S = 0.1
 
 
 class LakeLock:
-    """The held lock; `note_jvm` records the JVM whose end the next writer has to wait for."""
+    """The held lock; `note_jvm` records the JVM whose end the next writer has to wait for.
 
-    def __init__(self, handle: int) -> None:
+    `changed_hands`: another process, or another `Lake` of this one, had the lock since this `Lake` released it.
+    """
+
+    def __init__(self, handle: int, *, changed_hands: bool) -> None:
         self._handle = handle
+        self.changed_hands = changed_hands
 
     def note_jvm(self, pid: int) -> None:
         """Writes the process id of the JVM that writes for this run."""
@@ -27,20 +35,28 @@ class LakeLock:
 
 
 @contextmanager
-def hold(lake: Lake, timeout_s: float) -> Iterator[LakeLock]:
-    """Holds the lake for writing; the folder must exist.
+def hold(lake: Lake, timeout_s: float) -> "Iterator[LakeLock | Lease]":
+    """Holds the lake for writing; the folder must exist. In an object store, a lease takes the lock's place.
 
     Raises:
         LakeLockedError: somebody else still held it after `timeout_s` seconds; the message says who.
     """
-    handle = os.open(lake.path / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    if not lake.storage.is_local:
+        from lake import lease
+
+        with lease.hold(lake, timeout_s) as held_lease:
+            yield held_lease
+        return
+    handle = os.open(os.path.join(lake.storage.root, ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         _acquire(handle, lake, time.monotonic() + timeout_s)
+        changed_hands = lake.last_hold != os.fstat(handle).st_mtime_ns
         _describe(handle, None)
         try:
-            yield LakeLock(handle)
+            yield LakeLock(handle, changed_hands=changed_hands)
         finally:  # a run that ends commits no more: only a killed one leaves its JVM's name
             os.ftruncate(handle, 0)
+            lake.last_hold = os.fstat(handle).st_mtime_ns
     finally:
         os.close(handle)
 

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lake import crash_points
-from lake.storage import Storage, disk_full, is_disk_full
+from lake.errors import LakeError
+from lake.storage import Storage
 from lake.tables import TIME, Table, time_name
 from state_model.columnar.schemas import TEXT
 
@@ -229,8 +230,8 @@ class _OpenFile:
         for part in ("_writer", "_stream"):
             with contextlib.suppress(OSError, RuntimeError, AttributeError):
                 getattr(self, part).close()
-        with contextlib.suppress(OSError):
-            self._storage.file_system().delete_file(self._path)
+        with contextlib.suppress(OSError, LakeError):
+            self._storage.remove(self._path)
 
     @contextlib.contextmanager
     def _discarded(self) -> Iterator[None]:
@@ -239,8 +240,9 @@ class _OpenFile:
             yield
         except OSError as error:
             self.discard()
-            if is_disk_full(error):
-                raise disk_full(f"{self._storage.root}/{self._path}") from error
+            explained = self._storage.explained(error, self._path)
+            if explained is not None:
+                raise explained from error
             raise
 
 

@@ -117,7 +117,7 @@ class RowGroups:
             file.path,
             metadata=file.metadata,
             read_dictionary=texts,
-            pre_buffer=False,
+            pre_buffer=not file.storage.is_local,
             filesystem=file.storage.file_system(),
         ) as opened:
             for rows in _joined(opened.iter_batches(BATCH_ROWS, row_groups=numbers, columns=stored, use_threads=False)):

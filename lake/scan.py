@@ -80,9 +80,9 @@ def ensure_lake(lake: Lake) -> None:
     Raises:
         LakeError: no such folder, or one without a lake's tables.
     """
-    if not lake.path.is_dir():
+    if not lake.storage.exists():
         raise LakeError(f"{lake} is not a directory; give the folder that `sharelens run --lake` wrote")
-    if (lake.path / UPGRADE / UPGRADE_COMPLETE).exists():
+    if lake.storage.stat(f"{UPGRADE}/{UPGRADE_COMPLETE}") is not None:
         raise LakeError(f"{lake}: an upgrade was cut off; finish it with `sharelens upgrade --lake {lake} --execute`")
     if not lake.is_lake():
         raise LakeError(

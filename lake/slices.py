@@ -130,7 +130,7 @@ def read_partitions(pieces: Sequence[Slice], schema: pa.Schema) -> pa.Table:
         here = [piece for piece in pieces if piece.path == path]
         whole = [piece.row_group for piece in here if not piece.mixed]
         if whole:
-            with pq.ParquetFile(path, read_dictionary=encoded, filesystem=here[0].storage.file_system()) as file:
+            with _opened(here[0].storage, path, encoded) as file:
                 tables.append(file.read_row_groups(whole, columns=schema.names, use_threads=False).cast(schema))
         tables += [_read(piece, schema) for piece in here if piece.mixed]
     rows = pa.concat_tables(tables)
@@ -139,11 +139,21 @@ def read_partitions(pieces: Sequence[Slice], schema: pa.Schema) -> pa.Table:
     return rows if (np.diff(order) > 0).all() else rows.take(pa.array(order))
 
 
+def _opened(storage: Storage, path: str, encoded: Sequence[str] = ()) -> pq.ParquetFile:
+    """A data file. In a store the column chunks of a row group are read together, not with a request for each."""
+    return pq.ParquetFile(
+        path,
+        read_dictionary=list(encoded) or None,
+        filesystem=storage.file_system(),
+        pre_buffer=not storage.is_local,
+    )
+
+
 def _read(piece: Slice, schema: pa.Schema) -> pa.Table:
     names = piece.columns
     extra = ["cluster_id", names.topic_id, names.partition, names.offset, "run_id"] if piece.mixed else []
     encoded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
-    with pq.ParquetFile(piece.path, read_dictionary=encoded, filesystem=piece.storage.file_system()) as file:
+    with _opened(piece.storage, piece.path, encoded) as file:
         table = file.read_row_group(
             piece.row_group, columns=[*dict.fromkeys([*schema.names, *extra])], use_threads=False
         )
@@ -166,7 +176,7 @@ def _read(piece: Slice, schema: pa.Schema) -> pa.Table:
 
 
 def _slices_of(storage: Storage, path: str, columns: Columns, runs: tuple[int, int]) -> Iterator[Slice]:
-    with pq.ParquetFile(path, filesystem=storage.file_system()) as file:
+    with _opened(storage, path) as file:
         metadata = file.metadata
         for number in range(metadata.num_row_groups):
             group = metadata.row_group(number)

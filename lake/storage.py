@@ -1,102 +1,124 @@
-"""Data files: a URI with storage options as a pyarrow file system. The one module that knows kinds of storage.
+"""Storage: the interface of a folder of files that a lake lies in, on a local disk or in an object store.
 
-Paths and file:// URIs today; an object store gets its place in `file_system`, `create` and `sync`.
+`lake.locations.resolve` makes one of a path or URI. All paths of its methods are relative to the folder, with `/`.
 """
 
-import os
-import re
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from lake.errors import LakeError
 
-SYNC_THREADS = 8
-SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
-"""The beginning of a URI, also of one that lost a slash on its way (`s3:/bucket`)."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A file of a folder. `name`: without its folder; `modified_ms`: epoch milliseconds by the storage's clock."""
+
+    name: str
+    size_bytes: int
+    modified_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Storage:
-    """A folder of data files. `root`: its absolute local path; `options`: as delta-rs takes them."""
+class Storage(ABC):
+    """A folder of files. `root`: its absolute path or its URI, as delta-rs opens it.
+
+    A Storage is a value: pickled, it is its address alone. Options, credentials among them, stay in the environment of
+    a process (`lake.store_options`).
+    """
 
     root: str
-    options: tuple[tuple[str, str], ...] = ()
+
+    is_local: ClassVar[bool]
+    """Whether it is a folder of this machine's file system: files can be torn, links and locks exist."""
 
     @property
-    def path(self) -> Path:
-        """The folder on the local disk."""
-        return Path(self.root)
+    @abstractmethod
+    def address(self) -> str:
+        """The absolute path without links, or the URI."""
 
+    @abstractmethod
     def folder(self, *names: str) -> "Storage":
         """A folder below this one."""
-        return Storage(root=os.path.join(self.root, *names), options=self.options)
 
+    @abstractmethod
+    def delta_options(self) -> dict[str, str] | None:
+        """The storage options for delta-rs; None for none."""
+
+    @abstractmethod
     def file_system(self) -> pafs.FileSystem:
         """The file system whose paths are relative to this folder.
 
         Arrow's native one: a Python object may be held by Arrow's threads when the interpreter ends, and the process
         would be aborted.
         """
-        return pafs.SubTreeFileSystem(os.path.realpath(self.root), pafs.LocalFileSystem())
 
+    @abstractmethod
+    def make(self) -> None:
+        """Makes the folder, for its owner alone, with those that lead to it; a store has no folders to make."""
+
+    @abstractmethod
+    def exists(self) -> bool:
+        """Whether the folder exists; in a store: whether there is anything below it."""
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """The names of the files and folders in it; [] for a folder that does not exist.
+
+        Raises:
+            NotADirectoryError: the address is one of a file.
+        """
+
+    @abstractmethod
+    def files(self, folder: str) -> list[Entry]:
+        """The files of a folder, not of those below it; [] for a folder that does not exist."""
+
+    @abstractmethod
+    def stat(self, path: str) -> Entry | None:
+        """A file's size and time; None when there is no such file."""
+
+    @abstractmethod
     def create(self, path: str) -> pa.NativeFile:
-        """A new file to write to, for its owner alone, with the folders that lead to it."""
-        target = os.path.join(self.root, path)
-        os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
-        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        return self.file_system().open_output_stream(path)
+        """A new file to write to, for its owner alone, with the folders that lead to it.
 
+        In a store it becomes visible when it is closed.
+        """
+
+    @abstractmethod
+    def read(self, path: str) -> bytes:
+        """The content of a small file.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+
+    @abstractmethod
+    def remove(self, path: str) -> None:
+        """Removes a file; one that does not exist is no error."""
+
+    @abstractmethod
+    def remove_folder(self, folder: str) -> None:
+        """Removes a folder with all that is below it; one that does not exist is no error."""
+
+    @abstractmethod
+    def rename(self, path: str, new_path: str) -> None:
+        """Renames a file; a store copies it first."""
+
+    @abstractmethod
+    def take(self, source: "Storage", path: str) -> None:
+        """Puts the file of that path in a folder of the same storage here too, without a second upload of its bytes.
+
+        A second name for it on a disk that knows links, else a copy; a file of that path here is replaced.
+        """
+
+    @abstractmethod
     def sync(self, paths: Iterable[str]) -> None:
-        """Flushes files and folders below this one to the disk; returns when the disk has them."""
-        names = [os.path.join(self.root, path) for path in paths]
-        if len(names) < SYNC_THREADS:
-            for name in names:
-                _fsync(name)
-            return
-        with ThreadPoolExecutor(SYNC_THREADS) as pool:
-            list(pool.map(_fsync, names))
+        """Flushes files and folders to the disk; returns when the disk has them. A store has what it has accepted."""
 
-
-def resolve(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Storage:
-    """The storage that a path or URI names.
-
-    Raises:
-        LakeError: a scheme without a storage.
-    """
-    text = os.fspath(uri)
-    scheme = SCHEME.match(text)
-    if scheme is not None and scheme[1].lower() == "file":
-        text = unquote(urlsplit(text).path)
-    elif scheme is not None:
-        raise LakeError(f"{text}: no storage for {scheme[1]}:// URIs; give a path or a file:// URI")
-    return Storage(root=os.path.abspath(text), options=tuple(sorted((options or {}).items())))
-
-
-def is_disk_full(error: BaseException) -> bool:
-    """Whether an error of Arrow or delta-rs means a full disk."""
-    return "No space left on device" in str(error)
-
-
-def disk_full(path: str | os.PathLike[str]) -> LakeError:
-    """The error for a full disk; it names the disk and the remedy."""
-    folder = Path(path)
-    while not folder.exists():
-        folder = folder.parent
-    mount = folder.resolve()
-    while not mount.is_mount():
-        mount = mount.parent
-    return LakeError(f"no space left on the disk at {mount} (writing {path}); free some space, then run again")
-
-
-def _fsync(name: str) -> None:
-    handle = os.open(name, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    @abstractmethod
+    def explained(self, error: BaseException, path: str = "") -> LakeError | None:
+        """The one-line error for a failed read or write of `path`, where its cause is known; None for any other."""

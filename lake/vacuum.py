@@ -9,15 +9,17 @@ the table, beyond the publication. It also cuts the log by age alone, without re
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import unquote
 
 from lake import crash_points
 from lake.lake import LOG, LOG_ENTRY, Lake
+from lake.storage import Entry
 
 STAGED = re.compile(r"#[0-9]+$")
+"""The end of the name of a file of the log to which delta-rs had not given its own name yet."""
+COMMIT, CHECKPOINT = re.compile(r"[0-9]{20}\.json"), ".checkpoint.parquet"
 GRACE_MS = 3_600_000
 """Files younger than this stay, whatever the window: a task that outlived its run may still write one."""
 
@@ -36,20 +38,26 @@ def floor_of(lake: Lake, table: str, *, since_ms: int, named: Iterable[int]) -> 
 
     Versions that an upkeep with a shorter window has made unreadable don't count.
     """
-    return max(_oldest(lake, table), min([_version_at(lake, table, since_ms), *named]))
+    log = lake.log(table)
+    return max(_oldest(log), min([_version_at(lake.version(table), _commit_times(log), since_ms), *named]))
 
 
-def _oldest(lake: Lake, table: str) -> int:
+def _commit_times(log: Iterable[Entry]) -> dict[int, int]:
+    """By version when it was committed (epoch ms, by the file of its commit), where that file is there."""
+    return {_version_of(file.name): file.modified_ms for file in log if COMMIT.fullmatch(file.name)}
+
+
+def _oldest(log: Sequence[Entry]) -> int:
     """The oldest version that can still be read: the first one, or that of the oldest checkpoint."""
-    if lake.has_commit(table, 0):
+    if 0 in _commit_times(log):
         return 0
-    return min(_version_of(file) for file in _log(lake, table).glob("*.checkpoint.parquet"))
+    return min(_version_of(file.name) for file in log if file.name.endswith(CHECKPOINT))
 
 
-def _version_at(lake: Lake, table: str, moment_ms: int) -> int:
+def _version_at(newest: int, times: Mapping[int, int], moment_ms: int) -> int:
     """The newest version committed at or before a moment; the oldest whose commit is there, when all came later."""
-    version = lake.version(table)
-    while version > 0 and lake.has_commit(table, version - 1) and lake.commit_ms(table, version) > moment_ms:
+    version = newest
+    while version > 0 and version - 1 in times and times.get(version, 0) > moment_ms:
         version -= 1
     return version
 
@@ -64,61 +72,52 @@ def remove_files(lake: Lake, table: str, floor: int, *, named: Iterable[int], no
     unused = handle.vacuum(
         retention_hours=0, dry_run=True, enforce_retention_duration=False, full=True, keep_versions=keep
     )
-    youngest_ms = min(now_ms - GRACE_MS, lake.commit_ms(table, floor) or now_ms)
-    root = lake.table_storage(table).path
+    youngest_ms = min(now_ms - GRACE_MS, _commit_times(lake.log(table)).get(floor, now_ms))
+    storage = lake.table_storage(table)
     count = size = 0
-    for name in sorted(unused):
-        file = root / unquote(name)
-        try:
-            status = file.stat()
-        except FileNotFoundError:
-            continue  # delta-rs also lists what an earlier upkeep has removed
-        if status.st_mtime_ns // 1_000_000 > youngest_ms:
+    for path in sorted(map(unquote, unused)):
+        file = storage.stat(path)
+        if file is None or file.modified_ms > youngest_ms:  # delta-rs also lists what an earlier upkeep has removed
             continue
         if not dry_run:
             crash_points.passing(f"vacuum:{table}")
-            file.unlink()
-        count, size = count + 1, size + status.st_size
+            lake.ensure_writable()
+            storage.remove(path)
+        count, size = count + 1, size + file.size_bytes
     return Removed(files=count, size_bytes=size)
 
 
 def checkpoint(lake: Lake, table: str, floor: int) -> None:
     """Writes a checkpoint at the floor, where commits below it are there, and then one at the newest version."""
-    if floor == 0 or not lake.has_commit(table, floor - 1):
+    names = {file.name for file in lake.log(table)}
+    if floor == 0 or f"{floor - 1:020d}.json" not in names:
         return
     newest = lake.version(table)
-    for version in [version for version in (floor, newest) if not _checkpoint_file(lake, table, version).exists()]:
+    for version in [version for version in (floor, newest) if _checkpoint_name(version) not in names]:
         crash_points.passing(f"checkpoint:{table}")
         lake.write_checkpoint(table, version)
     lake.unsynced[table] = floor
 
 
-def _log(lake: Lake, table: str) -> Path:
-    return lake.table_storage(table).path / LOG
-
-
-def _checkpoint_file(lake: Lake, table: str, version: int) -> Path:
-    return _log(lake, table) / f"{version:020d}.checkpoint.parquet"
+def _checkpoint_name(version: int) -> str:
+    return f"{version:020d}{CHECKPOINT}"
 
 
 def remove_log(lake: Lake, table: str, floor: int, *, dry_run: bool) -> Removed:
     """Removes commits and checkpoints below a floor that has a checkpoint, and files of killed commits."""
-    stands = dry_run or _checkpoint_file(lake, table, floor).exists()
-    log = _log(lake, table)
-    old = [file for file in sorted(log.iterdir()) if _is_staged(file) or (stands and _version_of(file) < floor)]
+    names = sorted(file.name for file in lake.log(table))
+    stands = dry_run or _checkpoint_name(floor) in names
+    old = [name for name in names if STAGED.search(name) or (stands and _version_of(name) < floor)]
     if not dry_run:
-        for file in old:
+        log = lake.table_storage(table).folder(LOG)
+        for name in old:
             crash_points.passing(f"log:{table}")
-            file.unlink()
+            lake.ensure_writable()
+            log.remove(name)
     return Removed(log_files=len(old))
 
 
-def _is_staged(file: Path) -> bool:
-    """Whether a file of the log is one that delta-rs had not given its name yet."""
-    return STAGED.search(file.name) is not None
-
-
-def _version_of(file: Path) -> int:
+def _version_of(name: str) -> int:
     """The version of a commit or checkpoint; above all others for anything else."""
-    entry = LOG_ENTRY.fullmatch(file.name)
+    entry = LOG_ENTRY.fullmatch(name)
     return int(entry[1]) if entry else 1 << 62

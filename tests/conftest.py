@@ -14,7 +14,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TESTS = Path(__file__).parent
-TIER_OF_FOLDER = {"spark": "spark", "compat": "compat", "broker": "broker", "dags": "airflow"}
+TIER_OF_FOLDER = {
+    "spark": "spark",
+    "compat": "compat",
+    "broker": "broker",
+    "dags": "airflow",
+    "components": "components",
+}
 THREADS_OF_LIBRARIES = ("TOKIO_WORKER_THREADS", "OMP_NUM_THREADS")
 """Variables with the number of threads of delta-rs and of Arrow."""
 SLOW_FILE = "\npytestmark = pytest.mark.slow\n"
@@ -28,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Workers are as many as processors: more than one thread in each costs a sixth more processor time, and gains none.
     """
-    once.run_folder()
+    os.environ.setdefault("SHARELENS_ARCHIVES_DIR", str(once.run_folder() / "archives"))  # for processes, too
     if getattr(config.option, "numprocesses", None):
         for name in THREADS_OF_LIBRARIES:
             os.environ.setdefault(name, "1")

@@ -19,7 +19,7 @@ def no_session() -> Any:
     raise AssertionError("a session was asked for")
 
 
-def make_lake(lake: Path, *log_dirs: Path, **options: Any) -> Summary:
+def make_lake(lake: Path | str, *log_dirs: Path, **options: Any) -> Summary:
     """Runs the whole pipeline over log directories."""
     run_options = RunOptions(lake=Lake(lake), log_dirs=tuple(map(str, log_dirs)), in_process_bytes=ANY_SIZE, **options)
     return run(run_options, no_session)

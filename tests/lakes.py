@@ -20,7 +20,7 @@ OF_THE_AUDIT = ("gold.audit_state", "gold.audit_counter")
 CONTENT = tuple(name for name in TABLES if name not in BOOKS and name not in OF_THE_AUDIT)
 
 
-def content(path: Path, names: Iterable[str] = CONTENT) -> dict[str, pa.Table]:
+def content(path: Path | str, names: Iterable[str] = CONTENT) -> dict[str, pa.Table]:
     """Tables (all but the books) at the published cut, sorted by key, without the columns of bookkeeping."""
     lake = open_lake(path)
     result = {}

@@ -6,6 +6,7 @@ A single run stays in memory. Several runs are spilled beside the table into fil
 deleted after the merge (after a kill, by vacuum). Rows are not changed.
 """
 
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -67,7 +68,9 @@ def rewrite(
         ExitStack() as scratch,
         ParquetSink(lake, table, constants={}, partition_values=partition_values) as sink,
     ):
-        ordered = in_order(kept(), order, scratch, lake.table_storage(table.name).path, run_bytes)
+        storage = lake.table_storage(table.name)
+        folder = storage.root if storage.is_local else scratch.enter_context(tempfile.TemporaryDirectory())
+        ordered = in_order(kept(), order, scratch, Path(folder), run_bytes)
         for rows in _as_groups(ordered, ONE_PARTITION.get(table.name, ())):
             sink.write(rows.unify_dictionaries())
     return Rewritten(files=tuple(sink.files), dropped=dropped)
@@ -80,9 +83,10 @@ def row_groups(
     schema = pa.schema([field for field in table.schema if field.name not in partition_values])
     fields = [field for field in schema if not columns or field.name in columns]
     text = [field.name for field in fields if pa.types.is_string(field.type)]
-    system = lake.table_storage(table.name).file_system()
+    storage = lake.table_storage(table.name)
+    system = storage.file_system()
     for path in paths:
-        with pq.ParquetFile(path, read_dictionary=text, filesystem=system) as file:
+        with pq.ParquetFile(path, read_dictionary=text, filesystem=system, pre_buffer=not storage.is_local) as file:
             for number in range(file.metadata.num_row_groups):
                 rows = file.read_row_group(number, columns=[field.name for field in fields], use_threads=False)
                 yield rows.select([field.name for field in fields])

@@ -9,7 +9,6 @@ It reads the lake alone: bronze is the only copy of records that Kafka has prune
 """
 
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from jobs.errors import JobError
 from jobs.options import RunOptions
 from jobs.progress import Progress
 from jobs.run import Pipeline
+from jobs.upkeep.exchange import OLDER, exchange, is_complete
 from jobs.upkeep.upgrade_plan import FILLED, Kind, Need, derived_from, look
 from jobs.writing import Writer
 from lake import crash_points, durability, gates, lock
@@ -35,9 +35,6 @@ from state_model.topics import UNKNOWN_CLUSTER
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-OLDER = ".older"
-LAYERS = ("gold", "silver", "bronze")
-"""In the order in which they are exchanged: a folder without bronze is no lake to any reader."""
 BATCH_ROWS = 1 << 16
 APPLICATIONS = (*books.MARKER, "measure-step", "check", "maintain", "maintain-cuts")
 """The applications whose transactions are carried over."""
@@ -81,10 +78,10 @@ def upgrade(
         JobError: a closed gate forbids the publication.
     """
     lake = options.lake
-    if not options.dry_run and lake.path.is_dir() and _is_complete(lake):
+    if not options.dry_run and is_complete(lake):
         os.umask(0o077)
         with lock.hold(lake, options.lock_timeout_s):
-            _exchange(lake)
+            exchange(lake)
         lake.forget()
     needs = look(lake)
     stage = derived_from(needs)
@@ -93,12 +90,14 @@ def upgrade(
         return looked_at
     os.umask(0o077)
     with lock.hold(lake, options.lock_timeout_s) as writer_lock:
-        shutil.rmtree(lake.path / OLDER, ignore_errors=True)
+        lake.forget()  # others may have committed since the look at the tables, which the lease does not repeat
+        lake.storage.remove_folder(OLDER)
         if not looked_at.is_needed:
-            shutil.rmtree(lake.path / UPGRADE, ignore_errors=True)
+            lake.storage.remove_folder(UPGRADE)
             return looked_at
         _refuse_closed_gates(lake)
-        new = Lake(lake.path / UPGRADE)
+        new = Lake(lake.storage.folder(UPGRADE).root)
+        new.lease = lake.lease
         _carry(lake, new, needs)
         goes_on = books.done(new, "ingest-plan") > books.done(lake, "ingest-plan")
         run_options = RunOptions(
@@ -111,15 +110,11 @@ def upgrade(
         summary = Pipeline(run_options, session, progress or Progress(), writer).go()
         run = _publish(lake, new, summary.cluster_id)
         durability.sync(new)
-        (new.path / UPGRADE_COMPLETE).touch(mode=0o600)
+        new.storage.create(UPGRADE_COMPLETE).close()
         lake.storage.sync([UPGRADE, f"{UPGRADE}/{UPGRADE_COMPLETE}", "."])
-        _exchange(lake)
+        exchange(lake)
     lake.forget()
     return Upgraded(needs=needs, stage=stage, dry_run=False, run_id=run, summary=summary.as_dict())
-
-
-def _is_complete(lake: Lake) -> bool:
-    return (lake.path / UPGRADE / UPGRADE_COMPLETE).exists()
 
 
 def _refuse_closed_gates(lake: Lake) -> None:
@@ -138,7 +133,7 @@ def _refuse_closed_gates(lake: Lake) -> None:
 
 def _carry(lake: Lake, new: Lake, needs: list[Need]) -> None:
     """Makes the tables of the new lake, each with the rows of the old one that it can read, in one commit."""
-    new.path.mkdir(mode=0o700, exist_ok=True)
+    new.storage.make()
     create_tables(new)
     for need in needs:
         if need.written is None or new.version(need.table) > 0:
@@ -167,21 +162,14 @@ def _paths(lake: Lake, name: str) -> list[str]:
 
 def _linked(lake: Lake, new: Lake, name: str, path: str) -> DataFile:
     """A data file of the old lake as one of the new: a second name for it, or a copy where the disk knows none."""
-    source, storage = lake.table_storage(name).path / path, new.table_storage(name)
-    target = storage.path / path
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    target.unlink(missing_ok=True)
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
-    storage.sync([path])
+    storage = new.table_storage(name)
+    storage.take(lake.table_storage(name), path)
     values = partition_values(path)
     schema = pa.schema([column for column in TABLES[name].schema if column.name not in values])
-    footer = pq.read_metadata(target)
+    footer = pq.read_metadata(path, filesystem=storage.file_system())
     return DataFile(
         path=path,
-        size_bytes=target.stat().st_size,
+        size_bytes=storage.file_system().get_file_info(path).size,
         stats=statistics(footer, schema),
         partition_values=values,
     )
@@ -217,26 +205,3 @@ def _publish(lake: Lake, new: Lake, cluster_id: str | None) -> int | None:
             return None
         publish.publish(new, run, cluster_id or UNKNOWN_CLUSTER, books.software_version())
     return books.done(new, "publish") or None
-
-
-def _exchange(lake: Lake) -> None:
-    """Replaces the folders of the old lake by those of the new one; resumes after a kill."""
-    path, new, older = lake.path, lake.path / UPGRADE, lake.path / OLDER
-    older.mkdir(mode=0o700, exist_ok=True)
-    for layer in LAYERS:
-        if (new / layer).exists():
-            crash_points.passing(f"exchange:{layer}:before")
-            if (path / layer).exists():
-                (path / layer).rename(older / layer)
-            crash_points.passing(f"exchange:{layer}:between")
-            (new / layer).rename(path / layer)
-            _sync(lake, ".", UPGRADE, OLDER)
-    crash_points.passing("exchange:done")
-    (new / UPGRADE_COMPLETE).unlink(missing_ok=True)
-    _sync(lake, UPGRADE)
-    for folder in (new, older):
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _sync(lake: Lake, *folders: str) -> None:
-    lake.storage.sync(folder for folder in folders if (lake.path / folder).exists())

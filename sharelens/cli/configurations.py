@@ -2,6 +2,8 @@
 
 import click
 
+from kafka_log.archives import log_directories
+from sharelens.cli.lake_option import lake_option
 from sharelens.cli.options import CLUSTER, REQUIRE_COMPLETE, Size, Time, examples, output_options
 from sharelens.cli.questions import answer
 from sharelens.output import Shown
@@ -16,7 +18,7 @@ from state_model.errors import UsageError
         "sharelens configurations --lake ./lake --topic orders --as-of 2026-11-21T05:10:00Z",
     ),
 )
-@click.option("--lake", metavar="DIR", help="The lake that `sharelens run` wrote.")
+@lake_option("The lake that `sharelens run` wrote.")
 @click.option(
     "--log-dir",
     metavar="DIR",
@@ -61,7 +63,7 @@ def configurations(
         raise UsageError("give either --lake DIR (the tables) or --log-dir DIR (a broker's log directory)")
     from sharelens.questions import configurations
 
-    source = Source(lake=lake, log_dirs=log_dir, cluster_id=cluster_id, max_bytes=max_bytes)
+    source = Source(lake=lake, log_dirs=log_directories(log_dir), cluster_id=cluster_id, max_bytes=max_bytes)
     chosen = configurations.ResourceFilter(groups=frozenset(group), topics=frozenset(topic), brokers=frozenset(broker))
     answer(configurations.configurations(source, chosen, as_of), shown, require_complete)
 

@@ -9,6 +9,7 @@ import click
 
 from sharelens.cli.forensics import FINDINGS
 from sharelens.cli.incidents import settings_options
+from sharelens.cli.lake_option import lake_option, without_values
 from sharelens.cli.options import REQUIRE_COMPLETE, NewPath, Size, Time, examples, output_options
 from sharelens.cli.source_options import dead_letter_options, evidence_options
 from sharelens.output import Answer, Shown, name_column, number_column, say, show
@@ -29,7 +30,7 @@ class Remembering(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keeps the words behind the command's name."""
-        ctx.meta[AS_TYPED] = [*ctx.command_path.split(" "), *args]
+        ctx.meta[AS_TYPED] = [*ctx.command_path.split(" "), *without_values(args)]
         return super().parse_args(ctx, args)
 
 
@@ -143,7 +144,7 @@ def _written(written: "Written", place: Path) -> Answer:
 )
 @click.argument("folder", metavar="DIR")
 @click.option("--manifest-sha256", metavar="HEX", help="The hash that `evidence` printed.")
-@click.option("--lake", metavar="DIR", help="Recompute the content from this lake, and compare.")
+@lake_option("Recompute the content from this lake, and compare.")
 @click.option(
     "--log-dir", metavar="DIR", multiple=True, help="Recompute the content from this log directory or copy. Repeatable."
 )
@@ -192,12 +193,13 @@ def _source(
     read: "Manifest", lake: str | None, log_dir: tuple[str, ...], topic_names: str | None, max_bytes: int
 ) -> Source:
     """The source with the reading options of the manifest."""
+    from kafka_log.archives import log_directories
     from state_model.topics import UNKNOWN_CLUSTER
 
     cluster = read.document.get("cluster_id")
     return Source(
         lake=lake,
-        log_dirs=log_dir,
+        log_dirs=log_directories(log_dir),
         cluster_id=cluster if isinstance(cluster, str) and cluster != UNKNOWN_CLUSTER else None,
         include_uncommitted=read.sources.get("include_uncommitted") is True,
         include_deleted=read.sources.get("include_deleted") is True,

@@ -7,7 +7,15 @@ import click
 OWN, GENERAL = "Options", "General"
 GROUPS = {
     "Evidence": (
-        *("--lake", "--log-dir", "--bootstrap-server", "--command-config", "--user-topics", "--cluster-id"),
+        *(
+            "--lake",
+            "--storage-option",
+            "--log-dir",
+            "--bootstrap-server",
+            "--command-config",
+            "--user-topics",
+            "--cluster-id",
+        ),
         *("--include-uncommitted", "--include-deleted", "--topic-names"),
         *("--max-bytes", "--dlq-topic", "--dlq-prefix", "--group-configs", "--broker-config", "--settings"),
         *("--end-offsets", "--now"),

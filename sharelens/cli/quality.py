@@ -6,8 +6,10 @@ from typing import Any
 
 import click
 
-from sharelens.cli.compute import FINDINGS, SKIP
+from sharelens.cli.compute import SKIP
+from sharelens.cli.lake_option import lake_option
 from sharelens.cli.options import LOCK_TIMEOUT, Duration, NewPath, Time, examples, output_options
+from sharelens.cli.refusals import FINDINGS
 from sharelens.output import Shown, say, show
 from state_model.errors import UsageError
 
@@ -20,7 +22,7 @@ from state_model.errors import UsageError
         "sharelens check --lake ./old-copy --skip freshness --skip volume --table silver.share_record",
     ),
 )
-@click.option("--lake", metavar="DIR", required=True, help="The lake that `sharelens run` wrote.")
+@lake_option("The lake that `sharelens run` wrote.", required=True)
 @click.option("--published", is_flag=True, help="Check the published cut, not the newest versions.")
 @click.option("--whole", is_flag=True, help="Check all rows, not only those of runs since the last cut.")
 @click.option(

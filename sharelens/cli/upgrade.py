@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sharelens.cli.compute import ENGINE, engine_settings, session_of
+from sharelens.cli.lake_option import lake_option
 from sharelens.cli.options import examples, output_options, stacked
 from sharelens.output import Answer, Shown, by_importance, name_column, number_column, show, text_column
 from state_model.errors import UsageError
@@ -96,7 +97,7 @@ upgrade = click.command(
     stacked(
         _upgrade,
         [
-            click.option("--lake", metavar="DIR", required=True, help="The lake that an older `sharelens run` wrote."),
+            lake_option("The lake that an older `sharelens run` wrote.", required=True),
             click.option("--dry-run", is_flag=True, help="Only list the work."),
             click.option("--execute", is_flag=True, help="Do it."),
             *(option for number, option in enumerate(ENGINE) if number != 1),

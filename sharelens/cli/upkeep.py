@@ -5,8 +5,10 @@ from pathlib import Path
 
 import click
 
+from sharelens.cli.lake_option import lake_option
 from sharelens.cli.options import examples, output_options
 from sharelens.output import Answer, Column, Shown, by_importance, name_column, say, show, text_column
+from state_model.errors import UsageError
 
 UNHEALTHY = 1
 
@@ -15,7 +17,7 @@ UNHEALTHY = 1
     short_help="Checks the requirements of a run.",
     epilog=examples("sharelens doctor --lake ./lake --log-dir /var/kafka-copy"),
 )
-@click.option("--lake", metavar="DIR", help="Check the permissions of this lake too.")
+@lake_option("Check the permissions of this lake too.")
 @click.option("--log-dir", metavar="DIR", multiple=True, help="Check that this log directory can be read. Repeatable.")
 @output_options
 def doctor(lake: str | None, log_dir: tuple[str, ...], shown: Shown) -> None:
@@ -62,9 +64,13 @@ def demo(lake: str | None, data_set: str | None) -> None:
     from sharelens.cli.demonstration import demonstrate
 
     if lake is not None:
-        from lake.storage import resolve
+        from lake.local_storage import LocalStorage
+        from lake.locations import resolve
 
-        demonstrate(data_set, resolve(lake).path)
+        storage = resolve(lake)
+        if not isinstance(storage, LocalStorage):
+            raise UsageError(f"--lake: {lake} is no folder of this machine; name a new one")
+        demonstrate(data_set, storage.path)
         return
     with tempfile.TemporaryDirectory(prefix="sharelens-demo-") as folder:
         demonstrate(data_set, Path(folder) / "lake")

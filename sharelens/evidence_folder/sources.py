@@ -173,7 +173,7 @@ def _of_lake(evidence: LakeEvidence, keys: Keys, letter_topics: DeadLetterTopics
     lake = evidence.lake
     return {
         "kind": LAKE,
-        "uri": str(lake.lake.path.resolve()),
+        "uri": lake.lake.storage.address,
         "run_id": lake.publication["run_id"],
         "published_at_ms": lake.publication["published_at_ms"],
         "tables": [{"table": name, "version": version} for name, version in sorted(lake.versions.items())],

@@ -45,6 +45,7 @@ def spark_sql(
         return table_names()
     text = with_view_names(query)
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # its log line repeats our error message
+    lake.lake.ensure_local()
     for name in sorted(named_tables(query)):
         reader = spark.read.format("delta")
         if name in lake.versions:

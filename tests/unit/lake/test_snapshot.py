@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lake import snapshot
+from lake.locations import resolve
 from lake.snapshot import Snapshot
-from lake.storage import resolve
 from lake.tables import Table
 
 SCHEMA = pa.schema([("is_open", pa.bool_()), ("word", pa.string()), ("number", pa.int64())])

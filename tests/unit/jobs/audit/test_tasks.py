@@ -8,8 +8,8 @@ import pytest
 from bench import generate
 from jobs.audit import tasks
 from lake import parquet
+from lake.locations import resolve
 from lake.slices import BRONZE, Slice
-from lake.storage import resolve
 from state_model.audit.columnar.partitions import LogFacts
 from tests.in_process import make_lake
 

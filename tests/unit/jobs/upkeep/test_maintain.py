@@ -123,7 +123,7 @@ def later(days: int = 30) -> int:
 
 def live(path: Path, name: str) -> list[Path]:
     snapshot = Lake(path).snapshot(name)
-    return [snapshot.storage.path / name for name in snapshot.paths]
+    return [Path(snapshot.storage.root) / name for name in snapshot.paths]
 
 
 def data_files(path: Path) -> set[Path]:

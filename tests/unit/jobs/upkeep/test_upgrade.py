@@ -84,7 +84,7 @@ def upgraded(name: str) -> Path:
 
 def bronze_files(lake: Path) -> dict[str, int]:
     snapshot = Lake(lake).snapshot("bronze.log_record", any_schema=True)
-    return {path: (snapshot.storage.path / path).stat().st_ino for path in snapshot.paths}
+    return {path: (Path(snapshot.storage.root) / path).stat().st_ino for path in snapshot.paths}
 
 
 def written(lake: Path, name: str) -> int:

@@ -148,6 +148,7 @@ def test_the_command_lists_and_runs_them(lake: Cut, capsys: pytest.CaptureFixtur
     assert main(["sql", "--list"]) == 0
     assert "poison_by_topic" in capsys.readouterr().out
     assert (
-        main(["sql", "--lake", str(lake.lake.path), "--query", "lag_now", "--param", "group=g", "--output", "csv"]) == 0
+        main(["sql", "--lake", lake.lake.storage.root, "--query", "lag_now", "--param", "group=g", "--output", "csv"])
+        == 0
     )
     assert capsys.readouterr().out.count("\n") == 2

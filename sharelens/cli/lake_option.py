@@ -1,0 +1,64 @@
+"""The option that names a lake, with the options of the store that it may lie in."""
+
+from collections.abc import Callable, Sequence
+
+import click
+
+from sharelens.cli.options import Command, stacked
+
+STORAGE_OPTION = "--storage-option"
+
+
+def lake_option(help_text: str, *, required: bool = False) -> Callable[[Command], Command]:
+    """--lake and --storage-option for a command, which gets `lake` alone: options go into the environment."""
+
+    def both(command: Command) -> Command:
+        return stacked(
+            command,
+            [
+                click.option("--lake", metavar="DIR", required=required, callback=_configured, help=help_text),
+                click.option(
+                    STORAGE_OPTION,
+                    metavar="NAME=VALUE",
+                    multiple=True,
+                    is_eager=True,
+                    expose_value=False,
+                    callback=_set,
+                    help="For a lake in a bucket: aws_region=…, aws_endpoint_url=… Repeatable.",
+                ),
+            ],
+        )
+
+    return both
+
+
+def without_values(words: Sequence[str]) -> list[str]:
+    """The words of a command line without the values of --storage-option, for records of it: some are secrets."""
+    shown = []
+    for before, word in zip(["", *words], words, strict=False):
+        option, equals, pair = word.partition("=")
+        if before == STORAGE_OPTION:
+            shown.append(f"{word.partition('=')[0]}=…")
+        elif option == STORAGE_OPTION and equals:
+            shown.append(f"{option}={pair.partition('=')[0]}=…")
+        else:
+            shown.append(word)
+    return shown
+
+
+def _set(_context: click.Context, _option: click.Parameter, pairs: Sequence[str]) -> None:
+    """Puts the options of the command line into the environment, where those of the store's SDK are."""
+    if pairs:
+        from lake.store_options import set_options
+
+        set_options(pairs)
+
+
+def _configured(_context: click.Context, _option: click.Parameter, lake: str | None) -> str | None:
+    """The lake; for one in a store, the environment gets the options of the configuration that it lacks."""
+    if lake is not None and "://" in lake:
+        from jobs.settings import load_settings
+        from lake.store_options import set_defaults
+
+        set_defaults(load_settings().storage_options)
+    return lake

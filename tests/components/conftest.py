@@ -1,0 +1,47 @@
+"""The servers that tests of this folder use: started once, each test with a bucket of its own."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.datasets import dataset
+from tests.in_process import make_lake
+from tests.s3_server import S3Server, s3_server
+
+
+@pytest.fixture(scope="session")
+def _server() -> Iterator[S3Server]:
+    with s3_server() as server:
+        yield server
+
+
+@pytest.fixture
+def s3(_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
+    """An S3 server without faults, which the environment of this process names."""
+    for name, value in _server.environment().items():
+        monkeypatch.setenv(name, value)
+    _server.answer(None)
+    yield _server
+    _server.answer(None)
+
+
+@pytest.fixture(scope="session")
+def _lake_of_basic(_server: S3Server) -> str:
+    lake = f"s3://{_server.new_bucket()}/lake"
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in _server.environment().items():
+            patch.setenv(name, value)
+        make_lake(lake, dataset("basic") / "logs")
+    return lake
+
+
+@pytest.fixture
+def lake_of_basic(s3: S3Server, _lake_of_basic: str) -> str:
+    """The lake of the data set `basic` in a bucket, made once: read it only."""
+    return _lake_of_basic
+
+
+@pytest.fixture
+def bucket(s3: S3Server) -> str:
+    """The URI of a folder in a new bucket."""
+    return f"s3://{s3.new_bucket()}/forensics"

@@ -1,0 +1,235 @@
+"""One writer a lake in a bucket: leases, takeovers, processes that stop and go on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from lake import lease
+from lake.commit import LEASE_APPLICATION, create_tables, write
+from lake.errors import LakeError, LakeLockedError
+from lake.lake import Lake
+from lake.lock import hold
+from lake.object_storage import ObjectStorage
+from lake.parquet import write_rows
+from lake.tables import TABLES
+from tests.datasets import dataset
+from tests.in_process import make_lake, recorded_lake
+from tests.lakes import content, differences
+from tests.s3_server import Fault, S3Server
+
+TERM_S = 1.5
+NAME = "silver.name"
+WRITER = """
+import sys
+from jobs.options import RunOptions
+from jobs.run import run
+from lake import crash_points, lease
+from lake.lake import Lake
+lease.TERM_S = float(sys.argv[3])
+stop_at = sys.argv[4]
+passing = crash_points.passing
+def stopping(point):
+    if point == stop_at:
+        print("here", flush=True)
+        sys.stdin.readline()
+    passing(point)
+crash_points.passing = stopping
+run(RunOptions(lake=Lake(sys.argv[1]), log_dirs=(sys.argv[2],), in_process_bytes=1 << 62), lambda: None)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _short_term(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "TERM_S", TERM_S)
+
+
+def lease_of(lake: str) -> dict[str, object]:
+    """The content of the lease object."""
+    return dict(json.loads(Lake(lake).storage.read(lease.LEASE)))
+
+
+def commit_name(lake: Lake, run: int) -> int:
+    """Commits one row to silver.name."""
+    row = {"topic_id": f"t{run}", "topic": "orders", "source": "s", "cluster_id": "c", "run_id": run}
+    table = TABLES[NAME]
+    rows = pa.Table.from_pylist([row], schema=table.schema)
+    return write(lake, NAME, {"ingest": run}, adds=write_rows(lake, table, rows, {}))
+
+
+def until(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
+    """Waits for a condition."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_writer_waits_for_another_one_then_says_who_holds_the_lake(bucket: str) -> None:
+    with hold(Lake(bucket), 0):
+        begun = time.monotonic()
+        with (
+            pytest.raises(LakeLockedError, match=f"held by process {os.getpid()} on .*--lock-timeout"),
+            hold(Lake(bucket), 2 * TERM_S),
+        ):
+            pass
+        assert time.monotonic() - begun >= 2 * TERM_S  # for it was renewed all the time
+    with hold(Lake(bucket), 0):
+        assert lease_of(bucket)["token"] == 2
+    assert lease_of(bucket)["pid"] is None
+
+
+def test_a_writer_that_waits_gets_the_lake_when_it_is_given_back(bucket: str) -> None:
+    got = threading.Event()
+
+    def wait() -> None:
+        with hold(Lake(bucket), 30):
+            got.set()
+
+    with hold(Lake(bucket), 0):
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        assert not got.wait(0.5)
+    waiting.join(30)
+    assert got.is_set()
+
+
+def test_of_writers_that_start_at_once_one_at_a_time_holds_the_lake(bucket: str) -> None:
+    holders, most = [0], [0]
+
+    def take() -> None:
+        with hold(Lake(bucket), 60):
+            holders[0] += 1
+            most[0] = max(most[0], holders[0])
+            time.sleep(0.05)
+            holders[0] -= 1
+
+    threads = [threading.Thread(target=take) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert most == [1]
+    assert lease_of(bucket)["token"] == 4
+
+
+def test_a_lease_without_renewals_is_taken_over_after_its_term_and_every_table_is_fenced(bucket: str) -> None:
+    with hold(lake := Lake(bucket), 0):
+        create_tables(lake)
+        left = lake.lease
+        assert left is not None
+        left.end()  # as if the process had stopped
+        begun = time.monotonic()
+        with hold(successor := Lake(bucket), 30):
+            assert time.monotonic() - begun >= TERM_S
+            assert all(successor.transaction(name, LEASE_APPLICATION) == 2 for name in TABLES)
+            with pytest.raises(LakeLockedError, match=r"another process has taken the lake over.*run again$"):
+                commit_name(lake, 1)
+            assert commit_name(successor, 1) == 2
+    assert lease_of(bucket)["token"] == 2
+
+
+def test_a_commit_that_was_under_way_during_the_takeover_fails(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process stops between its look at the lease and its commit."""
+    with hold(lake := Lake(bucket), 0):
+        create_tables(lake)
+        assert lake.lease is not None
+        lake.lease.end()
+        checked = lake.lease.ensure_held
+
+        def stop_behind_the_look() -> None:
+            checked()
+            with hold(Lake(bucket), 30):
+                pass
+
+        monkeypatch.setattr(lake.lease, "ensure_held", stop_behind_the_look)
+        with pytest.raises(LakeError, match=r"silver.name in .*: version 1 was committed by another writer; run again"):
+            commit_name(lake, 1)
+    opened = Lake(bucket)
+    assert opened.snapshot(NAME).files == ()
+    assert opened.version(NAME) == 1
+
+
+@pytest.mark.parametrize(
+    "point", ["commit:silver.share_record:decode:before", "commit:gold.publication:publish:before"]
+)
+def test_a_stopped_run_that_goes_on_after_a_takeover_publishes_nothing(bucket: str, point: str) -> None:
+    logs = str(dataset("basic") / "logs")
+    stopped = subprocess.Popen(
+        [sys.executable, "-c", WRITER, bucket, logs, str(TERM_S), point],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert stopped.stdout is not None
+        assert stopped.stdout.readline() == "here\n"
+        stopped.send_signal(signal.SIGSTOP)
+        make_lake(bucket, dataset("basic") / "logs")
+        versions = {name: Lake(bucket).version(name) for name in TABLES}
+        stopped.send_signal(signal.SIGCONT)
+        _, errors = stopped.communicate("\n", timeout=60)
+    finally:
+        stopped.kill()
+        stopped.communicate()
+    assert stopped.returncode == 1
+    assert "another process has taken the lake over" in errors
+    assert {name: Lake(bucket).version(name) for name in TABLES} == versions
+    assert not differences(content(bucket), content(recorded_lake("basic")))
+
+
+@pytest.mark.parametrize(
+    "point", ["commit:bronze.log_record:ingest:after", "commit:gold.share_partition_state:replay:after"]
+)
+def test_a_killed_run_is_finished_by_the_next_one(bucket: str, point: str) -> None:
+    logs = str(dataset("basic") / "logs")
+    killed = subprocess.Popen(
+        [sys.executable, "-c", WRITER, bucket, logs, str(TERM_S), point],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with killed:
+        assert killed.stdout is not None
+        assert killed.stdout.readline() == "here\n"
+        killed.kill()
+    make_lake(bucket, dataset("basic") / "logs")
+    assert not differences(content(bucket), content(recorded_lake("basic")))
+
+
+def test_a_store_without_conditional_puts_is_refused_and_left_as_it_was(s3: S3Server, bucket: str) -> None:
+    s3.answer(Fault(to="PUT", is_unconditional=True))
+    with pytest.raises(LakeError, match=r"does not put objects on condition \(If-None-Match\).*use a store that does"):
+        make_lake(bucket, dataset("basic") / "logs")
+    assert Lake(bucket).storage.names() == []
+
+
+def test_an_object_that_is_no_lease_is_refused(bucket: str) -> None:
+    storage = Lake(bucket).storage
+    assert isinstance(storage, ObjectStorage)
+    storage.replace(lease.LEASE, b'{"token": "x"}', None)
+    with pytest.raises(LakeError, match=r"\.lease is no lease of sharelens"), hold(Lake(bucket), 0):
+        pass
+
+
+def test_a_renewal_whose_answer_was_lost_keeps_the_lease(s3: S3Server, bucket: str) -> None:
+    """The store has written the object; the repeated request no longer meets its condition."""
+    with hold(lake := Lake(bucket), 0):
+        assert lake.lease is not None
+        lake.lease.end()
+        storage = lake.storage
+        assert isinstance(storage, ObjectStorage)
+        content_before, tag = storage.read_tagged(lease.LEASE) or (b"", "")
+        renewed = {**json.loads(content_before), "renewals": json.loads(content_before)["renewals"] + 1}
+        storage.replace(lease.LEASE, json.dumps(renewed).encode(), tag)
+        time.sleep(TERM_S / 2)
+        lake.lease.ensure_held()
+    assert lease_of(bucket)["pid"] is None
