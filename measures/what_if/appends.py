@@ -86,7 +86,7 @@ def appends(records: pa.Table, history: pa.Table, deliveries: pa.Table) -> pa.Ta
     record = pc.index_in(records.column("record_type"), value_set=pa.array(RECORD_TYPES)).to_numpy()
     operation = _operations(records, rows, record, first)
     changed, states = _changed_ranges(histories), rows.column("state_batch_count").to_numpy().astype(np.int64)
-    logged = pc.fill_null(pc.list_value_length(records.column("state_batches")), 0).to_numpy().astype(np.int64)
+    logged = records.column("logged_ranges").to_numpy().astype(np.int64)
     is_logged = pc.fill_null(pc.not_equal(records.column("delivery_complete_count"), NOT_LOGGED), False)
     has_count = is_logged.to_numpy(zero_copy_only=False).astype(np.bool_)
     group_bytes = pc.binary_length(records.column("group_id").cast(pa.string())).to_numpy().astype(np.int64)
@@ -127,8 +127,9 @@ def appends(records: pa.Table, history: pa.Table, deliveries: pa.Table) -> pa.Ta
 
 
 def _in_order_of(histories: Histories, records: pa.Table) -> pa.Table:
-    """The records of the history's rows, row by row."""
-    records = records.select([*READ, *READ_ALSO])
+    """The records of the history's rows, row by row; `logged_ranges` in place of their state batches."""
+    ranges = pc.fill_null(pc.list_value_length(records.column("state_batches")), 0)
+    records = records.select([*READ, *READ_ALSO]).drop_columns("state_batches").append_column("logged_ranges", ranges)
     (of_record, of_place), _ = number_places(records, histories.places)
     number = np.empty(int(max(of_record.max(initial=0), of_place.max(initial=0))) + 1, np.int64)
     number.fill(UNKNOWN)

@@ -44,7 +44,7 @@ class Process:
         logs = self.folder / f"logs-{self.runs}"
         whole = Lake(self.folder / "whole")
         run(RunOptions(lake=whole, log_dirs=(str(logs),), in_process_bytes=ANY_SIZE), no_session)
-        return differences(content(self.lake.path), content(whole.path)) == []
+        return differences(content(Path(self.lake.uri)), content(Path(whole.uri))) == []
 
 
 @pytest.fixture
