@@ -1,4 +1,4 @@
-"""Who a client is, seen by its rights: users of SASL, names of certificates by their rules, and clients without a name."""
+"""Who a client is, seen by its rights: users of SASL, names of certificates, and clients without a name."""
 
 import pytest
 
