@@ -127,9 +127,20 @@ browser: ## Install the Chromium that tests of the report drive (Debian, as root
 	echo "make browser: no Chromium on this machine, and none could be installed (that takes root and apt-get);" \
 	  "tests of the report in a browser are skipped until there is one" >&2
 
+# Strict: a dead link or anchor, and a page without a place in the navigation, fail it.
+.PHONY: site
+site: $(ENV_STAMP) ## Build the documentation as a site, build/site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "ready: $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site"
+
+# For machines without a network: wheels, Delta's jars, a Java runtime, checksums and install.sh in dist/.
+.PHONY: bundle
+bundle: setup ## Write one archive that installs without a network, for this Python and machine
+	@$(BIN)/python -m tools.make_bundle
+
 .PHONY: soak
 soak: setup ## Kill runs hundreds of times and compare with an undisturbed lake
-	$(call run_tests,soak)
+	$(call run_tests,soak and not components)
 
 .PHONY: clean
 clean: ## Remove .venv and whatever was built
@@ -156,7 +167,7 @@ $(VENV)/bin/uv:
 $(ENV_STAMP): pyproject.toml constraints.txt | $(VENV)/bin/uv
 	@echo "installing into $(VENV) ..."
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python \
-	  --constraint constraints.txt --build-constraint constraints.txt --editable '.[all]' --group dev
+	  --constraint constraints.txt --build-constraint constraints.txt --editable '.[all]' --group dev --group docs
 	@touch $@
 
 # Resolved once by Spark's own resolver, then kept; no later start needs the network.

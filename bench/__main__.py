@@ -29,7 +29,8 @@ from state_model.errors import SharelensError
 from tools.kept_jars import ToolUnavailableError
 
 SECTIONS = (
-    "kernels", "pipeline", "increment", "audit", "measures", "questions", "groups", "upkeep", "broker", "simulator",
+    "kernels", "pipeline", "increment", "audit", "measures", "questions", "groups", "upkeep", "live", "broker",
+    "simulator",
 )  # fmt: skip
 SHAPES = ("hot", "cool")
 
@@ -270,6 +271,14 @@ def upkeep(bench: Bench) -> Iterator[Figure]:
     )
 
 
+def live(bench: Bench) -> Iterator[Figure]:
+    """A running cluster as the source of a lake and of an answer."""
+    from bench import live as from_cluster
+
+    for name, value, note in from_cluster.lines(bench.folder, bench.records):
+        yield Figure(section="live", name=name, value=value, note=note)
+
+
 def broker(bench: Bench) -> Iterator[Figure]:
     """The light broker, then a real Kafka, with the same client: produce, acquire, accept in batches."""
     records = max(1, bench.records // 5)
@@ -346,7 +355,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", choices=SECTIONS, action="append")
     parser.add_argument("--folder", type=Path, help="where logs and lakes are kept  [default: a temporary folder]")
     options = parser.parse_args(arguments)
-    functions = (kernels, pipeline, increment, audit, measures, questions, groups, upkeep, broker, simulator)
+    functions = (kernels, pipeline, increment, audit, measures, questions, groups, upkeep, live, broker, simulator)
     sections = dict(zip(SECTIONS, functions, strict=True))
     with tempfile.TemporaryDirectory(prefix="sharelens-bench-") as scratch:
         bench = Bench(

@@ -105,15 +105,15 @@ def measure(broker: Broker, folder: Path, records: int) -> Speed:
 
 
 @contextmanager
-def light_broker(folder: Path) -> Iterator[Started]:
-    """The light broker as its command starts it. Raises BrokerUnavailableError."""
-    (port,) = free_ports(1)
-    command = [
-        *(str(COMMAND), "broker", "start", "--listen", f"{HOST}:{port}", "--log-dir", str(folder / "log")),
-        *(word for name, text in SHARE_SETTINGS.items() for word in ("--set", f"{name}={text}")),
-    ]
+def light_broker(
+    folder: Path, changed: Mapping[str, object] = SHARE_SETTINGS, listeners: Mapping[str, Listener] = NO_LISTENERS
+) -> Iterator[Started]:
+    """The light broker as its command starts it, configured as `kafka_broker`. Raises BrokerUnavailableError."""
     folder.mkdir(parents=True)
-    with _running(command, folder, port) as started:
+    broker, controller = free_ports(2)
+    properties = _properties(folder, changed, listeners, broker, controller)
+    command = [str(COMMAND), "broker", "start", "--config", str(properties)]
+    with _running(command, folder, broker) as started:
         yield started
 
 
@@ -128,17 +128,7 @@ def kafka_broker(
     """
     folder.mkdir(parents=True)
     broker, controller = free_ports(2)
-    settings = KAFKA_SETTINGS.format(
-        host=HOST,
-        broker=broker,
-        controller=controller,
-        log_dir=folder / "log",
-        listeners="".join(f",{name}://{HOST}:{listener.port}" for name, listener in listeners.items()),
-        protocols="".join(f",{name}:{listener.protocol}" for name, listener in listeners.items()),
-    )
-    settings += "".join(f"{name}={text}\n" for name, text in changed.items())
-    properties = folder / "server.properties"
-    properties.write_text(settings, encoding="utf-8")
+    properties = _properties(folder, changed, listeners, broker, controller)
     cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     formatted = subprocess.run(
         _java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties), "--standalone"),
@@ -148,6 +138,23 @@ def kafka_broker(
         raise BrokerUnavailableError(f"Kafka's log directory can't be formatted: {_last_line(formatted.stderr)}")
     with _running(_java("kafka.Kafka", str(properties)), folder, broker) as started:
         yield started
+
+
+def _properties(
+    folder: Path, changed: Mapping[str, object], listeners: Mapping[str, Listener], broker: int, controller: int
+) -> Path:
+    """A server.properties in a folder."""
+    settings = KAFKA_SETTINGS.format(
+        host=HOST,
+        broker=broker,
+        controller=controller,
+        log_dir=folder / "log",
+        listeners="".join(f",{name}://{HOST}:{listener.port}" for name, listener in listeners.items()),
+        protocols="".join(f",{name}:{listener.protocol}" for name, listener in listeners.items()),
+    )
+    path = folder / "server.properties"
+    path.write_text(settings + "".join(f"{name}={text}\n" for name, text in changed.items()), encoding="utf-8")
+    return path
 
 
 def free_ports(count: int) -> list[int]:

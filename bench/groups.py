@@ -19,8 +19,9 @@ from kafka_log.layout import scan_log_directory
 from kafka_log.reader import Split
 from kafka_log.schemas import LOG_RECORD
 from kafka_log.union import unite
-from measures.group_histories import Histories, histories
-from measures.group_replay import LOG_ORDER
+from measures.group_histories import histories
+from measures.group_intervals import Histories
+from measures.group_replay import in_log_order
 from state_model.topics import OFFSETS_TOPIC
 
 LIMIT_S = 10
@@ -77,7 +78,7 @@ def _decoded_split(split: Split) -> pa.Table:
 
 
 def _histories(records: pa.Table) -> Histories:
-    return histories(records.sort_by(LOG_ORDER))
+    return histories(in_log_order(records))
 
 
 def _cost(work: Callable[[], Result]) -> tuple[Cost, Result]:

@@ -1,6 +1,6 @@
 """Assembles the broker: one function creates each part, in the order of their dependencies."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,13 +13,17 @@ from broker.coordinators.share_offsets import ShareOffsets
 from broker.errors import ConfigError
 from broker.faults import FaultInjection, FaultRule
 from broker.features import SHARE_VERSION, Features, KafkaVersion, choose
+from broker.handlers.rights.table import guarded
 from broker.metrics import BrokerMetrics
 from broker.ports import Topic
 from broker.protocol.dispatch import Dispatcher
-from broker.protocol.registry import registered
+from broker.protocol.registry import Api, registered
 from broker.protocol.server import Limits, Server
+from broker.security.authorization.acl_store import AclStore
+from broker.security.listener_security import ListenerSecurity, names_store
 from broker.storage.catalog import INTERNAL_TOPICS, Catalog, InternalTopic
 from broker.storage.ownership import claim, ensure_meta
+from broker.storage.scram_credentials import ScramUsers, added
 from broker.timers import StoppableTimers
 from state_model.group_schemas import GroupKind
 from state_model.rule_sets import RULE_SETS, RuleSet
@@ -32,6 +36,7 @@ FOR_ALL_BROKERS = "*:"
 class Options:
     """Options of a start beside the configuration; `make_id` replaces the random ids.
 
+    scram_users: credentials for a start, beside those of the log directory, which have precedence.
     write_buffer_bytes: bytes of acknowledged writes of each log that a crash may lose; for a broker without clients.
     """
 
@@ -42,6 +47,7 @@ class Options:
     faults: Sequence[FaultRule] = ()
     make_id: Callable[[], str] | None = None
     write_buffer_bytes: int = 0
+    scram_users: ScramUsers = field(default_factory=dict)
 
 
 class Broker:
@@ -68,8 +74,12 @@ class Broker:
             if dict(self.features.levels) != dict(self.catalog.features):
                 self.catalog.set_features(self.features.levels)
             self.features = replace(self.features, epoch=self.catalog.features_epoch)
+            users = added(self.catalog.scram_users, options.scram_users)
+            if users != self.catalog.scram_users:
+                self.catalog.set_scram_users(users)
             self._apply_dynamic_configs()
             faults = FaultInjection(options.faults) if options.faults else None
+            self.acls = parts.acls(self)
             self.logs = parts.open_logs(self, faults, options.write_buffer_bytes)
             self.group_settings = ShareGroupConfigs(
                 config,
@@ -89,12 +99,16 @@ class Broker:
             )
             self.share_partitions = parts.share_partitions(self)
             self.catalog.subscribe(_TopicEvents(self))
+            self._security = {
+                listener.name: ListenerSecurity(listener, config, self.catalog, timers)
+                for listener in options.listeners
+            }
         except BaseException:
             self._claim.release()
             raise
-        apis = registered() if faults is None else faults.around(registered())
-        self._server = Server(Dispatcher(self, apis), _limits(config))
-        self.advertised = ("", -1)
+        self.apis = _apis(self.acls, faults)
+        self._server = Server(Dispatcher(self, self.apis, self.metrics.requests), _limits(config))
+        self._advertised: dict[str, tuple[str, int]] = {}
         self.addresses: list[tuple[str, int]] = []
 
     @property
@@ -128,13 +142,16 @@ class Broker:
         """The log directory."""
         return self._options.log_dir
 
+    def advertised(self, listener: str) -> tuple[str, int]:
+        """Host and port for clients that connected to a listener, as Kafka answers for the listener of a request."""
+        return self._advertised.get(listener, ("", -1))
+
     async def start(self) -> None:
         """Load, then serve clients. Raises ListenError."""
         self.load()
         for listener in self._options.listeners:
-            port = await self._server.listen(listener.name, listener.host, listener.port)
-            if not self.addresses:
-                self.advertised = listener.advertised or (listener.host, port)
+            port = await self._server.listen(listener.name, listener.host, listener.port, self._security[listener.name])
+            self._advertised[listener.name] = listener.advertised or (listener.host, port)
             self.addresses.append((listener.host, port))
 
     def load(self) -> None:
@@ -176,19 +193,30 @@ class Broker:
                 configs[name.removeprefix(FOR_ALL_BROKERS)] = text
         return configs
 
-    def change_configs(self, *, for_all: Mapping[str, str], for_node: Mapping[str, str]) -> None:
+    def change_configs(
+        self, *, for_all: Mapping[str, str], for_node: Mapping[str, str], changed: Collection[str]
+    ) -> None:
         """Replace both kinds of dynamic configurations.
+
+        A change that names a key store or a trust store of a listener reads it again, even with an unchanged value.
 
         Raises ConfigError when they contradict each other, StorageError; nothing has changed then.
         """
         self.config.change(_layered(for_all, for_node))
         try:
+            reloads = [
+                security.prepare_reload()
+                for listener, security in self._security.items()
+                if any(names_store(name, listener) for name in changed)
+            ]
             self.catalog.set_broker_configs(
                 {**{FOR_ALL_BROKERS + name: text for name, text in for_all.items()}, **for_node}
             )
         except BaseException:
             self._apply_dynamic_configs()
             raise
+        for reload in reloads:
+            reload()
         for topic in self.catalog.topics.values():
             self.logs.topic_changed(topic)
 
@@ -232,6 +260,12 @@ def node_id(config: Settings) -> int:
     if isinstance(configured, int):
         return configured
     return older if older >= 0 else DEFAULT_NODE_ID
+
+
+def _apis(acls: AclStore | None, faults: FaultInjection | None) -> Mapping[int, Api]:
+    """The registered APIs, behind the guards of an authorizer, behind injected faults; without either as they are."""
+    apis = registered() if acls is None else guarded(registered(), lambda: acls.authorizer)
+    return apis if faults is None else faults.around(apis)
 
 
 def _limits(config: Settings) -> Limits:

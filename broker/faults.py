@@ -1,8 +1,9 @@
-"""Fault injection: rules that choose requests and appends, and the fault of each.
+"""Fault injection: rules that choose requests, appends and logs that are opened, and the fault of each.
 
-A rule is a text such as `api=ShareAcknowledge,action=drop,probability=0.1,seed=7,after=20,count=5` or
-`append=__share_group_state,action=torn,after=100,count=1`. Each rule draws from a generator of its own, so that equal
-seeds choose the same requests of the rule's API, and the same appends to its topic (docs/reference/workloads.md).
+A rule is a text such as `api=ShareAcknowledge,action=drop,probability=0.1,seed=7,after=20,count=5`,
+`append=__share_group_state,action=torn,after=100,count=1` or `open=orders-0,action=truncate:20`. Each rule draws from a
+generator of its own, so that equal seeds choose the same requests of the rule's API, and the same appends to its topic
+(docs/reference/workloads.md).
 """
 
 import asyncio
@@ -26,11 +27,12 @@ from broker.protocol.messages import encode_answer
 from broker.protocol.registry import Answer, Api, Handler, RequestContext
 
 ANY: Final = "*"
-_KEYS: Final = frozenset({"api", "append", "action", "probability", "seed", "after", "count"})
+_SUBJECTS: Final = ("api", "append", "open")
+_KEYS: Final = frozenset({*_SUBJECTS, "action", "probability", "seed", "after", "count"})
 
 
 class Action(StrEnum):
-    """The fault. The first five apply to requests, the others to appends; `error` applies to both."""
+    """The fault. The first five apply to requests, the last to opened logs, the others to appends; `error` to both."""
 
     DROP = "drop"
     """Neither handled nor answered."""
@@ -48,15 +50,18 @@ class Action(StrEnum):
     """The process ends so after the write, before a client gets an answer."""
     TORN = "torn"
     """A first part of the batch is written, then the process ends so."""
+    TRUNCATE = "truncate"
+    """The log loses its last offsets, as after an unclean leader election."""
 
 
 _OF_REQUESTS: Final = frozenset({Action.DROP, Action.LOSE, Action.CLOSE, Action.DELAY, Action.ERROR})
 _OF_APPENDS: Final = frozenset({Action.ERROR, Action.CRASH_BEFORE, Action.CRASH_AFTER, Action.TORN})
+_POSSIBLE: Final = {"api": _OF_REQUESTS, "append": _OF_APPENDS, "open": frozenset({Action.TRUNCATE})}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRule:
-    """One rule. Either `api` (a number, or -1 for any) or `append` (topic, topic-partition or *) is set.
+    """One rule. One of `api` (a number, or -1 for any), `append` and `open` (topic, topic-partition or *) is set.
 
     The first `after` matches pass; then the rule strikes each match with `probability`, at most `count` times.
     """
@@ -64,7 +69,9 @@ class FaultRule:
     action: Action
     api: int | None = None
     append: str | None = None
+    open: str | None = None
     delay_ms: int = 0
+    lost_offsets: int = 0
     error_code: ErrorCode = ErrorCode.unknown_server_error
     probability: float = 1.0
     seed: int = 0
@@ -82,15 +89,16 @@ def parse_fault(text: str) -> FaultRule:
                 f"--fault {text!r}: {part!r} must be KEY=VALUE, each key once, with a key of {', '.join(sorted(_KEYS))}"
             )
         values[key] = value
-    if ("api" in values) == ("append" in values):
-        raise OptionError(f"--fault {text!r} needs either api=NAME or append=TOPIC")
-    is_request = "api" in values
+    subjects = [key for key in _SUBJECTS if key in values]
+    if len(subjects) != 1:
+        raise OptionError(f"--fault {text!r} needs either api=NAME, append=TOPIC or open=TOPIC")
     try:
-        rule = _with_action(values.get("action", ""), is_request=is_request)
+        rule = _with_action(values.get("action", ""), _POSSIBLE[subjects[0]])
         return replace(
             rule,
-            api=_api(values["api"]) if is_request else None,
+            api=_api(values["api"]) if "api" in values else None,
             append=values.get("append"),
+            open=values.get("open"),
             probability=_number(values, "probability", float, 1.0, highest=1.0),
             seed=_number(values, "seed", int, 0),
             after=_number(values, "after", int, 0),
@@ -100,9 +108,8 @@ def parse_fault(text: str) -> FaultRule:
         raise OptionError(f"--fault {text!r}: {error}") from error
 
 
-def _with_action(text: str, *, is_request: bool) -> FaultRule:
+def _with_action(text: str, possible: frozenset[Action]) -> FaultRule:
     name, _, argument = text.partition(":")
-    possible = _OF_REQUESTS if is_request else _OF_APPENDS
     if name not in possible:
         raise ValueError(f"action is one of {', '.join(sorted(possible))}")
     rule = FaultRule(action=Action(name))
@@ -110,6 +117,8 @@ def _with_action(text: str, *, is_request: bool) -> FaultRule:
         return replace(rule, delay_ms=_delay_ms(argument))
     if rule.action is Action.ERROR and argument:
         return replace(rule, error_code=_error_code(argument))
+    if rule.action is Action.TRUNCATE:
+        return replace(rule, lost_offsets=_lost_offsets(argument))
     if argument:
         raise ValueError(f"{name} takes no {argument!r}")
     return rule
@@ -120,6 +129,12 @@ def _delay_ms(text: str) -> int:
     if not digits.isdecimal() or digits == text:
         raise ValueError("delay takes a time such as delay:200ms")
     return int(digits)
+
+
+def _lost_offsets(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 1 << 63:
+        raise ValueError("truncate takes a number of offsets such as truncate:20")
+    return int(text)
 
 
 def _error_code(text: str) -> ErrorCode:
@@ -174,7 +189,7 @@ class _Striker:
 
 
 class FaultInjection:
-    """Applies the rules to handlers (`around`) and to appends (storage.local_log.Faults).
+    """Applies the rules to handlers (`around`), to appends and to logs that are opened (storage.local_log.Faults).
 
     Of several rules that match, the first that strikes counts.
     """
@@ -182,6 +197,7 @@ class FaultInjection:
     def __init__(self, rules: Sequence[FaultRule], *, end_process: Callable[[], None] | None = None) -> None:
         self._requests = [_Striker(rule) for rule in rules if rule.api is not None]
         self._appends = [_Striker(rule) for rule in rules if rule.append is not None]
+        self._opens = [_Striker(rule) for rule in rules if rule.open is not None]
         self._end_process = end_process or _kill
         self._ends_after_write = False
 
@@ -206,9 +222,15 @@ class FaultInjection:
 
         return handle
 
+    def lost_offsets(self, topic_partition: TopicPartition) -> int:
+        """See storage.local_log.Faults."""
+        names = _names(topic_partition)
+        rule = self._first_strike(self._opens, lambda candidate: candidate.open in names)
+        return 0 if rule is None else rule.lost_offsets
+
     def before_append(self, topic_partition: TopicPartition, data: bytes) -> bytes:
         """See storage.local_log.Faults."""
-        names = (ANY, topic_partition.topic, str(topic_partition))
+        names = _names(topic_partition)
         rule = self._first_strike(self._appends, lambda candidate: candidate.append in names)
         match None if rule is None else rule.action:
             case Action.CRASH_BEFORE:
@@ -231,6 +253,11 @@ class FaultInjection:
 
     def _first_strike(self, strikers: Sequence[_Striker], matches: Callable[[FaultRule], bool]) -> FaultRule | None:
         return next((striker.rule for striker in strikers if matches(striker.rule) and striker.strikes()), None)
+
+
+def _names(topic_partition: TopicPartition) -> tuple[str, str, str]:
+    """The values of a rule's key that fit a partition."""
+    return ANY, topic_partition.topic, str(topic_partition)
 
 
 async def _later(

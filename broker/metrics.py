@@ -6,7 +6,7 @@ label that a client can choose, so their number is fixed.
 
 import selectors
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 
 from broker.share.acknowledgement import AcknowledgementBatch, AcknowledgeType
@@ -40,6 +40,7 @@ class BrokerMetrics:
     """All numbers.
 
     Attributes:
+        requests: requests of a supported version, by API key.
         share_acknowledgements: requests with acknowledgements, alone or with a fetch.
         acknowledged_records: records of accepted acknowledgements, by type.
         share_partition_load: from the first fetch of a share partition to its state.
@@ -50,6 +51,7 @@ class BrokerMetrics:
 
     __slots__ = (
         "acknowledged_records",
+        "requests",
         "share_acknowledgements",
         "share_group_rebalances",
         "share_partition_load",
@@ -59,6 +61,7 @@ class BrokerMetrics:
     )
 
     def __init__(self) -> None:
+        self.requests: Counter[int] = Counter()
         self.share_acknowledgements = 0
         self.acknowledged_records = [0] * len(AcknowledgeType)
         self.share_group_rebalances = 0

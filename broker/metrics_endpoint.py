@@ -14,6 +14,7 @@ from broker.coordinators.share_groups import ShareGroups
 from broker.coordinators.streams_groups import StreamsGroups
 from broker.metrics import BrokerMetrics, IdleSelector, Timing
 from broker.ports import Topics
+from broker.protocol.api_keys import ApiKey
 from broker.protocol.server import ListenError
 from broker.share.acknowledgement import AcknowledgeType
 from broker.text_endpoint import TextEndpoint
@@ -27,6 +28,7 @@ _SHARE = "kafka_server_share_group_metrics"
 _STATE = "kafka_server_share_coordinator_metrics"
 _STATES = ("Empty", "Stable", "Dead")
 _STREAMS_STATES = tuple(state.value for state in GroupState)
+_REQUESTS = "kafka_network_request_metrics_requests"
 _TYPES = (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT, AcknowledgeType.RENEW)
 
 
@@ -49,9 +51,16 @@ class KafkaCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All metric families."""
+        yield self._requests()
         yield from self._group_coordinator()
         yield from self._share_groups()
         yield from self._share_coordinator()
+
+    def _requests(self) -> Metric:
+        family = CounterMetricFamily(_REQUESTS, "Requests by API.", labels=("request",))
+        for key in ApiKey:
+            family.add_metric((key.name.title().replace("_", ""),), self._metrics.requests[key])
+        return family
 
     def _group_coordinator(self) -> Iterator[Metric]:
         share = [group.state for group in self._groups]

@@ -17,6 +17,7 @@ from broker.coordinators.transactions import Transactions, TransactionSettings
 from broker.errors import ConfigError
 from broker.faults import FaultInjection
 from broker.ports import Topic
+from broker.security.authorization.acl_store import AclStore
 from broker.share.dead_letter_writer import DeadLetterWriter
 from broker.share.manager import SharePartitions
 from broker.storage.log_config import LogConfig, log_config
@@ -57,6 +58,18 @@ class _DeadLetterTopics:
         """Create a dead-letter topic. Raises BrokerError."""
         configs = {"errors.deadletterqueue.group.enable": "true", "message.timestamp.type": "CreateTime"}
         return self._broker.catalog.create(name, self._broker.config.integer("num.partitions"), configs)
+
+
+def acls(broker: "Broker") -> AclStore | None:
+    """The ACL entries; None without authorizer.class.name."""
+    config = broker.config
+    if not config.text("authorizer.class.name"):
+        return None
+    return AclStore(
+        broker.catalog,
+        super_users=(user.strip() for user in config.text("super.users").split(";")),
+        allow_everyone=config.flag("allow.everyone.if.no.acl.found"),
+    )
 
 
 def open_logs(broker: "Broker", faults: FaultInjection | None, write_buffer_bytes: int) -> LogManager:

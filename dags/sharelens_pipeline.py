@@ -1,10 +1,10 @@
-"""sharelens_pipeline: log directories into the lake, interval by interval."""
+"""sharelens_pipeline: log directories, or a running cluster, into the lake, interval by interval."""
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, chain
 from sharelens_tasks import SharelensOperator, defaults, settings, table_assets
 
 DOCS = """
-### From the brokers' log directories to published tables
+### From the brokers' log directories, or a running cluster, to published tables
 
 One task a stage: `ingest → decode → replay → measure → audit → check → publish`. A run takes the log up to the end of
 its data interval (a run without one: up to now) and continues where the last run stopped, so that
@@ -27,7 +27,11 @@ CLUSTER = ["--cluster-id", SETTINGS.cluster_id or ""]
 FILES = ["--settings", SETTINGS.settings or ""]
 BLOCKS = ["--audit-blocks", SETTINGS.audit_blocks] if SETTINGS.audit_blocks else []
 UNTIL = "{{ dag_run.data_interval_end.isoformat() if dag_run.logical_date and dag_run.data_interval_end else '' }}"
-SOURCES = [word for folder in SETTINGS.log_dirs for word in ("--log-dir", folder)]
+SOURCES = (
+    ["--user-topics", SETTINGS.user_topics]
+    if SETTINGS.cluster_connection
+    else [word for folder in SETTINGS.log_dirs for word in ("--log-dir", folder)]
+)
 STAGES = {
     "ingest": [["ingest", *LAKE, *SOURCES, *CLUSTER, *FILES, "--until", UNTIL]],
     "decode": [["decode", *LAKE]],
@@ -58,6 +62,7 @@ with DAG(
             SharelensOperator(
                 task_id=stage,
                 commands=commands,
+                cluster_connection=SETTINGS.cluster_connection if stage == "ingest" else None,
                 outlets=table_assets() if stage == "publish" else [],
                 # Intervals are read in their order, and none is left out.
                 depends_on_past=stage == "ingest",

@@ -6,20 +6,29 @@ A task calls `sharelens` once or several times, with lists of words: no shell re
 
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 from airflow.providers.standard.hooks.subprocess import SubprocessHook
-from airflow.sdk import Asset, BaseOperator, Context
+from airflow.sdk import Asset, BaseOperator, Connection, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.log import mask_secret
 
 from jobs.dag_settings import DagSettings
 from jobs.settings import load_settings
 
 USAGE, FINDINGS = 2, 3
 """Exit codes of `sharelens` after which a retry fails in the same way."""
+LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+"""Kafka's classes for a login, by the beginning of the mechanism's name."""
 PUBLISHED_TABLES = (
     "bronze.log_record",
     "bronze.topic_batch",
@@ -91,6 +100,9 @@ def defaults() -> dict[str, Any]:
 class SharelensOperator(BaseOperator):
     """Runs `sharelens` once for each list of words, in order; the first that fails fails the task.
 
+    `cluster_connection`: an Airflow connection; the commands then read that cluster (`--bootstrap-server`), with its
+    client properties in a file for this task's user alone, which is removed behind them.
+
     A word that Jinja renders empty is dropped together with the option before it: `["--until", "{{ … }}"]` is empty
     in a run without an interval. `folder` is created first, for its owner only. Returns the last line of the
     output, a job's JSON summary.
@@ -102,10 +114,18 @@ class SharelensOperator(BaseOperator):
 
     template_fields: ClassVar[Sequence[str]] = ("commands", "folder")
 
-    def __init__(self, *, commands: Sequence[Sequence[str]], folder: str | None = None, **more: Any) -> None:
+    def __init__(
+        self,
+        *,
+        commands: Sequence[Sequence[str]],
+        folder: str | None = None,
+        cluster_connection: str | None = None,
+        **more: Any,
+    ) -> None:
         super().__init__(**more)
         self.commands = [list(words) for words in commands]
         self.folder = folder
+        self.cluster_connection = cluster_connection
         self._hook: SubprocessHook | None = None
 
     def execute(self, context: Context) -> str:
@@ -113,8 +133,9 @@ class SharelensOperator(BaseOperator):
         last = ""
         if self.folder is not None:
             os.makedirs(self.folder, mode=0o700, exist_ok=True)
-        for words in self.commands:
-            last = self._run([*settings().command, *_without_empty(words)])
+        with _cluster_words(self.cluster_connection) as of_cluster:
+            for words in self.commands:
+                last = self._run([*settings().command, *_without_empty(words), *of_cluster])
         return last
 
     def _run(self, words: list[str]) -> str:
@@ -141,3 +162,54 @@ def _without_empty(words: Sequence[str]) -> list[str]:
         elif kept and kept[-1].startswith("--"):
             kept.pop()
     return kept
+
+
+@contextmanager
+def _cluster_words(connection_id: str | None) -> Iterator[list[str]]:
+    """The options that name the cluster of a connection; none for None. Its properties lie in a file meanwhile.
+
+    Raises:
+        AirflowFailException: the connection names no broker, or its login can't be used.
+    """
+    if connection_id is None:
+        yield []
+        return
+    connection = Connection.get(connection_id)
+    properties = {str(name): str(value) for name, value in connection.extra_dejson.items()}
+    place = f"{connection.host}:{connection.port}" if connection.host and connection.port else ""
+    servers = properties.pop("bootstrap.servers", place)
+    if not servers:
+        raise AirflowFailException(
+            f"connection {connection_id} names no broker: give it host and port, or bootstrap.servers in its extra"
+        )
+    if connection.login and "sasl.jaas.config" not in properties:
+        properties["sasl.jaas.config"] = _login(connection_id, connection, properties.get("sasl.mechanism", ""))
+    for name in ("sasl.jaas.config", "ssl.key.password"):
+        mask_secret(properties.get(name))
+    mask_secret(connection.password)
+    with TemporaryDirectory(prefix="sharelens-") as folder:  # for its owner alone
+        path = Path(folder, "client.properties")
+        path.touch(mode=0o600)
+        path.write_text("".join(f"{name}={_escaped(value)}\n" for name, value in properties.items()), encoding="utf-8")
+        yield ["--bootstrap-server", servers, "--command-config", str(path)]
+
+
+def _login(connection_id: str, connection: Connection, mechanism: str) -> str:
+    """Kafka's sasl.jaas.config for login and password of a connection."""
+    module = LOGIN_MODULES.get(mechanism.partition("-")[0])
+    if module is None:
+        raise AirflowFailException(
+            f"connection {connection_id} has a login, and sasl.mechanism in its extra is not PLAIN or SCRAM-SHA-…"
+        )
+    user, password = (_quoted(text or "") for text in (connection.login, connection.password))
+    return f"{module} required username={user} password={password};"
+
+
+def _quoted(text: str) -> str:
+    """A value of sasl.jaas.config."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _escaped(value: str) -> str:
+    """A value as a line of a file of properties has it."""
+    return value.replace("\\", "\\\\").replace("\n", "\\n")

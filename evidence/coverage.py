@@ -11,6 +11,7 @@ import numpy as np
 
 from evidence.intervals import Interval, difference, union
 from evidence.log_time import Ints
+from kafka_log.leader_epochs import LeaderEpoch, below
 
 Extent = Mapping[str, Any]
 """A row of bronze.ingest_extent."""
@@ -22,7 +23,8 @@ class Coverage:
 
     `covered`: the covered ranges (offsets that need no second reading), disjoint and ascending; `requested`: by source
     id the requested offsets; `log_time_ms`: log time so far (None: no record); `end`: first offset above
-    every request; `lost_ends`: by source id the gap at its end.
+    every request; `lost_ends`: by source id the gap at its end; `leader_epochs`: of the records below `end`, as far as
+    checkpoints told them.
     """
 
     covered: list[Interval]
@@ -30,6 +32,7 @@ class Coverage:
     log_time_ms: int | None
     end: int
     lost_ends: dict[str, Interval] = field(default_factory=dict)
+    leader_epochs: tuple[LeaderEpoch, ...] = ()
 
     def missing_from(self, source_id: str, available: Interval) -> list[Interval]:
         """The offsets of a source that were not requested before and are not covered.
@@ -51,6 +54,7 @@ class Coverage:
             log_time_ms=self.log_time_ms,
             end=min(self.end, offset),
             lost_ends=self.lost_ends,
+            leader_epochs=below(self.leader_epochs, offset),
         )
 
 
@@ -64,12 +68,17 @@ def coverage(extents: Iterable[Extent]) -> Coverage:
     covered: list[Interval] = []
     requested: dict[str, list[Interval]] = {}
     lost_ends: dict[str, Interval] = {}
+    leader_epochs: dict[int, int] = {}
     rows = sorted(extents, key=lambda row: int(row["run_id"]))
     for row in rows:
         source_id = row["source_id"]
         if row["superseded_from"] is not None:
             covered = _below(covered, row["superseded_from"])
             requested = {source: _below(intervals, row["superseded_from"]) for source, intervals in requested.items()}
+            leader_epochs = dict(below(leader_epochs.items(), row["superseded_from"]))
+        for entry in row["leader_epochs"] or ():
+            epoch, start = entry["leader_epoch"], entry["start_offset"]
+            leader_epochs[epoch] = min(start, leader_epochs.get(epoch, start))
         end = row["end_offset_exclusive"]
         if row["committed_end"] is not None:
             end = min(end, row["committed_end"])
@@ -83,7 +92,12 @@ def coverage(extents: Iterable[Extent]) -> Coverage:
             lost_ends[source_id] = at_end[-1]
     end = max((interval[1] for intervals in requested.values() for interval in intervals), default=0)
     return Coverage(
-        covered=covered, requested=requested, log_time_ms=newest_log_time(rows), end=end, lost_ends=lost_ends
+        covered=covered,
+        requested=requested,
+        log_time_ms=newest_log_time(rows),
+        end=end,
+        lost_ends=lost_ends,
+        leader_epochs=tuple(sorted(leader_epochs.items())),
     )
 
 

@@ -48,17 +48,17 @@ def decode_groups(rows: pa.Table) -> DecodedGroups:
 
     A record that can't be decoded is a PROBLEM row.
     """
-    data = rows.filter(pc.and_(pc.invert(rows.column("is_control")), pc.is_valid(rows.column("key"))))
+    has_key = pc.and_(pc.invert(rows.column("is_control")), pc.is_valid(rows.column("key")))
+    data = _chosen(rows, has_key.to_numpy())
     kinds = _record_types(data.column("key").combine_chunks())
     counts = {
         _type_name(int(kind)): int(number) for kind, number in zip(*np.unique(kinds, return_counts=True), strict=True)
     }
     is_decoded = np.isin(kinds, DECODED_TYPES)
-    own = data.filter(pa.array(is_decoded))
+    own = _chosen(data, is_decoded)
     whole, is_whole = _printed(own, kinds[is_decoded])
     places = np.flatnonzero(~is_whole)
     others = _decode_each(own.take(pa.array(places)))
-    order = np.argsort(np.concatenate([np.flatnonzero(is_whole), places[others.decoded]]))
     previews = data.filter(pa.array(np.isin(kinds, PREVIEW_TYPES)))
     odd_records = [_odd_record(row, None) for row in previews.to_pylist()]
     name_rows = [
@@ -66,12 +66,27 @@ def decode_groups(rows: pa.Table) -> DecodedGroups:
         for (topic_id, topic), at in sorted(others.names.items())
     ]
     return DecodedGroups(
-        records=pa.concat_tables([whole, pa.Table.from_pylist(others.records, schema=GROUP_RECORD)]).take(order),
+        records=_in_order(whole, np.flatnonzero(is_whole), others.records, places[others.decoded]),
         odd_records=pa.Table.from_pylist([*odd_records, *others.odd_records], schema=ODD_GROUP_RECORD),
         names=pa.Table.from_pylist(name_rows, schema=NAME),
         problems=pa.Table.from_pylist(others.problems, schema=PROBLEM),
         counts=counts,
     )
+
+
+def _chosen(rows: pa.Table, is_chosen: npt.NDArray[np.bool_]) -> pa.Table:
+    """The rows that are chosen; the table itself if all are, as values are large."""
+    return rows if is_chosen.all() else rows.filter(pa.array(is_chosen))
+
+
+def _in_order(
+    whole: pa.Table, places: npt.NDArray[np.int64], others: list[dict[str, Any]], other_places: npt.NDArray[np.int64]
+) -> pa.Table:
+    """GROUP_RECORD rows from both forms of decoding, by their places."""
+    if not others:
+        return whole
+    order = np.argsort(np.concatenate([places, other_places]))
+    return pa.concat_tables([whole, pa.Table.from_pylist(others, schema=GROUP_RECORD)]).take(order)
 
 
 def _printed(rows: pa.Table, kinds: npt.NDArray[np.int32]) -> tuple[pa.Table, npt.NDArray[np.bool_]]:
@@ -104,7 +119,7 @@ def _printed(rows: pa.Table, kinds: npt.NDArray[np.int32]) -> tuple[pa.Table, np
         "below_log_start": rows.column("below_log_start"),
         "uncommitted": rows.column("uncommitted"),
     }
-    return pa.table(columns).filter(pa.array(is_whole)).cast(GROUP_RECORD), is_whole
+    return _chosen(pa.table(columns), is_whole).cast(GROUP_RECORD), is_whole
 
 
 def _names_of_key(key: bytes) -> tuple[str | None, str | None, str | None]:

@@ -101,8 +101,7 @@ def extents(lake: Lake, where: pc.Expression | None = None) -> list[dict[str, An
     """Rows of bronze.ingest_extent as they are now, published or not."""
     if not lake.is_lake():
         return []
-    rows = lake.snapshot(EXTENT).all_rows
-    return (rows if where is None else rows.filter(where)).to_pylist()  # type: ignore[no-any-return]
+    return lake.extent_rows.select(lake.snapshot(EXTENT), where)
 
 
 def rewritten_without(

@@ -60,6 +60,8 @@ class DagSettings(BaseModel):
     command: Words
     lake: AbsolutePath
     log_dirs: Sources
+    cluster_connection: OptionalText = None
+    user_topics: Literal["none", "samples", "all"] = "samples"
     cluster_id: OptionalText
     settings: OptionalPath = None
     audit_blocks: Literal["error", "warning", "none"] | None = None

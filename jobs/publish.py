@@ -33,6 +33,12 @@ def published_versions(lake: Lake) -> dict[str, int]:
     return {} if row is None else {entry["table"]: entry["version"] for entry in row["tables"]}
 
 
+def published_run(lake: Lake) -> int:
+    """The run of the newest publication; 0 without a publication."""
+    row = _newest(lake)
+    return 0 if row is None else int(row["run_id"])
+
+
 def versions_since(lake: Lake, since_ms: int) -> dict[str, list[int]]:
     """The versions of each table that the newest publication names, and those published at or after a moment."""
     rows = lake.snapshot(PUBLICATION).rows().to_pylist()
@@ -75,8 +81,12 @@ def _newest(lake: Lake) -> dict[str, Any] | None:
     """The newest publication, whichever schema version it was written with."""
     if not lake.exists(PUBLICATION):
         return None
-    rows = lake.snapshot(PUBLICATION, any_schema=True).all_rows.to_pylist()
-    return max(rows, key=lambda row: row["run_id"], default=None)
+    rows = lake.snapshot(PUBLICATION, any_schema=True).all_rows
+    if rows.num_rows == 0:
+        return None
+    runs = rows.column("run_id")  # a row names all tables: of thousands one becomes Python's
+    row: dict[str, Any] = rows.slice(pc.index(runs, pc.max(runs)).as_py(), 1).to_pylist()[0]
+    return row
 
 
 def publish(lake: Lake, run: int, cluster_id: str, version: str) -> None:

@@ -19,6 +19,7 @@ from jobs.audit import stage as audit
 from jobs.decode import stage as decode
 from jobs.decode.topic_starts import lowest_offsets
 from jobs.errors import ClusterMismatchError, JobError
+from jobs.freshness import freshness
 from jobs.ingest import plan
 from jobs.ingest import stage as ingest
 from jobs.ingest.copies import divergence
@@ -346,7 +347,9 @@ class Pipeline:
         with self._timed("publish"):
             run = max(publish.next_run(self._lake), 1)
             cluster_id = self.summary.cluster_id or UNKNOWN_CLUSTER
+            before = publish.published_run(self._lake)
             publish.publish(self._lake, run, cluster_id, books.software_version())
+            self.summary.freshness = freshness(self._lake, before, books.now_ms())
 
     @contextmanager
     def _timed(self, name: str) -> "Iterator[None]":

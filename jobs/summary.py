@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jobs import books
+from jobs.freshness import Freshness
 from lake.gates import Gate
 from lake.tables import SILVER_METADATA_RECORD as RECORDS
 
@@ -17,7 +18,7 @@ class Summary:
 
     `settings`: the new files of settings (`lake_settings.kinds_and_times`). `set_aside`: files of logs that a power cut
     had torn. `engine`: that of each stage, "spark" or "local" (in the process of the run); `gates`: the closed ones;
-    `withheld`: a closed gate prevented a publication.
+    `withheld`: a closed gate prevented a publication. `freshness`: of the state records that this run published first.
     """
 
     run_id: int | None = None
@@ -34,6 +35,7 @@ class Summary:
     set_aside: list[str] = field(default_factory=list)
     gates: tuple[Gate, ...] = ()
     withheld: bool = False
+    freshness: Freshness | None = None
 
     def add_metadata(self, cluster_id: str, outcome: "Outcome | None") -> int | None:
         """Counts what the run took of the metadata log; the number of the run, None when there was nothing new."""
@@ -61,6 +63,7 @@ class Summary:
             "set_aside": self.set_aside,
             "closed_gates": {gate.table: list(gate.failed) for gate in self.gates},
             "withheld": self.withheld,
+            "freshness_ms": None if self.freshness is None else self.freshness.as_dict(),
             "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
             "engine": self.engine,
             "sharelens_version": books.software_version(),

@@ -47,6 +47,8 @@ def writing(lake: Lake, timeout_s: float) -> Iterator[Writer]:
     os.umask(0o077)
     lake.storage.make()
     with lock.hold(lake, timeout_s) as lock_of_lake:
+        if lock_of_lake.changed_hands:
+            lake.forget()  # an upkeep elsewhere may have cut the logs that the handles read
         yield Writer(lock=lock_of_lake, set_aside=tuple(_recovered(lake)))
 
 

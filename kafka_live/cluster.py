@@ -1,50 +1,35 @@
-"""A connection to a cluster that only reads: Metadata, ListOffsets and Fetch, as a consumer without a group.
+"""What a cluster says to a client that only reads: Metadata, ListOffsets, OffsetForLeaderEpoch and Fetch.
 
-Kafka's protocol and its connections are those of the library kafka-python. No request creates a topic (Metadata asks
-for no auto-creation), and Fetch has no session, because sessions of ours would end those of applications (KIP-227).
+No request creates a topic (Metadata asks for no auto-creation). Fetch has no session, because sessions of ours would
+end those of applications (KIP-227). All leaders are asked at the same time.
 """
 
-import logging
-import socket
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from kafka import errors as kafka_errors
-from kafka.net.compat import KafkaNetClient
-from kafka.net.connection import KafkaConnection
-from kafka.net.manager import KafkaConnectionManager
-from kafka.net.selector import NetworkSelector
-from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
+from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from kafka_live.command_config import PLAINTEXT, CommandConfig
+from kafka_live.connection import PAUSE_S, TRIES, Connection
 from kafka_live.errors import ClusterError
-from kafka_live.failures import explain, is_final
+from kafka_log.leader_epochs import UNDEFINED, LeaderEpoch
 from state_model.uuids import uuid_text
 
-CLIENT_ID = "sharelens"
-CONNECT_S = 5.0
-RESPONSE_BYTES = 48 << 20
+OUTSTANDING_BYTES = 48 << 20
+"""The largest sum of the responses to the fetches of all leaders, unless single batches are larger."""
 PARTITION_BYTES = 8 << 20
-LARGEST_RESPONSE_BYTES = 256 << 20
-"""A broker sends the first batch of a response whole, however large."""
 EARLIEST, LATEST = -2, -1
 """The timestamps that ListOffsets takes for the log start offset and the high watermark."""
-CONSUMER, READ_UNCOMMITTED, NO_SESSION, NO_SESSION_EPOCH, UNKNOWN_EPOCH = -1, 0, 0, -1, -1
-TRIES, PAUSE_S = 5, 0.2
-GRACE_MS = 500
-MOST_FAILURES = 8
-"""Failures of connections after which the first connection to a cluster, with a pause behind each, is given up."""
-OF_CONNECTIONS = (kafka_errors.KafkaTimeoutError, kafka_errors.KafkaConnectionError, kafka_errors.NodeNotReadyError)
-"""Errors of a request behind which another of its connection may stand, which says more."""
+CONSUMER, READ_UNCOMMITTED, NO_SESSION, NO_SESSION_EPOCH = -1, 0, 0, -1
 OFFSET_OUT_OF_RANGE = 1
 MOVED = frozenset({3, 5, 6, 9, 13, 74, 75, 76, 100, 103})
 """Error codes of a partition that moved, has no leader yet, or whose metadata is out of date: ask again."""
 FORBIDDEN = frozenset({29, 30, 31})
+NO_LEADER = -1
 
 
 class Place(NamedTuple):
@@ -54,126 +39,57 @@ class Place(NamedTuple):
     partition: int
 
 
+class Position(NamedTuple):
+    """Where to fetch: the offset, and the leader epoch of the record before it (UNDEFINED: of none)."""
+
+    offset: int
+    leader_epoch: int = UNDEFINED
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """A topic; `leaders`: node id by partition, -1 without a leader."""
+    """A topic; `leaders`, `leader_epochs`: node id and leader epoch by partition, -1 without a leader."""
 
     name: str
     topic_id: str
     leaders: Mapping[int, int]
+    leader_epochs: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
     """The answer about one partition. `records`: whole batches, perhaps the beginning of one more behind them.
 
-    `is_out_of_range`: the offset lies outside of the log.
+    `is_out_of_range`: the offset lies outside of the log. `diverging`: the log is another one than that of the
+    position; the largest leader epoch that both may share, and the offset behind its records.
     """
 
     place: Place
     records: bytes
     is_out_of_range: bool
-
-
-class _Connections(KafkaConnectionManager):  # type: ignore[misc]
-    """The library's connections; they remember why the last one of them failed, and end tries that can't succeed."""
-
-    failure: BaseException | None = None
-    failures = 0
-
-    def get_connection(self, node_id: Any, **options: Any) -> KafkaConnection:
-        """A connection to the broker, perhaps one that is being made."""
-        connection = super().get_connection(node_id, **options)
-        if "close" not in vars(connection):  # a new one
-            connection.close_future.add_errback(self._remember)
-            close = connection.close
-
-            def close_with(error: BaseException | None = None) -> None:
-                if error is not None:  # which is lost where the broker has closed the connection before
-                    self._remember(error)
-                close(error)
-
-            connection.close = close_with
-        return connection
-
-    def maybe_raise_auth_failure(self, node_id: Any) -> None:
-        """Raises what the last connection failed of, if another one would fail of it, too."""
-        is_hopeless = not self.bootstrapped and self.failures >= MOST_FAILURES
-        if self.failure is not None and (is_hopeless or is_final(self.failure)):
-            raise self.failure
-
-    def _remember(self, error: BaseException) -> None:
-        self.failures += 1
-        if self.failure is None or not is_final(self.failure):
-            self.failure = error
+    diverging: LeaderEpoch | None = None
 
 
 class Cluster:
-    """A connection to the brokers of a cluster; `config`: how to connect.
+    """What the brokers of a cluster answer over a connection.
 
-    Raises:
-        ClusterError: no broker can be reached at the address.
-        UsageError: files that `config` names can't be used.
+    `cluster_id`: known once `topics` was called.
     """
 
-    def __init__(self, bootstrap_server: str, config: CommandConfig = PLAINTEXT) -> None:
-        logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its lines repeat what the error says
-        self.bootstrap_server = bootstrap_server
-        self._config = config
-        self._timeout_ms = config.timeout_ms
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
         self.cluster_id: str | None = None
         self._leaders: dict[Place, int] = {}
-        self._ensure_a_listener()
-        configs = config.client_configs() | {
-            "bootstrap_servers": bootstrap_server.split(","),
-            "client_id": CLIENT_ID,
-            "receive_message_max_bytes": LARGEST_RESPONSE_BYTES,
-        }
-        try:
-            loop = NetworkSelector(**configs)
-            self._connections = _Connections(loop, **configs)
-            self._client = KafkaNetClient(net=loop, manager=self._connections)
-        except (kafka_errors.KafkaError, ValueError, OSError) as error:
-            raise ClusterError(f"--bootstrap-server {bootstrap_server}: {explain(error, config)}") from error
-        try:
-            self._connections.run(self._bootstrap)
-        except (kafka_errors.KafkaError, OSError, ValueError) as error:
-            self.close()
-            raise ClusterError(self._unreachable(error)) from error
+        self._leader_epochs: dict[Place, int] = {}
+        self._followers: dict[Place, int] = {}
 
-    async def _bootstrap(self) -> None:
-        """Connects; the library alone would wait for ever for a listener that answers nothing to TLS."""
-        bootstrapped = self._connections.bootstrap_async(self._timeout_ms)
-        await self._connections.wait_for(bootstrapped, self._timeout_ms + GRACE_MS)
-
-    def _ensure_a_listener(self) -> None:
-        """Raises ClusterError at once where no address of the list takes a connection: the library tries for long."""
-        reason: object = None
-        for address in self.bootstrap_server.split(","):
-            host, _, port = address.strip().rpartition(":")
-            try:
-                socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
-                return
-            except OSError as error:
-                reason = error.strerror or error
-            except (ValueError, OverflowError):  # a port that is no number, or too large
-                reason = f"{address!r} is no HOST:PORT"
-        raise ClusterError(f"--bootstrap-server {self.bootstrap_server}: {explain(OSError(reason), self._config)}")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Closes all connections."""
-        self._client.close()
+    @property
+    def bootstrap_server(self) -> str:
+        """The address that names the cluster in messages."""
+        return self.connection.bootstrap_server
 
     def topics(self) -> Mapping[str, Topic]:
-        """All topics that one may describe, by name; sets `cluster_id`."""
+        """All topics that one may describe, by name."""
         request = MetadataRequest(
             topics=None,
             allow_auto_topic_creation=False,
@@ -181,22 +97,24 @@ class Cluster:
             include_topic_authorized_operations=False,
             max_version=12,
         )
-        answer = self.ask(self.nodes()[0], request)
+        answer = self.connection.ask(self.connection.nodes()[0], request)
+        self.connection.learn_brokers(answer)
         self.cluster_id = answer.cluster_id
         topics = {
             topic.name: Topic(
                 name=topic.name,
                 topic_id=uuid_text(topic.topic_id.bytes),
                 leaders={partition.partition_index: partition.leader_id for partition in topic.partitions},
+                leader_epochs={partition.partition_index: partition.leader_epoch for partition in topic.partitions},
             )
             for topic in answer.topics
             if not topic.error_code
         }
-        self._leaders = {
-            Place(topic.name, partition): leader
-            for topic in topics.values()
-            for partition, leader in topic.leaders.items()
-        }
+        self._leaders, self._leader_epochs = {}, {}
+        for topic in topics.values():
+            for partition, leader in topic.leaders.items():
+                self._leaders[Place(topic.name, partition)] = leader
+                self._leader_epochs[Place(topic.name, partition)] = topic.leader_epochs[partition]
         return topics
 
     def offsets(self, places: Iterable[Place], timestamp: int) -> Mapping[Place, int]:
@@ -205,71 +123,165 @@ class Cluster:
         Raises:
             ClusterError: a partition has no leader, or a right is missing.
         """
-        known: dict[Place, int] = {}
 
-        def moved_of(node: int, mine: list[Place]) -> set[Place]:
+        def request(mine: list[Place]) -> ListOffsetsRequest:
             topic = ListOffsetsRequest.ListOffsetsTopic
-            request = ListOffsetsRequest(
-                replica_id=CONSUMER,
-                isolation_level=READ_UNCOMMITTED,
-                topics=[
-                    topic(
-                        name=name,
-                        partitions=[
-                            topic.ListOffsetsPartition(
-                                partition_index=number, current_leader_epoch=UNKNOWN_EPOCH, timestamp=timestamp
-                            )
-                            for number in numbers
-                        ],
-                    )
-                    for name, numbers in _by_topic(mine).items()
-                ],
-                max_version=7,
+            topics = _by_topic(
+                mine,
+                topic,
+                lambda place: topic.ListOffsetsPartition(
+                    partition_index=place.partition,
+                    current_leader_epoch=self._leader_epochs.get(place, UNDEFINED),
+                    timestamp=timestamp,
+                ),
             )
-            moved = set()
-            for of_topic in self.ask(node, request).topics:
-                for partition in of_topic.partitions:
-                    place = Place(of_topic.name, partition.partition_index)
-                    if self._has_moved(place, partition.error_code):
-                        moved.add(place)
-                    else:
-                        known[place] = partition.offset
-            return moved
+            return ListOffsetsRequest(
+                replica_id=CONSUMER, isolation_level=READ_UNCOMMITTED, topics=topics, max_version=7
+            )
 
-        self._ask_leaders(places, moved_of)
-        return known
+        answers = self._of_leaders(
+            places,
+            request,
+            lambda answer: [
+                (Place(topic.name, partition.partition_index), partition)
+                for topic in answer.topics
+                for partition in topic.partitions
+            ],
+        )
+        return {place: answer.offset for place, answer in answers.items()}
 
-    def fetch(self, positions: Mapping[Place, int]) -> Sequence[Fetched]:
-        """One answer about each partition from its offset on, up to the high watermark, in bounded bytes.
+    def epoch_ends(self, epochs: Mapping[Place, int]) -> Mapping[Place, LeaderEpoch]:
+        """The largest leader epoch at or below one of each partition, and the offset behind its records.
+
+        (UNDEFINED, UNDEFINED): the log knows no such epoch.
 
         Raises:
             ClusterError: a partition has no leader, or a right is missing.
         """
-        answers: list[Fetched] = []
 
-        def moved_of(node: int, mine: list[Place]) -> set[Place]:
-            moved = set()
-            for of_topic in self.ask(node, _fetch_request({place: positions[place] for place in mine})).responses:
-                for partition in of_topic.partitions:
-                    place = Place(of_topic.topic, partition.partition_index)
-                    code = partition.error_code
-                    if code != OFFSET_OUT_OF_RANGE and self._has_moved(place, code):
-                        moved.add(place)
-                        continue
-                    answers.append(
-                        Fetched(
-                            place=place,
-                            records=bytes(partition.records or b""),
-                            is_out_of_range=code == OFFSET_OUT_OF_RANGE,
-                        )
-                    )
-            return moved
+        def request(mine: list[Place]) -> OffsetForLeaderEpochRequest:
+            topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+            topics = _by_topic(
+                mine,
+                topic,
+                lambda place: topic.OffsetForLeaderPartition(
+                    partition=place.partition,
+                    current_leader_epoch=self._leader_epochs.get(place, UNDEFINED),
+                    leader_epoch=epochs[place],
+                ),
+                name="topic",
+            )
+            return OffsetForLeaderEpochRequest(replica_id=CONSUMER, topics=topics, max_version=4)
 
-        self._ask_leaders(positions, moved_of)
-        return answers
+        answers = self._of_leaders(
+            epochs,
+            request,
+            lambda answer: [
+                (Place(topic.topic, partition.partition), partition)
+                for topic in answer.topics
+                for partition in topic.partitions
+            ],
+        )
+        return {place: (answer.leader_epoch, answer.end_offset) for place, answer in answers.items()}
 
-    def _ask_leaders(self, places: Iterable[Place], moved_of: Callable[[int, list[Place]], set[Place]]) -> None:
-        """Asks each leader about its partitions; `moved_of` returns those that moved, for another request."""
+    def fetch(self, positions: Mapping[Place, Position]) -> Sequence[Fetched]:
+        """One answer about each partition from its offset on, up to the high watermark, in bounded bytes.
+
+        With a rack, records come from the follower that a leader names (KIP-392). A follower may lag behind, so that
+        only the leader says that there are no more.
+
+        Raises:
+            ClusterError: a partition has no leader, or a right is missing.
+        """
+        answers = self._of_followers(positions, self._followers)
+        answers |= self._fetch_of_leaders(
+            positions, positions.keys() - answers.keys() - self._followers.keys(), self.connection.rack
+        )
+        redirected = {
+            place: answer.preferred_read_replica
+            for place, answer in answers.items()
+            if answer.preferred_read_replica != NO_LEADER
+        }
+        answers |= self._of_followers(positions, redirected)
+        unanswered = {place for place in positions if place not in answers or not _has_records(answers[place])}
+        tried = unanswered & (redirected.keys() | self._followers.keys())
+        self._followers = {place: node for place, node in (self._followers | redirected).items() if place not in tried}
+        answers |= self._fetch_of_leaders(positions, tried, "")
+        return [_fetched(place, answer) for place, answer in answers.items()]
+
+    def _fetch_of_leaders(
+        self, positions: Mapping[Place, Position], places: Set[Place], rack: str
+    ) -> Mapping[Place, Any]:
+        """The leaders' answers; with a rack they may name a follower in place of records."""
+        leaders = {self._leaders.get(place, NO_LEADER) for place in places}
+
+        def request(mine: list[Place]) -> FetchRequest:
+            return self._fetch_request(positions, mine, OUTSTANDING_BYTES // len(leaders), rack)
+
+        return self._of_leaders(places, request, _fetch_answers, accepted=frozenset({OFFSET_OUT_OF_RANGE}))
+
+    def _of_followers(self, positions: Mapping[Place, Position], followers: Mapping[Place, int]) -> dict[Place, Any]:
+        """The followers' answers with records; about all else a leader is to be asked."""
+        of_node: dict[int, list[Place]] = defaultdict(list)
+        for place in sorted(followers.keys() & positions.keys()):
+            of_node[followers[place]].append(place)
+        most_bytes = OUTSTANDING_BYTES // max(1, len(of_node))
+        try:
+            answers = self.connection.ask_all(
+                {node: self._fetch_request(positions, mine, most_bytes, "") for node, mine in of_node.items()}
+            )
+        except ClusterError:  # a follower that went away
+            return {}
+        return {
+            place: partition
+            for answer in answers.values()
+            for place, partition in _fetch_answers(answer)
+            if not partition.error_code and _has_records(partition)
+        }
+
+    def _fetch_request(
+        self, positions: Mapping[Place, Position], places: Iterable[Place], most_bytes: int, rack: str
+    ) -> FetchRequest:
+        topic = FetchRequest.FetchTopic
+        topics = _by_topic(
+            places,
+            topic,
+            lambda place: topic.FetchPartition(
+                partition=place.partition,
+                current_leader_epoch=self._leader_epochs.get(place, UNDEFINED),
+                fetch_offset=positions[place].offset,
+                last_fetched_epoch=positions[place].leader_epoch,
+                log_start_offset=-1,
+                partition_max_bytes=min(PARTITION_BYTES, most_bytes),
+            ),
+            name="topic",
+        )
+        return FetchRequest(
+            replica_id=CONSUMER,
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=most_bytes,
+            isolation_level=READ_UNCOMMITTED,
+            session_id=NO_SESSION,
+            session_epoch=NO_SESSION_EPOCH,
+            topics=topics,
+            forgotten_topics_data=[],
+            rack_id=rack,
+            max_version=12,
+        )
+
+    def _of_leaders(
+        self,
+        places: Iterable[Place],
+        request: Callable[[list[Place]], Any],
+        partitions_of: Callable[[Any], Iterable[tuple[Place, Any]]],
+        accepted: frozenset[int] = frozenset(),
+    ) -> Mapping[Place, Any]:
+        """The leaders' answers about their partitions; those that moved are asked for again.
+
+        `accepted`: error codes that are answers.
+        """
+        answers: dict[Place, Any] = {}
         pending = set(places)
         for attempt in range(TRIES):
             if attempt:
@@ -277,12 +289,17 @@ class Cluster:
                 self.topics()
             of_leader: dict[int, list[Place]] = defaultdict(list)
             for place in sorted(pending):
-                of_leader[self._leaders.get(place, -1)].append(place)
-            pending = set(of_leader.pop(-1, []))
-            for node, mine in of_leader.items():
-                pending |= moved_of(node, mine)
+                of_leader[self._leaders.get(place, NO_LEADER)].append(place)
+            of_leader.pop(NO_LEADER, None)
+            requests = {node: request(mine) for node, mine in of_leader.items()}
+            for answer in self.connection.ask_all(requests).values():
+                for place, partition in partitions_of(answer):
+                    code = partition.error_code
+                    if code in accepted or not self._has_moved(place, code):
+                        answers[place] = partition
+            pending -= answers.keys()
             if not pending:
-                return
+                return answers
         topic, partition = min(pending)
         raise ClusterError(
             f"{self.bootstrap_server}: {topic}-{partition} has no leader that answers; try again once it has one"
@@ -302,66 +319,33 @@ class Cluster:
             raise ClusterError(f"{self.bootstrap_server}: {place.topic}-{place.partition}: {text} (error {code})")
         return False
 
-    def nodes(self) -> Sequence[int]:
-        """The ids of the brokers, ascending; at least one."""
-        nodes = sorted(broker.node_id for broker in self._client.cluster.brokers())
-        if not nodes:
-            raise ClusterError(self._unreachable(kafka_errors.KafkaError("no broker answers")))
-        return nodes
 
-    def ask(self, node: int, request: Any) -> Any:
-        """The answer of a broker to a request of the library.
-
-        Raises:
-            ClusterError: the broker does not answer.
-        """
-        try:
-            answer = self._client.send_and_receive(node, request, timeout_ms=self._timeout_ms)
-        except (kafka_errors.KafkaError, OSError) as error:
-            raise ClusterError(self._unreachable(error)) from error
-        time.sleep(max(0, getattr(answer, "throttle_time_ms", 0)) / 1000)
-        return answer
-
-    def _unreachable(self, error: BaseException) -> str:
-        cause = self._connections.failure if isinstance(error, OF_CONNECTIONS) else None
-        return f"--bootstrap-server {self.bootstrap_server}: {explain(cause or error, self._config)}"
-
-
-def _by_topic(places: Iterable[Place]) -> Mapping[str, list[int]]:
-    numbers: dict[str, list[int]] = defaultdict(list)
+def _by_topic(places: Iterable[Place], topic: Any, partition: Callable[[Place], Any], name: str = "name") -> list[Any]:
+    """The part of a request about partitions: its topics, each with its partitions."""
+    of_topic: dict[str, list[Any]] = defaultdict(list)
     for place in places:
-        numbers[place.topic].append(place.partition)
-    return numbers
+        of_topic[place.topic].append(partition(place))
+    return [topic(**{name: topic_name}, partitions=partitions) for topic_name, partitions in of_topic.items()]
 
 
-def _fetch_request(positions: Mapping[Place, int]) -> FetchRequest:
-    topic = FetchRequest.FetchTopic
-    return FetchRequest(
-        replica_id=CONSUMER,
-        max_wait_ms=0,
-        min_bytes=0,
-        max_bytes=RESPONSE_BYTES,
-        isolation_level=READ_UNCOMMITTED,
-        session_id=NO_SESSION,
-        session_epoch=NO_SESSION_EPOCH,
-        topics=[
-            topic(
-                topic=name,
-                partitions=[
-                    topic.FetchPartition(
-                        partition=number,
-                        current_leader_epoch=UNKNOWN_EPOCH,
-                        fetch_offset=positions[Place(name, number)],
-                        last_fetched_epoch=UNKNOWN_EPOCH,
-                        log_start_offset=-1,
-                        partition_max_bytes=PARTITION_BYTES,
-                    )
-                    for number in numbers
-                ],
-            )
-            for name, numbers in _by_topic(positions).items()
-        ],
-        forgotten_topics_data=[],
-        rack_id="",
-        max_version=12,
+def _fetch_answers(answer: Any) -> list[tuple[Place, Any]]:
+    return [
+        (Place(topic.topic, partition.partition_index), partition)
+        for topic in answer.responses
+        for partition in topic.partitions
+    ]
+
+
+def _has_records(answer: Any) -> bool:
+    return bool(answer.records)
+
+
+def _fetched(place: Place, answer: Any) -> Fetched:
+    diverging = answer.diverging_epoch
+    is_same = diverging is None or diverging.end_offset == UNDEFINED
+    return Fetched(
+        place=place,
+        records=bytes(answer.records or b""),
+        is_out_of_range=answer.error_code == OFFSET_OUT_OF_RANGE,
+        diverging=None if is_same else (diverging.epoch, diverging.end_offset),
     )

@@ -9,11 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kafka_live import oauth_config
+from kafka_live.oauth import ClientCredentials, TokenProvider
 from state_model.errors import UsageError
 
 TIMEOUT_MS = 30_000
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+OAUTHBEARER = "OAUTHBEARER"
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)
 PEM = "PEM"
 LARGEST_TIMEOUT_MS = 2**31 - 1
 READ = frozenset(
@@ -27,6 +30,9 @@ READ = frozenset(
         "ssl.endpoint.identification.algorithm",
         "sasl.mechanism",
         "sasl.jaas.config",
+        "sasl.login.callback.handler.class",
+        *oauth_config.READ,
+        "client.rack",
         "request.timeout.ms",
     }
 )
@@ -45,22 +51,24 @@ UNSUPPORTED = {
         ("ssl.engine.factory.class", "ssl.keymanager.algorithm", "ssl.trustmanager.algorithm", "security.providers"),
         OPENSSL,
     ),
-    **dict.fromkeys(("sasl.login.class", "sasl.login.callback.handler.class"), NO_LOGIN),
+    "sasl.login.class": NO_LOGIN,
     **dict.fromkeys(("sasl.client.callback.handler.class", "sasl.kerberos.service.name"), NO_LOGIN),
     "config.providers": "write the values themselves into the file",
 }
 """Keys of Kafka's clients that change how to connect, and what to do in place of them."""
 WITHOUT_EFFECT = re.compile(
-    r"bootstrap\.servers|client\.(id|rack|dns\.lookup)|retries|retry\.backoff(\.max)?\.ms|reconnect\.backoff(\.max)?\.ms|"
+    r"bootstrap\.servers|client\.(id|dns\.lookup)|retries|retry\.backoff(\.max)?\.ms|reconnect\.backoff(\.max)?\.ms|"
     r"default\.api\.timeout\.ms|connections\.max\.idle\.ms|socket\.connection\.setup\.timeout(\.max)?\.ms|"
     r"(send|receive)\.buffer\.bytes|metadata\..*|metrics?\..*|auto\.include\.jmx\.reporter|enable\.metrics\.push|"
     r"group\.id|(key|value)\.(de)?serializer|auto\.offset\.reset|isolation\.level|enable\.auto\.commit|"
-    r"sasl\.login\.(refresh|retry|connect|read)\..*|ssl\.secure\.random\.implementation"
+    r"sasl\.login\.(refresh|retry|connect)\..*|ssl\.secure\.random\.implementation"
 )
 """Keys of Kafka's clients that nothing depends on here: they are accepted and left alone."""
+LOGIN_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 MODULES = {
     "org.apache.kafka.common.security.plain.PlainLoginModule": ("PLAIN",),
     "org.apache.kafka.common.security.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
+    LOGIN_MODULE: (OAUTHBEARER,),
 }
 JAAS = re.compile(
     r"\s*(?P<module>[\w.$]+)\s+(?:required|requisite|sufficient|optional)\b(?P<options>.*?);\s*", re.S | re.I
@@ -71,7 +79,10 @@ JAAS_OPTION = re.compile(rf"\s*(?P<name>{WORD})\s*=\s*(?P<value>{WORD})(?=\s|$)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandConfig:
-    """How to connect. `truststore`, `keystore`: paths of PEM files, None: the system's CAs, no certificate of ours."""
+    """How to connect. `truststore`, `keystore`: paths of PEM files, None: the system's CAs, no certificate of ours.
+
+    `rack`: where records may come from a follower (KIP-392); empty: from leaders alone.
+    """
 
     protocol: str = "PLAINTEXT"
     mechanism: str | None = None
@@ -80,7 +91,9 @@ class CommandConfig:
     truststore: str | None = None
     keystore: str | None = None
     key_password: str | None = field(default=None, repr=False)
+    client_credentials: ClientCredentials | None = None
     checks_host: bool = True
+    rack: str = ""
     timeout_ms: int = TIMEOUT_MS
 
     @property
@@ -97,12 +110,17 @@ class CommandConfig:
         """The configs of kafka-python's connection.
 
         Raises:
+            ClusterError: the token endpoint does not answer, or refuses the client.
             UsageError: a PEM file can't be read, or the password of its key is wrong.
         """
         configs: dict[str, Any] = {"security_protocol": self.protocol, "request_timeout_ms": self.timeout_ms}
         if self.has_tls:
             configs["ssl_context"] = self._ssl_context()
-        if self.has_sasl:
+        if self.client_credentials is not None:
+            provider = TokenProvider(self.client_credentials)
+            provider.token()  # a refusal is said before there is a connection
+            configs |= {"sasl_mechanism": self.mechanism, "sasl_oauth_token_provider": provider}
+        elif self.has_sasl:
             user = self.user or ""
             if self.mechanism != "PLAIN":  # names in SCRAM's messages (RFC 5802), which the library sends as they are
                 user = user.replace("=", "=3D").replace(",", "=2C")
@@ -161,14 +179,21 @@ def command_config(properties: Mapping[str, str], where: str) -> CommandConfig:
     """
     values = {key: value.strip() for key, value in properties.items()}
     for key in values:
-        if instead := UNSUPPORTED.get(key, "" if not key.startswith("sasl.oauthbearer.") else NO_LOGIN):
+        is_other = key.startswith("sasl.oauthbearer.") and key not in READ
+        if instead := UNSUPPORTED.get(key, oauth_config.OTHER if is_other else ""):
             raise UsageError(f"{where}: {key} is not supported; {instead}")
     protocol = _one_of(values, "security.protocol", PROTOCOLS, "PLAINTEXT", where)
     stores = {name: _store(values, name, where) for name in ("truststore", "keystore")}
-    mechanism, user, password = None, None, None
+    mechanism, user, password, client_credentials = None, None, None, None
     if protocol.startswith("SASL_"):
         mechanism = _one_of(values, "sasl.mechanism", MECHANISMS, "GSSAPI", where)
-        user, password = _credentials(values.get("sasl.jaas.config", ""), mechanism, where)
+        if mechanism == OAUTHBEARER:
+            options = _jaas_options(values.get("sasl.jaas.config", ""), mechanism, oauth_config.FORM, where)
+            client_credentials = oauth_config.client_credentials(
+                values, options, stores["truststore"], _timeout_ms(values, oauth_config.TIMEOUT, where), where
+            )
+        else:
+            user, password = _credentials(values.get("sasl.jaas.config", ""), mechanism, where)
     algorithm = values.get("ssl.endpoint.identification.algorithm", "https")
     if algorithm.lower() not in ("https", ""):
         raise UsageError(
@@ -183,7 +208,9 @@ def command_config(properties: Mapping[str, str], where: str) -> CommandConfig:
         keystore=stores["keystore"],
         key_password=values.get("ssl.key.password"),
         checks_host=algorithm != "",
-        timeout_ms=_timeout_ms(values.get("request.timeout.ms"), where),
+        client_credentials=client_credentials,
+        rack=values.get("client.rack", ""),
+        timeout_ms=_timeout_ms(values, "request.timeout.ms", where),
     )
 
 
@@ -207,25 +234,38 @@ def _store(values: Mapping[str, str], name: str, where: str) -> str | None:
     return location or None
 
 
-def _timeout_ms(text: str | None, where: str) -> int:
+def _timeout_ms(values: Mapping[str, str], key: str, where: str) -> int:
+    text = values.get(key)
     if text is None:
         return TIMEOUT_MS
     if not re.fullmatch(r"[0-9]{1,10}", text) or not 1 <= int(text) <= LARGEST_TIMEOUT_MS:
-        raise UsageError(f"{where}: request.timeout.ms is no number of milliseconds from 1 to {LARGEST_TIMEOUT_MS}")
+        raise UsageError(f"{where}: {key} is no number of milliseconds from 1 to {LARGEST_TIMEOUT_MS}")
     return int(text)
 
 
 def _credentials(jaas: str, mechanism: str, where: str) -> tuple[str, str]:
-    """Name and password; the messages show nothing of the value."""
+    """Name and password."""
+    key, form = f"{where}: sasl.jaas.config", 'username="NAME" password="PASSWORD"'
+    options = _jaas_options(jaas, mechanism, form, where)
+    if not options.get("username") or not options.get("password"):
+        raise UsageError(f"{key} lacks username or password; give {form}")
+    if set(options) - {"username", "password"}:
+        raise UsageError(f"{key} has other options than username and password, which are not supported; give {form}")
+    return options["username"], options["password"]
+
+
+def _jaas_options(jaas: str, mechanism: str, form: str, where: str) -> dict[str, str]:
+    """The options of the login module, which `form` shows; the messages show nothing of the value."""
     key = f"{where}: sasl.jaas.config"
     expected = next(name for name, mechanisms in MODULES.items() if mechanism in mechanisms)
-    form = f'give {expected} required username="NAME" password="PASSWORD";'
+    form = f"give {expected} required {form};"
     match = JAAS.fullmatch(jaas)
     if match is None:
         raise UsageError(f"{key} is missing, or is not one login module with a ; at its end; {form}")
     if match["module"] != expected:
         raise UsageError(f"{key} names another login module than that of sasl.mechanism={mechanism}; {form}")
-    options, at = {}, 0
+    options: dict[str, str] = {}
+    at = 0
     text = match["options"].rstrip()
     while at < len(text):
         option = JAAS_OPTION.match(text, at)
@@ -233,11 +273,7 @@ def _credentials(jaas: str, mechanism: str, where: str) -> tuple[str, str]:
             raise UsageError(f"{key} has options that are not NAME=VALUE (one module, values in quotes); {form}")
         options[_unquoted(option["name"])] = _unquoted(option["value"])
         at = option.end()
-    if not options.get("username") or not options.get("password"):
-        raise UsageError(f"{key} lacks username or password; {form}")
-    if set(options) - {"username", "password"}:
-        raise UsageError(f"{key} has other options than username and password, which are not supported; {form}")
-    return options["username"], options["password"]
+    return options
 
 
 def _unquoted(token: str) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kafka.protocol.admin import DescribeConfigsRequest, ListGroupsRequest
 
-from kafka_live.cluster import Cluster
+from kafka_live.connection import Connection
 
 BROKER, GROUP = 4, 32
 """Types of resources (org.apache.kafka.common.config.ConfigResource)."""
@@ -30,27 +30,27 @@ class Value(NamedTuple):
     source: str
 
 
-def group_ids(cluster: Cluster) -> Sequence[str]:
+def group_ids(connection: Connection) -> Sequence[str]:
     """The groups that one may describe, ascending."""
     groups = set()
-    for node in cluster.nodes():
-        answer = cluster.ask(node, ListGroupsRequest(states_filter=[], types_filter=[], max_version=5))
+    for node in connection.nodes():
+        answer = connection.ask(node, ListGroupsRequest(states_filter=[], types_filter=[], max_version=5))
         groups |= {group.group_id for group in answer.groups}
     return sorted(groups)
 
 
-def group_settings(cluster: Cluster, groups: Iterable[str]) -> Mapping[str, Mapping[str, Value]]:
+def group_settings(connection: Connection, groups: Iterable[str]) -> Mapping[str, Mapping[str, Value]]:
     """The settings of each group by name, defaults among them; groups that one may not describe are left out."""
-    return _settings(cluster, cluster.nodes()[0], GROUP, groups)
+    return _settings(connection, connection.nodes()[0], GROUP, groups)
 
 
-def broker_settings(cluster: Cluster) -> Mapping[str, Value]:
+def broker_settings(connection: Connection) -> Mapping[str, Value]:
     """The settings of a broker by name; none where one may not describe it."""
-    node = cluster.nodes()[0]
-    return _settings(cluster, node, BROKER, [str(node)]).get(str(node), {})
+    node = connection.nodes()[0]
+    return _settings(connection, node, BROKER, [str(node)]).get(str(node), {})
 
 
-def _settings(cluster: Cluster, node: int, kind: int, names: Iterable[str]) -> Mapping[str, Mapping[str, Value]]:
+def _settings(connection: Connection, node: int, kind: int, names: Iterable[str]) -> Mapping[str, Mapping[str, Value]]:
     """Secrets have no value in an answer (`sensitive`), so they are left out."""
     resource = DescribeConfigsRequest.DescribeConfigsResource
     resources = [resource(resource_type=kind, resource_name=name, configuration_keys=None) for name in names]
@@ -65,6 +65,6 @@ def _settings(cluster: Cluster, node: int, kind: int, names: Iterable[str]) -> M
             for config in result.configs
             if config.value is not None and not config.is_sensitive
         }
-        for result in cluster.ask(node, request).results
+        for result in connection.ask(node, request).results
         if not result.error_code
     }

@@ -91,10 +91,8 @@ def _of_plaintext(error: BaseException) -> str | None:
 
 def _of_sasl(error: BaseException, config: CommandConfig) -> str | None:
     if isinstance(error, kafka_errors.SaslAuthenticationFailedError):
-        return (
-            f"the broker refuses the user or the password ({_message(error)}); correct sasl.jaas.config in "
-            "--command-config"
-        )
+        subject = "the token" if config.client_credentials is not None else "the user or the password"
+        return f"the broker refuses {subject} ({_message(error)}); correct sasl.jaas.config in --command-config"
     if config.has_sasl and DISCONNECTED in error.args:
         return (
             "the broker closes the connection, as one does that refuses the user or the password; correct "

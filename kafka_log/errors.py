@@ -7,6 +7,10 @@ class LogDirectoryError(SharelensError):
     """Raised when a directory is no log directory, is not there, or can't be read."""
 
 
+class ArchiveError(LogDirectoryError):
+    """Raised when an archive of log directories can't be unpacked, or has none inside."""
+
+
 class CheckpointError(LogDirectoryError):
     """Raised when a checkpoint or metadata file of a log directory is not what Kafka writes."""
 

@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import numpy.typing as npt
 
+from kafka_log import archives
 from kafka_log.errors import LogDirectoryError
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class LocalFile:
 
 
 class LocalFilesystem:
-    """Paths and file: URIs."""
+    """Paths, file: URIs, and what lies in archives."""
 
     def entries(self, uri: str) -> list[Entry]:
         """The names in a directory, sorted; files that vanish meanwhile are left out."""
@@ -218,18 +219,20 @@ def _modified_ms(entry: Mapping[str, object]) -> int | None:
 
 
 def is_local(uri: str) -> bool:
-    """Whether a path or URI names the local file system."""
-    return "://" not in uri or uri.startswith("file://")
+    """Whether a path or URI names the local file system, or something in an archive on it."""
+    return "://" not in uri or uri.startswith("file://") or archives.is_inside(uri)
 
 
 def local_path(uri: str) -> str:
-    """The path of a local URI."""
+    """The path of a local URI; in an archive, the path of the unpacked file."""
+    if archives.is_inside(uri):
+        return archives.unpacked_path(uri)
     return unquote(urlsplit(uri).path) if uri.startswith("file://") else uri
 
 
 def absolute(uri: str) -> str:
     """The canonical spelling of a path or URI: absolute, links resolved, no slash at the end."""
-    if is_local(uri):
+    if is_local(uri) and not archives.is_inside(uri):
         return str(Path(local_path(uri)).expanduser().resolve())
     scheme, _, rest = uri.partition("://")
     return f"{scheme}://{rest.rstrip('/') or '/'}"

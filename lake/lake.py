@@ -11,6 +11,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from lake.errors import LakeError, LakeVersionError
+from lake.file_rows import FileRows
 from lake.locations import resolve
 from lake.snapshot import Snapshot
 from lake.storage import Entry, Storage
@@ -67,6 +68,10 @@ class Lake:
         """The lease under which this process writes to a lake in an object store (`lake.lease`)."""
         self.unsynced: dict[str, int] = {}
         """By table the first version that the disk may not have yet (`lake.durability`)."""
+        self.last_hold: int | None = None
+        """The time (ns) of the lock's file, or the lease's token, when this object released it; None: never."""
+        self.extent_rows = FileRows()
+        """Rows of FIRST_TABLE, the books, which each stage of a run reads."""
         self._handles: dict[str, DeltaTable] = {}
         self._snapshots: dict[str, Snapshot] = {}
         self._transactions: dict[str, _Transactions] = {}
@@ -142,7 +147,7 @@ class Lake:
             self._transactions[table] = replace(known, version=version, newest={**known.newest, **transactions})
 
     def forget(self) -> None:
-        """Closes all handles: files of the logs were renamed under them."""
+        """Closes all handles: files of the logs were renamed or removed under them."""
         self._handles.clear()
         self._snapshots.clear()
         self._transactions.clear()

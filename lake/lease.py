@@ -53,9 +53,13 @@ class Holding:
 
 
 class Lease:
-    """The lease of this process. It is renewed by a thread until it is given back."""
+    """The lease of this process. It is renewed by a thread until it is given back.
 
-    def __init__(self, storage: ObjectStorage, lake: str, holding: Holding) -> None:
+    `changed_hands`: somebody else had the lease since this `Lake` gave it back.
+    """
+
+    def __init__(self, storage: ObjectStorage, lake: str, holding: Holding, *, changed_hands: bool) -> None:
+        self.changed_hands = changed_hands
         self._storage = storage
         self._lake = lake
         self._holding = holding
@@ -139,12 +143,13 @@ def hold(lake: Lake, timeout_s: float) -> Iterator[Lease]:
     if not isinstance(storage, ObjectStorage):
         raise TypeError(f"{lake} lies in no object store")
     holding, is_taken_over = _acquire(storage, lake, time.monotonic() + timeout_s)
-    lease = Lease(storage, str(lake), holding)
+    is_next = lake.last_hold is not None and holding.token == lake.last_hold + 1
+    lease = Lease(storage, str(lake), holding, changed_hands=not is_next)
     is_fenced = not is_taken_over
     try:
-        lake.forget()
         lake.lease = lease
         if is_taken_over:
+            lake.forget()
             fence(lake, lease.token)
             is_fenced = True
         yield lease
@@ -153,6 +158,7 @@ def hold(lake: Lake, timeout_s: float) -> Iterator[Lease]:
         lease.end()
         if is_fenced:  # else the next writer takes over too, and does it
             lease.give_back()
+            lake.last_hold = lease.token
 
 
 def _acquire(storage: ObjectStorage, lake: Lake, deadline: float) -> tuple[Holding, bool]:

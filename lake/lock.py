@@ -20,10 +20,14 @@ POLL_S = 0.1
 
 
 class LakeLock:
-    """The held lock; `note_jvm` records the JVM whose end the next writer has to wait for."""
+    """The held lock; `note_jvm` records the JVM whose end the next writer has to wait for.
 
-    def __init__(self, handle: int) -> None:
+    `changed_hands`: another process, or another `Lake` of this one, had the lock since this `Lake` released it.
+    """
+
+    def __init__(self, handle: int, *, changed_hands: bool) -> None:
         self._handle = handle
+        self.changed_hands = changed_hands
 
     def note_jvm(self, pid: int) -> None:
         """Writes the process id of the JVM that writes for this run."""
@@ -46,11 +50,13 @@ def hold(lake: Lake, timeout_s: float) -> "Iterator[LakeLock | Lease]":
     handle = os.open(os.path.join(lake.storage.root, ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         _acquire(handle, lake, time.monotonic() + timeout_s)
+        changed_hands = lake.last_hold != os.fstat(handle).st_mtime_ns
         _describe(handle, None)
         try:
-            yield LakeLock(handle)
+            yield LakeLock(handle, changed_hands=changed_hands)
         finally:  # a run that ends commits no more: only a killed one leaves its JVM's name
             os.ftruncate(handle, 0)
+            lake.last_hold = os.fstat(handle).st_mtime_ns
     finally:
         os.close(handle)
 

@@ -8,6 +8,7 @@ from state_model.columnar.schemas import column
 GAP = pa.struct(
     [pa.field("first_offset", pa.int64()), pa.field("last_offset", pa.int64()), pa.field("reason", pa.string())]
 )
+LEADER_EPOCH = pa.struct([pa.field("leader_epoch", pa.int32()), pa.field("start_offset", pa.int64())])
 INGEST_EXTENT = pa.schema(
     [
         column(
@@ -57,6 +58,12 @@ INGEST_EXTENT = pa.schema(
             nullable=False,
         ),
         column("superseded_from", pa.int64(), "earlier rows from this offset on were moved to quarantine; null = none"),
+        column(
+            "leader_epochs",
+            pa.list_(LEADER_EPOCH),
+            "leader epochs below the end of the extent that no earlier one has, with their start offsets, by the "
+            "source's leader-epoch-checkpoint; null = not kept by the version that wrote the row",
+        ),
         column("record_count", pa.int64(), "rows ingested", nullable=False),
         column(
             "size_bytes", pa.int64(), "bytes of keys and values (records) or of the batches (headers)", nullable=False

@@ -9,12 +9,22 @@ right values, and its begin can be too late.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 
 from measures import group_schemas as schemas
-from measures.group_intervals import Intervals, RecordsSeen, Row, Values, table_of
+from measures.group_columns import many_histories
+from measures.group_intervals import (
+    Histories,
+    Intervals,
+    RecordsSeen,
+    Row,
+    ShareTables,
+    StreamsTables,
+    Values,
+    table_of,
+)
 from measures.group_replay import (
     ASSIGNMENT,
     GROUP,
@@ -26,24 +36,13 @@ from measures.group_replay import (
     Partitions,
     ShareGroup,
     changes,
-    is_of_types,
 )
-from measures.streams_columns import StreamsTables, many_streams_histories
 from measures.streams_histories import StreamsGroupHistories
 from state_model.streams.records import STREAMS_TYPES
 
 T = TypeVar("T")
 MANY = 1 << 12
-"""Records of streams groups from which on loading the kernel takes less time than replaying them one by one."""
-
-
-class Histories(NamedTuple):
-    """GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY and TASK_HISTORY rows."""
-
-    groups: pa.Table
-    members: pa.Table
-    initialization: pa.Table
-    tasks: pa.Table
+"""Records of groups from which on loading the kernel takes less time than replaying them one by one."""
 
 
 def histories(records: pa.Table) -> Histories:
@@ -51,24 +50,26 @@ def histories(records: pa.Table) -> Histories:
 
     Rows come by group (share groups first), in the order in which they began.
     """
-    of_groups: dict[str, _GroupHistories] = {}
+    if records.num_rows >= MANY:
+        return many_histories(records)
+    return Histories.of(share_histories(records), streams_histories(records))
+
+
+def share_histories(records: pa.Table) -> ShareTables:
+    """The histories of share groups, record by record: the reference of `many_histories`."""
+    of_groups: dict[str, ShareGroupHistories] = {}
     for change in changes(records):
-        of_groups.setdefault(change.group_id, _GroupHistories()).take(change)
-    share = _sorted(of_groups)
-    own = records.filter(is_of_types(records, STREAMS_TYPES))
-    streams = streams_histories(own) if own.num_rows < MANY else many_streams_histories(own)
-    return Histories(
-        groups=pa.concat_tables([table_of([(of.seen, of.groups) for of in share], schemas.GROUP_HISTORY), streams[0]]),
-        members=pa.concat_tables(
-            [table_of([(of.seen, of.members) for of in share], schemas.MEMBER_HISTORY), streams[1]]
-        ),
-        initialization=table_of([(of.seen, of.initialization) for of in share], schemas.SHARE_INITIALIZATION_HISTORY),
-        tasks=streams[2],
+        of_groups.setdefault(change.group_id, ShareGroupHistories()).take(change)
+    groups = _sorted(of_groups)
+    return ShareTables(
+        groups=table_of([(of.seen, of.groups) for of in groups], schemas.GROUP_HISTORY),
+        members=table_of([(of.seen, of.members) for of in groups], schemas.MEMBER_HISTORY),
+        initialization=table_of([(of.seen, of.initialization) for of in groups], schemas.SHARE_INITIALIZATION_HISTORY),
     )
 
 
 def streams_histories(records: pa.Table) -> StreamsTables:
-    """The histories of streams groups, record by record: the reference of `many_streams_histories`."""
+    """The histories of streams groups, record by record: the reference of `many_histories`."""
     of_groups: dict[str, StreamsGroupHistories] = {}
     for change in changes(records, STREAMS_TYPES):
         of_groups.setdefault(change.group_id, StreamsGroupHistories()).take(change)
@@ -85,7 +86,9 @@ def _sorted(of_groups: Mapping[str, T]) -> list[T]:
 
 
 @dataclass(slots=True)
-class _GroupHistories:
+class ShareGroupHistories:
+    """The rows of a share group after the records so far."""
+
     group: ShareGroup = field(default_factory=ShareGroup)
     seen: RecordsSeen = field(default_factory=RecordsSeen)
     is_known: bool = False

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
@@ -13,6 +13,41 @@ Row: TypeAlias = dict[str, Any]
 Values: TypeAlias = Mapping[Hashable, Row]
 """The columns of what is valid at a moment, by what they are about."""
 MARKS = [column.name for column in schemas.MARKS]
+
+
+class ShareTables(NamedTuple):
+    """GROUP_HISTORY, MEMBER_HISTORY and SHARE_INITIALIZATION_HISTORY rows of share groups."""
+
+    groups: pa.Table
+    members: pa.Table
+    initialization: pa.Table
+
+
+class StreamsTables(NamedTuple):
+    """GROUP_HISTORY, MEMBER_HISTORY and TASK_HISTORY rows of streams groups."""
+
+    groups: pa.Table
+    members: pa.Table
+    tasks: pa.Table
+
+
+class Histories(NamedTuple):
+    """GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY and TASK_HISTORY rows; share groups come first."""
+
+    groups: pa.Table
+    members: pa.Table
+    initialization: pa.Table
+    tasks: pa.Table
+
+    @classmethod
+    def of(cls, share: ShareTables, streams: StreamsTables) -> "Histories":
+        """The rows of both types of groups."""
+        return cls(
+            groups=pa.concat_tables([share.groups, streams.groups]),
+            members=pa.concat_tables([share.members, streams.members]),
+            initialization=share.initialization,
+            tasks=streams.tasks,
+        )
 
 
 @dataclass(slots=True)

@@ -19,6 +19,8 @@ from measures.group_schemas import DEAD, DELETING, EMPTY, INITIALIZED, INITIALIZ
 
 MEMBER, GROUP, TARGET, MEMBER_TARGET, ASSIGNMENT, STATE_PARTITIONS = range(10, 16)
 SHARE_TYPES = range(MEMBER, STATE_PARTITIONS + 1)
+KERNEL_TYPES = (GROUP, MEMBER, TARGET, MEMBER_TARGET, ASSIGNMENT, STATE_PARTITIONS)
+"""The record type of each kind of record in `measures.group_kernels`."""
 Partitions = tuple[tuple[str, tuple[int, ...]], ...]
 """(topic id, partitions), both ascending: Kafka writes them in any order."""
 LOG_ORDER = [("partition", "ascending"), ("log_offset", "ascending")]
@@ -34,6 +36,13 @@ READ = (
     "timestamp_ms",
     "uncommitted",
 )
+
+
+def in_log_order(records: pa.Table) -> pa.Table:
+    """GROUP_RECORD rows in (partition, log offset) order; the table itself if they come in it."""
+    partitions, offsets = (records.column(name).to_numpy() for name, _ in LOG_ORDER)
+    is_next = (partitions[1:] == partitions[:-1]) & (offsets[1:] >= offsets[:-1])
+    return records if (is_next | (partitions[1:] > partitions[:-1])).all() else records.sort_by(LOG_ORDER)
 
 
 class GroupChange(NamedTuple):
@@ -160,7 +169,7 @@ class ShareGroup:
             case kind if kind == ASSIGNMENT:
                 self._assign(str(change.member_id), value)
             case kind if kind == STATE_PARTITIONS:
-                self.initialization = None if value is None else _initialization(value)
+                self.initialization = None if value is None else initialization_of(value)
 
     def _subscribe(self, member_id: str, value: Mapping[str, Any] | None) -> None:
         if value is None:
@@ -168,10 +177,7 @@ class ShareGroup:
             return
         self.members[member_id] = replace(
             self.members.get(member_id, Member()),
-            client_id=value.get("clientId"),
-            client_host=value.get("clientHost"),
-            rack_id=value.get("rackId"),
-            subscribed_topics=tuple(sorted(value.get("subscribedTopicNames", ()))),
+            **metadata_values(value),
         )
 
     def _set_epoch(self, value: Mapping[str, Any] | None) -> None:
@@ -203,11 +209,25 @@ class ShareGroup:
         )
 
 
+def metadata_values(value: Mapping[str, Any]) -> dict[str, Any]:
+    """What a ShareGroupMemberMetadata value says of the member, by the field of `Member`; topics ascending."""
+    return {
+        "client_id": value.get("clientId"),
+        "client_host": value.get("clientHost"),
+        "rack_id": value.get("rackId"),
+        "subscribed_topics": tuple(sorted(value.get("subscribedTopicNames", ()))),
+    }
+
+
 def _partitions(topics: Any) -> Partitions:
-    return tuple(sorted((topic["topicId"], tuple(sorted(topic["partitions"]))) for topic in topics))
+    """The partitions by topic, each once; topics without partitions are left out."""
+    by_topic: dict[str, set[int]] = {}
+    for topic in topics:
+        by_topic.setdefault(topic["topicId"], set()).update(topic["partitions"])
+    return tuple((topic_id, tuple(sorted(by_topic[topic_id]))) for topic_id in sorted(by_topic) if by_topic[topic_id])
 
 
-def _initialization(value: Mapping[str, Any]) -> dict[InitializationKey, str | None]:
+def initialization_of(value: Mapping[str, Any]) -> dict[InitializationKey, str | None]:
     """Topic names by share partition and status, from a ShareGroupStatePartitionMetadata value."""
     names: dict[InitializationKey, str | None] = {}
     for status, field_name in ((INITIALIZING, "initializingTopics"), (INITIALIZED, "initializedTopics")):

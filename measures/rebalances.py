@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from measures.group_intervals import Row, marks
 from measures.group_replay import (
+    ASSIGNMENT,
     GROUP,
     MEMBER,
     MEMBER_TARGET,
@@ -69,7 +70,7 @@ class _Rebalances:
             self._note_member(change)
         if change.record_type == GROUP:
             self._end_rebalance(dict(self.group.targets) if self.before is None else self.before)
-        self.group.apply(change)
+        self.group.apply(_without_assignment(change))
         if change.record_type == GROUP and not change.is_undecoded:
             self._begin_rebalance(change)
 
@@ -125,26 +126,34 @@ class _Rebalances:
         self.targets = dict(targets)
 
     def _moves(self, targets: Targets) -> Iterator[Row]:
-        """MOVES values: the partitions whose target members differ."""
-        old, new = _by_partition(self.targets), _by_partition(targets)
-        for place in sorted(old.keys() | new.keys()):
-            before, after = old.get(place, set()), new.get(place, set())
-            if before != after:
-                yield {
-                    "topic_id": place[0],
-                    "partition": place[1],
-                    "from_members": self._members(before - after),
-                    "to_members": self._members(after - before),
-                }
+        """MOVES values: the partitions whose target members differ, by the members whose target differs."""
+        lost: dict[tuple[str, int], list[str]] = {}
+        gained: dict[tuple[str, int], list[str]] = {}
+        for member in self.targets.keys() | targets.keys():
+            old, new = self.targets.get(member, ()), targets.get(member, ())
+            if old != new:
+                before, after = _places(old), _places(new)
+                for place in before - after:
+                    lost.setdefault(place, []).append(member)
+                for place in after - before:
+                    gained.setdefault(place, []).append(member)
+        for topic_id, partition in sorted(lost.keys() | gained.keys()):
+            yield {
+                "topic_id": topic_id,
+                "partition": partition,
+                "from_members": self._members(lost.get((topic_id, partition), ())),
+                "to_members": self._members(gained.get((topic_id, partition), ())),
+            }
 
     def _members(self, names: Iterable[str]) -> list[Row]:
         return [{"member_id": name, "client_id": self.clients.get(name)} for name in sorted(names)]
 
 
-def _by_partition(targets: Targets) -> dict[tuple[str, int], set[str]]:
-    members: dict[tuple[str, int], set[str]] = {}
-    for member, topics in targets.items():
-        for topic_id, partitions in topics:
-            for partition in partitions:
-                members.setdefault((topic_id, partition), set()).add(member)
-    return members
+def _without_assignment(change: GroupChange) -> GroupChange:
+    """The record; a current assignment, as most records are, says only that its member is there."""
+    has_assignment = change.record_type == ASSIGNMENT and change.value_json is not None
+    return change._replace(value_json="{}") if has_assignment else change
+
+
+def _places(partitions: Partitions) -> set[tuple[str, int]]:
+    return {(topic_id, partition) for topic_id, numbers in partitions for partition in numbers}

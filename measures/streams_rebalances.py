@@ -7,15 +7,18 @@ active tasks had no owner.
 A task has an owner while it is in the current assignment of a member, also when the member must give it up.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from measures.group_histories import MANY
 from measures.group_intervals import RecordsSeen, Row, marks
-from measures.group_replay import GroupChange, changes
-from measures.group_schemas import STREAMS_REBALANCE
+from measures.group_replay import GroupChange, changes, is_of_types
+from measures.group_schemas import ACTIVE, STREAMS_REBALANCE
+from measures.rebalance_rows import Move, RebalanceRows, TargetChange
 from measures.streams_histories import of_types
+from measures.streams_rebalance_columns import many_streams_rebalances
 from measures.streams_replay import StreamsReplay, record_of_change
 from state_model.streams.records import (
     ASSIGNMENT,
@@ -34,6 +37,12 @@ NO_TARGETS: Targets = {}
 
 def streams_rebalances(records: pa.Table) -> pa.Table:
     """STREAMS_REBALANCE rows of GROUP_RECORD rows, which come in (partition, log offset) order; by group, in order."""
+    own = records.filter(is_of_types(records, STREAMS_TYPES))
+    return many_streams_rebalances(own) if own.num_rows >= MANY else streams_rebalances_by_record(own)
+
+
+def streams_rebalances_by_record(records: pa.Table) -> pa.Table:
+    """The rebalances, record by record: the reference of `many_streams_rebalances`."""
     of_groups: dict[str, _Rebalances] = {}
     for change in changes(records, STREAMS_TYPES):
         of_groups.setdefault(change.group_id, _Rebalances()).take(change)
@@ -46,21 +55,15 @@ class _Rebalances:
     """The rebalances of one group.
 
     `targets`: the target assignment at the beginning of the newest rebalance. `before`: the one before the records that
-    lead to the next group epoch; None: none of them came yet. `lost`: since when each active task has no owner, and the
-    row of the rebalance in which it lost it; None: that of the next group epoch, as its member is being removed.
+    lead to the next group epoch; None: none of them came yet.
     """
 
     replay: StreamsReplay = field(default_factory=StreamsReplay)
     seen: RecordsSeen = field(default_factory=RecordsSeen)
-    rows: list[Row] = field(default_factory=list)
+    of: RebalanceRows = field(default_factory=RebalanceRows)
     targets: Targets = field(default_factory=dict)
     before: Targets | None = None
-    joined: set[str] = field(default_factory=set)
-    removed: set[str] = field(default_factory=set)
-    changed: set[str] = field(default_factory=set)
-    clients: dict[str, str] = field(default_factory=dict)
     owners: dict[TaskId, set[str]] = field(default_factory=dict)
-    lost: dict[TaskId, tuple[int, Row | None]] = field(default_factory=dict)
 
     def take(self, change: GroupChange) -> None:
         """Applies the next record of the group."""
@@ -78,8 +81,8 @@ class _Rebalances:
         self.replay.apply(change)
         if kind == METADATA and not change.is_undecoded:
             self._begin_rebalance(change)
-        elif kind == TARGET and self.rows and self.replay.group is not None and change.value_json is not None:
-            self.rows[-1]["assignment_epoch"] = self.replay.group.target_assignment_epoch
+        elif kind == TARGET and self.of.rows and self.replay.group is not None and change.value_json is not None:
+            self.of.rows[-1]["assignment_epoch"] = self.replay.group.target_assignment_epoch
         if kind in (METADATA, MEMBER, ASSIGNMENT):
             self._update_owners(change, group)
         if kind != MEMBER:
@@ -88,42 +91,27 @@ class _Rebalances:
     def finished(self) -> list[Row]:
         """The rows, with the moves of the last one."""
         self._end_rebalance(NO_TARGETS if self.replay.group is None else self.replay.group.targets)
-        for _, row in self.lost.values():
-            if row is not None:
-                row["tasks_still_without_owner"] += 1
-        return self.rows
+        return self.of.finished()
 
     def _note_member(self, change: GroupChange, group: StreamsGroup | None) -> None:
         """Notes a member that joined, was removed or whose metadata changed."""
         name = str(change.member_id)
         if change.is_tombstone:
-            self.removed.add(name)
+            self.of.removed.add(name)
         value = value_of(record_of_change(change))
         if isinstance(value, MemberMetadata):
-            self.clients[name] = value.client_id
             member = None if group is None else group.members.get(name)
-            if member is None:
-                self.joined.add(name)
-            elif member.metadata != value:
-                self.changed.add(name)
+            self.of.note_metadata(name, value, member and member.metadata, is_member=member is not None)
 
     def _begin_rebalance(self, change: GroupChange) -> None:
         group = self.replay.group
-        self.rows.append(
+        self.of.begin(
             {
                 "group_id": change.group_id,
                 "at_ms": change.log_time_ms,
                 "group_epoch": None if group is None else group.group_epoch,
-                "assignment_epoch": None,
                 "state": self.replay.state,
                 "member_count": 0 if group is None else len(group.members),
-                "joined": self._members(self.joined),
-                "removed": self._members(self.removed),
-                "changed": self._members(self.changed),
-                "stable_after_ms": None,
-                "tasks_without_owner": 0,
-                "tasks_still_without_owner": 0,
-                "longest_without_owner_ms": None,
                 "log_partition": change.log_partition,
                 "log_offset": change.log_offset,
                 **marks(
@@ -133,47 +121,32 @@ class _Rebalances:
                 ),
             }
         )
-        self.joined, self.removed, self.changed, self.before = set(), set(), set(), None
-        for task, (since_ms, row) in self.lost.items():
-            self.lost[task] = since_ms, self.rows[-1] if row is None else row
+        self.before = None
 
     def _end_rebalance(self, targets: Targets) -> None:
         """Adds the moves and their measures to the newest row; `targets`: the target assignment at its end."""
-        if self.rows:
+        if self.of.rows:
             moves = list(self._moves(targets))
             old, new = ({task for own in of.values() for task in own.active} for of in (self.targets, targets))
-            moved = {
-                TaskId(move["subtopology_id"], move["partition"]) for move in moves if move["task_type"] == "ACTIVE"
-            }
+            moved = {TaskId(move.subtopology_id, move.partition) for move in moves if move.task_type == ACTIVE}
             sizes = [sum(map(len, own)) for own in targets.values()]
-            self.rows[-1] |= {
-                "moved": moves,
-                "kept_tasks": len((old & new) - moved),
-                "lost_tasks": len(old & new & moved),
-                "fewest_tasks": min(sizes, default=None),
-                "most_tasks": max(sizes, default=None),
-            }
+            self.of.end(TargetChange(moves, len((old & new) - moved), len(old & new & moved), sizes))
         self.targets = targets
 
-    def _moves(self, targets: Targets) -> Iterator[Row]:
-        """TASK_MOVES values: the tasks whose target members differ."""
+    def _moves(self, targets: Targets) -> Iterator[Move]:
+        """The tasks whose target members differ."""
         old, new = _by_task(self.targets), _by_task(targets)
         for place in sorted(old.keys() | new.keys()):
             before, after = old.get(place, set()), new.get(place, set())
             if before != after:
-                yield {
-                    "task_type": place[0],
-                    "subtopology_id": place[1].subtopology_id,
-                    "partition": place[1].partition,
-                    "from_members": self._members(before - after),
-                    "to_members": self._members(after - before),
-                }
+                yield Move(place[0], *place[1], before - after, after - before)
 
     def _update_owners(self, change: GroupChange, before: StreamsGroup | None) -> None:
         """Notes active tasks that lost their last owner, or have an owner again."""
         group = self.replay.group
         if group is None:
-            self.owners, self.lost = {}, {}
+            self.owners = {}
+            self.of.forget_tasks()
             return
         if change.record_type == METADATA:
             return
@@ -181,26 +154,16 @@ class _Rebalances:
         old, new = _active(before, name), _active(group, name)
         for task in old - new:
             self.owners[task].discard(name)
-            if not self.owners[task] and self.rows:
-                self.lost[task] = change.log_time_ms, None if change.is_tombstone else self.rows[-1]
+            if not self.owners[task]:
+                self.of.lose(task, change.log_time_ms, is_removal=change.is_tombstone)
         for task in new - old:
             self.owners.setdefault(task, set()).add(name)
-            if task in self.lost:
-                since_ms, row = self.lost.pop(task)
-                row = self.rows[-1] if row is None else row
-                longest = row["longest_without_owner_ms"] or 0
-                row["longest_without_owner_ms"] = max(longest, change.log_time_ms - since_ms)
-                row["tasks_without_owner"] += 1
+            self.of.own(task, change.log_time_ms)
 
     def _note_stable(self, change: GroupChange) -> None:
-        group = self.replay.group
-        if self.rows and group is not None and self.rows[-1]["stable_after_ms"] is None:
-            row = self.rows[-1]
-            if group.state is GroupState.STABLE:
-                row["stable_after_ms"] = change.log_time_ms - row["at_ms"]
-
-    def _members(self, names: Iterable[str]) -> list[Row]:
-        return [{"member_id": name, "client_id": self.clients.get(name)} for name in sorted(names)]
+        group, rows = self.replay.group, self.of.rows
+        if rows and group is not None and rows[-1]["stable_after_ms"] is None and group.state is GroupState.STABLE:
+            rows[-1]["stable_after_ms"] = change.log_time_ms - rows[-1]["at_ms"]
 
 
 def _active(group: StreamsGroup | None, name: str) -> Tasks:

@@ -1,12 +1,13 @@
-"""Tasks of streams groups as sorted numbers: of the values of targets and current assignments, a column at a time.
+"""Tasks and partitions as sorted numbers: of the values of targets and current assignments, a column at a time.
 
 A task is one number: its status, its type, the place of its subtopology among all by name, its partition. So numbers
-sort as the rows of the task history of one record do.
+sort as the rows of the task history of one record do. A partition of a share group is one, too: its topic stands where
+a task has its subtopology, status and type are 0.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,26 +17,41 @@ import pyarrow.compute as pc
 from measures import group_schemas as schemas
 
 Ints = npt.NDArray[np.int64]
+Numbers = TypeVar("Numbers", int, Ints)
+"""A task, or many."""
 TYPES = ("active", "standby", "warmup")
 TYPE_NAMES = (schemas.ACTIVE, schemas.STANDBY, schemas.WARMUP)
 STATUSES = ("", "PendingRevocation")
 STATUS_NAMES = (schemas.OWNED, schemas.PENDING_REVOCATION)
-PARTITION_BITS, SUBTOPOLOGY_BITS, TYPE_BITS = 32, 27, 2
-TYPE_AT = PARTITION_BITS + SUBTOPOLOGY_BITS
+PARTITION_COLUMNS = ("topicPartitions", "assignedPartitions")
+PARTITION_BITS, NAME_BITS, TYPE_BITS = 32, 27, 2
+TYPE_AT = PARTITION_BITS + NAME_BITS
 STATUS_AT = TYPE_AT + TYPE_BITS
 LEAST_PARTITION = -(1 << 31)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskLists:
-    """Value i has the tasks numbers[at[i]:at[i + 1]], ascending, with their assignment epochs; 0 without one."""
+    """Value i has the tasks numbers[at[i]:at[i + 1]], ascending, with their assignment epochs; 0 without."""
 
     at: Ints
     numbers: Ints
     epochs: Ints
 
-    def rows(self, names: pa.Array, status: int) -> pa.Array:
-        """TASKS values of the tasks of a status, one for each value."""
+    def tasks(self, names: pa.Array, status: int) -> pa.ListArray:
+        """TASKS values of the tasks of a status, one for each value; `names`: of the subtopologies."""
+
+        def heads(numbers: Ints) -> list[pa.Array]:
+            return [_TYPES.take(pa.array(type_of(numbers))), names.take(pa.array(name_of(numbers)))]
+
+        return self._rows(status, schemas.TASKS, heads)
+
+    def partitions(self, names: pa.Array) -> pa.ListArray:
+        """TOPIC_PARTITIONS values, one for each value; `names`: the topic ids."""
+        return self._rows(0, schemas.TOPIC_PARTITIONS, lambda numbers: [names.take(pa.array(name_of(numbers)))])
+
+    def _rows(self, status: int, kind: pa.ListType, heads: Callable[[Ints], list[pa.Array]]) -> pa.ListArray:
+        """The numbers of a status as lists of structs: `heads` of the first partition, and the partitions."""
         counts = np.diff(self.at)
         values = np.repeat(np.arange(len(counts)), counts)
         mine = (self.numbers >> STATUS_AT) == status
@@ -43,48 +59,49 @@ class TaskLists:
         parts = numbers >> PARTITION_BITS
         begins = np.flatnonzero(np.concatenate([[True], (parts[1:] != parts[:-1]) | (values[1:] != values[:-1])]))
         begins = begins[: len(numbers)]
-        partitions = pa.array((numbers & ((1 << PARTITION_BITS) - 1)) + LEAST_PARTITION, pa.int32())
-        heads = parts[begins]
-        structs = pa.StructArray.from_arrays(
-            [
-                pa.array(TYPE_NAMES, pa.string()).take(pa.array(type_of(numbers[begins]))),
-                names.take(pa.array(heads & ((1 << SUBTOPOLOGY_BITS) - 1))),
-                pa.ListArray.from_arrays(_bounds(begins, len(numbers)), partitions),
-            ],
-            fields=list(schemas.TASKS.value_type),
-        )
+        partitions = pa.array(partition_of(numbers), pa.int32())
+        partitions = pa.ListArray.from_arrays(_bounds(begins, len(numbers)), partitions)
+        structs = pa.StructArray.from_arrays([*heads(numbers[begins]), partitions], fields=list(kind.value_type))
         firsts = np.searchsorted(values[begins], np.arange(len(counts)))
         return pa.ListArray.from_arrays(_bounds(firsts, len(begins)), structs)
 
 
-def status_of(numbers: Ints) -> Ints:
+_TYPES = pa.array(TYPE_NAMES, pa.string())
+
+
+def with_empty(lists: pa.ListArray) -> pa.ListArray:
+    """The lists, and an empty one behind them."""
+    return pa.concat_arrays([lists, pa.array([[]], lists.type)])
+
+
+def status_of(numbers: Numbers) -> Numbers:
     """Place in STATUS_NAMES."""
     return numbers >> STATUS_AT
 
 
-def type_of(numbers: Ints) -> Ints:
+def type_of(numbers: Numbers) -> Numbers:
     """Place in TYPE_NAMES."""
     return (numbers >> TYPE_AT) & ((1 << TYPE_BITS) - 1)
 
 
-def subtopology_of(numbers: Ints) -> Ints:
-    """Place among the names of subtopologies."""
-    return (numbers >> PARTITION_BITS) & ((1 << SUBTOPOLOGY_BITS) - 1)
+def name_of(numbers: Numbers) -> Numbers:
+    """Place among the names of subtopologies, or among the topic ids."""
+    return (numbers >> PARTITION_BITS) & ((1 << NAME_BITS) - 1)
 
 
-def partition_of(numbers: Ints) -> Ints:
+def partition_of(numbers: Numbers) -> Numbers:
     """Partition of the task."""
     return (numbers & ((1 << PARTITION_BITS) - 1)) + LEAST_PARTITION
 
 
-def names_of_subtopologies(tables: Sequence[pa.Table]) -> pa.Array:
-    """All names of subtopologies in the values, ascending."""
-    names = [_entries(table, column).field("subtopologyId") for table in tables for column in _task_columns(table)]
+def names_in(tables: Sequence[pa.Table]) -> pa.Array:
+    """All names of subtopologies, or topic ids, in the values, ascending."""
+    names = [_entries(table, column).field(0) for table in tables for column in _task_columns(table)]
     return pa.concat_arrays([pa.array([], pa.string()), *names]).unique().sort()
 
 
 def task_lists(values: pa.Table, names: pa.Array, member_epochs: Ints | None = None) -> TaskLists:
-    """The tasks of targets (no member epochs) or current assignments, with the epochs of active tasks.
+    """The tasks or partitions of targets (no member epochs) or current assignments, with the epochs of active tasks.
 
     A task that an assignment lists twice has its last epoch, as in the reference (`state_model.streams.records`).
     """
@@ -118,8 +135,8 @@ def _sorted(owners: Ints, numbers: Ints, epochs: Ints) -> tuple[Ints, Ints, Ints
 
 
 def _task_columns(table: pa.Table) -> dict[str, int]:
-    """The columns of tasks with status and type of their tasks."""
-    return {
+    """The columns of tasks with status and type of their tasks; those of partitions have neither."""
+    return {name: 0 for name in PARTITION_COLUMNS if name in table.column_names} | {
         f"{kind}Tasks{suffix}": status << TYPE_BITS | place
         for status, suffix in enumerate(STATUSES)
         for place, kind in enumerate(TYPES)
@@ -146,8 +163,8 @@ def _tasks(values: pa.Table, column: str, code: int, names: pa.Array, member_epo
     owners = np.repeat(np.arange(len(lists)), _lengths(lists))
     partitions = entries.field("partitions")
     counts = _lengths(partitions)
-    subtopologies = pc.index_in(entries.field("subtopologyId"), names).to_numpy().astype(np.int64)
-    numbers = np.repeat((code << SUBTOPOLOGY_BITS | subtopologies) << PARTITION_BITS, counts)
+    subtopologies = pc.index_in(entries.field(0), names).to_numpy().astype(np.int64)
+    numbers = np.repeat((code << NAME_BITS | subtopologies) << PARTITION_BITS, counts)
     numbers |= partitions.flatten().to_numpy().astype(np.int64) - LEAST_PARTITION
     epochs = np.zeros(len(numbers), np.int64)
     if member_epochs is not None:

@@ -15,6 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
 from kafka_log import reader
+from kafka_log.archives import log_directories
 from kafka_log.layout import scan_log_directory
 from kafka_log.schemas import LOG_RECORD, PROBLEM
 from kafka_log.union import unite
@@ -47,7 +48,8 @@ class Settings:
 def settings_of(options: dict[str, str]) -> Settings:
     """The settings of a read. Raises UsageError naming the option that is missing, unknown or malformed.
 
-    path, or paths as a JSON list: log directories. topic or topics: names, separated by commas; all when absent.
+    path, or paths as a JSON list: log directories, or archives of them. topic or topics: names, separated by commas;
+    all when absent.
     includeUncommitted, includeDeleted: true or false. startingOffset (inclusive), endingOffset (exclusive): of every
     partition. splitBytes: bytes of log a task. rows: `records`, or `problems` for bytes that could not be read.
     """
@@ -150,7 +152,7 @@ class LogReader(DataSourceReader):
         settings = self.settings
         directories = [
             scan_log_directory(path, include_deleted=settings.include_deleted, topics=settings.topics)
-            for path in settings.paths
+            for path in log_directories(settings.paths)
         ]
         splits = []
         for partition in unite(directories):

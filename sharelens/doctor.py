@@ -178,16 +178,18 @@ def check_lake(lake: Path) -> Check:
 
 def check_log_dir(log_dir: str) -> Check:
     """The log directory can be read: every partition folder and segment in it."""
+    from kafka_log.archives import log_directories
     from kafka_log.layout import scan_log_directory
 
     name = "log-dir"
     try:
-        directory = scan_log_directory(log_dir)
+        directories = [scan_log_directory(uri) for uri in log_directories([log_dir])]
     except (SharelensError, OSError) as error:
         return Check(
             name=name, ok=False, detail=str(error), what_to_do="name a broker's log directory or a copy of one"
         )
-    segments = [segment.uri for partition in directory.partitions for segment in partition.segments]
+    partitions = [partition for directory in directories for partition in directory.partitions]
+    segments = [segment.uri for partition in partitions for segment in partition.segments]
     unreadable = [uri for uri in segments if "://" not in uri and not os.access(uri, os.R_OK)]
     if unreadable:
         return Check(
@@ -196,7 +198,7 @@ def check_log_dir(log_dir: str) -> Check:
             detail=f"no right to read {unreadable[0]} and {len(unreadable) - 1} more",
             what_to_do="run as the broker's user, or copy the directory",
         )
-    detail = f"{log_dir}: {len(directory.partitions)} partitions, {len(segments)} segments"
+    detail = f"{log_dir}: {len(partitions)} partitions, {len(segments)} segments"
     return Check(name=name, ok=True, detail=detail)
 
 

@@ -8,7 +8,7 @@ load them. The cluster says where topics end, what they are called, and which se
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -30,7 +30,10 @@ try:
     from kafka_live.cluster import LATEST, Cluster, Place, Topic
     from kafka_live.command_config import PLAINTEXT, CommandConfig, command_config, unknown_keys
     from kafka_live.configurations import broker_settings, group_ids, group_settings
+    from kafka_live.connection import Connection
+    from kafka_live.features import ensure_share_groups
     from kafka_live.log_copy import Begin, LogCopy
+    from kafka_live.rights import ensure_visible, missing_rights
 except ModuleNotFoundError as missing:
     raise UsageError(f"--bootstrap-server needs {missing.name}: pip install 'sharelens[live]'") from missing
 
@@ -121,8 +124,11 @@ class LiveCluster:
             UsageError: the copy belongs to another cluster than --cluster-id names.
         """
         if self._cluster is None:
-            self._cluster = self._open.enter_context(Cluster(self.address.bootstrap_server, self.address.config))
+            self._cluster = Cluster(
+                self._open.enter_context(Connection(self.address.bootstrap_server, self.address.config))
+            )
         topics = self._cluster.topics()
+        self._check(self._cluster.connection, source, LOGS - topics.keys())
         if self._copy is None:
             self._copy = self._new_copy(self._cluster)
         now_ms = time.time_ns() // 1_000_000
@@ -132,7 +138,7 @@ class LiveCluster:
         self._copy.refresh(chosen)
         ends = {} if self.user_topics is not UserTopics.SAMPLES else self._ends(users)
         self.read_until_ms = now_ms
-        observed = (_end_offsets(ends, now_ms), *_settings(self._cluster, now_ms))
+        observed = (_end_offsets(ends, now_ms), *_settings(self._cluster.connection, now_ms))
         files = self._files(users, observed, source.settings_files)
         return replace(
             source,
@@ -141,6 +147,18 @@ class LiveCluster:
             settings_files=files,
             needs_state_log=source.needs_state_log and STATE_TOPIC in topics,
         )
+
+    def _check(self, connection: Connection, source: Source, absent: Set[str]) -> None:
+        """Raises ClusterError where the source needs a log that there can't be, or that one may not see.
+
+        `absent`: topics of logs that Metadata does not have. The first time, rights that one lacks are a warning.
+        """
+        ensure_visible(connection, sorted(absent))
+        has_logs = STATE_TOPIC not in absent or (source.takes_group_log and OFFSETS_TOPIC not in absent)
+        if source.needs_state_log and not has_logs:
+            ensure_share_groups(connection)
+        if self._copy is None:
+            say_warnings(missing_rights(connection))
 
     def _new_copy(self, cluster: Cluster) -> LogCopy:
         root = self._folder
@@ -181,14 +199,14 @@ def _end_offsets(ends: Mapping[Place, int], now_ms: int) -> Observation:
     return Observation(kind=END_OFFSETS, from_ms=now_ms, entries=tuple(entries))
 
 
-def _settings(cluster: Cluster, now_ms: int) -> Iterator[Observation]:
+def _settings(connection: Connection, now_ms: int) -> Iterator[Observation]:
     """The settings of groups and of a broker that measures read."""
     groups = {
         group: {name: Setting(value=own.value, origin=own.source) for name, own in read.items() if name in KEPT_NAMES}
-        for group, read in group_settings(cluster, group_ids(cluster)).items()
+        for group, read in group_settings(connection, group_ids(connection)).items()
     }
     yield Observation(kind=GROUP_CONFIGS, from_ms=now_ms, entries=group_entries(groups))
-    broker = broker_settings(cluster)
+    broker = broker_settings(connection)
     entries = (Entry("", name, own.value) for name, own in sorted(broker.items()) if name in BROKER_NAMES)
     yield Observation(kind=BROKER_CONFIG, from_ms=now_ms, entries=tuple(entries))
 
@@ -212,7 +230,9 @@ def fetching(address: Address, user_topics: UserTopics) -> "Callable[[RunOptions
         )
         with closing(cluster):
             files = SettingsFiles(observations=options.observations)
-            source = cluster.refreshed(Source(cluster_id=options.cluster_id, settings_files=files))
+            source = cluster.refreshed(
+                Source(cluster_id=options.cluster_id, settings_files=files, takes_group_log=True)
+            )
         assert source.settings_files is not None
         return replace(
             options,

@@ -81,6 +81,19 @@ class OpenLake:
             reader = reader.option("versionAsOf", self._cut.versions[table])
         return reader.load(self._cut.lake.table_storage(table).root)
 
+    def register(self, session: "SparkSession", *, prefix: str = "") -> list[str]:
+        """Registers the tables in the catalog of a session with Delta, as views at the cut; the names of the views.
+
+        `prefix` begins the names of the schemas `bronze`, `silver` and `gold`. Views of an older cut are replaced.
+
+        Raises:
+            UsageError: a prefix that is no identifier.
+            SharelensError: the catalog refuses a view, as where a table has its name.
+        """
+        from sharelens.catalog.registration import register
+
+        return register(session, self._cut, prefix=prefix)
+
     def sql(self, query: str, **parameters: str | int | None) -> pa.Table:
         """The rows of one SELECT over the tables by DuckDB; `$name` in it stands for a parameter.
 

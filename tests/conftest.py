@@ -34,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Workers are as many as processors: more than one thread in each costs a sixth more processor time, and gains none.
     """
-    once.run_folder()
+    os.environ.setdefault("SHARELENS_ARCHIVES_DIR", str(once.run_folder() / "archives"))  # for processes, too
     if getattr(config.option, "numprocesses", None):
         for name in THREADS_OF_LIBRARIES:
             os.environ.setdefault(name, "1")

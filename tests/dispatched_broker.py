@@ -6,10 +6,11 @@ from kio.index import load_request_schema, load_response_schema
 
 from broker.broker import Broker, Options
 from broker.config.settings import Settings
+from broker.faults import parse_fault
 from broker.handlers.all import MODULES
 from broker.protocol.dispatch import Dispatcher
 from broker.protocol.reader import read
-from broker.protocol.registry import registered
+from broker.protocol.registry import ANONYMOUS
 from broker.protocol.writer import write
 from tests.broker_memory import ManualTimers
 from tests.broker_messages import plain
@@ -24,13 +25,17 @@ class _Timers(ManualTimers):
 
 class _Connection:
     id = 1
+    listener = "PLAINTEXT"
+
+    def __init__(self, principal):
+        self.principal = principal
 
     def on_close(self, callback):
         """It stays open."""
 
 
 class DispatchedBroker:
-    """`call(key, version, **fields)` is the answer as a mapping; `restart` begins again from the log directory."""
+    """`call(key, version, **fields)` is the answer as a mapping; `restart` begins again, perhaps with fault rules."""
 
     def __init__(self, folder, now_ms=1_000_000, **settings):
         self._folder = folder
@@ -38,27 +43,31 @@ class DispatchedBroker:
         self._now_ms = now_ms
         self._open()
 
-    def _open(self):
+    def _open(self, *faults):
         self.timers = _Timers(self._now_ms)
         texts = {name.replace("_", "."): str(value) for name, value in self._settings.items()}
-        self.broker = Broker(Settings(texts), self.timers, Options(log_dir=self._folder, listeners=[]))
+        rules = [parse_fault(rule) for rule in faults]
+        self.broker = Broker(Settings(texts), self.timers, Options(log_dir=self._folder, listeners=[], faults=rules))
         self.broker.load()
         assert MODULES
-        self._dispatcher = Dispatcher(self.broker, registered())
+        self._dispatcher = Dispatcher(self.broker, self.broker.apis)
 
-    def restart(self):
+    def restart(self, *faults):
         self._now_ms = self.timers.now_ms()
         self.close()
-        self._open()
+        self._open(*faults)
 
     def close(self):
         self.broker.close()
 
     def call(self, key, version, **fields):
+        return self.call_as(ANONYMOUS, key, version, fields)
+
+    def call_as(self, principal, key, version, fields):
         schema, response = load_request_schema(key, version), load_response_schema(key, version)
         names = {"request_api_key": key, "request_api_version": version, "correlation_id": 5, "client_id": "c"}
         frame = write(schema.__header_schema__, names) + write(schema, fields)
-        pieces = self._dispatcher.dispatch(frame, _Connection(), "/127.0.0.1")
+        pieces = self._dispatcher.dispatch(frame, _Connection(principal), "/127.0.0.1")
         self.timers.advance(0)
         raw = b"".join(map(bytes, pieces))
         _, at = read(response.__header_schema__, raw, 4)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from evidence.schemas import GROUP_RECORD
-from measures.streams_columns import many_streams_histories
+from measures.group_columns import many_histories
 from sharelens.cli import main as sharelens
 from sharelens.demo_data import SCENARIOS, unpack_scenario
 from state_model.columnar.json_values import print_values
@@ -49,7 +49,7 @@ def _compile_kernels_of_groups() -> None:
     row |= {"record_type": METADATA, "is_tombstone": True}
     row |= {"value_json": None, "member_id": None, "log_topic_id": "", "record_name": "", "group_id": ""}
     row |= {"below_log_start": False, "uncommitted": False}
-    many_streams_histories(pa.Table.from_pylist([row], schema=GROUP_RECORD))
+    many_histories(pa.Table.from_pylist([row], schema=GROUP_RECORD))
 
 
 def _ask(arguments: list[str]) -> int:

@@ -15,6 +15,7 @@ from broker.config.definitions import INT_MAX, LONG_MAX, Definition
 from broker.config.group_keys import BOUNDS, GROUP
 from broker.config.topic_keys import TOPIC
 from broker.handlers.all import MODULES
+from broker.handlers.rights.table import RULES
 from broker.protocol.registry import registered
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
@@ -22,12 +23,15 @@ APIS_HEAD = """# The light broker: APIs and versions
 
 Written by `python -m tools.write_broker_reference` from the handlers. ApiVersions tells clients exactly this table. A
 request of another API or version closes its connection, as Kafka does; too new an ApiVersions is answered in version 0.
+
+*Rights* are what a client needs while `authorizer.class.name` is set: an operation on a resource, each of those with a
+comma between them. They are Kafka 4.3's, also where KIP-932 says otherwise.
 """
 NOT_ANSWERED = """
 ## Not answered
 
 All other APIs that the message library knows. Most are between brokers and controllers, or for what a single node
-without security does not have.
+does not have.
 """
 CONFIGURATION_HEAD = """# The light broker: configuration
 
@@ -52,11 +56,12 @@ Set with `kafka-configs --entity-type topics`, or when a topic is created.
 def apis() -> str:
     """The page of APIs."""
     assert MODULES
-    lines = [APIS_HEAD, "| key | API | versions | newest known |", "|---|---|---|---|"]
+    lines = [APIS_HEAD, "| key | API | versions | newest known | rights |", "|---|---|---|---|---|"]
     answered = registered()
     for key, api in sorted(answered.items()):
         newest = max(schema_name_map[api_key_map[key]])
-        lines.append(f"| {key} | {_api_name(key)} | {api.first_version} to {api.last_version} | {newest} |")
+        versions = f"{api.first_version} to {api.last_version}"
+        lines.append(f"| {key} | {_api_name(key)} | {versions} | {newest} | {RULES[key].rights} |")
     others = ", ".join(_api_name(key) for key in sorted(api_key_map) if key not in answered)
     return "\n".join([*lines, NOT_ANSWERED, others, ""])
 

@@ -1,15 +1,16 @@
 """Writes docs/reference/metrics.md from the metrics' catalog: python -m tools.write_metrics_reference [--check]."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sharelens.metrics.catalog import METRICS, Metric
+from sharelens.metrics.runs import RUN_METRICS
 
 TARGET = Path(__file__).parent.parent / "docs" / "reference" / "metrics.md"
 HEAD = """# Metrics
 
-Written by `python -m tools.write_metrics_reference` from `sharelens/metrics/catalog.py`.
+Written by `python -m tools.write_metrics_reference` from `catalog.py` and `runs.py` in `sharelens/metrics/`.
 
 ```console
 $ sharelens metrics --lake ./lake --output-file /var/lib/prometheus/node-exporter/sharelens.prom --file-mode 644
@@ -23,7 +24,9 @@ otherwise. Write it after each run.
 
 **An endpoint** (`--listen`) serves `/metrics` until SIGTERM, on this machine alone unless `--allow-remote` is given.
 It looks for a new publication of the lake at a scrape, every `--refresh` (15 s) at most, and computes nothing while
-there is none; a log directory is read again each time. What can't be read is an answer of 503 with the reason.
+there is none; a log directory is read again each time. What can't be read is an answer of 503 with the reason. Of a
+running cluster a scrape gets the newest read that ended within five seconds; while the cluster is away `sharelens_up`
+is 0 and the figures of groups are absent.
 
 **What the figures stand for.** All are those at the end of the evidence, `sharelens_data_timestamp_seconds`; a stale
 file shows by `sharelens_read_timestamp_seconds`. What is unknown has no sample, never -1 or 0. Counters count what
@@ -48,19 +51,32 @@ Alert rules are in `conf/prometheus/sharelens-alerts.yaml`, their pages in
 """
 
 
+OF_RUNS = """# Metrics of `run --every`
+
+`sharelens run --every 5s --listen 127.0.0.1:9310` serves these, with `process_resident_memory_bytes`,
+`process_cpu_seconds_total`, `process_open_fds` and Prometheus' other figures of the process. They begin at 0 with it.
+
+**Freshness** is the time from the append of a state record (its timestamp, by the broker's clock) to the publication
+that shows it to questions first (by the clock of the machine of the run). Of each run that published records the age
+of its oldest record counts: no record of it was older. The first run over a log that was there before has the age of
+that log.
+"""
+
+
 def reference() -> str:
     """The page."""
-    scopes = list(dict.fromkeys(metric.scope for metric in METRICS))
-    lines = [HEAD]
-    for scope in scopes:
-        mine = [metric for metric in METRICS if metric.scope is scope]
-        lines += [f"## Labels: {', '.join(f'`{label}`' for label in scope.labels)}", ""]
-        lines += [
-            "| metric | OpenTelemetry | unit | type | meaning | from | absent when |",
-            "|---|---|---|---|---|---|---|",
-        ]
-        lines += [*(_row(metric) for metric in mine), ""]
-    return "\n".join(lines)
+    return "\n".join([HEAD, *_sections(METRICS), OF_RUNS, *_sections(RUN_METRICS)])
+
+
+def _sections(metrics: Sequence[Metric]) -> Iterator[str]:
+    """A table for each set of labels."""
+    for scope in dict.fromkeys(metric.scope for metric in metrics):
+        yield f"## Labels: {', '.join(f'`{label}`' for label in scope.labels)}" if scope.labels else "## No labels"
+        yield ""
+        yield "| metric | OpenTelemetry | unit | type | meaning | from | absent when |"
+        yield "|---|---|---|---|---|---|---|"
+        yield from (_row(metric) for metric in metrics if metric.scope is scope)
+        yield ""
 
 
 def _row(metric: Metric) -> str:

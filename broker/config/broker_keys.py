@@ -3,6 +3,10 @@
 from collections.abc import Mapping
 
 from broker.config.definitions import INT_MAX, LONG_MAX, Definition, Kind, table
+from broker.config.security_keys import FAILURE_DELAY, SECURITY, listener_definition
+
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+"""The only authorizer."""
 
 
 def _number(
@@ -38,7 +42,7 @@ def _list(name: str, default: tuple[str, ...], doc: str, *choices: str, dynamic:
 _NETWORK = (
     _list("listeners", ("PLAINTEXT://:9092",), "Addresses to listen on; an empty host is the loopback address."),
     _list("advertised.listeners", (), "Addresses in the answers to clients; the bound ones when empty."),
-    _list("listener.security.protocol.map", (), "Security protocol of each listener name; PLAINTEXT alone is served."),
+    _list("listener.security.protocol.map", (), "Security protocol of each listener name."),
     _list("controller.listener.names", (), "Listener names of controllers; those listeners are not served."),
     _int("socket.request.max.bytes", 100 << 20, "Largest request; a larger frame closes its connection.", 1),
     _int("socket.listen.backlog.size", 50, "Connections that may wait to be accepted.", 1),
@@ -46,6 +50,7 @@ _NETWORK = (
     _int("max.connections", INT_MAX, "Connections in all.", 0, dynamic=True),
     _int("max.connections.per.ip", INT_MAX, "Connections of one address.", 0, dynamic=True),
     _long("connections.max.idle.ms", 600_000, "Silent connections are closed after this time."),
+    FAILURE_DELAY,
     _int("fetch.max.bytes", 55 << 20, "Most bytes in one answer to a fetch.", 1024),
     _int("node.id", None, "Id of this node.", 0),
     _int("broker.id", -1, "Older name of node.id."),
@@ -240,5 +245,44 @@ _STREAMS_GROUPS = (
     ),
 )
 
-BROKER: Mapping[str, Definition] = table((*_NETWORK, *_LOG, *_TOPICS, *_GROUPS, *_SHARE_GROUPS, *_STREAMS_GROUPS))
+
+def _authorizer_fault(text: str) -> str | None:
+    return (
+        None
+        if text in ("", STANDARD_AUTHORIZER)
+        else f"takes {STANDARD_AUTHORIZER}; without it, everyone may do everything"
+    )
+
+
+def _super_users_fault(text: str) -> str | None:
+    untyped = next((user for user in text.split(";") if user.strip() and ":" not in user), None)
+    return None if untyped is None else f"write User:{untyped.strip()}, and ';' between two users"
+
+
+_AUTHORIZER = (
+    Definition(
+        name="authorizer.class.name",
+        kind=Kind.STRING,
+        default="",
+        doc=f"{STANDARD_AUTHORIZER}: ACLs say who may do what; empty: everyone may do everything.",
+        check=_authorizer_fault,
+    ),
+    Definition(
+        name="super.users",
+        kind=Kind.STRING,
+        default="",
+        doc="Principals that may do everything, such as User:admin, with ; between them.",
+        check=_super_users_fault,
+    ),
+    _flag("allow.everyone.if.no.acl.found", False, "Whether resources that no ACL covers are open to everyone."),
+)
+
+BROKER: Mapping[str, Definition] = table(
+    (*_NETWORK, *SECURITY.values(), *_LOG, *_TOPICS, *_GROUPS, *_SHARE_GROUPS, *_STREAMS_GROUPS, *_AUTHORIZER)
+)
 """All definitions by name."""
+
+
+def broker_definition(key: str) -> Definition | None:
+    """The definition of a key of the broker or of one of its listeners; None for a key without effect here."""
+    return BROKER.get(key) or listener_definition(key)

@@ -1,7 +1,6 @@
 """Keys of Kafka's broker configuration without effect here: named once at start and ignored."""
 
 _PREFIXES = (
-    "authorizer.",
     "client.quota.",
     "controller.",
     "controlled.shutdown.",
@@ -32,11 +31,11 @@ _PREFIXES = (
 )
 _KEYS = """
     add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
-    allow.everyone.if.no.acl.found alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
+    alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
     alter.log.dirs.replication.quota.window.size.seconds auto.include.jmx.reporter auto.leader.rebalance.enable
     background.threads broker.heartbeat.interval.ms broker.session.timeout.ms
     compression.gzip.level compression.lz4.level compression.zstd.level
-    connection.failed.authentication.delay.ms connections.max.reauth.ms create.topic.policy.class.name
+    create.topic.policy.class.name
     default.replication.factor early.start.listeners eligible.leader.replicas.enable
     fetch.purgatory.purge.interval.requests group.streams.assignor.offload.enable
     group.coordinator.append.linger.ms group.coordinator.background.threads
@@ -55,7 +54,7 @@ _KEYS = """
     server.max.startup.time.ms share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes
     share.coordinator.load.buffer.size share.coordinator.state.topic.min.isr
     share.coordinator.state.topic.replication.factor share.coordinator.threads share.coordinator.write.timeout.ms
-    share.fetch.purgatory.purge.interval.requests socket.receive.buffer.bytes socket.send.buffer.bytes super.users
+    share.fetch.purgatory.purge.interval.requests socket.receive.buffer.bytes socket.send.buffer.bytes
     transaction.partition.verification.enable transaction.remove.expired.transaction.cleanup.interval.ms
     transaction.two.phase.commit.enable unclean.leader.election.enable unclean.leader.election.interval.ms
     unstable.api.versions.enable unstable.feature.versions.enable

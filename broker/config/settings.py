@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from broker.config.broker_keys import BROKER
+from broker.config.broker_keys import BROKER, broker_definition
 from broker.config.definitions import Definition, Value
 from broker.config.known_keys import is_ignored
+from broker.config.security_keys import listener_key
 from broker.config.topic_keys import TOPIC
 from broker.errors import ConfigError, OptionError
 
@@ -47,11 +48,11 @@ class Settings:
     """
 
     def __init__(self, static: Mapping[str, str] | None = None) -> None:
-        self._static = {key: text for key, text in (static or {}).items() if key in BROKER}
+        self._static = {key: text for key, text in (static or {}).items() if broker_definition(key)}
         self._dynamic: dict[str, tuple[str, Source]] = {}
         self._values: dict[str, Value] = {}
         self.revision = 0
-        without_effect = [key for key in static or {} if key not in BROKER]
+        without_effect = [key for key in static or {} if key not in self._static]
         self.given_keys = GivenKeys(
             ignored=tuple(sorted(key for key in without_effect if is_ignored(key))),
             unknown=tuple(sorted(key for key in without_effect if not is_ignored(key))),
@@ -85,6 +86,34 @@ class Settings:
         assert isinstance(value, tuple), name
         return value
 
+    def listener_value(self, listener: str, name: str, mechanism: str | None = None) -> Value:
+        """The value of a security key for a listener: its own for the mechanism, else its own, else the broker's."""
+        keys = [listener_key(listener, name), name]
+        if mechanism is not None:
+            keys.insert(0, listener_key(listener, name, mechanism))
+        return next(self._values[key] for key in keys if key in self._values)
+
+    def listener_text(self, listener: str, name: str, mechanism: str | None = None) -> str:
+        """The value of a text key for a listener; empty when there is none."""
+        value = self.listener_value(listener, name, mechanism)
+        return "" if value is None else str(value)
+
+    def listener_integer(self, listener: str, name: str, mechanism: str | None = None) -> int:
+        """The value of an integer key for a listener."""
+        value = self.listener_value(listener, name, mechanism)
+        assert isinstance(value, int), name
+        return value
+
+    def listener_names(self, listener: str, name: str) -> tuple[str, ...]:
+        """The value of a list key for a listener."""
+        value = self.listener_value(listener, name)
+        assert isinstance(value, tuple), name
+        return value
+
+    def listener_keys(self) -> list[str]:
+        """The keys of listeners that are set, sorted."""
+        return sorted(key for key in self._values if key not in BROKER)
+
     def change(self, dynamic: Mapping[str, tuple[str, Source]]) -> None:
         """Replace all dynamic changes.
 
@@ -106,7 +135,7 @@ class Settings:
             return Setting(name=name, text=text, source=source)
         if name in self._static:
             return Setting(name=name, text=self._static[name], source=Source.STATIC_BROKER)
-        definition = BROKER[name]
+        definition = definition_of(name)
         return Setting(name=name, text=definition.text(definition.default), source=Source.DEFAULT)
 
     def chain(self, name: str) -> list[Setting]:
@@ -114,7 +143,8 @@ class Settings:
         chain = [self.setting(name)]
         if chain[0].source in (Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT_BROKER) and name in self._static:
             chain.append(Setting(name=name, text=self._static[name], source=Source.STATIC_BROKER))
-        default = BROKER[name].text(BROKER[name].default)
+        definition = definition_of(name)
+        default = definition.text(definition.default)
         if chain[-1].source is not Source.DEFAULT and default is not None:
             chain.append(Setting(name=name, text=default, source=Source.DEFAULT))
         return chain
@@ -140,12 +170,20 @@ class Settings:
     def _refresh(self) -> None:
         values = {name: definition.default for name, definition in BROKER.items()}
         for name, text in self._static.items():
-            values[name] = BROKER[name].parse(text)
+            values[name] = definition_of(name).parse(text)
         for name, (text, _) in self._dynamic.items():
-            values[name] = BROKER[name].parse(text)
+            values[name] = definition_of(name).parse(text)
         _check_bounds(values)
         self._values = values
         self.revision += 1
+
+
+def definition_of(name: str) -> Definition:
+    """The definition of a key that Settings have. Raises KeyError for another one."""
+    definition = broker_definition(name)
+    if definition is None:
+        raise KeyError(name)
+    return definition
 
 
 def _scaled(text: str, factor: int) -> str:

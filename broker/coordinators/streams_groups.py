@@ -149,8 +149,11 @@ class StreamsGroups:
 
     # Members
 
-    def heartbeat(self, request: Heartbeat) -> Answer:
-        """A member joins, stays or leaves. Raises HeartbeatError or GroupError; nothing has changed then."""
+    def heartbeat(self, request: Heartbeat, may_create: Callable[[str], bool] = lambda name: True) -> Answer:
+        """A member joins, stays or leaves. Raises HeartbeatError or GroupError; nothing has changed then.
+
+        may_create: whether the member may create the internal topic of a name.
+        """
         if request.topology is not None:
             check_topic_names(request.topology)
         check(request)
@@ -168,7 +171,7 @@ class StreamsGroups:
         if outcome.starts_delay:
             delay_ms = settings.machine.initial_rebalance_delay_ms
             self._delays[group_id] = self._timers.after_ms(delay_ms, partial(self._end_delay, group_id))
-        return self._with_internal_topics(group_id, outcome)
+        return self._with_internal_topics(outcome, may_create)
 
     def _leave(self, request: Heartbeat) -> Answer:
         group = self._groups.get(request.group_id)
@@ -230,14 +233,21 @@ class StreamsGroups:
             return None
         return TopicMetadata(topic.name, uuid_bytes(topic.topic_id), topic.partitions, self._racks)
 
-    def _with_internal_topics(self, group_id: str, outcome: coordinator.Outcome) -> Answer:
-        """The answer; missing internal topics are created after it, and what failed before is in the status."""
+    def _with_internal_topics(self, outcome: coordinator.Outcome, may_create: Callable[[str], bool]) -> Answer:
+        """The answer; missing internal topics are created after it, and what failed before is in the status.
+
+        None is created when the member may not create one of them (KafkaApis.handleStreamsGroupHeartbeat).
+        """
         configured = outcome.soft.configured
         if configured is None or not configured.missing_topics:
             return outcome.answer
         interval_ms = outcome.answer.heartbeat_interval_ms
-        problems = self._internal_topics.problems(configured.missing_topics)
-        self._internal_topics.create_later(configured.missing_topics, remember_ms=2 * interval_ms)
+        refused = [topic.name for topic in configured.missing_topics if not may_create(topic.name)]
+        if refused:
+            problems = f"; Unauthorized to CREATE on topics {', '.join(refused)}."
+        else:
+            problems = self._internal_topics.problems(configured.missing_topics)
+            self._internal_topics.create_later(configured.missing_topics, remember_ms=2 * interval_ms)
         statuses = tuple(
             Status(status.code, status.detail + problems)
             if status.code is StatusCode.MISSING_INTERNAL_TOPICS

@@ -1,6 +1,7 @@
 """All handlers: importing this module registers them."""
 
 from broker.handlers import (
+    acls,
     api_versions,
     configs,
     consumer_groups,
@@ -11,6 +12,8 @@ from broker.handlers import (
     metadata,
     offsets,
     produce,
+    sasl,
+    scram_users,
     share,
     share_groups,
     share_state,
@@ -21,6 +24,7 @@ from broker.handlers import (
 )
 
 MODULES = (
+    acls,
     api_versions,
     configs,
     consumer_groups,
@@ -31,6 +35,8 @@ MODULES = (
     metadata,
     offsets,
     produce,
+    sasl,
+    scram_users,
     share,
     share_groups,
     share_state,

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.config.broker_keys import BROKER
+from broker.config.broker_keys import BROKER, broker_definition
 from broker.config.definitions import Definition, Kind
 from broker.config.group_keys import GROUP
 from broker.config.groups import check_group
-from broker.config.settings import Setting, Settings, Source, parse_all
+from broker.config.settings import Setting, Settings, Source, definition_of, parse_all
 from broker.config.topic_keys import TOPIC
 from broker.errors import BrokerError, ConfigError, UnknownTopicError
 from broker.handlers.errors import RefusedError, code_of
@@ -97,7 +97,10 @@ def _layers(broker: "Broker", resource_type: int, name: str) -> Layers:
             return ((definition, broker.config.layers(definition, own, Source.TOPIC)) for definition in TOPIC.values())
         case Resource.BROKER:
             _check_broker(broker, name)
-            chains = ((definition, broker.config.chain(definition.name)) for definition in BROKER.values())
+            listener_keys = [definition_of(key) for key in broker.config.listener_keys()]
+            chains = (
+                (definition, broker.config.chain(definition.name)) for definition in (*BROKER.values(), *listener_keys)
+            )
             return chains if name != ALL_BROKERS else _only_for_all_brokers(chains)
         case Resource.GROUP:
             _check_group_id(name)
@@ -187,15 +190,20 @@ def _alter_group(broker: "Broker", resource: Any, is_dry_run: bool) -> None:
 def _alter_broker(broker: "Broker", resource: Any, is_dry_run: bool) -> None:
     _check_broker(broker, resource.resource_name)
     for config in resource.configs:
-        definition = BROKER.get(config.name)
+        definition = broker_definition(config.name)
         if definition is None or not definition.is_dynamic:
             raise ConfigError(f"{config.name} can't be changed while the broker runs")
     is_for_all = resource.resource_name == ALL_BROKERS
     mine, other = broker.dynamic_configs(is_for_all=is_for_all), broker.dynamic_configs(is_for_all=not is_for_all)
-    own = _changed(BROKER, broker.config, mine, resource.configs)
-    parse_all(BROKER, own)
+    definitions = {**BROKER} | {
+        name: definition_of(name) for name in (*mine, *(each.name for each in resource.configs))
+    }
+    own = _changed(definitions, broker.config, mine, resource.configs)
+    parse_all(definitions, own)
     if not is_dry_run:
-        broker.change_configs(for_all=own if is_for_all else other, for_node=other if is_for_all else own)
+        names = {config.name for config in resource.configs}
+        for_all, for_node = (own, other) if is_for_all else (other, own)
+        broker.change_configs(for_all=for_all, for_node=for_node, changed=names)
 
 
 _ALTERATIONS: dict[int, Callable[["Broker", Any, bool], None]] = {

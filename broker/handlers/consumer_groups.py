@@ -8,6 +8,7 @@ from kio.schema.errors import ErrorCode
 
 from broker.coordinators.classic_group import ClassicGroup, GroupState, JoinAnswer, SyncAnswer
 from broker.coordinators.classic_groups import JoinRequest, MemberCall
+from broker.handlers.share_groups import authorized_operations
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import milliseconds
 from broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
@@ -120,7 +121,13 @@ def leave_group(broker: "Broker", request: Any, context: RequestContext) -> Answ
 @handles(ApiKey.DESCRIBE_GROUPS, (0, 6))
 def describe_groups(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """A missing group is Dead, and from version 6 on an error."""
-    return {"groups": LazyArray(lambda group_id: _described(broker, group_id, context.api_version), request.groups)}
+    has_operations = getattr(request, "include_authorized_operations", False)
+
+    def described(group_id: str) -> Mapping[str, Any]:
+        answer = _described(broker, group_id, context.api_version)
+        return {**answer, **authorized_operations(context, group_id)} if has_operations else answer
+
+    return {"groups": LazyArray(described, request.groups)}
 
 
 def _described(broker: "Broker", group_id: str, version: int) -> Mapping[str, Any]:

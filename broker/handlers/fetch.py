@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.errors import BrokerError
+from broker.errors import BrokerError, OffsetOutOfRangeError
 from broker.handlers.errors import code_of
 from broker.handlers.partitions import NO_LEADER_EPOCH, after_appends, find_log
 from broker.ports import Fetched
@@ -42,7 +42,7 @@ def fetch(broker: "Broker", request: Any, context: RequestContext) -> Answer | A
 
 @dataclass(slots=True)
 class _Read:
-    """The result of one read. An answer is ready with enough bytes, or with an error."""
+    """The result of one read. An answer is ready with enough bytes, with an error, or with a diverging epoch."""
 
     bytes_left: int
     min_bytes: int
@@ -50,11 +50,11 @@ class _Read:
     logs: list[PartitionLog] = field(default_factory=list)
     responses: list[dict[str, Any]] = field(default_factory=list)
     size_bytes: int = 0
-    has_error: bool = False
+    must_answer: bool = False
 
     @property
     def is_ready(self) -> bool:
-        return self.has_error or self.size_bytes >= self.min_bytes
+        return self.must_answer or self.size_bytes >= self.min_bytes
 
     def answer(self) -> Answer:
         return {"error_code": ErrorCode.none, "session_id": NO_SESSION, "responses": self.responses}
@@ -83,7 +83,12 @@ def _read_partition(
         return _error(broker, read, requested.partition, error)
     end_offset = log.last_stable_offset if read.is_committed else log.high_watermark
     limit_bytes = min(read.bytes_left, requested.partition_max_bytes)
+    fetched_epoch = getattr(requested, "last_fetched_epoch", NO_LEADER_EPOCH)
     try:
+        diverging = _diverging_epoch(log, fetched_epoch, requested.fetch_offset)
+        if diverging is not None:
+            read.must_answer = True
+            return _offsets(requested.partition, log) | {"diverging_epoch": diverging, "records": b""}
         fetched = log.read(requested.fetch_offset, max_bytes=max(limit_bytes, 0), end_offset=end_offset)
     except BrokerError as refused:
         return _error(broker, read, requested.partition, code_of(refused))
@@ -91,15 +96,36 @@ def _read_partition(
     read.logs.append(log)
     read.size_bytes += len(data)
     read.bytes_left -= len(data)
+    return _offsets(requested.partition, log) | {
+        "aborted_transactions": _aborted(log, requested.fetch_offset, last_offset) if read.is_committed else None,
+        "records": data,
+    }
+
+
+def _offsets(partition: int, log: PartitionLog) -> dict[str, Any]:
+    """The part of an answer about a log that every answer without an error has."""
     return {
-        "partition_index": requested.partition,
+        "partition_index": partition,
         "error_code": ErrorCode.none,
         "high_watermark": log.high_watermark,
         "last_stable_offset": log.last_stable_offset,
         "log_start_offset": log.log_start_offset,
-        "aborted_transactions": _aborted(log, requested.fetch_offset, last_offset) if read.is_committed else None,
-        "records": data,
     }
+
+
+def _diverging_epoch(log: PartitionLog, fetched_epoch: int, offset: int) -> dict[str, int] | None:
+    """The largest leader epoch at or below the fetched one and its end, where the fetched log is another one.
+
+    Rule: kafka.cluster.Partition.readFromLocalLog. Raises OffsetOutOfRangeError where the log doesn't know the epoch.
+    """
+    if fetched_epoch == NO_LEADER_EPOCH:
+        return None
+    epoch, end_offset = log.epochs.end_offset_for(fetched_epoch, log.high_watermark)
+    if epoch == UNKNOWN or offset < log.log_start_offset:
+        raise OffsetOutOfRangeError(f"{log.topic_partition}: no end of leader epoch {fetched_epoch} for {offset}")
+    if epoch < fetched_epoch or end_offset < offset:
+        return {"epoch": epoch, "end_offset": end_offset}
+    return None
 
 
 def _within(fetched: Fetched, limit_bytes: int, *, must_have_batch: bool) -> tuple[bytes, int]:
@@ -123,7 +149,7 @@ def _aborted(log: PartitionLog, first_offset: int, last_offset: int) -> list[dic
 
 
 def _error(broker: "Broker", read: _Read, partition: int, code: ErrorCode) -> dict[str, Any]:
-    read.has_error = True
+    read.must_answer = True
     return {
         "partition_index": partition,
         "error_code": code,

@@ -11,6 +11,7 @@ from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import topic_id_text
 from broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from broker.protocol.steps import LazyArray
+from broker.security.authorization.entries import ResourceType
 from broker.storage.catalog import INTERNAL_TOPICS
 from state_model.uuids import is_uuid_text
 
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
 NULL_TOPICS_VERSION = 1
 ELR_LIMIT = 2_000
 BROKER_ENDPOINTS = 1
-# Bits of AclOperation: without an authorizer every client may do everything.
-_TOPIC_OPERATIONS = sum(1 << bit for bit in (3, 4, 5, 6, 7, 8, 10, 11))
-_CLUSTER_OPERATIONS = sum(1 << bit for bit in (5, 7, 8, 9, 10, 11, 12))
 NO_OPERATIONS = -(2**31)
 
 
@@ -33,32 +31,39 @@ def metadata(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     is_for_all = requested is None or (not requested and context.api_version < NULL_TOPICS_VERSION)
     may_create = getattr(request, "allow_auto_topic_creation", True) and broker.config.flag("auto.create.topics.enable")
     has_operations = getattr(request, "include_topic_authorized_operations", False)
-    operations = {"topic_authorized_operations": _TOPIC_OPERATIONS if has_operations else NO_OPERATIONS}
     topics: LazyArray[Answer]
     if is_for_all:
-        topics = LazyArray(lambda topic: _topic(broker, topic) | operations, list(broker.catalog.topics.values()))
+        topics = LazyArray(lambda topic: _topic(broker, topic), list(broker.catalog.topics.values()))
     else:
         # As Kafka does: a topic that is named several times is described once.
-        topics = LazyArray(
-            lambda topic: _requested_topic(broker, topic, may_create) | operations, list(dict.fromkeys(requested))
-        )
+        topics = LazyArray(lambda topic: _requested_topic(broker, topic, may_create), list(dict.fromkeys(requested)))
+    if has_operations:
+        topics = topics.then(lambda topic: _with_operations(topic, context))
     cluster_operations = getattr(request, "include_cluster_authorized_operations", False)
     return {
-        "brokers": [_broker(broker, "node_id")],
+        "brokers": [_broker(broker, context, "node_id")],
         "cluster_id": broker.catalog.cluster_id,
         "controller_id": broker.node_id,
         "topics": topics,
-        "cluster_authorized_operations": _CLUSTER_OPERATIONS if cluster_operations else NO_OPERATIONS,
+        "cluster_authorized_operations": context.rights.cluster_bits() if cluster_operations else NO_OPERATIONS,
     }
 
 
-def _node(broker: "Broker", id_field: str) -> dict[str, Any]:
-    host, port = broker.advertised
+def _with_operations(topic: Answer, context: RequestContext) -> Answer:
+    """The topic with what the client may do with it, whether it exists or not."""
+    if topic["name"] is None:
+        return topic
+    return {**topic, "topic_authorized_operations": context.rights.bits(ResourceType.TOPIC, topic["name"])}
+
+
+def _node(broker: "Broker", context: RequestContext, id_field: str) -> dict[str, Any]:
+    """This node, with the address of the listener that the request came in on."""
+    host, port = broker.advertised(context.connection.listener)
     return {id_field: broker.node_id, "host": host, "port": port}
 
 
-def _broker(broker: "Broker", id_field: str) -> dict[str, Any]:
-    return _node(broker, id_field) | {"rack": broker.config.text("broker.rack") or None}
+def _broker(broker: "Broker", context: RequestContext, id_field: str) -> dict[str, Any]:
+    return _node(broker, context, id_field) | {"rack": broker.config.text("broker.rack") or None}
 
 
 def _requested_topic(broker: "Broker", requested: Any, may_create: bool) -> dict[str, Any]:
@@ -127,8 +132,8 @@ def describe_cluster(broker: "Broker", request: Any, context: RequestContext) ->
         "endpoint_type": endpoint_type,
         "cluster_id": broker.catalog.cluster_id,
         "controller_id": broker.node_id,
-        "brokers": [_broker(broker, "broker_id")],
-        "cluster_authorized_operations": _CLUSTER_OPERATIONS if has_operations else NO_OPERATIONS,
+        "brokers": [_broker(broker, context, "broker_id")],
+        "cluster_authorized_operations": context.rights.cluster_bits() if has_operations else NO_OPERATIONS,
     }
 
 
@@ -139,13 +144,14 @@ def describe_topic_partitions(broker: "Broker", request: Any, context: RequestCo
     first = (cursor.topic_name, max(cursor.partition_index, 0)) if cursor is not None else ("", 0)
     names = {topic.name for topic in request.topics} or set(broker.catalog.topics)
     left = min(max(request.response_partition_limit, 1), ELR_LIMIT)
-    answers: list[dict[str, Any]] = []
+    answers: list[Answer] = []
     for name in sorted(name for name in names if name >= first[0]):
         if left == 0:
             return {"topics": answers, "next_cursor": {"topic_name": name, "partition_index": 0}}
         topic = broker.catalog.by_name(name)
         if topic is None:
-            answers.append({"error_code": ErrorCode.unknown_topic_or_partition, "name": name})
+            unknown = {"error_code": ErrorCode.unknown_topic_or_partition, "name": name}
+            answers.append(_with_operations(unknown, context))
             continue
         answer = _topic(broker, topic)
         begin = first[1] if name == first[0] else 0
@@ -154,7 +160,7 @@ def describe_topic_partitions(broker: "Broker", request: Any, context: RequestCo
             {**partition, "eligible_leader_replicas": [], "last_known_elr": []}
             for partition in answer["partitions"][begin : begin + left]
         ]
-        answers.append(answer)
+        answers.append(_with_operations(answer, context))
         end = begin + len(answer["partitions"])
         left -= len(answer["partitions"])
         if end < topic.partitions:
@@ -188,19 +194,19 @@ def find_coordinator(broker: "Broker", request: Any, context: RequestContext) ->
     """
     key_type = getattr(request, "key_type", GROUP_COORDINATOR)
     if context.api_version < FIRST_BATCHED_VERSION:
-        return _coordinator(broker, key_type, request.key, context.api_version)
+        return _coordinator(broker, context, key_type, request.key)
 
     def coordinator(key: str) -> Answer:
-        return {"key": key, **_coordinator(broker, key_type, key, context.api_version)}
+        return {"key": key, **_coordinator(broker, context, key_type, key)}
 
     return {"coordinators": LazyArray(coordinator, request.coordinator_keys)}
 
 
-def _coordinator(broker: "Broker", key_type: int, key: str, version: int) -> dict[str, Any]:
-    error = _coordinator_error(broker, key_type, key, version)
+def _coordinator(broker: "Broker", context: RequestContext, key_type: int, key: str) -> dict[str, Any]:
+    error = _coordinator_error(broker, key_type, key, context.api_version)
     if error is not ErrorCode.none:
         return {"error_code": error, "error_message": error.name.upper(), "node_id": -1, "host": "", "port": -1}
-    return {"error_code": error, "error_message": "", **_node(broker, "node_id")}
+    return {"error_code": error, "error_message": "", **_node(broker, context, "node_id")}
 
 
 def _coordinator_error(broker: "Broker", key_type: int, key: str, version: int) -> ErrorCode:

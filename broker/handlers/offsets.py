@@ -12,6 +12,7 @@ from broker.handlers.partitions import NO_LEADER_EPOCH, find_log
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.registry import Answer, RequestContext, handles
 from broker.protocol.steps import LazyArray
+from broker.storage.catalog import INTERNAL_TOPICS
 from broker.storage.partition_log import PartitionLog
 
 if TYPE_CHECKING:
@@ -107,9 +108,7 @@ def _epoch_end(broker: "Broker", topic: str, requested: Any) -> dict[str, Any]:
     log, error = find_log(broker, topic, None, requested.partition, requested.current_leader_epoch)
     if log is None:
         return {"partition": requested.partition, "error_code": error}
-    epoch, end_offset = UNKNOWN, UNKNOWN
-    if requested.leader_epoch <= log.leader_epoch:
-        epoch, end_offset = log.epochs.end_offset_for(requested.leader_epoch, log.high_watermark)
+    epoch, end_offset = log.epochs.end_offset_for(requested.leader_epoch, log.high_watermark)
     return {
         "partition": requested.partition,
         "error_code": ErrorCode.none,
@@ -120,7 +119,7 @@ def _epoch_end(broker: "Broker", topic: str, requested: Any) -> dict[str, Any]:
 
 @handles(ApiKey.DELETE_RECORDS, (0, 2))
 def delete_records(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """Raise log start offsets; -1 means to the end."""
+    """Raise log start offsets; -1 means to the end. Those of internal topics are refused for everyone."""
 
     def delete_of_topic(topic: Any) -> Answer:
         return {"name": topic.name, "partitions": LazyArray(partial(_delete, broker, topic.name), topic.partitions)}
@@ -130,6 +129,8 @@ def delete_records(broker: "Broker", request: Any, context: RequestContext) -> A
 
 def _delete(broker: "Broker", topic: str, requested: Any) -> dict[str, Any]:
     answer = {"partition_index": requested.partition_index, "low_watermark": UNKNOWN}
+    if topic in INTERNAL_TOPICS:
+        return answer | {"error_code": ErrorCode.invalid_topic_exception}
     log, error = find_log(broker, topic, None, requested.partition_index)
     if log is None:
         return answer | {"error_code": error}

@@ -9,10 +9,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from broker.ports import Timers
+from broker.ports import Timers, Topics
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import milliseconds, topic_id_text
 from broker.protocol.registry import Answer, RequestContext, handles
+from broker.security.authorization.entries import Operation
+from broker.security.authorization.rights import EVERY_RIGHT, Rights
 from broker.share.acknowledgement import AcknowledgementBatch, AcknowledgeType, validate
 from broker.share.acquisition import AcquireMode
 from broker.share.codes import ShareErrorCode
@@ -22,6 +24,7 @@ from state_model.uuids import ZERO_UUID
 
 MEMBER_ID_MAX_LENGTH = 36
 _LAST_TYPE = {1: AcknowledgeType.REJECT, 2: AcknowledgeType.RENEW}
+_NOT_AUTHORIZED = PartitionFetch(error=ShareErrorCode.TOPIC_AUTHORIZATION_FAILED)
 _MOVED = frozenset((ShareErrorCode.NOT_LEADER_OR_FOLLOWER,))
 
 
@@ -37,6 +40,10 @@ class ShareServer(Protocol):
         """The finalized level of share.version."""
 
     @property
+    def catalog(self) -> Topics:
+        """The topics."""
+
+    @property
     def timers(self) -> Timers:
         """The clock."""
 
@@ -44,9 +51,8 @@ class ShareServer(Protocol):
     def node_id(self) -> int:
         """This broker's id."""
 
-    @property
-    def advertised(self) -> tuple[str, int]:
-        """Advertised host and port."""
+    def advertised(self, listener: str) -> tuple[str, int]:
+        """Advertised host and port of a listener."""
 
 
 Errors = dict[TopicIdPartition, ShareErrorCode]
@@ -57,10 +63,27 @@ class _Exchange:
     """A request in progress: its session and the results of its acknowledgements."""
 
     server: ShareServer
+    listener: str
     group_id: str
     session: ShareSession
+    rights: Rights
     is_first: bool = False
     acknowledged: Errors = field(default_factory=dict)
+
+    def may_read(self, place: TopicIdPartition) -> bool:
+        """Whether the client may read a topic; true for unknown ones, which have another error."""
+        if self.rights is EVERY_RIGHT:
+            return True
+        topic = self.server.catalog.by_id(place[0])
+        return topic is None or self.rights.topic(Operation.READ, topic.name)
+
+    def topic_error(self, place: TopicIdPartition) -> ShareErrorCode:
+        """The error of a topic that the client may not read, else none."""
+        return ShareErrorCode.NONE if self.may_read(place) else ShareErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+    def refused(self) -> dict[TopicIdPartition, PartitionFetch]:
+        """The partitions of the session that the client may not read, with their error."""
+        return {place: _NOT_AUTHORIZED for place in self.session.partitions if not self.may_read(place)}
 
 
 @handles(ApiKey.SHARE_FETCH, (1, 2))
@@ -89,9 +112,12 @@ def share_fetch(server: ShareServer, request: Any, context: RequestContext) -> A
         mode=AcquireMode(getattr(request, "share_acquire_mode", AcquireMode.BATCH_OPTIMIZED)),
     )
     max_wait_ms = milliseconds(request.max_wait)
-    fetched = server.share_partitions.fetch(exchange.session, terms, is_last_try=max_wait_ms <= 0)
+    refused = exchange.refused()
+    if refused and len(refused) == len(exchange.session.partitions):
+        return _fetch_answer(exchange, refused)
+    fetched = server.share_partitions.fetch(exchange.session, terms, is_last_try=max_wait_ms <= 0, refused=refused)
     if max_wait_ms <= 0 or _has_news(fetched):
-        return _fetch_answer(exchange, fetched)
+        return _fetch_answer(exchange, fetched | refused)
     return _fetch_later(exchange, terms, max_wait_ms)
 
 
@@ -113,7 +139,7 @@ def share_acknowledge(server: ShareServer, request: Any, context: RequestContext
             session = shares.sessions.go_on(request.group_id, request.member_id, epoch)
     except ShareSessionError as error:
         return _failure(error.code, str(error))
-    exchange = _Exchange(server, request.group_id, session)
+    exchange = _Exchange(server, context.connection.listener, request.group_id, session, context.rights)
     _acknowledge(exchange, request, context.api_version)
     if epoch == FINAL_EPOCH:
         shares.close_session(session)
@@ -149,9 +175,9 @@ def _open(server: ShareServer, request: Any, context: RequestContext) -> _Exchan
         ShareSessionError: the request fits no session.
     """
     shares, epoch = server.share_partitions, request.share_session_epoch
-    group_id, member_id = request.group_id, request.member_id
+    group_id, member_id, listener = request.group_id, request.member_id, context.connection.listener
     if epoch == FINAL_EPOCH:
-        return _Exchange(server, group_id, shares.sessions.get(group_id, member_id))
+        return _Exchange(server, listener, group_id, shares.sessions.get(group_id, member_id), context.rights)
     session: ShareSession | None
     if epoch == INITIAL_EPOCH:
         if any(part.acknowledgement_batches for topic in request.topics for part in topic.partitions):
@@ -168,7 +194,7 @@ def _open(server: ShareServer, request: Any, context: RequestContext) -> _Exchan
         [(_text(topic.topic_id), part.partition_index) for topic in request.topics for part in topic.partitions],
         [(_text(topic.topic_id), index) for topic in request.forgotten_topics_data for index in topic.partitions],
     )
-    return _Exchange(server, group_id, session, is_first=epoch == INITIAL_EPOCH)
+    return _Exchange(server, listener, group_id, session, context.rights, is_first=epoch == INITIAL_EPOCH)
 
 
 def _acknowledge(exchange: _Exchange, request: Any, version: int) -> None:
@@ -188,7 +214,8 @@ def _acknowledge(exchange: _Exchange, request: Any, version: int) -> None:
             place = (topic_id, part.partition_index)
             batches = _batches(part.acknowledgement_batches)
             exchange.acknowledged[place] = (
-                shares.place_error(place)
+                exchange.topic_error(place)
+                or shares.place_error(place)
                 or validate(batches, last_type=last_type, may_renew=may_renew)
                 or shares.acknowledge(
                     share_partition_key(exchange.group_id, place), exchange.session.member_id, batches
@@ -221,9 +248,10 @@ async def _fetch_later(exchange: _Exchange, terms: FetchTerms, max_wait_ms: int)
             try:
                 if session.is_closed:
                     return _fetch_answer(exchange, {})
-                fetched = shares.fetch(session, terms, is_last_try=left_ms <= 0)
+                refused = exchange.refused()
+                fetched = shares.fetch(session, terms, is_last_try=left_ms <= 0, refused=refused)
                 if left_ms <= 0 or _has_news(fetched):
-                    return _fetch_answer(exchange, fetched)
+                    return _fetch_answer(exchange, fetched | refused)
                 await alarm.rings
             finally:
                 end_watch()
@@ -311,7 +339,7 @@ def _answer(
         topics.setdefault(place[0], []).append(partition(place))
     endpoints = []
     if _MOVED.intersection((*fetch_errors, *exchange.acknowledged.values())):
-        host, port = server.advertised
+        host, port = server.advertised(exchange.listener)
         endpoints.append({"node_id": server.node_id, "host": host, "port": port})
     return {
         "acquisition_lock_timeout": server.share_partitions.settings(exchange.group_id).record_lock_duration_ms,

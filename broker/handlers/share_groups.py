@@ -13,11 +13,10 @@ from broker.ports import Topics
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from broker.protocol.steps import LazyArray
+from broker.security.authorization.entries import ResourceType
 
 MEMBER_ID_MAX_LENGTH = 36
 ASSIGNOR_NAME = "simple"
-ALL_GROUP_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 11, 12))
-"""Read, delete, describe, describe and alter configurations: all operations on groups; there is no authorization."""
 
 
 class ShareGroupServer(Protocol):
@@ -77,8 +76,12 @@ def heartbeat(broker: ShareGroupServer, request: Any, context: RequestContext) -
 @handles(ApiKey.SHARE_GROUP_DESCRIBE, (1, 1))
 def describe(broker: ShareGroupServer, request: Any, context: RequestContext) -> Answer:
     """Groups with their members; a missing group, or one of another kind, has an error of its own."""
-    operations = {"authorized_operations": ALL_GROUP_OPERATIONS} if request.include_authorized_operations else {}
-    return {"groups": LazyArray(lambda group_id: _described(broker, group_id) | operations, request.group_ids)}
+
+    def described(group_id: str) -> Answer:
+        answer = _described(broker, group_id)
+        return answer | authorized_operations(context, group_id) if request.include_authorized_operations else answer
+
+    return {"groups": LazyArray(described, request.group_ids)}
 
 
 @handles(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, (0, 1), elements_max=ELEMENTS_MAX_AT_ONCE)
@@ -117,6 +120,11 @@ def delete_offsets(broker: ShareGroupServer, request: Any, context: RequestConte
         }
 
     return _attempt(broker, delete)
+
+
+def authorized_operations(context: RequestContext, group_id: str) -> dict[str, int]:
+    """What the client may do with a group, as descriptions of groups of all kinds have it."""
+    return {"authorized_operations": context.rights.bits(ResourceType.GROUP, group_id)}
 
 
 def _fault_of(request: Any) -> str | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from kio.schema.errors import ErrorCode
 
 from broker.coordinators.share_group import GroupError
-from broker.handlers.share_groups import ALL_GROUP_OPERATIONS
+from broker.handlers.share_groups import authorized_operations
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import milliseconds
 from broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
@@ -50,7 +50,7 @@ def heartbeat(broker: "Broker", request: Any, context: RequestContext) -> Answer
     if not _is_on(broker):
         return {**_UNSUPPORTED, **_NO_TASK_LISTS}
     try:
-        answer = broker.streams_groups.heartbeat(_heartbeat(request, context))
+        answer = broker.streams_groups.heartbeat(_heartbeat(request, context), context.rights.may_create_topic)
     except HeartbeatError as error:
         return {"error_code": ErrorCode(error.code), "error_message": error.text, **_NO_TASK_LISTS}
     except GroupError as error:
@@ -61,8 +61,12 @@ def heartbeat(broker: "Broker", request: Any, context: RequestContext) -> Answer
 @handles(ApiKey.STREAMS_GROUP_DESCRIBE, (0, 0))
 def describe(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """Groups with topology and members; a missing group, or one of another kind, has an error of its own."""
-    operations = {"authorized_operations": ALL_GROUP_OPERATIONS} if request.include_authorized_operations else {}
-    return {"groups": LazyArray(lambda group_id: _described(broker, group_id) | operations, request.group_ids)}
+
+    def described(group_id: str) -> Answer:
+        answer = _described(broker, group_id)
+        return answer | authorized_operations(context, group_id) if request.include_authorized_operations else answer
+
+    return {"groups": LazyArray(described, request.group_ids)}
 
 
 def described_json(broker: "Broker", group_id: str) -> dict[str, Any]:

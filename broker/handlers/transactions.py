@@ -11,6 +11,8 @@ from broker.ports import TopicPartition
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import milliseconds
 from broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
+from broker.security.authorization.entries import Operation
+from broker.storage.catalog import INTERNAL_TOPICS
 from state_model.topics import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
@@ -38,16 +40,22 @@ def init_producer_id(broker: "Broker", request: Any, context: RequestContext) ->
 
 @handles(ApiKey.ADD_PARTITIONS_TO_TXN, (0, 3), elements_max=ELEMENTS_MAX_AT_ONCE)
 def add_partitions_to_txn(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """All partitions are added, or none: beside a missing one the others are not attempted."""
+    """All partitions are added, or none: beside a refused one the others are not attempted.
+
+    Internal topics are refused for everyone, like topics that the client may not write.
+    """
     topics = [(topic.name, list(topic.partitions)) for topic in request.v3_and_below_topics]
-    missing = {
-        (name, partition)
+    refused = {
+        (name, partition): ErrorCode.unknown_topic_or_partition
         for name, partitions in topics
         for partition in partitions
         if broker.logs.get(name, partition) is None
     }
+    for name, partitions in topics:
+        if name in INTERNAL_TOPICS or not context.rights.topic(Operation.WRITE, name):
+            refused |= {(name, partition): ErrorCode.topic_authorization_failed for partition in partitions}
     error = ErrorCode.operation_not_attempted
-    if not missing:
+    if not refused:
         error = broker.transactions.add_partitions(
             request.v3_and_below_transactional_id,
             request.v3_and_below_producer_id,
@@ -55,7 +63,6 @@ def add_partitions_to_txn(broker: "Broker", request: Any, context: RequestContex
             [TopicPartition(name, partition) for name, partitions in topics for partition in partitions],
         )
         error = _fenced(error, context, _FENCED_VERSION)
-    unknown = ErrorCode.unknown_topic_or_partition
     return {
         "results_by_topic_v3_and_below": [
             {
@@ -63,7 +70,7 @@ def add_partitions_to_txn(broker: "Broker", request: Any, context: RequestContex
                 "results_by_partition": [
                     {
                         "partition_index": partition,
-                        "partition_error_code": unknown if (name, partition) in missing else error,
+                        "partition_error_code": refused.get((name, partition), error),
                     }
                     for partition in partitions
                 ],

@@ -2,13 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol, cast
 
 from broker.errors import FrameError
+from broker.protocol.authentication import ConnectionSecurity, Reply
 from broker.protocol.dispatch import Pieces
 from broker.protocol.messages import FRAME_SIZE
 from broker.protocol.registry import ANONYMOUS, ClientConnection
+from broker.protocol.writer import Bytes
 
 _log = logging.getLogger(__name__)
 
@@ -20,6 +22,7 @@ class Host(Protocol):
     """The parts of the server that a connection uses."""
 
     frame_bytes_max: int
+    authentication_timeout_s: float
 
     def dispatch(
         self, frame: bytes, connection: ClientConnection, client_host: str
@@ -40,7 +43,9 @@ class Connection(asyncio.Protocol):
     """Handles one request at a time; the next one after the answer to the last was sent."""
 
     __slots__ = (
+        "_authenticator",
         "_buffer",
+        "_channel",
         "_is_busy",
         "_is_reading",
         "_is_scheduled",
@@ -48,6 +53,7 @@ class Connection(asyncio.Protocol):
         "_on_close",
         "_server",
         "_task",
+        "_timer",
         "_transport",
         "client_host",
         "id",
@@ -57,7 +63,9 @@ class Connection(asyncio.Protocol):
         "principal",
     )
 
-    def __init__(self, server: Host, connection_id: int, listener: str) -> None:
+    def __init__(
+        self, server: Host, connection_id: int, listener: str, security: ConnectionSecurity | None = None
+    ) -> None:
         self._server = server
         self.id = connection_id
         self.listener = listener
@@ -65,6 +73,9 @@ class Connection(asyncio.Protocol):
         self.client_host = ""
         self.memory_bytes = 0
         self.last_active_s = 0.0
+        self._channel = None if security is None else security.channel()
+        self._authenticator = None if security is None else security.authenticator()
+        self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
         self._task: asyncio.Task[None] | None = None
@@ -89,6 +100,9 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         """Send the buffered answers, then close."""
         if self._transport is not None:
+            if self._channel is not None and not self._transport.is_closing():
+                self._channel.close()
+                self._transport.write(self._channel.pending())
             self._transport.close()
 
     def abort(self) -> None:
@@ -112,11 +126,15 @@ class Connection(asyncio.Protocol):
         self.last_active_s = asyncio.get_running_loop().time()
         if not self._server.opened(self):
             self.abort()
+        elif not self._is_authenticated:
+            timeout_s = self._server.authentication_timeout_s
+            self._timer = asyncio.get_running_loop().call_later(timeout_s, self._authentication_overdue)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel the request and call the `on_close` callbacks."""
         self._transport = None
         self._account(0)
+        self._stop_timer()
         if self._task is not None:
             self._task.cancel()
         callbacks, self._on_close = self._on_close or [], None
@@ -130,7 +148,11 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Buffer the bytes and handle the first complete frame."""
         self.last_active_s = asyncio.get_running_loop().time()
-        self._buffer += data
+        try:
+            self._buffer += data if self._channel is None else self._decrypted(data)
+        except FrameError as error:
+            self._refuse(error)
+            return
         self._handle_next()
 
     def pause_writing(self) -> None:
@@ -166,17 +188,23 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, error: FrameError) -> None:
         _log.info("connection %d from %s is closed: %s", self.id, self.client_host, error)
-        self.abort()
+        if self._channel is None or self._channel.is_open or self._transport is None:
+            self.abort()
+        else:  # the client of a failed handshake gets its alert
+            self._transport.write(self._channel.pending())
+            self._transport.close()
 
     def _next_frame(self) -> bytes | None:
         buffer = self._buffer
         if len(buffer) < FRAME_SIZE.size:
             return None
         (size_bytes,) = FRAME_SIZE.unpack_from(buffer)
-        if not 0 <= size_bytes <= self._server.frame_bytes_max:
-            raise FrameError(
-                f"a frame of {size_bytes} bytes is above socket.request.max.bytes={self._server.frame_bytes_max}"
-            )
+        if self._authenticator is None or self._authenticator.is_complete:
+            key, limit = "socket.request.max.bytes", self._server.frame_bytes_max
+        else:
+            key, limit = "sasl.server.max.receive.size", self._authenticator.frame_bytes_max
+        if not 0 <= size_bytes <= limit:
+            raise FrameError(f"a frame of {size_bytes} bytes is above {key}={limit}")
         end = FRAME_SIZE.size + size_bytes
         if len(buffer) < end:
             return None
@@ -189,6 +217,10 @@ class Connection(asyncio.Protocol):
         return frame
 
     def _respond(self, frame: bytes) -> None:
+        reply = None if self._authenticator is None else self._authenticator.receive(frame)
+        if reply is not None:
+            self._reply(reply)
+            return
         outcome = self._server.dispatch(frame, self, self.client_host)
         if outcome is None or isinstance(outcome, list):
             self._send(outcome)
@@ -210,10 +242,63 @@ class Connection(asyncio.Protocol):
             self.last_active_s = asyncio.get_running_loop().time()
         self._handle_next()
 
-    def _send(self, pieces: Pieces | None) -> None:
+    def _send(self, pieces: Iterable[Bytes] | None) -> None:
         for piece in pieces or ():
-            if self._transport is not None:
+            if self._transport is None:
+                return
+            if self._channel is None:
                 self._transport.write(piece)
+            else:
+                self._channel.encrypt(piece)
+                self._transport.write(self._channel.pending())
+
+    # Before a client has authenticated.
+
+    @property
+    def _is_authenticated(self) -> bool:
+        has_channel = self._channel is None or self._channel.is_open
+        return has_channel and (self._authenticator is None or self._authenticator.is_complete)
+
+    def _decrypted(self, data: bytes) -> bytes:
+        """The plaintext of bytes of a client with TLS. Raises FrameError."""
+        assert self._channel is not None
+        was_open = self._channel.is_open
+        plaintext = self._channel.receive(data)
+        if self._transport is not None:
+            self._transport.write(self._channel.pending())
+        if self._channel.is_open and not was_open:
+            self.principal = self._channel.principal
+            if self._is_authenticated:
+                self._stop_timer()
+        return plaintext
+
+    def _reply(self, reply: Reply) -> None:
+        """Answer in place of the handlers; the answer to a failed authentication is held back."""
+        assert self._authenticator is not None
+        if self._authenticator.is_complete:
+            self.principal = self._authenticator.principal
+            self._stop_timer()
+        if not reply.closes:
+            self._send(reply.pieces)
+            return
+        self._is_busy = True
+        self._stop_timer()
+        self._timer = asyncio.get_running_loop().call_later(reply.delay_s, self._send_and_close, reply)
+
+    def _send_and_close(self, reply: Reply) -> None:
+        try:
+            self._send(reply.pieces)
+        except FrameError as error:
+            self._refuse(error)
+        self.close()
+
+    def _authentication_overdue(self) -> None:
+        self._refuse(FrameError(f"no authentication within {self._server.authentication_timeout_s:g} s"))
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _regulate(self) -> None:
         """Read on or not, and account for the memory of this connection.

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Mapping
 from typing import Any, cast
 
@@ -29,7 +30,9 @@ Pieces = list[Bytes]
 class Dispatcher:
     """Answers frames with the handlers of a table."""
 
-    def __init__(self, broker: Any, apis: Mapping[int, Api]) -> None:
+    def __init__(self, broker: Any, apis: Mapping[int, Api], requests: Counter[int] | None = None) -> None:
+        """requests: counts the requests by API key."""
+        self._requests: Counter[int] = Counter() if requests is None else requests
         self._broker = broker
         self._apis = apis
         self._large_requests = asyncio.Lock()
@@ -64,6 +67,7 @@ class Dispatcher:
             request = yield from decode_in_steps(frame, self._is_supported, self._elements_max)
         except UnsupportedVersionError as error:
             return self._refuse_version(error)
+        self._requests[request.api_key] += 1
         context = RequestContext(
             api_key=request.api_key,
             api_version=request.api_version,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from broker.protocol.reader import ELEMENTS_MAX
+from broker.security.authorization.rights import EVERY_RIGHT, Rights
 
 ELEMENTS_MAX_AT_ONCE = 1 << 16
 """Array elements in a request whose handler works on all of them at once; a few tenths of a second."""
@@ -37,13 +38,17 @@ class ClientConnection(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestContext:
-    """A request's header and connection. `client_id` is empty when the client sent none."""
+    """A request's header and connection. `client_id` is empty when the client sent none.
+
+    rights: what the client may do, for handlers that need more than the check before them (handlers/rights).
+    """
 
     api_key: int
     api_version: int
     client_id: str
     client_host: str
     connection: ClientConnection
+    rights: Rights = EVERY_RIGHT
 
 
 Handler = Callable[[Any, Any, RequestContext], "Answer | Awaitable[Answer | None] | None"]

@@ -6,6 +6,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from broker.errors import BrokerError
+from broker.protocol.authentication import ConnectionSecurity
 from broker.protocol.connection import Connection
 from broker.protocol.dispatch import Dispatcher, Pieces
 from broker.protocol.registry import ClientConnection
@@ -14,6 +15,8 @@ _log = logging.getLogger(__name__)
 
 STOP_GRACE_S = 2.0
 IDLE_CHECKS = 4
+AUTHENTICATION_TIMEOUT_S = 60.0
+"""How long a client may take from its connection to the end of TLS handshake and authentication."""
 BACKLOG_MIN = 1024
 """One thread accepts: a burst of clients must not end in retransmissions, which take a second each."""
 
@@ -31,6 +34,7 @@ class Limits:
     connections_max: int = 2**31 - 1
     connections_per_host_max: int = 2**31 - 1
     idle_ms: int = 600_000
+    authentication_timeout_s: float = AUTHENTICATION_TIMEOUT_S
     backlog: int = 50
 
 
@@ -41,6 +45,7 @@ class Server:
         self._dispatcher = dispatcher
         self._limits = limits
         self.frame_bytes_max = limits.frame_bytes_max
+        self.authentication_timeout_s = limits.authentication_timeout_s
         self._servers: list[asyncio.Server] = []
         self._connections: set[Connection] = set()
         self._last_id = 0
@@ -53,7 +58,7 @@ class Server:
         """The number of connections."""
         return len(self._connections)
 
-    async def listen(self, name: str, host: str, port: int) -> int:
+    async def listen(self, name: str, host: str, port: int, security: ConnectionSecurity | None = None) -> int:
         """Listen as listener `name` on an address and return its port, which the system picks for port 0.
 
         Raises:
@@ -62,7 +67,7 @@ class Server:
         loop = asyncio.get_running_loop()
         try:
             server = await loop.create_server(
-                lambda: self._connect(name), host, port, backlog=max(self._limits.backlog, BACKLOG_MIN)
+                lambda: self._connect(name, security), host, port, backlog=max(self._limits.backlog, BACKLOG_MIN)
             )
         except OSError as error:
             raise ListenError(f"can't listen on {host}:{port}: {error.strerror or error}") from error
@@ -126,9 +131,9 @@ class Server:
             )
             largest.abort()
 
-    def _connect(self, listener: str) -> Connection:
+    def _connect(self, listener: str, security: ConnectionSecurity | None) -> Connection:
         self._last_id += 1
-        return Connection(self, self._last_id, listener)
+        return Connection(self, self._last_id, listener, security)
 
     def _close_idle(self) -> None:
         """Close connections without a request for connections.max.idle.ms; one timer checks all."""

@@ -46,6 +46,14 @@ class LazyArray(Sequence[Element]):
         self._compute = compute
         self._items = items
 
+    def where(self, condition: Callable[[Any], bool]) -> "LazyArray[Element]":
+        """The array of those items that meet a condition."""
+        return LazyArray(self._compute, [item for item in self._items if condition(item)])
+
+    def then(self, change: Callable[[Element], Element]) -> "LazyArray[Element]":
+        """The array with each element changed."""
+        return LazyArray(lambda item: change(self._compute(item)), self._items)
+
     def __len__(self) -> int:
         return len(self._items)
 

@@ -3,7 +3,7 @@
 Everything here is synchronous. After a fetch without results the request's handler waits for a change.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from broker.errors import CorruptBatchError, StorageError
@@ -96,15 +96,22 @@ class SharePartitions:
         return self._partitions.get(key)
 
     def fetch(
-        self, session: ShareSession, terms: FetchTerms, *, is_last_try: bool = True
+        self,
+        session: ShareSession,
+        terms: FetchTerms,
+        *,
+        is_last_try: bool = True,
+        refused: Collection[TopicIdPartition] = (),
     ) -> dict[TopicIdPartition, PartitionFetch]:
-        """Try once to acquire records for a session, in the order of all its partitions.
+        """Try once to acquire records for a session, in the order of all its partitions but the refused ones.
 
         Without results the request may wait and retry; before the last try it also waits for `min_bytes`.
         """
         fetched: dict[TopicIdPartition, PartitionFetch] = {}
         ready: list[tuple[TopicIdPartition, SharePartition]] = []
         for place in session.rotated():
+            if place in refused:
+                continue
             partition = self._find_or_make(share_partition_key(session.group_id, place))
             if isinstance(partition, ShareErrorCode):
                 fetched[place] = PartitionFetch(error=partition)

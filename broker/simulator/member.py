@@ -200,6 +200,8 @@ class Member:
                 self._renewed.pop(place, None)
 
     def _decide(self, place: TopicIdPartition, ranges: list[AcquiredRange]) -> Requests:
+        if self._world.settings.has_fixed_outcomes:
+            return [[batch] for batch in fixed_outcomes(self._world, self._group_id, place, ranges)]
         habits, fate = self._world.settings.habits, self._chance.random()
         if fate < habits.singly:
             return [
@@ -240,3 +242,19 @@ class Member:
             AcknowledgementBatch(first_offset=acquired.first_offset, last_offset=acquired.last_offset, types=(kind,))
             for acquired in ranges
         ]
+
+
+def fixed_outcomes(
+    world: World, group_id: str, place: TopicIdPartition, ranges: list[AcquiredRange]
+) -> Iterable[AcknowledgementBatch]:
+    """Acknowledgements of single offsets, whose types follow from the seed, the group, the offset and its count."""
+    habits = world.settings.habits
+    for first, last, count in ranges:
+        for offset in range(first, last + 1):
+            fate = world.fixed_chance(group_id, *place, offset, count)
+            if fate < habits.releases:
+                yield acknowledgement_batch((offset, offset, (RELEASE,)))
+            elif fate < habits.releases + habits.rejects:
+                yield acknowledgement_batch((offset, offset, (REJECT,)))
+            elif fate >= habits.releases + habits.rejects + habits.forgets:
+                yield acknowledgement_batch((offset, offset, (ACCEPT,)))

@@ -24,6 +24,9 @@ class Producers:
 
     def _produce(self) -> None:
         world, draw = self._world, self._chance.randrange
+        stop_ms = world.settings.produced_ms
+        if stop_ms and world.clock.now_ms >= world.settings.start_ms + stop_ms:
+            return
         logs = world.broker.logs
         for topic in list(world.broker.catalog.topics.values()):
             if topic.is_internal or topic.name.startswith(DEAD_LETTERS_PREFIX):

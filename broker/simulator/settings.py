@@ -52,6 +52,11 @@ class SimulationSettings:
         checkpoints: number of checkpoints, the end included.
         keeps_deliveries: whether the members' journal is written.
         streams_groups: applications of Kafka Streams beside the share groups, each of up to `streams_instances`.
+        snapshot_update_records: updates between two snapshots of a share partition's state.
+        duration_ms: virtual time after which it ends, whatever `records` says; 0: it ends by `records`.
+        produced_ms: virtual time after which producers stop; 0: they go on.
+        has_fixed_outcomes: the outcome of a delivery follows from the seed, the group, the offset and the delivery
+            count alone, not from who got it when: simulations with different settings are then comparable.
     """
 
     records: int = 10_000
@@ -75,6 +80,10 @@ class SimulationSettings:
     keeps_deliveries: bool = True
     streams_groups: int = 0
     streams_instances: int = 4
+    snapshot_update_records: int = 500
+    duration_ms: int = 0
+    produced_ms: int = 0
+    has_fixed_outcomes: bool = False
     habits: Habits = Habits()
     start_ms: int = 1_790_000_000_000
 

@@ -151,12 +151,15 @@ class _Stages:
         self._timers += 1
         if self._timers % LOOK_EVERY:
             return True
+        settings = self._world.settings
         seen, now_ms = self._world.state_records(), self._world.clock.now_ms
         if seen != self._seen:
             self._seen, self._seen_ms = seen, now_ms
             self._progress(seen)
         elif now_ms - self._seen_ms > IDLE_LIMIT_MS:
             raise SimulationError(f"no state record for an hour of virtual time after {seen} of them")
+        if settings.duration_ms:
+            return now_ms < settings.start_ms + settings.duration_ms
         return seen < records
 
 

@@ -37,6 +37,10 @@ class World:
         """The random numbers of a participant, independent of other participants."""
         return random.Random(f"{self._seed}/{who}")  # noqa: S311 - it shall repeat itself
 
+    def fixed_chance(self, *names: object) -> float:
+        """A number from 0 to 1 that follows from the seed and its arguments alone."""
+        return random.Random(f"{self._seed}/{names}").random()  # noqa: S311 - it shall repeat itself
+
     def new_id(self) -> str:
         """A uuid as Kafka's text."""
         return uuid_text(bytes([self._ids.randrange(0xF0)]) + self._ids.randbytes(15))
@@ -83,6 +87,7 @@ def _configuration(settings: SimulationSettings) -> dict[str, str]:
     """The broker's configuration. User records are stamped on arrival: producers may then send the same batch again."""
     return {
         "share.coordinator.state.topic.num.partitions": str(settings.state_partitions),
+        "share.coordinator.snapshot.update.records.per.snapshot": str(settings.snapshot_update_records),
         "offsets.topic.num.partitions": str(settings.state_partitions),
         "group.share.record.lock.duration.ms": str(settings.lock_duration_ms),
         "group.share.min.record.lock.duration.ms": str(min(15_000, settings.lock_duration_ms)),

@@ -1,4 +1,4 @@
-"""The topics, configurations, features and producer ids that survive a restart: one JSON file, replaced atomically.
+"""What survives a restart: topics, configurations, features, ACLs, producer ids; one JSON file, replaced atomically.
 
 Implements broker.ports.Topics. What Kafka keeps in its metadata log is kept here; a change is durable, or refused and
 undone, when the call returns. Topic names: org.apache.kafka.common.internals.Topic.
@@ -7,7 +7,7 @@ undone, when the call returns. Topic names: org.apache.kafka.common.internals.To
 import json
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Protocol
@@ -20,7 +20,12 @@ from broker.errors import (
     UnknownTopicError,
 )
 from broker.ports import Topic
+from broker.security.authorization.entries import AclEntry
+from broker.security.authorization.stored import entries_of_json, entries_to_json
+from broker.storage import scram_credentials
 from broker.storage.files import replace_file, storage_errors
+from broker.storage.json_values import mapping, mappings, number, text, texts
+from broker.storage.scram_credentials import ScramUsers
 from state_model.uuids import is_uuid_text, uuid_text
 
 CATALOG_FILE: Final = "sharelens.catalog.json"
@@ -74,8 +79,10 @@ class _State:
     features_epoch: int = 0
     broker_configs: Mapping[str, str] = field(default_factory=dict)
     group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    scram_users: ScramUsers = field(default_factory=dict)
     topics: Mapping[str, Topic] = field(default_factory=dict)
     topic_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    acls: tuple[AclEntry, ...] = ()
 
 
 class Catalog:
@@ -127,6 +134,11 @@ class Catalog:
         return self._state.broker_configs
 
     @property
+    def scram_users(self) -> ScramUsers:
+        """Credentials of SCRAM by user and mechanism."""
+        return self._state.scram_users
+
+    @property
     def topics(self) -> Mapping[str, Topic]:
         """Topics by name, in the order of their creation."""
         return self._state.topics
@@ -135,6 +147,11 @@ class Catalog:
     def group_configs(self) -> Mapping[str, Mapping[str, str]]:
         """Configurations by group id."""
         return self._state.group_configs
+
+    @property
+    def acls(self) -> tuple[AclEntry, ...]:
+        """The ACL entries, in the order of their creation."""
+        return self._state.acls
 
     def topic_configs(self, name: str) -> Mapping[str, str]:
         """The configuration of a topic; empty when there is none."""
@@ -221,6 +238,10 @@ class Catalog:
         """Replace the broker's dynamic configuration. Raises StorageError."""
         self._save(replace(self._state, broker_configs=dict(configs)))
 
+    def set_scram_users(self, users: ScramUsers) -> None:
+        """Replace the credentials of all SCRAM users. Raises StorageError."""
+        self._save(replace(self._state, scram_users=dict(users)))
+
     def set_group_configs(self, group_id: str, configs: Mapping[str, str]) -> None:
         """Replace a group's configuration; an empty one forgets the group. Raises StorageError."""
         groups = {**self._state.group_configs, group_id: dict(configs)}
@@ -231,6 +252,10 @@ class Catalog:
         state = self._state
         is_change = bool(state.features) and dict(features) != dict(state.features)
         self._save(replace(state, features=dict(features), features_epoch=state.features_epoch + is_change))
+
+    def set_acls(self, acls: Iterable[AclEntry]) -> None:
+        """Replace the ACL entries. Raises StorageError."""
+        self._save(replace(self._state, acls=tuple(acls)))
 
     def allocate_producer_id(self) -> int:
         """A new producer id, unique also after a crash: ids are reserved in blocks. Raises StorageError."""
@@ -294,6 +319,7 @@ def _to_json(state: _State) -> str:
         "features_epoch": state.features_epoch,
         "broker_configs": dict(state.broker_configs),
         "group_configs": {group: dict(configs) for group, configs in state.group_configs.items()},
+        "scram_users": scram_credentials.to_json(state.scram_users),
         "topics": [
             {
                 "name": topic.name,
@@ -304,6 +330,7 @@ def _to_json(state: _State) -> str:
             }
             for topic in state.topics.values()
         ],
+        "acls": entries_to_json(state.acls),
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
@@ -325,51 +352,25 @@ def _state_of(document: Mapping[str, object]) -> _State:
     """Raises ValueError, KeyError, TypeError, AttributeError for what `_to_json` did not write."""
     topics: dict[str, Topic] = {}
     topic_configs: dict[str, Mapping[str, str]] = {}
-    for entry in _list(document["topics"]):
-        name, topic_id = _text(entry["name"]), _text(entry["topic_id"])
-        partitions = _number(entry["partitions"], MAX_PARTITIONS)
+    for entry in mappings(document["topics"]):
+        name, topic_id = text(entry["name"]), text(entry["topic_id"])
+        partitions = number(entry["partitions"], MAX_PARTITIONS)
         if not is_uuid_text(topic_id) or name in topics or _LEGAL_NAME.fullmatch(name) is None or not partitions:
             raise ValueError(f"topic {name!r}")
         topics[name] = Topic(
             name=name, topic_id=topic_id, partitions=partitions, is_internal=entry["is_internal"] is True
         )
-        topic_configs[name] = _texts(entry["configs"])
-    groups = _mapping(document["group_configs"])
+        topic_configs[name] = texts(entry["configs"])
+    groups = mapping(document["group_configs"])
     return _State(
-        cluster_id=_text(document["cluster_id"]),
-        next_producer_id=_number(document["next_producer_id"], _INT64_MAX),
-        features={name: _number(level, 1 << 15) for name, level in _mapping(document["features"]).items()},
-        features_epoch=_number(document.get("features_epoch", 0), _INT64_MAX),  # older files have none
-        broker_configs=_texts(document["broker_configs"]),
-        group_configs={group: _texts(configs) for group, configs in groups.items()},
+        cluster_id=text(document["cluster_id"]),
+        next_producer_id=number(document["next_producer_id"], _INT64_MAX),
+        features={name: number(level, 1 << 15) for name, level in mapping(document["features"]).items()},
+        features_epoch=number(document.get("features_epoch", 0), _INT64_MAX),  # older files have none
+        broker_configs=texts(document["broker_configs"]),
+        group_configs={group: texts(configs) for group, configs in groups.items()},
+        scram_users=scram_credentials.from_json(document.get("scram_users", {})),  # older files have none
         topics=topics,
         topic_configs=topic_configs,
+        acls=entries_of_json(mappings(document.get("acls", []))),  # older files have none
     )
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    if not isinstance(value, dict):
-        raise TypeError(f"{str(value)[:40]!r} where names and values belong")
-    return value
-
-
-def _list(value: object) -> list[Mapping[str, object]]:
-    if not isinstance(value, list):
-        raise TypeError(f"{str(value)[:40]!r} where a list belongs")
-    return [_mapping(entry) for entry in value]
-
-
-def _texts(value: object) -> Mapping[str, str]:
-    return {name: _text(text) for name, text in _mapping(value).items()}
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{str(value)[:40]!r} where a text belongs")
-    return value
-
-
-def _number(value: object, limit: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= limit:
-        raise ValueError(f"{str(value)[:40]!r} where a number up to {limit} belongs")
-    return value

@@ -9,6 +9,7 @@ from typing import Final
 
 from broker.storage.files import replace_file
 from kafka_log.errors import CheckpointError
+from kafka_log.leader_epochs import end_offset_for
 from kafka_log.text_files import LEADER_EPOCH_CHECKPOINT, format_leader_epochs, parse_leader_epochs
 
 RAISE_AT_START: Final = 2
@@ -63,14 +64,11 @@ class LeaderEpochs:
             self._save()
 
     def end_offset_for(self, epoch: int, end_offset: int) -> tuple[int, int]:
-        """(epoch, end offset) of the largest epoch at or below one, as OffsetForLeaderEpoch answers; (-1, -1): none."""
-        end = (-1, -1)
-        for place, (candidate, _) in enumerate(self._entries):
-            if candidate > epoch:
-                break
-            following = self._entries[place + 1 : place + 2]
-            end = (candidate, following[0][1] if following else end_offset)
-        return end
+        """(epoch, end offset) of the largest epoch at or below one; an epoch below all ends at the first one's start.
+
+        (-1, -1): the epoch is negative or above all (LeaderEpochFileCache.endOffsetFor).
+        """
+        return end_offset_for(self._entries, epoch, end_offset)
 
     def _save(self) -> None:
         replace_file(self._path, format_leader_epochs(self._entries))

@@ -27,7 +27,10 @@ _BASE_OFFSET: Final = attrgetter("base_offset")
 
 
 class Faults(Protocol):
-    """Hooks of fault injection around the write of a batch."""
+    """Hooks of fault injection at the opening of a log and around the write of a batch."""
+
+    def lost_offsets(self, topic_partition: TopicPartition) -> int:
+        """How many of its last offsets a log loses before it is opened."""
 
     def before_append(self, topic_partition: TopicPartition, data: bytes) -> bytes:
         """The bytes to write instead; other ones are a torn write, which fails. May raise OSError, end the process."""

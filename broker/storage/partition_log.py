@@ -72,8 +72,8 @@ class PartitionLog:
             recovery_point=recovery_point,
             interval_bytes=config.index_interval_bytes,
             now_ms=timers.now_ms(),
+            lost_offsets=0 if faults is None else faults.lost_offsets(topic_partition),
         )
-        end_offset = opened.end_offset
         self.config = config
         self._topic_partition, self._topic_id, self._timers = topic_partition, topic_id, timers
         self._producers: ProducerStates = opened.producers
@@ -85,15 +85,15 @@ class PartitionLog:
             directory,
             topic_partition,
             segments=opened.segments,
-            end_offset=end_offset,
-            recovery_point=end_offset if is_clean else min(recovery_point, end_offset),
+            end_offset=opened.end_offset,
+            recovery_point=opened.end_offset if is_clean else min(recovery_point, opened.end_offset),
             files=files,
             before_roll=self._save_producers,
             faults=faults,
         )
-        self._start = min(max(log_start_offset, self.first_segment_offset), end_offset)
+        self._start = min(max(log_start_offset, self.first_segment_offset), opened.end_offset)
         latest = self._epochs.latest
-        self._epochs.begin(latest + RAISE_AT_START if latest >= 0 else 0, end_offset)
+        self._epochs.begin(latest + RAISE_AT_START if latest >= 0 else 0, opened.end_offset)
         self._leader_epoch = self._epochs.latest
 
     @property

@@ -35,14 +35,27 @@ class OpenedLog:
 
 
 def open_log(
-    directory: Path, files: OpenFiles, *, is_clean: bool, recovery_point: int, interval_bytes: int, now_ms: int
+    directory: Path,
+    files: OpenFiles,
+    *,
+    is_clean: bool,
+    recovery_point: int,
+    interval_bytes: int,
+    now_ms: int,
+    lost_offsets: int = 0,
 ) -> OpenedLog:
-    """Open the folder; a missing or empty one becomes an empty log at offset 0. Raises StorageError."""
+    """Open the folder; a missing or empty one becomes an empty log at offset 0. Raises StorageError.
+
+    lost_offsets: how many of the last offsets are removed first, in whole batches.
+    """
     with storage_errors(f"{directory} can't be opened"):
         directory.mkdir(mode=0o700, exist_ok=True)
         finish_swaps(directory, files, interval_bytes, now_ms)
         bases = sorted(int(match[1]) for name in directory.iterdir() if (match := _SEGMENT.fullmatch(name.name)))
         segments = [Segment.open(directory, base, files, created_ms=now_ms) for base in bases]
+        if lost_offsets and segments:
+            recovery_point = min(recovery_point, _truncate(segments, lost_offsets))
+            is_clean = False
         recovered, cut_bytes = _recover(segments, is_clean, recovery_point, interval_bytes)
         if not segments:
             segments.append(Segment.create(directory, 0, files, created_ms=now_ms))
@@ -93,6 +106,19 @@ def _recover(
             del segments[number + 1 :]
             break
     return recovered, cut_bytes
+
+
+def _truncate(segments: list[Segment], lost_offsets: int) -> int:
+    """Remove the batches that hold any of the last offsets of a log; its new end. The oldest segment stays."""
+    target = max(_end_of(segments[-1]) - lost_offsets, segments[0].base_offset)
+    while len(segments) > 1 and segments[-1].base_offset >= target:
+        segments.pop().remove()
+    last = segments[-1]
+    header = last.locate(target)
+    if header is None:
+        return target
+    last.truncate(header.position)
+    return header.base_offset
 
 
 def _is_torn(segment: Segment) -> bool:

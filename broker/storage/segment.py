@@ -224,6 +224,11 @@ class Segment:
             stop = header.position + header.size_bytes
         return stop
 
+    def truncate(self, position: int) -> None:
+        """Remove the batches from the one at a position on; `recover` makes the indexes anew. Raises OSError."""
+        self.size_bytes = position
+        os.ftruncate(self.descriptor, position)
+
     def recover(self, interval_bytes: int) -> int:
         """Truncate the file at the first batch that is torn or out of order, rebuild the indexes.
 

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from evidence.decoding import KEPT_BYTES
 from evidence.intervals import Interval
-from jobs.ingest.plan import Divergence, Extent
+from jobs.ingest.plan import Extent
+from jobs.ingest.superseding import Divergence
 from kafka_log import reader
 from kafka_log.dead_letter_records import letters_of, without_digests
 from kafka_log.errors import CopyConflictError
@@ -120,10 +121,10 @@ def set_aside(cluster_id: str, extents: Sequence[Extent]) -> pc.Expression | Non
 
 
 def superseded_problems(lake: Lake, cluster_id: str, extents: Sequence[Extent]) -> pa.Table:
-    """PROBLEM rows of the records that a winning copy set aside."""
+    """PROBLEM rows of the records that a winning copy set aside; of batch headers nothing is kept."""
     tables = [PROBLEM.empty_table()]
     for extent in extents:
-        if extent.superseded_from is None:
+        if extent.superseded_from is None or extent.content != "log_record":
             continue
         drop = set_aside(cluster_id, [extent])
         for row in lake.snapshot(BRONZE_LOG_RECORD).dataset().to_table(filter=drop).to_pylist():

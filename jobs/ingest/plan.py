@@ -3,32 +3,22 @@
 Plans count offsets, never file positions, so that rolled, compacted, copied and late files need no special case.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from evidence.coverage import Coverage, coverage
-from evidence.intervals import Interval, difference, intersection, union
+from evidence.intervals import Interval, difference, union
 from evidence.log_time import NO_LOG_TIME
 from jobs import books
 from jobs.errors import ClusterMismatchError, IntervalHoleError
+from jobs.ingest.superseding import Compare, supersede
 from kafka_log import reader
 from kafka_log.errors import LogDirectoryError
 from kafka_log.layout import LogDirectory, PartitionDirectory, scan_log_directory
+from kafka_log.leader_epochs import LeaderEpoch, below
 from kafka_log.union import LogPartition, highest_committed_end, log_start, unite
 from state_model.topics import RECORD_TOPICS, STATE_TOPIC, UNKNOWN_CLUSTER
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Divergence:
-    """From `offset` on, a copy and the lake hold different logs; `copy_wins` by its higher leader epoch."""
-
-    offset: int
-    copy_wins: bool
-
-
-Compare = Callable[[LogPartition, PartitionDirectory, Sequence[Interval]], Divergence | None]
-"""Compares a copy with the lake over some offsets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +28,7 @@ class Extent:
     `late`: a range lies below offsets that an earlier run ingested, or replaces uncommitted rows: derived tables
     start over for the partition. `log_time_ms`: running maximum of record timestamps before the first range.
     `covered`: what the lake covered before. `superseded_from`: this run's rows replace earlier ones from that offset.
+    `leader_epochs`: of the records that the lake keeps.
     """
 
     partition: LogPartition
@@ -51,6 +42,7 @@ class Extent:
     log_time_ms: int | None
     covered: tuple[Interval, ...]
     superseded_from: int | None = None
+    leader_epochs: tuple[LeaderEpoch, ...] = ()
 
 
 def scan_directories(uris: Sequence[str], *, include_deleted: bool) -> list[LogDirectory]:
@@ -125,22 +117,13 @@ def plan_partition(
     if until_ms is not None:
         end = _end_until(partition, rows, known, union(offered.values()), until_ms)
     unread = [copy for copy in partition.copies if copy.source_id not in known.requested] if rows else []
-    superseded_from = None
-    for copy in unread:
-        first, last = offered[copy.uri]
-        both = intersection([(first, min(last, end))], known.covered)
-        divergence = None if compare is None else compare(partition, copy, both)
-        if divergence is not None and divergence.copy_wins:
-            superseded_from = min(divergence.offset, divergence.offset if superseded_from is None else superseded_from)
-        elif divergence is not None:
-            offered[copy.uri] = (first, min(last, divergence.offset))
+    offered = {uri: (first, min(last, end)) for uri, (first, last) in offered.items()}
+    superseded_from, offered = supersede(partition, known, unread, offered, compare)
     if superseded_from is not None:
         known = known.below(superseded_from)
-    missing: list[Interval] = []
-    for copy in partition.copies:
-        first, last = offered[copy.uri]
-        missing += known.missing_from(copy.source_id, (first, min(last, end)))
-    ranges = union(missing)
+    ranges = union(
+        interval for copy in partition.copies for interval in known.missing_from(copy.source_id, offered[copy.uri])
+    )
     if not ranges and not unread and not _log_start_moved(partition, rows):
         return _only_its_end(partition, content, include_uncommitted) if not rows and until_ms is None else None
     begin = ranges[0][0] if ranges else known.end
@@ -157,6 +140,7 @@ def plan_partition(
         log_time_ms=known.log_time_ms,
         covered=tuple(known.covered),
         superseded_from=superseded_from,
+        leader_epochs=known.leader_epochs,
     )
 
 
@@ -282,6 +266,7 @@ def extent_rows(
                 "gaps": [],
                 "rebuild": extent.late,
                 "superseded_from": extent.superseded_from,
+                "leader_epochs": _new_leader_epochs(copy, extent),
                 "record_count": 0,
                 "size_bytes": 0,
                 "sha256": None,
@@ -290,6 +275,15 @@ def extent_rows(
             }
             rows.append(row)
     return rows
+
+
+def _new_leader_epochs(copy: PartitionDirectory, extent: Extent) -> list[dict[str, int]]:
+    known = dict(extent.leader_epochs)
+    return [
+        {"leader_epoch": epoch, "start_offset": start}
+        for epoch, start in below(copy.leader_epochs, extent.end)
+        if start < known.get(epoch, extent.end)
+    ]
 
 
 def resumed(planned: Sequence[dict[str, Any]], ingested: Sequence[dict[str, Any]]) -> list[Extent]:
@@ -378,6 +372,7 @@ def rebuild_rows(
             "gaps": [],
             "rebuild": True,
             "superseded_from": None,
+            "leader_epochs": [],
             "record_count": 0,
             "size_bytes": 0,
             "sha256": None,

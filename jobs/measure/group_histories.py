@@ -15,8 +15,9 @@ from jobs.measure.stage import newest_incarnations
 from lake.lake import Lake
 from lake.parquet import write_rows
 from lake.tables import TABLES
-from measures.group_histories import Histories, histories
-from measures.group_replay import LOG_ORDER, SHARE_TYPES
+from measures.group_histories import histories
+from measures.group_intervals import Histories
+from measures.group_replay import SHARE_TYPES, in_log_order
 from state_model.streams.records import STREAMS_TYPES
 from state_model.topics import OFFSETS_TOPIC
 
@@ -73,4 +74,4 @@ def _histories(lake: Lake, cluster_id: str, log_topic_id: str, groups: pa.Array 
     where = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == log_topic_id) & WITH_HISTORY
     if groups is not None:
         where &= pc.field("group_id").isin(groups)
-    return histories(lake.snapshot(GROUP).rows(GROUP_RECORD.names, where).sort_by(LOG_ORDER))
+    return histories(in_log_order(lake.snapshot(GROUP).rows(GROUP_RECORD.names, where)))

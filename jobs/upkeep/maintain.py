@@ -181,6 +181,7 @@ class _Work:
             publish.publish(self._lake, self._run, cluster_id, books.software_version())
             result.run_id = self._run
         self._each("cut logs", done, self._cut_log)
+        self._lake.forget()
         if self._options.dry_run and any(
             table.rewritten_files for table in result.tables if table.table != scan.PUBLICATION
         ):
@@ -284,6 +285,7 @@ class _Work:
             "gaps": [],
             "rebuild": False,
             "superseded_from": None,
+            "leader_epochs": [],
             "record_count": 0,
             "size_bytes": 0,
             "sha256": None,

@@ -31,9 +31,11 @@ from sharelens.cli import (
     report,
     runbooks,
     simulate,
+    tables,
     timeline,
     upgrade,
     upkeep,
+    what_if,
     workload,
 )
 from sharelens.cli.compiling import announce_compilation
@@ -113,6 +115,7 @@ GROUPS = (
     dlq,
     durations,
     forensics,
+    what_if,
     groups_describe,
     groups_rebalances,
     audit,
@@ -120,6 +123,7 @@ GROUPS = (
     report,
     configurations,
     holdings,
+    tables,
     export,
     quality,
     runbooks,

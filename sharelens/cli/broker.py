@@ -63,7 +63,22 @@ def broker_group() -> None:
     multiple=True,
     help="A rule of fault injection, such as api=ShareAcknowledge,action=drop,probability=0.1. Repeatable.",
 )
-@click.option("--allow-remote", is_flag=True, help="Allow addresses that other machines can reach.")
+@click.option(
+    "--add-scram",
+    "scram_users",
+    metavar="USER",
+    multiple=True,
+    help="A user of SCRAM, such as SCRAM-SHA-256=[name=NAME,password=PASSWORD], unless it exists. Repeatable.",
+)
+@click.option(
+    "--add-scram-file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="A file with a line for each user of SCRAM, as --add-scram takes them.",
+)
+@click.option(
+    "--allow-remote", is_flag=True, help="Allow addresses that other machines can reach, without authentication."
+)
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),
@@ -77,6 +92,8 @@ def start(
     features: tuple[str, ...],
     kafka_version: str | None,
     faults: tuple[str, ...],
+    scram_users: tuple[str, ...],
+    add_scram_file: Path | None,
     allow_remote: bool,
     metrics_port: int | None,
 ) -> None:
@@ -88,6 +105,7 @@ def start(
         from broker.config.start import log_directory, read_settings
         from broker.faults import parse_fault
         from broker.features import parse
+        from broker.security.scram_options import read_scram_users
     except ModuleNotFoundError as missing:
         raise UsageError(f"the broker needs {missing.name}: pip install 'sharelens[broker]'") from missing
     settings = read_settings(config_file, overrides)
@@ -98,6 +116,7 @@ def start(
         features=parse(features),
         kafka_version="4.4" if kafka_version == "4.4" else "4.3" if kafka_version == "4.3" else None,
         faults=[parse_fault(text) for text in faults],
+        scram_users=read_scram_users(scram_users, add_scram_file),
     )
     process.run(settings, options, _ready, metrics_port=metrics_port)
 

@@ -1,12 +1,13 @@
 """The command `run`, and its stages as commands. They start Spark only for much work."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafka_log.archives import log_directories
+from sharelens.cli.keep_fresh import SCHEDULE, Work, keep_fresh, schedule_of
 from sharelens.cli.lake_option import lake_option
 from sharelens.cli.options import (
     BOOTSTRAP,
@@ -25,6 +26,7 @@ from sharelens.cli.options import (
     examples,
     stacked,
 )
+from sharelens.cli.refusals import refuse_closed
 from sharelens.output import json_text, say, say_warnings, tell
 from sharelens.startup import import_arrow_without_pandas
 from sharelens.times import Rounding, time_text
@@ -32,11 +34,14 @@ from state_model.errors import UsageError
 
 if TYPE_CHECKING:
     from jobs.options import RunOptions
-    from lake.gates import Gate
+    from jobs.summary import Summary
 
 LAKE = lake_option("The lake to write; created if missing.", required=True)
 LOG_DIR = click.option(
-    "--log-dir", metavar="DIR", multiple=True, help="A broker's log directory, or a copy. Repeatable."
+    "--log-dir",
+    metavar="DIR",
+    multiple=True,
+    help="A broker's log directory, a copy, or a tar archive of it. Repeatable.",
 )
 UNTIL = click.option(
     "--until",
@@ -61,13 +66,6 @@ READING = [
     LOG_DIR, BOOTSTRAP, COMMAND_CONFIG, USER_TOPICS, UNTIL, CLUSTER, UNCOMMITTED, DELETED, TOPIC_NAMES, SETTINGS,
     DLQ_TOPIC, DLQ_PREFIX, DLQ_VALUES,
 ]  # fmt: skip
-EVERY = click.option(
-    "--every",
-    "every_s",
-    type=Seconds(least_ms=100),
-    metavar="DURATION",
-    help="Run again and again, until SIGTERM: 5s, 1m; a number: seconds.",
-)
 CHECK = click.option(
     "--check/--no-check", default=False, show_default=True, help="Check new rows before they are published."
 )
@@ -80,7 +78,12 @@ SKIP = click.option(
 REQUIRE_CHECK = click.option(
     "--require-check", is_flag=True, help="Publish only tables whose newest version was checked."
 )
-FINDINGS = 3
+SPARK = [
+    click.option("--offline", is_flag=True, default=None, help="Do not download Delta's jars."),
+    click.option("--jars-dir", metavar="DIR", help="The folder with Delta's jars."),
+    click.option("--master", metavar="URL", help="Spark master  [default: local[*]]"),
+    click.option("--conf", metavar="K=V", multiple=True, help="A setting of Spark. Repeatable."),
+]
 ENGINE = [
     click.option(
         "--lock-timeout",
@@ -89,19 +92,14 @@ ENGINE = [
         help="Time to wait for the lock of another run: 90s, 5m; a number: seconds  [default: conf, 1m]",
     ),
     click.option("--require-rows", is_flag=True, help="Exit with 1 when there is no new record."),
-    click.option("--offline", is_flag=True, default=None, help="Do not download Delta's jars."),
-    click.option("--jars-dir", metavar="DIR", help="The folder with Delta's jars."),
-    click.option("--master", metavar="URL", help="Spark master  [default: local[*]]"),
-    click.option("--conf", metavar="K=V", multiple=True, help="A setting of Spark. Repeatable."),
+    *SPARK,
 ]
-FLAGS = ("offline", "jars_dir", "master", "lock_timeout")
+FLAGS = ("offline", "jars_dir", "master")
 
 
 def start(command: str, stages: tuple[str, ...], params: dict[str, Any]) -> None:
     """Runs stages of the pipeline and writes the summary: one line of JSON on stdout."""
-    every_s = params.pop("every_s", None)
-    if every_s is not None and (params["require_rows"] or params.get("rebuild") is not None):
-        raise UsageError(f"{command}: --every excludes --require-rows and --rebuild; leave one of them out")
+    schedule = schedule_of(command, params)
     fetch = _fetching(params)
     if "ingest" in stages and not params["log_dir"] and fetch is None and params.get("rebuild") is None:
         raise UsageError(
@@ -112,43 +110,32 @@ def start(command: str, stages: tuple[str, ...], params: dict[str, Any]) -> None
     settings = engine_settings(params)
     options = replace(_run_options(stages, params, settings), fetch=fetch)
     session = session_of(command, settings)
-    if every_s is None:
-        _run_once(command, options, session)
-    else:
-        _run_every(every_s, command, options, session)
-
-
-def _run_once(command: str, options: "RunOptions", session: Callable[[], Any], *, tells_all: bool = True) -> None:
-    """One run with its summary, which is left out without news unless `tells_all`."""
-    from jobs.run import run as run_pipeline
-    from sharelens.cli.progress import progress_bars
-
-    with progress_bars() as progress:
-        summary = run_pipeline(options, session, progress)
-    if tells_all or summary.run_id is not None:
-        tell(json_text({"command": command, "lake": str(options.lake), **summary.as_dict()}))
-    _say_settings(summary.settings)
+    work = Work(
+        lake=options.lake,
+        run=lambda: _run_once(options, session),
+        tell=lambda summary, more: _tell_summary(command, options, summary, more),
+        lock_timeout_s=options.lock_timeout_s,
+    )
+    if schedule is not None:
+        keep_fresh(schedule, work)
+        return
+    summary = work.run()
+    work.tell(summary, {})
     if summary.withheld:
         refuse_closed(summary.gates)
 
 
-def _run_every(every_s: float, command: str, options: "RunOptions", session: Callable[[], Any]) -> None:
-    """Runs until SIGTERM, which ends them behind the cut under way; a summary for each run with news.
+def _run_once(options: "RunOptions", session: Callable[[], Any]) -> "Summary":
+    from jobs.run import run as run_pipeline
+    from sharelens.cli.progress import progress_bars
 
-    A cluster that does not answer, and a lake that another run has locked, are tried again.
-    """
-    from kafka_live.errors import ClusterError
-    from lake.errors import LakeLockedError
-    from sharelens.cli.repeating import repeat, until_sigterm
+    with progress_bars() as progress:
+        return run_pipeline(options, session, progress)
 
-    def once() -> None:
-        with suppress(click.exceptions.Exit):  # a closed gate was said; the next cut may open it
-            _run_once(command, options, session, tells_all=False)
 
-    with until_sigterm() as wait:
-        repeat(
-            once, every_s, wait, transient=(ClusterError, LakeLockedError), say=lambda text: say(f"sharelens: {text}")
-        )
+def _tell_summary(command: str, options: "RunOptions", summary: "Summary", more: Mapping[str, Any]) -> None:
+    tell(json_text({"command": command, "lake": str(options.lake), **summary.as_dict(), **more}))
+    _say_settings(summary.settings)
 
 
 def _fetching(params: dict[str, Any]) -> "Callable[[RunOptions], RunOptions] | None":
@@ -171,9 +158,9 @@ def _fetching(params: dict[str, Any]) -> "Callable[[RunOptions], RunOptions] | N
             raise UsageError(
                 f"--bootstrap-server and --{name.replace('_', '-')} exclude each other; leave one of them out"
             )
-    from kafka_live.cluster import Cluster
+    from kafka_live.connection import Connection
 
-    with Cluster(place.bootstrap_server, place.config):  # before there is a lake
+    with Connection(place.bootstrap_server, place.config):  # before there is a lake
         return fetching(place, UserTopics(named[-1] or "samples"))
 
 
@@ -187,15 +174,6 @@ def _say_settings(stored: Sequence[Mapping[str, Any]]) -> None:
                 f"settings: {seen['kind']} changed: the file counts from {time_text(seen['from_ms'])} on, when it was "
                 "modified, and the one before it until then; to correct that one, give the new file its time (touch -r)"
             )
-
-
-def refuse_closed(gates: "Sequence[Gate]") -> None:
-    """Prints the closed gates that prevent publication, and exits with 3."""
-    from lake.gates import closed_text
-
-    say(f"sharelens: not published, questions still read the last cut; closed gates: {closed_text(gates)}")
-    say("causes and remedies: `sharelens runbook`; then run `sharelens check` and `sharelens publish`")
-    raise click.exceptions.Exit(FINDINGS)
 
 
 def _run_options(stages: tuple[str, ...], params: dict[str, Any], settings: Any) -> "RunOptions":
@@ -213,7 +191,7 @@ def _run_options(stages: tuple[str, ...], params: dict[str, Any], settings: Any)
     from_files = {} if files is None else dict(files.topic_names)
     return RunOptions(
         lake=Lake(params["lake"]),
-        log_dirs=tuple(params.get("log_dir", ())),
+        log_dirs=log_directories(params.get("log_dir", ())),
         until_ms=params.get("until_ms"),
         cluster_id=params.get("cluster_id"),
         include_uncommitted=params.get("include_uncommitted", False),
@@ -235,12 +213,12 @@ def _run_options(stages: tuple[str, ...], params: dict[str, Any], settings: Any)
 
 
 def engine_settings(params: dict[str, Any]) -> Any:
-    """The settings of the jobs, overridden by the options of ENGINE, which are removed from `params`."""
+    """The settings of the jobs, overridden by options of SPARK and --lock-timeout, which leave `params`."""
     from jobs.settings import load_settings
 
     conf = dict(map(_conf_pair, params.pop("conf", ())))
     flags: dict[str, object] = {name: params.pop(name, None) for name in FLAGS}
-    flags["lock_timeout_s"] = flags.pop("lock_timeout")
+    flags["lock_timeout_s"] = params.pop("lock_timeout", None)
     flags["spark_conf"] = conf or None
     return load_settings(flags=flags)
 
@@ -317,7 +295,7 @@ run = _command(
     "run",
     _run,
     "The whole pipeline: from logs to delivery state.",
-    [LAKE, *READING, EVERY, REBUILD, CHECK, SKIP, *ENGINE],
+    [LAKE, *READING, *SCHEDULE, REBUILD, CHECK, SKIP, *ENGINE],
     "sharelens run --log-dir /var/kafka-copy --lake ./lake",
 )
 ingest = _command(

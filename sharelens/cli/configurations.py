@@ -2,6 +2,7 @@
 
 import click
 
+from kafka_log.archives import log_directories
 from sharelens.cli.lake_option import lake_option
 from sharelens.cli.options import CLUSTER, REQUIRE_COMPLETE, Size, Time, examples, output_options
 from sharelens.cli.questions import answer
@@ -62,7 +63,7 @@ def configurations(
         raise UsageError("give either --lake DIR (the tables) or --log-dir DIR (a broker's log directory)")
     from sharelens.questions import configurations
 
-    source = Source(lake=lake, log_dirs=log_dir, cluster_id=cluster_id, max_bytes=max_bytes)
+    source = Source(lake=lake, log_dirs=log_directories(log_dir), cluster_id=cluster_id, max_bytes=max_bytes)
     chosen = configurations.ResourceFilter(groups=frozenset(group), topics=frozenset(topic), brokers=frozenset(broker))
     answer(configurations.configurations(source, chosen, as_of), shown, require_complete)
 

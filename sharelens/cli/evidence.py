@@ -193,12 +193,13 @@ def _source(
     read: "Manifest", lake: str | None, log_dir: tuple[str, ...], topic_names: str | None, max_bytes: int
 ) -> Source:
     """The source with the reading options of the manifest."""
+    from kafka_log.archives import log_directories
     from state_model.topics import UNKNOWN_CLUSTER
 
     cluster = read.document.get("cluster_id")
     return Source(
         lake=lake,
-        log_dirs=log_dir,
+        log_dirs=log_directories(log_dir),
         cluster_id=cluster if isinstance(cluster, str) and cluster != UNKNOWN_CLUSTER else None,
         include_uncommitted=read.sources.get("include_uncommitted") is True,
         include_deleted=read.sources.get("include_deleted") is True,

@@ -1,10 +1,10 @@
 """The command `metrics`: figures for a monitoring system."""
 
-import sys
 from pathlib import Path
 
 import click
 
+from sharelens.cli.listening import ensure_client, listen_address, tell_ready
 from sharelens.cli.options import Duration, examples
 from sharelens.cli.source_options import evidence_options
 from sharelens.output import say, tell
@@ -13,7 +13,6 @@ from state_model.errors import UsageError
 
 MS_PER_S = 1000
 STDOUT = "-"
-PORT_MAX = 65_535
 
 
 class FileMode(click.ParamType[int]):
@@ -103,7 +102,7 @@ def metrics(
         return
     if form == "otlp":
         raise UsageError("metrics: OTLP is pushed, not scraped; give --output-file with --format otlp")
-    _listen(source, *_address(listen or "", allow_remote=allow_remote), max_series, refresh / MS_PER_S)
+    _listen(source, *listen_address("metrics", listen or "", allow_remote=allow_remote), max_series, refresh / MS_PER_S)
 
 
 def _write(source: Source, target: Path, form: str, max_series: int, mode: int) -> None:
@@ -122,7 +121,7 @@ def _write(source: Source, target: Path, form: str, max_series: int, mode: int) 
 
         text = otlp_json(made)
     else:
-        _ensure_client()
+        ensure_client("metrics")
         from sharelens.metrics.prometheus import prometheus_text
 
         text = prometheus_text(made)
@@ -143,43 +142,20 @@ def _write(source: Source, target: Path, form: str, max_series: int, mode: int) 
 
 
 def _listen(source: Source, host: str, port: int, max_series: int, refresh_s: float) -> None:
-    _ensure_client()
+    ensure_client("metrics")
     from sharelens.metrics.prometheus import CONTENT_TYPE, prometheus_text
     from sharelens.metrics.reading import Page
     from sharelens.metrics.serving import serve
+    from sharelens.metrics.watched import WatchedPage
 
     page = Page(source, max_series, prometheus_text, refresh_s)
-    page.text()  # what can't be read is told now, not at the first scrape
-
-    def ready(host: str, bound: int) -> None:
-        shown = f"[{host}]" if ":" in host else host
-        tell(f"ready: http://{shown}:{bound}/metrics")
-        sys.stdout.flush()
-
-    serve(page, CONTENT_TYPE, host, port, ready)
-
-
-def _ensure_client() -> None:
-    """prometheus_client is an extra."""
-    try:
-        import prometheus_client  # noqa: F401  # only whether it is there
-    except ModuleNotFoundError as missing:
-        raise UsageError("metrics: needs prometheus_client: pip install 'sharelens[metrics]'") from missing
-
-
-def _address(listen: str, *, allow_remote: bool) -> tuple[str, int]:
-    """Host and port; addresses other than loopback need --allow-remote."""
-    from broker.config.listeners import is_loopback
-
-    host, _, port = listen.rpartition(":")
-    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    if not bare or not port.isascii() or not port.isdecimal() or int(port) > PORT_MAX:
-        raise UsageError(f"metrics: --listen: {listen!r} is not HOST:PORT; type 127.0.0.1:9309")
-    if not allow_remote and not is_loopback(bare):
-        raise UsageError(
-            f"metrics: --listen: {listen} is reachable from other machines; add --allow-remote to allow it"
-        )
-    return bare, int(port)
+    if source.live is None:
+        page.text()  # what can't be read is told now, not at the first scrape
+        serve(page.text, CONTENT_TYPE, host, port, tell_ready)
+    else:
+        watched = WatchedPage(page.text, prometheus_text)
+        watched.first()
+        serve(watched.text, CONTENT_TYPE, host, port, tell_ready)
 
 
 COMMANDS = (metrics,)

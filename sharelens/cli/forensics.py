@@ -189,6 +189,12 @@ def life(
     is_flag=True,
     help="One row a state partition: bytes that pruning can free, and the share partition that blocks it.",
 )
+@click.option(
+    "--compare-early-draft",
+    "is_compared",
+    is_flag=True,
+    help="Beside it the cost of the same writes under KIP-932's early design.",
+)
 @REQUIRE_COMPLETE
 @output_options
 def cost(
@@ -198,6 +204,7 @@ def cost(
     from_ms: int | None,
     to_ms: int | None,
     state_partitions: bool,
+    is_compared: bool,
     require_complete: bool,
     shown: Shown,
 ) -> None:
@@ -214,11 +221,17 @@ def cost(
         raise UsageError(
             "cost: --state-partitions has no interval; leave out --from and --to, or give --as-of for a moment"
         )
-    from sharelens.questions import cost, opening
+    if is_compared and (state_partitions or (from_ms, to_ms) != (None, None)):
+        raise UsageError(
+            "cost: --compare-early-draft takes whole histories; leave out --state-partitions, --from, --to"
+        )
+    from sharelens.questions import cost, cost_compared, opening
     from sharelens.questions.evidence import Span
 
     with opening.open_evidence(source) as evidence:
-        if state_partitions:
+        if is_compared:
+            answered = cost_compared.cost_compared(evidence, key_filter, cut)
+        elif state_partitions:
             answered = cost.pruning(evidence, cut)
         else:
             answered = cost.cost(evidence, key_filter, cut, Span(from_ms=from_ms, to_ms=to_ms))

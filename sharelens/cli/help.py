@@ -68,6 +68,8 @@ COMMANDS = {
         "latency",
         "attempts",
         "cost",
+        "what-if",
+        "advise",
         "metrics",
     ),
     "A lake and its tables": ("status", "tables", "sql", "check", "runbook", "maintain", "upgrade", "doctor"),

@@ -1,4 +1,4 @@
-"""The commands `status`, `tables` and `sql`."""
+"""The commands `status` and `sql`."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TextIO
@@ -8,7 +8,7 @@ import click
 from sharelens.cli.lake_option import lake_option
 from sharelens.cli.options import Size, examples, output_options
 from sharelens.cli.source_options import evidence_options
-from sharelens.output import Shown, show, tell
+from sharelens.output import Shown, show
 from sharelens.request import Source
 from state_model.errors import UsageError
 
@@ -35,59 +35,6 @@ def status(source: Source, shown: Shown) -> None:
 
     with open_logs(source) as evidence:
         show(status.log_status(evidence), shown)
-
-
-@click.command(
-    short_help="The tables of a lake and their columns.",
-    epilog=examples(
-        "sharelens tables --lake ./lake",
-        "sharelens tables silver.share_record",
-        "sharelens tables --lake ./lake --ddl",
-        "sharelens tables --dbt-sources",
-    ),
-)
-@click.argument("name", required=False)
-@lake_option("The lake; not needed to list one table's columns.")
-@click.option(
-    "--ddl", is_flag=True, help="CREATE TABLE statements in Spark's SQL; with --lake for its tables in their places."
-)
-@click.option("--dbt-sources", is_flag=True, help="A dbt sources file with descriptions, types and tests of columns.")
-@output_options
-def tables(name: str | None, lake: str | None, ddl: bool, dbt_sources: bool, shown: Shown) -> None:
-    """The tables with rows, bytes and versions; with NAME the columns of that table."""
-    if ddl or dbt_sources:
-        _write_definitions(name, lake, ddl=ddl, dbt_sources=dbt_sources, shown=shown)
-        return
-    from sharelens.questions import tables
-
-    if name is not None:
-        show(tables.table_columns(name), shown)
-        return
-    if lake is None:
-        raise UsageError(
-            "tables: give --lake DIR, or the name of a table to see its columns, as in `sharelens tables silver.name`"
-        )
-    from lake.scan import open_lake
-
-    show(tables.tables(open_lake(lake)), shown)
-
-
-def _write_definitions(name: str | None, lake: str | None, *, ddl: bool, dbt_sources: bool, shown: Shown) -> None:
-    if ddl and dbt_sources:
-        raise UsageError("tables: give --ddl or --dbt-sources, not both")
-    if shown != Shown():
-        raise UsageError("tables: --ddl and --dbt-sources have formats of their own; leave the options of output out")
-    if dbt_sources and lake is not None:
-        raise UsageError("tables: --dbt-sources describes the tables of every lake; leave --lake out")
-    from lake.lake import Lake
-    from lake.scan import ensure_lake
-    from sharelens.questions import definitions
-
-    opened = None if lake is None else Lake(lake)
-    if opened is not None:
-        ensure_lake(opened)
-    text = definitions.create_tables(name, opened) if ddl else definitions.dbt_sources(name)
-    tell(text.rstrip("\n"))
 
 
 @click.command(
@@ -185,4 +132,4 @@ def _show_by_spark(opened: "Cut", text: str, values: Mapping[str, str | int | No
     show(spark_sql(spark_session("sql", load_settings()), opened, text, values, most=shown.most), shown)
 
 
-COMMANDS = (status, tables, sql)
+COMMANDS = (status, sql)

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sharelens.cli.compute import refuse_closed
 from sharelens.cli.lake_option import lake_option
-from sharelens.cli.options import LOCK_TIMEOUT, Duration, examples
+from sharelens.cli.options import LOCK_TIMEOUT, Ages, Duration, examples
+from sharelens.cli.refusals import refuse_closed
 from sharelens.output import Answer, Form, Shown, by_importance, json_text, name_column, number_column, show, tell
 from state_model.errors import UsageError
 
@@ -14,32 +14,6 @@ if TYPE_CHECKING:
     from jobs.upkeep.maintain import Upkeep
 
 TEXT, JSON = "text", "json"
-
-
-class Ages(click.ParamType[dict[str, int]]):
-    """Ages by group of tables, as `bronze=90d,history=400d`."""
-
-    name = "ages"
-
-    def convert(
-        self, value: str | dict[str, int], param: click.Parameter | None, ctx: click.Context | None
-    ) -> dict[str, int]:
-        """Milliseconds by group; a usage error for an unknown group, one given twice, or no length of time."""
-        from jobs.retained import GROUPS
-
-        if isinstance(value, dict):
-            return value
-        ages: dict[str, int] = {}
-        for part in value.split(",") if value.strip() else ():
-            group, equals, age = (text.strip() for text in part.partition("="))
-            if group not in GROUPS or not equals:
-                self.fail(
-                    f"{part.strip()!r} is no age of {', '.join(GROUPS)}; type bronze=90d,history=400d", param, ctx
-                )
-            if group in ages:
-                self.fail(f"{group} is given twice", param, ctx)
-            ages[group] = Duration().convert(age, param, ctx)
-        return ages
 
 
 @click.command(

@@ -86,6 +86,12 @@ def state(
     metavar="P",
     help="Only this partition of __share_group_state. Repeatable.",
 )
+@click.option(
+    "--early-draft",
+    "is_early_draft",
+    is_flag=True,
+    help="Control records of KIP-932's early design in the partitions of user topics, instead of the state log.",
+)
 @VERBOSE
 @output_options
 def records(
@@ -96,12 +102,20 @@ def records(
     from_offset: int | None,
     to_offset: int | None,
     state_partition: tuple[int, ...],
+    is_early_draft: bool,
     verbose: bool,
     shown: Shown,
 ) -> None:
     """Decoded records of the state log, in (state partition, log offset) order."""
     if from_ms is not None and to_ms is not None and to_ms < from_ms:
         raise UsageError("records: --to lies before --from; exchange them")
+    if is_early_draft:
+        if state_partition or (from_ms, to_ms, from_offset, to_offset) != (None,) * 4:
+            raise UsageError("records: --early-draft takes --group, --topic and --partition only; leave out the others")
+        from sharelens.questions import early_draft
+
+        show(early_draft.records(source, key_filter), shown)
+        return
     from sharelens.questions import opening, records
     from sharelens.questions.evidence import Span
 

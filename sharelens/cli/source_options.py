@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafka_log.archives import log_directories
 from sharelens.cli.interrupts import unwinding_on_sigterm
 from sharelens.cli.lake_option import lake_option
 from sharelens.cli.options import (
@@ -64,7 +65,7 @@ def evidence_options(command: Command) -> Command:
         files = None if settings is None else _settings_files(settings)
         source = Source(
             lake=lake,
-            log_dirs=log_dir,
+            log_dirs=log_directories(log_dir),
             cluster_id=cluster_id,
             include_uncommitted=include_uncommitted,
             include_deleted=include_deleted,
@@ -80,7 +81,10 @@ def evidence_options(command: Command) -> Command:
         [
             lake_option("The lake that `sharelens run` wrote."),
             click.option(
-                "--log-dir", metavar="DIR", multiple=True, help="A broker's log directory, or a copy. Repeatable."
+                "--log-dir",
+                metavar="DIR",
+                multiple=True,
+                help="A broker's log directory, a copy, or a tar archive of it. Repeatable.",
             ),
             BOOTSTRAP,
             COMMAND_CONFIG,

@@ -12,7 +12,14 @@ cluster needs sharelens installed, because tasks run its functions. They are tho
 
 from sharelens.frames.audited import audit_findings
 from sharelens.frames.groups import group_history, member_history, share_initialization_history, task_history
-from sharelens.frames.logs import dead_letters, group_records, log_records, log_records_of_kafka_source, share_records
+from sharelens.frames.logs import (
+    dead_letters,
+    early_draft_records,
+    group_records,
+    log_records,
+    log_records_of_kafka_source,
+    share_records,
+)
 from sharelens.frames.lost import losses
 from sharelens.frames.measures import (
     attempts,
@@ -34,6 +41,7 @@ __all__ = [
     "audit_findings",
     "dead_letters",
     "delivery_history",
+    "early_draft_records",
     "group_history",
     "group_records",
     "group_settings",

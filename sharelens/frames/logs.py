@@ -8,6 +8,8 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from evidence.decoding import decode_log
+from evidence.early_draft_records import EARLY_DRAFT_RECORD
+from evidence.early_draft_records import early_draft_records as draft_rows
 from evidence.group_decoding import decode_groups
 from evidence.log_time import NO_LOG_TIME
 from evidence.schemas import GROUP_RECORD
@@ -198,3 +200,26 @@ def state_log_rows(log_records: "DataFrame") -> "DataFrame":
     """LOG_RECORD rows of the state topic with the chunk of offsets that each is in."""
     rows = log_records.where(F.col("topic") == STATE_TOPIC)
     return rows.withColumn("chunk", F.shiftright("offset", CHUNK_BITS))
+
+
+def early_draft_records(log_records: "DataFrame") -> "DataFrame":
+    """The control records of KIP-932's early design, decoded, from the logs of user topics.
+
+    Args:
+        log_records: LOG_RECORD rows in any order; all but control records are left out.
+
+    Returns:
+        EARLY_DRAFT_RECORD rows (evidence.early_draft_records), in no order. One that can't be decoded has `error`.
+
+    Raises:
+        UsageError: a column is missing or has another type.
+
+    Rules: the draft's fields, with the widths and types that docs/explanation/early-design.md assumes.
+    """
+    rows = checked(log_records, LOG_RECORD, "early_draft_records", "log_records").where("is_control")
+    return rows.mapInArrow(_draft_rows, spark_schema(EARLY_DRAFT_RECORD))
+
+
+def _draft_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield from draft_rows(typed_rows(batch, LOG_RECORD)).to_batches()

@@ -15,6 +15,9 @@ class Scope(Enum):
     """What a sample is about; the value names its labels, in order."""
 
     EXPORT = ("version",)
+    PROCESS = ()
+    OUTCOME = ("outcome",)
+    QUANTILE = ("quantile",)
     CLUSTER = ("cluster",)
     RULE = ("cluster", "severity", "rule")
     GROUP = ("cluster", "group")
@@ -288,6 +291,24 @@ LEFT_OUT = Metric(
     text="Share partitions without series of their own because of --max-series; their groups' sums count them.",
     source="this command",
 )
+UP = Metric(
+    name="sharelens_up",
+    twin="sharelens.up",
+    scope=Scope.PROCESS,
+    unit="1",
+    text="1 if the last read of the cluster got through; 0 if it failed, then there are no figures of groups.",
+    source="this command",
+    absent="the evidence is no running cluster",
+)
+LAST_SUCCESS = Metric(
+    name="sharelens_last_success_timestamp_seconds",
+    twin="sharelens.last_success_timestamp",
+    scope=Scope.PROCESS,
+    unit="s",
+    text="End of the last read of the cluster that got through, as Unix time.",
+    source="this command",
+    absent="the evidence is no running cluster",
+)
 BUILD = Metric(
     name="sharelens_build_info",
     twin="sharelens.build",
@@ -302,6 +323,6 @@ METRICS = (
     DEAD_LETTERS_MISSING, GROUP_LAG, GROUP_SHARE_PARTITIONS, GROUP_LAG_UNKNOWN, GROUP_INCOMPLETE, GROUP_STALLED,
     GROUP_STALLED_SINCE, GROUP_ARCHIVED, GROUP_REDELIVERED, GROUP_DEAD_LETTERS_MISSING, DATA_TIMESTAMP, READ_TIMESTAMP,
     STATE_PARTITIONS, GAPS, GAP_OFFSETS, QUARANTINED, HELD_BACK, AUDIT_FINDINGS, LEFT_OUT,
-    BUILD,
+    UP, LAST_SUCCESS, BUILD,
 )  # fmt: skip
 """In the order in which they are written."""

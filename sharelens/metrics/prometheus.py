@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
@@ -28,8 +28,13 @@ class _Collector(Collector):
             yield family
 
 
-def prometheus_text(export: Export) -> bytes:
-    """The text, in UTF-8. Names of groups and topics are label values, escaped as the format asks."""
+def prometheus_text(export: Export, *, with_process: bool = False) -> bytes:
+    """The text, in UTF-8. Names of groups and topics are label values, escaped as the format asks.
+
+    `with_process`: the memory, processor time and open files of this process too, by Prometheus' names.
+    """
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(export))
+    if with_process:
+        ProcessCollector(registry=registry)
     return generate_latest(registry)

@@ -44,15 +44,15 @@ def _create_table(table: Table, lake: Lake | None) -> str:
     lines = [f"CREATE TABLE IF NOT EXISTS {table.name} (\n{columns}\n)", "USING delta"]
     if table.partition_by:
         lines.append(f"PARTITIONED BY ({', '.join(table.partition_by)})")
-    lines.append(f"COMMENT {_text(table.comment)}")
+    lines.append(f"COMMENT {text_literal(table.comment)}")
     if lake is not None and lake.exists(table.name):
-        lines.append(f"LOCATION {_text(lake.table_storage(table.name).root)}")
+        lines.append(f"LOCATION {text_literal(lake.table_storage(table.name).root)}")
     return "\n".join(lines) + ";\n"
 
 
 def _column(field: pa.Field) -> str:
     null = "" if field.nullable else " NOT NULL"
-    return f"`{field.name}` {spark_type(field.type)}{null} COMMENT {_text(comment(field))}"
+    return f"`{field.name}` {spark_type(field.type)}{null} COMMENT {text_literal(comment(field))}"
 
 
 def spark_type(kind: pa.DataType) -> str:
@@ -69,7 +69,7 @@ def comment(field: pa.Field) -> str:
     return str((field.metadata or {}).get(b"comment", b"").decode())
 
 
-def _text(value: str) -> str:
+def text_literal(value: str) -> str:
     """A string literal of Spark's SQL."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 

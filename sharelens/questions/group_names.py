@@ -13,7 +13,7 @@ from kafka_log import reader
 from kafka_log.schemas import LOG_RECORD
 from kafka_log.union import LogPartition
 from measures.committed_offsets import COMMIT_COLUMNS
-from measures.group_replay import LOG_ORDER
+from measures.group_replay import in_log_order
 from sharelens.questions.evidence import Keys
 from sharelens.questions.size_limits import size_text, too_much
 from sharelens.questions.state_log import size_bytes
@@ -67,7 +67,7 @@ def read_records_of_groups(
     condition = Keys(groups=groups).expression()
     records = (rows for partition in partitions for rows in read_group_records(partition, include_uncommitted))
     tables = [filter_rows(rows, condition) for rows in records]
-    return pa.concat_tables([GROUP_RECORD.empty_table(), *tables]).sort_by(LOG_ORDER)
+    return in_log_order(pa.concat_tables([GROUP_RECORD.empty_table(), *tables]))
 
 
 def read_offset_commits(

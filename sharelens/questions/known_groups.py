@@ -32,7 +32,8 @@ def records_of_groups(evidence: Evidence, names: frozenset[str]) -> pa.Table:
             f"__consumer_offsets: {HOW}"
         )
     there = sorted({*evidence.group_records().column("group_id").to_pylist(), *with_state})
-    raise UsageError(f"no share group {name_cell(unknown[0])} in {evidence.place}; groups there: {listed(there)}")
+    name = name_cell(unknown[0])
+    raise UsageError(f"no share or streams group {name} in {evidence.place}; groups there: {listed(there)}")
 
 
 def share_group_records(evidence: Evidence, name: str) -> pa.Table:

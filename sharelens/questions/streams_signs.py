@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 
 from evidence.as_of import LogPrefix
 from measures.committed_offsets import TRANSACTIONAL
-from measures.group_histories import Histories, histories
+from measures.group_histories import histories
+from measures.group_intervals import Histories
 from measures.group_moment import StreamsMoment, streams_groups_at
 from measures.group_replay import is_of_types
 from measures.group_schemas import ACTIVE, ASSIGNING, DEAD, EMPTY, NOT_READY, RECONCILING

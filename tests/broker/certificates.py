@@ -22,13 +22,18 @@ class Authority:
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
 
-    def issue(self, path: Path, name: str, password: str | None = None) -> Path:
-        """Writes a key, encrypted with the password, and a certificate for the name or address: a PEM keystore."""
+    def issue(
+        self, path: Path, name: str, password: str | None = None, *, ends: dt.timedelta = DAY, host: str | None = None
+    ) -> Path:
+        """Writes a key, encrypted with the password, and a certificate for the name or address: a PEM keystore.
+
+        ends: when the certificate ends, from now. host: the alternative name, if it is not the name.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
-        is_address = name == HOST
-        alternative = x509.IPAddress(ipaddress.ip_address(name)) if is_address else x509.DNSName(name)
+        host = host or name
+        alternative = x509.IPAddress(ipaddress.ip_address(host)) if host == HOST else x509.DNSName(host)
         certificate = (
-            _certificate(name, self.certificate.subject, key)
+            _certificate(name, self.certificate.subject, key, ends)
             .add_extension(x509.SubjectAlternativeName([alternative]), critical=False)
             .sign(self.key, hashes.SHA256())
         )
@@ -54,7 +59,9 @@ def authority(path: Path) -> Authority:
     return Authority(path, certificate, key)
 
 
-def _certificate(name: str, issuer: x509.Name | None, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+def _certificate(
+    name: str, issuer: x509.Name | None, key: ec.EllipticCurvePrivateKey, ends: dt.timedelta = DAY
+) -> x509.CertificateBuilder:
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = dt.datetime.now(dt.UTC)
     return (
@@ -63,6 +70,6 @@ def _certificate(name: str, issuer: x509.Name | None, key: ec.EllipticCurvePriva
         .issuer_name(issuer or subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - DAY)
-        .not_valid_after(now + DAY)
+        .not_valid_before(now - 2 * DAY)
+        .not_valid_after(now + ends)
     )

@@ -21,7 +21,7 @@ def start_broker(tmp_path: Path) -> Iterator[StartBroker]:
     started: list[RunningBroker] = []
 
     def start(
-        *options: str, log_dir: Path | None = None, listen: str = "127.0.0.1:0", **settings: object
+        *options: str, log_dir: Path | None = None, listen: str | None = "127.0.0.1:0", **settings: object
     ) -> RunningBroker:
         defaults = {"group_initial_rebalance_delay_ms": 0, "offsets_topic_num_partitions": 4}
         broker = running.start(log_dir or tmp_path / "log", *options, listen=listen, **(defaults | settings))

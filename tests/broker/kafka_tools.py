@@ -8,6 +8,7 @@ from state_model.errors import SharelensError
 from tests.broker.java import TOOL_TIMEOUT_S, Done, java_machine
 from tools.kafka_tools import tool_command
 
+ACLS = "org.apache.kafka.tools.AclCommand"
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 CONFIGS = "kafka.admin.ConfigCommand"
 CONSOLE_PRODUCER = "org.apache.kafka.tools.ConsoleProducer"

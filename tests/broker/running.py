@@ -62,18 +62,19 @@ class RunningBroker:
         raise AssertionError(f"no {name}")
 
 
-def command(log_dir: Path, *options: str, listen: str = "127.0.0.1:0", **settings: object) -> list[str]:
-    """The command line; `settings` are configurations with `_` for `.`."""
+def command(log_dir: Path, *options: str, listen: str | None = "127.0.0.1:0", **settings: object) -> list[str]:
+    """The command line; `settings` are configurations with `_` for `.`; without `listen` the listeners are theirs."""
     sets = [f"--set={name.replace('_', '.')}={value}" for name, value in settings.items()]
     return [
         *(sys.executable, "-m", "sharelens", "broker", "start"),
-        *("--listen", listen, "--log-dir", str(log_dir)),
+        *(() if listen is None else ("--listen", listen)),
+        *("--log-dir", str(log_dir)),
         *options,
         *sets,
     ]
 
 
-def start(log_dir: Path, *options: str, listen: str = "127.0.0.1:0", **settings: object) -> RunningBroker:
+def start(log_dir: Path, *options: str, listen: str | None = "127.0.0.1:0", **settings: object) -> RunningBroker:
     """Start a broker and wait until it is ready; what it says on stderr goes to a file beside its directory."""
     problems = log_dir.with_name(f"{log_dir.name}.stderr")
     with problems.open("ab") as stderr:

@@ -16,6 +16,7 @@ import pytest
 from confluent_kafka import AcknowledgeType
 
 from kafka_live.cluster import Cluster
+from kafka_live.connection import Connection
 from kafka_live.log_copy import LogCopy
 from sharelens.cli import main
 from tests.broker import running
@@ -114,7 +115,8 @@ def test_commands_in_an_answer_name_the_cluster_and_now_is_the_clock(broker, gro
 def test_a_second_reading_fetches_only_what_is_new(broker, tmp_path):
     topic = new_topic(broker)
     produce(broker, topic, [str(number) for number in range(100)])
-    with Cluster(broker.bootstrap) as cluster:
+    with Connection(broker.bootstrap) as connection:
+        cluster = Cluster(connection)
         copy = LogCopy(tmp_path / "logs", cluster, most_bytes=1 << 30)
         copy.refresh([cluster.topics()[topic]])
         first = copy.fetched_bytes
@@ -127,7 +129,22 @@ def test_a_second_reading_fetches_only_what_is_new(broker, tmp_path):
     assert 0 < copy.fetched_bytes - first < first
 
 
-def test_a_cluster_without_share_groups_has_empty_answers(tmp_path, capsys):
+def test_a_cluster_without_share_groups_is_one_line(tmp_path, capsys):
+    without = running.start(tmp_path / "log", "--feature", "share.version=0")
+    try:
+        assert main(["state", "--bootstrap-server", without.bootstrap]) == 1
+        message = capsys.readouterr().err
+        assert "the cluster has no share groups: share.version is 0; turn them on with" in message
+        assert message.count("\n") == 1
+        lake = tmp_path / "lake"
+        assert main(["run", "--lake", str(lake), "--bootstrap-server", without.bootstrap]) == 1
+        assert "the cluster has no share groups" in capsys.readouterr().err
+        assert not lake.exists() or not list(lake.glob("*/*/_delta_log"))
+    finally:
+        assert without.stop() == 0
+
+
+def test_a_cluster_whose_share_groups_were_never_used_has_empty_answers(tmp_path, capsys):
     empty = running.start(tmp_path / "log")
     try:
         assert answer(capsys, "state", "--bootstrap-server", empty.bootstrap) == []

@@ -1,4 +1,7 @@
-"""A running Kafka behind TLS and SASL: what answers over each listener, and what each refusal says."""
+"""A cluster behind TLS and SASL: what answers over each listener, and what each refusal says.
+
+The light broker and a real Kafka have the same configuration and give the same answers.
+"""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -8,7 +11,7 @@ from typing import NamedTuple
 import pytest
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
-from bench.brokers import HOST, Listener, free_ports, kafka_broker
+from bench.brokers import HOST, Listener, free_ports, kafka_broker, light_broker
 from jobs.spark.java import JavaError
 from sharelens.cli import main
 from tests.broker.certificates import authority
@@ -39,10 +42,11 @@ class Bootstrap(NamedTuple):
     bootstrap: str
 
 
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """Skipped, with the reason in a line, where Java or Kafka's jars can't be had."""
+@pytest.fixture(scope="module", params=["light", "kafka"])
+def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """Kafka is skipped, with the reason in a line, where Java or its jars can't be had."""
     folder = tmp_path_factory.mktemp("secured")
+    start = {"light": light_broker, "kafka": kafka_broker}[request.param]
     ca = authority(folder / "ca.pem")
     authority(folder / "other.pem")
     ca.issue(folder / "server.pem", HOST)
@@ -51,7 +55,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     ports = free_ports(len(PROTOCOLS))
     listeners = {name: Listener(*each) for name, *each in zip(PROTOCOLS, PROTOCOLS.values(), ports, strict=True)}
     try:
-        with kafka_broker(folder / "kafka", server_settings(folder), listeners) as started:
+        with start(folder / "log", server_settings(folder), listeners) as started:
             broker = Bootstrap(started.bootstrap)
             add_scram_user(broker)
             group = new_share_group(broker)

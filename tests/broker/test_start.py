@@ -131,7 +131,7 @@ def test_the_configuration_of_a_real_broker_is_accepted(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"listeners": "PLAINTEXT://:0,SSL://:9094"}, "listener SSL://:9094 asks for SSL"),
+        ({"listeners": "PLAINTEXT://:0,SSL://:9094"}, "listener SSL: the key store needs exactly one private key"),
         ({"listeners": "PLAINTEXT://broker1.example:9092"}, "--allow-remote"),
         ({"log.dirs": "/a,/b"}, "writes to one directory only"),
         ({"broker.id": "8"}, "node.id=7 and broker.id=8"),
@@ -157,3 +157,20 @@ def test_with_the_switch_it_listens_on_all_addresses_and_advertises_the_configur
     answer = ask(f"127.0.0.1:{port}", ApiKey.METADATA, 12, {"topics": []})
     assert [(each.host, each.port) for each in answer.brokers] == [("localhost", port)]
     assert broker.stop() == 0
+
+
+def test_clients_learn_the_address_of_the_listener_that_they_asked(start_broker, tmp_path):
+    config = tmp_path / "two.properties"
+    config.write_text(
+        "listeners=INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0\n"
+        "listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT\n"
+        "advertised.listeners=INSIDE://127.0.0.1:1111,OUTSIDE://localhost:2222\n"
+    )
+    broker = start_broker("--config", str(config), listen=None)
+    inside, outside = broker.ready_line.split()[1].split(",")
+    for bootstrap, expected in ((inside, ("127.0.0.1", 1111)), (outside, ("localhost", 2222))):
+        (of_metadata,) = ask(bootstrap, ApiKey.METADATA, 12, {"topics": []}).brokers
+        (of_cluster,) = ask(bootstrap, ApiKey.DESCRIBE_CLUSTER, 0, {}).brokers
+        keys = {"key_type": 0, "coordinator_keys": ["g"]}
+        (coordinator,) = ask(bootstrap, ApiKey.FIND_COORDINATOR, 4, keys).coordinators
+        assert {(each.host, each.port) for each in (of_metadata, of_cluster, coordinator)} == {expected}

@@ -115,7 +115,9 @@ def test_each_checkpoint_is_described_as_the_admin_api_did(
             if not isinstance(answer, dict):
                 code, line = failure(capsys, *words, "--state")
                 assert code
-                assert re.search("has no record up to|did not exist at|no share group|no record in __consumer", line)
+                assert re.search(
+                    "has no record up to|did not exist at|no share (or streams )?group|no record in __consumer", line
+                )
                 continue
             (row,) = ask(*words, "--state")
             assert group_of(row) == {key: answer[key] for key in group_of(row)}
@@ -249,7 +251,7 @@ def test_the_text_has_the_columns_of_the_tool_without_the_coordinator(capsys: py
 @pytest.mark.parametrize(
     ("words", "expected", "message"),
     [
-        (["--group", "nope"], 2, "no share group nope in "),
+        (["--group", "nope"], 2, "no share or streams group nope in "),
         (["--group", "g-never", "--as-of", "5"], 1, "has no record up to 1970-01-01"),
         (
             ["--group", "g-never", "--members", "--state"],

@@ -92,7 +92,7 @@ def test_the_text_says_from_whom_to_whom(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--group", "nope"], "no share group nope in "),
+        (["--group", "nope"], "no share or streams group nope in "),
         (["--group", "g-never", "--from", "now", "--to", "5"], "--to lies before --from"),
         ([], "--group"),
     ],

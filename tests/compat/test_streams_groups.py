@@ -389,3 +389,13 @@ def test_a_killed_instance_leaves_its_tasks_without_owner_until_the_others_take_
     waits = {row["group_epoch"]: row["longest_without_owner_ms"] for row in rows if row["longest_without_owner_ms"]}
     assert waits
     assert all(row["fewest_tasks"] is None or row["most_tasks"] - row["fewest_tasks"] <= 1 for row in rows[-3:])
+
+
+@pytest.mark.parametrize("question", ["describe", "rebalances"])
+def test_an_unknown_name_is_neither_a_share_nor_a_streams_group(
+    question: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = str(dataset("streams-basic") / "logs")
+    assert main([question, "--log-dir", logs, "--group", "nobody"]) == 2
+    err = capsys.readouterr().err
+    assert f"no share or streams group nobody in {logs}; groups there: " in err

@@ -2,11 +2,12 @@
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +19,9 @@ from lake.scan import UNLISTED
 from lake.tables import TABLES
 from sharelens.settings_files import read_settings_folder
 from tests import datasets, lakes
+from tests.broker import running
+from tests.broker.share_clients import SHARE_SETTINGS
+from tests.broker.test_live_lake import consumed
 from tests.in_process import make_lake, recorded_lake
 from tests.once import made_once
 
@@ -121,9 +125,9 @@ def drive(airflow: Airflow) -> Drive:
     """
     airflow.forget()
 
-    def call(*arguments: str, **configured: object) -> Any:
+    def call(*arguments: str, variables: Mapping[str, str] = {}, **configured: object) -> Any:
         dags = json.dumps({"command": [str(COMMAND)], "retries": 0, "retry_delay_s": 0.1, **configured})
-        done = airflow.call(ROOT / "tests" / "dags" / "driver.py", *arguments, SHARELENS_DAGS=dags)
+        done = airflow.call(ROOT / "tests" / "dags" / "driver.py", *arguments, SHARELENS_DAGS=dags, **variables)
         assert done.returncode == 0, done.stderr[-3000:]
         answer = json.loads(done.stdout.splitlines()[-1])
         return (answer, done.stdout) if arguments[0] == "run" else answer
@@ -182,11 +186,13 @@ def test_dags_load_fast_have_the_pinned_structure_and_assets_and_refuse_a_backfi
 
 def test_the_settings_of_the_how_to_page_load_as_printed(airflow: Airflow) -> None:
     page = (ROOT / "docs" / "how-to" / "schedule.md").read_text(encoding="utf-8")
-    printed = page.partition("SHARELENS_DAGS='")[2].partition("'\n")[0]
-    done = airflow.call(ROOT / "tests" / "dags" / "driver.py", "structure", SHARELENS_DAGS=printed)
-    assert done.returncode == 0, done.stderr[-3000:]
-    loaded = json.loads(done.stdout.splitlines()[-1])
-    assert (loaded["errors"], set(loaded["dags"])) == ({}, {PIPELINE, UPKEEP, FORENSICS})
+    examples = re.findall(r"SHARELENS_DAGS='(.*)'\n", page)
+    assert len(examples) == 2
+    for printed in examples:
+        done = airflow.call(ROOT / "tests" / "dags" / "driver.py", "structure", SHARELENS_DAGS=printed)
+        assert done.returncode == 0, done.stderr[-3000:]
+        loaded = json.loads(done.stdout.splitlines()[-1])
+        assert (loaded["errors"], set(loaded["dags"])) == ({}, {PIPELINE, UPKEEP, FORENSICS})
 
 
 def test_a_wrong_setting_is_an_import_error_that_names_it(drive: Drive) -> None:
@@ -230,6 +236,47 @@ def test_a_task_killed_in_the_middle_is_finished_by_its_retry_and_upkeep_and_for
     case = tmp_path / "cases" / "night-7"
     assert {path.name for path in case.iterdir()} >= {"evidence", "report.html"}
     subprocess.run([COMMAND, "verify", case / "evidence"], check=True, capture_output=True, timeout=60)
+
+
+SECRET = "hardly-guessable-4711"
+
+
+def kafka_connection(bootstrap: str) -> dict[str, str]:
+    """Variables with an Airflow connection to a broker, which has a login that the client properties get."""
+    host, _, port = bootstrap.rpartition(":")
+    extra = {"security.protocol": "PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256", "client.rack": "a\\b"}
+    connection = {"conn_type": "generic", "host": host, "port": int(port), "extra": extra}
+    connection |= {"login": "observer", "password": f'{SECRET}\\"'}
+    return {"AIRFLOW_CONN_KAFKA_TEST": json.dumps(connection)}
+
+
+def test_a_cluster_of_a_connection_becomes_the_lake_of_its_directory_without_a_trace_of_its_secret(
+    drive: Drive, warm: list[str], tmp_path: Path
+) -> None:
+    broker = running.start(tmp_path / "log", **SHARE_SETTINGS)
+    try:
+        consumed(broker)
+        options = settings(tmp_path, command=[*warm, str(COMMAND)], metrics_file=None, report_file=None)
+        options |= {"cluster_connection": "kafka_test", "log_dirs": [str(tmp_path / "gone")], "user_topics": "all"}
+        runs, output = drive("run", PIPELINE, "-", variables=kafka_connection(broker.bootstrap), **options)
+        assert runs[0]["state"] == "success", output[-5000:]
+    finally:
+        assert broker.stop() == 0
+    assert SECRET not in output
+    files = [path for path in (tmp_path / "lake").rglob("*") if path.is_file()]
+    assert len(files) > 10
+    assert not any(SECRET.encode() in path.read_bytes() for path in files)
+    make_lake(tmp_path / "copied", tmp_path / "log")
+    state = ("silver.share_record", "gold.share_partition_state", "gold.delivery_history")
+    assert lakes.differences(lakes.content(tmp_path / "lake", state), lakes.content(tmp_path / "copied", state)) == []
+
+
+def test_a_connection_that_names_no_broker_fails_without_a_retry(drive: Drive, tmp_path: Path) -> None:
+    variables = {"AIRFLOW_CONN_KAFKA_TEST": json.dumps({"conn_type": "generic", "extra": {}})}
+    options = settings(tmp_path, retries=3, cluster_connection="kafka_test")
+    runs, output = drive("run", PIPELINE, "-", variables=variables, **options)
+    assert (runs[0]["tasks"]["ingest"], runs[0]["tries"]["ingest"]) == ("failed", 1)
+    assert "connection kafka_test names no broker: give it host and port" in output
 
 
 def test_a_missing_source_fails_the_first_task_with_a_clear_line(drive: Drive, tmp_path: Path) -> None:

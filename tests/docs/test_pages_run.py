@@ -27,7 +27,10 @@ OWN = (
     (r"\./copy-(monday|tuesday|broker2)", f"./{LOG}"),
 )
 NOT_RUN = {
+    "--register --conf": "starts Hive in a JVM: tests/spark/sharelens/catalog/test_registration.py",
     "rsync ": "needs a second host",
+    "aws s3 ": "needs a bucket",
+    "rclone copy ": "the same",
     "podman ": "needs a container runtime",
     "pip wheel ": "fetches from the registry; the fixture `wheel` builds the wheel and installs it",
     "bin/pip install ": "the same",
@@ -36,7 +39,12 @@ NOT_RUN = {
 ELSEWHERE = {
     "install.md": "its completion: tests/docs/test_install.py",
     "ask-a-cluster.md": "tests/broker/test_live.py",
+    "keep-a-lake-fresh.md": "tests/broker/test_keep_fresh.py",
+    "monitor-with-prometheus.md": "its queries: tests/unit/conf/test_prometheus.py",
+    "run-it-as-a-service.md": "its files: tests/unit/conf/test_systemd.py",
+    "see-it-in-grafana.md": "its dashboard: tests/unit/conf/test_grafana.py",
     "reproduce-an-incident.md": "tests/broker/test_reproduce_page.py",
+    "secure-the-light-broker.md": "tests/broker/test_secure_page.py",
     "schedule.md": "tests/dags/test_dags.py",
     "use-dataframes.md": "tests/spark/docs/test_dataframe_pages.py",
     "use-pyspark.md": "tests/spark/docs/test_use_pyspark.py",

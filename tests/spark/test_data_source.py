@@ -1,6 +1,7 @@
 """`spark.read.format("kafka_log")` on recorded broker logs."""
 
 import json
+import tarfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -67,6 +68,13 @@ def test_uncommitted_records_are_held_back_unless_asked_for(spark: SparkSession)
     with_uncommitted = source.option("includeUncommitted", "true").load(place).select("uncommitted").collect()
     assert not any(row.uncommitted for row in held_back)
     assert sum(row.uncommitted for row in with_uncommitted) == len(with_uncommitted) - len(held_back) > 0
+
+
+def test_an_archive_is_read_as_its_directory(spark: SparkSession, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "log.tar.gz", "w:gz") as tar:
+        tar.add(dataset("basic") / "logs", arcname="logs")
+    frame = spark.read.format("kafka_log").load(str(tmp_path / "log.tar.gz"))
+    assert _keyed(frame.toArrow()) == _keyed(_read_here(dataset("basic") / "logs"))
 
 
 def test_problems_can_be_read_too(spark: SparkSession, tmp_path: Path) -> None:

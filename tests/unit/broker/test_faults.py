@@ -37,6 +37,7 @@ STATE = TopicPartition("__share_group_state", 3)
         ),
         ("append=__share_group_state,action=torn", FaultRule(append="__share_group_state", action=Action.TORN)),
         ("append=*,action=error,count=0", FaultRule(append="*", action=Action.ERROR, count=0)),
+        ("open=orders-0,action=truncate:20", FaultRule(open="orders-0", action=Action.TRUNCATE, lost_offsets=20)),
     ],
 )
 def test_a_rule_is_read_from_its_text(text, rule):
@@ -46,10 +47,14 @@ def test_a_rule_is_read_from_its_text(text, rule):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "with a key of action, after, api"),
+        ("", "with a key of action, after, api, append, count, open"),
         ("api=Produce", "action is one of close"),
-        ("api=Produce,append=x,action=drop", "either api=NAME or append=TOPIC"),
-        ("action=drop", "either api=NAME or append=TOPIC"),
+        ("api=Produce,append=x,action=drop", "either api=NAME, append=TOPIC or open=TOPIC"),
+        ("action=drop", "either api=NAME, append=TOPIC or open=TOPIC"),
+        ("open=x,action=drop", "action is one of truncate"),
+        ("open=x,action=truncate", "truncate:20"),
+        ("open=x,action=truncate:0", "truncate:20"),
+        ("open=x,action=truncate:-1", "truncate:20"),
         ("api=Nothing,action=drop", "'Nothing' is no API"),
         ("api=Produce,action=torn", "action is one of close, delay, drop, error, lose"),
         ("append=x,action=drop", "action is one of crash_after, crash_before, error, torn"),
@@ -225,3 +230,10 @@ def test_an_error_is_answered_for_each_requested_part():
     assert error_answer(ApiKey.PRODUCE, 9, request, ErrorCode(56)) == {
         "responses": [{"name": "t", "partition_responses": [{"index": 1, "error_code": 56}]}]
     }
+
+
+@pytest.mark.parametrize(("name", "lost"), [("__share_group_state", 4), ("__share_group_state-3", 4), ("orders", 0)])
+def test_a_log_that_is_opened_loses_its_tail_as_often_as_the_rule_says(name, lost):
+    injection = FaultInjection([parse_fault(f"open={name},action=truncate:4,count=1")])
+    assert [injection.lost_offsets(STATE) for _ in range(2)] == [lost, 0]
+    assert injection.before_append(STATE, b"12345678") == b"12345678"

@@ -86,7 +86,7 @@ def test_numbers_come_out_under_kafkas_names():
 
 
 def test_the_page_of_the_reference_lists_exactly_what_is_served():
-    listed = set(re.findall(r"`(kafka_server_[a-z_]+)`", PAGE.read_text(encoding="utf-8")))
+    listed = set(re.findall(r"`(kafka_(?:server|network)_[a-z_]+)`", PAGE.read_text(encoding="utf-8")))
     assert listed == {name for name, *_ in samples(BrokerMetrics())}
 
 

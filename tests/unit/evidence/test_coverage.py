@@ -13,7 +13,7 @@ from evidence.intervals import union
 
 def extent(run: int, first: int, end: int, *, source: str = "one", **more: Any) -> dict[str, Any]:
     """A taken row of bronze.ingest_extent, as far as coverage looks at it."""
-    plain = {"committed_end": None, "superseded_from": None, "gaps": [], "log_time_ms": None}
+    plain = {"committed_end": None, "superseded_from": None, "leader_epochs": None, "gaps": [], "log_time_ms": None}
     described = {"run_id": run, "from_offset": first, "end_offset_exclusive": end, "source_id": source}
     return {**plain, **described, **more}
 
@@ -42,6 +42,38 @@ def test_coverage(rows: list[dict[str, Any]], covered: list[tuple[int, int]], en
     known = coverage(rows)
     assert (known.covered, known.end) == (covered, end)
     assert coverage(rows[::-1]) == known
+
+
+def epochs(*entries: tuple[int, int]) -> list[dict[str, int]]:
+    return [{"leader_epoch": epoch, "start_offset": start} for epoch, start in entries]
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        pytest.param([extent(1, 0, 9)], (), id="rows of an older version"),
+        pytest.param(
+            [extent(1, 0, 9, leader_epochs=epochs((0, 0))), extent(2, 9, 12, leader_epochs=epochs((3, 9)))],
+            ((0, 0), (3, 9)),
+            id="epochs go on",
+        ),
+        pytest.param(
+            [
+                extent(1, 0, 9, leader_epochs=epochs((0, 0), (2, 6))),
+                extent(2, 5, 8, superseded_from=5, leader_epochs=epochs((4, 5))),
+            ],
+            ((0, 0), (4, 5)),
+            id="epochs of superseded rows are forgotten",
+        ),
+        pytest.param(
+            [extent(1, 4, 9, leader_epochs=epochs((1, 4))), extent(2, 0, 4, leader_epochs=epochs((0, 0), (1, 2)))],
+            ((0, 0), (1, 2)),
+            id="an earlier part has the earlier start",
+        ),
+    ],
+)
+def test_leader_epochs(rows: list[dict[str, Any]], expected: tuple[tuple[int, int], ...]) -> None:
+    assert coverage(rows).leader_epochs == coverage(rows[::-1]).leader_epochs == expected
 
 
 def test_a_source_is_asked_once_for_what_it_does_not_have_and_another_one_may_have_it() -> None:

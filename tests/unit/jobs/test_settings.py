@@ -163,12 +163,15 @@ def test_dag_settings_are_merged_key_by_key(conf):
     assert dags.start.isoformat() == "2026-01-01T00:00:00+00:00"
 
 
-def test_the_three_settings_of_the_how_to_are_enough():
+def test_the_few_settings_of_the_how_to_are_enough():
     page = (Path(__file__).parents[3] / "docs" / "how-to" / "schedule.md").read_text(encoding="utf-8")
-    (line,) = re.findall(r"SHARELENS_DAGS='(.*)'", page)
-    dags = load(SHARELENS_DAGS=line).dags
-    assert set(json.loads(line)) == {"command", "lake", "log_dirs"}
-    assert (dags.lake, dags.metrics_file, dags.report_file) == ("/data/lake", None, None)
+    directories, cluster = re.findall(r"SHARELENS_DAGS='(.*)'", page)
+    assert set(json.loads(directories)) == {"command", "lake", "log_dirs"}
+    assert set(json.loads(cluster)) == {"command", "lake", "cluster_connection", "schedule"}
+    for line in (directories, cluster):
+        dags = load(SHARELENS_DAGS=line).dags
+        assert (dags.lake, dags.metrics_file, dags.report_file) == ("/data/lake", None, None)
+    assert (dags.cluster_connection, dags.user_topics) == ("kafka_prod", "samples")
 
 
 @pytest.mark.parametrize(

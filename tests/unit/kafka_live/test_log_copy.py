@@ -11,6 +11,7 @@ from kafka_live.cluster import EARLIEST, Fetched, Place, Topic
 from kafka_live.errors import ClusterError
 from kafka_live.log_copy import LogCopy
 from kafka_log.layout import scan_log_directory
+from kafka_log.leader_epochs import below, end_offset_for, latest
 from kafka_log.reader import log_end
 from kafka_log.union import unite
 from tools.log_writer.writer import encode_batch, record_columns
@@ -19,26 +20,29 @@ A, B = Place("orders", 0), Place("orders", 1)
 TOPIC_ID, OTHER_ID = "q__w-dn0SLGQQlvFdxAtOQ", "WGqhXBYIScm4VrWizzoNkg"
 
 
-def topic(topic_id=TOPIC_ID):
-    return Topic(name="orders", topic_id=topic_id, leaders={0: 1, 1: 1})
-
-
-def batch(first, count):
+def batch(first, count, epoch=0):
     records = record_columns([None] * count, [b"x" * (first % 7)] * count, range(count))
-    return encode_batch(records, base_offset=first)
+    return encode_batch(records, base_offset=first, leader_epoch=epoch)
 
 
 class Log:
-    """Batches of one partition by first offset, with the offset behind each."""
+    """Batches of one partition by first offset, with the offset behind each; `truncate` begins a leader epoch."""
 
     def __init__(self, *counts):
         self.batches, self.start, self.end = [], 0, 0
+        self.epochs = ((0, 0),)
         for count in counts:
             self.add(count)
 
     def add(self, count):
-        self.batches.append((self.end, self.end + count, batch(self.end, count)))
+        self.batches.append((self.end, self.end + count, batch(self.end, count, latest(self.epochs))))
         self.end += count
+
+    def truncate(self, count):
+        """An unclean election: the last batches are lost, the next ones have a higher leader epoch."""
+        self.batches = self.batches[: max(0, len(self.batches) - count)]
+        self.end = self.batches[-1][1] if self.batches else self.start
+        self.epochs = (*below(self.epochs, self.end), (latest(self.epochs) + 1, self.end))
 
     def bytes_from(self, offset):
         return b"".join(data for _, end, data in self.batches if end > offset)
@@ -53,6 +57,17 @@ class ScriptedCluster:
         self.most = most
         self.logs = {A: logs.get("a", Log()), B: logs.get("b", Log())}
         self.requests = []
+        self.topic_id = TOPIC_ID
+
+    def topic(self):
+        epochs = {place.partition: latest(log.epochs) for place, log in self.logs.items()}
+        return Topic(name="orders", topic_id=self.topic_id, leaders={0: 1, 1: 1}, leader_epochs=epochs)
+
+    def epoch_ends(self, epochs):
+        return {place: self.epoch_end(place, epoch) for place, epoch in epochs.items()}
+
+    def epoch_end(self, place, epoch):
+        return end_offset_for(self.logs[place].epochs, epoch, self.logs[place].end)
 
     def offsets(self, places, timestamp):
         return {place: getattr(self.logs[place], "start" if timestamp == EARLIEST else "end") for place in places}
@@ -61,7 +76,11 @@ class ScriptedCluster:
         self.requests.append(dict(positions))
         left, is_first = self.most, True
         for place in sorted(positions):
-            log, position = self.logs[place], positions[place]
+            log, (position, epoch) = self.logs[place], positions[place]
+            shared = (epoch, log.end) if epoch == -1 else self.epoch_end(place, epoch)
+            if shared[0] < epoch or (shared[1] < position and epoch >= 0):
+                yield Fetched(place=place, records=b"", is_out_of_range=shared[0] < 0, diverging=shared)
+                continue
             outside = not log.start <= position <= log.end
             data = b"" if outside else log.bytes_from(position)
             whole = next((len(batch) for _, end, batch in log.batches if end > position), 0) if is_first else 0
@@ -76,7 +95,7 @@ class ScriptedCluster:
 
 def copied(folder, cluster, most_bytes=1 << 20):
     copy = LogCopy(Path(folder) / "logs", cluster, most_bytes=most_bytes)
-    copy.refresh([topic()])
+    copy.refresh([cluster.topic()])
     return copy
 
 
@@ -103,7 +122,7 @@ def test_answers_cut_anywhere_give_the_bytes_of_the_log(a, b, later, most):
         copy = copied(folder, cluster)
         for count in later:
             cluster.logs[A].add(count)
-        copy.refresh([topic()])
+        copy.refresh([cluster.topic()])
         for place, log in cluster.logs.items():
             assert stored(copy, place) == log.bytes_from(0)
             assert ends_of(copy)[place.partition] == (log.end, log.end)
@@ -121,7 +140,7 @@ def test_records_that_the_broker_pruned_are_a_gap(tmp_path):
     log.add(5)
     log.add(5)
     log.start, log.batches = 15, log.batches[3:]
-    copy.refresh([topic()])
+    copy.refresh([cluster.topic()])
     assert copy.positions[A] == 20
     assert stored(copy, A) == Log(5, 5).bytes_from(0) + log.bytes_from(15)
     (partition,) = [part for part in unite([scan_log_directory(str(copy.folder))]) if part.partition == 0]
@@ -149,19 +168,94 @@ def test_offsets_at_the_end_without_a_record_end_the_reading(tmp_path):
     assert (copy.positions[A], stored(copy, A)) == (9, log.bytes_from(0))
 
 
-def test_a_log_that_lost_its_tail_is_copied_again(tmp_path):
+def test_a_log_that_lost_its_tail_without_leader_epochs_is_copied_again(tmp_path):
     cluster = ScriptedCluster(1 << 20, a=Log(5, 5))
     copy = copied(tmp_path, cluster)
     cluster.logs[A] = Log(5, 2)
-    copy.refresh([topic()])
+    copy.refresh([cluster.topic()])
     assert stored(copy, A) == Log(5, 2).bytes_from(0)
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.integers(1, 4)),
+        st.tuples(st.just("truncate"), st.integers(0, 4)),
+        st.tuples(st.just("refresh"), st.just(0)),
+    ),
+    max_size=14,
+)
+
+
+@given(steps=STEPS, most=st.sampled_from([0, 200, 1 << 20]))
+def test_a_copy_follows_its_log_through_all_truncations(steps, most):
+    cluster = ScriptedCluster(most, a=Log(3, 3))
+    log = cluster.logs[A]
+    with TemporaryDirectory() as folder:
+        copy = copied(folder, cluster)
+        for name, count in [*steps, ("refresh", 0)]:
+            if name == "refresh":
+                copy.refresh([cluster.topic()])
+            else:
+                getattr(log, name)(count)
+        (partition,) = [part for part in scan_log_directory(str(copy.folder)).partitions if part.partition == 0]
+        assert stored(copy, A) == log.bytes_from(0)
+        assert copy.positions[A] == log.end
+        assert partition.leader_epochs == below(log.epochs, log.end)
+
+
+def test_only_what_a_truncation_replaced_is_fetched_again(tmp_path):
+    cluster = ScriptedCluster(1 << 20, a=Log(5, 5, 5))
+    copy = copied(tmp_path, cluster)
+    cluster.logs[A].truncate(1)
+    cluster.logs[A].add(7)
+    cluster.requests.clear()
+    copy.refresh([cluster.topic()])
+    assert [request[A].offset for request in cluster.requests] == [10]
+    assert stored(copy, A) == cluster.logs[A].bytes_from(0)
+
+
+def test_a_truncation_between_two_requests_is_named_by_the_fetch(tmp_path):
+    """Metadata and the end offsets are those of before, so that the answer to Fetch alone says it."""
+    cluster = ScriptedCluster(1 << 20, a=Log(5, 5))
+    copy = copied(tmp_path, cluster)
+    before, fetch = cluster.topic(), cluster.fetch
+    cluster.logs[A].add(5)
+
+    def fetch_after_election(positions):
+        if cluster.logs[A].epochs == ((0, 0),):
+            cluster.logs[A].truncate(2)
+            cluster.logs[A].add(6)
+        return fetch(positions)
+
+    cluster.fetch = fetch_after_election
+    copy.refresh([before])
+    assert stored(copy, A) == cluster.logs[A].bytes_from(0)
+    assert ends_of(copy)[0] == (11, 11)
+
+
+def test_a_reader_with_the_records_below_gets_those_from_where_its_log_parts(tmp_path):
+    cluster = ScriptedCluster(1 << 20, a=Log(5, 5, 5))
+    cluster.logs[A].truncate(1)
+    cluster.logs[A].add(2)
+    copy = LogCopy(tmp_path / "logs", cluster, most_bytes=1 << 20, begin=lambda *_: (15, ((0, 0),)))
+    copy.refresh([cluster.topic()])
+    assert stored(copy, A) == cluster.logs[A].bytes_from(10)
+    (partition,) = [part for part in scan_log_directory(str(copy.folder)).partitions if part.partition == 0]
+    assert partition.leader_epochs == ((0, 0), (1, 10))
+
+
+def test_a_diverging_epoch_behind_the_copy_is_one_line(tmp_path):
+    cluster = ScriptedCluster(1 << 20, a=Log(5))
+    cluster.fetch = lambda positions: [Fetched(place=A, records=b"", is_out_of_range=False, diverging=(0, 9))]
+    with pytest.raises(ClusterError, match="orders-0 @ 0: the answer names a diverging epoch"):
+        copied(tmp_path, cluster)
 
 
 def test_a_topic_that_was_created_again_is_copied_again(tmp_path):
     cluster = ScriptedCluster(1 << 20, a=Log(5), b=Log(4))
     copy = copied(tmp_path, cluster)
-    cluster.logs = {A: Log(7), B: Log(6)}
-    copy.refresh([topic(OTHER_ID)])
+    cluster.logs, cluster.topic_id = {A: Log(7), B: Log(6)}, OTHER_ID
+    copy.refresh([cluster.topic()])
     assert stored(copy, A) == Log(7).bytes_from(0)
     assert {part.topic_id for part in scan_log_directory(str(copy.folder)).partitions} == {OTHER_ID}
 

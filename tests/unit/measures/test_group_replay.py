@@ -1,7 +1,11 @@
-"""Records of share groups whose value has an unknown version."""
+"""The order of records of groups, and records of share groups whose value has an unknown version."""
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
 
 from measures.deletions import deleted_by
-from measures.group_replay import decoded
+from measures.group_replay import decoded, in_log_order
 from measures.groups import groups
 from measures.members import assigned as assigned_members
 from measures.schemas import LIFE
@@ -24,3 +28,12 @@ def test_questions_leave_out_what_they_do_not_know() -> None:
     assert [entry["event"] for entry in group_entries(LOG)] == ["member_joined", "rebalanced"]
     assert [span[0] for span in assigned_members(LOG, "T", 0).spans] == ["m"]
     assert deleted_by(LIFE.empty_table(), LOG).to_pylist() == []
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), unique=True), st.booleans())
+def test_records_are_in_log_order(places: list[tuple[int, int]], is_sorted: bool) -> None:
+    places = sorted(places) if is_sorted else places
+    records = pa.table({"partition": [place[0] for place in places], "log_offset": [place[1] for place in places]})
+    ordered = in_log_order(records)
+    assert [*zip(*(column.to_pylist() for column in ordered.columns), strict=True)] == sorted(places)
+    assert (ordered is records) == (places == sorted(places))

@@ -2,6 +2,10 @@
 
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from measures.group_moment import groups_at
 from measures.group_schemas import REBALANCE
 from measures.rebalances import rebalances
 from tests.group_logs import (
@@ -37,6 +41,36 @@ def brief(*entries: Entry) -> list[tuple[Any, ...]]:
         )
         for row in rows.to_pylist()
     ]
+
+
+OPERATIONS = st.lists(
+    st.one_of(
+        st.builds(
+            lambda member, partitions: target(member, *partitions), st.sampled_from("mno"), st.sets(st.integers(0, 5))
+        ),
+        st.builds(lambda member: (13, member, None), st.sampled_from("mno")),
+        st.builds(joined, st.sampled_from("mno")),
+        st.builds(epoch, st.integers(1, 9)),
+        st.just((11, None, None)),
+    )
+)
+
+
+@given(OPERATIONS)
+def test_moves_add_up_to_the_target_assignment(operations: list[Entry]) -> None:
+    log = group_log(epoch(1), *operations)
+    members: dict[int, set[str]] = {}
+    for row in rebalances(log).to_pylist():
+        for move in row["moved"]:
+            lost, gained = ({member["member_id"] for member in move[side]} for side in ("from_members", "to_members"))
+            before = members.get(move["partition"], set())
+            assert lost | gained
+            assert lost <= before
+            assert not gained & before
+            members[move["partition"]] = before - lost | gained
+    targets = groups_at(log)["g"].group.targets
+    owned = {(member, number) for member, topics in targets.items() for _, numbers in topics for number in numbers}
+    assert {(member, number) for number, names in members.items() for member in names} == owned
 
 
 def test_a_member_that_joins_takes_partitions_of_others() -> None:

@@ -55,17 +55,49 @@ def test_controller_listeners_are_not_served():
 
 
 @pytest.mark.parametrize(
-    "values",
+    ("values", "expected"),
     [
-        {"listeners": "SSL://:9093"},
-        {"listeners": "PLAINTEXT://:9092,SASL_PLAINTEXT://:9093"},
-        {"listeners": "CLIENTS://:9093", "listener.security.protocol.map": "CLIENTS:SASL_SSL"},
-        {"listeners": "CLIENTS://:9093"},
+        ({"listeners": "SSL://:9093"}, ["SSL"]),
+        ({"listeners": "PLAINTEXT://:9092,SASL_PLAINTEXT://:9093"}, ["PLAINTEXT", "SASL_PLAINTEXT"]),
+        ({"listeners": "CLIENTS://:9093", "listener.security.protocol.map": "CLIENTS:sasl_ssl"}, ["SASL_SSL"]),
     ],
 )
-def test_a_listener_of_another_protocol_is_refused_by_name(values):
-    with pytest.raises(ConfigError, match=r"listener \w+://:909\d asks for \w+"):
+def test_the_protocol_of_a_listener_is_that_of_the_map_or_its_name(values, expected):
+    bound = listeners(Settings(values), listen=None, allow_remote=False)
+    assert [listener.protocol for listener in bound] == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"listeners": "CLIENTS://:9093"}, "listener CLIENTS://:9093 has no protocol: add CLIENTS:PROTOCOL"),
+        ({"listeners": "SSL://:9093", "listener.security.protocol.map": "A:SSL"}, "has no protocol"),
+        ({"listeners": "SSL://:9093", "listener.security.protocol.map": "SSL:TLS"}, "names no protocol of PLAINTEXT"),
+        ({"listeners": "SSL://:9093", "listener.security.protocol.map": "SSL"}, "is no NAME:PROTOCOL"),
+    ],
+)
+def test_a_listener_without_a_protocol_is_refused(values, message):
+    with pytest.raises(ConfigError, match=message):
         bound_listeners(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "is_allowed"),
+    [
+        ({"listeners": "SASL_PLAINTEXT://broker1:9093"}, True),
+        ({"listeners": "SASL_SSL://broker1:9093"}, True),
+        ({"listeners": "SSL://broker1:9093"}, False),
+        ({"listeners": "SSL://broker1:9093", "ssl.client.auth": "requested"}, False),
+        ({"listeners": "SSL://broker1:9093", "listener.name.ssl.ssl.client.auth": "required"}, True),
+        ({"listeners": "PLAINTEXT://broker1:9093", "ssl.client.auth": "required"}, False),
+    ],
+)
+def test_other_machines_reach_a_listener_only_where_all_clients_authenticate(values, is_allowed):
+    if is_allowed:
+        assert bound_listeners(values) == [("broker1", 9093, None)]
+    else:
+        with pytest.raises(ConfigError, match="has no authentication; give it SASL or"):
+            bound_listeners(values)
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1", "127.0.0.1:x", "127.0.0.1:65536", "a:b:1", "::1:9092"])

@@ -32,7 +32,8 @@ def test_no_key_is_both_used_and_ignored():
     assert [
         key
         for key in BROKER
-        if is_ignored(key) and not key.startswith(("transaction.state.log.", "replica.", "controller."))
+        if is_ignored(key)
+        and not key.startswith(("transaction.state.log.", "replica.", "controller.", "ssl.", "sasl."))
     ] == []
 
 
@@ -76,8 +77,8 @@ def test_values_that_contradict_each_other_are_refused(values):
 
 
 def test_keys_of_a_real_broker_are_ignored_and_listed_apart_from_unknown_ones():
-    settings = Settings({"num.network.threads": "3", "ssl.keystore.location": "/x", "no.such.key": "3"})
-    assert settings.given_keys.ignored == ("num.network.threads", "ssl.keystore.location")
+    settings = Settings({"num.network.threads": "3", "ssl.provider": "x", "no.such.key": "3"})
+    assert settings.given_keys.ignored == ("num.network.threads", "ssl.provider")
     assert settings.given_keys.unknown == ("no.such.key",)
 
 
@@ -125,3 +126,36 @@ def test_overrides_are_keys_and_values():
     assert parse_overrides(["a=b=c", " d = "]) == {"a": "b=c", "d": " "}
     with pytest.raises(ConfigError, match="'a' is no key=value"):
         parse_overrides(["a"])
+
+
+def test_a_listener_overrides_a_key_and_a_mechanism_overrides_both():
+    settings = Settings(
+        {
+            "connections.max.reauth.ms": "1",
+            "listener.name.ext.connections.max.reauth.ms": "2",
+            "listener.name.ext.scram-sha-256.connections.max.reauth.ms": "3",
+            "listener.name.ext.ssl.enabled.protocols": "TLSv1.3",
+        }
+    )
+    name = "connections.max.reauth.ms"
+    assert settings.listener_integer("EXT", name, "SCRAM-SHA-256") == 3
+    assert settings.listener_integer("EXT", name, "PLAIN") == 2
+    assert settings.listener_integer("OTHER", name) == 1
+    assert settings.listener_names("Ext", "ssl.enabled.protocols") == ("TLSv1.3",)
+    assert settings.listener_names("OTHER", "ssl.enabled.protocols") == ("TLSv1.2", "TLSv1.3")
+    assert settings.given_keys.unknown == settings.given_keys.ignored == ()
+    with pytest.raises(ConfigError, match=r"listener\.name\.ext\.ssl\.client\.auth='maybe'"):
+        Settings({"listener.name.ext.ssl.client.auth": "maybe"})
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "problem"),
+    [
+        ("authorizer.class.name", "com.example.Mine", "takes org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+        ("super.users", "User:a,b;c", "write User:c"),
+        ("allow.everyone.if.no.acl.found", "perhaps", "takes true or false"),
+    ],
+)
+def test_an_authorizer_that_would_not_protect_is_refused(key, text, problem):
+    with pytest.raises(ConfigError, match=problem):
+        Settings({key: text})

@@ -21,6 +21,8 @@ UNKNOWN = uuid.UUID(int=1)
 
 
 class Connection:
+    listener = "PLAINTEXT"
+
     def __init__(self, number):
         self.id = number
         self.callbacks = []
@@ -37,7 +39,6 @@ class Server:
     """What the handlers see of a broker, and clients that call them."""
 
     node_id = 1
-    advertised = ("127.0.0.1", 9092)
     share_version = 1
 
     def __init__(self, **settings):
@@ -45,6 +46,9 @@ class Server:
         self.share_partitions = self.house.shares
         self.timers = self.house.timers
         self.connections = {}
+
+    def advertised(self, listener):
+        return {"PLAINTEXT": ("127.0.0.1", 9092)}[listener]
 
     def connection(self, number):
         return self.connections.setdefault(number, Connection(number))

@@ -6,6 +6,7 @@ import itertools
 import pytest
 
 from broker.errors import FrameError
+from broker.protocol.authentication import Reply
 from broker.protocol.connection import READ_AHEAD_BYTES
 from broker.protocol.server import Limits, ListenError, Server
 
@@ -66,13 +67,13 @@ async def until(condition):
             await asyncio.sleep(0.001)
 
 
-def served(scenario, **limits):
+def served(scenario, security=None, **limits):
     """Run `scenario(echo, server, connect)` against a server on a port of its own."""
 
     async def run():
         echo = Echo()
         server = Server(echo, Limits(**limits))
-        port = await server.listen("PLAINTEXT", "127.0.0.1", 0)
+        port = await server.listen("PLAINTEXT", "127.0.0.1", 0, security)
         writers = []
 
         async def connect():
@@ -325,3 +326,105 @@ def test_an_address_in_use_is_refused_in_one_line():
             await other.listen("PLAINTEXT", "127.0.0.1", port)
 
     served(scenario)
+
+
+class Gate:
+    """Authenticates whoever says b"open", refuses b"fail", and answers the rest (authentication.ConnectionSecurity)."""
+
+    frame_bytes_max = 10
+    principal = "User:ANONYMOUS"
+
+    def channel(self):
+        return None
+
+    def authenticator(self):
+        return Gate()
+
+    @property
+    def is_complete(self):
+        return self.principal != "User:ANONYMOUS"
+
+    def receive(self, frame):
+        if self.is_complete:
+            return None
+        if frame == b"fail":
+            return Reply(pieces=(framed(b"refused"),), closes=True, delay_s=0.05)
+        if frame == b"open":
+            self.principal = "User:alice"
+        return Reply(pieces=(framed(b"gate"),))
+
+
+def test_requests_reach_the_handlers_only_after_authentication():
+    async def scenario(echo, server, connect):
+        reader, writer = await connect()
+        writer.write(framed(b"knock", b"open", b"hello"))
+        assert [await receive(reader) for _ in range(3)] == [b"gate", b"gate", b"hello"]
+        assert echo.seen == [b"hello"]
+        assert echo.connections[0].principal == "User:alice"
+        await asyncio.sleep(0.2)
+        writer.write(framed(b"after the timeout"))
+        assert await receive(reader) == b"after the timeout"
+
+    served(scenario, Gate(), authentication_timeout_s=0.1)
+
+
+def test_the_answer_to_a_failure_is_held_back_and_later_requests_are_not_read():
+    async def scenario(echo, server, connect):
+        reader, writer = await connect()
+        begun_s = asyncio.get_running_loop().time()
+        writer.write(framed(b"fail", b"open", b"hello"))
+        assert await receive(reader) == b"refused"
+        assert asyncio.get_running_loop().time() - begun_s >= 0.05
+        assert await reader.read() == b""
+        assert echo.seen == []
+
+    served(scenario, Gate())
+
+
+def test_a_client_that_leaves_before_its_answer_is_no_problem():
+    async def scenario(echo, server, connect):
+        _, writer = await connect()
+        writer.write(framed(b"fail"))
+        await writer.drain()
+        await until(lambda: server.connections == 1)
+        writer.close()
+        await until(lambda: server.connections == 0)
+        reader, writer = await connect()
+        writer.write(framed(b"open"))
+        assert await receive(reader) == b"gate"
+
+    served(scenario, Gate())
+
+
+@pytest.mark.parametrize("sends", [b"", framed(b"knock"), b"\0\0\0\x0aslow"])
+def test_a_client_has_only_so_long_to_authenticate(sends):
+    async def scenario(echo, server, connect):
+        reader, writer = await connect()
+        writer.write(sends)
+        assert await is_closed(reader)
+
+    served(scenario, Gate(), authentication_timeout_s=0.05)
+
+
+def test_a_client_that_sends_a_byte_now_and_then_gains_no_time():
+    async def scenario(echo, server, connect):
+        reader, writer = await connect()
+        closing = asyncio.create_task(is_closed(reader))
+        while not closing.done():
+            writer.write(b"\0")
+            await asyncio.sleep(0.01)
+        assert echo.seen == []
+
+    served(scenario, Gate(), authentication_timeout_s=0.1)
+
+
+def test_frames_are_small_before_authentication():
+    async def scenario(echo, server, connect):
+        reader, writer = await connect()
+        writer.write((11).to_bytes(4, "big"))
+        assert await is_closed(reader)
+        reader, writer = await connect()
+        writer.write(framed(b"open", b"larger than ten bytes"))
+        assert [await receive(reader) for _ in range(2)] == [b"gate", b"larger than ten bytes"]
+
+    served(scenario, Gate())

@@ -31,6 +31,9 @@ class Disk:
         self.error: OSError | None = None
         self.error_after: OSError | None = None
 
+    def lost_offsets(self, topic_partition: TopicPartition) -> int:
+        return 0
+
     def before_append(self, topic_partition: TopicPartition, data: bytes) -> bytes:
         if self.error is not None:
             raise self.error
@@ -191,8 +194,49 @@ def test_leader_epochs_rise_by_two_and_empty_ones_are_forgotten(tmp_path):
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n2\n0 0\n4 3\n"
     assert [header.leader_epoch for header in rb.split(log.read(0, max_bytes=1000).data)] == [0, 4]
     assert [log.epochs.end_offset_for(epoch, 4) for epoch in (-1, 0, 3, 4, 9)] == [
-        (-1, -1), (0, 3), (0, 3), (4, 4), (4, 4),
+        (-1, -1), (0, 3), (0, 3), (4, 4), (-1, -1),
     ]  # fmt: skip
+
+
+def test_a_leader_epoch_below_all_ends_at_the_start_of_the_first(tmp_path):
+    log = open_log(tmp_path, segment_bytes=80)
+    log.append_records(values("a", "b"))
+    log.close()
+    log = open_log(tmp_path, is_clean=True, segment_bytes=80)
+    log.append_records(values("c"))
+    log.append_records(values("d"))
+    log.delete_records(3)
+    assert log.epochs.entries() == ((2, 3),)
+    assert log.epochs.end_offset_for(1, 4) == (1, 3)
+
+
+class Truncation(Disk):
+    """A log loses its last offsets before it is opened."""
+
+    def __init__(self, lost_offsets: int) -> None:
+        super().__init__()
+        self.lost = lost_offsets
+
+    def lost_offsets(self, topic_partition: TopicPartition) -> int:
+        return self.lost
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize(("lost", "end"), [(1, 27), (3, 27), (4, 24), (29, 0), (99, 0)])
+def test_a_log_loses_the_batches_of_its_last_offsets(tmp_path, lost, end, is_clean):
+    log = open_log(tmp_path, segment_bytes=500, index_interval_bytes=50)
+    for number in range(10):
+        log.append_client(produced(*f"{number}{number}{number}", producer_id=7, sequence=3 * number))
+    log.close()
+    log = open_log(tmp_path, is_clean=is_clean, recovery_point=30, segment_bytes=500, faults=Truncation(lost))
+    assert log.high_watermark == end
+    assert all_values(log) == [str(number // 3) for number in range(end)]
+    assert log.leader_epoch == 2
+    assert log.epochs.end_offset_for(0, end) == (0, end)
+    assert log.append_client(produced("new", producer_id=7, sequence=end)).base_offset == end
+    log.close()
+    log = open_log(tmp_path, is_clean=True, segment_bytes=500)
+    assert all_values(log) == [*(str(number // 3) for number in range(end)), "new"]
 
 
 def test_leader_epochs_are_rebuilt_from_the_batches(tmp_path):

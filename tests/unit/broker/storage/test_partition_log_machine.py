@@ -24,6 +24,9 @@ class FailingDisk:
 
     keeps: int | None = None
 
+    def lost_offsets(self, topic_partition: TopicPartition) -> int:
+        return 0
+
     def before_append(self, topic_partition: TopicPartition, data: bytes) -> bytes:
         return data if self.keeps is None else data[: self.keeps]
 

@@ -8,7 +8,8 @@ import pytest
 
 from jobs.errors import ClusterMismatchError, IntervalHoleError
 from jobs.ingest import plan
-from jobs.ingest.plan import Divergence, Extent
+from jobs.ingest.plan import Extent
+from jobs.ingest.superseding import Divergence
 from kafka_log.layout import LogDirectory, scan_log_directory
 from kafka_log.union import LogPartition, unite
 from tests.batch_files import state_batches, state_directory
@@ -152,6 +153,45 @@ def test_of_two_copies_that_win_the_earlier_offset_counts_even_if_it_is_the_firs
         )
     )
     assert extent.superseded_from == 0
+
+
+def with_epochs(directory: Path, *epochs: tuple[int, int]) -> LogPartition:
+    partition = partition_of(directory)
+    return replace(partition, copies=tuple(replace(copy, leader_epochs=epochs) for copy in partition.copies))
+
+
+@pytest.mark.parametrize(
+    ("epochs", "superseded_from", "ranges"),
+    [
+        pytest.param(((0, 0), (2, 7)), 7, ((7, 10),), id="truncated"),
+        pytest.param(((0, 0), (2, 7), (4, 9)), 7, ((7, 10),), id="truncated, and led by another one since"),
+        pytest.param(((0, 0), (2, 8)), None, ((8, 10),), id="grown under another leader"),
+        pytest.param(((0, 0),), None, ((8, 10),), id="grown"),
+        pytest.param(((0, 0), (2, 10)), None, ((8, 10),), id="an epoch without records"),
+        pytest.param((), None, ((8, 10),), id="without a checkpoint"),
+    ],
+)
+def test_a_source_that_was_truncated_supersedes_by_leader_epoch(
+    logs: Path,
+    tmp_path: Path,
+    epochs: tuple[tuple[int, int], ...],
+    superseded_from: int | None,
+    ranges: tuple[tuple[int, int], ...],
+) -> None:
+    directory = state_directory(tmp_path / "before", state_batches(STORY[:8]))
+    books = taken_by(some(planned(with_epochs(directory, (0, 0)))))
+    directory.rename(tmp_path / "aside")
+    logs.rename(directory)
+    extent = some(planned(with_epochs(directory, *epochs), books))
+    assert (extent.superseded_from, extent.ranges) == (superseded_from, ranges)
+    assert extent.late is (superseded_from is not None)
+    if superseded_from is not None:
+        assert planned(with_epochs(directory, *epochs), books + taken_by(extent, run=2)) is None
+
+
+def test_books_without_leader_epochs_supersede_nothing(logs: Path) -> None:
+    books = taken_by(some(planned(with_epochs(logs, (0, 0)))), leader_epochs=None)
+    assert planned(with_epochs(logs, (0, 0), (2, 7)), books) is None
 
 
 def test_a_killed_run_asks_for_what_it_had_planned(logs: Path) -> None:

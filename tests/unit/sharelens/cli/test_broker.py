@@ -13,7 +13,7 @@ from sharelens.cli import main
         (["--set", "log.retention.ms"], "--set 'log.retention.ms' is no key=value"),
         (["--feature", "share.version"], "--feature 'share.version' is no feature=level, such as share.version=2"),
         (["--fault", "nonsense"], "--fault 'nonsense': 'nonsense' must be KEY=VALUE"),
-        (["--fault", "action=drop"], "--fault 'action=drop' needs either api=NAME or append=TOPIC"),
+        (["--fault", "action=drop"], "--fault 'action=drop' needs either api=NAME, append=TOPIC or open=TOPIC"),
     ],
 )
 def test_an_invalid_option_is_a_usage_error(options, output, tmp_path, capsys):

@@ -11,8 +11,7 @@ import click
 import pytest
 
 from sharelens.cli import app, main
-from sharelens.cli.maintain import Ages
-from sharelens.cli.options import Duration, Seconds, Time
+from sharelens.cli.options import Ages, Duration, Seconds, Time
 from sharelens.times import HOUR_MS, MINUTE_MS
 from tests.state_logs import snapshot, update, write_log_directory
 

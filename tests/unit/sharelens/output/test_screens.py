@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 WIDTHS = (80, 120, 200)
 LOGS = ("basic", "dlq", "edge", "timeouts")
 LAKE = "lake"
-AGE = re.compile(r"\b[0-9]+ d [0-9]+ h ago")
+AGE = re.compile(r"\b[0-9]+ d( [0-9]+ h)? ago")
 COMMANDS = """
 timeline --log-dir dlq --group gd-copy --topic tasks:1 --min-duration 5s --limit 12
 overview --log-dir dlq --no-color
@@ -51,6 +51,7 @@ account --log-dir dlq --limit 6
 life --log-dir edge --limit 6
 cost --log-dir basic --limit 5
 cost --log-dir basic --state-partitions
+what-if --log-dir basic --snapshot-update-records 20 --limit 7
 status --log-dir dlq --columns state-partition,gap-offsets,quarantined,held_back,to
 audit --log-dir dlq --group gd-copy
 audit --log-dir edge --kafka-version 4.3 --group plain --limit 3

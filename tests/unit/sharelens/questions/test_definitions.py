@@ -64,7 +64,7 @@ def test_ddl_without_a_lake_has_all_tables_and_no_place(capsys: pytest.CaptureFi
     ("words", "message"),
     [
         (["--ddl", "--dbt-sources"], "give --ddl or --dbt-sources, not both"),
-        (["--ddl", "--output", "json"], "leave the options of output out"),
+        (["--ddl", "--output", "json"], "exclude the options of output"),
         (["--dbt-sources", "--lake", "here"], "leave --lake out"),
         (["gold.lags", "--ddl"], "no table gold.lags; tables: bronze.log_record"),
     ],

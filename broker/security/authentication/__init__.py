@@ -1,0 +1,1 @@
+"""Authentication of clients: SASL, and the names in their certificates."""

@@ -1,0 +1,1 @@
+"""What a recorded history would have been under other settings, as far as its log can know."""

@@ -1,0 +1,64 @@
+"""Settings that a history suggests, each with its evidence."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from measures.what_if import advice, delivery_limit
+from measures.what_if.schema import WHAT_IF
+from measures.what_if.snapshots import limit_in_force, snapshot_rows
+from sharelens.filters import KeyFilter
+from sharelens.output import Answer, Column, by_importance, name_column, text_column
+from sharelens.questions.completeness import closing_line
+from sharelens.questions.evidence import Evidence
+from sharelens.questions.measured import Scope, described, scope
+from sharelens.questions.what_if import COLD_INTERVAL_MS, appends_of, delivery_limit_of, rounds_of
+from sharelens.request import CutChoice
+from sharelens.wording import counted
+
+UNKNOWN_SETTINGS = "\nsettings of groups are unknown (--group-configs): no advice on dead-letter topics"
+
+
+def advise(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice) -> Answer:
+    """The answer to `sharelens advise`: one row a setting that the history suggests, the brokers' own first."""
+    scoped = scope(evidence, key_filter, cut)
+    counts = [delivery_limit_of(scoped, part, delivery_limit.RANGE[0]).outcome_counts() for part in scoped.parts()]
+    outcomes = advice.group_outcomes(pa.concat_tables(counts))
+    of_groups = advice.of_groups(outcomes, evidence.settings.groups)
+    rows = pa.concat_tables([_of_coordinator(scoped, key_filter, cut), of_groups])
+    unknown = "" if evidence.settings.groups.groups is not None else UNKNOWN_SETTINGS
+    return Answer(
+        table=described(evidence, rows),
+        columns=tuple(COLUMNS),
+        summary=f"{counted(rows.num_rows, 'suggestion')}{unknown}\n{closing_line(evidence)}",
+        warnings=scoped.warnings,
+        none="the history suggests no other setting",
+    )
+
+
+def _of_coordinator(scoped: Scope, key_filter: KeyFilter, cut: CutChoice) -> pa.Table:
+    """ADVICE rows on the snapshot interval, tried over all state partitions of the scope."""
+    rounds, in_force = rounds_of(scoped), set()
+    tried: dict[int, list[pa.Table]] = {limit: [] for limit in advice.INTERVALS}
+    for table in appends_of(scoped, key_filter, cut):
+        in_force.add(limit_in_force(table))
+        for limit, tables in tried.items():
+            tables.append(snapshot_rows(table, rounds, limit, COLD_INTERVAL_MS))
+    if len(in_force) != 1:
+        return advice.ADVICE.empty_table()
+    rows = {limit: pa.concat_tables([WHAT_IF.empty_table(), *tables]) for limit, tables in tried.items()}
+    return advice.of_coordinator(rows, in_force.pop())
+
+
+COLUMNS: Sequence[Column] = by_importance(
+    (
+        name_column("GROUP", "group_id"),
+        name_column("SETTING", "setting"),
+        name_column("IN-FORCE", "in_force"),
+        name_column("SUGGESTED", "suggested"),
+        text_column("EVIDENCE", "evidence"),
+        text_column("EFFECT", "effect"),
+        name_column("CERTAINTY", "certainty"),
+    ),
+    "GROUP SETTING IN-FORCE SUGGESTED EVIDENCE EFFECT CERTAINTY",
+)

@@ -1,0 +1,65 @@
+"""What share state costs, beside what KIP-932's early design would have cost for the same writes."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures.early_draft_cost import draft_cost
+from sharelens.filters import KeyFilter
+from sharelens.output import Answer, Column, by_importance, name_column, number_column
+from sharelens.questions.evidence import Evidence
+from sharelens.questions.measure_inputs import Part
+from sharelens.questions.measured import answer, of_parts, scope
+from sharelens.questions.state import COMPLETENESS, TOPIC
+from sharelens.request import CutChoice
+from state_model.errors import SharelensError
+from state_model.machine import SNAPSHOT_UPDATE_LIMIT
+
+SUMMED = ("records", "bytes", "draft_records", "draft_bytes")
+
+
+def cost_compared(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice) -> Answer:
+    """The answer to `sharelens cost --compare-early-draft`: one row a share partition.
+
+    Raises:
+        SharelensError: no share partition has a history that is complete enough.
+    """
+    scoped = scope(evidence, key_filter, cut)
+
+    def of_part(part: Part) -> pa.Table:
+        records = scoped.inputs(part).records()
+        return draft_cost(records, part.history, part.deliveries, deltas_per_checkpoint=SNAPSHOT_UPDATE_LIMIT)
+
+    table = of_parts(scoped, of_part)
+    if scoped.places.num_rows and not table.num_rows:
+        raise SharelensError(
+            "no share partition has all its records: no figure; see sharelens status for what is missing"
+        )
+    sums = {name: pc.sum(table.column(name)).as_py() or 0 for name in SUMMED}
+    ratio = f", {sums['draft_bytes'] / sums['bytes']:.2f} times the bytes" if sums["bytes"] else ""
+    totals = (
+        f"shipped: records {sums['records']}, bytes {sums['bytes']}\n"
+        f"early design: records {sums['draft_records']}, bytes {sums['draft_bytes']}{ratio}"
+    )
+    return answer(evidence, table, COLUMNS, totals=totals, warnings=scoped.warnings, none="no record")
+
+
+COLUMNS: Sequence[Column] = by_importance(
+    (
+        name_column("GROUP", "group_id"),
+        TOPIC,
+        number_column("PARTITION", "partition"),
+        number_column("RECORDS", "records"),
+        number_column("DRAFT-RECORDS", "draft_records"),
+        number_column("BYTES", "bytes"),
+        number_column("DRAFT-BYTES", "draft_bytes"),
+        number_column("MOST-RECORDS-TO-REPLAY", "most_records_to_replay"),
+        number_column("DRAFT-MOST-RECORDS-TO-REPLAY", "draft_most_records_to_replay"),
+        number_column("DRAFT-CHECKPOINTS", "draft_checkpoints"),
+        number_column("ACKNOWLEDGED-OFFSETS", "acknowledged_offsets"),
+        number_column("STATE-PARTITION", "state_partition"),
+        COMPLETENESS,
+    ),
+    "GROUP TOPIC PARTITION RECORDS DRAFT-RECORDS BYTES DRAFT-BYTES",
+)

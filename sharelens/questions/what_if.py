@@ -1,0 +1,176 @@
+"""What a history would have been under another setting: figures with the certainty of each."""
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence.conditions import filter_rows
+from measures.histories import Histories
+from measures.offset_counts import offset_counts
+from measures.settings import COLD_SNAPSHOT_INTERVAL, COORDINATOR_DEFAULTS
+from measures.what_if import cold_rounds
+from measures.what_if.appends import APPENDS, appends
+from measures.what_if.delivery_limit import AGAIN, EARLIER, DeliveryLimit
+from measures.what_if.schema import WHAT_IF
+from measures.what_if.snapshots import snapshot_rows
+from sharelens.filters import KeyFilter
+from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column
+from sharelens.questions.evidence import Evidence, of_places
+from sharelens.questions.measure_inputs import Part
+from sharelens.questions.measured import PLACE_ORDER, Scope, answer, of_parts, scope
+from sharelens.questions.state import COMPLETENESS, TOPIC
+from sharelens.request import CutChoice
+from sharelens.wording import counted
+from state_model.errors import SharelensError
+
+ALL_KEYS = KeyFilter()
+COLD_INTERVAL_MS = COORDINATOR_DEFAULTS[COLD_SNAPSHOT_INTERVAL]
+
+
+def other_snapshot_interval(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, limit: int) -> Answer:
+    """The answer to `sharelens what-if --snapshot-update-records`: one row a share partition and figure.
+
+    Raises:
+        SharelensError: no share partition has a history that is complete enough.
+    """
+    scoped = scope(evidence, key_filter, cut)
+    rounds = rounds_of(scoped)
+    tables = [snapshot_rows(table, rounds, limit, COLD_INTERVAL_MS) for table in appends_of(scoped, key_filter, cut)]
+    rows = of_places(pa.concat_tables([WHAT_IF.empty_table(), *tables]), scoped.places)
+    return _answer(scoped, rows)
+
+
+def rounds_of(scoped: Scope) -> cold_rounds.ColdRounds:
+    """The rounds of the cold snapshot job up to the cut."""
+    records = scoped.evidence.each_record(cold_rounds.READ_AT)
+    logged = (filter_rows(table, scoped.cut.condition()) for table in records)
+    return cold_rounds.cold_rounds(logged, COLD_INTERVAL_MS)
+
+
+def appends_of(scoped: Scope, key_filter: KeyFilter, cut: CutChoice) -> Iterator[pa.Table]:
+    """APPENDS rows of all share partitions in the state partitions of the scope, by state partition."""
+    numbers = scoped.places.column("state_partition").unique()
+    whole = scoped if key_filter.keeps_all else scope(scoped.evidence, ALL_KEYS, cut)
+    places = whole.places.filter(pc.is_in(whole.places.column("state_partition"), value_set=numbers))
+    return _by_state_partition(whole.only(places))
+
+
+def other_delivery_limit(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, limit: int) -> Answer:
+    """The answer to `sharelens what-if --delivery-count-limit`: one row a share partition and figure.
+
+    Raises:
+        SharelensError: no share partition has a history that is complete enough.
+    """
+    scoped = scope(evidence, key_filter, cut)
+    rows = of_parts(scoped, lambda part: delivery_limit_of(scoped, part, limit).figures())
+    return _answer(scoped, rows)
+
+
+def other_outcomes(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, limit: int) -> Answer:
+    """The answer to `sharelens what-if --delivery-count-limit --list`: ranges of offsets with another outcome."""
+    scoped = scope(evidence, key_filter, cut)
+    rows = of_parts(scoped, lambda part: delivery_limit_of(scoped, part, limit).ranges())
+    sizes = offset_counts(rows)
+    earlier = pc.sum(sizes.filter(pc.equal(rows.column("change"), EARLIER))).as_py() or 0
+    again = pc.sum(sizes.filter(pc.equal(rows.column("change"), AGAIN))).as_py() or 0
+    totals = f"record offsets given up earlier: {earlier}; perhaps delivered again: {again}"
+    none = "no record offset has another outcome"
+    return answer(evidence, rows, OUTCOME_COLUMNS, totals=totals, warnings=scoped.warnings, none=none)
+
+
+def delivery_limit_of(scoped: Scope, part: Part, limit: int) -> DeliveryLimit:
+    """The outcomes of a part under another limit."""
+    histories = Histories.of(part.history, part.deliveries)
+    return DeliveryLimit(histories, scoped.evidence.settings.groups, limit)
+
+
+def _by_state_partition(scoped: Scope) -> Iterator[pa.Table]:
+    """APPENDS rows of one state partition after the other; parts of a scope come by state partition."""
+    pending = APPENDS.empty_table()
+    for part in scoped.parts():
+        rows = pa.concat_tables([pending, _appends(scoped, part)])
+        last = pc.max(rows.column("state_partition"))
+        is_open = pc.equal(rows.column("state_partition"), last)
+        yield from _split(rows.filter(pc.invert(is_open)))
+        pending = rows.filter(is_open)
+    yield from _split(pending)
+
+
+def _appends(scoped: Scope, part: Part) -> pa.Table:
+    return appends(scoped.inputs(part).records(), part.history, part.deliveries)
+
+
+def _split(rows: pa.Table) -> Iterator[pa.Table]:
+    rows = rows.sort_by([("state_partition", "ascending"), ("log_offset", "ascending")])
+    for number in rows.column("state_partition").unique().to_pylist():
+        yield rows.filter(pc.equal(rows.column("state_partition"), number))
+
+
+def _answer(scoped: Scope, rows: pa.Table) -> Answer:
+    """The answer of WHAT_IF rows, with a warning about share partitions that have none."""
+    left = (
+        len(scoped.places)
+        - rows.select(["group_id", "topic_id", "partition"])
+        .group_by(["group_id", "topic_id", "partition"])
+        .aggregate([])
+        .num_rows
+    )
+    warnings = list(scoped.warnings)
+    if left and left == scoped.places.num_rows:
+        raise SharelensError(f"{_too_incomplete(left)}: no figure; see sharelens status for what is missing")
+    if left:
+        warnings.append(_too_incomplete(left) + " and have no figures")
+    marks = pc.value_counts(rows.column("certainty")).to_pylist()
+    sums = {entry["values"]: entry["counts"] for entry in marks}
+    totals = ", ".join(f"{name} {sums[name]}" for name in ("exact", "bound", "inferred") if name in sums)
+    return answer(
+        scoped.evidence,
+        rows.sort_by(PLACE_ORDER),
+        WHAT_IF_COLUMNS,
+        totals=f"figures: {totals or 'none'}",
+        warnings=warnings,
+        none="no record",
+    )
+
+
+def _too_incomplete(count: int) -> str:
+    return f"{counted(count, 'share partition')} lack records that the question depends on"
+
+
+def _what_if(row: Row) -> str:
+    low, high = row["at_least"], row["at_most"]
+    return known(low) if low == high else f"{low} to {high}"
+
+
+WHAT_IF_COLUMNS: Sequence[Column] = by_importance(
+    (
+        name_column("GROUP", "group_id"),
+        TOPIC,
+        number_column("PARTITION", "partition"),
+        name_column("FIGURE", "figure"),
+        number_column("IN-HISTORY", "in_history"),
+        Column(heading="WHAT-IF", cell=_what_if, right=True, fields=("at_least", "at_most")),
+        name_column("CERTAINTY", "certainty"),
+        number_column("STATE-PARTITION", "state_partition"),
+        COMPLETENESS,
+    ),
+    "GROUP TOPIC PARTITION FIGURE IN-HISTORY WHAT-IF CERTAINTY",
+)
+OUTCOME_COLUMNS: Sequence[Column] = by_importance(
+    (
+        name_column("GROUP", "group_id"),
+        TOPIC,
+        number_column("PARTITION", "partition"),
+        number_column("FIRST-OFFSET", "first_offset"),
+        number_column("LAST-OFFSET", "last_offset"),
+        name_column("CHANGE", "change"),
+        number_column("DELIVERY-COUNT", "delivery_count"),
+        name_column("OUTCOME", "outcome"),
+        name_column("CERTAINTY", "certainty"),
+        number_column("STATE-PARTITION", "state_partition"),
+        number_column("LIFE", "life_log_offset"),
+        COMPLETENESS,
+    ),
+    "GROUP TOPIC PARTITION FIRST-OFFSET LAST-OFFSET CHANGE DELIVERY-COUNT OUTCOME CERTAINTY",
+)

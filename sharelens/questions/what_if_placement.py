@@ -1,0 +1,102 @@
+"""Where share partitions would lie with another number of state partitions."""
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence.conditions import filter_rows
+from measures.what_if import state_partitions as measure
+from sharelens.filters import KeyFilter
+from sharelens.output import Answer, Column, by_importance, name_column, number_column
+from sharelens.questions.completeness import check_cut, closing_line, prefix_of
+from sharelens.questions.evidence import Evidence, of_places
+from sharelens.questions.measured import described, scope
+from sharelens.questions.state import TOPIC
+from sharelens.request import CutChoice
+from state_model.errors import UsageError
+
+LARGEST_OF_MEAN = "largest state partition by records: {:.2f} times the mean in the history, {:.2f} times with {}"
+
+
+def other_placement(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, number: int) -> Answer:
+    """The answer to `sharelens what-if --state-partitions --list`: one row a share partition."""
+    scoped = scope(evidence, key_filter, cut)
+    rows = of_places(_placed(evidence, cut, number), scoped.places)
+    moved = pc.sum(pc.not_equal(rows.column("in_history"), rows.column("what_if"))).as_py() or 0
+    summary = f"share partitions in another state partition: {moved} of {rows.num_rows}\n{closing_line(evidence)}"
+    rows = described(evidence, rows.drop_columns(["state_partition"]))
+    return Answer(
+        table=rows, columns=tuple(PLACEMENT_COLUMNS), summary=summary, warnings=scoped.warnings, none="no record"
+    )
+
+
+def other_balance(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, number: int) -> Answer:
+    """The answer to `sharelens what-if --state-partitions`: one row a state partition and figure.
+
+    Raises:
+        UsageError: the filter leaves out share partitions.
+    """
+    if not key_filter.keeps_all:
+        raise UsageError(
+            "what-if: --state-partitions counts whole state partitions; leave out --group, --topic, --partition, "
+            "or give --list"
+        )
+    rows = measure.balance(_records(evidence, cut), number)
+    records = rows.filter(pc.equal(rows.column("figure"), "records"))
+    before, after = (_largest_of_mean(records.column(name), size) for name, size in _sizes(evidence, number))
+    summary = f"{LARGEST_OF_MEAN.format(before, after, number)}\n{closing_line(evidence)}"
+    warnings = tuple(check_cut(evidence, prefix_of(cut)))
+    return Answer(
+        table=described(evidence, rows),
+        columns=tuple(BALANCE_COLUMNS),
+        summary=summary,
+        warnings=warnings,
+        none="no record",
+    )
+
+
+def _sizes(evidence: Evidence, number: int) -> tuple[tuple[str, int], tuple[str, int]]:
+    """The columns of figures with the number of state partitions of each."""
+    known = max((part.state_partition + 1 for part in evidence.cover()), default=1)
+    return ("in_history", known), ("what_if", number)
+
+
+def _largest_of_mean(figures: pa.ChunkedArray, parts: int) -> float:
+    total = pc.sum(figures).as_py() or 0
+    return (pc.max(figures).as_py() or 0) * parts / total if total else 0.0
+
+
+def _placed(evidence: Evidence, cut: CutChoice, number: int) -> pa.Table:
+    rows = measure.placement(_records(evidence, cut), number)
+    return rows.append_column("state_partition", rows.column("in_history").cast(pa.int32()))
+
+
+def _records(evidence: Evidence, cut: CutChoice) -> Iterator[pa.Table]:
+    prefix = prefix_of(cut)
+    return (filter_rows(table, prefix.condition()) for table in evidence.each_record(measure.READ_AT))
+
+
+PLACEMENT_COLUMNS: Sequence[Column] = by_importance(
+    (
+        name_column("GROUP", "group_id"),
+        TOPIC,
+        number_column("PARTITION", "partition"),
+        number_column("IN-HISTORY", "in_history"),
+        number_column("WHAT-IF", "what_if"),
+        number_column("RECORDS", "records"),
+        number_column("BYTES", "bytes"),
+        name_column("CERTAINTY", "certainty"),
+    ),
+    "GROUP TOPIC PARTITION IN-HISTORY WHAT-IF RECORDS BYTES CERTAINTY",
+)
+BALANCE_COLUMNS: Sequence[Column] = by_importance(
+    (
+        number_column("STATE-PARTITION", "state_partition"),
+        name_column("FIGURE", "figure"),
+        number_column("IN-HISTORY", "in_history"),
+        number_column("WHAT-IF", "what_if"),
+        name_column("CERTAINTY", "certainty"),
+    ),
+    "STATE-PARTITION FIGURE IN-HISTORY WHAT-IF CERTAINTY",
+)

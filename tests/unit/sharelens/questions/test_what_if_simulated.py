@@ -1,0 +1,115 @@
+"""What-if on the log of one simulation against the log of another, which had the other setting from the same seed."""
+
+from dataclasses import replace
+
+import pytest
+
+from measures.early_draft_cost import draft_writes
+from measures.histories import Histories
+from sharelens.filters import KeyFilter
+from sharelens.questions.measured import scope
+from sharelens.questions.opening import open_logs
+from sharelens.request import CutChoice, Source
+from state_model.batches import coalesce, prune
+from state_model.early_draft.replay import TERMINAL, apply
+from state_model.share_records import StateBatch
+from tests.what_if_runs import DRAINED, KEY, SMALL, answer_of, figures, simulated
+
+pytestmark = pytest.mark.slow
+
+INTERVALS = ((500, 5), (10, 40), (20, 3), (7, 500), (0, 10), (10, 0), (500, 60), (60, 500))
+"""Updates between snapshots: those of the history, those of the question."""
+
+
+BATCH = ("first_offset", "last_offset", "delivery_state", "delivery_count")
+
+
+def seeds(most):
+    """Seeds of the test run, and many more for the soak."""
+    return [pytest.param(seed, marks=() if seed < most else pytest.mark.soak) for seed in range(200)]
+
+
+@pytest.mark.parametrize("seed", seeds(16))
+def test_another_snapshot_interval_gives_the_records_of_a_simulation_that_had_it(seed, tmp_path, capsys):
+    before, after = INTERVALS[seed % len(INTERVALS)]
+    first = simulated(tmp_path / "first", replace(SMALL, snapshot_update_records=before), seed)
+    second = simulated(tmp_path / "second", replace(SMALL, snapshot_update_records=after), seed)
+    question = ("what-if", "--snapshot-update-records")
+    same = answer_of(capsys, *question, str(before), "--log-dir", first)
+    assert all(row["in_history"] == row["at_least"] == row["at_most"] for row in same)
+    truth = figures(answer_of(capsys, *question, str(after), "--log-dir", second), "in_history")
+    rows = figures(answer_of(capsys, *question, str(after), "--log-dir", first), "certainty", "at_least", "at_most")
+    assert rows.keys() == truth.keys()
+    certain = 0
+    for key, (certainty, at_least, at_most) in rows.items():
+        assert certainty == "inferred" or at_least <= truth[key][0] <= at_most, key
+        assert certainty != "exact" or at_least == at_most
+        certain += certainty == "exact"
+    # A history without a cold snapshot does not show when the coordinator would have written some.
+    assert certain > 0.9 * len(rows) or (before < after and any(key[3] == "cold_snapshots" for key in truth))
+
+
+LIMITS = ((5, 3), (10, 2), (4, 2), (6, 5), (3, 5), (2, 10))
+"""Delivery count limits: that of the history, that of the question."""
+
+
+@pytest.mark.parametrize("seed", seeds(24))
+def test_another_delivery_count_limit_gives_the_outcomes_of_a_simulation_that_had_it(seed, tmp_path, capsys):
+    before, after = LIMITS[seed % len(LIMITS)]
+    first = simulated(tmp_path / "first", replace(DRAINED, delivery_count_limit=before), seed)
+    second = simulated(tmp_path / "second", replace(DRAINED, delivery_count_limit=after), seed)
+    (tmp_path / "broker.properties").write_text(f"group.share.delivery.count.limit={before}\n")
+    question = ("what-if", "--broker-config", str(tmp_path / "broker.properties"), "--delivery-count-limit")
+    same = answer_of(capsys, *question, str(before), "--log-dir", first)
+    assert all(row["in_history"] == row["at_least"] == row["at_most"] for row in same)
+    truth = figures(answer_of(capsys, *question, str(after), "--log-dir", second), "in_history")
+    rows = figures(answer_of(capsys, *question, str(after), "--log-dir", first), "certainty", "at_least", "at_most")
+    compared = [key for key in rows if key[3] in ("archived_offsets", "deliveries")]
+    assert compared
+    for key in compared:
+        certainty, at_least, at_most = rows[key]
+        assert at_least <= truth[key][0] <= at_most, key
+        assert certainty != "exact" or at_least == at_most
+        assert certainty == "exact" or after > before
+
+
+def test_the_offsets_that_a_lower_limit_gives_up_are_those_that_a_simulation_with_it_archived(tmp_path, capsys):
+    first = simulated(tmp_path / "first", replace(DRAINED, delivery_count_limit=6), 1)
+    second = simulated(tmp_path / "second", replace(DRAINED, delivery_count_limit=2), 1)
+    listed = answer_of(capsys, "what-if", "--delivery-count-limit", "2", "--list", "--log-dir", first)
+    assert {row["certainty"] for row in listed} == {"exact"}
+    archived = answer_of(
+        capsys, "poison", "--log-dir", second, "--columns", "group,topic_id,partition,offset,last_offset"
+    )
+    offsets = {(row["group_id"], row["topic_id"], row["partition"], row["offset"]) for row in archived}
+    assert {"acknowledged", "archived"} >= {row["outcome"] for row in listed}
+    for row in listed:
+        for offset in range(row["first_offset"], row["last_offset"] + 1):
+            assert (row["group_id"], row["topic_id"], row["partition"], offset) in offsets
+
+
+@pytest.mark.parametrize("seed", seeds(8))
+def test_both_designs_hold_the_same_state_after_the_writes_of_a_simulation(seed, tmp_path, capsys):
+    logs = simulated(tmp_path / "logs", SMALL, seed)
+    compared = 0
+    with open_logs(Source(log_dirs=(logs,))) as evidence:
+        for part in scope(evidence, KeyFilter(), CutChoice()).parts():
+            histories = Histories.of(part.history, part.deliveries)
+            final = {}
+            for place, _, records in draft_writes(histories, deltas_per_checkpoint=20):
+                state = None
+                for offset, record in enumerate(records):
+                    state = apply(state, offset, record)
+                final[tuple(histories.places.select(KEY).slice(place, 1).to_pylist()[0].values())] = state
+            for row in answer_of(capsys, "state", "--log-dir", logs):
+                state = final[tuple(row[name] for name in KEY)]
+                batches = [StateBatch(*(batch[name] for name in BATCH)) for batch in row["state_batches"]]
+                if state is None:
+                    assert batches == []
+                    continue
+                assert state.delivered() == coalesce(prune(batches, state.start_offset))
+                assert all(
+                    batch.delivery_state in TERMINAL for batch in batches if batch.last_offset < state.start_offset
+                )
+                compared += 1
+    assert compared > 0
