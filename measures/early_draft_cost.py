@@ -1,7 +1,7 @@
 """What the writes of a history would have cost under KIP-932's early design, beside what they did cost.
 
 Each write of the history that changed states becomes a record of the early design's writer (state_model.early_draft):
-a delta, or a checkpoint after as many deltas as the shipped coordinator wrote updates between snapshots. A creation or
+a delta, or a checkpoint after as many deltas as Kafka has updates between snapshots by default. A creation or
 a reset becomes a checkpoint, a deletion and a cold snapshot nothing. Bytes are those of keys and values in both.
 """
 
