@@ -27,7 +27,7 @@ from measures.settings import DEAD_LETTER_TOPIC, GroupSettings
 from measures.topics import BATCH_COLUMNS, topic_partitions
 from sharelens.filters import KeyFilter
 from sharelens.questions.audited import Audited, audited_findings
-from sharelens.questions.completeness import evidence_times, times
+from sharelens.questions.completeness import COMPLETE, evidence_times, times
 from sharelens.questions.describe_streams_offsets import UNKNOWN_LAG
 from sharelens.questions.dlq import reconciled
 from sharelens.questions.evidence import Evidence, StatePartitionCover, of_places
@@ -71,7 +71,7 @@ OUTCOMES = pa.schema(
     ]
 )
 EVENTS = pa.schema([LIFE.field(name) for name in (*PLACE_KEY, "log_time_ms", "event", "start_offset_after")])
-LAGS = pa.schema([LAG.field(name) for name in (*PLACE_KEY, "lag", "unknown_reason", "log_time_ms")])
+LAGS = pa.schema([LAG.field(name) for name in (*PLACE_KEY, "lag", "unknown_reason", "log_time_ms", "completeness")])
 """Columns of measures that findings are made of; a lake reads no other."""
 OF_SHARE_GROUPS = pc.field("group_type") == SHARE
 MISSING_LETTERS = pa.schema([*(LAG.field(name) for name in SHARE_PARTITION_KEY), pa.field("records", pa.int64())])
@@ -305,8 +305,8 @@ def _lag_at(evidence: Evidence, history: pa.Table, moment_ms: int) -> pa.Table:
 
 
 def _not_started(evidence: Evidence, lags: pa.Table) -> pa.Table:
-    """The LAG rows without a start offset, with `has_records`."""
-    rows = lags.filter(pc.equal(lags.column("unknown_reason"), lag.NO_START))
+    """The LAG rows without a start offset, with `has_records`; where records are lost, one of them may have it."""
+    rows = lags.filter((pc.field("unknown_reason") == lag.NO_START) & (pc.field("completeness") == COMPLETE))
     extents = evidence.topic_extents(topic_partitions(rows))
     there = {
         (row["topic_id"], row["partition"]): None if row["end_offset"] is None else row["end_offset"] > row["begin"]

@@ -1,5 +1,6 @@
 """The overview on a terminal: colours, refreshing, exit codes; what it finds is in tests/broker and tests/compat."""
 
+import json
 import re
 import signal
 import subprocess
@@ -10,8 +11,12 @@ import pytest
 
 from sharelens.cli import main
 from tests.datasets import dataset
+from tests.file_times import set_times
 from tests.interrupts import HEEDING
+from tests.state_logs import START_MS, STATE_TOPIC, snapshot, update, write_log_directory
 from tests.terminals import Terminal, screens
+from tests.user_topics import ORDERS_RECORDS, write_orders
+from tools.log_writer.writer import write_checkpoints
 
 RED = "\x1b[31m"
 CLEAR = "\x1b[2J"
@@ -68,3 +73,21 @@ def test_a_log_without_share_state_is_refused_in_one_line(tmp_path: Path, capsys
         raise SystemExit(main(["overview", "--log-dir", str(tmp_path)]))
     assert stop.value.code == 1
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def kinds(folder: Path, records: list[dict[str, object]], capsys: pytest.CaptureFixture[str]) -> list[str]:
+    directory = write_log_directory(folder, records)
+    write_orders(directory)
+    write_checkpoints(directory, high_watermarks={(STATE_TOPIC, 0): len(records), ("orders", 0): ORDERS_RECORDS})
+    set_times(directory, appended_ms=START_MS + 40, checkpoint_ms=START_MS + 120_000)
+    main(["overview", "--log-dir", str(directory), "--output", "json"])
+    return [finding["kind"] for finding in json.loads(capsys.readouterr().out)["findings"]]
+
+
+def test_where_records_are_lost_nobody_knows_whether_a_group_has_begun(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    created = snapshot(start=-1)
+    assert "not_started" in kinds(tmp_path / "idle", [created], capsys)
+    begun = update(start=0, batches=[(0, 4, 2, 1)], damage="value_version")
+    assert kinds(tmp_path / "lost", [created, begun], capsys)[0] == "evidence_gap"
