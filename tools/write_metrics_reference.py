@@ -51,7 +51,7 @@ Alert rules are in `conf/prometheus/sharelens-alerts.yaml`, their pages in
 """
 
 
-OF_RUNS = """# Metrics of `run --every`
+OF_RUNS = """# Metrics of runs at intervals
 
 `sharelens run --every 5s --listen 127.0.0.1:9310` serves these, with `process_resident_memory_bytes`,
 `process_cpu_seconds_total`, `process_open_fds` and Prometheus' other figures of the process. They begin at 0 with it.

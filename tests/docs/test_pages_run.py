@@ -40,6 +40,7 @@ ELSEWHERE = {
     "install.md": "its completion: tests/docs/test_install.py",
     "ask-a-cluster.md": "tests/broker/test_live.py",
     "keep-a-lake-fresh.md": "tests/broker/test_keep_fresh.py",
+    "keep-a-lake-in-a-bucket.md": "tests/components/test_bucket_page.py",
     "monitor-with-prometheus.md": "its queries: tests/unit/conf/test_prometheus.py",
     "run-it-as-a-service.md": "its files: tests/unit/conf/test_systemd.py",
     "see-it-in-grafana.md": "its dashboard: tests/unit/conf/test_grafana.py",
