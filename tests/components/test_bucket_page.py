@@ -1,4 +1,4 @@
-"""The commands of the page about lakes in buckets, run as they are printed, with a bucket and credentials of the test."""
+"""The commands of the page about lakes in buckets, as they are printed, with a bucket and credentials of the test."""
 
 import os
 import subprocess
