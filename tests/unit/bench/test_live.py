@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from bench.live import record_ages_ms
 from lake.scan import open_lake
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_age_of_a_record_lasts_until_the_first_publication_that_has_it(tmp_path: Path) -> None:

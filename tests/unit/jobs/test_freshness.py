@@ -2,11 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+
 from jobs.freshness import Freshness, freshness
 from jobs.publish import published_run
 from lake.lake import Lake
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
+
+pytestmark = pytest.mark.slow
 
 RECORDS = [snapshot("g", start=0), *(update("g", start=n, at_ms=START_MS + n * 1000) for n in (2, 5, 9))]
 

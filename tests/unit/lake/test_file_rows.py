@@ -14,6 +14,8 @@ from lake.lake import Lake
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
+pytestmark = pytest.mark.slow
+
 EXTENT = "bronze.ingest_extent"
 CONDITIONS = (None, pc.field("status") == "taken", pc.field("run_id") > 1, pc.field("topic") == "none")
 

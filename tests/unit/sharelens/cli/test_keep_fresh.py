@@ -95,6 +95,7 @@ def records(lake: Path) -> int:
         return 0
 
 
+@pytest.mark.slow
 def test_upkeep_inside_keeps_the_files_few_and_the_summaries_tell_of_both(tmp_path, capsys):
     lake, log = tmp_path / "lake", Log(tmp_path / "log")
 
@@ -115,6 +116,7 @@ def test_upkeep_inside_keeps_the_files_few_and_the_summaries_tell_of_both(tmp_pa
     assert all(summary["files_after"] < len(TABLES) for summary in upkeeps)
 
 
+@pytest.mark.slow
 def test_metrics_of_the_runs_are_served_while_they_go_on(tmp_path, capsys, monkeypatch):
     lake, log = tmp_path / "lake", Log(tmp_path / "log")
     pages: list[str] = []
