@@ -13,7 +13,7 @@ JAR_STAMP := $(VENV)/.stamp-jars
 ARCHIVE_STAMP := $(VENV)/.stamp-classes
 KERNEL_STAMP := $(VENV)/.stamp-kernels
 TOOLS := $(VENV)/tools
-SOURCES := state_model kafka_log kafka_live pyspark_kafka_log evidence measures lake jobs broker workloads sharelens
+SOURCES := state_model object_stores kafka_log kafka_live pyspark_kafka_log evidence measures lake jobs broker workloads sharelens
 KERNEL_SOURCES := $(wildcard state_model/columnar/*.py state_model/audit/columnar/*.py kafka_log/*.py measures/*.py)
 PYTEST := $(BIN)/python -m pytest
 AIRFLOW := .venv-airflow
@@ -24,8 +24,6 @@ HOUSE_RULES := tests/unit/test_tidy.py
 PARALLEL ?= 2
 # Tests that wait for processes, locks and timeouts rather than for the processor.
 WAITING ?= 4
-# Exit code of pytest where a selection has no test: no test of the DAGs is for the soak alone.
-NO_TESTS := 5
 workers = --numprocesses $(1) --dist worksteal
 # Free memory that tests need to write their lakes to it.
 MEMORY_KIB := 8388608
@@ -60,27 +58,30 @@ IN_MEMORY = if [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'NR == 2 {print $$
 	  export TMPDIR=$$(mktemp -d /dev/shm/tests.XXXXXX); trap 'rm -rf "$$TMPDIR"' EXIT; \
 	fi
 
-# Tests with Spark share one session and those of the DAGs one Airflow, so each of them are one process. Those that wait
-# for brokers are many at once; all of these run beside the others, which compute, and are printed after them.
+# Tests with Spark share one session, so they are one process. Those that wait for brokers are many at once; all of
+# these run beside the others, which compute, and are printed after them. They share lakes in the folder of the run.
 define run_tests
 @$(IN_MEMORY); \
-	logs=$$(mktemp -d); failed=0; \
+	logs=$$(mktemp -d); failed=0; export SHARELENS_TEST_RUN_FOLDER=$$(mktemp -d); \
 	$(PYTEST) tests/spark -m "spark and $(1)" >"$$logs/spark" 2>&1 & spark=$$!; \
-	$(PYTEST) tests/dags -m "airflow and $(1)" >"$$logs/dags" 2>&1 & dags=$$!; \
 	$(PYTEST) tests/broker -m "$(1)" $(call workers,$(WAITING)) >"$$logs/waiting" 2>&1 & waiting=$$!; \
-	trap 'kill $$spark $$dags $$waiting' INT TERM; \
-	$(PYTEST) -m "not spark and not broker and not airflow and $(1)" $(call workers,$(PARALLEL)) || failed=$$?; \
-	wait $$waiting || failed=$$?; wait $$dags || [ $$? -eq $(NO_TESTS) ] || failed=1; wait $$spark || failed=$$?; \
-	cat "$$logs"/*; rm -rf "$$logs"; exit $$failed
+	trap 'kill $$spark $$waiting' INT TERM; \
+	$(PYTEST) -m "not spark and not broker and $(1)" --ignore $(HOUSE_RULES) $(call workers,$(PARALLEL)) || failed=$$?; \
+	wait $$waiting || failed=$$?; wait $$spark || failed=$$?; \
+	cat "$$logs"/*; rm -rf "$$logs" "$$SHARELENS_TEST_RUN_FOLDER"; exit $$failed
 endef
 
 .PHONY: test
-test: setup setup-airflow promtool ## Run all tests but the soak (a quarter of an hour on two cores)
+test: setup promtool ## Run all tests but the components and the soak
 	$(call run_tests,not soak and not components)
 
 .PHONY: test-components
-test-components: setup ## Run the tests that talk to servers of other projects, such as S3 (at most a quarter of an hour)
-	@$(IN_MEMORY); $(PYTEST) tests/components -m "components and not soak" $(call workers,$(PARALLEL))
+test-components: setup setup-airflow browser azurite ## Run the tests with programs of other projects, such as S3 servers, Kafka in Java, Airflow (at most a quarter of an hour)
+	@$(IN_MEMORY); logs=$$(mktemp -d); failed=0; \
+	$(PYTEST) tests/dags -m "components and not soak" >"$$logs/dags" 2>&1 & dags=$$!; \
+	trap 'kill $$dags' INT TERM; \
+	$(PYTEST) tests/components tests/broker tests/unit/sharelens/report -m "components and not soak" $(call workers,$(WAITING)) || failed=$$?; \
+	wait $$dags || failed=$$?; cat "$$logs"/*; rm -rf "$$logs"; exit $$failed
 
 .PHONY: test-fast
 test-fast: $(ENV_STAMP) ## Run the tests that need no Spark (at most twenty seconds)
@@ -113,6 +114,18 @@ promtool: ## Get promtool, which tests the alert rules, unless it is there
 	  && dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x --strip-components=3 ./usr/bin/promtool && rm -f prometheus_*.deb \
 	  || echo "make promtool: it can't be fetched; the tests of the alert rules are skipped" >&2
 
+# Azure's blobs for tests, from Microsoft, as a package of npm.
+AZURITE_VERSION := 3.35.0
+.PHONY: azurite
+azurite: ## Get Azurite, which stands for Azure's blobs in tests, unless it is there
+	@if [ -f $(TOOLS)/azurite/node_modules/azurite/package.json ]; then exit 0; fi; \
+	if ! command -v npm >/dev/null; then \
+	  echo "make azurite: no npm here; the tests against Azure's blobs are skipped" >&2; exit 0; \
+	fi; \
+	mkdir -p $(TOOLS)/azurite && npm install --silent --no-audit --no-fund --ignore-scripts \
+	  --prefix $(TOOLS)/azurite azurite@$(AZURITE_VERSION) >/dev/null 2>&1 \
+	  || echo "make azurite: it can't be fetched; the tests against Azure's blobs are skipped" >&2
+
 .PHONY: bench
 bench: setup ## Measure speed and memory, and print a table
 	$(BIN)/python -m bench
@@ -138,9 +151,14 @@ site: $(ENV_STAMP) ## Build the documentation as a site, build/site/index.html
 bundle: setup ## Write one archive that installs without a network, for this Python and machine
 	@$(BIN)/python -m tools.make_bundle
 
+# Python packages for spark.archives: docs/how-to/run-on-a-cluster.md.
+.PHONY: dist-env
+dist-env: setup ## Write an environment for Spark's executors as one archive, for this Python and machine
+	@$(BIN)/python -m tools.make_dist_env
+
 .PHONY: soak
 soak: setup ## Kill runs hundreds of times and compare with an undisturbed lake
-	$(call run_tests,soak and not components)
+	$(call run_tests,soak)
 
 .PHONY: clean
 clean: ## Remove .venv and whatever was built

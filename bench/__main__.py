@@ -4,11 +4,10 @@ One call runs all sections, with the processes that a user would start; figures 
 """
 
 import argparse
-import resource
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +29,7 @@ from tools.kept_jars import ToolUnavailableError
 
 SECTIONS = (
     "kernels", "pipeline", "increment", "audit", "measures", "questions", "groups", "upkeep", "live", "broker",
-    "simulator",
+    "simulator", "scale",
 )  # fmt: skip
 SHAPES = ("hot", "cool")
 
@@ -57,6 +56,7 @@ class Bench:
     commits: int = 1000
     runs: int = 20
     share_partitions: int | None = None
+    shapes: Sequence[str] = SHAPES
 
     def log(self, shape: str) -> Path:
         """The generated log directory of a shape; made on first use."""
@@ -135,19 +135,10 @@ def pipeline(bench: Bench) -> Iterator[Figure]:
 
 def _udf(bench: Bench, directory: Path, ours_s: float) -> Figure:
     from bench import udf_baseline
-    from jobs.settings import load_settings
-    from jobs.spark.session import spark_session
 
-    session = spark_session("bench", load_settings())
-    decoded = udf_baseline.write_silver(session, directory, bench.folder / "udf-silver")
-    session.stop()
-    return _rate(
-        "pipeline",
-        "segments -> silver with a Python UDF",
-        decoded.records,
-        decoded.seconds,
-        f"ours: {decoded.seconds / ours_s:.1f} x as fast",
-    )
+    decoded = udf_baseline.in_own_session(directory, bench.folder / "udf-silver")
+    note = f"ours: {decoded.seconds / ours_s:.1f} x as fast"
+    return _rate("pipeline", "segments -> silver with a Python UDF", decoded.records, decoded.seconds, note)
 
 
 def increment(bench: Bench) -> Iterator[Figure]:
@@ -186,32 +177,29 @@ def audit(bench: Bench) -> Iterator[Figure]:
 
     for shape in SHAPES:
         shutil.rmtree(folder := bench.lake(f"audit-{shape}"), ignore_errors=True)
-        for name, value, note in audits.lines(bench.log(shape), folder, shape=shape):
-            yield Figure(section="audit", name=f"{shape}: {name}", value=value, note=note)
+        yield from _figures("audit", audits.lines(bench.log(shape), folder, shape=shape), f"{shape}: ")
 
 
 def measures(bench: Bench) -> Iterator[Figure]:
     """Each measure alone and all together, in this process: the whole log, and 1 % new records."""
     from bench import measures as measured
+    from bench import what_if
 
     for shape in SHAPES:
         folder = bench.lake(f"measures-{shape}")
         shutil.rmtree(folder, ignore_errors=True)
+        prefix = f"{shape}: "
         for cost in measured.costs(*measured.lakes(bench.log(shape), folder)):
-            yield Figure(
-                section="measures",
-                name=f"{shape}: {cost.name or 'all measures'}",
-                value=f"{cost.whole_s:.2f} s of CPU, {bench.records / cost.whole_s:,.0f} rows/s",
-                note=f"over 1 % more {cost.increment_s:.2f} s, {100 * cost.increment_s / cost.whole_s:.0f} %; "
-                f"peak so far {cost.peak_bytes / 2**20:.0f} MiB",
-            )
-        for cost_of_question in measured.questions(bench.log(shape)):
-            yield Figure(
-                section="measures",
-                name=f"{shape}: {cost_of_question.name} of the log",
-                value=f"{cost_of_question.cpu_s:.2f} s of CPU, {bench.records / cost_of_question.cpu_s:,.0f} rows/s",
-                note=f"computed again each time; peak {cost_of_question.peak_bytes / 2**20:.0f} MiB",
-            )
+            value = f"{cost.whole_s:.2f} s of CPU, {bench.records / cost.whole_s:,.0f} rows/s"
+            part = f"over 1 % more {cost.increment_s:.2f} s, {100 * cost.increment_s / cost.whole_s:.0f} %"
+            note = f"{part}; peak so far {cost.peak_bytes / 2**20:.0f} MiB"
+            yield Figure(section="measures", name=prefix + (cost.name or "all measures"), value=value, note=note)
+        for question in measured.questions(bench.log(shape)):
+            value = f"{question.cpu_s:.2f} s of CPU, {bench.records / question.cpu_s:,.0f} rows/s"
+            note = f"computed again each time; peak {question.peak_bytes / 2**20:.0f} MiB"
+            yield Figure(section="measures", name=f"{prefix}{question.name} of the log", value=value, note=note)
+        for name, value, note in what_if.lines(bench.log(shape)):
+            yield Figure(section="measures", name=prefix + name, value=value, note=note)
 
 
 def questions(bench: Bench) -> Iterator[Figure]:
@@ -233,8 +221,7 @@ def questions(bench: Bench) -> Iterator[Figure]:
 
 def groups(bench: Bench) -> Iterator[Figure]:
     """The group coordinator's log: replayed to histories, and asked about."""
-    for name, value, note in group_costs.lines(bench.folder / "log-groups", bench.records):
-        yield Figure(section="groups", name=name, value=value, note=note)
+    yield from _figures("groups", group_costs.lines(bench.folder / "log-groups", bench.records))
 
 
 def upkeep(bench: Bench) -> Iterator[Figure]:
@@ -275,8 +262,7 @@ def live(bench: Bench) -> Iterator[Figure]:
     """A running cluster as the source of a lake and of an answer."""
     from bench import live as from_cluster
 
-    for name, value, note in from_cluster.lines(bench.folder, bench.records):
-        yield Figure(section="live", name=name, value=value, note=note)
+    yield from _figures("live", from_cluster.lines(bench.folder, bench.records))
 
 
 def broker(bench: Bench) -> Iterator[Figure]:
@@ -303,19 +289,33 @@ def broker(bench: Bench) -> Iterator[Figure]:
 def simulator(bench: Bench) -> Iterator[Figure]:
     """The broker's own parts in virtual time, in a process of their own: real bytes, truth and journal included."""
     directory = bench.folder / "log-simulated"
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
     run = sharelens("simulate", "--records", str(bench.records), "--seed", "1", "--log-dir", str(directory))
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     count = int(run.summary["state_records"])
-    cpu_s = after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime
     size = sum(path.stat().st_size for path in directory.glob("__share_group_state-*/*.log"))
     yield Figure(
         section="simulator",
         name="state records with real bytes",
         value=f"{run.seconds:.1f} s, {count / run.seconds:,.0f} records/s",
-        note=f"{count / cpu_s:,.0f} a second of CPU time; {size / 2**20:.0f} MiB of state log",
+        note=f"{count / run.last_processor_s(run.seconds):,.0f} a second of CPU; {size / 2**20:.0f} MiB of log",
     )
     yield from _memory("simulator", run)
+
+
+def scale(bench: Bench) -> Iterator[Figure]:
+    """A growing lake in two shapes: stages, later runs, questions, upkeep; many runs, many files, requests."""
+    from bench import many_runs, requests
+    from bench import scale as grown
+
+    for shape in bench.shapes:
+        yield from _figures("scale", grown.lines(bench.folder, shape, bench.records), f"{shape}: ")
+    yield from _figures("scale", many_runs.lines(bench.folder))
+    yield from _figures("scale", many_runs.files_lines(bench.folder))
+    yield from _figures("scale", requests.lines(bench.folder))
+
+
+def _figures(section: str, lines: Iterable[tuple[str, str, str]], prefix: str = "") -> Iterator[Figure]:
+    for name, value, note in lines:
+        yield Figure(section=section, name=prefix + name, value=value, note=note)
 
 
 def _working_s(run: Measured) -> float:
@@ -353,9 +353,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--commits", type=int, default=1000, help="of the section upkeep, a table  [default: 1000]")
     parser.add_argument("--runs", type=int, default=20, help="of the section upkeep, before and after  [default: 20]")
     parser.add_argument("--only", choices=SECTIONS, action="append")
+    parser.add_argument("--shape", choices=SHAPES, action="append", help="of the section scale  [default: both]")
     parser.add_argument("--folder", type=Path, help="where logs and lakes are kept  [default: a temporary folder]")
     options = parser.parse_args(arguments)
-    functions = (kernels, pipeline, increment, audit, measures, questions, groups, upkeep, live, broker, simulator)
+    functions = (
+        kernels,
+        pipeline,
+        increment,
+        audit,
+        measures,
+        questions,
+        groups,
+        upkeep,
+        live,
+        broker,
+        simulator,
+        scale,
+    )
     sections = dict(zip(SECTIONS, functions, strict=True))
     with tempfile.TemporaryDirectory(prefix="sharelens-bench-") as scratch:
         bench = Bench(
@@ -364,11 +378,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             commits=options.commits,
             runs=options.runs,
             share_partitions=options.share_partitions,
+            shapes=options.shape or SHAPES,
         )
         figures = []
         for name in options.only or SECTIONS:
             print(f"measuring: {name}", file=sys.stderr)
-            figures += list(sections[name](bench))
+            for figure in sections[name](bench):
+                print(f"{figure.name}: {figure.value}; {figure.note}", file=sys.stderr, flush=True)
+                figures.append(figure)
     table = Table(title=f"{options.records:,} records", title_justify="left")
     for heading in ("section", "what", "figure", "note"):
         table.add_column(heading)

@@ -20,7 +20,8 @@ from state_model.errors import SharelensError
 from tools.kafka_tools import tool_command
 
 HOST = "127.0.0.1"
-START_TIMEOUT_S = 60
+START_TIMEOUT_S = 180
+PROPERTIES = "server.properties"
 STOP_TIMEOUT_S = 60
 TRY_AGAIN_S = 0.01
 IDLE_S = 3.0
@@ -140,6 +141,14 @@ def kafka_broker(
         yield started
 
 
+@contextmanager
+def kafka_again(folder: Path, bootstrap: str) -> Iterator[Started]:
+    """A real broker that had ended, with the files and the address that `kafka_broker` gave it."""
+    command = _java("kafka.Kafka", str(folder / PROPERTIES))
+    with _running(command, folder, int(bootstrap.rpartition(":")[2])) as started:
+        yield started
+
+
 def _properties(
     folder: Path, changed: Mapping[str, object], listeners: Mapping[str, Listener], broker: int, controller: int
 ) -> Path:
@@ -152,7 +161,7 @@ def _properties(
         listeners="".join(f",{name}://{HOST}:{listener.port}" for name, listener in listeners.items()),
         protocols="".join(f",{name}:{listener.protocol}" for name, listener in listeners.items()),
     )
-    path = folder / "server.properties"
+    path = folder / PROPERTIES
     path.write_text(settings + "".join(f"{name}={text}\n" for name, text in changed.items()), encoding="utf-8")
     return path
 

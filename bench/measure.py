@@ -18,18 +18,30 @@ COMMAND = Path(sys.executable).parent / "sharelens"
 ROLES = ("driver", "worker", "jvm")
 
 
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A finished command: wall clock in seconds, standard output, and the highest memory of one process by role."""
+    """A finished command: wall clock in seconds, standard output, and the highest memory of one process by role.
+
+    `processor_s`: for each sample the seconds from the start on and the processor time of all its processes until then.
+    """
 
     seconds: float
     output: str
     peak_bytes: dict[str, int]
+    processor_s: list[tuple[float, float]]
 
     @property
     def summary(self) -> dict[str, Any]:
         """The JSON line that a job prints."""
         return dict(json.loads(self.output.splitlines()[-1]))
+
+    def last_processor_s(self, seconds: float) -> float:
+        """Processor time of all processes in the last `seconds` of the command."""
+        before = [spent for at, spent in self.processor_s if at <= self.seconds - seconds]
+        return self.processor_s[-1][1] - (before[-1] if before else 0.0)
 
 
 def sharelens(*arguments: str, variables: Mapping[str, str] | None = None) -> Measured:
@@ -40,11 +52,11 @@ def sharelens(*arguments: str, variables: Mapping[str, str] | None = None) -> Me
 def measured(command: Sequence[str], variables: Mapping[str, str] | None = None) -> Measured:
     """Runs a command to its end, with these environment variables beside those that are there."""
     environ = {**os.environ, **(variables or {})}
-    peaks = dict.fromkeys(ROLES, 0)
+    peaks, spent = dict.fromkeys(ROLES, 0), list[tuple[float, float]]()
     ended = threading.Event()
     begun = time.perf_counter()
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        sampler = threading.Thread(target=_sample, args=(process.pid, peaks, ended), daemon=True)
+        sampler = threading.Thread(target=_sample, args=(process.pid, peaks, spent, ended), daemon=True)
         sampler.start()
         output, problems = process.communicate()
         seconds = time.perf_counter() - begun
@@ -52,28 +64,35 @@ def measured(command: Sequence[str], variables: Mapping[str, str] | None = None)
         sampler.join()
     if process.returncode != 0:
         raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}: {problems.strip()[-500:]}")
-    return Measured(seconds=seconds, output=output, peak_bytes=peaks)
+    return Measured(seconds=seconds, output=output, peak_bytes=peaks, processor_s=spent or [(seconds, 0.0)])
 
 
-def _sample(root: int, peaks: dict[str, int], ended: threading.Event) -> None:
+def _sample(root: int, peaks: dict[str, int], spent: list[tuple[float, float]], ended: threading.Event) -> None:
+    ticks: dict[int, int] = {}
+    begun = time.perf_counter()
     while not ended.wait(SAMPLE_S):
-        for pid, name in _tree(root):
+        for pid, name, used in _tree(root):
             role = "driver" if pid == root else "jvm" if "java" in name else "worker"
             peaks[role] = max(peaks[role], _peak_bytes(pid))
+            ticks[pid] = used  # a process that has ended stays with its last sample
+        spent.append((time.perf_counter() - begun, TICK_S * sum(ticks.values())))
 
 
-def _tree(root: int) -> list[tuple[int, str]]:
-    """(pid, command) of a process and all below it."""
-    children: dict[int, list[tuple[int, str]]] = {}
-    processes = [(root, "")]
+def _tree(root: int) -> list[tuple[int, str, int]]:
+    """(pid, command, processor time in ticks) of a process and all below it."""
+    children: dict[int, list[tuple[int, str, int]]] = {}
+    processes: list[tuple[int, str, int]] = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
                 head, _, tail = (folder / "stat").read_text().rpartition(")")
             except OSError:
                 continue
-            children.setdefault(int(tail.split()[1]), []).append((int(folder.name), head.partition("(")[2]))
-    for pid, _ in processes:
+            fields = tail.split()
+            process = (int(folder.name), head.partition("(")[2], int(fields[11]) + int(fields[12]))
+            children.setdefault(int(fields[1]), []).append(process)
+            processes += [process] if process[0] == root else []
+    for pid, *_ in processes:
         processes += children.get(pid, [])
     return processes
 

@@ -14,6 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everywhere in Spark code
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from jobs.settings import load_settings
+from jobs.spark.session import spark_session
 from state_model.columnar.schemas import SHARE_RECORD
 from state_model.errors import DecodeError
 from state_model.share_records import (
@@ -57,6 +59,15 @@ class Decoded:
 
     records: int
     seconds: float
+
+
+def in_own_session(directory: Path, target: Path) -> Decoded:
+    """`write_silver` in a session that is started for it."""
+    session = spark_session("bench", load_settings())
+    try:
+        return write_silver(session, directory, target)
+    finally:
+        session.stop()
 
 
 def write_silver(session: SparkSession, log_directory: Path, table: Path) -> Decoded:

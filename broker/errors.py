@@ -81,3 +81,7 @@ class InvalidPartitionsError(BrokerError):
 
 class FrameError(BrokerError):
     """Raised when bytes on a connection can't be decoded as a request; the connection is closed."""
+
+
+class TooManyElementsError(FrameError):
+    """Raised when a request has more array elements than its API allows."""

@@ -48,11 +48,15 @@ def clock_steps(records: pa.Table, log_time_ms: Ints) -> pa.Table:
     """CLOCK_STEP rows: the records at which timestamps begin to lie over a minute below the log time.
 
     Args:
-        records: LOG_RECORD rows of one state partition, ascending offsets.
+        records: LOG_RECORD rows by state partition, then by offset.
         log_time_ms: the log time of each.
     """
     late = is_late(records.column("timestamp_ms").to_numpy(), log_time_ms)
-    begins = np.flatnonzero(late & ~np.concatenate([[False], late[:-1]]))
+    if not late.any():
+        return CLOCK_STEP.empty_table()
+    partitions = records.column("partition").to_numpy()
+    goes_on = late[:-1] & (partitions[1:] == partitions[:-1])
+    begins = np.flatnonzero(late & ~np.append(False, goes_on))
     rows = records.take(pa.array(begins))
     columns = {
         "log_topic_id": rows.column("topic_id"),

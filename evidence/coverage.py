@@ -83,11 +83,13 @@ def coverage(extents: Iterable[Extent]) -> Coverage:
         if row["committed_end"] is not None:
             end = min(end, row["committed_end"])
         here = (row["from_offset"], end)
-        requested.setdefault(source_id, []).extend(difference([here], gaps_of_extent(row, "vanished")))
-        covered = union([*covered, *difference([here], gaps_of_extent(row))])
+        gaps = gaps_of_extent(row)
+        vanished = gaps_of_extent(row, "vanished") if gaps else []
+        requested[source_id] = _with(requested.get(source_id, []), here, vanished)
+        covered = _with(covered, here, gaps)
         if end >= lost_ends.get(source_id, (0, 0))[1]:
             lost_ends.pop(source_id, None)
-        at_end = [gap for gap in gaps_of_extent(row) if gap[1] == end]
+        at_end = [gap for gap in gaps if gap[1] == end]
         if at_end:
             lost_ends[source_id] = at_end[-1]
     end = max((interval[1] for intervals in requested.values() for interval in intervals), default=0)
@@ -120,6 +122,13 @@ def ranges_of_offsets(first: Ints, last: Ints) -> list[Interval]:
     starts = np.concatenate([[0], breaks])
     ends = np.concatenate([breaks, [len(first)]]) - 1
     return [(int(first[a]), int(last[b]) + 1) for a, b in zip(starts, ends, strict=True)]
+
+
+def _with(known: list[Interval], here: Interval, gaps: Sequence[Interval]) -> list[Interval]:
+    """The union of disjoint ranges, ascending, with one more, less its gaps."""
+    if not gaps and known and known[-1][0] <= here[0] <= known[-1][1]:  # nearly all extents go on where one ended
+        return [*known[:-1], (known[-1][0], max(known[-1][1], here[1]))]
+    return union([*known, *difference([here], gaps)])
 
 
 def _below(intervals: Sequence[Interval], offset: int) -> list[Interval]:

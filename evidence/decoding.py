@@ -3,13 +3,15 @@
 The kernels are those of state_model.columnar.decode (share-group-state-log §2-3); here they meet whole tables.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.log_time import NO_LOG_TIME, Ints, log_time_after, log_times
+from evidence.log_time import NO_LOG_TIME, Ints, log_time_after, log_times_of_logs
 from evidence.schemas import DECODED_FROM
 from kafka_log.schemas import PROBLEM
 from state_model.columnar.decode import DECODE_PROBLEM, decode_share_records
@@ -46,13 +48,30 @@ def decode_log(records: pa.Table, *, before_ms: int = NO_LOG_TIME) -> DecodedRec
     Raises:
         ValueError: offsets do not ascend; the message names the first offset that repeats or goes back.
     """
-    offsets = records.column("offset").to_numpy()
-    back = offsets[1:] <= offsets[:-1]
+    decoded = decode_logs(records, [before_ms])
+    return replace(decoded, before_ms=before_ms)
+
+
+def decode_logs(records: pa.Table, before_ms: Sequence[int]) -> DecodedRecords:
+    """Decodes records of several state partitions and gives each its log time.
+
+    Args:
+        records: LOG_RECORD rows of one topic, by state partition, then by offset.
+        before_ms: for each state partition the log time after the records that precede its rows.
+
+    Raises:
+        ValueError: offsets of a state partition do not ascend; the message names the first one that does not.
+    """
+    offsets, partitions = (records.column(name).to_numpy() for name in ("offset", "partition"))
+    is_first = np.append(True, partitions[1:] != partitions[:-1])[: len(partitions)]
+    back = ~is_first[1:] & (offsets[1:] <= offsets[:-1])
     if back.any():
-        raise ValueError(f"log offset {offsets[1:][back][0]} does not lie above the one before it")
-    times = log_times(records.column("timestamp_ms").to_numpy(), before_ms)
-    decoded = decode_rows(records, times)
-    return DecodedRecords(records=decoded.records, problems=decoded.problems, log_times=times, before_ms=before_ms)
+        at = int(np.flatnonzero(back)[0]) + 1
+        raise ValueError(f"partition {partitions[at]}: log offset {offsets[at]} does not lie above the one before it")
+    times = log_times_of_logs(
+        records.column("timestamp_ms").to_numpy(), np.cumsum(is_first) - 1, np.array(before_ms, np.int64)
+    )
+    return decode_rows(records, times)
 
 
 def decode_rows(records: pa.Table, log_time_ms: Ints | None = None) -> DecodedRecords:

@@ -67,6 +67,8 @@ def losses_of_extents(extents: Iterable[Extent], *, runs: tuple[int, int] = EVER
         for row in extents
         if row["status"] == "taken" and row["content"] == "log_record" and row["run_id"] <= runs[1]
     ]
+    if not any(row["gaps"] for row in extents if row["run_id"] >= runs[0]):
+        return []
     left_out = coverage(extents).covered
     by_reason: dict[str, list[Interval]] = {}
     for row in sorted(extents, key=lambda row: (-int(row["run_id"]), str(row["source_id"]))):

@@ -73,15 +73,26 @@ def newest_to_audit(lake: Lake) -> int:
 def commit(
     lake: Lake, name: str, stage: str, run: int, adds: Sequence[DataFile] = (), removes: Sequence[str] = ()
 ) -> int:
-    """Commits a stage to one table, and returns the new version. Flushes all commits of a stage before its mark."""
+    """Commits a stage to one table, and returns the new version. Flushes all commits of a stage before its mark.
+
+    A commit that changes nothing is left out, unless it is the mark or the stage's first one in the table.
+    """
     if MARKER.get(stage) == name:
         durability.sync(lake)
+    elif not adds and not removes and lake.transaction(name, stage) is not None:
+        return lake.version(name)
     return commits.commit(lake, name, stage=stage, run=run, adds=adds, removes=removes)
 
 
 def is_committed(lake: Lake, name: str, stage: str, run: int) -> bool:
-    """Whether the table holds the stage's commit of this run already."""
-    return (lake.transaction(name, stage) or 0) >= run
+    """Whether the table has the rows of the stage of this run already."""
+    return newest_run(lake, name, stage) >= run
+
+
+def newest_run(lake: Lake, name: str, stage: str) -> int:
+    """The newest run whose `stage` the table has: that of its last commit, or a later one without changes; 0: none."""
+    written = lake.transaction(name, stage)
+    return 0 if written is None else max(written, done(lake, stage) if stage in MARKER else 0)
 
 
 def with_unfinished(lake: Lake, name: str, stage: str, run: int, drop: pc.Expression | None) -> pc.Expression | None:

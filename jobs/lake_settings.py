@@ -14,7 +14,7 @@ from lake.lake import Lake, LakeReader
 from lake.parquet import write_rows
 from lake.settings_rows import COLUMNS, TABLE, observations_of, setting_rows
 from lake.tables import TABLES
-from measures.observed_settings import END_OFFSETS, Observation, Settings, news, settings_of
+from measures.observed_settings import OF_NOW, Observation, Settings, news, settings_of
 
 STAGE = "settings"
 
@@ -55,13 +55,20 @@ def dead_letter_topics(
 
 
 def store(lake: Lake, cluster_id: str, run: int, observations: Sequence[Observation], names: pa.Table) -> None:
-    """Commits observations and names (NAME with cluster_id). End offsets older than the measured ones go."""
+    """Commits observations and names (NAME with cluster_id). Of OF_NOW those older than the measured ones go."""
     if names.num_rows:
         commit_names(lake, STAGE, run, names)
     measured = stored(lake, cluster_id, books.done(lake, "measure"))
-    newest_ms = max((seen.from_ms for seen in measured if seen.kind == END_OFFSETS), default=0)
-    old = (pc.field("cluster_id") == cluster_id) & (pc.field("kind") == END_OFFSETS)
-    kept, removes = books.rewritten_without(lake, TABLE, old & (pc.field("valid_from_ms") < newest_ms))
+    kept, removes = books.rewritten_without(lake, TABLE, (pc.field("cluster_id") == cluster_id) & _old(measured))
     rows = books.of_cluster(setting_rows(observations), cluster_id)
     files = write_rows(lake, TABLES[TABLE], rows, {"run_id": run})
     books.commit(lake, TABLE, STAGE, run, [*files, *kept], removes)
+
+
+def _old(measured: Sequence[Observation]) -> pc.Expression:
+    """The rows of observations of OF_NOW that are older than the measured ones."""
+    old = pc.scalar(False)
+    for kind in OF_NOW:
+        newest_ms = max((seen.from_ms for seen in measured if seen.kind == kind), default=0)
+        old |= (pc.field("kind") == kind) & (pc.field("valid_from_ms") < newest_ms)
+    return old

@@ -1,7 +1,7 @@
 """The options of the jobs."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.quality.limits import DEFAULT_LIMITS, Limits
 from kafka_log.dead_letter_records import DeadLetterTopics
@@ -9,11 +9,22 @@ from measures.observed_settings import Observation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import ExitStack
+
+    import pyarrow as pa
 
     from lake.lake import Lake
+    from measures.kept_samples import KeptSamples
 
 STAGES = ("ingest", "decode", "replay", "measure", "audit", "publish")
 CHECKED_STAGES = ("ingest", "decode", "replay", "measure", "audit", "check", "publish")
+
+
+class Observed(NamedTuple):
+    """What a cluster says of the states of a run, and the bytes of user topics that were fetched for it."""
+
+    observations: tuple[Observation, ...]
+    fetched_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +39,8 @@ class RunOptions:
     lake keeps; `skip_checks`: kinds of expectations that the stage check leaves out; `limits`: where its freshness and
     volume begin to count; `require_check`: only checked tables are published.
     `fetch`: called under the lake's lock, fetches what is new from a cluster, and returns the options with log
-    directories.
+    directories, `fetched_bytes` and `observe`; what it opens is closed with the stack. `observe`: called with the
+    states of the run, asks the cluster about them.
     """
 
     lake: "Lake"
@@ -51,4 +63,6 @@ class RunOptions:
     skip_checks: tuple[str, ...] = ()
     limits: Limits = DEFAULT_LIMITS
     require_check: bool = False
-    fetch: "Callable[[RunOptions], RunOptions] | None" = None
+    fetched_bytes: dict[str, int] | None = None
+    fetch: "Callable[[RunOptions, ExitStack], RunOptions] | None" = None
+    observe: "Callable[[pa.Table, KeptSamples], Observed] | None" = None

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.coverage import coverage
@@ -39,16 +40,14 @@ def published_run(lake: Lake) -> int:
     return 0 if row is None else int(row["run_id"])
 
 
-def versions_since(lake: Lake, since_ms: int) -> dict[str, list[int]]:
-    """The versions of each table that the newest publication names, and those published at or after a moment."""
-    rows = lake.snapshot(PUBLICATION).rows().to_pylist()
-    newest = max((row["run_id"] for row in rows), default=0)
-    versions: dict[str, list[int]] = {}
-    for row in rows:
-        if row["run_id"] == newest or row["published_at_ms"] >= since_ms:
-            for entry in row["tables"]:
-                versions.setdefault(entry["table"], []).append(entry["version"])
-    return versions
+def oldest_versions_since(lake: Lake, since_ms: int) -> dict[str, int]:
+    """The oldest version of each table that the newest publication names, or one of those since a moment."""
+    snapshot = lake.snapshot(PUBLICATION)
+    kept = (pc.field("run_id") == (snapshot.largest("run_id") or 0)) | (pc.field("published_at_ms") >= since_ms)
+    entries = pc.list_flatten(snapshot.rows(["tables"], kept).column("tables"))
+    named = pa.table({name: pc.struct_field(entries, name) for name in ("table", "version")})
+    oldest = named.group_by("table").aggregate([("version", "min")])
+    return dict(zip(oldest.column("table").to_pylist(), oldest.column("version_min").to_pylist(), strict=True))
 
 
 def published_cluster(lake: Lake) -> str | None:
@@ -81,11 +80,11 @@ def _newest(lake: Lake) -> dict[str, Any] | None:
     """The newest publication, whichever schema version it was written with."""
     if not lake.exists(PUBLICATION):
         return None
-    rows = lake.snapshot(PUBLICATION, any_schema=True).all_rows
-    if rows.num_rows == 0:
+    snapshot = lake.snapshot(PUBLICATION, any_schema=True)
+    newest_run = snapshot.largest("run_id")
+    if newest_run is None:
         return None
-    runs = rows.column("run_id")  # a row names all tables: of thousands one becomes Python's
-    row: dict[str, Any] = rows.slice(pc.index(runs, pc.max(runs)).as_py(), 1).to_pylist()[0]
+    row: dict[str, Any] = snapshot.rows(where=pc.field("run_id") == newest_run).to_pylist()[0]  # of the newest file
     return row
 
 

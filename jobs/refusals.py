@@ -3,12 +3,13 @@
 import hashlib
 import os
 import tempfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from jobs.errors import JobError
 from jobs.ingest import plan
 from jobs.ingest.sources import Sources
 from jobs.options import RunOptions
+from kafka_log import archives, filesystem
 from lake import scan
 from lake.lake import Lake
 from lake.local_storage import LocalStorage
@@ -66,10 +67,12 @@ def check_sources(options: RunOptions) -> None:
 
 
 def _check_apart(options: RunOptions) -> None:
-    if not options.lake.storage.is_local:
-        return
-    lake = Path(options.lake.storage.address)
+    """Refuses a lake in a log directory, or the other way round, on a disk or in a store."""
+    is_local = options.lake.storage.is_local
+    lake = PurePosixPath(options.lake.storage.address)
     for uri in options.log_dirs:
-        directory = Path(uri).resolve()
-        if "://" not in uri and (lake == directory or directory in lake.parents or lake in directory.parents):
+        if archives.is_inside(uri) or filesystem.is_local(uri) is not is_local:
+            continue
+        directory = PurePosixPath(filesystem.absolute(uri))
+        if lake == directory or directory in lake.parents or lake in directory.parents:
             raise JobError(f"lake {options.lake} and log directory {uri} lie inside each other; put the lake elsewhere")

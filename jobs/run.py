@@ -9,12 +9,12 @@ A run that finds no new records starts no JVM: the session starts when the first
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from jobs import books, lake_settings, publish
+from jobs import books, lake_settings, observing, publish
 from jobs.audit import stage as audit
 from jobs.decode import stage as decode
 from jobs.decode.topic_starts import lowest_offsets
@@ -76,7 +76,6 @@ class Pipeline:
 
     def go(self) -> Summary:
         """Runs the stages that the options name."""
-        self._fetch()
         sources = Sources(plan.scan_directories(self._options.log_dirs, include_deleted=self._options.include_deleted))
         self.summary.skipped = [line for directory in sources.directories for line in directory.skipped]
         create_tables(self._lake)
@@ -104,11 +103,12 @@ class Pipeline:
             self._publish()
         return self.summary
 
-    def _fetch(self) -> None:
+    def fetch(self, opened: ExitStack) -> None:
         """Fetches what is new from the cluster that the options name, into log directories."""
         if self._options.fetch is not None:
             with self._timed("fetch"), self._progress.waiting("fetching from the cluster"):
-                self._options = self._options.fetch(self._options)
+                self._options = self._options.fetch(self._options, opened)
+            self.summary.fetched_bytes = self._options.fetched_bytes
 
     def _resume(self, stage: str) -> None:
         """Finishes a stage that was killed after its plan."""
@@ -212,9 +212,14 @@ class Pipeline:
             commit_names(self._lake, "topics", books.done(self._lake, "topics"), names)
 
     def _store_settings(self, sources: Sources) -> None:
-        """Commits what the files of settings say and the lake does not know; measures take it up."""
+        """Commits what files of settings or a cluster say and the lake does not know; measures take it up."""
         cluster_id = self._cluster_of_settings(sources)
         observations = lake_settings.unknown_settings(self._lake, cluster_id, self._options.observations)
+        if self._options.observe is not None and (observations or self.summary.run_id is not None):
+            with self._timed("observe"):
+                observed = observing.observed(self._lake, cluster_id, self._options.observe)
+            observations += lake_settings.unknown_settings(self._lake, cluster_id, observed.observations)
+            self.summary.add_fetched(observed.fetched_bytes)
         names = unknown_names(self._lake, cluster_id, (), self._options.topic_names)
         if observations or names.num_rows:
             run = self._next_run(lake_settings.STAGE)
@@ -376,9 +381,11 @@ def run(options: RunOptions, session: Callable[[], "SparkSession"], progress: Pr
     check_lake(options)
     if not options.lake.is_lake():
         check_sources(options)
-    with writing(options.lake, options.lock_timeout_s) as writer:
+    with writing(options.lake, options.lock_timeout_s) as writer, ExitStack() as opened:
         try:
-            summary = Pipeline(options, session, progress or Progress(), writer).go()
+            pipeline = Pipeline(options, session, progress or Progress(), writer)
+            pipeline.fetch(opened)
+            summary = pipeline.go()
         finally:
             shutil.rmtree(fetch_folder(options.lake), ignore_errors=True)
     if options.require_rows and not any(summary.counts.values()):

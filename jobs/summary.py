@@ -19,6 +19,7 @@ class Summary:
     `settings`: the new files of settings (`lake_settings.kinds_and_times`). `set_aside`: files of logs that a power cut
     had torn. `engine`: that of each stage, "spark" or "local" (in the process of the run); `gates`: the closed ones;
     `withheld`: a closed gate prevented a publication. `freshness`: of the state records that this run published first.
+    `fetched_bytes`: of a cluster's logs and of its user topics; None: the source is no cluster.
     """
 
     run_id: int | None = None
@@ -36,6 +37,12 @@ class Summary:
     gates: tuple[Gate, ...] = ()
     withheld: bool = False
     freshness: Freshness | None = None
+    fetched_bytes: dict[str, int] | None = None
+
+    def add_fetched(self, size_bytes: int) -> None:
+        """Counts further bytes of user topics."""
+        if self.fetched_bytes is not None:
+            self.fetched_bytes = self.fetched_bytes | {"user_topics": self.fetched_bytes["user_topics"] + size_bytes}
 
     def add_metadata(self, cluster_id: str, outcome: "Outcome | None") -> int | None:
         """Counts what the run took of the metadata log; the number of the run, None when there was nothing new."""
@@ -64,6 +71,7 @@ class Summary:
             "closed_gates": {gate.table: list(gate.failed) for gate in self.gates},
             "withheld": self.withheld,
             "freshness_ms": None if self.freshness is None else self.freshness.as_dict(),
+            "fetched_bytes": self.fetched_bytes,
             "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
             "engine": self.engine,
             "sharelens_version": books.software_version(),

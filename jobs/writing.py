@@ -42,14 +42,20 @@ def writing(lake: Lake, timeout_s: float) -> Iterator[Writer]:
     Raises:
         LakeLockedError: somebody else writes.
         LakeVersionError: another version wrote the lake.
-        LakeError: a log is damaged where a publication needs it.
+        LakeError: a log is damaged where a publication needs it, or a store's listings are stale.
     """
     os.umask(0o077)
     lake.storage.make()
     with lock.hold(lake, timeout_s) as lock_of_lake:
+        set_aside: list[str] = []
         if lock_of_lake.changed_hands:
             lake.forget()  # an upkeep elsewhere may have cut the logs that the handles read
-        yield Writer(lock=lock_of_lake, set_aside=tuple(_recovered(lake)))
+            if isinstance(lock_of_lake, Lease):
+                lake.least_versions[publish.PUBLICATION] = lock_of_lake.least_published
+            set_aside = _recovered(lake)
+        yield Writer(lock=lock_of_lake, set_aside=tuple(set_aside))
+        if isinstance(lock_of_lake, Lease):
+            lock_of_lake.published = lake.version(publish.PUBLICATION)
 
 
 def _rests_on_torn(lake: Lake, torn: Iterable[str]) -> str | None:
@@ -72,6 +78,7 @@ def _recovered(lake: Lake) -> list[str]:
     """Sets torn commits aside, and notes which commits of earlier runs the disk may not have yet."""
     lines = durability.set_aside_torn(lake, publish.PUBLICATION, -1)
     published = publish.published_versions(lake)
+    lake.least_versions.update(published)
     torn = []
     for name in TABLES:
         if name != publish.PUBLICATION:

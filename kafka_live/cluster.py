@@ -24,11 +24,14 @@ OUTSTANDING_BYTES = 48 << 20
 PARTITION_BYTES = 8 << 20
 EARLIEST, LATEST = -2, -1
 """The timestamps that ListOffsets takes for the log start offset and the high watermark."""
-CONSUMER, READ_UNCOMMITTED, NO_SESSION, NO_SESSION_EPOCH = -1, 0, 0, -1
-OFFSET_OUT_OF_RANGE = 1
+NO_OFFSET = -1
+"""The answer of ListOffsets where no record has the timestamp or a later one."""
+CONSUMER, NO_SESSION, NO_SESSION_EPOCH = -1, 0, -1
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+OFFSET_OUT_OF_RANGE, TOPIC_AUTHORIZATION_FAILED = 1, 29
 MOVED = frozenset({3, 5, 6, 9, 13, 74, 75, 76, 100, 103})
 """Error codes of a partition that moved, has no leader yet, or whose metadata is out of date: ask again."""
-FORBIDDEN = frozenset({29, 30, 31})
+FORBIDDEN = frozenset({TOPIC_AUTHORIZATION_FAILED, 30, 31})
 NO_LEADER = -1
 
 
@@ -61,13 +64,27 @@ class Fetched:
     """The answer about one partition. `records`: whole batches, perhaps the beginning of one more behind them.
 
     `is_out_of_range`: the offset lies outside of the log. `diverging`: the log is another one than that of the
-    position; the largest leader epoch that both may share, and the offset behind its records.
+    position; the largest leader epoch that both may share, and the offset behind its records. `aborted`: producer id
+    and first offset of aborted transactions that reach into the records, where the reading is of committed ones.
     """
 
     place: Place
     records: bytes
     is_out_of_range: bool
     diverging: LeaderEpoch | None = None
+    is_forbidden: bool = False
+    aborted: tuple[tuple[int, int], ...] = ()
+
+
+class Reading(NamedTuple):
+    """How to fetch: the most bytes of a partition unless a first batch is larger, and error codes that are answers."""
+
+    partition_bytes: int = PARTITION_BYTES
+    isolation_level: int = READ_UNCOMMITTED
+    accepted: frozenset[int] = frozenset({OFFSET_OUT_OF_RANGE})
+
+
+WHOLE_LOGS = Reading()
 
 
 class Cluster:
@@ -117,8 +134,12 @@ class Cluster:
                 self._leader_epochs[Place(topic.name, partition)] = topic.leader_epochs[partition]
         return topics
 
-    def offsets(self, places: Iterable[Place], timestamp: int) -> Mapping[Place, int]:
-        """Offset of each partition at EARLIEST or LATEST (the high watermark).
+    def offsets(
+        self, places: Iterable[Place], timestamp: int, isolation_level: int = READ_UNCOMMITTED
+    ) -> Mapping[Place, int]:
+        """Offset of each partition at EARLIEST or LATEST: the high watermark, or for READ_COMMITTED what is stable.
+
+        At another timestamp the first offset with it or a later one; NO_OFFSET: no record has one.
 
         Raises:
             ClusterError: a partition has no leader, or a right is missing.
@@ -136,7 +157,7 @@ class Cluster:
                 ),
             )
             return ListOffsetsRequest(
-                replica_id=CONSUMER, isolation_level=READ_UNCOMMITTED, topics=topics, max_version=7
+                replica_id=CONSUMER, isolation_level=isolation_level, topics=topics, max_version=7
             )
 
         answers = self._of_leaders(
@@ -184,7 +205,7 @@ class Cluster:
         )
         return {place: (answer.leader_epoch, answer.end_offset) for place, answer in answers.items()}
 
-    def fetch(self, positions: Mapping[Place, Position]) -> Sequence[Fetched]:
+    def fetch(self, positions: Mapping[Place, Position], reading: Reading = WHOLE_LOGS) -> Sequence[Fetched]:
         """One answer about each partition from its offset on, up to the high watermark, in bounded bytes.
 
         With a rack, records come from the follower that a leader names (KIP-392). A follower may lag behind, so that
@@ -193,34 +214,36 @@ class Cluster:
         Raises:
             ClusterError: a partition has no leader, or a right is missing.
         """
-        answers = self._of_followers(positions, self._followers)
+        answers = self._of_followers(positions, self._followers, reading)
         answers |= self._fetch_of_leaders(
-            positions, positions.keys() - answers.keys() - self._followers.keys(), self.connection.rack
+            positions, positions.keys() - answers.keys() - self._followers.keys(), self.connection.rack, reading
         )
         redirected = {
             place: answer.preferred_read_replica
             for place, answer in answers.items()
             if answer.preferred_read_replica != NO_LEADER
         }
-        answers |= self._of_followers(positions, redirected)
+        answers |= self._of_followers(positions, redirected, reading)
         unanswered = {place for place in positions if place not in answers or not _has_records(answers[place])}
         tried = unanswered & (redirected.keys() | self._followers.keys())
         self._followers = {place: node for place, node in (self._followers | redirected).items() if place not in tried}
-        answers |= self._fetch_of_leaders(positions, tried, "")
+        answers |= self._fetch_of_leaders(positions, tried, "", reading)
         return [_fetched(place, answer) for place, answer in answers.items()]
 
     def _fetch_of_leaders(
-        self, positions: Mapping[Place, Position], places: Set[Place], rack: str
+        self, positions: Mapping[Place, Position], places: Set[Place], rack: str, reading: Reading
     ) -> Mapping[Place, Any]:
         """The leaders' answers; with a rack they may name a follower in place of records."""
         leaders = {self._leaders.get(place, NO_LEADER) for place in places}
 
         def request(mine: list[Place]) -> FetchRequest:
-            return self._fetch_request(positions, mine, OUTSTANDING_BYTES // len(leaders), rack)
+            return self._fetch_request(positions, mine, OUTSTANDING_BYTES // len(leaders), rack, reading)
 
-        return self._of_leaders(places, request, _fetch_answers, accepted=frozenset({OFFSET_OUT_OF_RANGE}))
+        return self._of_leaders(places, request, _fetch_answers, accepted=reading.accepted)
 
-    def _of_followers(self, positions: Mapping[Place, Position], followers: Mapping[Place, int]) -> dict[Place, Any]:
+    def _of_followers(
+        self, positions: Mapping[Place, Position], followers: Mapping[Place, int], reading: Reading
+    ) -> dict[Place, Any]:
         """The followers' answers with records; about all else a leader is to be asked."""
         of_node: dict[int, list[Place]] = defaultdict(list)
         for place in sorted(followers.keys() & positions.keys()):
@@ -228,7 +251,7 @@ class Cluster:
         most_bytes = OUTSTANDING_BYTES // max(1, len(of_node))
         try:
             answers = self.connection.ask_all(
-                {node: self._fetch_request(positions, mine, most_bytes, "") for node, mine in of_node.items()}
+                {node: self._fetch_request(positions, mine, most_bytes, "", reading) for node, mine in of_node.items()}
             )
         except ClusterError:  # a follower that went away
             return {}
@@ -240,7 +263,7 @@ class Cluster:
         }
 
     def _fetch_request(
-        self, positions: Mapping[Place, Position], places: Iterable[Place], most_bytes: int, rack: str
+        self, positions: Mapping[Place, Position], places: Iterable[Place], most_bytes: int, rack: str, reading: Reading
     ) -> FetchRequest:
         topic = FetchRequest.FetchTopic
         topics = _by_topic(
@@ -252,7 +275,7 @@ class Cluster:
                 fetch_offset=positions[place].offset,
                 last_fetched_epoch=positions[place].leader_epoch,
                 log_start_offset=-1,
-                partition_max_bytes=min(PARTITION_BYTES, most_bytes),
+                partition_max_bytes=min(reading.partition_bytes, most_bytes),
             ),
             name="topic",
         )
@@ -261,7 +284,7 @@ class Cluster:
             max_wait_ms=0,
             min_bytes=0,
             max_bytes=most_bytes,
-            isolation_level=READ_UNCOMMITTED,
+            isolation_level=reading.isolation_level,
             session_id=NO_SESSION,
             session_epoch=NO_SESSION_EPOCH,
             topics=topics,
@@ -348,4 +371,6 @@ def _fetched(place: Place, answer: Any) -> Fetched:
         records=bytes(answer.records or b""),
         is_out_of_range=answer.error_code == OFFSET_OUT_OF_RANGE,
         diverging=None if is_same else (diverging.epoch, diverging.end_offset),
+        is_forbidden=answer.error_code == TOPIC_AUTHORIZATION_FAILED,
+        aborted=tuple((each.producer_id, each.first_offset) for each in answer.aborted_transactions or ()),
     )

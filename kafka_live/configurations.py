@@ -3,7 +3,7 @@
 A resource that one may not describe is left out, as if nothing were known about it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
 from kafka.protocol.admin import DescribeConfigsRequest, ListGroupsRequest
@@ -30,13 +30,13 @@ class Value(NamedTuple):
     source: str
 
 
-def group_ids(connection: Connection) -> Sequence[str]:
-    """The groups that one may describe, ascending."""
+def group_ids(connection: Connection) -> Set[str]:
+    """The groups that one may describe."""
     groups = set()
     for node in connection.nodes():
         answer = connection.ask(node, ListGroupsRequest(states_filter=[], types_filter=[], max_version=5))
         groups |= {group.group_id for group in answer.groups}
-    return sorted(groups)
+    return groups
 
 
 def group_settings(connection: Connection, groups: Iterable[str]) -> Mapping[str, Mapping[str, Value]]:
@@ -53,7 +53,7 @@ def broker_settings(connection: Connection) -> Mapping[str, Value]:
 def _settings(connection: Connection, node: int, kind: int, names: Iterable[str]) -> Mapping[str, Mapping[str, Value]]:
     """Secrets have no value in an answer (`sensitive`), so they are left out."""
     resource = DescribeConfigsRequest.DescribeConfigsResource
-    resources = [resource(resource_type=kind, resource_name=name, configuration_keys=None) for name in names]
+    resources = [resource(resource_type=kind, resource_name=name, configuration_keys=None) for name in sorted(names)]
     if not resources:
         return {}
     request = DescribeConfigsRequest(

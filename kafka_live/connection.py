@@ -15,7 +15,7 @@ from kafka.net.selector import NetworkSelector
 
 from kafka_live.command_config import PLAINTEXT, CommandConfig
 from kafka_live.errors import ClusterError
-from kafka_live.failures import explain, is_final
+from kafka_live.failures import LISTENER_HINT, explain, is_final
 
 CLIENT_ID = "sharelens"
 CONNECT_S = 5.0
@@ -108,17 +108,16 @@ class Connection:
 
     def _ensure_a_listener(self) -> None:
         """Raises ClusterError at once where no address of the list takes a connection: the library tries for long."""
-        reason: object = None
         for address in self.bootstrap_server.split(","):
             host, _, port = address.strip().rpartition(":")
             try:
                 socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
                 return
             except OSError as error:
-                reason = error.strerror or error
+                problem = f"the cluster does not answer ({error.strerror or error}); {LISTENER_HINT}"
             except (ValueError, OverflowError):  # a port that is no number, or too large
-                reason = f"{address!r} is no HOST:PORT"
-        raise ClusterError(f"--bootstrap-server {self.bootstrap_server}: {explain(OSError(reason), self._config)}")
+                problem = f"{address!r} is no HOST:PORT; give the address of a listener, as localhost:9092"
+        raise ClusterError(f"--bootstrap-server {self.bootstrap_server}: {problem}")
 
     def __enter__(self) -> Self:
         return self
@@ -171,8 +170,7 @@ class Connection:
                 break
         if failures:
             raise ClusterError(self._unreachable(failures[0])) from failures[0]
-        throttle_ms = max((getattr(answer, "throttle_time_ms", 0) for answer in answers.values()), default=0)
-        time.sleep(max(0, throttle_ms) / 1000)
+        time.sleep(max((_throttle_s(answer) for answer in answers.values()), default=0))
         return answers
 
     def _ask_once(self, requests: Mapping[int, Any], answers: dict[int, Any]) -> list[BaseException]:
@@ -195,3 +193,10 @@ class Connection:
     def _unreachable(self, error: BaseException) -> str:
         cause = self._connections.failure if isinstance(error, OF_CONNECTIONS) else None
         return f"--bootstrap-server {self.bootstrap_server}: {explain(cause or error, self._config)}"
+
+
+def _throttle_s(answer: Any) -> float:
+    """How long the broker wants to be left alone; messages of kio have a timedelta."""
+    throttle_ms = getattr(answer, "throttle_time_ms", 0)
+    throttle_s = answer.throttle_time.total_seconds() if hasattr(answer, "throttle_time") else throttle_ms / 1000
+    return max(0.0, float(throttle_s))

@@ -20,14 +20,25 @@ NS_PER_MS = 1_000_000
 
 
 class CopiedPartition:
-    """A partition folder. `offset`: behind the last batch; `leader_epochs`: of all records below it, also of those that
-    are not in the copy.
+    """A partition folder. `offset`: behind the last batch; `leader_epochs`, `newest_ms`: of all records below it, also
+    of those that are not in the copy (None: there are none). `first_ms`: of the first batch since `move_to`.
     """
 
-    def __init__(self, folder: Path, topic_id: str, offset: int, leader_epochs: Sequence[LeaderEpoch] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        topic_id: str,
+        offset: int,
+        leader_epochs: Sequence[LeaderEpoch] = (),
+        newest_ms: int | None = None,
+    ) -> None:
+        self.newest_ms = newest_ms
+        self.first_ms: int | None = None
         self.offset = offset
         self.leader_epochs = below(leader_epochs, offset)
         self._folder = folder
+        self._newest: Path | None = None
+        """The segment of the last append."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / text_files.PARTITION_METADATA).write_text(text_files.format_partition_metadata(topic_id))
 
@@ -38,10 +49,13 @@ class CopiedPartition:
 
     def append(self, data: bytes, headers: Table) -> None:
         """Appends whole batches with their headers (kafka_log.record_batch.walk_headers)."""
-        path = self._segment(int(headers[0, rb.BASE_OFFSET]))
+        path = self._newest = self._segment(int(headers[0, rb.BASE_OFFSET]))
         with path.open("ab") as segment:
             segment.write(data)
         _set_time(path, headers)
+        self.newest_ms = int(headers[-1, rb.MAX_TIMESTAMP])
+        if self.first_ms is None:
+            self.first_ms = int(headers[0, rb.BASE_TIMESTAMP])
         for epoch in np.unique(headers[:, rb.LEADER_EPOCH]).tolist():
             if epoch > latest(self.leader_epochs):
                 start = int(headers[headers[:, rb.LEADER_EPOCH] == epoch, rb.BASE_OFFSET].min())
@@ -60,12 +74,13 @@ class CopiedPartition:
         if not 0 <= offset < self.offset:
             return False
         self._drop_from(offset)
+        self._newest = None
         self.offset, self.leader_epochs = offset, below(self.leader_epochs, offset)
         return True
 
     def move_to(self, log_start_offset: int) -> None:
         """Goes on at the log start offset, which has passed the position; what was pruned is a gap."""
-        self.offset, self.leader_epochs = log_start_offset, ()
+        self.offset, self.leader_epochs, self.first_ms = log_start_offset, (), None
 
     def write_leader_epochs(self) -> None:
         """Writes the leader-epoch-checkpoint."""
@@ -81,9 +96,9 @@ class CopiedPartition:
 
     def _segment(self, first_offset: int) -> Path:
         """The newest segment, or a new one where there is none or it is full."""
-        segments = self._segments()
-        if segments and segments[-1].stat().st_size < SEGMENT_BYTES:
-            return segments[-1]
+        newest = self._newest or max(self._segments(), default=None)
+        if newest is not None and newest.exists() and newest.stat().st_size < SEGMENT_BYTES:
+            return newest
         return self._folder / f"{first_offset:020d}.log"
 
     def _drop_from(self, offset: int) -> None:

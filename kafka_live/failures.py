@@ -18,6 +18,7 @@ FINAL = (
     kafka_errors.InvalidReceiveError,
 )
 """InvalidReceiveError: a TLS listener's alert to a request without TLS, read as the length of a response."""
+LISTENER_HINT = "give HOST:PORT of a listener, and look whether the broker runs there"
 DISCONNECTED = "socket disconnected"
 """What the library says of a closed connection, also where the broker answered before (that answer is lost)."""
 
@@ -35,7 +36,7 @@ def explain(error: BaseException, config: CommandConfig) -> str:
         if text := _of_sasl(each, config) or text:
             return text
     reason = next((str(each) for each in chain if str(each)), type(error).__name__)
-    hint = "give HOST:PORT of a listener, and look whether the broker runs there"
+    hint = LISTENER_HINT
     if not config.has_sasl:
         hint += "; the listener may require TLS or SASL, which --command-config names"
     return f"the cluster does not answer ({reason}); {hint}"
@@ -94,9 +95,11 @@ def _of_sasl(error: BaseException, config: CommandConfig) -> str | None:
         subject = "the token" if config.client_credentials is not None else "the user or the password"
         return f"the broker refuses {subject} ({_message(error)}); correct sasl.jaas.config in --command-config"
     if config.has_sasl and DISCONNECTED in error.args:
+        listener, remedy = ("", "") if config.has_tls else (", or a TLS listener", " or security.protocol")
         return (
-            "the broker closes the connection, as one does that refuses the user or the password; correct "
-            "sasl.jaas.config in --command-config, or look whether the broker runs there"
+            f"the broker closes the connection, as one does that refuses the user or the password{listener}, or lacks "
+            f"sasl.mechanism={config.mechanism}; correct sasl.jaas.config{remedy} in --command-config, or look whether "
+            "the broker runs there"
         )
     if isinstance(error, kafka_errors.UnsupportedSaslMechanismError):
         return (

@@ -8,7 +8,9 @@ Fetch gives record batches as the leader's segments hold them, up to the high wa
 uncommitted.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,35 +21,70 @@ from kafka_live.errors import ClusterError
 from kafka_log import record_batch, text_files
 from kafka_log.leader_epochs import UNDEFINED, LeaderEpoch
 from kafka_log.segment_file import MAXIMUM_BATCH_BYTES
+from state_model.topics import INTERNAL_TOPICS
 
-Begin = Callable[[str, str, int, int], tuple[int, tuple[LeaderEpoch, ...]]]
+Begin = Callable[[str, str, int, int], tuple[int, tuple[LeaderEpoch, ...], int | None]]
 NODE = 0
 """The copy is of no single broker; a log directory has a node id all the same."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """Offsets that the broker removed before they were fetched; times of the records beside them, None: unknown."""
+
+    place: Place
+    first_offset: int
+    last_offset: int
+    after_ms: int | None
+    before_ms: int | None
+
+
 def from_log_start(
     topic: str, topic_id: str, partition: int, log_start_offset: int
-) -> tuple[int, tuple[LeaderEpoch, ...]]:
+) -> tuple[int, tuple[LeaderEpoch, ...], int | None]:
     """The beginning of a copy of a whole log."""
-    return log_start_offset, ()
+    return log_start_offset, (), None
 
 
 class LogCopy:
-    """A folder that `refresh` makes the copy of some topics of a cluster; `most_bytes`: the largest copy.
+    """A folder that `refresh` makes the copy of some topics of a cluster; `most_bytes`: the largest copy. A larger one
+    is an error, or where it `stops_at_limit` has the beginnings of the logs, internal topics first, one answer more.
 
-    `begin`: from which offset on a partition is copied, and the leader epochs of the records below it that the reader
-    has, by topic, topic id, partition and log start offset. `fetched_bytes`: of all refreshes.
+    `begin`: the offset behind the reader's records of a partition, their leader epochs, and the time of the newest of
+    them (None: there is none), by topic, topic id, partition and log start offset. `pruned`: of the last refresh.
+    `bytes_of_topics`: what all refreshes fetched, by topic.
     """
 
-    def __init__(self, folder: Path, cluster: Cluster, *, most_bytes: int, begin: Begin = from_log_start) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        cluster: Cluster,
+        *,
+        most_bytes: int,
+        stops_at_limit: bool = False,
+        begin: Begin = from_log_start,
+    ) -> None:
         self.folder = folder
-        self.fetched_bytes = 0
+        self.bytes_of_topics: Counter[str] = Counter()
+        self.pruned: list[Pruned] = []
+        self._moves: list[tuple[Place, int, int, int | None]] = []
         self._cluster = cluster
         self._most_bytes = most_bytes
+        self._stops_at_limit = stops_at_limit
         self._begin = begin
         self._partitions: dict[Place, CopiedPartition] = {}
         self._starts: dict[Place, int] = {}
         self._topic_ids: dict[str, str] = {}
+
+    @property
+    def fetched_bytes(self) -> int:
+        """Of all topics."""
+        return self.bytes_of_topics.total()
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether there is more, which the limit leaves for another copy."""
+        return self._stops_at_limit and self.fetched_bytes >= self._most_bytes
 
     @property
     def positions(self) -> Mapping[Place, int]:
@@ -65,6 +102,7 @@ class LogCopy:
             ClusterError: the cluster does not answer, a right is missing, or the logs have more than `most_bytes`.
         """
         topics = list(topics)
+        self._moves = []
         leader_epochs = {
             Place(topic.name, partition): topic.leader_epochs[partition]
             for topic in topics
@@ -84,13 +122,15 @@ class LogCopy:
         self._truncate(leader_epochs)
         for place, end in ends.items():
             self._ensure_inside(place, end)
-        self._fetch(ends)
+        self._fetch({place: end for place, end in ends.items() if place.topic in INTERNAL_TOPICS})
+        self._fetch({place: end for place, end in ends.items() if place.topic not in INTERNAL_TOPICS})
+        self.pruned = [self._pruned(*move) for move in self._moves]
         self._write_checkpoints()
 
     def _new_partition(self, place: Place, start: int) -> CopiedPartition:
         topic_id = self._topic_ids[place.topic]
-        offset, leader_epochs = self._begin(place.topic, topic_id, place.partition, start)
-        return CopiedPartition(self._path(place), topic_id, offset, leader_epochs)
+        offset, leader_epochs, newest_ms = self._begin(place.topic, topic_id, place.partition, start)
+        return CopiedPartition(self._path(place), topic_id, offset, leader_epochs, newest_ms)
 
     def _truncate(self, leader_epochs: Mapping[Place, int]) -> None:
         """Truncates copies of logs that another leader has led since, where the leader's log is another one."""
@@ -112,7 +152,17 @@ class LogCopy:
             partition = self._copy_anew(place)
             partition.offset = min(partition.offset, end)
         if partition.offset < self._starts[place]:
-            partition.move_to(self._starts[place])
+            self._move_to_start(place)
+
+    def _move_to_start(self, place: Place) -> None:
+        partition, start = self._partitions[place], self._starts[place]
+        if partition.newest_ms is not None and partition.offset < start:
+            self._moves.append((place, partition.offset, start, partition.newest_ms))
+        partition.move_to(start)
+
+    def _pruned(self, place: Place, offset: int, start: int, after_ms: int | None) -> Pruned:
+        before_ms = self._partitions[place].first_ms
+        return Pruned(place=place, first_offset=offset, last_offset=start - 1, after_ms=after_ms, before_ms=before_ms)
 
     def _copy_anew(self, place: Place) -> CopiedPartition:
         self._partitions[place].remove()
@@ -125,7 +175,7 @@ class LogCopy:
         A broker leaves out partitions once an answer is full, so that one without batches beside others says nothing.
         """
         ends = dict(ends)
-        while behind := {place: self._partitions[place] for place, end in ends.items() if self._is_below(place, end)}:
+        while behind := self._behind(ends):
             moved = False
             for fetched in self._cluster.fetch({place: partition.position for place, partition in behind.items()}):
                 moved |= self._take(fetched)
@@ -135,8 +185,12 @@ class LogCopy:
                 for place, partition in behind.items():
                     partition.offset = ends[place]
 
-    def _is_below(self, place: Place, end: int) -> bool:
-        return self._partitions[place].offset < end
+    def _behind(self, ends: Mapping[Place, int]) -> Mapping[Place, CopiedPartition]:
+        """The partitions that end below an offset; none once the limit is reached."""
+        if self.is_cut_short:
+            return {}
+        behind = {place: self._partitions[place] for place in ends}
+        return {place: partition for place, partition in behind.items() if partition.offset < ends[place]}
 
     def _take(self, fetched: Fetched) -> bool:
         """Changes the copy as an answer says; false where it says nothing."""
@@ -150,8 +204,8 @@ class LogCopy:
         start = self._cluster.offsets([fetched.place], EARLIEST)[fetched.place]
         self._starts[fetched.place] = start
         if start <= partition.offset:
-            partition = self._copy_anew(fetched.place)
-        partition.move_to(start)
+            self._copy_anew(fetched.place)
+        self._move_to_start(fetched.place)
         return True
 
     def _append(self, fetched: Fetched) -> bool:
@@ -165,8 +219,8 @@ class LogCopy:
             )
         if not len(headers):
             return False
-        self.fetched_bytes += size
-        if self.fetched_bytes > self._most_bytes:
+        self.bytes_of_topics[fetched.place.topic] += size
+        if self.fetched_bytes > self._most_bytes and not self._stops_at_limit:
             raise ClusterError(
                 f"{self._cluster.bootstrap_server}: the logs have more than {self._most_bytes} bytes; raise --max-bytes"
             )

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kafka_log.filesystem import Bytes
+from kafka_log.files import Bytes
 from kafka_log.segment_file import Table
 
 KEPT_BYTES = 64 << 10

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from kafka_log.errors import CheckpointError
-from kafka_log.filesystem import Filesystem, join
+from kafka_log.files import Filesystem, join
 from kafka_log.text_files import (
     LEADER_EPOCH_CHECKPOINT,
     META_PROPERTIES,

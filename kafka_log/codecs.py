@@ -12,7 +12,7 @@ import cramjam
 from state_model.errors import SharelensError
 
 if TYPE_CHECKING:
-    from kafka_log.filesystem import Bytes
+    from kafka_log.files import Bytes
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -6,11 +6,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kafka_log import filesystem, segments
 from kafka_log import record_batch as rb
+from kafka_log import segments
 from kafka_log.arrow import booleans, integers, repeated
+from kafka_log.files import Bytes
 from kafka_log.index_file import locate
-from kafka_log.layout import PartitionDirectory
+from kafka_log.layout import PartitionDirectory, open_segment
 from kafka_log.merge import known_epochs, superseded_from, trusted_epochs
 from kafka_log.records import timestamp_types
 from kafka_log.schemas import TOPIC_BATCH
@@ -76,6 +77,7 @@ def _scan_copy(copy: PartitionDirectory, from_offset: int, to_offset: int) -> It
         start=locate(copy, from_offset),
         bodies=False,
     )
+    by_uri = {segment.uri: segment for segment in copy.segments}
     for block in reader.blocks():
         if len(block.headers) == 0:
             continue
@@ -83,7 +85,7 @@ def _scan_copy(copy: PartitionDirectory, from_offset: int, to_offset: int) -> It
         control = np.flatnonzero(block.headers[:, rb.ATTRIBUTES] & rb.CONTROL)
         if len(control):
             try:
-                with filesystem.filesystem_of(block.file).open(block.file) as file:
+                with open_segment(by_uri[block.file]) as file:
                     for row in control.tolist():
                         at = block.data_position + int(block.headers[row, rb.POSITION]) + rb.HEADER_BYTES
                         size = int(block.headers[row, rb.SIZE]) - rb.HEADER_BYTES
@@ -93,7 +95,7 @@ def _scan_copy(copy: PartitionDirectory, from_offset: int, to_offset: int) -> It
         yield block.headers, kinds
 
 
-def _control_type(body: filesystem.Bytes, header: Table) -> str:
+def _control_type(body: Bytes, header: Table) -> str:
     """ABORT, COMMIT or OTHER: the key of a control record is int16 version, int16 type (ControlRecordType)."""
     headers = header.reshape(1, -1).copy()
     records = np.empty((8, 2), dtype=np.int64)

@@ -11,10 +11,12 @@ import numpy as np
 from kafka_log import filesystem
 from kafka_log import record_batch as rb
 from kafka_log.blocks import Start
-from kafka_log.filesystem import RandomAccess
-from kafka_log.layout import PartitionDirectory, SegmentFile
+from kafka_log.files import RandomAccess, join, parent
+from kafka_log.layout import PartitionDirectory, SegmentFile, open_segment
+from kafka_log.probing import LEAST_BYTES, position_before, position_near_end
 from kafka_log.segment_file import MAXIMUM_BATCH_BYTES, Table
 from kafka_log.segments import first_segment
+from state_model.topics import RECORD_TOPICS
 
 _MAXIMUM_INDEX_BYTES = 64 << 20
 
@@ -22,11 +24,14 @@ _MAXIMUM_INDEX_BYTES = 64 << 20
 def read_index(segment: SegmentFile) -> Table:
     """(last offset, position) a row, ascending; empty when there is no index or it can't be read."""
     empty = np.zeros((0, 2), dtype=np.int64)
-    if segment.index_uri is None:
+    if segment.index is None:
         return empty
+    uri = join(parent(segment.uri), segment.index.name)
+    most_entries = segment.size_bytes // rb.MINIMUM_HEADER_BYTES + 1  # the rest of a large file is zeros
     try:
-        with filesystem.filesystem_of(segment.index_uri).open(segment.index_uri) as file:
-            raw = file.read_at(0, min(file.size(), _MAXIMUM_INDEX_BYTES) // 8 * 8)
+        files = filesystem.filesystem_of(uri)
+        with files.open(uri, size_bytes=segment.index.size_bytes, tag=segment.index.tag) as file:
+            raw = file.read_at(0, min(file.size(), 8 * most_entries, _MAXIMUM_INDEX_BYTES) // 8 * 8)
     except OSError:
         return empty
     entries: Table = raw[: len(raw) // 8 * 8].view(">i4").reshape(-1, 2).astype(np.int64)
@@ -54,10 +59,29 @@ def locate(copy: PartitionDirectory, offset: int) -> Start:
     if before >= 0:
         last, position = entries[before].tolist()
         try:
-            with filesystem.filesystem_of(segment.uri).open(segment.uri) as file:
+            with open_segment(segment) as file:
                 header = header_at(file, position)
         except OSError:
             header = None
         if header is not None and header[0, rb.LAST_OFFSET] == last:
             return Start(segment=number, position=position)
-    return Start(segment=number, position=0)
+    position = position_before(segment, offset) if is_probed(copy, segment) else 0
+    return Start(segment=number, position=position)
+
+
+def locate_end(copy: PartitionDirectory, number: int) -> Start:
+    """A place in a segment near its end: at its last batch in the index, or where the last windows of it begin."""
+    segment = copy.segments[number]
+    entries = read_index(segment)
+    if len(entries):
+        start = locate(copy, int(entries[-1, 0]))
+        return start if start.segment == number else Start(segment=number, position=0)
+    return Start(segment=number, position=position_near_end(segment) if is_probed(copy, segment) else 0)
+
+
+def is_probed(copy: PartitionDirectory, segment: SegmentFile) -> bool:
+    """Whether positions in a segment without an index are looked for by bisection.
+
+    Only in topics whose batches have at most the usual size; of others few bytes but the headers are read.
+    """
+    return copy.topic in RECORD_TOPICS and segment.size_bytes >= LEAST_BYTES

@@ -12,7 +12,7 @@ from typing import Literal
 
 from kafka_log import checkpoints, filesystem, text_files
 from kafka_log.errors import CheckpointError, LogDirectoryError
-from kafka_log.filesystem import Entry, Filesystem, join
+from kafka_log.files import Entry, Filesystem, RandomAccess, join, parent
 from kafka_log.text_files import PartitionOffsets
 from state_model.topics import RECORD_TOPICS
 from state_model.uuids import ZERO_UUID
@@ -29,13 +29,17 @@ _LOOKS_LIKE = "a Kafka log directory holds folders TOPIC-N with *.log files, and
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentFile:
-    """One segment: its records start at `base_offset`; `size_bytes` and `modified_ms` are those of the listing."""
+    """One segment: its records start at `base_offset`.
+
+    `size_bytes`, `modified_ms`, `tag` (the ETag of an object) and `index`, its offset index, are as they were listed.
+    """
 
     base_offset: int
     uri: str
     size_bytes: int
-    index_uri: str | None
+    index: Entry | None = None
     modified_ms: int | None = None
+    tag: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +108,7 @@ def scan_log_directory(
     uri = filesystem.absolute(uri)
     files = filesystem.filesystem_of(uri)
     entries = _list_root(files, uri)
+    files = files.below(uri)
     meta = checkpoints.read_meta(files, uri)
     node = "" if meta.node_id is None else f"node {meta.node_id}: "
     context = _Context(
@@ -163,16 +168,16 @@ def _list_root(files: Filesystem, uri: str) -> list[Entry]:
     try:
         entries = files.entries(uri)
     except FileNotFoundError:
-        raise LogDirectoryError(f"no such directory: {uri} (host {filesystem.host()}); {_LOOKS_LIKE}") from None
+        raise LogDirectoryError(f"no such directory: {uri}{filesystem.on_host(uri)}; {_LOOKS_LIKE}") from None
     except NotADirectoryError:
         raise LogDirectoryError(f"not a directory: {uri}; {_LOOKS_LIKE}") from None
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise LogDirectoryError(f"can't list {uri} (host {filesystem.host()}): {reason}") from error
+        raise LogDirectoryError(f"can't list {uri}{filesystem.on_host(uri)}: {reason}") from error
     if any(_classify(entry) and _is_partition(files, join(uri, entry.name)) for entry in entries):
         return entries
     if any(_SEGMENT.fullmatch(entry.name) for entry in entries):
-        raise LogDirectoryError(f"{uri} is the folder of one partition: give its parent, {filesystem.parent(uri)}")
+        raise LogDirectoryError(f"{uri} is the folder of one partition: give its parent, {parent(uri)}")
     if any(entry.name == text_files.HIGH_WATERMARK_CHECKPOINT for entry in entries):
         return entries
     below = [join(uri, entry.name) for entry in entries if entry.is_directory and _holds_partitions(files, uri, entry)]
@@ -205,23 +210,29 @@ def _is_partition(files: Filesystem, uri: str) -> bool:
 def list_segments(files: Filesystem, uri: str) -> tuple[SegmentFile, ...]:
     """The segments of a partition folder by base offset. Raises FileNotFoundError when the folder is gone."""
     entries = files.entries(uri)
-    names = {entry.name for entry in entries}
+    indexes = {entry.name: entry for entry in entries if entry.size_bytes}
     segments = []
     for entry in entries:
         match = _SEGMENT.fullmatch(entry.name)
         if match is None or entry.is_directory or int(match[1]) >= 1 << 63:
             continue
-        index = f"{match[1]}.index"
         segments.append(
             SegmentFile(
                 base_offset=int(match[1]),
                 uri=join(uri, entry.name),
                 size_bytes=entry.size_bytes,
-                index_uri=join(uri, index) if index in names else None,
+                index=indexes.get(f"{match[1]}.index"),
                 modified_ms=entry.modified_ms,
+                tag=entry.tag,
             )
         )
     return tuple(sorted(segments, key=lambda segment: segment.base_offset))
+
+
+def open_segment(segment: SegmentFile) -> RandomAccess:
+    """The file of a segment: in a store as it was listed, on a disk as it is now."""
+    files = filesystem.filesystem_of(segment.uri)
+    return files.open(segment.uri, size_bytes=segment.size_bytes, tag=segment.tag)
 
 
 def _topic_id(context: _Context, name: str, topic: str, skipped: list[str]) -> str:
@@ -250,7 +261,7 @@ def _scan_partition(
         epochs = checkpoints.read_leader_epochs(context.files, uri)
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise LogDirectoryError(f"can't read {uri} (host {filesystem.host()}): {reason}") from error
+        raise LogDirectoryError(f"can't read {uri}{filesystem.on_host(uri)}: {reason}") from error
     first = segments[0].base_offset if segments else 0
     key = (topic, partition)
     log_start = (context.log_starts or {}).get(key, first) if status == "live" else first

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from kafka_log import filesystem
-from kafka_log.filesystem import join
+from kafka_log.files import join
 from kafka_log.layout import LogDirectory, PartitionDirectory, SegmentFile
 from kafka_log.union import LogPartition, unite
 from state_model.topics import METADATA_TOPIC
@@ -71,7 +71,7 @@ def _snapshots(copy: PartitionDirectory) -> list[SnapshotFile]:
         match = _SNAPSHOT.fullmatch(entry.name)
         if match is None or entry.is_directory or int(match[1]) >= 1 << 63 or int(match[2]) >= 1 << 31:
             continue
-        file = SegmentFile(base_offset=0, uri=join(copy.uri, entry.name), size_bytes=entry.size_bytes, index_uri=None)
+        file = SegmentFile(base_offset=0, uri=join(copy.uri, entry.name), size_bytes=entry.size_bytes)
         alone = replace(copy, segments=(file,), log_start_offset=0, committed_end=None, leader_epochs=())
         partition = LogPartition(
             topic=copy.topic,

@@ -4,18 +4,19 @@ Arguments are offsets, never file positions: files are rolled, compacted, delete
 are half open. The copies of a partition are read as one log (see `merge`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_log import filesystem, headers, segments
+from kafka_log import headers, segments
 from kafka_log import record_batch as rb
 from kafka_log.blocks import Start
-from kafka_log.index_file import header_at, locate, read_index
-from kafka_log.layout import PartitionDirectory, SegmentFile
+from kafka_log.index_file import header_at, locate, locate_end, read_index
+from kafka_log.layout import PartitionDirectory, SegmentFile, open_segment
 from kafka_log.merge import Merge, trusted_epochs
 from kafka_log.records import RecordParser, problems
 from kafka_log.segments import CopyReader
@@ -61,6 +62,17 @@ class LogEnd:
         return min(self.end_offset, committed_end)
 
 
+class CopyEnd(NamedTuple):
+    """The leader epoch of the last batch of one copy (-1: it has no batch), and where the copy ends."""
+
+    leader_epoch: int
+    end: LogEnd
+
+
+NO_BATCH = CopyEnd(-1, LogEnd(end_offset=0, unreadable_bytes=0))
+"""The end of a copy without segments."""
+
+
 def readable_end(partition: LogPartition, *, include_uncommitted: bool) -> int:
     """The offset up to which (exclusive) the partition can be read now: the end of the log, or the committed end."""
     return log_end(partition).readable(partition.committed_end, include_uncommitted=include_uncommitted)
@@ -73,7 +85,11 @@ def log_end(partition: LogPartition) -> LogEnd:
     read, so that they are reported once. Of several copies, those of the highest leader epoch decide: what others have
     beyond is not in the log.
     """
-    ends = [_copy_end(copy, partition.committed_end or 0) for copy in partition.copies]
+    return joined_end([copy_end(copy, partition.committed_end) for copy in partition.copies])
+
+
+def joined_end(ends: Sequence[CopyEnd]) -> LogEnd:
+    """Where a log ends by the ends of its copies."""
     newest_epoch = max((epoch for epoch, _ in ends), default=-1)
     return LogEnd(
         end_offset=max((end.end_offset for epoch, end in ends if epoch == newest_epoch), default=0),
@@ -82,20 +98,19 @@ def log_end(partition: LogPartition) -> LogEnd:
     )
 
 
-def _copy_end(copy: PartitionDirectory, committed_end: int) -> tuple[int, LogEnd]:
-    """The leader epoch of the last batch of one copy (-1: it has no batch), and where the copy ends."""
+def copy_end(copy: PartitionDirectory, committed_end: int | None) -> CopyEnd:
+    """Where one copy of a log ends, whose committed end is that of the log."""
     segments.check_visible(copy)
     end_offset, unreadable_bytes, epoch, newest_ms = 0, 0, -1, -1
     for number in range(len(copy.segments) - 1, -1, -1):
-        segment = copy.segments[number]
-        entries = read_index(segment)
-        tail = segment.base_offset if len(entries) == 0 else int(entries[-1, 0])
-        start = locate(copy, tail) if len(entries) else Start(segment=number, position=0)
-        if start.segment != number:
-            start = Start(segment=number, position=0)
+        segment, start = copy.segments[number], locate_end(copy, number)
         up_to_here = replace(copy, segments=copy.segments[: number + 1])
         reader = CopyReader(
-            up_to_here, from_offset=segment.base_offset, to_offset=_UNBOUNDED, lost_below=committed_end, start=start
+            up_to_here,
+            from_offset=segment.base_offset,
+            to_offset=_UNBOUNDED,
+            lost_below=committed_end or 0,
+            start=start,
         )
         for block in reader.blocks():
             end_offset = max(end_offset, block.walked_to, *(damage.last_offset + 1 for damage in block.damages))
@@ -106,7 +121,7 @@ def _copy_end(copy: PartitionDirectory, committed_end: int) -> tuple[int, LogEnd
         if epoch >= 0:
             break
     known_ms = newest_ms if newest_ms >= 0 else None
-    return epoch, LogEnd(end_offset=end_offset, unreadable_bytes=unreadable_bytes, newest_ms=known_ms)
+    return CopyEnd(epoch, LogEnd(end_offset=end_offset, unreadable_bytes=unreadable_bytes, newest_ms=known_ms))
 
 
 def splits(partition: LogPartition, from_offset: int, to_offset: int, target_bytes: int) -> list[Split]:
@@ -164,7 +179,7 @@ def _candidates(copy: PartitionDirectory, segment: SegmentFile, target_bytes: in
     step = max(1, target_bytes // 64)
     chosen = entries[np.concatenate([[True], np.diff(entries[:, 1] // step) > 0])]
     before = segment.base_offset
-    with filesystem.filesystem_of(segment.uri).open(segment.uri) as file:
+    with open_segment(segment) as file:
         for last, position in chosen.tolist():
             header = header_at(file, position)
             if header is None or header[0, rb.LAST_OFFSET] != last or header[0, rb.BASE_OFFSET] <= before:

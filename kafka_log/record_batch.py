@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
-from state_model.columnar.kernels import interpreted, kernel
+from state_model.columnar.kernels import compiled_if_loaded, kernel
 
 Bytes = npt.NDArray[np.uint8]
 Table = npt.NDArray[np.int64]
@@ -82,10 +82,10 @@ def walk_headers(data: Bytes, max_size: int, *, whole: bool) -> tuple[Table, int
 
     With `whole` a batch counts only when all its bytes are in `data`; without, its header is enough and the place where
     it stopped may lie beyond the data. The third value is false where a header that can't be one stopped the walk, true
-    where the data ended. Short data is read without compiled code, which takes longer to load than to read it.
+    where the data ended. Short data needs no compiled code, which takes longer to load than to read it.
     """
     positions = np.empty(len(data) // SMALLEST_OLD_SET_BYTES + 1, dtype=np.int64)
-    hop = _hop if len(data) > SHORT_BYTES else interpreted(_hop)
+    hop = _hop if len(data) > SHORT_BYTES else compiled_if_loaded(_hop)
     count, stopped, ended = hop(data, max_size, positions)
     positions = positions[:count]
     headers, plausible, complete = _headers_at(data, positions, max_size)

@@ -11,7 +11,7 @@ from kafka_log import record_batch as rb
 from kafka_log.arrow import booleans, integers, no_rows, repeated
 from kafka_log.blocks import KEPT_BYTES, Block, Damage
 from kafka_log.codecs import DEFAULT_LIMIT_BYTES, CodecError, Decompressor
-from kafka_log.filesystem import Bytes
+from kafka_log.files import Bytes
 from kafka_log.schemas import HEADER, LOG_RECORD, PROBLEM
 from kafka_log.segment_file import Table
 from kafka_log.union import LogPartition

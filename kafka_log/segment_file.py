@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafka_log import record_batch as rb
-from kafka_log.filesystem import Bytes, RandomAccess
+from kafka_log.files import Bytes, RandomAccess
 from kafka_log.layout import SegmentFile
 
 Table = npt.NDArray[np.int64]

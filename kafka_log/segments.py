@@ -12,8 +12,8 @@ import numpy as np
 from kafka_log import filesystem, layout
 from kafka_log import record_batch as rb
 from kafka_log.blocks import KEPT_BYTES, Block, Damage, Start
-from kafka_log.errors import SourceMissingError
-from kafka_log.filesystem import Bytes, RandomAccess
+from kafka_log.errors import LogDirectoryError, SourceMissingError
+from kafka_log.files import Bytes, RandomAccess, parent
 from kafka_log.layout import PartitionDirectory, SegmentFile
 from kafka_log.segment_file import MAXIMUM_BATCH_BYTES, RELATIVE_LIMIT, Mask, OpenSegment, Table, crc_ok, inside
 
@@ -42,7 +42,6 @@ class CopyReader:
         bodies: bool = True,
     ) -> None:
         self._copy = copy
-        self._files = filesystem.filesystem_of(copy.uri)
         self._from = from_offset
         self._to = to_offset
         self._lost_below = lost_below
@@ -78,11 +77,11 @@ class CopyReader:
     def _open(self, segment: SegmentFile) -> RandomAccess:
         """Open a segment; try again when a listed one is missing: it is for a moment, while the cleaner swaps it."""
         try:
-            return self._files.open(segment.uri)
+            return layout.open_segment(segment)
         except FileNotFoundError:
             if is_gone(self._copy, segment):
                 raise
-            return self._files.open(segment.uri)
+            return layout.open_segment(segment)
 
     def _closing_block(self) -> Block:
         damages = tuple(self._finish_damages(self._to - 1))
@@ -99,6 +98,11 @@ class CopyReader:
     def _report_unreadable(self, segment: SegmentFile, limit: int, error: OSError) -> None:
         """Note a segment that can't be read as damage: `vanished` when a fresh listing lacks it, else `unreadable`."""
         gone = is_gone(self._copy, segment)
+        if not gone and isinstance(error, FileNotFoundError) and not filesystem.is_local(segment.uri):
+            raise LogDirectoryError(
+                f"{segment.uri}: the store lists this object and does not have it, so its listings are stale; run "
+                "again later"
+            ) from None
         last = min(limit, self._to - 1, segment.base_offset + RELATIVE_LIMIT)
         detail = "deleted while it was read" if gone else f"{error.strerror or error} (host {filesystem.host()})"
         self._pending.append(
@@ -350,10 +354,15 @@ def is_gone(copy: PartitionDirectory, segment: SegmentFile) -> bool:
 
 
 def check_visible(copy: PartitionDirectory) -> None:
-    """Raises SourceMissingError, with host and path, when this machine does not see the copy's log directory."""
-    directory = filesystem.parent(copy.uri)
+    """Raises SourceMissingError, with host and path, when this machine does not see the copy's log directory.
+
+    A store is the same for all machines.
+    """
+    if not filesystem.is_local(copy.uri):
+        return
+    directory = parent(copy.uri)
     try:
-        if filesystem.filesystem_of(directory).entries(directory):
+        if not filesystem.filesystem_of(directory).is_empty(directory):
             return
         reason = "it is empty here"
     except OSError as error:

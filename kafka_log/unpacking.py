@@ -4,12 +4,15 @@ import os
 import shutil
 import tarfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 import pyarrow as pa
 
 from kafka_log.errors import ArchiveError
+from kafka_log.object_files import streamed
+from object_stores.addresses import scheme_of
 
 COPY_BYTES = 1 << 20
 MOST_MEMBERS = 4_000_000
@@ -47,7 +50,7 @@ class _Member(tarfile.TarInfo):
         return member
 
 
-def unpack(archive: Path, folder: Path) -> None:
+def unpack(archive: str, folder: Path) -> None:
     """Writes the files of an archive into an empty folder, with their modification times.
 
     Raises:
@@ -81,12 +84,16 @@ def _read_to_end(stream: IO[bytes]) -> None:
             raise ArchiveError("the archive goes on behind its end; pack the folder again")
 
 
-def _opened(archive: Path) -> IO[bytes]:
+@contextmanager
+def _opened(archive: str) -> Iterator[IO[bytes]]:
     """The bytes of the tar stream."""
-    compression = COMPRESSIONS.get(archive.suffix.lower())
-    with open(archive, "rb"):  # for Python's own errors
-        stream = pa.input_stream(str(archive), compression=compression)
-    return cast(IO[bytes], stream)
+    compression = COMPRESSIONS.get(PurePosixPath(archive).suffix.lower())
+    if scheme_of(archive) is None:
+        with open(archive, "rb"):  # for Python's own errors
+            yield cast(IO[bytes], pa.input_stream(archive, compression=compression))
+        return
+    with streamed(archive) as packed:
+        yield cast(IO[bytes], pa.input_stream(packed, compression=compression))
 
 
 def _members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:

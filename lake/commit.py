@@ -10,15 +10,20 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from lake import crash_points
 from lake.errors import LakeError
 from lake.lake import SCHEMA_VERSION_PROPERTY, Lake
+from lake.object_storage import ObjectStorage
 from lake.parquet import DataFile
 from lake.tables import TABLES, Table
+from lake.transactions import commit_path
 
 if TYPE_CHECKING:
+    from deltalake import DeltaTable
     from deltalake.transaction import AddAction, RemoveAction
 
 CHECKPOINT_EVERY = 20
@@ -39,10 +44,27 @@ def create_tables(lake: Lake) -> None:
 
 def create(lake: Lake, table: Table) -> None:
     """Creates a table at version 0, unless it exists."""
-    from deltalake import DeltaTable
-
     if lake.exists(table.name):
         return
+    storage = lake.table_storage(table.name)
+    storage.make()
+    lake.ensure_writable()
+    with _one_line(lake, table.name, 0):
+        if not isinstance(storage, ObjectStorage):
+            lake.created(table.name, _create_at(storage.root, table))
+            return
+        with TemporaryDirectory(prefix="table-") as folder:  # delta-rs would read a log in a store three times
+            _create_at(folder, table)
+            first = (Path(folder) / commit_path(0)).read_bytes()
+    if storage.replace(commit_path(0), first, None) is None:
+        raise _other_writer(lake, table.name, 0)
+    lake.created_in_store(table.name)
+
+
+def _create_at(folder: str, table: Table) -> "DeltaTable":
+    """A new table in a folder of this machine."""
+    from deltalake import DeltaTable
+
     configuration = {
         "delta.checkpointInterval": str(CHECKPOINT_EVERY),
         "delta.dataSkippingNumIndexedCols": "-1",
@@ -51,21 +73,15 @@ def create(lake: Lake, table: Table) -> None:
     }
     if table.append_only:
         configuration["delta.appendOnly"] = "true"
-    storage = lake.table_storage(table.name)
-    storage.make()
-    lake.ensure_writable()
-    with _one_line(lake, table.name, 0):
-        handle = DeltaTable.create(
-            storage.root,
-            table.schema,
-            partition_by=list(table.partition_by) or None,
-            name=table.name,
-            description=table.comment,
-            configuration=configuration,
-            storage_options=storage.delta_options(),
-            raise_if_key_not_exists=False,
-        )
-    lake.created(table.name, handle)
+    return DeltaTable.create(
+        folder,
+        table.schema,
+        partition_by=list(table.partition_by) or None,
+        name=table.name,
+        description=table.comment,
+        configuration=configuration,
+        raise_if_key_not_exists=False,
+    )
 
 
 def commit(

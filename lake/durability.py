@@ -11,9 +11,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from lake.commit_log import checkpoint_path
 from lake.errors import LakeError
-from lake.lake import LOG, LOG_ENTRY, Lake
+from lake.lake import LOG_ENTRY, Lake
 from lake.local_storage import LocalStorage
+from lake.transactions import LOG, commit_path
 
 LAST_CHECKPOINT = "_last_checkpoint"
 SET_ASIDE = ".torn"
@@ -27,12 +29,20 @@ def sync(lake: Lake) -> None:
     names = set()
     for table, since in lake.unsynced.items():
         folder = table.replace(".", "/")
-        names |= {f"{folder}/{LOG}/{name}" for name in _entries(lake, table, since)}
+        names |= {f"{folder}/{path}" for path in _written(lake, table, since)}
         names |= {f"{folder}/{LOG}", folder}
         if since == 0:
             names |= {os.path.dirname(folder), "."}
     lake.storage.sync(sorted(names))
     lake.unsynced.clear()
+
+
+def _written(lake: Lake, table: str, since: int) -> Iterator[str]:
+    """The commits and checkpoints from a version on, by their names: a log may have thousands."""
+    storage = lake.table_storage(table)
+    newest = lake.version(table)
+    paths = [path(version) for version in range(since, newest + 1) for path in (commit_path, checkpoint_path)]
+    return (path for path in [*paths, f"{LOG}/{LAST_CHECKPOINT}"] if storage.stat(path) is not None)
 
 
 def _entries(lake: Lake, table: str, since: int) -> Iterator[str]:

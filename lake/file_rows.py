@@ -24,7 +24,8 @@ class FileRows:
         self._rows: list[dict[str, Any]] = []
 
     def select(self, snapshot: Snapshot, where: pc.Expression | None = None) -> list[dict[str, Any]]:
-        """The rows of a version that meet a condition, in the order of its files; each a dictionary of its own.
+        """The rows of a version that meet a condition on flat columns, in the order of its files; each a dictionary of
+        its own.
 
         Lists within a row are shared between calls: don't change them.
         """
@@ -37,7 +38,9 @@ class FileRows:
     def _take(self, snapshot: Snapshot) -> None:
         self._files = {path: self._files.get(path) or _read(snapshot, path) for path in snapshot.paths}
         self._rows = [row for _, rows in self._files.values() for row in rows]
-        table = pa.concat_tables([snapshot.schema.empty_table(), *(table for table, _ in self._files.values())])
+        flat = [field.name for field in snapshot.schema if not pa.types.is_nested(field.type)]
+        tables = [snapshot.schema.empty_table(), *(table for table, _ in self._files.values())]
+        table = pa.concat_tables([table.select(flat) for table in tables]).combine_chunks()
         self._table = table.append_column(_NUMBER, pa.array(range(len(self._rows)), pa.int64()))
         self._version = snapshot.version
 

@@ -2,27 +2,29 @@
 
 import os
 import re
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
+from lake.commit_log import CommitLog
 from lake.errors import LakeError, LakeVersionError
 from lake.file_rows import FileRows
 from lake.locations import resolve
-from lake.snapshot import Snapshot
+from lake.snapshot import Files, Snapshot
 from lake.storage import Entry, Storage
 from lake.tables import SCHEMA_VERSION, TABLES
+from lake.transactions import LOG, Transactions, commit_path
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
     from lake.lease import Lease
 
-LOG = "_delta_log"
 SCHEMA_VERSION_PROPERTY = "sharelens.schemaVersion"
 FIRST_TABLE = "bronze.ingest_extent"
 """The table that makes a folder a lake."""
@@ -46,15 +48,6 @@ class LakeView:
         return self.snapshots[table]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Transactions:
-    """Newest transactions of a version of a table by application, as far as they are known; all of them if complete."""
-
-    version: int
-    is_complete: bool = False
-    newest: dict[str, int | None] = field(default_factory=dict)
-
-
 class Lake:
     """The tables of a lake. Pickled, it is its address alone: handles stay in the process that opened them.
 
@@ -70,11 +63,19 @@ class Lake:
         """By table the first version that the disk may not have yet (`lake.durability`)."""
         self.last_hold: int | None = None
         """The time (ns) of the lock's file, or the lease's token, when this object released it; None: never."""
+        self._is_held = False
+        self._current: set[str] = set()
+        """Tables whose handles are at the newest version while this object has the lake's lock."""
+        self.least_versions: dict[str, int] = {}
+        """By table a version that is known to exist: a listing of a store without it is stale."""
         self.extent_rows = FileRows()
         """Rows of FIRST_TABLE, the books, which each stage of a run reads."""
         self._handles: dict[str, DeltaTable] = {}
         self._snapshots: dict[str, Snapshot] = {}
-        self._transactions: dict[str, _Transactions] = {}
+        self._snapshots_lock = threading.Lock()
+        """Questions read parts of the histories in threads."""
+        self._transactions: dict[str, Transactions] = {}
+        self._commit_logs: dict[str, CommitLog] = {}
         self._names: dict[str, frozenset[str]] = {}
         self._versions: dict[str, int] = {}
         self._process = os.getpid()
@@ -91,9 +92,15 @@ class Lake:
 
     def exists(self, table: str) -> bool:
         """Whether there is such a table: a log with a commit or a checkpoint."""
-        if self.storage.is_local:
-            return any(LOG_ENTRY.fullmatch(entry.name) for entry in self.log(table))
+        if self.storage.is_local and table not in self._current:
+            return self._has_first(table) or any(LOG_ENTRY.fullmatch(entry.name) for entry in self.log(table))
         return table in self._handles or self._is_listed(*table.split(".", 1))
+
+    def _has_first(self, table: str) -> bool:
+        """Whether a table has the version of its handle, or the first one: a name costs less than a listing."""
+        handle = self._handles.get(table)
+        path = commit_path(0 if handle is None else int(handle.version()))
+        return self.table_storage(table).stat(path) is not None
 
     def _is_listed(self, layer: str, name: str) -> bool:
         """Whether a store has a table: one request for all tables of a layer, as each object of a store is whole.
@@ -121,10 +128,19 @@ class Lake:
         with self._readable(table):
             handle = self._handles.get(table)
             if handle is None:
-                handle = self._handles[table] = self._open(table)
+                handle = self._open(table)
+                self._ensure_fresh(table, int(handle.version()))
+                self._handles[table] = handle
             elif self._may_be_newer(table, int(handle.version())):
                 handle.update_incremental()
+            if self._is_held:
+                self._current.add(table)
             return handle
+
+    def hold(self, *, is_held: bool) -> None:
+        """Notes that this object has the lock of a lake on a path, or has no longer: under it nobody else commits."""
+        self._is_held = is_held
+        self._current.clear()
 
     def created(self, table: str, handle: "DeltaTable") -> None:
         """Keeps the handle of a table that was just created: it has no files and no transactions."""
@@ -136,23 +152,49 @@ class Lake:
             storage=self.table_storage(table),
             files=(),
         )
-        self._transactions[table] = _Transactions(version=int(handle.version()), is_complete=True)
+        self._transactions[table] = Transactions(version=int(handle.version()), read_from=0)
         self.unsynced[table] = 0
+
+    def created_in_store(self, table: str) -> None:
+        """Notes a table that was just created in a store; its log is read when the table is first used."""
+        layer, name = table.split(".", 1)
+        self._names[layer] = self._names.get(layer, frozenset()) | {name}
+        self._versions[table] = 0
 
     def committed(self, table: str, version: int, transactions: Mapping[str, int]) -> None:
         """Notes the transactions of a version that was just committed on top of the one before."""
         self.unsynced.setdefault(table, version)
         known = self._transactions.get(table)
         if known is not None and known.version == version - 1:
-            self._transactions[table] = replace(known, version=version, newest={**known.newest, **transactions})
+            self._transactions[table] = known.followed_by(transactions)
 
-    def forget(self) -> None:
-        """Closes all handles: files of the logs were renamed or removed under them."""
-        self._handles.clear()
-        self._snapshots.clear()
-        self._transactions.clear()
-        self._names.clear()
-        self._versions.clear()
+    def forget(self, tables: Iterable[str] | None = None) -> None:
+        """Closes the handles of tables (None: of all): files of the logs were renamed or removed under them."""
+        for table in list(self._handles) if tables is None else tables:
+            for known in (self._handles, self._snapshots, self._transactions, self._versions):
+                known.pop(table, None)
+            self._current.discard(table)
+        if tables is None:
+            for every in (self._snapshots, self._transactions, self._versions, self._commit_logs):
+                every.clear()
+            self._current.clear()
+            self._names.clear()
+            self.least_versions.clear()
+
+    def commit_log(self, table: str) -> CommitLog:
+        """The commits and checkpoints of a table up to its newest version; what a listing of a store has."""
+        known = self._commit_logs.get(table)
+        if known is None or not self.storage.is_local:
+            removed = {} if known is None else known.removed
+            known = self._commit_logs[table] = CommitLog.of_entries(self.log(table), removed)
+        known.follow(self.table_storage(table), self.version(table))
+        return known
+
+    def removed_since(self, table: str, version: int) -> set[str]:
+        """The data files that versions after one have removed from a table."""
+        log, newest = self.commit_log(table), self.version(table)
+        with self._readable(table):
+            return log.removed_after(self.table_storage(table), version, newest)
 
     def version(self, table: str) -> int:
         """The newest version; -1 when there is no table."""
@@ -167,7 +209,21 @@ class Lake:
         if table not in self._versions or self.lease is None:
             entries = (LOG_ENTRY.fullmatch(file.name) for file in self.log(table))
             self._versions[table] = max((int(entry[1]) for entry in entries if entry), default=-1)
+            self._ensure_fresh(table, self._versions[table])
         return self._versions[table]
+
+    def _ensure_fresh(self, table: str, version: int) -> None:
+        """Refuses to rest on a listing of a store that lacks a version of a table.
+
+        Raises:
+            LakeError: the newest version that is listed is older than one that is known to exist.
+        """
+        least = self.least_versions.get(table, -1)
+        if version < least and not self.storage.is_local:
+            raise LakeError(
+                f"{table} in {self}: the store lists versions up to {version}, and version {least} was committed; its "
+                "listings are stale: run again later, on a store that is consistent"
+            )
 
     def transaction(self, table: str, application: str, version: int | None = None) -> int | None:
         """The newest version committed for an application, as a version (None: the newest) of a table has it.
@@ -180,12 +236,10 @@ class Lake:
             handle = self._at(table, version)
             known = self._transactions.get(table)
             if known is None or known.version != handle.version():
-                known = _Transactions(version=int(handle.version()))
+                known = Transactions(version=int(handle.version()))
                 if version is None:
                     self._transactions[table] = known
-            if application not in known.newest and not known.is_complete:  # each call of delta-rs reads the log
-                known.newest[application] = handle.transaction_version(application)
-        return known.newest.get(application)
+            return known.newest_of(application, self.table_storage(table), handle)
 
     def schema(self, table: str, version: int | None = None) -> pa.Schema:
         """The columns of a table by its log, not by `lake.tables`."""
@@ -199,7 +253,7 @@ class Lake:
             LakeError: there is no such table or version, or its log can't be read.
             LakeVersionError: it was written with another schema version.
         """
-        with self._readable(table):
+        with self._snapshots_lock, self._readable(table):
             handle = self._at(table, version)
             known = self._snapshots.get(table)
             if known is None or known.version != handle.version():
@@ -251,6 +305,8 @@ class Lake:
         """
         if not self.storage.is_local:
             return self.lease is None
+        if table in self._current:
+            return False
         storage = self.table_storage(table)
         return storage.stat(commit_path(version + 1)) is not None or storage.stat(commit_path(version)) is None
 
@@ -289,12 +345,18 @@ class Lake:
             ) from error
 
     def _snapshot_of(self, table: str, handle: "DeltaTable") -> Snapshot:
+        files = _files_of(handle)
+        before = self._snapshots.get(table)
+        conditions = {} if before is None else before.conditions
+        paths = (str(file["path"]) for file in files)
         return Snapshot(
             table=table,
             version=int(handle.version()),
             schema_version=self._schema_version(table, handle.metadata().configuration),
             storage=self.table_storage(table),
-            files=_files_of(handle),
+            files=files,
+            conditions={path: conditions[path] for path in paths if path in conditions},
+            earlier=None if before is None else before.known_row_groups,
         )
 
     def _schema_version(self, table: str, properties: Mapping[str, str]) -> int:
@@ -320,12 +382,7 @@ class Lake:
             )
 
 
-def commit_path(version: int) -> str:
-    """The file of a commit, below the table's folder."""
-    return f"{LOG}/{version:020d}.json"
-
-
-def _files_of(handle: "DeltaTable") -> tuple[Mapping[str, Any], ...]:
+def _files_of(handle: "DeltaTable") -> Files:
     """The live files of a table as `Snapshot.files` has them."""
     actions = handle.get_add_actions(flatten=True)
     if actions.num_rows == 0:  # columns without rows cost as much as columns with some

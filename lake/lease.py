@@ -32,7 +32,11 @@ POLL_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
-    """The content of the lease with its ETag. `pid`, `host`: of the owner, or null when it was given back."""
+    """The content of the lease with its ETag. `pid`, `host`: of the owner, or null when it was given back.
+
+    `published`: the newest version of the publications, when a run gave the lease back; -1 for unknown. An object is
+    read as it is even where listings lag behind, so that the next owner knows whether one does.
+    """
 
     token: int
     term_s: float
@@ -40,10 +44,11 @@ class Holding:
     host: str | None
     renewals: int
     tag: str
+    published: int = -1
 
     def text(self) -> bytes:
         """The content as it is stored."""
-        fields = {name: getattr(self, name) for name in ("token", "term_s", "pid", "host", "renewals")}
+        fields = {name: getattr(self, name) for name in ("token", "term_s", "pid", "host", "renewals", "published")}
         return json.dumps(fields).encode()
 
     @property
@@ -55,11 +60,16 @@ class Holding:
 class Lease:
     """The lease of this process. It is renewed by a thread until it is given back.
 
-    `changed_hands`: somebody else had the lease since this `Lake` gave it back.
+    `changed_hands`: somebody else had the lease since this `Lake` gave it back. `least_published`: the version of the
+    publications that a run gave the lease back with; `published`: the one to give it back with; -1 for unknown.
     """
 
-    def __init__(self, storage: ObjectStorage, lake: str, holding: Holding, *, changed_hands: bool) -> None:
+    def __init__(
+        self, storage: ObjectStorage, lake: str, holding: Holding, *, changed_hands: bool, least_published: int
+    ) -> None:
         self.changed_hands = changed_hands
+        self.least_published = least_published
+        self.published = -1
         self._storage = storage
         self._lake = lake
         self._holding = holding
@@ -101,7 +111,7 @@ class Lease:
     def give_back(self) -> None:
         """Lets the next writer in at once; after the renewals have ended."""
         if not self._is_lost:
-            self._write(Holding(**_fields(self._holding) | {"pid": None, "host": None}))
+            self._write(Holding(**_fields(self._holding) | {"pid": None, "host": None, "published": self.published}))
 
     def _renew_until_ended(self) -> None:
         while not self._ended.wait(self._holding.term_s / 3) and not self._is_lost:
@@ -142,9 +152,11 @@ def hold(lake: Lake, timeout_s: float) -> Iterator[Lease]:
     storage = lake.storage
     if not isinstance(storage, ObjectStorage):
         raise TypeError(f"{lake} lies in no object store")
-    holding, is_taken_over = _acquire(storage, lake, time.monotonic() + timeout_s)
+    holding, before = _acquire(storage, lake, time.monotonic() + timeout_s)
+    is_taken_over = before is not None and before.pid is not None
     is_next = lake.last_hold is not None and holding.token == lake.last_hold + 1
-    lease = Lease(storage, str(lake), holding, changed_hands=not is_next)
+    least = -1 if before is None else before.published
+    lease = Lease(storage, str(lake), holding, changed_hands=not is_next, least_published=least)
     is_fenced = not is_taken_over
     try:
         lake.lease = lease
@@ -161,15 +173,15 @@ def hold(lake: Lake, timeout_s: float) -> Iterator[Lease]:
             lake.last_hold = lease.token
 
 
-def _acquire(storage: ObjectStorage, lake: Lake, deadline: float) -> tuple[Holding, bool]:
-    """The lease as it was taken, and whether it was taken from an owner that did not give it back."""
+def _acquire(storage: ObjectStorage, lake: Lake, deadline: float) -> tuple[Holding, Holding | None]:
+    """The lease as it was taken, and as it was before; its owner has not given it back where it has a `pid`."""
     known, since = _read(storage), time.monotonic()
     while True:
         is_over = known is not None and known.pid is not None and time.monotonic() - since >= known.term_s
         if known is None or known.pid is None or is_over:
             holding = _take(storage, known)
             if holding is not None:
-                return holding, is_over
+                return holding, known
         if time.monotonic() >= deadline and known is not None:
             raise LakeLockedError(
                 f"{lake} is held by {known.owner}; wait for it, or raise --lock-timeout (a lease that is not renewed "
@@ -238,6 +250,7 @@ def _read(storage: ObjectStorage) -> Holding | None:
             host=None if fields["host"] is None else str(fields["host"])[:255],
             renewals=int(fields["renewals"]),
             tag=stored[1],
+            published=int(fields.get("published", -1)),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise LakeError(

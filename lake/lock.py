@@ -22,7 +22,8 @@ POLL_S = 0.1
 class LakeLock:
     """The held lock; `note_jvm` records the JVM whose end the next writer has to wait for.
 
-    `changed_hands`: another process, or another `Lake` of this one, had the lock since this `Lake` released it.
+    `changed_hands`: another process, or another `Lake` of this one, had the lock since this `Lake` released it, or an
+    error ended that.
     """
 
     def __init__(self, handle: int, *, changed_hands: bool) -> None:
@@ -52,11 +53,14 @@ def hold(lake: Lake, timeout_s: float) -> "Iterator[LakeLock | Lease]":
         _acquire(handle, lake, time.monotonic() + timeout_s)
         changed_hands = lake.last_hold != os.fstat(handle).st_mtime_ns
         _describe(handle, None)
+        lake.last_hold = None
+        lake.hold(is_held=True)
         try:
             yield LakeLock(handle, changed_hands=changed_hands)
         finally:  # a run that ends commits no more: only a killed one leaves its JVM's name
             os.ftruncate(handle, 0)
-            lake.last_hold = os.fstat(handle).st_mtime_ns
+            lake.hold(is_held=False)
+        lake.last_hold = os.fstat(handle).st_mtime_ns
     finally:
         os.close(handle)
 

@@ -1,6 +1,5 @@
 """A folder of an object store as Storage: small objects through obstore, data files through Arrow."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,10 +11,10 @@ import pyarrow.fs as pafs
 
 from lake.errors import LakeError
 from lake.storage import Entry, Storage
-from lake.store_errors import cause_of, store_error
-from lake.store_options import FAMILIES, Options, arrow_file_system, object_store, options_of
+from object_stores.addresses import AddressError, parse
+from object_stores.failures import cause_of, failure_text
+from object_stores.options import FAMILIES, Options, arrow_file_system, object_store, options_of
 
-URI = re.compile(r"(?P<scheme>[A-Za-z0-9]+)://(?P<bucket>[^/@?#]+)(@[^/?#]+)?(?P<prefix>(/[^?#]*)?)")
 Answer = TypeVar("Answer")
 
 
@@ -160,7 +159,7 @@ class ObjectStorage(Storage):
         """What a store has accepted is on its disks."""
 
     def explained(self, error: BaseException, path: str = "") -> LakeError | None:
-        return None if cause_of(error) is None else store_error(error, self.root, FAMILIES[self.scheme])
+        return None if cause_of(error) is None else LakeError(failure_text(error, self.root, FAMILIES[self.scheme]))
 
     @contextmanager
     def one_line(self, action: str) -> Iterator[None]:
@@ -170,7 +169,7 @@ class ObjectStorage(Storage):
         try:
             yield
         except (BaseError, OSError, ValueError) as error:
-            raise store_error(error, self.root, FAMILIES[self.scheme], action) from None
+            raise LakeError(failure_text(error, self.root, FAMILIES[self.scheme], action)) from None
 
     def _unless_missing(self, action: str, request: Callable[[], Answer]) -> Answer | None:
         with self.one_line(action):
@@ -186,18 +185,13 @@ def object_storage(uri: str) -> ObjectStorage:
     """The folder that a URI names.
 
     Raises:
-        LakeError: no bucket, or user, query or fragment in it.
+        LakeError: a scheme without a store, no bucket, or user, query or fragment in it.
     """
-    parts = URI.fullmatch(uri)
-    if parts is None:
-        scheme = uri.partition(":")[0].lower()
-        raise LakeError(f"no bucket in {uri.partition('?')[0]}; give {scheme}://BUCKET/FOLDER")
-    scheme, prefix = parts["scheme"].lower(), "/".join(name for name in parts["prefix"].split("/") if name)
-    if {".", ".."} & set(prefix.split("/")):
-        raise LakeError(f"{uri}: `.` and `..` are no folders of a store; give the folder itself")
-    place = uri.partition("://")[2].partition("/")[0]
-    root = f"{scheme}://{place}" + (f"/{prefix}" if prefix else "")
-    return ObjectStorage(root=root, scheme=scheme, bucket=parts["bucket"], prefix=prefix)
+    try:
+        address = parse(uri)
+    except AddressError as error:
+        raise LakeError(str(error)) from None
+    return ObjectStorage(root=address.root, scheme=address.scheme, bucket=address.bucket, prefix=address.key)
 
 
 def _entry(known: Any) -> Entry:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 FILE_BYTES = 128 << 20
 ROW_GROUP_ROWS = 1 << 17
+TOGETHER_BYTES = 1 << 20
+"""From this size in memory on, rows are a row group of their own."""
 BATCH_ROWS, BODY_BATCH_ROWS = 1 << 14, 1 << 10
 """Rows that the writer encodes at once: a page ends between two batches, so few where a row may be large."""
 LONGEST_STATISTIC = 32
@@ -133,6 +135,8 @@ class ParquetSink:
         self._file_bytes = file_bytes
         self._file: _OpenFile | None = None
         self._files: list[DataFile] = []
+        self._pending: list[pa.Table] = []
+        self._pending_bytes = 0
         self.record_count = 0
 
     def __enter__(self) -> "ParquetSink":
@@ -142,6 +146,7 @@ class ParquetSink:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
+            self._write_pending()
             self._finish()
         elif self._file is not None:
             self._file.discard()
@@ -167,6 +172,22 @@ class ParquetSink:
         self.record_count += rows.num_rows
         if self._file.size_bytes >= self._file_bytes:
             self._finish()
+
+    def write_together(self, rows: pa.Table) -> None:
+        """Appends rows; few rows share a row group with those of the calls before and behind. Raises as `write`."""
+        if rows.nbytes >= TOGETHER_BYTES:
+            self._write_pending()
+            self.write(rows)
+        elif rows.num_rows:
+            self._pending.append(rows)
+            self._pending_bytes += rows.nbytes
+            if self._pending_bytes >= TOGETHER_BYTES:
+                self._write_pending()
+
+    def _write_pending(self) -> None:
+        pending, self._pending, self._pending_bytes = self._pending, [], 0
+        if pending:
+            self.write(pa.concat_tables(pending))
 
     def write_all(self, tables: Iterable[pa.Table]) -> None:
         """Appends every table."""

@@ -5,7 +5,7 @@ group costs more than reading the row group. Arrow's threads are off: several ta
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from lake.storage import Storage
 from lake.tables import Table
 
 BATCH_ROWS = 1 << 16
+KEPT_BYTES = 8 << 20
+"""Rows of small files that are kept in memory, for each table: runs read several times what the runs before wrote."""
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -25,12 +27,16 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """A data file with its footer. `partition_values`: of the columns that only its folder names, as text."""
+    """A data file with its footer. `partition_values`: of the columns that only its folder names, as text.
+
+    `rows`: what was read of it, by row groups and columns; files never change.
+    """
 
     storage: Storage
     path: str
     partition_values: dict[str, str]
     metadata: pq.FileMetaData
+    rows: dict[tuple[tuple[int, ...], tuple[str, ...], tuple[str, ...]], list[pa.Table]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,15 +57,23 @@ class RowGroups:
     def __init__(self, table: Table, files: Sequence[File]) -> None:
         self._schema = table.schema
         self._files = files
+        self._kept_bytes = sum(rows.nbytes for file in files for read in file.rows.values() for rows in read)
         self._bounds: dict[str, Bounds] = {}
         self.count = sum(file.metadata.num_row_groups for file in files)
 
     @classmethod
-    def of_files(cls, table: Table, storage: Storage, paths: Iterable[str]) -> "RowGroups":
-        """The row groups of data files of a table, by their paths below its folder; reads their footers."""
+    def of_files(
+        cls, table: Table, storage: Storage, paths: Iterable[str], before: "RowGroups | None" = None
+    ) -> "RowGroups":
+        """The row groups of data files of a table, by their paths below its folder; reads their footers.
+
+        `before`: of another version of the table; what it knows of the same files is not read again.
+        """
         system = storage.file_system()
+        known = {} if before is None else {file.path: file for file in before._files}
         files = [
-            File(
+            known.get(path)
+            or File(
                 storage=storage,
                 path=path,
                 partition_values=partition_values(path),
@@ -99,13 +113,32 @@ class RowGroups:
 
     def read(self, chosen: Flags, columns: Sequence[str], coded: Sequence[str] = ()) -> Iterator[pa.Table]:
         """Rows of the chosen row groups, about BATCH_ROWS at once; the text columns `coded` as dictionaries."""
+        yield from _joined(self._of_files(chosen, columns, coded))
+
+    def _of_files(self, chosen: Flags, columns: Sequence[str], coded: Sequence[str]) -> Iterator[pa.Table]:
+        """The same, in tables of one file each, which may be small."""
         first = 0
         for file in self._files:
             end = first + file.metadata.num_row_groups
             numbers = np.flatnonzero(chosen[first:end]).tolist()
             first = end
-            if numbers:
+            if not numbers:
+                continue
+            key = (tuple(numbers), tuple(columns), tuple(coded))
+            if key in file.rows:
+                yield from file.rows[key]
+            elif file.metadata.num_rows > BATCH_ROWS:
                 yield from self._read(file, numbers, columns, coded)
+            else:
+                yield from self._kept(file, key, list(self._read(file, numbers, columns, coded)))
+
+    def _kept(self, file: File, key: tuple[Any, ...], rows: list[pa.Table]) -> list[pa.Table]:
+        """The rows, kept where there is room."""
+        size = sum(table.nbytes for table in rows)
+        if self._kept_bytes + size <= KEPT_BYTES:
+            file.rows[key] = rows
+            self._kept_bytes += size
+        return rows
 
     def _read(
         self, file: File, numbers: Sequence[int], columns: Sequence[str], coded: Sequence[str]
@@ -120,7 +153,8 @@ class RowGroups:
             pre_buffer=not file.storage.is_local,
             filesystem=file.storage.file_system(),
         ) as opened:
-            for rows in _joined(opened.iter_batches(BATCH_ROWS, row_groups=numbers, columns=stored, use_threads=False)):
+            batches = opened.iter_batches(BATCH_ROWS, row_groups=numbers, columns=stored, use_threads=False)
+            for rows in _joined(pa.Table.from_batches([batch]) for batch in batches):
                 for name, text in file.partition_values.items():
                     if name in columns:
                         value = pa.scalar(text).cast(self._schema.field(name).type)
@@ -132,18 +166,22 @@ class RowGroups:
         return coded_schema([self._schema.field(name) for name in columns], coded)
 
 
-def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Neighbouring batches together, BATCH_ROWS rows at least but in the last table: a row group may be small."""
-    pending: list[pa.RecordBatch] = []
+def _joined(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Neighbouring tables together, BATCH_ROWS rows at least but in the last one: row groups and files may be small."""
+    pending: list[pa.Table] = []
     count = 0
-    for batch in batches:
-        pending.append(batch)
-        count += batch.num_rows
+    for rows in tables:
+        pending.append(rows)
+        count += rows.num_rows
         if count >= BATCH_ROWS:
-            yield pa.Table.from_batches(pending)
+            yield _as_one(pending)
             pending, count = [], 0
     if pending:
-        yield pa.Table.from_batches(pending)
+        yield _as_one(pending)
+
+
+def _as_one(tables: Sequence[pa.Table]) -> pa.Table:
+    return tables[0] if len(tables) == 1 else pa.concat_tables(tables).combine_chunks()
 
 
 def _chunks(file: File, column: str) -> Iterator[pq.ColumnChunkMetaData]:

@@ -8,7 +8,10 @@ from measures.observed_settings import Entry, Observation
 from state_model.columnar.schemas import column
 
 TABLE = "bronze.setting"
-KIND_TEXT = "group_configs, metadata_configs (by the metadata log), broker_config, dead_letter_topics or end_offsets"
+KIND_TEXT = (
+    "group_configs, metadata_configs (by the metadata log), broker_config, dead_letter_topics, end_offsets, or "
+    "sampled_batches (of a running cluster)"
+)
 SETTING = pa.schema(
     [
         column("kind", pa.string(), KIND_TEXT, nullable=False),
@@ -21,12 +24,24 @@ SETTING = pa.schema(
         column(
             "entity",
             pa.string(),
-            "group, dead-letter topic, or topic of an end offset; empty: the brokers, or the row that each file has",
+            "group, dead-letter topic, topic of an end offset, or topic id of a sampled batch; empty: the brokers, or "
+            "the row that each file has",
             nullable=False,
         ),
-        column("name", pa.string(), "name of the setting, or partition of an end offset; else empty", nullable=False),
+        column(
+            "name",
+            pa.string(),
+            "name of the setting, or partition of an end offset; of sampled batches P (a partition that was read), "
+            "P:OFFSET (its time is the value) or P:FIRST-LAST (without a record); else empty",
+            nullable=False,
+        ),
         column("value", pa.string(), "value; null = none"),
-        column("origin", pa.string(), "source of a group's value, by kafka-configs; null = none"),
+        column(
+            "origin",
+            pa.string(),
+            "source of a group's value, by kafka-configs; of a sampled batch its timestamp type or why it holds no "
+            "record; null = none",
+        ),
     ]
 )
 OF_FILE = Entry("", "")

@@ -1,7 +1,7 @@
 """Row groups as units of streaming: the row groups with a log partition's rows, in offset order.
 
-Writers put one log partition into a row group, so the footer suffices; of row groups with several log partitions, or
-with rows of further runs, six thin columns are read.
+Where a run has many rows of a log partition, and behind upkeep, a row group has one log partition, so the footer
+suffices. Of row groups with several log partitions, or with rows of further runs, six thin columns are read.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -110,8 +110,7 @@ def read_unit(unit: Sequence[Slice], schema: pa.Schema) -> pa.Table:
 
     Text is read dictionary-encoded where the schema says so.
     """
-    tables = [_read(piece, schema) for piece in unit]
-    table = pa.concat_tables(tables)
+    table = _read(unit, schema)
     offsets = table.column(unit[0].columns.offset).to_numpy()
     if len(offsets) > 1 and (np.diff(offsets) < 0).any():
         table = table.take(pa.array(np.argsort(offsets, kind="stable")))
@@ -121,22 +120,15 @@ def read_unit(unit: Sequence[Slice], schema: pa.Schema) -> pa.Table:
 def read_partitions(pieces: Sequence[Slice], schema: pa.Schema) -> pa.Table:
     """The rows of slices of one topic by partition, then by offset; `schema` has the columns of both.
 
-    Each file is opened once. Text is read dictionary-encoded where the schema says so.
+    Text is read dictionary-encoded where the schema says so.
     """
     names = pieces[0].columns
-    encoded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
-    tables = []
-    for path in sorted({piece.path for piece in pieces}):
-        here = [piece for piece in pieces if piece.path == path]
-        whole = [piece.row_group for piece in here if not piece.mixed]
-        if whole:
-            with _opened(here[0].storage, path, encoded) as file:
-                tables.append(file.read_row_groups(whole, columns=schema.names, use_threads=False).cast(schema))
-        tables += [_read(piece, schema) for piece in here if piece.mixed]
-    rows = pa.concat_tables(tables)
-    columns = rows.column(names.offset).to_numpy(), rows.column(names.partition).to_numpy()
-    order = np.lexsort(columns)
-    return rows if (np.diff(order) > 0).all() else rows.take(pa.array(order))
+    rows = _read(pieces, schema)
+    offsets, partitions = (rows.column(name).to_numpy() for name in (names.offset, names.partition))
+    steps = np.diff(partitions)
+    if ((steps > 0) | ((steps == 0) & (np.diff(offsets) >= 0))).all():
+        return rows
+    return rows.take(pa.array(np.lexsort((offsets, partitions))))
 
 
 def _opened(storage: Storage, path: str, encoded: Sequence[str] = ()) -> pq.ParquetFile:
@@ -149,30 +141,44 @@ def _opened(storage: Storage, path: str, encoded: Sequence[str] = ()) -> pq.Parq
     )
 
 
-def _read(piece: Slice, schema: pa.Schema) -> pa.Table:
-    names = piece.columns
-    extra = ["cluster_id", names.topic_id, names.partition, names.offset, "run_id"] if piece.mixed else []
+def _read(pieces: Sequence[Slice], schema: pa.Schema) -> pa.Table:
+    """The rows of slices: each file is opened once, and each row group is read once."""
     encoded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
-    with _opened(piece.storage, piece.path, encoded) as file:
-        table = file.read_row_group(
-            piece.row_group, columns=[*dict.fromkeys([*schema.names, *extra])], use_threads=False
-        )
-    if piece.mixed:
-        here = pc.and_(
-            pc.and_(
-                pc.equal(table.column(names.topic_id), piece.topic_id),
-                pc.and_(
-                    pc.equal(table.column(names.partition), piece.partition),
-                    pc.equal(table.column("cluster_id"), piece.cluster_id),
-                ),
-            ),
-            pc.and_(
-                pc.greater_equal(table.column("run_id"), piece.runs[0]),
-                pc.less_equal(table.column("run_id"), piece.runs[1]),
-            ),
-        )
-        table = table.filter(pc.and_(here, pc.greater_equal(table.column(names.offset), piece.first_offset)))
-    return table.select(schema.names).cast(schema)
+    tables = []
+    for path in dict.fromkeys(piece.path for piece in pieces):
+        here = [piece for piece in pieces if piece.path == path]
+        with _opened(here[0].storage, path, encoded) as file:
+            whole = [piece.row_group for piece in here if not piece.mixed]
+            if whole:
+                rows = file.read_row_groups(whole, columns=schema.names, use_threads=False)
+                tables.append(rows.select(schema.names).cast(schema))
+            mixed: dict[int, list[Slice]] = {}
+            for piece in here:
+                if piece.mixed:
+                    mixed.setdefault(piece.row_group, []).append(piece)
+            tables += [_read_mixed(file, number, some, schema) for number, some in mixed.items()]
+    return pa.concat_tables(tables)
+
+
+def _read_mixed(file: pq.ParquetFile, number: int, pieces: Sequence[Slice], schema: pa.Schema) -> pa.Table:
+    """The rows of some slices of one row group."""
+    names, runs = pieces[0].columns, pieces[0].runs
+    extra = ["cluster_id", names.topic_id, names.partition, names.offset, "run_id"]
+    rows = file.read_row_group(number, columns=[*dict.fromkeys([*schema.names, *extra])], use_threads=False)
+    partitions, offsets, run_ids = (rows.column(name).to_numpy() for name in (names.partition, names.offset, "run_id"))
+    chosen = np.zeros(rows.num_rows, np.bool_)
+    of_topic: dict[tuple[str, str], dict[int, int]] = {}
+    for piece in pieces:
+        of_topic.setdefault((piece.cluster_id, piece.topic_id), {})[piece.partition] = piece.first_offset
+    for (cluster_id, topic_id), begins in of_topic.items():
+        here = pc.and_(pc.equal(rows.column("cluster_id"), cluster_id), pc.equal(rows.column(names.topic_id), topic_id))
+        numbers = np.array(sorted(begins))
+        at = np.minimum(np.searchsorted(numbers, partitions), len(numbers) - 1)
+        firsts = np.array([begins[number] for number in numbers.tolist()])
+        chosen |= here.to_numpy() & (numbers[at] == partitions) & (offsets >= firsts[at])
+    chosen &= (run_ids >= runs[0]) & (run_ids <= runs[1])
+    rows = rows.select(schema.names).cast(schema)
+    return rows if chosen.all() else rows.filter(pa.array(chosen))
 
 
 def _slices_of(storage: Storage, path: str, columns: Columns, runs: tuple[int, int]) -> Iterator[Slice]:
@@ -224,7 +230,8 @@ def _mixed(
 ) -> Iterator[Slice]:
     """Slices of a row group with several log partitions or runs."""
     names = ["cluster_id", columns.topic_id, columns.partition, columns.offset, columns.timestamp, "run_id"]
-    thin = file.read_row_group(number, columns=names)
+    thin = file.read_row_group(number, columns=names, use_threads=False)
+    rows_of_group = thin.num_rows
     thin = thin.filter(
         pc.and_(pc.greater_equal(thin.column("run_id"), runs[0]), pc.less_equal(thin.column("run_id"), runs[1]))
     )
@@ -239,7 +246,7 @@ def _mixed(
     )
     for row in grouped.to_pylist():
         yield Slice(
-            **common,
+            **common | {"size_bytes": common["size_bytes"] * row[f"{columns.offset}_count"] // rows_of_group},
             mixed=True,
             cluster_id=row["cluster_id"],
             topic_id=row[columns.topic_id],

@@ -1,7 +1,7 @@
 """A version of a table as a value, through which tasks read anywhere. This module does not use delta-rs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,9 @@ from lake.parquet import coded_schema
 from lake.row_groups import RowGroups
 from lake.storage import Storage
 from lake.tables import TABLES, TIME
+
+Files = tuple[Mapping[str, Any], ...]
+"""Live files of a table, as `Snapshot.files`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,11 +30,22 @@ class Snapshot:
     version: int
     schema_version: int
     storage: Storage
-    files: tuple[Mapping[str, Any], ...]
+    files: Files
+    conditions: dict[str, pc.Expression] = field(default_factory=dict, compare=False, repr=False)
+    """By path the condition that holds for a file's rows, as far as known: files never change, so versions share it."""
+    earlier: RowGroups | None = field(default=None, compare=False, repr=False)
+    """The row groups of an earlier version, which shares files with this one."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields alone: datasets and footers are read again where the value goes."""
-        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+        """The fields alone: datasets, conditions and footers are made again where the value goes."""
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__} | {"conditions": {}, "earlier": None}
+
+    def condition(self, file: Mapping[str, Any]) -> pc.Expression:
+        """A condition that holds for every row of a file, by its statistics and partition values."""
+        path = str(file["path"])
+        if path not in self.conditions:
+            self.conditions[path] = _guarantee(file, self.schema)
+        return self.conditions[path]
 
     @property
     def schema(self) -> pa.Schema:
@@ -87,7 +101,12 @@ class Snapshot:
     @cached_property
     def row_groups(self) -> RowGroups:
         """The row groups, with the footers of all files read."""
-        return RowGroups.of_files(TABLES[self.table], self.storage, self.paths)
+        return RowGroups.of_files(TABLES[self.table], self.storage, self.paths, self.earlier)
+
+    @property
+    def known_row_groups(self) -> RowGroups | None:
+        """The row groups, of an earlier version where those of this one were not read."""
+        return self.__dict__.get("row_groups", self.earlier)
 
 
 def _dataset(snapshot: Snapshot, coded: Sequence[str]) -> ds.Dataset:
@@ -98,21 +117,26 @@ def _dataset(snapshot: Snapshot, coded: Sequence[str]) -> ds.Dataset:
     )
     schema = snapshot.schema
     fragments = [
-        form.make_fragment(str(file["path"]), filesystem=system, partition_expression=_guarantee(file, schema))
+        form.make_fragment(
+            str(file["path"]),
+            filesystem=system,
+            partition_expression=snapshot.condition(file),
+            file_size=file.get("size_bytes"),  # a store is asked for it else
+        )
         for file in snapshot.files
     ]
     return ds.FileSystemDataset(fragments, coded_schema(schema, coded), form, system)
 
 
 def _guarantee(file: Mapping[str, Any], schema: pa.Schema) -> pc.Expression:
-    """A condition that holds for every row of a file, by its statistics and partition values."""
+    """The condition of `Snapshot.condition`."""
     result = pc.scalar(True)
-    for field in schema:
-        value = file.get(f"partition.{field.name}")
+    for column in schema:
+        value = file.get(f"partition.{column.name}")
         if value is not None:
-            result = result & (pc.field(field.name) == pa.scalar(value).cast(field.type))
-        elif field.type != TIME:  # a time stands beside the milliseconds that it is made of
-            result = _with_bounds(result, field, file)
+            result = result & (pc.field(column.name) == pa.scalar(value).cast(column.type))
+        elif column.type != TIME:  # a time stands beside the milliseconds that it is made of
+            result = _with_bounds(result, column, file)
     return result
 
 

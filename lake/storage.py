@@ -28,7 +28,7 @@ class Storage(ABC):
     """A folder of files. `root`: its absolute path or its URI, as delta-rs opens it.
 
     A Storage is a value: pickled, it is its address alone. Options, credentials among them, stay in the environment of
-    a process (`lake.store_options`).
+    a process (`object_stores.options`).
     """
 
     root: str

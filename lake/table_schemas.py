@@ -68,7 +68,11 @@ INGEST_EXTENT = pa.schema(
         column(
             "size_bytes", pa.int64(), "bytes of keys and values (records) or of the batches (headers)", nullable=False
         ),
-        column("sha256", pa.string(), "SHA-256 over the SHA-256 of all splits; null while planned"),
+        column(
+            "sha256",
+            pa.string(),
+            "SHA-256 over the SHA-256 of all splits, or of the rows that upkeep joined; null while planned",
+        ),
         column("log_time_ms", pa.int64(), "running maximum of record timestamps at the end; null = no record"),
         column("until_ms", pa.int64(), "--until of the run; null = none"),
         column("read_until_ms", pa.int64(), "until when the log directories were read; null: unknown"),

@@ -130,7 +130,7 @@ TABLES: dict[str, Table] = {
         ),
         Table(
             name=BRONZE_SETTING,
-            comment="one line of a file of settings: a setting of a group or the brokers, or an end offset",
+            comment="one setting or end offset, of a file or a cluster, or what a batch says of a record that waits",
             schema=_schema(SETTING),
             key=("cluster_id", "kind", "valid_from_ms", "entity", "name", "run_id"),
             clustering=("kind", "valid_from_ms", "entity", "name"),

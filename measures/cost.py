@@ -16,6 +16,7 @@ from measures.inputs import RecordInputs
 from measures.lives import number_places
 from measures.schemas import COST, PRUNING
 from measures.steps import Flags, Ints, numbered, together
+from measures.sums import sums_by
 from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.share_records import DeliveryState
 
@@ -45,15 +46,15 @@ def cost(records: pa.Table, history: pa.Table, deliveries: pa.Table, *, of_windo
         record, _ = numbered(together([of_records, place]), offsets)
         acknowledged &= np.isin(record[len(of_records) :], record[: len(of_records)])
     sizes = (outcomes.last - outcomes.first + 1)[acknowledged]
-    settled = _sums(place[acknowledged], sizes, places.num_rows)
+    settled = sums_by(place[acknowledged], sizes, places.num_rows)
     kind = _kinds(records)
     bytes_of = records.column("record_bytes").to_numpy().astype(np.int64)
     ones = np.ones(len(of_records), np.int64)
     columns = {name: places.column(name) for name in FULL_PLACE_KEY}
     for name, chosen in kind.items():
-        columns[name] = pa.array(_sums(of_records[chosen], ones[chosen], places.num_rows))
+        columns[name] = pa.array(sums_by(of_records[chosen], ones[chosen], places.num_rows))
         columns[f"{name.removesuffix('s')}_bytes"] = pa.array(
-            _sums(of_records[chosen], bytes_of[chosen], places.num_rows)
+            sums_by(of_records[chosen], bytes_of[chosen], places.num_rows)
         )
     columns |= {
         "bytes": columns["record_bytes"],
@@ -77,12 +78,6 @@ def _kinds(records: pa.Table) -> dict[str, Flags]:
     return kind | {"cold_snapshots": cold, "records": np.ones(records.num_rows, np.bool_)}
 
 
-def _sums(place: Ints, values: Ints, places: int) -> Ints:
-    sums = np.zeros(places, np.int64)
-    np.add.at(sums, place, values)
-    return sums
-
-
 def _ratio(part: Ints, whole: Ints) -> pa.Array:
     return pa.array(part / np.maximum(whole, 1), mask=whole == 0)
 
@@ -95,15 +90,15 @@ def _spans(place: Ints, records: pa.Table, kind: dict[str, Flags], places: int) 
     mine = np.flatnonzero((span >= 0) & kind["updates"][order])
     place_of_span = of[begins]
     mine = mine[place_of_span[span[mine]] == of[mine]] if len(place_of_span) else mine
-    lengths = _sums(span[mine], np.ones(len(mine), np.int64), len(place_of_span))
+    lengths = sums_by(span[mine], np.ones(len(mine), np.int64), len(place_of_span))
     most = np.full(places, -1, np.int64)
     np.maximum.at(most, place_of_span, lengths)
-    spans = _sums(place_of_span, np.ones(len(place_of_span), np.int64), places)
+    spans = sums_by(place_of_span, np.ones(len(place_of_span), np.int64), places)
     newest = np.full(places, -1, np.int64)
     last = kind["snapshots"] | kind["tombstones"]
     np.maximum.at(newest, place[last], records.column("log_offset").to_numpy()[last])
     return {
-        "span_updates_mean": _ratio(_sums(place_of_span, lengths, places), spans),
+        "span_updates_mean": _ratio(sums_by(place_of_span, lengths, places), spans),
         "span_updates_max": pa.array(most, mask=most < 0),
         "last_snapshot_log_offset": pa.array(newest, mask=newest < 0),
     }

@@ -13,9 +13,9 @@ from measures.histories import (
     RANGE_FIRST,
     RANGE_FROM,
     RANGE_LAST,
+    RANGE_MS,
     RANGE_STATE,
     RANGE_TO,
-    UNKNOWN,
     Histories,
 )
 from measures.steps import LAST_OFFSET, Flags, Ints
@@ -29,7 +29,10 @@ NEVER = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """Outcomes of deliveries: one entry for each range that newly came to a state; splits and joins are left out."""
+    """Outcomes of deliveries: one entry for each range that newly came to a state; splits and joins are left out.
+
+    By life, record and first offset. `at`: log offset of the record; `at_ms`: its log time.
+    """
 
     life: Ints
     first: Ints
@@ -37,6 +40,7 @@ class Outcomes:
     state: Ints
     count: Ints
     at: Ints
+    at_ms: Ints
 
 
 @leaf
@@ -89,8 +93,7 @@ def outcomes_of(histories: Histories, life: Ints, chosen: Flags) -> Outcomes:
     ranges, number = histories.ranges, histories.life_number
     chosen = chosen & (np.maximum(ranges[:, RANGE_FIRST], 0) <= np.minimum(ranges[:, RANGE_LAST], LAST_OFFSET))
     began = np.flatnonzero(chosen)
-    ended = np.flatnonzero(chosen & (ranges[:, RANGE_TO] != UNKNOWN))
-    ended = ended[np.lexsort((ranges[ended, RANGE_FIRST], ranges[ended, RANGE_TO], number[ended]))]
+    ended = histories.ended[chosen[histories.ended]]
     news = _news(ranges, number, began, ended)
     rows = news[:, ROW]
     return Outcomes(
@@ -100,4 +103,5 @@ def outcomes_of(histories: Histories, life: Ints, chosen: Flags) -> Outcomes:
         state=ranges[rows, RANGE_STATE],
         count=ranges[rows, RANGE_COUNT],
         at=ranges[rows, RANGE_FROM],
+        at_ms=ranges[rows, RANGE_MS],
     )

@@ -17,6 +17,7 @@ from measures.delivery_outcomes import outcomes_of
 from measures.histories import UNKNOWN, Histories
 from measures.lives import BLIND, number_places
 from measures.steps import Ints
+from measures.sums import sums_by
 from state_model.columnar.schemas import COMPLETENESS, LOG_POSITION, SHARE_PARTITION, column
 from state_model.early_draft.records import Checkpoint, DraftRecord, encode
 from state_model.early_draft.writer import DraftLog
@@ -141,18 +142,16 @@ def _changes(histories: Histories) -> dict[int, list[StateBatch]]:
 def _acknowledged(histories: Histories) -> Ints:
     """By place the offsets that became ACKNOWLEDGED."""
     outcomes = outcomes_of(histories, histories.life, histories.life >= 0)
-    sums = np.zeros(histories.places.num_rows, np.int64)
     is_done = outcomes.state == DeliveryState.ACKNOWLEDGED
-    np.add.at(sums, histories.lives.place[outcomes.life[is_done]], (outcomes.last - outcomes.first + 1)[is_done])
-    return sums
+    sizes = (outcomes.last - outcomes.first + 1)[is_done]
+    return sums_by(histories.lives.place[outcomes.life[is_done]], sizes, histories.places.num_rows)
 
 
 def _shipped(histories: Histories, records: pa.Table) -> list[_Cost]:
     """The cost of the records of each place."""
     (of_record, of_place), places = number_places(records, histories.places)
     count = np.bincount(of_record, minlength=places.num_rows)
-    size = np.zeros(places.num_rows, np.int64)
-    np.add.at(size, of_record, records.column("record_bytes").to_numpy().astype(np.int64))
+    size = sums_by(of_record, records.column("record_bytes").to_numpy().astype(np.int64), places.num_rows)
     begins, types = histories.begins.tolist(), histories.history.column("record_type").to_pylist()
     costs = []
     for place, number in enumerate(of_place.tolist()):

@@ -9,6 +9,7 @@ from measures.topics import TOPIC_END, TopicPartition
 EndOffsets = Mapping[tuple[str, int], int]
 """End offsets by (topic name, partition)."""
 FROM_FILE = "end_offsets_file"
+PLACE = ("topic_id", "partition")
 
 
 def ends_by_id(
@@ -27,6 +28,26 @@ def ends_by_id(
         if only is not None:
             result[only, partition] = offset
     return result
+
+
+def with_stable_offsets(ends: pa.Table, stable: EndOffsets, names: Mapping[str, str]) -> pa.Table:
+    """TOPIC_END rows with last stable offsets by (topic name, partition) where they are unknown, up to the end."""
+    rows = {(row["topic_id"], row["partition"]): row for row in ends.to_pylist()}
+    for place, offset in ends_by_id(stable, names, rows).items():
+        row = rows.get(place)
+        if row is not None and row["last_stable_offset"] is None and row["end_offset"] is not None:
+            row["last_stable_offset"] = min(offset, row["end_offset"])
+    return pa.Table.from_pylist([rows[place] for place in sorted(rows)], schema=TOPIC_END)
+
+
+def with_inferred_ends(ends: pa.Table, then: EndOffsets, names: Mapping[str, str]) -> pa.Table:
+    """TOPIC_END rows with the ends at an earlier moment by (topic name, partition) where none is known."""
+    rows = {(row["topic_id"], row["partition"]): row for row in ends.to_pylist()}
+    for place, offset in ends_by_id(then, names, rows).items():
+        row = rows.setdefault(place, dict.fromkeys(TOPIC_END.names) | dict(zip(PLACE, place, strict=True)))
+        if row["end_offset"] is None and row["end_offset_inferred"] is None:
+            row["end_offset_inferred"] = offset
+    return pa.Table.from_pylist([rows[place] for place in sorted(rows)], schema=TOPIC_END)
 
 
 def _only_id(ids: Sequence[str], partition: int, partitions: Collection[TopicPartition]) -> str | None:

@@ -31,7 +31,7 @@ class Values(NamedTuple):
     epoch codes: number of (group, epoch), one numbering for all; new_codes and no_codes: by group, of a new target and
     of no epoch. member_codes: equal where all columns of the member history are equal; part_codes: those of the task
     history. parts: the tasks or partitions of current assignments, then the share partitions of initializations,
-    ascending within a value; with a mark of each, and as targets (`task_columns`).
+    ascending within a value; with a mark of each, and as targets (`task_numbers`).
     """
 
     is_share: bool

@@ -51,7 +51,8 @@ def _begin(rows: np.ndarray, begun: int, row: int, subject: int) -> None:
 
 
 @leaf
-def _is_same(data: np.ndarray, first: int, first_end: int, other: np.ndarray, second: int, second_end: int) -> bool:
+def is_same(data: np.ndarray, first: int, first_end: int, other: np.ndarray, second: int, second_end: int) -> bool:
+    """Whether two stretches hold the same values."""
     same = first_end - first == second_end - second
     step = 0
     while same and first + step < first_end:
@@ -69,7 +70,7 @@ def _same_assignment(values: Values, first: int, second: int) -> bool:
     same &= values.member_epochs[first] == values.member_epochs[second]
     same &= values.previous_epochs[first] == values.previous_epochs[second]
     at = values.parts_at
-    return same and _is_same(values.parts, at[first], at[first + 1], values.parts, at[second], at[second + 1])
+    return same and is_same(values.parts, at[first], at[first + 1], values.parts, at[second], at[second + 1])
 
 
 @leaf
@@ -78,7 +79,7 @@ def _same_target(values: Values, first: int, second: int) -> bool:
     at = values.targets_at
     begin, end = (0, 0) if first < 0 else (at[first], at[first + 1])
     other, other_end = (0, 0) if second < 0 else (at[second], at[second + 1])
-    return _is_same(values.targets, begin, end, values.targets, other, other_end)
+    return is_same(values.targets, begin, end, values.targets, other, other_end)
 
 
 @leaf
@@ -209,7 +210,7 @@ def _update_group(state: State, output: Output, row: int, group: int, now: np.nd
     """Ends the group's open row when its values changed, and begins the next."""
     open_row = state.open_groups[group]
     if open_row >= 0:
-        if _is_same(now, 0, GROUP_VALUES, output.group_values[open_row], 0, GROUP_VALUES):
+        if is_same(now, 0, GROUP_VALUES, output.group_values[open_row], 0, GROUP_VALUES):
             return
         _end(output.group_rows, open_row, row, CHANGED)
     new = output.counts[0]

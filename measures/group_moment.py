@@ -1,10 +1,13 @@
 """Share and streams groups as of a moment, with the completeness of each part."""
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from measures.group_intervals import Row, marks
 from measures.group_replay import (
@@ -13,11 +16,12 @@ from measures.group_replay import (
     MEMBER_TARGET,
     SHARE_TYPES,
     STATE_PARTITIONS,
-    CompactionBound,
     GroupChange,
     ShareGroup,
-    changes,
+    each_change,
+    with_log_times,
 )
+from measures.replaced_records import first_replacements, is_needed, keys_of
 from measures.streams_replay import LateStreamsReplay
 from state_model.streams import records as streams
 
@@ -67,36 +71,6 @@ class GroupMoment(Generic[G]):
         )
 
 
-@dataclass(slots=True)
-class _Reading(Generic[G]):
-    """What is known of a group after its records so far."""
-
-    group: G
-    bound: CompactionBound = field(default_factory=CompactionBound)
-    newest: GroupChange | None = None
-    later: set[tuple[int, str | None]] = field(default_factory=set)
-    has_undecoded: bool = False
-
-    def take(self, change: GroupChange) -> None:
-        """Applies the next record."""
-        self.bound.take(change)
-        self.group.apply(change)
-        self.newest = change
-        self.has_undecoded |= change.is_undecoded
-
-    def moment(self) -> GroupMoment[G] | None:
-        """The group; None without a record of it."""
-        if self.newest is None:
-            return None
-        return GroupMoment(
-            group=self.group,
-            newest=self.newest,
-            later=frozenset(self.later),
-            is_covered=self.bound.covers(self.newest.log_offset),
-            has_undecoded=self.has_undecoded,
-        )
-
-
 ShareMoment: TypeAlias = GroupMoment[ShareGroup]
 StreamsMoment: TypeAlias = GroupMoment[LateStreamsReplay]
 
@@ -117,14 +91,43 @@ def streams_groups_at(records: pa.Table, as_of_ms: int | None = None) -> dict[st
 def _moments(
     records: pa.Table, types: Collection[int], new_group: Callable[[], G], as_of_ms: int | None
 ) -> dict[str, GroupMoment[G]]:
-    readings: dict[str, _Reading[G]] = {}
-    for change in changes(records, types):
-        if change.group_id not in readings:
-            readings[change.group_id] = _Reading(new_group())
-        reading = readings[change.group_id]
-        if as_of_ms is not None and change.log_time_ms > as_of_ms:
-            reading.later.add(change.key)
-        else:
-            reading.take(change)
-    moments = ((name, readings[name].moment()) for name in sorted(readings))
-    return {name: moment for name, moment in moments if moment is not None}
+    """The groups after the records up to the moment; values that others replace are not read."""
+    rows = with_log_times(records, types)
+    later: dict[str, set[tuple[int, str | None]]] = {}
+    if as_of_ms is not None:
+        is_later = pc.greater(rows.column("log_time_ms"), as_of_ms)
+        for name, *key in _distinct(rows.filter(is_later), ["group_id", "record_type", "member_id"]):
+            later.setdefault(name, set()).add((key[0], key[1]))
+        rows = rows.filter(pc.invert(is_later))
+    keys = keys_of(rows)
+    newest = np.zeros(len(keys.names), np.int64)
+    newest[keys.groups] = np.arange(rows.num_rows)
+    first_replaced = first_replacements(keys)
+    undecoded = {name for name, *_ in _distinct(rows.filter(_is_undecoded(rows)), ["group_id"])}
+    needed = is_needed(rows, keys)
+    needed[newest] = True
+    groups: dict[str, tuple[G, GroupChange]] = {}
+    for change in each_change(rows.filter(pa.array(needed))):
+        group = groups[change.group_id][0] if change.group_id in groups else new_group()
+        group.apply(change)
+        groups[change.group_id] = group, change
+    return {
+        name: GroupMoment(
+            group=groups[name][0],
+            newest=groups[name][1],
+            later=frozenset(later.get(name, ())),
+            is_covered=bool(first_replaced[number] <= newest[number]),
+            has_undecoded=name in undecoded,
+        )
+        for number, name in sorted(enumerate(keys.names), key=itemgetter(1))
+    }
+
+
+def _is_undecoded(rows: pa.Table) -> pa.Array:
+    return pc.and_(pc.is_null(rows.column("value_json")), pc.invert(rows.column("is_tombstone")))
+
+
+def _distinct(rows: pa.Table, columns: list[str]) -> Iterator[tuple[Any, ...]]:
+    """The different rows of some columns."""
+    distinct = rows.select(columns).group_by(columns).aggregate([])
+    return zip(*(column.to_pylist() for column in distinct.columns), strict=True)

@@ -17,13 +17,21 @@ MEMBER_KINDS = (kernels.MEMBER, kernels.MEMBER_TARGET, kernels.ASSIGNMENT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberedRows:
-    """GROUP_RECORD rows with numbers for their groups (by name) and members, and the values of each kind as JSON."""
+    """GROUP_RECORD rows with numbers for their groups (by name) and members."""
 
     table: pa.Table
     group_names: pa.Array
     member_names: pa.Array
     records: Records
-    texts: Sequence[pa.ChunkedArray]
+
+    def rows_of(self, kind: int) -> Ints:
+        """The rows with the values of a kind, in order."""
+        return np.flatnonzero((self.records.kinds == kind) & (self.records.values >= 0))
+
+    def texts(self, kind: int) -> list[str]:
+        """The JSON of the values of a kind."""
+        texts: list[str] = self.table.column("value_json").take(pa.array(self.rows_of(kind))).to_pylist()
+        return texts
 
 
 def numbered(records: pa.Table, types: Sequence[int]) -> NumberedRows:
@@ -41,16 +49,13 @@ def numbered(records: pa.Table, types: Sequence[int]) -> NumberedRows:
     is_tombstone = table.column("is_tombstone").to_numpy()
     has_value = table.column("value_json").is_valid().to_numpy() & ~is_tombstone
     values = np.full(len(kinds), kernels.NONE, np.int64)
-    texts = []
     for kind in range(kernels.KINDS):
         mine = (kinds == kind) & has_value
         values[mine] = np.arange(mine.sum())
-        texts.append(table.column("value_json").filter(pa.array(mine)))
     return NumberedRows(
         table=table,
         group_names=group_names,
         member_names=member_names,
-        texts=texts,
         records=Records(
             kinds=kinds,
             groups=groups,
@@ -70,11 +75,6 @@ def _members(groups: Ints, names: pa.ChunkedArray, group_count: int) -> tuple[In
     pairs = pa.array(coded.indices.to_numpy().astype(np.int64) * max(1, group_count) + groups).dictionary_encode()
     texts = coded.dictionary.take(pa.array(pairs.dictionary.to_numpy() // max(1, group_count)))
     return pairs.indices.to_numpy().astype(np.int64), texts
-
-
-def ints(column: pa.ChunkedArray) -> Ints:
-    """The numbers of a column without nulls; a copy."""
-    return np.ascontiguousarray(column.to_numpy(), np.int64).copy()
 
 
 def columns(entries: Sequence[tuple[int, ...]], count: int) -> list[Ints]:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -76,22 +77,31 @@ class GroupChange(NamedTuple):
 
 
 def changes(records: pa.Table, types: Collection[int] = SHARE_TYPES) -> Iterator[GroupChange]:
-    """The records of these types among GROUP_RECORD rows, in the order of the rows.
+    """The records of these types among GROUP_RECORD rows, in the order of the rows."""
+    return each_change(with_log_times(records, types))
 
-    Log time is the running maximum of the timestamps of a group's records, so that it never goes back.
+
+def with_log_times(records: pa.Table, types: Collection[int]) -> pa.Table:
+    """The columns READ of the records of these types, and their `log_time_ms`.
+
+    Log time is the running maximum of the timestamps of a group's records in a partition, so that it never goes back.
     """
     rows = records.filter(is_of_types(records, types)).select(list(READ))
-    log_times_ms: dict[tuple[str, int], int] = {}
-    for batch in rows.to_batches():
-        columns = [column.to_pylist() for column in batch.columns]
-        for group, member, kind, is_tombstone, text, partition, offset, timestamp_ms, uncommitted in zip(
-            *columns, strict=True
-        ):
-            place = group, partition
-            log_time_ms = log_times_ms[place] = max(timestamp_ms, log_times_ms.get(place, timestamp_ms))
-            yield GroupChange(
-                group, member, kind, is_tombstone, text, partition, offset, timestamp_ms, log_time_ms, uncommitted
-            )
+    groups = rows.column("group_id").combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+    places = groups << 32 | rows.column("partition").to_numpy()
+    order = np.argsort(places, kind="stable")
+    timestamps_ms = rows.column("timestamp_ms").to_numpy()
+    log_times_ms = np.empty(len(order), np.int64)
+    begins = np.flatnonzero(np.diff(places[order], prepend=-1))
+    for of_place in np.split(order, begins[1:]):
+        log_times_ms[of_place] = np.maximum.accumulate(timestamps_ms[of_place])
+    return rows.append_column("log_time_ms", pa.array(log_times_ms))
+
+
+def each_change(rows: pa.Table) -> Iterator[GroupChange]:
+    """The rows of `with_log_times`, one by one."""
+    for batch in rows.select([*READ[:-1], "log_time_ms", READ[-1]]).to_batches():
+        yield from map(GroupChange, *(column.to_pylist() for column in batch.columns))
 
 
 def is_of_share_group(records: pa.Table) -> pa.ChunkedArray:

@@ -31,12 +31,12 @@ class ReadValues(Protocol):
     values: Values
     metadata: pa.Table
 
-    def assigned_columns(self) -> dict[str, pa.Array]:
-        """Columns of the member history by the position of the current assignment, that of a tombstone last."""
+    def assigned_columns(self, positions: Ints) -> dict[str, pa.Array]:
+        """Columns of the member history from positions of current assignments; NONE, or LEFT by a tombstone."""
         ...
 
-    def target_columns(self) -> dict[str, pa.Array]:
-        """Columns of the member history by the position of the target, that of no target last."""
+    def target_columns(self, positions: Ints) -> dict[str, pa.Array]:
+        """Columns of the member history from positions of targets; below 0 there is none."""
         ...
 
     def part_columns(self, numbers: Ints, marks: Ints) -> dict[str, pa.Array]:
@@ -49,7 +49,6 @@ class HistoryRows:
 
     def __init__(self, rows: NumberedRows, read: ReadValues, output: Output) -> None:
         self._rows, self._read, self._output = rows, read, output
-        self._assigned, self._targets = read.assigned_columns(), read.target_columns()
 
     def groups(self, rows: Ints, values: Ints) -> pa.Table:
         """GROUP_HISTORY rows."""
@@ -93,24 +92,21 @@ class HistoryRows:
         return np.argsort(self._rows.records.groups[rows[:, kernels.BEGIN]], kind="stable")
 
     def _members(self, rows: Ints) -> pa.Table:
-        values, assignments, targets = self._read.values, rows[:, kernels.P_ASSIGNMENT], rows[:, kernels.P_TARGET]
+        values, read, assignments = self._read.values, self._read, rows[:, kernels.P_ASSIGNMENT]
         has_assignment = assignments != kernels.NONE
         at = np.where(assignments >= 0, assignments, len(values.member_epochs))
-        # What a tombstone leaves stands behind the values, as the empty list does.
+        # What a tombstone leaves stands behind the values.
         epochs, previous = (
             np.append(column, NO_EPOCH)[at] for column in (values.member_epochs, values.previous_epochs)
         )
-        nullable, never_null = pa.array(at, mask=~has_assignment), pa.array(at)
-        target = pa.array(np.where(targets >= 0, targets, len(values.targets_at) - 1))
         columns = {
             "member_id": self._member_ids(rows),
-            **self._of_metadata(rows, self._read.metadata.column_names),
+            **self._of_metadata(rows, read.metadata.column_names),
             "member_epoch": _nullable(epochs, has_assignment),
             "previous_member_epoch": _nullable(previous, has_assignment),
-            **{name: column.take(target) for name, column in self._targets.items()},
+            **read.assigned_columns(np.ascontiguousarray(assignments)),
+            **read.target_columns(np.ascontiguousarray(rows[:, kernels.P_TARGET])),
         }
-        for name, column in self._assigned.items():
-            columns[name] = column.take(nullable if schemas.MEMBER_HISTORY.field(name).nullable else never_null)
         return _table(columns | self._validity(rows), schemas.MEMBER_HISTORY)
 
     def _parts(self, rows: Ints) -> pa.Table:

@@ -8,6 +8,7 @@ Inside a batch compaction may have removed records; a header does not tell which
 
 import itertools
 from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -131,6 +132,10 @@ class NoRecords:
         rows = pa.concat_tables([NO_RECORD.empty_table(), *self._ranges])
         return rows.sort_by([(name, "ascending") for name in ("topic_id", "partition", "first_offset")])
 
+    def open_transactions(self) -> dict[TopicPartition, int]:
+        """The first offset of the oldest transaction without a marker, by user partition: the last stable offset."""
+        return {place: int(pc.min(rows.column("base_offset")).as_py()) for place, rows in self._open.items()}
+
     def header_ranges(self) -> pa.Table:
         """HEADER_RANGE rows, one a user partition."""
         rows = [(*place, *span) for place, span in sorted(self._spans.items())]
@@ -171,6 +176,30 @@ class OffsetTimes:
             for time in times
         ]
         return pa.Table.from_pylist(rows, schema=OFFSET_TIME)
+
+
+class SampledBatches(NamedTuple):
+    """What single batches say of offsets whose other headers are unknown: OFFSET_TIME and NO_RECORD rows."""
+
+    times: pa.Table
+    no_records: pa.Table
+
+
+NO_SAMPLES = SampledBatches(times=OFFSET_TIME.empty_table(), no_records=NO_RECORD.empty_table())
+
+
+def with_sampled(no_records: pa.Table, sampled: pa.Table) -> pa.Table:
+    """NO_RECORD rows of both, disjoint and in order; `sampled`: few."""
+    rows = pa.concat_tables([no_records, sampled]).sort_by(
+        [(name, "ascending") for name in ("topic_id", "partition", "first_offset")]
+    )
+    kept: list[dict[str, Any]] = []
+    for row in rows.to_pylist():
+        before = kept[-1] if kept and all(kept[-1][name] == row[name] for name in ("topic_id", "partition")) else None
+        first = row["first_offset"] if before is None else max(row["first_offset"], before["last_offset"] + 1)
+        if first <= row["last_offset"]:
+            kept.append(row | {"first_offset": first})
+    return pa.Table.from_pylist(kept, schema=NO_RECORD)
 
 
 Spans = Mapping[TopicPartition, tuple[Ints, Ints, npt.NDArray[np.int8]]]

@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 
 from measures.lives import Lives, lives_of, number_places
 from measures.places import Places
+from measures.searching import position
 from measures.steps import Ints
-from state_model.columnar.kernels import kernel
+from state_model.columnar.kernels import kernel, leaf
 from state_model.columnar.keys import PLACE_KEY
 
 UNKNOWN = -1
@@ -42,6 +43,66 @@ def _rows_at(offsets: np.ndarray, begins: np.ndarray, place: np.ndarray, at: np.
         if row < end and offsets[row] == at[i]:
             rows[i] = row
     return rows
+
+
+MANY = 32
+"""Up to so many ranges are sorted by insertion."""
+
+
+@leaf
+def _ends_later(ranges: np.ndarray, row: int, other: int) -> bool:
+    if ranges[row, RANGE_TO] != ranges[other, RANGE_TO]:
+        return bool(ranges[row, RANGE_TO] > ranges[other, RANGE_TO])
+    return bool(ranges[row, RANGE_FIRST] > ranges[other, RANGE_FIRST])
+
+
+@kernel
+def _sort_by_end(ranges: np.ndarray, rows: np.ndarray) -> None:
+    if rows.shape[0] > MANY:
+        for column in (RANGE_FIRST, RANGE_TO):
+            rows[:] = rows[np.argsort(ranges[rows, column], kind="mergesort")]
+        return
+    for i in range(1, rows.shape[0]):
+        row, j = rows[i], i
+        while j > 0 and _ends_later(ranges, rows[j - 1], row):
+            rows[j] = rows[j - 1]
+            j -= 1
+        rows[j] = row
+
+
+@kernel
+def _by_end(
+    ranges: np.ndarray, life_begins: np.ndarray, place: np.ndarray, begins: np.ndarray, offsets: np.ndarray
+) -> np.ndarray:
+    """The ranges that have ended, by life, RANGE_TO and RANGE_FIRST: counting sort by the record that ended them, O(n).
+
+    `place`: of each life. `begins`, `offsets`: where the history rows of each place begin, and their log offsets.
+    """
+    order, bucket = np.empty(ranges.shape[0], np.int64), np.empty(ranges.shape[0], np.int64)
+    ends = np.zeros(offsets.shape[0] + 1, np.int64)
+    made = 0
+    for life in range(place.shape[0]):
+        own = offsets[begins[place[life]] : begins[place[life] + 1]]
+        low, high, near = own.shape[0], -1, 0
+        for i in range(life_begins[life], life_begins[life + 1]):
+            if ranges[i, RANGE_TO] != UNKNOWN:
+                near = position(own, ranges[i, RANGE_TO], near)
+                bucket[i] = near
+                ends[near] += 1
+                low, high = min(low, near), max(high, near)
+        begin, end = made, made
+        for at in range(low, high + 1):
+            end, ends[at] = end + ends[at], end
+        for i in range(life_begins[life], life_begins[life + 1]):
+            if ranges[i, RANGE_TO] != UNKNOWN:
+                order[ends[bucket[i]]] = i
+                ends[bucket[i]] += 1
+        made = end
+        for at in range(low, high + 1):
+            if ends[at] - begin > 1:
+                _sort_by_end(ranges, order[begin : ends[at]])
+            begin, ends[at] = ends[at], 0
+    return order[:made]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,6 +163,12 @@ class Histories:
     def life_number(self) -> Ints:
         """The position of the life of each range in `life_place`."""
         return np.repeat(np.arange(len(self.life_place)), np.diff(self.life_begins))
+
+    @cached_property
+    def ended(self) -> Ints:
+        """The rows of `ranges` that have ended, by life, RANGE_TO and RANGE_FIRST."""
+        offsets = self.history.column("log_offset").to_numpy()
+        return _by_end(self.ranges, self.life_begins, self.life_place, self.begins, offsets)
 
     @cached_property
     def lives(self) -> Lives:

@@ -19,11 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.file_ends import FROM_FILE, EndOffsets, ends_by_id, with_end_offsets
-from measures.headers import NoRecords, OffsetTimes, begins_of
+from measures.headers import NO_SAMPLES, NoRecords, OffsetTimes, SampledBatches, begins_of
 from measures.histories import Histories
 from measures.settings import NO_SETTINGS, GroupSettings
 from measures.steps import Ints
 from measures.topics import BATCH_COLUMNS, TOPIC_END, TOPIC_EXTENT, EndsFromHeaders, TopicPartition
+from state_model.columnar.schemas import SHARE_RECORD
 from state_model.columnar.values import Loss
 
 CREATE_TIME = "create_time"
@@ -66,6 +67,10 @@ class Inputs(ABC):
         """TOPIC_EXTENT rows of the user partitions in the evidence."""
         return TOPIC_EXTENT.empty_table()
 
+    def sampled(self, offsets: Mapping[TopicPartition, Ints]) -> SampledBatches:
+        """What a cluster says of ascending offsets in user partitions without headers."""
+        return NO_SAMPLES
+
     def lowest_offsets(self) -> Mapping[TopicPartition, int]:
         """The offset from which on each user partition matters: its lowest start offset."""
         return self.once("lowest offsets", lambda: begins_of(self.history()))
@@ -102,16 +107,18 @@ class RecordInputs(Inputs):
     """Inputs with records, which cost reads: of a question."""
 
     @abstractmethod
-    def records(self) -> pa.Table:
-        """SHARE_RECORD rows up to the cut."""
+    def records(self, columns: Sequence[str] = SHARE_RECORD.names) -> pa.Table:
+        """SHARE_RECORD rows up to the cut, some columns of them; those of PLACE_KEY and of cuts are always there."""
 
 
-def offset_times(inputs: Inputs, offsets: dict[TopicPartition, Ints]) -> pa.Table:
-    """OFFSET_TIME rows of ascending offsets."""
+def offset_times(
+    inputs: Inputs, offsets: dict[TopicPartition, Ints], lasting: Mapping[TopicPartition, Ints]
+) -> pa.Table:
+    """OFFSET_TIME rows of ascending offsets; `lasting`: those that are incomplete at the cut, which may be sampled."""
     times = OffsetTimes(offsets)
     for batches in inputs.headers({place: int(some[0]) for place, some in offsets.items()}):
         times.take(batches)
-    return times.table()
+    return pa.concat_tables([times.table(), inputs.sampled(lasting).times])
 
 
 def topic_ends(inputs: Inputs, begins: Mapping[TopicPartition, int]) -> pa.Table:

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from measures.inputs import StateInputs, topic_ends
 from measures.schemas import LAG
+from measures.sums import sums_of_stretches
 from measures.topics import TopicPartition, names_of_topics
 
 ACKNOWLEDGED, ARCHIVED = 2, 4
@@ -128,17 +129,11 @@ def progress_of(states: pa.Table, end: Ints, stable: Ints) -> Progress:
     unbroken = broken == ahead[heads[owner]] if rows else np.zeros(0, np.bool_)
     reach = np.maximum.reduce([start, _largest(np.where(unbroken, last + 1, -1), heads, ends)])
     return Progress(
-        done=_sums(done, heads, ends),
+        done=sums_of_stretches(done, heads, ends),
         first_incomplete=np.where(start >= 0, reach, -1),
         last=_largest(last, heads, ends),
-        done_from_stable=_sums(late, heads, ends),
+        done_from_stable=sums_of_stretches(late, heads, ends),
     )
-
-
-def _sums(values: Ints, heads: Ints, ends: Ints) -> Ints:
-    total = np.concatenate([np.zeros(1, np.int64), np.cumsum(values)])  # wraps alike at both ends: differences hold
-    result: Ints = total[ends] - total[heads]
-    return result
 
 
 def _largest(values: Ints, heads: Ints, ends: Ints) -> Ints:

@@ -12,19 +12,25 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from measures.kept_samples import NO_KEPT_SAMPLES, KeptSamples
 from measures.settings import BROKER_CONFIG, DEAD_LETTER_TOPIC, NO_SETTINGS, GroupSettings, Setting, over_time
 
 GROUP_CONFIGS, DEAD_LETTER_TOPICS, END_OFFSETS = "group_configs", "dead_letter_topics", "end_offsets"
 METADATA_CONFIGS = "metadata_configs"
 """The settings of groups by the metadata log; they count where no observation of GROUP_CONFIGS does."""
-KINDS = (GROUP_CONFIGS, METADATA_CONFIGS, BROKER_CONFIG, DEAD_LETTER_TOPICS, END_OFFSETS)
+SAMPLED_BATCHES = "sampled_batches"
+"""What single batches of a running cluster say of records that wait (measures.kept_samples)."""
+KINDS = (GROUP_CONFIGS, METADATA_CONFIGS, BROKER_CONFIG, DEAD_LETTER_TOPICS, END_OFFSETS, SAMPLED_BATCHES)
+OF_NOW = (END_OFFSETS, SAMPLED_BATCHES)
+"""The kinds of which the newest observation alone counts."""
 INTERNAL = "__"
 
 
 class Entry(NamedTuple):
     """One line of an observation: a setting of a group or the brokers (entity ""), or the end of a topic partition.
 
-    Of an end offset the entity is the topic, the name the partition; of a dead-letter topic the name is "".
+    Of an end offset the entity is the topic, the name the partition; of a dead-letter topic the name is "". Of sampled
+    batches as in measures.kept_samples.Line.
     """
 
     entity: str
@@ -49,6 +55,7 @@ class Settings:
     groups: GroupSettings = NO_SETTINGS
     dead_letter_topics: frozenset[str] = frozenset()
     end_offsets: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    samples: KeptSamples = NO_KEPT_SAMPLES
     by_metadata: bool = False
     """Whether the settings of groups are those of the metadata log."""
 
@@ -72,12 +79,13 @@ def settings_of(observations: Iterable[Observation]) -> Settings:
         for own in (period.groups or {}).values()
         if DEAD_LETTER_TOPIC in own
     }
-    ends = by_kind[END_OFFSETS]
+    ends, samples = by_kind[END_OFFSETS], by_kind[SAMPLED_BATCHES]
     return Settings(
         by_metadata=bool(by_kind[METADATA_CONFIGS]) and not by_kind[GROUP_CONFIGS],
         groups=groups,
         dead_letter_topics=frozenset(topic for topic in topics if topic and not topic.startswith(INTERNAL)),
         end_offsets=_ends(ends[max(ends)]) if ends else {},
+        samples=KeptSamples.of_lines(samples[max(samples)]) if samples else NO_KEPT_SAMPLES,
     )
 
 
@@ -89,7 +97,7 @@ def overlaid(stored: Iterable[Observation], chosen: Iterable[Observation]) -> li
 
 
 def news(stored: Iterable[Observation], observed: Iterable[Observation]) -> list[Observation]:
-    """The observed ones that differ from what the stored ones say of their time; of end offsets the newest counts."""
+    """The observed ones that differ from what the stored ones say of their time; of OF_NOW the newest counts."""
     by_kind: dict[str, dict[int, tuple[Entry, ...]]] = {kind: {} for kind in KINDS}
     for observation in stored:
         by_kind[observation.kind][observation.from_ms] = observation.entries
@@ -97,7 +105,7 @@ def news(stored: Iterable[Observation], observed: Iterable[Observation]) -> list
     for observation in sorted(observed, key=lambda observation: observation.from_ms):
         known = by_kind[observation.kind]
         earlier = [moment for moment in known if moment <= observation.from_ms]
-        is_old = observation.kind == END_OFFSETS and len(earlier) < len(known)
+        is_old = observation.kind in OF_NOW and len(earlier) < len(known)
         moment = max(earlier) if earlier else min(known, default=None)
         if not is_old and (moment is None or known[moment] != observation.entries):
             result.append(observation)

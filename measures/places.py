@@ -14,7 +14,7 @@ Ints = npt.NDArray[np.int64]
 
 
 MOST_CELLS = 1 << 22
-"""The largest array over all combinations of two numbers; larger sets of combinations use a slower lookup."""
+"""The largest array over all combinations of two numbers; larger sets of combinations are searched."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,39 +49,43 @@ class Places:
 class _Lookup:
     """Places by arrays over all combinations: groups with topics, and those pairs with partitions; -1 for none.
 
-    Unknown groups, topics and pairs have the first entry, unknown partitions the last one.
+    Unknown groups, topics and pairs have the first entry, unknown partitions the last one. `codes`: the pairs that
+    occur, ascending; `pairs`: their numbers over all combinations, None where these are too many.
     """
 
     groups: pa.Array
     topics: pa.Array
-    pairs: Ints
+    codes: Ints
+    pairs: Ints | None
     places: Ints
     width: int
     state_partitions: Ints
 
     @staticmethod
     def of_keys(keys: pa.Table) -> "_Lookup | None":
-        """None where the arrays would be large, or share partitions lie in several state partitions."""
+        """None where the array of places would be large, or share partitions lie in several state partitions."""
         if keys.num_rows == 0:
             return None
         groups, topics = (pc.unique(keys.column(name)).cast(pa.string()) for name in SHARE_PARTITION_KEY[:2])
         partitions = keys.column("partition").to_numpy().astype(np.int64)
         width = int(partitions.max()) + 2
-        cells = (len(groups) + 1) * (len(topics) + 1)
-        if cells > MOST_CELLS or partitions.min() < 0:
+        if partitions.min() < 0:
             return None
         group, topic = codes_in(keys.column("group_id"), groups), codes_in(keys.column("topic_id"), topics)
         different, rank = np.unique((group + 1) * (len(topics) + 1) + topic + 1, return_inverse=True)
         cell = (rank + 1) * width + partitions
         if (len(different) + 1) * width > MOST_CELLS or len(np.unique(cell)) < len(cell):
             return None
-        pairs = np.zeros(cells, np.int64)
-        pairs[different] = np.arange(len(different)) + 1
+        cells = (len(groups) + 1) * (len(topics) + 1)
+        pairs = np.zeros(cells, np.int64) if cells <= MOST_CELLS else None
+        if pairs is not None:
+            pairs[different] = np.arange(len(different)) + 1
         places = np.full((len(different) + 1) * width, -1, np.int64)
         places[cell] = np.arange(len(cell))
         return _Lookup(
             groups=groups,
             topics=topics,
+            codes=different,
             pairs=pairs,
             places=places,
             width=width,
@@ -91,11 +95,20 @@ class _Lookup:
     def of(self, rows: pa.Table) -> Ints:
         """As `Places.of`."""
         group, topic = codes_in(rows.column("group_id"), self.groups), codes_in(rows.column("topic_id"), self.topics)
-        pair = self.pairs[(group + 1) * (len(self.topics) + 1) + topic + 1]
+        pair = self._numbers_of((group + 1) * (len(self.topics) + 1) + topic + 1)
         # As numbers without a sign, negative ones are large.
         partition = np.minimum(rows.column("partition").to_numpy().astype(np.uint32), self.width - 1)
         place = self.places[pair * self.width + partition]
         numbers: Ints = np.where(self.state_partitions[place] == rows.column("state_partition").to_numpy(), place, -1)
+        return numbers
+
+    def _numbers_of(self, codes: Ints) -> Ints:
+        """The number of each pair; 0 for unknown ones."""
+        if self.pairs is not None:
+            known: Ints = self.pairs[codes]
+            return known
+        at = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
+        numbers: Ints = np.where(self.codes[at] == codes, at + 1, 0)
         return numbers
 
 

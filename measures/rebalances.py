@@ -6,6 +6,7 @@ group epoch; the target assignment follows, up to a second later (KIP-1263), and
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -18,12 +19,14 @@ from measures.group_replay import (
     TARGET,
     CompactionBound,
     GroupChange,
+    Member,
     Partitions,
     ShareGroup,
     changes,
 )
 from measures.group_schemas import REBALANCE
 
+_Member: TypeAlias = tuple[str, str | None]
 Targets = Mapping[str, Partitions]
 """The target assignment by member."""
 
@@ -42,7 +45,8 @@ class _Rebalances:
     """The rebalances of one group.
 
     `targets`: the target assignment at the beginning of the newest rebalance. `before`: the one before the records that
-    lead to the next group epoch; None: none of them came yet. `clients`: client id by member.
+    lead to the next group epoch; None: none of them came yet. `entries`: an entry of MEMBERS by member. What is in
+    lists are tuples, which take less time than dicts where there are many moves.
     """
 
     group: ShareGroup = field(default_factory=ShareGroup)
@@ -53,7 +57,7 @@ class _Rebalances:
     joined: set[str] = field(default_factory=set)
     removed: set[str] = field(default_factory=set)
     resubscribed: set[str] = field(default_factory=set)
-    clients: dict[str, str | None] = field(default_factory=dict)
+    entries: dict[str, _Member] = field(default_factory=dict)
     has_undecoded: bool = False
 
     def take(self, change: GroupChange) -> None:
@@ -70,9 +74,17 @@ class _Rebalances:
             self._note_member(change)
         if change.record_type == GROUP:
             self._end_rebalance(dict(self.group.targets) if self.before is None else self.before)
-        self.group.apply(_without_assignment(change))
+        self._apply(change)
         if change.record_type == GROUP and not change.is_undecoded:
             self._begin_rebalance(change)
+
+    def _apply(self, change: GroupChange) -> None:
+        """Applies the record; a current assignment, as most records are, says only that its member is there."""
+        if change.record_type == ASSIGNMENT and change.value_json is not None:
+            self.group.is_deleted = False
+            self.group.members.setdefault(str(change.member_id), Member())
+        else:
+            self.group.apply(change)
 
     def finished(self) -> list[Row]:
         """The rows, with the moves of the last one."""
@@ -85,7 +97,7 @@ class _Rebalances:
         member = self.group.members.get(name)
         value = change.value
         if value is not None:
-            self.clients[name] = value.get("clientId")
+            self.entries[name] = name, value.get("clientId")
             topics = tuple(sorted(value.get("subscribedTopicNames", ())))
             if member is None:
                 self.joined.add(name)
@@ -125,7 +137,7 @@ class _Rebalances:
             self.rows[-1]["moved"] = list(self._moves(targets))
         self.targets = dict(targets)
 
-    def _moves(self, targets: Targets) -> Iterator[Row]:
+    def _moves(self, targets: Targets) -> Iterator[tuple[object, ...]]:
         """MOVES values: the partitions whose target members differ, by the members whose target differs."""
         lost: dict[tuple[str, int], list[str]] = {}
         gained: dict[tuple[str, int], list[str]] = {}
@@ -137,22 +149,11 @@ class _Rebalances:
                     lost.setdefault(place, []).append(member)
                 for place in after - before:
                     gained.setdefault(place, []).append(member)
-        for topic_id, partition in sorted(lost.keys() | gained.keys()):
-            yield {
-                "topic_id": topic_id,
-                "partition": partition,
-                "from_members": self._members(lost.get((topic_id, partition), ())),
-                "to_members": self._members(gained.get((topic_id, partition), ())),
-            }
+        for place in sorted(lost.keys() | gained.keys()):
+            yield (*place, self._members(lost.get(place, ())), self._members(gained.get(place, ())))
 
-    def _members(self, names: Iterable[str]) -> list[Row]:
-        return [{"member_id": name, "client_id": self.clients.get(name)} for name in sorted(names)]
-
-
-def _without_assignment(change: GroupChange) -> GroupChange:
-    """The record; a current assignment, as most records are, says only that its member is there."""
-    has_assignment = change.record_type == ASSIGNMENT and change.value_json is not None
-    return change._replace(value_json="{}") if has_assignment else change
+    def _members(self, names: Iterable[str]) -> list[_Member]:
+        return [self.entries.get(name, (name, None)) for name in sorted(names)]
 
 
 def _places(partitions: Partitions) -> set[tuple[str, int]]:

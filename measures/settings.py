@@ -18,6 +18,7 @@ from state_model.audit.streams.bounds import (
 BROKER_CONFIG, KAFKA_DEFAULT = "broker_config", "kafka_default"
 DELIVERY_COUNT_LIMIT = "share.delivery.count.limit"
 MAX_RECORD_LOCKS = "share.partition.max.record.locks"
+LOCK_DURATION = "share.record.lock.duration.ms"
 ISOLATION_LEVEL = "share.isolation.level"
 DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
 READ_COMMITTED = "read_committed"
@@ -27,6 +28,7 @@ LOWEST_DELIVERY_COUNT_LIMIT = 2
 DEFAULTS: Mapping[str, str] = {
     DELIVERY_COUNT_LIMIT: "5",
     MAX_RECORD_LOCKS: "2000",
+    LOCK_DURATION: "30000",
     ISOLATION_LEVEL: "read_uncommitted",
     ASSIGNMENT_INTERVAL: "1000",
     HEARTBEAT_INTERVAL: "5000",
@@ -36,7 +38,7 @@ DEFAULTS: Mapping[str, str] = {
 """Kafka's defaults (GroupCoordinatorConfig, GroupConfig)."""
 OF_THE_GROUP_ALONE = frozenset({ISOLATION_LEVEL, DEAD_LETTER_TOPIC})
 """Settings that a broker's file can't change."""
-GROUP_NAMES = (DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS, DEAD_LETTER_TOPIC)
+GROUP_NAMES = (DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS, LOCK_DURATION, DEAD_LETTER_TOPIC)
 """The settings of share groups that measures read."""
 STREAMS_NAMES = (ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, INITIAL_DELAY)
 """The settings of streams groups that the audit reads."""
@@ -46,6 +48,7 @@ ALL_GROUPS = ""
 """Stands for a group with the settings that count for all groups before those of the brokers' files."""
 KEPT_NAMES = (*GROUP_NAMES, *STREAMS_NAMES)
 """The settings of groups that are read from files and logs; no other is kept."""
+STATE_PARTITIONS = "share.coordinator.state.topic.num.partitions"
 UPDATES_PER_SNAPSHOT = "share.coordinator.snapshot.update.records.per.snapshot"
 COLD_SNAPSHOT_INTERVAL = "share.coordinator.cold.partition.snapshot.interval.ms"
 COORDINATOR_DEFAULTS: Mapping[str, int] = {UPDATES_PER_SNAPSHOT: 500, COLD_SNAPSHOT_INTERVAL: 300_000}
@@ -55,8 +58,8 @@ BROKER_NAMES = (
     *COORDINATOR_DEFAULTS,
 )
 """The settings of brokers that measures and the audit read; no other is kept."""
-SHARE_PARTITION_NAMES = tuple(name for name in GROUP_NAMES if name != DEAD_LETTER_TOPIC)
-"""The settings on which measures of single share partitions depend; DEAD_LETTER_TOPIC decides on dead letters alone."""
+SHARE_PARTITION_NAMES = (DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS)
+"""The settings on which measures of single share partitions depend."""
 MAX_NUMBER = (1 << 31) - 1
 Ints = npt.NDArray[np.int64]
 
@@ -163,6 +166,17 @@ def largest(settings: GroupSettings, name: str) -> Callable[[str], int | None]:
         return max(known) if len(known) == len(numbers) and known else None
 
     return of_group
+
+
+def bounds_of(settings: GroupSettings, name: str, groups: Sequence[str], limits: tuple[int, int]) -> tuple[Ints, Ints]:
+    """The smallest and the largest number that a setting ever had, by group; `limits` where it was unknown."""
+    of_group = {}
+    for group in set(groups):
+        numbers = [period.of(group, name, period.from_ms).number for period in settings.periods()]
+        known = [number for number in numbers if number is not None]
+        of_group[group] = (min(known), max(known)) if len(known) == len(numbers) else limits
+    pairs = np.array([of_group[group] for group in groups], np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
 
 
 def in_force_at(

@@ -9,12 +9,11 @@ import pyarrow as pa
 
 from measures import group_kernels as kernels
 from measures import group_schemas as schemas
-from measures import task_columns as tasks
+from measures import task_numbers as tasks
 from measures.group_arrays import Values
-from measures.group_numbers import NumberedRows, codes, columns, ints
+from measures.group_numbers import NumberedRows, codes, columns
 from measures.group_replay import KERNEL_TYPES, InitializationKey, initialization_of, metadata_values
-from measures.json_columns import columns_of
-from state_model.group_schemas import RECORD_TYPES
+from measures.json_parts import PartReader
 
 Ints = npt.NDArray[np.int64]
 METADATA_SCHEMA = pa.schema(
@@ -38,13 +37,11 @@ class ShareValues:
             (value["assignmentEpoch"], value.get("assignmentTimestamp", 0)) for value in _values(rows, kernels.TARGET)
         ]
         members = [metadata_values(value) for value in _values(rows, kernels.MEMBER)]
-        of_targets, assignments = (
-            columns_of(rows.texts[kind], RECORD_TYPES[KERNEL_TYPES[kind]].values[0])
-            for kind in (kernels.MEMBER_TARGET, kernels.ASSIGNMENT)
-        )
-        self._topic_ids = tasks.names_in([of_targets, assignments])
-        self._targets = tasks.task_lists(of_targets, self._topic_ids)
-        self._assignments = tasks.task_lists(assignments, self._topic_ids)
+        reader, texts = PartReader(), rows.table.column("value_json")
+        for kind in (kernels.MEMBER_TARGET, kernels.ASSIGNMENT):
+            integers = reader.read(texts, rows.rows_of(kind), KERNEL_TYPES[kind])
+        epochs, previous, _ = integers
+        self._topic_ids, (self._targets, self._assignments) = reader.lists()
         self._initializations = _Initializations(
             [initialization_of(value) for value in _values(rows, kernels.INITIALIZATION)]
         )
@@ -66,9 +63,9 @@ class ShareValues:
             no_codes=of_groups,
             targets_at=self._targets.at,
             targets=self._targets.numbers,
-            states=np.zeros(assignments.num_rows, np.int64),
-            member_epochs=ints(assignments.column("memberEpoch")),
-            previous_epochs=ints(assignments.column("previousMemberEpoch")),
+            states=np.zeros(len(epochs), np.int64),
+            member_epochs=epochs,
+            previous_epochs=previous,
             member_epoch_codes=no_numbers,
             parts_at=np.append(self._assignments.at, self._assignments.at[-1] + self._initializations.at[1:]),
             parts=np.append(self._assignments.numbers, self._initializations.numbers),
@@ -76,13 +73,13 @@ class ShareValues:
             topology_epochs=no_numbers,
         )
 
-    def assigned_columns(self) -> dict[str, pa.Array]:
-        """Columns of the member history by the position of the current assignment, that of a tombstone last."""
-        return {"assigned_partitions": tasks.with_empty(self._assignments.partitions(self._topic_ids))}
+    def assigned_columns(self, positions: Ints) -> dict[str, pa.Array]:
+        """Columns of the member history from positions of current assignments; NONE, or LEFT by a tombstone."""
+        return {"assigned_partitions": self._assignments.partitions(self._topic_ids, positions)}
 
-    def target_columns(self) -> dict[str, pa.Array]:
-        """Columns of the member history by the position of the target, that of no target last."""
-        return {"target_partitions": tasks.with_empty(self._targets.partitions(self._topic_ids))}
+    def target_columns(self, positions: Ints) -> dict[str, pa.Array]:
+        """Columns of the member history from positions of targets; below 0 there is none."""
+        return {"target_partitions": self._targets.partitions(self._topic_ids, positions)}
 
     def part_columns(self, numbers: Ints, topics: Ints) -> dict[str, pa.Array]:
         """The columns of the initialization history that follow from a share partition in a status and its topic."""
@@ -124,4 +121,4 @@ class _Initializations:
 
 def _values(rows: NumberedRows, kind: int) -> list[dict[str, Any]]:
     """The values of a kind as the reference reads them."""
-    return [json.loads(text) for text in rows.texts[kind].to_pylist()]
+    return [json.loads(text) for text in rows.texts(kind)]

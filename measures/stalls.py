@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import incomplete
-from measures.headers import LOG_APPEND_TIME, OFFSET_TIME
+from measures.headers import LOG_APPEND_TIME, OFFSET_TIME, with_sampled
 from measures.histories import Histories
 from measures.incomplete import Intervals
 from measures.inputs import Inputs, known_ends, offset_times
@@ -49,6 +49,8 @@ WORST_FIRST = [
     ("finished_behind", "descending"),
     *((name, "ascending") for name in ("group_id", "topic_id", "partition", "state_partition", "since_ms")),
 ]
+MOST_SAMPLES = 16
+"""Batches without a record for a group that are looked behind, where a cluster is asked for single batches."""
 FOREVER = 1 << 62
 """Later than every log time: an interval without end lasts until a record ends it."""
 
@@ -56,7 +58,7 @@ FOREVER = 1 << 62
 def rows(inputs: Inputs, *, now_ms: int | None = None, min_duration_ms: int = MIN_DURATION_MS) -> pa.Table:
     """STALL rows, the longest first, idle share partitions among them; `now_ms` as in `stalls`."""
     lasting = long_enough(intervals_of(inputs), now_ms, min_duration_ms)
-    times = offset_times(inputs, offsets_of(lasting))
+    times = offset_times(inputs, offsets_of(lasting), offsets_of(unended(lasting)))
     ends = known_ends(inputs, inputs.lowest_offsets())
     settings = inputs.settings.in_force(inputs.as_of_ms)
     return stalls(lasting, times, ends, settings, now_ms=now_ms, min_duration_ms=min_duration_ms)
@@ -78,6 +80,12 @@ def _intervals_of(inputs: Inputs) -> Intervals:
     ranges = inputs.no_records().ranges()
     settings = inputs.settings.in_force(inputs.as_of_ms)
     lasting = intervals(inputs.histories(), ranges, settings, earlier=earlier)
+    for _ in range(MOST_SAMPLES):
+        more = with_sampled(ranges, inputs.sampled(offsets_of(unended(lasting))).no_records)
+        if more.num_rows == ranges.num_rows:
+            break
+        ranges = more
+        lasting = intervals(inputs.histories(), ranges, settings, earlier=earlier)
     if earlier is None or earlier.num_rows == 0:
         return lasting
     places = lasting.histories.lookup
@@ -120,6 +128,11 @@ def long_enough(candidates: Intervals, now_ms: int | None, min_duration_ms: int)
     since, until = _log_times(candidates, now_ms)
     chosen = (until - since >= min_duration_ms) | (candidates.rows[:, incomplete.END] < 0)
     return replace(candidates, rows=candidates.rows[chosen])
+
+
+def unended(candidates: Intervals) -> Intervals:
+    """The intervals without end."""
+    return replace(candidates, rows=candidates.rows[candidates.rows[:, incomplete.END] < 0])
 
 
 def offsets_of(candidates: Intervals) -> dict[TopicPartition, Ints]:

@@ -114,6 +114,11 @@ class Layers(Cells):
         here = self._layer[layer]
         return _highest(self.count, self.low[here], self.high[here], values)
 
+    def lowest_of(self, layer: str, values: Ints) -> Ints:
+        """For each cell the smallest value (above NO_VALUE) of the layer's ranges over it; NO_VALUE for none."""
+        highest = self.highest_of(layer, -values)
+        return np.where(highest == NO_VALUE, NO_VALUE, -highest)
+
     def total_of(self, layer: str, weights: Ints) -> Ints:
         """For each cell the sum of the weights of the layer's ranges over it."""
         here = self._layer[layer]

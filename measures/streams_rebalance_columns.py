@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from measures import group_kernels as kernels
-from measures import task_columns as tasks
+from measures import task_numbers as tasks
 from measures.group_columns import bins, replayed
 from measures.group_intervals import Row, marks
 from measures.group_numbers import NumberedRows, numbered

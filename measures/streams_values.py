@@ -9,13 +9,12 @@ import pyarrow as pa
 
 from measures import group_kernels as kernels
 from measures import group_schemas as schemas
-from measures import task_columns as tasks
+from measures import task_numbers as tasks
 from measures.group_arrays import Values
-from measures.group_numbers import NumberedRows, codes, columns, ints
-from measures.json_columns import columns_of
+from measures.group_numbers import NumberedRows, codes, columns
+from measures.json_parts import PartReader
 from measures.streams_histories import member_metadata_values, member_state_name, standby_replicas
 from state_model.group_records import from_formatter_json
-from state_model.group_schemas import RECORD_TYPES
 from state_model.streams import records as streams
 from state_model.streams.values import NO_EPOCH, MemberMetadata
 
@@ -51,18 +50,13 @@ class StreamsValues:
         metadata = [(v.epoch, v.metadata_hash, v.validated_topology_epoch, _standby(v)) for v in _values(rows, 0)]
         targets = [(v.assignment_epoch, v.assignment_timestamp_ms) for v in _values(rows, kernels.TARGET)]
         self.members: list[MemberMetadata] = _values(rows, kernels.MEMBER)
-        of_targets, assignments = (
-            columns_of(rows.texts[kind], RECORD_TYPES[streams.STREAMS_TYPES[kind]].values[0])
-            for kind in (kernels.MEMBER_TARGET, kernels.ASSIGNMENT)
-        )
-        epochs, previous, states = (
-            ints(assignments.column(name)) for name in ("memberEpoch", "previousMemberEpoch", "state")
-        )
-        self.names = tasks.names_in([of_targets, assignments])
-        self._targets = tasks.task_lists(of_targets, self.names)
-        self._assignments = tasks.task_lists(assignments, self.names, epochs)
+        reader, texts = PartReader(), rows.table.column("value_json")
+        for kind in (kernels.MEMBER_TARGET, kernels.ASSIGNMENT):
+            integers = reader.read(texts, rows.rows_of(kind), streams.STREAMS_TYPES[kind])
+        epochs, previous, states = integers
+        self.names, (self._targets, self._assignments) = reader.lists()
         metadata_columns, target_columns = columns(metadata, 4), columns(targets, 2)
-        group_of = [rows.records.groups[_positions(rows, kind)] for kind in (kernels.ASSIGNMENT, kernels.TARGET)]
+        group_of = [rows.records.groups[rows.rows_of(kind)] for kind in (kernels.ASSIGNMENT, kernels.TARGET)]
         epoch_codes = _epoch_codes(len(rows.group_names), (group_of[0], epochs), (group_of[1], target_columns[0]))
         values = [member_metadata_values(value) for value in self.members]
         self.metadata = pa.Table.from_pylist(values, schema=METADATA_SCHEMA).combine_chunks()
@@ -91,18 +85,21 @@ class StreamsValues:
             topology_epochs=columns([(value.epoch,) for value in _values(rows, kernels.TOPOLOGY)], 1)[0],
         )
 
-    def assigned_columns(self) -> dict[str, pa.Array]:
-        """Columns of the member history by the position of the current assignment, that of a tombstone last."""
-        names, places = np.unique(np.append(self.values.states, kernels.MEMBER_STABLE), return_inverse=True)
-        states = pa.array([member_state_name(int(state)) for state in names], pa.string())
+    def assigned_columns(self, positions: Ints) -> dict[str, pa.Array]:
+        """Columns of the member history from positions of current assignments; NONE, or LEFT by a tombstone."""
+        there = positions != kernels.NONE
+        at = np.where(positions >= 0, positions, len(self.values.states))
+        states, places = np.unique(np.append(self.values.states, kernels.MEMBER_STABLE)[at], return_inverse=True)
+        names = pa.array([member_state_name(int(state)) for state in states], pa.string())
         assigned, pending = (
-            tasks.with_empty(self._assignments.tasks(self.names, status)) for status in range(len(tasks.STATUSES))
+            self._assignments.tasks(self.names, positions, status, there) for status in range(len(tasks.STATUS_NAMES))
         )
-        return {"member_state": states.take(pa.array(places)), "assigned_tasks": assigned, "pending_tasks": pending}
+        member_states = names.take(pa.array(places, mask=~there))
+        return {"member_state": member_states, "assigned_tasks": assigned, "pending_tasks": pending}
 
-    def target_columns(self) -> dict[str, pa.Array]:
-        """Columns of the member history by the position of the target, that of no target last."""
-        return {"target_tasks": tasks.with_empty(self._targets.tasks(self.names, 0))}
+    def target_columns(self, positions: Ints) -> dict[str, pa.Array]:
+        """Columns of the member history from positions of targets; below 0 there is none."""
+        return {"target_tasks": self._targets.tasks(self.names, positions)}
 
     def part_columns(self, numbers: Ints, epochs: Ints) -> dict[str, pa.Array]:
         """The columns of the task history that follow from a task and its assignment epoch."""
@@ -124,15 +121,7 @@ def _standby(value: Any) -> int:
 def _values(rows: NumberedRows, kind: int) -> list[Any]:
     """The values of a kind as the reference has them."""
     number = streams.STREAMS_TYPES[kind]
-    return [
-        streams.tree_value(number, from_formatter_json(number, 0, json.loads(text)))
-        for text in rows.texts[kind].to_pylist()
-    ]
-
-
-def _positions(rows: NumberedRows, kind: int) -> Ints:
-    """The records with the values of a type, in order."""
-    return np.flatnonzero((rows.records.kinds == kind) & (rows.records.values >= 0))
+    return [streams.tree_value(number, from_formatter_json(number, 0, json.loads(text))) for text in rows.texts(kind)]
 
 
 def _epoch_codes(group_count: int, *pairs: tuple[Ints, Ints]) -> list[Ints]:

@@ -20,6 +20,7 @@ from measures.latency_schemas import BOTH, CREATE_TIME, LOG_APPEND_TIME, OUTCOME
 from measures.places import codes_in
 from measures.settled import BLOCK_BITS, MARKS, NOT_KNOWN, Settled
 from measures.steps import LAST_OFFSET, Ints, numbered, together
+from measures.sums import sums_by
 from state_model.columnar.keys import FULL_PLACE_KEY, SHARE_PARTITION_KEY
 
 KEEP_NULLS = pc.ScalarAggregateOptions(skip_nulls=False)
@@ -204,10 +205,8 @@ def added(tallies: Iterable[Tally]) -> Tally:
 
 def sums_of(entry: Ints, values: Ints, entries: int) -> Ints:
     """The sum of the values of each entry, at most LAST_OFFSET."""
-    total = np.zeros(entries, np.int64)
-    np.add.at(total, entry, values)
     about = np.bincount(entry, weights=values.astype(np.float64), minlength=entries)
-    return np.where(about >= LAST_OFFSET, LAST_OFFSET, total)
+    return np.where(about >= LAST_OFFSET, LAST_OFFSET, sums_by(entry, values, entries))
 
 
 def times(values: Ints, factor: Ints) -> Ints:

@@ -22,7 +22,7 @@ GIB: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """Result of one check. `what_to_do` is empty when the check passed."""
+    """Result of one check. `what_to_do`: where a check passed, how to get what only some commands need, or empty."""
 
     name: str
     ok: bool

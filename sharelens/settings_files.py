@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from measures.kept_samples import NO_KEPT_SAMPLES
 from measures.observed_settings import (
     DEAD_LETTER_TOPICS,
     END_OFFSETS,
@@ -46,7 +47,7 @@ class SettingsFiles:
 
     `folder`: --settings; `group_configs`, `broker_config`: the options of these names; `topics`: TOPICS_FILE in the
     folder. `warnings`: a line about each file with unknown names of settings. `topic_names`: names by topic id.
-    `takes_end_offsets`: whether end offsets, those of a lake too, count.
+    `takes_end_offsets`: whether end offsets and sampled batches, those of a lake too, count.
     """
 
     folder: str | None = None
@@ -61,7 +62,7 @@ class SettingsFiles:
     def settings(self, stored: Sequence[Observation] = ()) -> Settings:
         """What the files say, and what a lake has stored of other kinds."""
         settings = settings_of(overlaid(stored, self.observations))
-        return settings if self.takes_end_offsets else replace(settings, end_offsets={})
+        return settings if self.takes_end_offsets else replace(settings, end_offsets={}, samples=NO_KEPT_SAMPLES)
 
     def with_files(self, group_configs: str | None, broker_config: str | None) -> "SettingsFiles":
         """The same with single files, which count before those of the folder; warnings about the single files alone.

@@ -9,6 +9,7 @@ from pathlib import Path
 
 PACKAGES = (
     "state_model",
+    "object_stores",
     "kafka_log",
     "kafka_live",
     "pyspark_kafka_log",

@@ -9,6 +9,7 @@ from typing import Any, Final
 from tests.audit_between_judge import JUDGED, Violation, judge
 from tests.audit_random_worlds import DAMAGES, GROUPS, PARTITIONS, damaged_world
 from tests.audit_world import audited
+from tests.once import computed_once
 
 WORLDS: Final = 8
 SIZES: Final = (-30, -1, 1, 7, 5000, 5000)
@@ -75,6 +76,10 @@ def named(rows: list[dict[str, Any]]) -> set[Violation]:
 @functools.cache
 def outcome(name: str) -> Outcome:
     """Plants a damage into some worlds."""
+    return computed_once(f"outcomes/{name}", lambda: _outcome(name))
+
+
+def _outcome(name: str) -> Outcome:
     result = Outcome()
     for seed in range(WORLDS):
         chance = random.Random(f"{name}-{seed}")

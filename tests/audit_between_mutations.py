@@ -35,7 +35,7 @@ from tests.audit_group_record_damages import (
 from tests.audit_life_damages import deleted_group, early_tombstone, forgotten_state, on_values, unlisted
 from tests.audit_topic_damages import on_topic
 from tests.datasets import dataset
-from tests.once import made_once
+from tests.once import computed_once, made_once
 
 SIMULATED = (("steady", 1), ("admin", 2), ("admin", 3), ("admin", 4))
 SIZES = {"records": 600, "state_partitions": 3, "partitions": 2, "groups": 6, "checkpoints": 1}
@@ -148,6 +148,10 @@ def audited(cluster: Cluster) -> list[dict[str, Any]]:
 @functools.cache
 def detection(operator: Operator) -> Detection:
     """Plants the damage into each cluster."""
+    return computed_once(f"detections-between-logs/{operator.name}", lambda: _detection(operator))
+
+
+def _detection(operator: Operator) -> Detection:
     result = Detection()
     for seed, cluster in enumerate(clusters()):
         try:

@@ -32,6 +32,7 @@ from tests.audit_script import LOG_ROW
 from tests.audit_state_log_damages import OPERATIONS, Log
 from tests.audit_streams_detection import section as of_streams
 from tests.datasets import dataset
+from tests.once import computed_once
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "audit-detection.md"
 VERSION = "4.4"
@@ -111,6 +112,10 @@ def recorded_log(log: StateLog) -> Log:
 @functools.cache
 def detection(operator: Operator) -> Detection:
     """Plants the damage into a history of each seed, and compares the audit with the judge."""
+    return computed_once(f"detections/{operator.name}", lambda: _detection(operator))
+
+
+def _detection(operator: Operator) -> Detection:
     result = Detection()
     for seed, (history, limit) in enumerate(histories()):
         try:

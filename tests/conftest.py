@@ -14,16 +14,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TESTS = Path(__file__).parent
-TIER_OF_FOLDER = {
-    "spark": "spark",
-    "compat": "compat",
-    "broker": "broker",
-    "dags": "airflow",
-    "components": "components",
+TIERS_OF_FOLDER = {
+    "spark": ("spark",),
+    "compat": ("compat",),
+    "broker": ("broker",),
+    "dags": ("airflow", "components"),
+    "components": ("components",),
 }
 THREADS_OF_LIBRARIES = ("TOKIO_WORKER_THREADS", "OMP_NUM_THREADS")
 """Variables with the number of threads of delta-rs and of Arrow."""
-SLOW_FILE = "\npytestmark = pytest.mark.slow\n"
+MARKED_FILE = "\npytestmark = pytest.mark.{}\n"
+DESELECTED_FILES = ("slow", "components")
+"""Marks of whole files that runs leave out."""
 WAITING = ("broker", "dags")  # folders whose tests wait for processes and locks longer than they compute
 
 depths.load_profile()
@@ -42,10 +44,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """What is deselected as a whole is not even imported: that is most of what a short run would wait for."""
-    if collection_path.parent == TESTS and collection_path.name in TIER_OF_FOLDER:
-        return True if f"not {TIER_OF_FOLDER[collection_path.name]}" in config.option.markexpr else None
-    if collection_path.name.startswith("test_") and "not slow" in config.option.markexpr:
-        return True if SLOW_FILE in collection_path.read_text(encoding="utf-8") else None
+    if collection_path.parent == TESTS:
+        tiers = TIERS_OF_FOLDER.get(collection_path.name, ())
+        return True if any(f"not {tier}" in config.option.markexpr for tier in tiers) else None
+    if collection_path.name.startswith("test_"):
+        text = collection_path.read_text(encoding="utf-8")
+        left_out = [mark for mark in DESELECTED_FILES if f"not {mark}" in config.option.markexpr]
+        return True if any(MARKED_FILE.format(mark) in text for mark in left_out) else None
     return None
 
 
@@ -55,9 +60,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Those that wait come first, in any order among themselves: others compute meanwhile, and none is waited for last.
     """
     for item in items:
-        top = _folder(item)
-        if top in TIER_OF_FOLDER:
-            item.add_marker(getattr(pytest.mark, TIER_OF_FOLDER[top]))
+        for tier in TIERS_OF_FOLDER.get(_folder(item), ()):
+            item.add_marker(getattr(pytest.mark, tier))
     items.sort(key=lambda item: _folder(item) not in WAITING)
 
 

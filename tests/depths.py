@@ -1,13 +1,14 @@
 """How many examples a property test draws: one table, by what an example costs and by the depth of the run.
 
-The variable SHARELENS_HYPOTHESIS names the depth: `quick` (make test-fast), `default` (make test) or `thorough`.
+The variable SHARELENS_HYPOTHESIS names the depth: `quick` (make test-fast), `default` (make test) or `thorough`. With
+SHARELENS_SAME_EXAMPLES=1 (.ci/run) a test draws the same examples in each run.
 """
 
 import os
 
 from hypothesis import HealthCheck, Phase, settings
 
-DEPTH_VARIABLE = "SHARELENS_HYPOTHESIS"
+DEPTH_VARIABLE, SAME_VARIABLE = "SHARELENS_HYPOTHESIS", "SHARELENS_SAME_EXAMPLES"
 EXAMPLES = {
     "function": {"quick": 5, "default": 30, "thorough": 2000},
     "table": {"quick": 20, "default": 20, "thorough": 500},
@@ -28,8 +29,9 @@ def depth() -> str:
 
 def load_profile() -> None:
     """Makes the depth of this run hypothesis's default, for properties of pure functions."""
+    same = os.environ.get(SAME_VARIABLE) == "1"
     for name, count in EXAMPLES["function"].items():
-        settings.register_profile(name, deadline=None, max_examples=count, print_blob=True)
+        settings.register_profile(name, deadline=None, max_examples=count, print_blob=True, derandomize=same)
     settings.load_profile(depth())
 
 

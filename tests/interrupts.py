@@ -35,7 +35,7 @@ def long_log() -> Path:
         from broker.simulator.settings import profile
         from broker.simulator.simulation import simulate
 
-        simulate(profile("steady", records=60_000), 7, folder / "logs")
+        simulate(profile("steady", records=20_000), 7, folder / "logs")
 
     return made_once("interrupted/logs", make) / "logs"
 
@@ -67,8 +67,7 @@ def written(lake: Path, table: str) -> Callable[[object], bool]:
 
 def has_jvm(process: Process) -> bool:
     """Whether a process has started the shell that becomes a JVM, its only child."""
-    shown = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, check=False)
-    return bool(shown.stdout.split())
+    return any(children.read_text() for children in Path(f"/proc/{process.pid}/task").glob("*/children"))
 
 
 def on_a_terminal(words: list[str], **variables: str) -> str:

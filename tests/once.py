@@ -3,11 +3,14 @@
 import atexit
 import fcntl
 import os
+import pickle
 import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
+Value = TypeVar("Value")
 RUN_FOLDER_VARIABLE = "SHARELENS_TEST_RUN_FOLDER"
 
 
@@ -38,6 +41,13 @@ def made_once(name: str, make: Callable[[Path], object]) -> Path:
             make(partial)
             partial.rename(target)
     return target
+
+
+def computed_once(name: str, compute: Callable[[], Value]) -> Value:
+    """What `compute` returns, computed once a test run under `name`; all workers read it from a file."""
+    folder = made_once(name, lambda folder: (folder / "value").write_bytes(pickle.dumps(compute())))
+    value: Value = pickle.loads((folder / "value").read_bytes())
+    return value
 
 
 def _remove(folder: Path, owner_pid: int) -> None:

@@ -10,14 +10,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from sharelens.shadowing import PACKAGES
+from tests.once import made_once
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 WARM_PYTHON = ROOT / "tests" / "warm_python.py"
-WARM_MODULES = ("sharelens.cli", "numba", "duckdb", "deltalake", "pyarrow.dataset", "lake.scan", "jobs.run")
+WARM_MODULES = (
+    *("sharelens.cli", "numba", "duckdb", "deltalake", "pyarrow.dataset", "lake.scan", "jobs.run"),
+    "great_expectations",  # no test of pages asks what a check sends: tests/unit/sharelens/cli/test_quality.py does
+)
+QUIET = {"GX_ANALYTICS_ENABLED": "false"}
+"""What `jobs.quality.checkpoints` sets before it imports Great Expectations."""
 FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 SHELL = ("sh", "bash")
-DISTRIBUTION = ("state_model", "kafka_log", "pyspark_kafka_log", "evidence", "measures", "lake", "jobs", "broker",
-                "workloads", "sharelens")  # fmt: skip
+DISTRIBUTION = (*PACKAGES, "sharelens")
 KEPT_JARS = Path(sys.prefix) / "share" / "sharelens" / "jars"
 COMPILED = "*.nb[ic]"
 TIMEOUT_S = 900
@@ -92,7 +99,7 @@ def warmed(bare: Installation, place: Path) -> Iterator[Installation]:
     server = subprocess.Popen(
         [bare.python, WARM_PYTHON, socket, *WARM_MODULES],
         cwd=place,
-        env={**_other_variables(), **bare.variables},
+        env={**_other_variables(), **bare.variables, **QUIET},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
     )
@@ -116,14 +123,17 @@ def _other_variables() -> dict[str, str]:
     return {name: text for name, text in os.environ.items() if not name.startswith(("SHARELENS", "PYTHON"))}
 
 
+def _build_wheel(folder: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+
+
 def install_wheel(place: Path) -> Path:
     """The Python of a new environment with the wheel; its libraries are those of the environment of the tests.
 
     Compiled kernels of the checkout go with it: the compiler would take half a minute.
     """
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(place / "wheel")]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = (place / "wheel").glob("*.whl")
+    (wheel,) = made_once("wheel", _build_wheel).glob("*.whl")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place / "env")], check=True)
     python = place / "env" / "bin" / "python"
     uv = Path(sys.executable).with_name("uv")

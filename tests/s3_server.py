@@ -8,6 +8,7 @@ since the last listing.
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -30,7 +31,7 @@ class Fault:
 
     `answer`: a status with an S3 error code, such as "503 SlowDown"; `delay_s`: seconds to wait; `cut`: only half of
     the body is sent; `is_unconditional`: If-Match and If-None-Match are ignored; `every`: each such request of so many;
-    `times`: how often at most.
+    `times`: how often at most; `hidden`: listings leave out objects with names that end so.
     """
 
     to: str = ""
@@ -41,6 +42,7 @@ class Fault:
     every: int = 1
     after: int = 0
     times: int = 1 << 30
+    hidden: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +125,20 @@ class _Middleware:
             status, code = fault.answer.split()
             start_response(f"{status} {code}", [("Content-Type", "application/xml")])
             return [f"<Error><Code>{code}</Code><Message>as the test wants it</Message></Error>".encode()]
+        if fault.hidden:
+            return self._without(fault.hidden, environ, start_response)
         body = b"".join(self._application(environ, start_response))
         return [body[: len(body) // 2] if fault.cut else body]
+
+    def _without(self, name: str, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+        """The answer to a listing, which lags behind: an object is not in it yet."""
+        head: list[Any] = []
+        body = b"".join(self._application(environ, lambda status, headers, *_: head.extend([status, headers])))
+        objects = re.compile(rb"<Contents>(?:(?!</Contents>).)*?</Contents>", re.DOTALL)
+        end = f"{name}</Key>".encode()
+        body = objects.sub(lambda entry: b"" if end in entry[0] else entry[0], body)
+        start_response(head[0], [(key, value) for key, value in head[1] if key.lower() != "content-length"])
+        return [body]
 
     def _fault_of(self, line: str) -> Fault | None:
         with self._lock:

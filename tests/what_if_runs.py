@@ -1,11 +1,13 @@
 """Pairs of simulations that differ by one setting, and what a command answers of each."""
 
+import hashlib
 import json
 from dataclasses import replace
 
 from broker.simulator.settings import Habits, SimulationSettings
 from broker.simulator.simulation import simulate
 from sharelens.cli import main
+from tests.once import made_once
 
 SMALL = SimulationSettings(
     records=1,
@@ -40,10 +42,10 @@ def answer_of(capsys, *words):
     return json.loads(capsys.readouterr().out)
 
 
-def simulated(folder, settings, seed):
-    """The log directory of a simulation."""
-    simulate(settings, seed, folder)
-    return str(folder)
+def simulated(settings, seed):
+    """The log directory of a simulation, made once a test run: read it."""
+    name = hashlib.sha256(repr((settings, seed)).encode()).hexdigest()
+    return str(made_once(f"simulations/{name}", lambda folder: simulate(settings, seed, folder / "logs")) / "logs")
 
 
 def figures(rows, *fields):

@@ -34,7 +34,7 @@ the evidence holds: in a lake they only grow; of a log directory that was pruned
 with an earlier sample (`x - x offset 15m`) rather than by `increase`. They come from the answers of the same names
 ([measures](measures.md)), with the settings of the lake or of `--settings`; from a lake and from the log directories
 it was made of come the same samples, `sharelens_read_timestamp_seconds` and the audit's findings aside: a run audits
-its lake, and log directories are audited by `sharelens audit` alone.
+its lake, an export from a cluster audits its logs, and log directories are audited by `sharelens audit` alone.
 
 **Labels.** `cluster` is the cluster id (`unknown` when no directory names one), `group` and `topic` are names as they
 are, escaped as the format asks; a topic without a known name has its id, and so have all but the newest of several

@@ -11,12 +11,13 @@ from kio.schema.errors import ErrorCode
 from broker.errors import FrameError
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import (
+    OversizedRequestError,
     Request,
     UnsupportedVersionError,
     decode_in_steps,
     encode_answer,
     encode_in_steps,
-    has_error_code,
+    error_response,
 )
 from broker.protocol.registry import Answer, Api, ClientConnection, RequestContext
 from broker.protocol.steps import Steps, run_in_turns
@@ -67,6 +68,8 @@ class Dispatcher:
             request = yield from decode_in_steps(frame, self._is_supported, self._elements_max)
         except UnsupportedVersionError as error:
             return self._refuse_version(error)
+        except OversizedRequestError as error:
+            return _refuse_size(error)
         self._requests[request.api_key] += 1
         context = RequestContext(
             api_key=request.api_key,
@@ -129,7 +132,16 @@ class Dispatcher:
     def _failed(self, request: Request, error: Exception) -> Pieces:
         """UNKNOWN_SERVER_ERROR where the response has room for it; else the connection is closed."""
         _log.error("API %d version %d failed", request.api_key, request.api_version, exc_info=error)
-        if not has_error_code(request.api_key, request.api_version):
+        answer = error_response(request.api_key, request.api_version, ErrorCode.unknown_server_error)
+        if answer is None:
             raise FrameError(f"API {request.api_key} failed: {error}") from error
-        answer = {"error_code": ErrorCode.unknown_server_error}
         return encode_answer(request.api_key, request.api_version, request.correlation_id, answer)
+
+
+def _refuse_size(error: OversizedRequestError) -> Pieces:
+    """INVALID_REQUEST where the response has room for it; else the connection is closed."""
+    answer = error_response(error.api_key, error.api_version, ErrorCode.invalid_request, str(error))
+    if answer is None:
+        raise error
+    _log.info("refused: %s", error)
+    return encode_answer(error.api_key, error.api_version, error.correlation_id, answer)

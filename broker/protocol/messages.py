@@ -8,8 +8,9 @@ from typing import Any
 from uuid import UUID
 
 from kio.index import load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode
 
-from broker.errors import BrokerError, FrameError
+from broker.errors import BrokerError, FrameError, TooManyElementsError
 from broker.protocol.reader import ELEMENTS_MAX, read, read_in_steps
 from broker.protocol.registry import Answer
 from broker.protocol.schema import fields_of
@@ -27,6 +28,16 @@ class UnsupportedVersionError(BrokerError):
 
     def __init__(self, api_key: int, api_version: int, correlation_id: int) -> None:
         super().__init__(f"API {api_key} version {api_version} is not answered here")
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+
+
+class OversizedRequestError(FrameError):
+    """Raised when a request has more array elements than its API allows."""
+
+    def __init__(self, api_key: int, api_version: int, correlation_id: int, reason: str) -> None:
+        super().__init__(f"API {api_key} version {api_version}: {reason}")
         self.api_key = api_key
         self.api_version = api_version
         self.correlation_id = correlation_id
@@ -52,7 +63,8 @@ def decode_in_steps(
 
     Raises:
         UnsupportedVersionError: `is_supported` refuses its API key and version.
-        FrameError: the bytes are no such request, or have more array elements than `elements_max` of the API key.
+        OversizedRequestError: it has more array elements than `elements_max` of its API key.
+        FrameError: the bytes are no such request.
     """
     if len(frame) < _HEAD.size:
         raise FrameError(f"a request of {len(frame)} bytes has no header")
@@ -61,7 +73,10 @@ def decode_in_steps(
         raise UnsupportedVersionError(api_key, api_version, correlation_id)
     schema: Any = load_request_schema(api_key, api_version)
     header, at = read(schema.__header_schema__, frame)
-    body, _ = yield from read_in_steps(schema, frame, at, elements_max=elements_max(api_key))
+    try:
+        body, _ = yield from read_in_steps(schema, frame, at, elements_max=elements_max(api_key))
+    except TooManyElementsError as error:
+        raise OversizedRequestError(api_key, api_version, correlation_id, str(error)) from error
     return Request(
         api_key=api_key,
         api_version=api_version,
@@ -92,9 +107,12 @@ def encode_answer(api_key: int, api_version: int, correlation_id: int, answer: A
     return run(encode_in_steps(api_key, api_version, correlation_id, answer))
 
 
-def has_error_code(api_key: int, api_version: int) -> bool:
-    """Whether the response has an error code of its own, beside those of its parts."""
-    return any(field.name == "error_code" for field in fields_of(load_response_schema(api_key, api_version)))
+def error_response(api_key: int, api_version: int, code: ErrorCode, message: str | None = None) -> Answer | None:
+    """An answer with an error code, and a message where there is a field for it; None: only its parts have codes."""
+    names = {field.name for field in fields_of(load_response_schema(api_key, api_version))}
+    # Answers of streams groups have no null for the list of statuses.
+    values: Answer = {"error_code": code, "error_message": message, "status": []}
+    return {name: value for name, value in values.items() if name in names} if "error_code" in names else None
 
 
 def milliseconds(duration: timedelta) -> int:

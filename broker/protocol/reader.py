@@ -15,7 +15,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.errors import FrameError
+from broker.errors import FrameError, TooManyElementsError
 from broker.protocol.schema import Field, fields_of
 from broker.protocol.steps import StepCounter, Steps, run
 
@@ -40,8 +40,10 @@ class _Allowance:
     def take(self, count: int, data: bytes, at: int) -> None:
         """Count the elements of an array, tagged fields too; each has a byte at least."""
         self.elements -= count
-        if count > len(data) - at or self.elements < 0:
+        if count > len(data) - at:
             raise FrameError(f"{count} elements announced at byte {at} of {len(data)}")
+        if self.elements < 0:
+            raise TooManyElementsError(f"{count} elements announced at byte {at} are more than the API allows")
 
 
 Read = Callable[[bytes, int, _Allowance], tuple[Any, int]]
@@ -68,7 +70,8 @@ def read_in_steps(entity: Any, data: bytes, at: int = 0, *, elements_max: int = 
     Reading pauses after every STEP_ELEMENTS array elements.
 
     Raises:
-        FrameError: the bytes are no such message, or have more than `elements_max` array elements.
+        FrameError: the bytes are no such message.
+        TooManyElementsError: they have more than `elements_max` array elements.
     """
     reader = _struct_reader(entity)
     try:

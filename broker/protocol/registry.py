@@ -81,7 +81,7 @@ def handles(
 ) -> Callable[[Handler], Handler]:
     """Register the decorated function as the handler of an API in the inclusive range of versions.
 
-    elements_max: array elements of a request; larger ones close their connection.
+    elements_max: array elements of a request; larger ones are refused.
     """
 
     def register(handler: Handler) -> Handler:

@@ -1,6 +1,7 @@
 """Decode: bronze.log_record -> silver.share_record, group_record and dlq_record, and the small tables that follow."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import pyarrow.compute as pc
 
 from evidence.clock_steps import clock_steps
 from evidence.coverage import newest_log_time
-from evidence.decoding import decode_log, problem_rows
+from evidence.decoding import decode_logs, problem_rows
 from evidence.group_decoding import decode_groups
 from evidence.log_time import NO_LOG_TIME
 from evidence.schemas import CLOCK_STEP, DECODED_FROM, NAME, ODD_GROUP_RECORD
@@ -26,13 +27,15 @@ from kafka_log.dead_letter_records import LETTER, typed_letters
 from kafka_log.schemas import LOG_RECORD, PROBLEM
 from lake.lake import Lake
 from lake.parquet import DataFile, ParquetSink, write_rows
-from lake.slices import BRONZE, PartitionKey, Slice, read_unit, slices, units
+from lake.slices import BRONZE, PartitionKey, Slice, read_partitions, read_unit, slices, units
 from lake.table_schemas import TOPIC_START
 from lake.tables import TABLES
 from state_model.topics import RECORD_TOPICS, STATE_TOPIC
 
 SHARE_RECORD, GROUP, LETTERS = "silver.share_record", "silver.group_record", "silver.dlq_record"
 CLOCK_STEPS, ODD_GROUP = "silver.clock_step", "silver.odd_group_record"
+TOGETHER_BYTES = 1 << 20
+"""About this much of small state partitions is decoded at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,16 @@ class Unit:
     topic: str
     slices: tuple[Slice, ...]
     log_time_ms: int
+
+    @property
+    def topic_id(self) -> str:
+        """The topic's id."""
+        return self.slices[0].topic_id
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that its slices have in their files."""
+        return sum(piece.size_bytes for piece in self.slices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,15 +101,15 @@ def decode_task(task: Task) -> Outcome:
         ParquetSink(task.lake, TABLES[GROUP], constants=constants) as groups,
         ParquetSink(task.lake, TABLES[LETTERS], constants=constants) as letters,
     ):
-        for unit in task.units:
+        for some in together(task.units):
+            unit = some[0]
             if unit.topic not in RECORD_TOPICS:
                 letters.write(typed_letters(read_unit(unit.slices, LETTER)), cluster_id=unit.cluster_id)
                 continue
-            rows = read_unit(unit.slices, LOG_RECORD)
             if unit.topic == STATE_TOPIC:
-                small_rows = _decode_shares(rows, unit, shares)
+                small_rows = _decode_shares(some, shares)
             else:
-                decoded = decode_groups(rows)
+                decoded = decode_groups(read_unit(unit.slices, LOG_RECORD))
                 groups.write(books.of_cluster(decoded.records, unit.cluster_id))
                 small_rows = {NAMES: decoded.names, QUARANTINE: decoded.problems, ODD_GROUP: decoded.odd_records}
                 for name, number in decoded.counts.items():
@@ -115,18 +128,31 @@ def decode_task(task: Task) -> Outcome:
     )
 
 
-def _decode_shares(rows: pa.Table, unit: Unit, sink: ParquetSink) -> dict[str, pa.Table]:
-    """Writes the decoded records of a unit; the rows for other tables.
+def together(planned: Sequence[Unit]) -> Iterator[list[Unit]]:
+    """Neighbouring units that are decoded at once: small ones of one state topic; else each alone.
+
+    What decoding costs beside its records, it costs once for all of them, and their rows are one row group.
+    """
+    for (_, topic, _), some in itertools.groupby(planned, lambda unit: (unit.cluster_id, unit.topic, unit.topic_id)):
+        sizes = [(unit, unit.size_bytes) for unit in some]
+        yield from executors.binned(sizes, TOGETHER_BYTES if topic == STATE_TOPIC else 0)
+
+
+def _decode_shares(some: Sequence[Unit], sink: ParquetSink) -> dict[str, pa.Table]:
+    """Writes the decoded records of some units of one state topic; the rows for other tables.
 
     Raises:
         JobError: bronze holds an offset twice.
     """
+    before_ms: dict[int, int] = {}
+    for unit in some:
+        before_ms.setdefault(unit.slices[0].partition, unit.log_time_ms)
+    rows = read_partitions([piece for unit in some for piece in unit.slices], LOG_RECORD)
     try:
-        decoded = decode_log(rows, before_ms=unit.log_time_ms)
+        decoded = decode_logs(rows, [before_ms[number] for number in sorted(before_ms)])
     except ValueError as error:
-        partition = f"{unit.topic}-{unit.slices[0].partition}"
-        raise JobError(f"{partition}: bronze holds an offset twice: {error}") from error
-    sink.write(books.of_cluster(decoded.records, unit.cluster_id))
+        raise JobError(f"{some[0].topic}: bronze holds an offset twice: {error}") from error
+    sink.write(books.of_cluster(decoded.records, some[0].cluster_id))
     return {
         QUARANTINE: problem_rows(decoded.problems),
         CLOCK_STEPS: clock_steps(rows, decoded.log_times),
@@ -169,9 +195,8 @@ def units_of(topic: str, cluster_id: str, pieces: Sequence[Slice], log_time_ms: 
     """Slices of one log partition as units with their size in bytes, log time running on."""
     result = []
     for unit in units(pieces):
-        size = sum(piece.size_bytes for piece in unit)
         planned = Unit(cluster_id=cluster_id, topic=topic, slices=tuple(unit), log_time_ms=log_time_ms)
-        result.append((planned, size))
+        result.append((planned, planned.size_bytes))
         log_time_ms = max(log_time_ms, *(piece.newest_ms for piece in unit))
     return result
 

@@ -17,6 +17,7 @@ from kafka_log import reader
 from kafka_log.errors import LogDirectoryError
 from kafka_log.layout import LogDirectory, PartitionDirectory, scan_log_directory
 from kafka_log.leader_epochs import LeaderEpoch, below
+from kafka_log.reader import NO_BATCH, LogEnd, joined_end
 from kafka_log.union import LogPartition, highest_committed_end, log_start, unite
 from state_model.topics import RECORD_TOPICS, STATE_TOPIC, UNKNOWN_CLUSTER
 
@@ -37,7 +38,7 @@ class Extent:
     from_offset: int
     end: int
     held_back: int
-    unreadable_bytes: int | None
+    log_end: LogEnd
     late: bool
     log_time_ms: int | None
     covered: tuple[Interval, ...]
@@ -112,7 +113,11 @@ def plan_partition(
     seen_end = max((row["end_offset_exclusive"] for row in rows), default=0)
     committed_end = _committed_end(partition, rows)
     partition = replace(partition, committed_end=committed_end)
-    offered = {copy.uri: _offered(partition, copy, include_uncommitted, floor) for copy in partition.copies}
+    ends = [reader.copy_end(copy, committed_end) if copy.segments else NO_BATCH for copy in partition.copies]
+    offered = {
+        copy.uri: _offered(copy, own.end.readable(committed_end, include_uncommitted=include_uncommitted), floor)
+        for copy, own in zip(partition.copies, ends, strict=True)
+    }
     end = max((interval[1] for interval in offered.values()), default=0)
     if until_ms is not None:
         end = _end_until(partition, rows, known, union(offered.values()), until_ms)
@@ -125,9 +130,10 @@ def plan_partition(
         interval for copy in partition.copies for interval in known.missing_from(copy.source_id, offered[copy.uri])
     )
     if not ranges and not unread and not _log_start_moved(partition, rows):
-        return _only_its_end(partition, content, include_uncommitted) if not rows and until_ms is None else None
+        takes_end = not rows and until_ms is None and partition.topic not in RECORD_TOPICS
+        return _only_its_end(partition, content, joined_end(ends), include_uncommitted) if takes_end else None
     begin = ranges[0][0] if ranges else known.end
-    log_end = reader.log_end(partition)
+    log_end = joined_end(ends)
     return Extent(
         partition=partition,
         content=content,
@@ -135,7 +141,7 @@ def plan_partition(
         from_offset=min(begin, max(known.end, floor)),
         end=ranges[-1][1] if ranges else begin,
         held_back=max(0, log_end.end_offset - end) if until_ms is None and not include_uncommitted else 0,
-        unreadable_bytes=log_end.unreadable_bytes,
+        log_end=log_end,
         late=begin < seen_end and bool(ranges or unread),
         log_time_ms=known.log_time_ms,
         covered=tuple(known.covered),
@@ -144,14 +150,11 @@ def plan_partition(
     )
 
 
-def _only_its_end(partition: LogPartition, content: str, include_uncommitted: bool) -> Extent | None:
+def _only_its_end(partition: LogPartition, content: str, log_end: LogEnd, include_uncommitted: bool) -> Extent:
     """An extent without records, which notes the end of a partition.
 
     It is for user partitions that every group has read to the end, and for topics without dead letters.
     """
-    if partition.topic in RECORD_TOPICS:
-        return None
-    log_end = reader.log_end(partition)
     end = log_end.readable(partition.committed_end, include_uncommitted=include_uncommitted)
     return Extent(
         partition=partition,
@@ -160,7 +163,7 @@ def _only_its_end(partition: LogPartition, content: str, include_uncommitted: bo
         from_offset=end,
         end=end,
         held_back=max(0, log_end.end_offset - end),
-        unreadable_bytes=log_end.unreadable_bytes,
+        log_end=log_end,
         late=False,
         log_time_ms=log_end.newest_ms,
         covered=(),
@@ -228,13 +231,12 @@ def _committed_end(partition: LogPartition, rows: Sequence[dict[str, Any]]) -> i
     return highest_committed_end([partition.committed_end, *(row["committed_end"] for row in rows)])
 
 
-def _offered(partition: LogPartition, copy: PartitionDirectory, include_uncommitted: bool, floor: int) -> Interval:
-    """The offsets that one copy can give."""
+def _offered(copy: PartitionDirectory, end: int, floor: int) -> Interval:
+    """The offsets that one copy can give, which can be read up to `end` (exclusive)."""
     if not copy.segments:
         return (0, 0)
-    alone = replace(partition, copies=(copy,))
     begin = max(copy.segments[0].base_offset, floor)
-    return (begin, max(begin, reader.readable_end(alone, include_uncommitted=include_uncommitted)))
+    return (begin, max(begin, end))
 
 
 def extent_rows(
@@ -262,7 +264,7 @@ def extent_rows(
                 "log_start_known": extent.partition.log_start_known,
                 "committed_end": extent.partition.committed_end,
                 "held_back": extent.held_back,
-                "unreadable_bytes": extent.unreadable_bytes,
+                "unreadable_bytes": extent.log_end.unreadable_bytes,
                 "gaps": [],
                 "rebuild": extent.late,
                 "superseded_from": extent.superseded_from,
@@ -333,7 +335,7 @@ def _extent_of(
         from_offset=whole[0],
         end=whole[1],
         held_back=row["held_back"],
-        unreadable_bytes=row["unreadable_bytes"],
+        log_end=reader.log_end(partition),
         late=row["rebuild"],
         log_time_ms=known.log_time_ms,
         covered=tuple(known.covered),
@@ -383,12 +385,12 @@ def rebuild_rows(
     return rows
 
 
-def weight(partition: LogPartition, first: int, end: int) -> int:
+def weight(extent: Extent, first: int, end: int) -> int:
     """Bytes of log for the offsets [first, end), by the average of the largest copy."""
     segments = max(
-        (copy.segments for copy in partition.copies if copy.segments), key=lambda s: sum(x.size_bytes for x in s)
+        (copy.segments for copy in extent.partition.copies if copy.segments), key=lambda s: sum(x.size_bytes for x in s)
     )
     total = sum(segment.size_bytes for segment in segments)
     begin = segments[0].base_offset
-    whole = max(1, max(end, reader.readable_end(partition, include_uncommitted=True)) - begin)
+    whole = max(1, max(end, extent.log_end.end_offset) - begin)
     return max(1, total * (end - first) // whole)

@@ -1,7 +1,6 @@
 """The log directories of a run, and the rows of the books about what the run takes of them."""
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 from evidence.read_until import read_until
@@ -20,14 +19,21 @@ class Sources:
     def __init__(self, directories: Sequence[LogDirectory]) -> None:
         self.directories = directories
         self.partitions: Sequence[LogPartition] = unite(directories)
+        self._until: tuple[int | None] | None = None
 
-    @cached_property
-    def _read_until_ms(self) -> int | None:
-        """Reads the ends of the state logs, else those of __consumer_offsets; so only a run with news takes it."""
-        topics = {part.topic for part in self.partitions}
-        topic = STATE_TOPIC if STATE_TOPIC in topics else OFFSETS_TOPIC
-        ends = ((part, reader.log_end(part)) for part in self.partitions if part.topic == topic)
-        return read_until(self.directories, ends, books.now_ms())
+    def _read_until(self, extents: Sequence[Extent]) -> int | None:
+        """Reads the ends of the state logs, else those of __consumer_offsets; so only a run with news takes it.
+
+        Extents have the ends of their logs.
+        """
+        if self._until is None:
+            known = {_place(extent.partition): extent.log_end for extent in extents}
+            topics = {part.topic for part in self.partitions}
+            topic = STATE_TOPIC if STATE_TOPIC in topics else OFFSETS_TOPIC
+            mine = [part for part in self.partitions if part.topic == topic]
+            ends = ((part, known.get(_place(part)) or reader.log_end(part)) for part in mine)
+            self._until = (read_until(self.directories, ends, books.now_ms()),)
+        return self._until[0]
 
     def extent_rows(
         self, extents: Sequence[Extent], cluster_id: str, run: int, until_ms: int | None
@@ -38,7 +44,11 @@ class Sources:
         """
         if not extents:
             return []
-        read_until_ms = self._read_until_ms
+        read_until_ms = self._read_until(extents)
         if read_until_ms is not None and until_ms is not None:
             read_until_ms = min(read_until_ms, until_ms)
         return plan.extent_rows(extents, cluster_id=cluster_id, run=run, until_ms=until_ms, read_until_ms=read_until_ms)
+
+
+def _place(partition: LogPartition) -> tuple[str, str, int]:
+    return partition.topic, partition.topic_id, partition.partition

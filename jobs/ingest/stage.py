@@ -136,7 +136,7 @@ def _take(
         here = _intervals(rows)
         if intervals and here[0][0] < intervals[-1][1]:
             raise JobError(f"{piece.topic_id}-{piece.partition}: offset {here[0][0]} was read twice")
-        sink.write(pa.Table.from_batches([rows]))
+        sink.write_together(pa.Table.from_batches([rows]))
         count += rows.num_rows
         size += _weigh(rows, digest)
         stamps = rows.column("timestamp_ms" if "timestamp_ms" in rows.schema.names else "max_timestamp_ms")
@@ -209,7 +209,7 @@ def pieces_of(extents: Sequence[Extent], split_bytes: int) -> list[tuple[Piece, 
                     from_offset=split.from_offset,
                     to_offset=split.to_offset,
                 )
-                pieces.append((piece, weight(extent.partition, first, end) // len(cuts)))
+                pieces.append((piece, weight(extent, first, end) // len(cuts)))
     return pieces
 
 

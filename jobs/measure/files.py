@@ -16,6 +16,11 @@ def has_final_rows(measure: Measure) -> bool:
     return measure.rule is not Rule.WHOLE
 
 
+def is_final(path: str) -> bool:
+    """Whether a file of a measure's table has final rows."""
+    return path.startswith("is_final=true")
+
+
 class MeasureFiles:
     """Writes rows of a measure to new files, which are part of the table only by a commit."""
 

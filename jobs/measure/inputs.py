@@ -14,22 +14,27 @@ from jobs.measure.reading import (
     ABOVE_ALL,
     BELOW_ALL,
     DELIVERY,
+    END,
     HISTORY,
     STATE,
     Flags,
     Ints,
+    Limit,
     Reader,
     Task,
     integers,
 )
 from lake import user_topics
 from lake.tables import TABLES
-from measures.headers import NoRecords, news_from
+from measures.headers import NoRecords, SampledBatches, news_from
+from measures.histories import Histories
 from measures.incomplete import DELIVERY_COLUMNS, HISTORY_COLUMNS
 from measures.inputs import StateInputs
+from measures.kept_samples import lowest_new_ranges
 from measures.observed_settings import Settings
-from measures.places import Places
+from measures.places import Places, codes_in
 from measures.topics import BATCH_COLUMNS, TopicPartition, runs, topic_partitions
+from measures.waiting import batches_of
 from state_model.columnar import schemas
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_ORDER
 from state_model.share_records import DeliveryState
@@ -40,6 +45,7 @@ PROGRESS_COLUMNS = [
     "start_offset", "first_incomplete_offset", "since_log_offset", "highest_earlier_offset", "earlier_write_ms",
     "read_from_log_offset", "log_offset", "log_time_ms", "completeness", "completeness_reason",
 ]  # fmt: skip
+REPEATED = ["start_offset", "delivery_complete_count", "state_epoch", "leader_epoch", "life_log_offset"]
 DONE = pa.array([DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED], pa.int8())
 Made = TypeVar("Made")
 
@@ -76,7 +82,7 @@ class LakeInputs:
         known = pc.is_valid(rows.column("read_from_log_offset")).to_numpy() & ~self._all_new[at]
         rows, at = rows.filter(pa.array(known)), at[known]
         ended = np.where(integers(rows, "since_log_offset") >= 0, integers(rows, "highest_earlier_offset"), ABOVE_ALL)
-        lowest = self.new_headers_from[at]
+        lowest = np.minimum(self.new_headers_from, self.new_samples_from)[at]
         return rows.filter(pa.array((lowest == ABOVE_ALL) | (lowest > ended)))
 
     @cached_property
@@ -103,22 +109,51 @@ class LakeInputs:
         return self.known("read_from_log_offset", BELOW_ALL)
 
     @cached_property
-    def recent_history(self) -> pa.Table:
-        """The history from `read_from` on."""
-        return self.placed(self.lake.rows(HISTORY, HISTORY_COLUMNS, ("log_offset", self.read_from)))
+    def _resumed_from(self) -> Ints:
+        """`measured_to`; ABOVE_ALL where a place is measured whole: its reach is known without a row."""
+        return np.where(self.whole, ABOVE_ALL, self.measured_to)
 
     @cached_property
-    def recent_deliveries(self) -> pa.Table:
-        """Ranges that were part of a state after `read_from`."""
-        return self.placed(self.lake.rows(DELIVERY, DELIVERY_COLUMNS, ("valid_to_log_offset", self.read_from + 1)))
+    def new_records(self) -> Histories:
+        """Of places that resume, the last record that earlier runs measured and those behind it; no ranges."""
+        history = self.placed(self.lake.rows(HISTORY, HISTORY_COLUMNS, ("log_offset", self._resumed_from)))
+        return Histories.of(history, self._new_deliveries.slice(0, 0))
 
-    def deliveries_from(self, offsets: Ints) -> pa.Table:
-        """Ranges that reach a record offset or lie above it, given for each place."""
-        return self.placed(self.lake.rows(DELIVERY, DELIVERY_COLUMNS, ("last_offset", offsets)))
+    @cached_property
+    def _new_deliveries(self) -> pa.Table:
+        """Of places that resume, ranges that were part of a state after `measured_to`."""
+        return self._deliveries((END, np.minimum(self._resumed_from + 1, ABOVE_ALL)))
 
-    def history_from(self, log_offsets: Ints) -> pa.Table:
-        """The history from a log offset on, given for each place."""
-        return self.placed(self.lake.rows(HISTORY, HISTORY_COLUMNS, ("log_offset", log_offsets)))
+    def _deliveries(self, *least: Limit) -> pa.Table:
+        return self.placed(self.lake.rows(DELIVERY, DELIVERY_COLUMNS, *least))
+
+    def whole_view(self) -> "View":
+        """All rows of the places, of which each is measured whole."""
+        history = self.placed(self.lake.rows(HISTORY, HISTORY_COLUMNS))
+        return View(self, history, self._deliveries(), self.progress)
+
+    def views(self, offsets: Ints) -> tuple["View", "View"]:
+        """The rows from `read_from` on, and those about record offsets, from one pass over the tables.
+
+        The second view: ranges that reach an offset, given for each place, or lie above it, and the history from the
+        first record on that they name.
+        """
+        both = self._deliveries((END, self.read_from + 1), ("last_offset", offsets))
+        at = self.places.of(both)
+        late = both.column("last_offset").to_numpy() >= offsets[at]
+        first = np.full(self.places.count, ABOVE_ALL, np.int64)
+        np.minimum.at(first, at[late], both.column("valid_from_log_offset").to_numpy()[late])
+        first = np.where(offsets == BELOW_ALL, BELOW_ALL, first)
+        history = self.placed(
+            self.lake.rows(HISTORY, HISTORY_COLUMNS, ("log_offset", np.minimum(first, self.read_from)))
+        )
+        place, log_offset = self.places.of(history), history.column("log_offset").to_numpy()
+        recent, named = (history.filter(pa.array(log_offset >= least[place])) for least in (self.read_from, first))
+        part_since = integers(both, END, ABOVE_ALL) > self.read_from[at]
+        return (
+            View(self, recent, both.filter(pa.array(part_since)), self.progress),
+            View(self, named, both.filter(pa.array(late))),
+        )
 
     @cached_property
     def reach(self) -> Ints:
@@ -129,15 +164,15 @@ class LakeInputs:
         if self.whole.all():
             return np.full(self.places.count, BELOW_ALL, np.int64)
         result = self.new_headers_from.copy()
-        rows = self.recent_deliveries
+        rows = self._new_deliveries
         at = self.places.of(rows)
         new = rows.column("valid_from_log_offset").to_numpy() > self.measured_to[at]
         np.minimum.at(result, at[new], rows.column("first_offset").to_numpy()[new])
-        rows = self.recent_history
+        rows = self.new_records.history
         at, start = self.places.of(rows), integers(rows, "start_offset", ABOVE_ALL)
         # A start offset that is not known any more (-1) lies below all that it had passed.
         lower = (start >= 0) | (self.known("start_offset", ABOVE_ALL)[at] >= 0)
-        new = (rows.column("log_offset").to_numpy() > self.measured_to[at]) & lower
+        new = (rows.column("log_offset").to_numpy() > self.measured_to[at]) & lower & ~repeats(self.new_records)
         np.minimum.at(result, at[new], start[new])
         return np.where(self.whole, BELOW_ALL, result)
 
@@ -150,7 +185,7 @@ class LakeInputs:
         result = self.reach.copy()
         if self.whole.all():
             return result
-        rows = self.recent_deliveries
+        rows = self._new_deliveries
         at, ended = self.places.of(rows), integers(rows, "valid_to_log_offset", BELOW_ALL)
         was_open = pc.invert(pc.is_in(rows.column("delivery_state"), value_set=DONE)).to_numpy(zero_copy_only=False)
         gone = was_open & (ended > self.measured_to[at])
@@ -208,6 +243,15 @@ class LakeInputs:
         return np.array([lowest_of.get(place, ABOVE_ALL) for place in topic_partitions(self.places.keys)], np.int64)
 
     @cached_property
+    def new_samples_from(self) -> Ints:
+        """The lowest record offset that new sampled batches say to hold no record, for each place; ABOVE_ALL: none."""
+        if not self.settings.samples.no_records:
+            return np.full(self.places.count, ABOVE_ALL, np.int64)
+        earlier = stored_settings(self.task.lake, self.task.cluster_id, self.task.before)
+        lowest = lowest_new_ranges(earlier.samples, self.settings.samples)
+        return np.array([lowest.get(place, ABOVE_ALL) for place in topic_partitions(self.places.keys)], np.int64)
+
+    @cached_property
     def topic_books(self) -> pa.Table:
         """The books of user partitions (`lake.user_topics`)."""
         return user_topics.books(self.lake.scan)
@@ -243,13 +287,28 @@ class LakeInputs:
         return (self.placed(rows) for rows in self.lake.parts(HISTORY, names))
 
 
-class _View(StateInputs):
-    """The inputs that are the same for every view of the histories."""
+class View(StateInputs):
+    """Some rows of the histories; `earlier`: where runs before measured to, if these rows go on from there."""
 
-    def __init__(self, source: LakeInputs) -> None:
+    def __init__(
+        self, source: LakeInputs, history: pa.Table, deliveries: pa.Table, earlier: pa.Table | None = None
+    ) -> None:
         self.source = source
         self.settings = source.settings.groups
         self.end_offsets = source.settings.end_offsets
+        self._history, self._deliveries, self._earlier = history, deliveries, earlier
+
+    def history(self) -> pa.Table:
+        """The rows that the view was made with."""
+        return self._history
+
+    def deliveries(self) -> pa.Table:
+        """The ranges that the view was made with."""
+        return self._deliveries
+
+    def earlier(self) -> pa.Table | None:
+        """Where the runs before measured to."""
+        return self._earlier
 
     def states(self) -> pa.Table:
         """Live share partitions, none of them misplaced, by SHARE_PARTITION_KEY."""
@@ -265,6 +324,10 @@ class _View(StateInputs):
         """From the books."""
         return user_topics.extents(self.source.topic_books, partitions)
 
+    def sampled(self, offsets: Mapping[TopicPartition, Ints]) -> SampledBatches:
+        """From what the lake keeps of a running cluster's batches."""
+        return batches_of(self.source.settings.samples, offsets)
+
     def lowest_offsets(self) -> Mapping[TopicPartition, int]:
         """From silver.topic_start."""
         return self.source.lowest_offsets
@@ -278,42 +341,6 @@ class _View(StateInputs):
         return self.source.names
 
 
-class FromRecord(_View):
-    """The histories from the record on that the progress of earlier runs names."""
-
-    def history(self) -> pa.Table:
-        """From `read_from_log_offset` on."""
-        return self.source.recent_history
-
-    def deliveries(self) -> pa.Table:
-        """Ranges that were part of a state since."""
-        return self.source.recent_deliveries
-
-    def earlier(self) -> pa.Table:
-        """Where the runs before measured to."""
-        return self.source.progress
-
-
-class FromOffset(_View):
-    """The delivery history from a record offset on, and the records from the first one that it names."""
-
-    def __init__(self, source: LakeInputs, offsets: Ints) -> None:
-        super().__init__(source)
-        self._deliveries = source.deliveries_from(offsets)
-        first = np.full(source.places.count, ABOVE_ALL, np.int64)
-        at = source.places.of(self._deliveries)
-        np.minimum.at(first, at, self._deliveries.column("valid_from_log_offset").to_numpy())
-        self._history = source.history_from(np.where(offsets == BELOW_ALL, BELOW_ALL, first))
-
-    def history(self) -> pa.Table:
-        """From the first record that `deliveries` names."""
-        return self._history
-
-    def deliveries(self) -> pa.Table:
-        """Ranges that reach the offsets or lie above."""
-        return self._deliveries
-
-
 def start_offsets(places: Places, progress: pa.Table) -> Ints:
     """The start offset of each place by PROGRESS rows; all offsets lie below that of a deleted one.
 
@@ -321,4 +348,22 @@ def start_offsets(places: Places, progress: pa.Table) -> Ints:
     """
     result = np.full(places.count, BELOW_ALL, np.int64)
     result[places.of(progress)] = integers(progress, "start_offset", ABOVE_ALL)
+    return result
+
+
+def repeats(histories: Histories) -> Flags:
+    """Which records are snapshots that repeat the scalars of the record before, as the job of cold snapshots writes.
+
+    With no new range they are no evidence about any record.
+    """
+    rows = histories.history
+    kinds = codes_in(rows.column("record_type"), pa.array(["snapshot", "tombstone"]))
+    result: Flags = kinds == 0
+    result[1:] &= kinds[:-1] != 1
+    for name in REPEATED:
+        values = integers(rows, name)
+        result[1:] &= values[1:] == values[:-1]
+    marks = rows.column("completeness").combine_chunks().indices.to_numpy()
+    result[1:] &= marks[1:] == marks[:-1]
+    result[histories.first_rows] = False
     return result

@@ -2,8 +2,9 @@
 
 1. New evidence about a share partition is a record of its log, a batch header of its topic, or a changed completeness.
 2. Its reach is the lowest record offset that the evidence can affect: the first offset of a range that a new record
-   made, its start offset, the first offset that a new header describes. Rows of a measure about record offsets that lie
-   wholly below the reach stay; the others are recomputed from the lowest of their offsets on.
+   made, its start offset, the first offset that a new header describes. A snapshot that repeats the state is no
+   evidence. Rows of a measure about record offsets that lie wholly below the reach stay; the others are recomputed from
+   the lowest of their offsets on.
 3. Measures about the state log (stalls, life events) are recomputed from a record on: the first one of the interval,
    or the last one of the life before, that the run before left unfinished (`gold.progress`).
 4. A contribution to latency and attempts is recomputed when it reaches the reach, or may still grow: its block of
@@ -29,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.measure.inputs import FromOffset, FromRecord, LakeInputs, start_offsets
+from jobs.measure.inputs import LakeInputs, View, start_offsets
 from jobs.measure.reading import ABOVE_ALL, BELOW_ALL, Flags, Ints, integers
 from lake.tables import TABLES
 from measures import progress
@@ -108,7 +109,6 @@ class Reach:
 
     def __init__(self, inputs: LakeInputs) -> None:
         self.inputs = inputs
-        self.from_record = FromRecord(inputs)
 
     def since(self, measure: Measure) -> Ints:
         """From which value of `measure.order` on final rows are replaced; ABOVE_ALL: none, BELOW_ALL: all."""
@@ -128,7 +128,7 @@ class Reach:
         late = self.since(measure) < self.inputs.passed_before if by_record else False
         return np.asarray(self.inputs.whole | late)
 
-    def view(self, measure: Measure) -> FromRecord | FromOffset:
+    def view(self, measure: Measure) -> View:
         """The histories that the measure reads."""
         return self.by_offset if measure.rule in (Rule.BY_RECORD_OFFSET, Rule.BY_BLOCK) else self.from_record
 
@@ -171,25 +171,31 @@ class Reach:
     @property
     def contributions(self) -> Contributions:
         """The contributions to latency and attempts that are recomputed."""
-        return self._read_by_offset[0]
+        return self._read[0]
 
     @property
-    def by_offset(self) -> FromRecord | FromOffset:
+    def from_record(self) -> View:
+        """The histories from the record on that the progress of earlier runs names."""
+        return self._read[1]
+
+    @property
+    def by_offset(self) -> View:
         """The histories from the lowest offset on that measures about record offsets recompute."""
-        return self._read_by_offset[1]
+        return self._read[2]
 
     @cached_property
-    def _read_by_offset(self) -> tuple[Contributions, FromRecord | FromOffset]:
+    def _read(self) -> tuple[Contributions, View, View]:
         whole = self.inputs.whole | self._marked_otherwise()
         contributions = self._contributions(whole)
         if self.inputs.whole.all():
-            return contributions, self.from_record
-        view = FromOffset(self.inputs, self._lowest(contributions))
-        unclear = self._unclear(view) & ~whole
+            view = self.inputs.whole_view()
+            return contributions, view, view
+        from_record, by_offset = self.inputs.views(self._lowest(contributions))
+        unclear = self._unclear(by_offset) & ~whole
         if unclear.any():
             contributions = self._contributions(whole | unclear)
-            view = FromOffset(self.inputs, self._lowest(contributions))
-        return contributions, view
+            from_record, by_offset = self.inputs.views(self._lowest(contributions))
+        return contributions, from_record, by_offset
 
     def _lowest(self, contributions: Contributions) -> Ints:
         lowest: Ints = np.minimum.reduce([contributions.floor, *self._since_offset.values()])
@@ -227,7 +233,7 @@ class Reach:
             kept_last=last[~affected],
         )
 
-    def _unclear(self, view: FromOffset) -> Flags:
+    def _unclear(self, view: View) -> Flags:
         """Places whose contributions need the whole history.
 
         The first record that is read is a snapshot, which may show outcomes of records before it; or a range has more
@@ -253,7 +259,7 @@ class Reach:
         result = np.zeros(inputs.places.count, np.bool_)
         if inputs.whole.all():
             return result
-        histories = self.from_record.histories()
+        histories = inputs.new_records
         rows, at = histories.history, inputs.places.of(histories.places)[histories.place]
         blind = codes_in(rows.column("completeness"), pa.array(BLIND)) >= 0
         snapshot = codes_in(rows.column("record_type"), pa.array(["snapshot"])) >= 0

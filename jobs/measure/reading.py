@@ -88,7 +88,8 @@ class Reader:
         chosen = limits.chosen(table, groups)
         if final is not None:
             chosen &= groups.partition_is("is_final", str(final).lower())
-        for rows in groups.read(chosen, names, texts):
+        for read in groups.read(chosen, names, texts):
+            rows = limits.near(read)
             at = self.places.of(rows)
             kept = (at >= 0) & limits.is_here(rows)
             if least:
@@ -158,6 +159,16 @@ class _Limits:
             for number in np.flatnonzero(result).tolist():
                 result[number] = low[number] <= highest[begin[number] : end[number]].max()
         return result
+
+    def near(self, rows: pa.Table) -> pa.Table:
+        """The rows that meet one of the limits of their state partition: those of its share partitions lie above."""
+        if not self._least:
+            return rows
+        numbers = rows.column("state_partition").to_numpy()
+        at = np.minimum(np.searchsorted(self._numbers, numbers), len(self._numbers) - 1)
+        reached = [integers(rows, name, ABOVE_ALL) >= lowest[at] for name, lowest in self._least]
+        result = np.logical_or.reduce(reached) & (self._numbers[at] == numbers)
+        return rows if result.all() else rows.filter(pa.array(result))
 
     def is_here(self, rows: pa.Table) -> Flags:
         """Which rows are of the task's cluster and state topic."""

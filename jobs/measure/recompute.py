@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.measure.reach import Groups, Reach
-from jobs.measure.reading import ABOVE_ALL, BELOW_ALL, Flags, Ints, integers
+from jobs.measure.reading import ABOVE_ALL, BELOW_ALL, Ints, integers
 from lake.parquet import conform
 from lake.tables import TABLES, TOPIC
 from measures.catalog import Measure, Rule
@@ -18,13 +18,12 @@ from measures.places import coded
 class Changes:
     """Rows of a measure's table for the files of open rows and of final ones, and the final rows to delete.
 
-    `since`: by place, from which value of `Measure.order` on final rows are deleted; `replaced`: places with such rows.
+    `since`: by place, from which value of `Measure.order` on final rows are deleted; ABOVE_ALL: none is.
     """
 
     open_rows: pa.Table
     final_rows: pa.Table
     since: Ints
-    replaced: Flags
 
 
 def changes(reach: Reach, measure: Measure) -> Changes:
@@ -38,9 +37,8 @@ def changes(reach: Reach, measure: Measure) -> Changes:
     constants = {"run_id": inputs.task.run, "cluster_id": inputs.task.cluster_id}
     if measure.rule is Rule.WHOLE:
         no_since = np.full(inputs.places.count, ABOVE_ALL, np.int64)
-        none = np.zeros(inputs.places.count, np.bool_)
         rows = conform_open(rows, measure, constants)
-        return Changes(open_rows=rows, final_rows=rows.slice(0, 0), since=no_since, replaced=none)
+        return Changes(open_rows=rows, final_rows=rows.slice(0, 0), since=no_since)
     since = reach.since(measure)
     rows = _with_topic(_from(rows, measure, reach, since), reach)
     rows = inputs.base.clipped(measure.table, conform_open(rows, measure, constants))
@@ -52,8 +50,7 @@ def changes(reach: Reach, measure: Measure) -> Changes:
     return Changes(
         open_rows=rows.filter(pa.array(~final)),
         final_rows=rows.filter(pa.array(final)),
-        since=since,
-        replaced=reach.reaches_final(measure),
+        since=np.where(reach.reaches_final(measure), since, ABOVE_ALL),
     )
 
 

@@ -143,8 +143,10 @@ def _rows_of(groups: pa.Table) -> pc.Expression | None:
 
 
 def _tasks(lake: Lake, run: int, touched: pa.Table) -> Iterator[Task]:
+    if touched.num_rows == 0:
+        return
     incarnations = measure.newest_incarnations(lake)
-    begins = _begins(lake) if touched.num_rows else {}
+    begins = _begins(lake)
     dropped, view = _dropped(lake), lake.view()
     for cluster_id in pc.unique(touched.column("cluster_id")).sort().to_pylist():
         log_topic_id = incarnations.get(cluster_id, "")

@@ -11,17 +11,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.incarnations import newest_first
 from jobs import books
 from jobs.measure.bases import BY_OFFSET, TEXTS, WHERE, Bases, bases
-from jobs.measure.files import MeasureFiles, has_final_rows
+from jobs.measure.files import MeasureFiles, has_final_rows, is_final
 from jobs.measure.inputs import LakeInputs
 from jobs.measure.reach import Reach
-from jobs.measure.reading import ABOVE_ALL, HISTORY, Task
+from jobs.measure.reading import ABOVE_ALL, HISTORY, Ints, Task
 from jobs.measure.recompute import changes, order_of
 from jobs.measure.steps import in_one_step, steps
 from jobs.measure.touched import touched_since
@@ -53,43 +52,42 @@ COMPARED = {
 """Columns by which a final row is kept or goes."""
 COMPARED_OPEN = {"cluster_id", *PLACE_KEY}
 """The same for an open row."""
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """New files of one measure by some tasks, and the final rows that they replace.
 
-    `replaced`: cluster_id, PLACE_KEY and `since` of places of which final rows from that value on go.
+    `since`: for each task, by its share partitions in the order of PLACE_KEY, from which value of the measure's order
+    on final rows go; None: none goes. The driver has the names.
     """
 
     files: tuple[DataFile, ...]
-    replaced: pa.Table
+    since: tuple[Ints | None, ...]
 
 
 def measure_tasks(tasks: Sequence[Task]) -> dict[str, Outcome]:
     """Measures the share partitions of tasks one after the other, and writes their rows; runs on an executor."""
     names = tasks[0].measures
-    replaced: dict[str, list[pa.Table]] = {name: [] for name in names}
+    since: dict[str, list[Ints | None]] = {name: [] for name in names}
     with ExitStack() as stack:
         files = {name: stack.enter_context(MeasureFiles(tasks[0].lake, STAGED[name])) for name in names}
         for task in tasks:
             reach = Reach(LakeInputs(task))
             for name in names:
-                replaced[name].append(_measured(reach, STAGED[name], files[name]))
+                since[name].append(_measured(reach, STAGED[name], files[name]))
             del reach
             pa.default_memory_pool().release_unused()
-    return {name: Outcome(files=tuple(files[name].files), replaced=pa.concat_tables(replaced[name])) for name in names}
+    return {name: Outcome(files=tuple(files[name].files), since=tuple(since[name])) for name in names}
 
 
-def _measured(reach: Reach, measure: Measure, files: MeasureFiles) -> pa.Table:
-    """Writes the rows of a task; the final rows that they replace, as in `Outcome`."""
+def _measured(reach: Reach, measure: Measure, files: MeasureFiles) -> Ints | None:
+    """Writes the rows of a task; the final rows that they replace, as in `Outcome.since`."""
     made = changes(reach, measure)
     files.write(made.open_rows)
     files.write_final(made.final_rows)
-    keys = reach.inputs.places.keys.append_column("since", pa.array(made.since))
-    keys = keys.append_column("cluster_id", pa.repeat(reach.inputs.task.cluster_id, keys.num_rows))
-    return keys.filter(pa.array(made.replaced))
+    has_final = any(map(is_final, reach.inputs.task.lake.snapshot(measure.table).paths))
+    return made.since if has_final and (made.since < ABOVE_ALL).any() else None
 
 
 def is_due(lake: Lake, run: int) -> bool:
@@ -102,7 +100,7 @@ def run_measure(engine: Engine, lake: Lake, run: int, progress: Progress) -> dic
     due = [name for name, measure in STAGED.items() if not books.is_committed(lake, measure.table, "measure", run)]
     if not due:
         return {}
-    done = {name: lake.transaction(STAGED[name].table, "measure") or 0 for name in due}
+    done = {name: books.newest_run(lake, STAGED[name].table, "measure") for name in due}
     # A killed run leaves tables that are ahead of others, whose progress is not that of the others: measure whole.
     whole = len(set(done.values())) > 1 or len(due) < len(STAGED) or _is_on_its_way(lake, done)
     before = min(done.values())
@@ -117,7 +115,7 @@ def run_measure(engine: Engine, lake: Lake, run: int, progress: Progress) -> dic
         batches = _batches(_tasks(lake, run, names, part))
         outcomes = engine.run("measure", measure_tasks, batches, progress, size_bytes=size_bytes)
         txn = ("measure", run) if is_last else (STEP, run * MOST_STEPS + number)
-        counts.update(_commit(lake, txn, names, part, outcomes))
+        counts.update(_commit(lake, txn, names, part, batches, outcomes))
     return {STAGED[name].table: counts[STAGED[name].table] for name in due}
 
 
@@ -132,6 +130,7 @@ def _commit(
     txn: tuple[str, int],
     names: Sequence[str],
     touched: pa.Table,
+    batches: Sequence[Sequence[Task]],
     outcomes: Sequence[Mapping[str, Outcome]],
 ) -> dict[str, int]:
     """Commits the rows of tasks in place of the replaced rows; returns the number of rows written by table."""
@@ -139,11 +138,17 @@ def _commit(
     order = [(name, "ascending") for name in PLACE_KEY]
     places = {
         cluster_id: Places(keys=rows.group_by(PLACE_KEY).aggregate([]).sort_by(order).combine_chunks())
-        for cluster_id, rows in _by_cluster([touched])
+        for cluster_id, rows in _by_cluster(touched)
     }
+    tasks = [(task.cluster_id, np.sort(places[task.cluster_id].of(task.keys))) for batch in batches for task in batch]
 
     def without(name: str) -> tuple[list[DataFile], list[str]]:
-        return _without(lake, STAGED[name], places, [outcome[name].replaced for outcome in outcomes], base)
+        since = {cluster_id: np.full(some.count + 1, ABOVE_ALL, np.int64) for cluster_id, some in places.items()}
+        by_task = (values for outcome in outcomes for values in outcome[name].since)
+        for (cluster_id, at), values in zip(tasks, by_task, strict=True):
+            if values is not None:
+                since[cluster_id][at] = values
+        return _without(lake, STAGED[name], places, since, base)
 
     with ThreadPoolExecutor(cores()) as pool:
         rewritten = list(pool.map(without, names))
@@ -181,8 +186,7 @@ def _tasks(lake: Lake, run: int, names: tuple[str, ...], step: pa.Table) -> Iter
         here &= pc.field("before") == before
         keys = step.filter(here).sort_by([(name, "ascending") for name in ("state_partition", *SHARE_PARTITION_KEY)])
         weights = np.maximum(keys.column("rows").to_numpy(), LEAST_ROWS)
-        share = int(weights.sum()) // cores() + 1
-        for some in stretches(keys, weights, min(TASK_ROWS, max(LEAST_TASK_ROWS, share))):
+        for some in stretches(keys, weights, _task_rows(int(weights.sum()))):
             yield Task(
                 lake=view,
                 run=run,
@@ -192,6 +196,13 @@ def _tasks(lake: Lake, run: int, names: tuple[str, ...], step: pa.Table) -> Iter
                 log_topic_id=log_topic_id,
                 keys=some.select([*PLACE_KEY, "whole", "upto"]),
             )
+
+
+def _task_rows(total: int) -> int:
+    """The rows of a task: an equal part of all, at most TASK_ROWS, with as many tasks for each core."""
+    count = max(1, -(-total // TASK_ROWS))
+    count += -count % cores()
+    return max(LEAST_TASK_ROWS, -(-total // count))
 
 
 def newest_incarnations(lake: Lake, topic: str = STATE_TOPIC) -> dict[str, str]:
@@ -217,59 +228,46 @@ def _without(
     lake: Lake,
     measure: Measure,
     touched: Mapping[str, Places],
-    replaced: Sequence[pa.Table],
+    since: Mapping[str, Ints],
     base: Mapping[str, Bases],
 ) -> tuple[list[DataFile], list[str]]:
     """New files with the rows that no task replaced, and the paths of the files that they replace.
 
-    `touched`, `base`: the measured share partitions of each cluster, and the bounds of rows never recomputed.
+    By cluster: the measured share partitions (`touched`); for each, and at last for unknown ones, from which value of
+    the measure's order on final rows go (`since`); the bounds of rows never recomputed (`base`).
     """
     table = measure.table
     removes: list[str] = []
-    final = {cluster_id: _Since(rows) for cluster_id, rows in _by_cluster(replaced)}
+    late = {cluster_id for cluster_id, values in since.items() if (values < ABOVE_ALL).any()}
     with MeasureFiles(lake, measure) as files:
         for fragment in lake.snapshot(table).dataset(TEXTS).get_fragments():
             path = fragment.path
-            is_final = path.startswith("is_final=true")
-            if is_final and not final:
+            final = is_final(path)
+            if final and not late:
                 continue
             without = {"is_final"} if has_final_rows(measure) else set()
             schema = coded_schema([field for field in TABLES[table].schema if field.name not in without], TEXTS)
-            names = COMPARED if is_final else COMPARED_OPEN
+            names = COMPARED if final else COMPARED_OPEN
             rows = fragment.to_table(schema=schema, columns=[name for name in schema.names if name in names])
             gone = np.zeros(rows.num_rows, np.bool_)
-            for cluster_id in final if is_final else touched:
+            for cluster_id in late if final else touched:
                 mine = codes_in(rows.column("cluster_id"), pa.array([cluster_id])) == 0
-                if is_final:
-                    mine &= final[cluster_id].reaches(measure, rows) & ~base[cluster_id].stays(table, rows)
+                place = touched[cluster_id].of(rows)
+                if final:
+                    mine &= order_of(rows, measure) >= since[cluster_id][place]
+                    mine &= ~base[cluster_id].stays(table, rows)
                 else:
-                    mine &= touched[cluster_id].of(rows) >= 0
+                    mine &= place >= 0
                 gone |= mine
             if gone.any():
                 removes.append(path)
             if gone.any() and not gone.all():
                 kept = fragment.to_table(schema=schema).filter(pa.array(~gone))
-                (files.write_final if is_final else files.write)(kept)
+                (files.write_final if final else files.write)(kept)
     return list(files.files), removes
 
 
-class _Since:
-    """From which value on rows of a measure were recomputed, by place."""
-
-    def __init__(self, replaced: pa.Table) -> None:
-        ordered = replaced.sort_by([(name, "ascending") for name in PLACE_KEY]).combine_chunks()
-        self._places = Places(keys=ordered.select(PLACE_KEY))
-        self._since = np.append(ordered.column("since").to_numpy(), ABOVE_ALL)
-
-    def reaches(self, measure: Measure, rows: pa.Table) -> Flags:
-        """Whether each row lies at or above it."""
-        result: Flags = order_of(rows, measure) >= self._since[self._places.of(rows)]
-        return result
-
-
-def _by_cluster(tables: Sequence[pa.Table]) -> Iterator[tuple[str, pa.Table]]:
+def _by_cluster(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     """The rows of each cluster."""
-    rows = pa.concat_tables(tables) if tables else None
-    if rows is not None:
-        for cluster_id in pc.unique(rows.column("cluster_id")).to_pylist():
-            yield cluster_id, rows.filter(pc.field("cluster_id") == cluster_id)
+    for cluster_id in pc.unique(rows.column("cluster_id")).to_pylist():
+        yield cluster_id, rows.filter(pc.field("cluster_id") == cluster_id)

@@ -22,6 +22,7 @@ from lake.lake import Lake
 from lake.parquet import coded_schema
 from lake.settings_rows import TABLE as SETTINGS
 from lake.tables import TABLES
+from measures.kept_samples import changed_partitions
 from measures.places import places_of
 from measures.settings import SHARE_PARTITION_NAMES, changed_groups
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY, number_keys
@@ -74,7 +75,7 @@ def touched_since(
 def _with_changed_settings(lake: Lake, measured: pa.Table, before: int, names: Sequence[str]) -> Iterator[pa.Table]:
     """The measured share partitions whose settings changed since run `before`.
 
-    They are measured whole; where only the end offset of the topic partition changed, not.
+    They are measured whole; where only the end offset or the sampled batches of the topic partition changed, not.
     """
     if (lake.snapshot(SETTINGS).largest("run_id") or 0) <= before:
         return
@@ -83,6 +84,7 @@ def _with_changed_settings(lake: Lake, measured: pa.Table, before: int, names: S
         groups = pc.unique(mine.column("group_id")).to_pylist()
         earlier, now = stored_settings(lake, cluster_id, before), stored_settings(lake, cluster_id)
         yield _with_changed_ends(lake, mine, earlier.end_offsets.items() ^ now.end_offsets.items())
+        yield _on_partitions(mine, "topic_id", changed_partitions(earlier.samples, now.samples))
         changed_ids = pa.array(sorted(changed_groups(earlier.groups, now.groups, groups, names)), pa.string())
         yield _from_the_start(mine.filter(pc.field("group_id").isin(changed_ids)))
 
@@ -90,12 +92,17 @@ def _with_changed_settings(lake: Lake, measured: pa.Table, before: int, names: S
 def _with_changed_ends(lake: Lake, measured: pa.Table, ends: Set[tuple[tuple[str, int], int]]) -> pa.Table:
     """The measured share partitions of one cluster whose topic partition is in `ends`, with an end offset."""
     rows = measured.join(lake.snapshot("silver.name").rows(["cluster_id", "topic_id", "topic"]), NAME_KEY)
-    changed_ends = pa.Table.from_pylist(
-        [{"topic": topic, "partition": partition} for (topic, partition), _ in ends],
-        schema=pa.schema([rows.schema.field("topic"), rows.schema.field("partition")]),
+    return _on_partitions(rows, "topic", {place for place, _ in ends})
+
+
+def _on_partitions(rows: pa.Table, topic: str, places: Set[tuple[str, int]]) -> pa.Table:
+    """The share partitions of one cluster on user partitions, whose topics the column `topic` has."""
+    names = [topic, "partition"]
+    chosen = pa.Table.from_pylist(
+        [dict(zip(names, place, strict=True)) for place in places],
+        schema=pa.schema([rows.schema.field(name) for name in names]),
     )
-    rows = rows.join(changed_ends, ["topic", "partition"], join_type="left semi")
-    return rows.select(NO_PLACES.column_names).cast(NO_PLACES.schema)
+    return rows.join(chosen, names, join_type="left semi").select(NO_PLACES.column_names).cast(NO_PLACES.schema)
 
 
 def _counted(lake: Lake, touched: pa.Table) -> Iterator[pa.Table]:

@@ -271,7 +271,7 @@ def _extent_rows(fresh: _News, extents: Extents, cluster_id: str, run: int) -> l
         from_offset=fresh.first_offset,
         end=fresh.end,
         held_back=0,
-        unreadable_bytes=reader.log_end(log).unreadable_bytes,
+        log_end=reader.log_end(log),
         late=False,
         log_time_ms=max(
             (ms for ms in (newest_log_time(extents), fresh.reading.log_time_ms) if ms is not None), default=None

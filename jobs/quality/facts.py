@@ -184,13 +184,10 @@ def _missing(
         inside = between if inside is None else inside & between
     columns = [*reference.parent_columns, *(reference.covers or ())]
     parent = scope.dataset(reference.parent).scanner(columns=columns, filter=inside)
-    connection.register("parent", parent.to_reader())
-    pairs = zip(reference.columns, reference.parent_columns, strict=False)
-    matches = [f"child.{_quoted(ours)} = parent.{_quoted(theirs)}" for ours, theirs in pairs]
-    if reference.covers is not None:
-        first, end = map(_quoted, reference.covers)
-        matches.append(f"child.{last} >= parent.{first} AND child.{last} < parent.{end}")
-    query = f"FROM child ANTI JOIN parent ON {' AND '.join(matches)}"
+    connection.register("parent", parent.to_reader() if reference.or_later is None else parent.to_table())
+    query = f"FROM child ANTI JOIN parent ON {_match(reference)}"
+    if reference.or_later is not None:  # most rows have an equal one, which a hash join looks up
+        query = f"FROM ({query}) child ANTI JOIN parent ON {_match(reference, or_later=True)}"
     connection.execute(f"CREATE OR REPLACE TEMP TABLE lost AS {query}")
     if reference.ordered:
         _forgive_dropped(scope.lake, reference, connection)
@@ -198,6 +195,18 @@ def _missing(
     facts.put(fact, [int(count)], pa.int64())
     for row in connection.execute("FROM lost ORDER BY ALL LIMIT 1").fetchall():
         facts.details[fact] = f"the first: {_key_text(reference.columns, row)}"
+
+
+def _match(reference: Reference, *, or_later: bool = False) -> str:
+    """The SQL condition for a child and its parent; `or_later`: the parent has a larger value of that column."""
+    matches = []
+    for ours, theirs in zip(reference.columns, reference.parent_columns, strict=False):
+        sign = "<" if or_later and ours == reference.or_later else "="
+        matches.append(f"child.{_quoted(ours)} {sign} parent.{_quoted(theirs)}")
+    if reference.covers is not None:
+        last, (first, end) = _quoted(reference.columns[-1]), map(_quoted, reference.covers)
+        matches.append(f"child.{last} >= parent.{first} AND child.{last} < parent.{end}")
+    return " AND ".join(matches)
 
 
 def _forgive_dropped(lake: Lake, reference: Reference, connection: duckdb.DuckDBPyConnection) -> None:
@@ -228,7 +237,7 @@ def _runs_behind(lake: Lake, table: str) -> int:
     if table in books.AUDITED:
         return max(0, books.newest_to_audit(lake) - books.done(lake, "audit"))
     if table in OF_TABLE:
-        return max(0, books.newest_to_measure(lake) - (lake.transaction(table, "measure") or 0))
+        return max(0, books.newest_to_measure(lake) - books.newest_run(lake, table, "measure"))
     return max(0, books.done(lake, "decode") - books.done(lake, "replay"))
 
 

@@ -27,6 +27,7 @@ def _in_an_extent(offset: str) -> Reference:
         columns=("run_id", *LOG, offset),
         parent_columns=("run_id", *LOG),
         covers=("from_offset", "end_offset_exclusive"),
+        or_later="run_id",  # upkeep joins the extents of runs (`jobs.upkeep.book_rows`)
         parent_only=IS_INGESTED,
     )
 

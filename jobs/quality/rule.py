@@ -7,6 +7,8 @@ from typing import Any
 import pyarrow.compute as pc
 
 BLOCKING, WARNING = "blocking", "warning"
+NOT_NULL = "ExpectColumnValuesToNotBeNull"
+"""The expectation against nulls, which about half of all rules are."""
 LEVELS = (BLOCKING, WARNING)
 SHAPE, NULLABILITY, KEYS, RANGES = "shape", "nullability", "keys", "ranges"
 REFERENCES, STAGE, FRESHNESS, VOLUME, AUDIT = "references", "stage", "freshness", "volume", "audit"
@@ -33,6 +35,7 @@ class Reference:
 
     `ordered`: a pair of columns in which offsets run, so that only the part of the parent in reach is read.
     `covers`: instead of the last pair being equal, the parent's (first, end) columns enclose the last of `columns`.
+    `or_later`: a column of both in which the parent may have a larger value.
     """
 
     parent: str
@@ -40,6 +43,7 @@ class Reference:
     parent_columns: tuple[str, ...]
     ordered: bool = False
     covers: tuple[str, str] | None = None
+    or_later: str | None = None
     only: pc.Expression | None = None
     parent_only: pc.Expression | None = None
 

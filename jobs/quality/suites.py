@@ -16,6 +16,7 @@ from jobs.quality.rule import (
     BLOCKING,
     FRESHNESS,
     KEYS,
+    NOT_NULL,
     NULLABILITY,
     RANGES,
     SHAPE,
@@ -167,7 +168,7 @@ def _nullability(table: Table) -> Iterator[Rule]:
             name=f"{field.name}_is_not_null",
             kind=NULLABILITY,
             level=BLOCKING,
-            expectation="ExpectColumnValuesToNotBeNull",
+            expectation=NOT_NULL,
             arguments={"column": field.name},
             meaning=f"`{field.name}` is always known",
         )

@@ -3,7 +3,8 @@
 Seeds come from gold.share_partition_state, which is committed last: a killed replay starts from the same seeds.
 """
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from jobs.spark.executors import Engine
 from kafka_log.union import log_start
 from lake.lake import Lake
 from lake.parquet import DataFile, ParquetSink, conform
-from lake.slices import SILVER, PartitionKey, Slice, read_unit, slices, units
+from lake.slices import SILVER, PartitionKey, Slice, read_partitions, read_unit, slices, units
 from lake.tables import TABLES
 from state_model.columnar import replay, schemas
 from state_model.columnar.boundaries import BoundaryStates, ChunkSummary, settled, summary_of
@@ -31,6 +32,10 @@ from state_model.topics import STATE_TOPIC
 
 STATE, HISTORY, DELIVERY = "gold.share_partition_state", "gold.share_partition_history", "gold.delivery_history"
 CHUNK_BYTES = 24 << 20
+TOGETHER_BYTES = 1 << 20
+"""About this much of small state partitions is replayed at once."""
+NO_STATES = books.of_cluster(schemas.SHARE_PARTITION_STATE.empty_table(), "")
+NO_ROWS = pa.array([], pa.int64())
 BUSY_JOBS = 16
 """From this number of state partitions with news on, each one is a single chunk."""
 
@@ -39,7 +44,7 @@ BUSY_JOBS = 16
 class Job:
     """One state partition to replay: its new slices (all of them when it starts over), seeds and losses.
 
-    A chunk of a job is a job itself, with some of the slices.
+    A chunk of a job is a job itself, with some of the slices (`is_chunk`).
     """
 
     cluster_id: str
@@ -49,6 +54,12 @@ class Job:
     seed: pa.Table
     losses: tuple[Loss, ...]
     log_start_offset: int
+    is_chunk: bool = False
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it may be replayed together with others."""
+        return not self.losses and not self.is_chunk and self.size_bytes < TOGETHER_BYTES
 
     @property
     def size_bytes(self) -> int:
@@ -68,11 +79,11 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Result of a task: files by table, the number of records, and for each job the state after it."""
+    """Result of a task: files by table, the number of records, and the states after all jobs but chunks."""
 
     files: dict[str, tuple[DataFile, ...]]
     record_count: int
-    states: tuple[pa.Table, ...]
+    states: pa.Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,32 +104,44 @@ def sorted_by_key(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
 def replay_task(task: Task) -> Outcome:
     """Replays the chunks of a task and writes their history; runs on an executor."""
     constants = {"run_id": task.run}
-    states = []
+    states = [NO_STATES]
     count = 0
     with (
         ParquetSink(task.lake, TABLES[HISTORY], constants=constants) as history,
         ParquetSink(task.lake, TABLES[DELIVERY], constants=constants, partition_values={"is_open": "false"}) as closed,
     ):
-        for job in task.jobs:
-            state = job.seed
-            whole = list(units(job.slices))
+        for some in together(task.jobs):
+            job = some[0]
+            state = pa.concat_tables([other.seed for other in some])
+            whole = list(units(job.slices)) if len(some) == 1 else [[piece for job in some for piece in job.slices]]
+            starts = {other.partition: other.log_start_offset for other in some}
             for unit in whole:
-                records = read_unit(unit, schemas.REPLAYED)
+                records = read_partitions(unit, schemas.REPLAYED)
                 done = replay.replay_records(
                     records,
                     seed=state,
                     losses=job.losses if unit is whole[-1] else losses_until(job.losses, records),
                     update_limit=task.update_limit,
-                    log_start_offset=job.log_start_offset,
+                    log_start_offset=starts,
                     by_key=True,
                 )
                 state = done.state
                 history.write(done.history, cluster_id=job.cluster_id)
                 closed.write(done.closed, cluster_id=job.cluster_id)
                 count += records.num_rows
-            states.append(state)
+            if not job.is_chunk:
+                states.append(books.of_cluster(state, job.cluster_id))
     files = {HISTORY: tuple(history.files), DELIVERY: tuple(closed.files)}
-    return Outcome(files=files, record_count=count, states=tuple(states))
+    return Outcome(files=files, record_count=count, states=pa.concat_tables(states))
+
+
+def together(jobs: Sequence[Job]) -> Iterator[list[Job]]:
+    """Neighbouring jobs that are replayed at once: small ones of one state topic that have no losses; else each alone.
+
+    What a replay costs beside its records, it costs once for all of them, and their rows are one row group.
+    """
+    for (_, _, is_small), some in itertools.groupby(jobs, lambda job: (job.cluster_id, job.topic_id, job.is_small)):
+        yield from executors.binned([(job, job.size_bytes) for job in some], TOGETHER_BYTES if is_small else 0)
 
 
 def summary_task(chunk: Job) -> ChunkSummary:
@@ -140,7 +163,7 @@ def run_replay(engine: Engine, lake: Lake, run: int, progress: Progress, *, upda
         Task(lake=lake, run=run, update_limit=update_limit, jobs=tuple(group)) for group in executors.binned(chunks)
     ]
     outcomes = engine.run("replay", replay_task, tasks, progress, size_bytes=sum(size for _, size in chunks))
-    fresh = _states(quiet, cut_jobs, [after for outcome in outcomes for after in outcome.states])
+    fresh = pa.concat_tables([*(outcome.states for outcome in outcomes), *_states(quiet, cut_jobs)])
     return _commit(lake, run, outcomes, fresh, set(rows), late, state)
 
 
@@ -159,9 +182,10 @@ def plan_jobs(
     extents = {key: every[key] for key in rows}
     losses = find_losses(lake, extents, late, runs)
     no_state = schemas.SHARE_PARTITION_STATE.empty_table()  # a slice of a table is pickled with all of its buffers
+    places = _rows_by_partition(state)
     jobs = []
     for key in sorted(rows):
-        seed = bases.get(key, no_state) if key in late else state.filter(_at(key))
+        seed = bases.get(key, no_state) if key in late else state.take(places.get(key, NO_ROWS))
         seed = seed.select(schemas.SHARE_PARTITION_STATE.names).cast(schemas.SHARE_PARTITION_STATE)
         begin = begins.get(key, 0) if key in late else 0
         jobs.append(
@@ -183,10 +207,13 @@ def _begins(lake: Lake, late: set[PartitionKey]) -> dict[PartitionKey, int]:
     return retained.offsets(retained.cuts(lake, retained.SILVER)) if late else {}
 
 
-def _at(key: PartitionKey) -> pc.Expression:
-    """Rows of one state partition."""
-    here = (pc.field("log_topic_id") == key[1]) & (pc.field("state_partition") == key[2])
-    return (pc.field("cluster_id") == key[0]) & here
+def _rows_by_partition(state: pa.Table) -> dict[PartitionKey, pa.Array]:
+    """The row numbers of each state partition, ascending."""
+    names = ["cluster_id", "log_topic_id", "state_partition"]
+    numbered = state.select(names).append_column("row", pa.array(np.arange(state.num_rows)))
+    grouped = numbered.group_by(names, use_threads=False).aggregate([("row", "list")])
+    keys = zip(*(grouped.column(name).to_pylist() for name in names), strict=True)
+    return {key: rows.values for key, rows in zip(keys, grouped.column("row_list"), strict=True)}
 
 
 def cut(job: Job, jobs: int) -> list[Job]:
@@ -214,21 +241,19 @@ def with_seeds(engine: Engine, jobs: Sequence[list[Job]], progress: Progress, *,
             result.append(CutJob(chunks=tuple(chunks)))
             continue
         boundary = BoundaryStates(chunks[0].seed, chunks[0].losses, update_limit=update_limit)
-        seeded = tuple(replace(chunk, seed=boundary.advance(next(summaries))) for chunk in chunks)
+        seeded = tuple(replace(chunk, seed=boundary.advance(next(summaries)), is_chunk=True) for chunk in chunks)
         result.append(CutJob(chunks=seeded, state=boundary.settled(chunks[0].log_start_offset)))
     return result
 
 
-def _states(quiet: Sequence[Job], cut_jobs: Sequence[CutJob], states: Sequence[pa.Table]) -> pa.Table:
-    """The states after the run of jobs without a new record, and of others, whose chunks have yielded `states`."""
-    tables = [books.of_cluster(schemas.SHARE_PARTITION_STATE.empty_table(), "")]
+def _states(quiet: Sequence[Job], cut_jobs: Sequence[CutJob]) -> Iterator[pa.Table]:
+    """The states after the run of jobs without a new record, and of those that were cut into chunks."""
+    yield NO_STATES
     for job in quiet:
-        tables.append(books.of_cluster(settled(job.seed, job.losses, job.log_start_offset), job.cluster_id))
-    of_chunks = iter(states)
+        yield books.of_cluster(settled(job.seed, job.losses, job.log_start_offset), job.cluster_id)
     for cut_job in cut_jobs:
-        *_, last = (next(of_chunks) for _ in cut_job.chunks)
-        tables.append(books.of_cluster(last if cut_job.state is None else cut_job.state, cut_job.chunks[0].cluster_id))
-    return pa.concat_tables(tables)
+        if cut_job.state is not None:
+            yield books.of_cluster(cut_job.state, cut_job.chunks[0].cluster_id)
 
 
 def _commit(

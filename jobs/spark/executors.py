@@ -1,8 +1,9 @@
 """Running the tasks of a stage: on Spark's executors, or in this process when there is little to do.
 
 A task is a module-level function and a picklable spec; it reads and writes files itself, through Arrow, and returns
-what the driver has to commit. On Spark the specs are a column of a DataFrame: a worker gets the rows of its partition
-and no others, and returns one row with a pickled result for each. DataFrame API only (`mapInArrow`).
+what the driver has to commit. On Spark the specs are a column of a DataFrame, in waves that are one parallel job each:
+a worker gets the rows of its partition and no others, and returns one row with a pickled result for each. The driver
+keeps results, which name files, so its memory grows with files and not with records. DataFrame API only (`mapInArrow`).
 """
 
 import os
@@ -15,10 +16,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from jobs.books import software_version
 from jobs.errors import JobError
 from jobs.progress import Progress
 from kafka_log.schemas import LOG_RECORD
 from lake import crash_points
+from object_stores.options import options_to_send, receive_options
 from state_model.columnar import replay
 from state_model.columnar.decode import decode_share_records
 from state_model.columnar.schemas import SHARE_RECORD
@@ -30,14 +33,21 @@ if TYPE_CHECKING:
 Spec = TypeVar("Spec")
 Result = TypeVar("Result")
 
+IN_TURN_BYTES = 1 << 20
+"""Tasks over less are done one after the other: threads would hand the interpreter to each other for no gain."""
 SMALLEST_TASK_BYTES, LARGEST_TASK_BYTES, TASKS_AIMED_AT = 2 << 20, 64 << 20, 8
-ROUND_BYTES = 32 << 20
-"""Specs of one Spark action: Spark keeps a local relation of up to 48 MB in rows, and sends at most 128 MB a task."""
+WAVE_TASKS, WAVE_BYTES = 8, 32 << 20
+"""A wave is the specs of one Spark action: so many for each core, which is what the loss of an executor repeats.
+
+In bytes: Spark keeps a local relation of up to 48 MB in rows, and sends at most 128 MB a task."""
 LARGEST_SPEC_BYTES = 96 << 20
 """One spec, which travels in one message of Spark (spark.rpc.message.maxSize is 128 MB)."""
 SPARK, LOCAL = "spark", "local"
 WORK = pa.schema([("task", pa.int64()), ("spec", pa.binary())])
 RESULT = pa.schema([("task", pa.int64()), ("result", pa.binary())])
+REFUSED = -1
+"""In place of a task's number: the result says what is wrong with the executor."""
+REMEDY = "give all executors the same environment: docs/how-to/run-on-a-cluster.md"
 
 
 class Engine:
@@ -86,7 +96,8 @@ class Engine:
             return []
         if self._spark is None and self._in_process_bytes > 0 and size_bytes <= self._in_process_bytes:
             self.used = LOCAL
-            return _run_here(name, function, specs, progress)
+            workers = 1 if size_bytes < IN_TURN_BYTES else cores()
+            return _run_here(name, function, specs, progress, workers)
         spark = self.spark()
         self.used = SPARK
         return _run_on_spark(spark, name, function, specs, progress)
@@ -98,10 +109,12 @@ def cores() -> int:
     return len(known(0)) if known else os.cpu_count() or 1
 
 
-def _run_here(name: str, function: Callable[[Spec], Result], specs: Sequence[Spec], progress: Progress) -> list[Result]:
+def _run_here(
+    name: str, function: Callable[[Spec], Result], specs: Sequence[Spec], progress: Progress, workers: int
+) -> list[Result]:
     """Tasks are Arrow's and compiled kernels' work, which leave the interpreter to other threads."""
     results = []
-    with ThreadPoolExecutor(cores()) as pool:
+    with ThreadPoolExecutor(workers) as pool:
         under_way = [pool.submit(function, spec) for spec in specs]
         for number, task in enumerate(under_way):
             progress.at(name, number, len(specs))
@@ -119,41 +132,73 @@ def _run_here(name: str, function: Callable[[Spec], Result], specs: Sequence[Spe
 def _run_on_spark(
     spark: "SparkSession", name: str, function: Callable[[Spec], Result], specs: Sequence[Spec], progress: Progress
 ) -> list[Result]:
-    work = _work_of(function, crash_points.armed())
+    work = shipped(function)
+    parallelism = spark.sparkContext.defaultParallelism
     results: dict[int, Any] = {}
-    for rows in work_rounds(name, specs):
-        partitions = min(rows.num_rows, spark.sparkContext.defaultParallelism)
+    for rows in waves(name, specs, parallelism * WAVE_TASKS):
+        partitions = min(rows.num_rows, parallelism)
         with progress.stage(name, partitions, spark):
             tasks = spark.createDataFrame(_interleaved(rows, partitions)).mapInArrow(work, "task bigint, result binary")
             try:
                 answers = tasks.collect()
             except Exception as error:  # Spark's classes, with the traces of two languages in them: one line
-                raise _failed(name, last_words(str(error))) from error
-        results |= {row.task: pickle.loads(row.result) for row in answers}
+                raise _failed(name, last_words(str(error)), executor_of(str(error))) from error
+        for row in answers:
+            if row.task == REFUSED:
+                raise JobError(f"{name}: {row.result.decode()}; {REMEDY}")
+            results[row.task] = pickle.loads(row.result)
     for result in results.values():
         if isinstance(result, SharelensError):
             raise result
     return [results[task] for task in range(len(specs))]
 
 
-def _work_of(
-    function: Callable[[Spec], Result], armed: Any
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that a worker applies to the rows of its partition; `armed`: the driver's crash points."""
+def shipped(function: Callable[[Spec], Result]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that executors apply to WORK rows, with this process's crash points and options of stores.
+
+    An executor without our packages, or with another version of them, yields one row that says so (task REFUSED).
+    """
+    task = pickle.dumps((function, crash_points.armed(), options_to_send()))
+    expected, refused = software_version(), REFUSED
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        os.umask(0o077)
-        for batch in batches:
-            for task, spec in zip(batch.column("task").to_pylist(), batch.column("spec"), strict=True):
-                with crash_points.arm(armed):
-                    result = _outcome(function, pickle.loads(spec.as_buffer()))
-                yield pa.RecordBatch.from_pydict({"task": [task], "result": [pickle.dumps(result)]}, schema=RESULT)
+        # Pickled by value, and it imports what it uses: it must start where our packages are missing.
+        import socket
+        import sys
+        from importlib import import_module, metadata
+
+        import pyarrow as pa
+
+        try:
+            installed = metadata.version("sharelens")
+            ours = import_module("jobs.spark.executors")
+        except ImportError as error:
+            installed, reason = None, f"lacks sharelens {expected} ({error})"
+        else:
+            reason = f"has sharelens {installed}, the driver {expected}"
+        if installed == expected:
+            yield from ours.outcomes(batches, task)
+            return
+        words = f"the executor on {socket.gethostname()} ({sys.executable}) {reason}"
+        yield pa.RecordBatch.from_pydict({"task": [refused], "result": [words.encode()]})
 
     return work
 
 
-def work_rounds(name: str, specs: Sequence[Spec]) -> Iterator[pa.Table]:
-    """WORK rows of the specs in order, in tables of at most ROUND_BYTES; a larger spec is a table of its own.
+def outcomes(batches: Iterable[pa.RecordBatch], task: bytes) -> Iterator[pa.RecordBatch]:
+    """RESULT rows of WORK rows; `task`: the pickled function, crash points and options of stores. On an executor."""
+    os.umask(0o077)
+    function, armed, options = pickle.loads(task)
+    receive_options(options)
+    for batch in batches:
+        for number, spec in zip(batch.column("task").to_pylist(), batch.column("spec"), strict=True):
+            with crash_points.arm(armed):
+                result = _outcome(function, pickle.loads(spec.as_buffer()))
+            yield pa.RecordBatch.from_pydict({"task": [number], "result": [pickle.dumps(result)]}, schema=RESULT)
+
+
+def waves(name: str, specs: Sequence[Spec], most: int) -> Iterator[pa.Table]:
+    """WORK rows of the specs in order, in tables of at most `most` rows and WAVE_BYTES; a larger spec is alone.
 
     Raises:
         JobError: a spec exceeds LARGEST_SPEC_BYTES.
@@ -168,8 +213,7 @@ def work_rounds(name: str, specs: Sequence[Spec]) -> Iterator[pa.Table]:
             raise JobError(
                 f"{name}: the spec of task {task} has {len(pickled) >> 20} MB, {limit}; raise in_process_bytes"
             )
-
-        if payload and size + len(pickled) > ROUND_BYTES:
+        if payload and (size + len(pickled) > WAVE_BYTES or len(payload) == most):
             yield pa.table([tasks, payload], schema=WORK)
             tasks, payload, size = [], [], 0
         tasks.append(task)
@@ -184,8 +228,15 @@ def _interleaved(rows: pa.Table, partitions: int) -> pa.Table:
     return rows.take(np.concatenate([np.arange(first, rows.num_rows, partitions) for first in range(partitions)]))
 
 
-def _failed(name: str, words: str) -> JobError:
-    return JobError(f"{name}: a task failed: {' '.join(words.split())}; run again to go on from here")
+def _failed(name: str, words: str, executor: str = "") -> JobError:
+    where = f" on {executor}" if executor else ""
+    return JobError(f"{name}: a task failed{where}: {' '.join(words.split())}; run again to go on from here")
+
+
+def executor_of(trace: str) -> str:
+    """Host and number of the executor that a trace of Spark names; empty for the driver of a local session."""
+    lost = re.search(r"\(TID \d+\) \((\S+ executor \d+)\)", trace)
+    return lost.group(1) if lost else ""
 
 
 def last_words(trace: str) -> str:
@@ -223,8 +274,10 @@ def jvm_pid(spark: "SparkSession") -> int | None:
 
 
 def task_bytes(total: int) -> int:
-    """How much one task should take: enough tasks to keep some cores busy, files that are not too small."""
-    return max(SMALLEST_TASK_BYTES, min(LARGEST_TASK_BYTES, total // TASKS_AIMED_AT))
+    """How much one task should take: an equal part; enough to keep some cores busy, files that are not too small."""
+    most = max(SMALLEST_TASK_BYTES, min(LARGEST_TASK_BYTES, total // TASKS_AIMED_AT))
+    count = max(1, -(-total // most))
+    return max(1, -(-total // count))
 
 
 def binned(items: Sequence[tuple[Spec, int]], target: int | None = None) -> list[list[Spec]]:

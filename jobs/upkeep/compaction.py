@@ -7,7 +7,7 @@ deleted after the merge (after a kill, by vacuum). Rows are not changed.
 """
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
@@ -48,6 +48,18 @@ class Rewritten:
 def order_of(table: Table) -> tuple[str, ...]:
     """The columns that order a table's files: its clustering, then the rest of its key."""
     return (*table.clustering, *(name for name in table.key if name not in table.clustering))
+
+
+def worth_joining(sizes: Mapping[str, int], small_bytes: int, tiny_bytes: int) -> list[str]:
+    """Files to join, by their sizes: those below `small_bytes`, without one that the smaller ones don't outweigh.
+
+    So a row is written again when its file has doubled, not in each upkeep; files up to `tiny_bytes` are always joined.
+    """
+    chosen = sorted((path for path, size in sizes.items() if size < small_bytes), key=lambda path: sizes[path])
+    total = sum(sizes[path] for path in chosen)
+    while chosen and tiny_bytes < sizes[chosen[-1]] and 2 * sizes[chosen[-1]] > total:
+        total -= sizes[chosen.pop()]
+    return chosen
 
 
 def rewrite(

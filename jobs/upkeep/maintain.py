@@ -23,7 +23,7 @@ from jobs.decode.stage import SHARE_RECORD
 from jobs.errors import JobError
 from jobs.measure import bases as measure_base
 from jobs.progress import Progress
-from jobs.upkeep import compaction, retention
+from jobs.upkeep import book_rows, compaction, retention
 from jobs.upkeep.base_states import commit_bases
 from jobs.upkeep.retention import Dropping
 from jobs.writing import writing
@@ -47,7 +47,9 @@ class MaintainOptions:
 
     `retain`: milliseconds by group of tables (`jobs.retained.GROUPS`); others keep all rows; `window_ms`: how far back
     publications and versions stay readable; `now_ms`: the wall clock to go by, null for the real one; `small_bytes`:
-    files below it are joined; `run_bytes`: rows that are sorted in memory at once.
+    files below it are joined; `tiny_bytes`: a small file above it is joined only with smaller ones of as many bytes;
+    `least_commits`: a log is cut where so many commits are older than the window; `run_bytes`: rows that are sorted in
+    memory at once.
     """
 
     lake: Lake
@@ -58,6 +60,8 @@ class MaintainOptions:
     now_ms: int | None = None
     update_limit: int = 500
     small_bytes: int = FILE_BYTES // 2
+    tiny_bytes: int = FILE_BYTES // 2
+    least_commits: int = 1
     run_bytes: int = compaction.RUN_BYTES
 
 
@@ -160,7 +164,7 @@ class _Work:
         self._progress = progress
         self._now_ms = books.now_ms() if options.now_ms is None else options.now_ms
         self._published = publish.published_versions(self._lake)
-        self._named = publish.versions_since(self._lake, self._now_ms - options.window_ms)
+        self._named = publish.oldest_versions_since(self._lake, self._now_ms - options.window_ms)
         done = [books.done(self._lake, stage) for stage in books.MARKER]
         self._run = max(*done, *(self._lake.transaction(name, STAGE) or 0 for name in TABLES)) + 1
         moments = retention.moments(self._lake, options.retain, self._now_ms)
@@ -181,7 +185,7 @@ class _Work:
             publish.publish(self._lake, self._run, cluster_id, books.software_version())
             result.run_id = self._run
         self._each("cut logs", done, self._cut_log)
-        self._lake.forget()
+        self._lake.forget(table.table for table in result.tables if table.log_files)
         if self._options.dry_run and any(
             table.rewritten_files for table in result.tables if table.table != scan.PUBLICATION
         ):
@@ -209,14 +213,13 @@ class _Work:
     def _floor(self, name: str) -> int:
         """The oldest version that stays readable."""
         since_ms = self._now_ms - self._options.window_ms
-        return vacuum.floor_of(self._lake, name, since_ms=since_ms, named=self._named.get(name, ()))
+        return vacuum.floor_of(self._lake, name, since_ms=since_ms, oldest_named=self._named.get(name))
 
     def _vacuum(self, table: TableUpkeep) -> None:
         removed = vacuum.remove_files(
             self._lake,
             table.table,
             self._floor(table.table),
-            named=self._named.get(table.table, ()),
             now_ms=self._now_ms,
             dry_run=self._options.dry_run,
         )
@@ -226,6 +229,9 @@ class _Work:
         """Cuts the log of a table, and completes its TableUpkeep."""
         name, dry_run = table.table, self._options.dry_run
         floor = self._floor(name)
+        oldest = self._lake.commit_log(name).oldest
+        if floor - oldest < self._options.least_commits:
+            floor = oldest
         if not dry_run:
             vacuum.checkpoint(self._lake, name, floor)
             durability.sync(self._lake)
@@ -295,7 +301,7 @@ class _Work:
         return {**row, **change, **books.stamp()}
 
     def _rewrite(self, droppings: dict[str, Dropping], table: TableUpkeep) -> None:
-        """Joins the small files of a table and leaves the old rows out, in one commit."""
+        """Joins the small files of a table, and rows of the books, and leaves the old rows out, in one commit."""
         dropping = droppings.get(table.table)
         adds: list[DataFile] = []
         removes: list[str] = []
@@ -309,7 +315,11 @@ class _Work:
                 table.dropped_rows += dropped
                 table.expected_files += _expected_files(paths, files, dropped)
             elif paths:
-                done = compaction.rewrite(self._lake, TABLES[table.table], paths, values, keep, self._options.run_bytes)
+                if table.table == books.EXTENT:
+                    done = book_rows.rewrite(self._lake, paths, keep)
+                else:
+                    run_bytes = self._options.run_bytes
+                    done = compaction.rewrite(self._lake, TABLES[table.table], paths, values, keep, run_bytes)
                 adds += done.files
                 table.dropped_rows += done.dropped
         table.rewritten_files = len(removes)
@@ -321,14 +331,15 @@ class _Work:
                 run=self._run,
                 adds=adds,
                 removes=removes,
-                data_change=table.dropped_rows > 0,
+                data_change=table.dropped_rows > 0 or table.table == books.EXTENT,
             )
 
     def _worth_rewriting(
         self, table: Table, values: dict[str, str], files: Files, dropping: Dropping | None
     ) -> list[str]:
         """Paths of the files of one partition of a table that are small, if there are several, or hold old rows."""
-        small = [str(file["path"]) for file in files if int(file["size_bytes"]) < self._options.small_bytes]
+        sizes = {str(file["path"]): int(file["size_bytes"]) for file in files}
+        small = compaction.worth_joining(sizes, self._options.small_bytes, self._options.tiny_bytes)
         chosen = small if len(small) > 1 else []
         if dropping is None or not _concerns(dropping, values):
             return chosen

@@ -8,28 +8,13 @@ import pyarrow.compute as pc
 
 from measures.settings import DEAD_LETTER_TOPIC, DELIVERY_COUNT_LIMIT, UPDATES_PER_SNAPSHOT, GroupSettings
 from measures.what_if import delivery_limit
-from measures.what_if.schema import BOUND, CERTAINTIES, EXACT
-from state_model.columnar.schemas import column
+from measures.what_if.advice_rows import ADVICE, WORTH, Row, advice
+from measures.what_if.schema import BOUND, EXACT
 from state_model.share_records import DeliveryState
 
 INTERVALS = (25, 50, 100, 250, 500)
 """Updates between snapshots that are tried."""
-Row = dict[str, str | None]
-WORTH = 0.2
-"""A smaller saving than this part of the bytes suggests nothing."""
 GIVEN_UP = (DeliveryState.ARCHIVED, DeliveryState.ARCHIVING)
-
-ADVICE = pa.schema(
-    [
-        column("group_id", pa.string(), "share group; null = a setting of the brokers"),
-        column("setting", pa.string(), "name of the configuration", nullable=False),
-        column("in_force", pa.string(), "its value; null = not set"),
-        column("suggested", pa.string(), "the value that the history suggests", nullable=False),
-        column("evidence", pa.string(), "what in the history suggests it", nullable=False),
-        column("effect", pa.string(), "what it would have changed", nullable=False),
-        column("certainty", pa.string(), "of the effect: exact, bound or inferred", nullable=False),
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +58,10 @@ def _about_limit(group: GroupOutcomes, limit: int) -> list[Row]:
             if state in GIVEN_UP and count > lowest
         )
         evidence = f"{given_up} record offsets archived after {limit} deliveries; none acknowledged after over {lowest}"
-        return [_advice(row, lowest, evidence, f"{spared} deliveries fewer, the same outcomes", EXACT)]
+        return [advice(row, lowest, evidence, f"{spared} deliveries fewer, the same outcomes", EXACT)]
     if given_up and last_chance and limit < delivery_limit.RANGE[1]:
         evidence = f"{last_chance} record offsets acknowledged in their last delivery, {given_up} archived after theirs"
-        return [_advice(row, limit + 1, evidence, f"0 to {given_up} record offsets fewer archived", BOUND)]
+        return [advice(row, limit + 1, evidence, f"0 to {given_up} record offsets fewer archived", BOUND)]
     return []
 
 
@@ -86,12 +71,7 @@ def _about_dead_letters(group: GroupOutcomes) -> list[Row]:
         return []
     row: Row = {"group_id": group.group_id, "setting": DEAD_LETTER_TOPIC, "in_force": None}
     evidence = f"{given_up} record offsets archived after 2 deliveries or more, and no dead-letter topic"
-    return [_advice(row, "a topic", evidence, f"up to {given_up} dead letters (share.version 2)", BOUND)]
-
-
-def _advice(row: Row, suggested: object, evidence: str, effect: str, certainty: int) -> Row:
-    texts = {"suggested": str(suggested), "evidence": evidence, "effect": effect, "certainty": CERTAINTIES[certainty]}
-    return {**row, **texts}
+    return [advice(row, "a topic", evidence, f"up to {given_up} dead letters (share.version 2)", BOUND)]
 
 
 def of_coordinator(tried: dict[int, pa.Table], in_force: int) -> pa.Table:
@@ -114,7 +94,7 @@ def of_coordinator(tried: dict[int, pa.Table], in_force: int) -> pa.Table:
     evidence = f"{before} bytes with a snapshot after {in_force} updates; a load replays up to {loaded} records"
     effect = f"{before - after} bytes fewer; a load replays up to {load} records"
     row: Row = {"group_id": None, "setting": UPDATES_PER_SNAPSHOT, "in_force": str(in_force)}
-    return pa.Table.from_pylist([_advice(row, best, evidence, effect, EXACT)], schema=ADVICE)
+    return pa.Table.from_pylist([advice(row, best, evidence, effect, EXACT)], schema=ADVICE)
 
 
 def _figure(rows: pa.Table, name: str) -> pa.Table:

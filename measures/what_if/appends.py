@@ -11,6 +11,8 @@ A write appends one record, an update or a snapshot (ShareCoordinatorShard): the
 states before and after show the ranges that it changed.
 """
 
+import itertools
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 import numpy as np
@@ -18,12 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.delivery_outcomes import outcomes_of
-from measures.histories import RANGE_FIRST, RANGE_FROM, RANGE_LAST, RANGE_TO, UNKNOWN, Histories
+from measures.histories import RANGE_TO, UNKNOWN, Histories
 from measures.lives import number_places
-from measures.steps import Flags, Ints, together
+from measures.places import codes_in
+from measures.steps import Flags, Ints
+from measures.what_if.range_kernel import unjoined
 from measures.what_if.snapshot_kernel import COLD_SNAPSHOT, DELETE, FIRST_COLD_SNAPSHOT, INITIALIZE, WRITE
 from state_model.columnar.keys import FULL_PLACE_KEY
-from state_model.columnar.schemas import COMPLETENESS
+from state_model.columnar.schemas import COMPLETENESS, TEXT
 from state_model.share_records import (
     SharePartitionKey,
     ShareRecord,
@@ -41,7 +45,7 @@ NOT_LOGGED = -1
 MARKS = [field.name for field in COMPLETENESS]
 APPENDS = pa.schema(
     [
-        *((name, pa.int32() if name in ("state_partition", "partition") else pa.string()) for name in FULL_PLACE_KEY),
+        *((name, pa.int32() if name in ("state_partition", "partition") else TEXT) for name in FULL_PLACE_KEY),
         ("log_offset", pa.int64()),
         ("time_ms", pa.int64()),
         ("operation", pa.int8()),
@@ -54,7 +58,7 @@ APPENDS = pa.schema(
         ("is_as_computed", pa.bool_()),
         ("is_created", pa.bool_()),
         ("is_blank", pa.bool_()),
-        *((name, pa.string()) for name in MARKS),
+        *((name, TEXT) for name in MARKS),
     ]
 )
 """One row a record of an update, a snapshot or a tombstone.
@@ -67,36 +71,38 @@ the record is as large as its changed ranges or its state make it; false where a
 field is of a later Kafka. `is_created`: its share partition's history begins with a creation. `is_blank`: the state
 after it is that of a new share partition, as after an Initialize.
 """
-READ = [*FULL_PLACE_KEY, "log_offset", "record_type", "create_timestamp_ms", "write_timestamp_ms"]
-READ_ALSO = ["delivery_complete_count", "state_batches", "record_bytes"]
+FIELDS = ["create_timestamp_ms", "write_timestamp_ms", "delivery_complete_count", "record_bytes"]
+READ = [*FULL_PLACE_KEY, "log_offset", "record_type", *FIELDS]
 """The columns of SHARE_RECORD that `appends` reads."""
+READ_AT = [*READ, "log_time_ms"]
+"""The same, with the columns of a cut."""
 
 
 def appends(records: pa.Table, history: pa.Table, deliveries: pa.Table) -> pa.Table:
-    """APPENDS rows by state partition and log offset.
+    """APPENDS rows by share partition and log offset.
 
     Args:
-        records: SHARE_RECORD rows of the same share partitions (READ, READ_ALSO), in any order.
+        records: SHARE_RECORD rows of the same share partitions (READ), in any order.
         history, deliveries: SHARE_PARTITION_HISTORY and DELIVERY_HISTORY rows.
     """
     histories = Histories.of(history, deliveries)
     records = _in_order_of(histories, records)
     rows = histories.history
     first = np.append(True, np.diff(histories.place) != 0)[: rows.num_rows]
-    record = pc.index_in(records.column("record_type"), value_set=pa.array(RECORD_TYPES)).to_numpy()
+    record = records.column("record").to_numpy()
     operation = _operations(records, rows, record, first)
     changed, states = _changed_ranges(histories), rows.column("state_batch_count").to_numpy().astype(np.int64)
-    logged = records.column("logged_ranges").to_numpy().astype(np.int64)
     is_logged = pc.fill_null(pc.not_equal(records.column("delivery_complete_count"), NOT_LOGGED), False)
     has_count = is_logged.to_numpy(zero_copy_only=False).astype(np.bool_)
-    group_bytes = pc.binary_length(records.column("group_id").cast(pa.string())).to_numpy().astype(np.int64)
+    group_bytes = pc.binary_length(histories.places.column("group_id").cast(pa.string())).to_numpy()
+    group_bytes = group_bytes.astype(np.int64)[histories.place]
     update_bytes = _bytes(UPDATE_RECORD, group_bytes, changed, has_count)
     snapshot_bytes = _bytes(SNAPSHOT_RECORD, group_bytes, states, has_count)
     most_snapshot_bytes = _bytes(SNAPSHOT_RECORD, group_bytes, states + _unjoined_ranges(histories), has_count)
     record_bytes = records.column("record_bytes").to_numpy().astype(np.int64)
     is_update, is_snapshot = record == UPDATE_RECORD, record == SNAPSHOT_RECORD
     as_computed = record == TOMBSTONE_RECORD
-    as_computed |= is_update & (logged == changed) & (record_bytes == update_bytes)
+    as_computed |= is_update & (record_bytes == update_bytes)
     as_computed |= is_snapshot & (snapshot_bytes <= record_bytes) & (record_bytes <= most_snapshot_bytes)
     before = _before(pc.fill_null(rows.column("update_count_from_log"), 0).to_numpy().astype(np.int64), first)
     created = is_snapshot & (pc.fill_null(rows.column("snapshot_epoch"), UNKNOWN).to_numpy() == 0)
@@ -122,25 +128,38 @@ def appends(records: pa.Table, history: pa.Table, deliveries: pa.Table) -> pa.Ta
         "is_created": pa.array(created[np.flatnonzero(first)][np.cumsum(first) - 1]),
         "is_blank": pa.array(is_blank),
     }
-    table = pa.table({name: columns[name] for name in APPENDS.names}, schema=APPENDS)
-    return table.sort_by([("state_partition", "ascending"), ("log_offset", "ascending")])
+    return pa.table({name: columns[name] for name in APPENDS.names}, schema=APPENDS)
+
+
+def of_state_partitions(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """APPENDS rows of one state partition after the other, in log order; `tables` come by state partition."""
+    parts = (part for table in tables for part in _by_state_partition(table))
+    for _, group in itertools.groupby(parts, lambda part: part.column("state_partition")[0].as_py()):
+        first, *more = group
+        yield pa.concat_tables([first, *more]).sort_by("log_offset") if more else first
+
+
+def _by_state_partition(table: pa.Table) -> Iterator[pa.Table]:
+    numbers = table.column("state_partition").to_numpy()
+    order = np.lexsort((table.column("log_offset").to_numpy(), numbers))
+    rows, numbers = table.take(pa.array(order)), numbers[order]
+    cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+    return (rows.slice(begin, end - begin) for begin, end in itertools.pairwise(cuts) if end > begin)
 
 
 def _in_order_of(histories: Histories, records: pa.Table) -> pa.Table:
-    """The records of the history's rows, row by row; `logged_ranges` in place of their state batches."""
-    ranges = pc.fill_null(pc.list_value_length(records.column("state_batches")), 0)
-    records = records.select([*READ, *READ_ALSO]).drop_columns("state_batches").append_column("logged_ranges", ranges)
+    """FIELDS of the records of the history's rows, row by row, and `record`, a place in RECORD_TYPES."""
     (of_record, of_place), _ = number_places(records, histories.places)
-    number = np.empty(int(max(of_record.max(initial=0), of_place.max(initial=0))) + 1, np.int64)
-    number.fill(UNKNOWN)
+    number = np.full(int(max(of_record.max(initial=0), of_place.max(initial=0))) + 1, UNKNOWN, np.int64)
     number[of_place] = np.arange(len(of_place))
     place, offset = number[of_record], records.column("log_offset").to_numpy()
-    is_typed = pc.is_in(records.column("record_type"), value_set=pa.array(RECORD_TYPES)).to_numpy(zero_copy_only=False)
+    record = codes_in(records.column("record_type"), pa.array(RECORD_TYPES))
     order = np.lexsort((offset, place))
-    records = records.take(pa.array(order[(is_typed & (place != UNKNOWN))[order]]))
-    if not np.array_equal(records.column("log_offset").to_numpy(), histories.history.column("log_offset").to_numpy()):
+    order = order[((record >= 0) & (place != UNKNOWN))[order]]
+    if not np.array_equal(offset[order], histories.history.column("log_offset").to_numpy()):
         raise ValueError("the history and the records are not of the same cut")
-    return records
+    columns = {name: records.column(name) for name in FIELDS} | {"record": pa.array(record)}
+    return pa.table(columns).take(pa.array(order))
 
 
 def _operations(records: pa.Table, rows: pa.Table, record: Ints, first: Flags) -> Ints:
@@ -180,17 +199,9 @@ def _unjoined_ranges(histories: Histories) -> Ints:
     Its combiner does not look back: what begins where an old range began may stay apart from the range on its left.
     """
     ranges = histories.ranges
-    began, ended = np.arange(len(ranges)), np.flatnonzero(ranges[:, RANGE_TO] != UNKNOWN)
-    rows = together([ended, began])
-    life = histories.life_number[rows]
-    at = together([ranges[ended, RANGE_TO], ranges[:, RANGE_FROM]])
-    order = np.lexsort((np.arange(len(rows)) >= len(ended), ranges[rows, RANGE_FIRST], at, life))
-    rows, life, at, is_end = rows[order], life[order], at[order], (np.arange(len(rows)) < len(ended))[order]
-    left = np.maximum.accumulate(np.where(is_end, -1, np.arange(len(rows))))
-    is_inside = is_end & (left >= 0) & (life == life[left]) & (at == at[left])
-    is_inside &= ranges[rows, RANGE_FIRST] <= ranges[rows[left], RANGE_LAST]
-    place = histories.life_place[life[is_inside]]
-    row = pc.fill_null(histories.rows_at(place, at[is_inside]), UNKNOWN).to_numpy().astype(np.int64)
+    apart = unjoined(ranges, histories.life_number, histories.ended)
+    place = histories.life_place[histories.life_number[apart]]
+    row = pc.fill_null(histories.rows_at(place, ranges[apart, RANGE_TO]), UNKNOWN).to_numpy().astype(np.int64)
     return np.bincount(row[row != UNKNOWN], minlength=histories.history.num_rows).astype(np.int64)
 
 

@@ -36,6 +36,19 @@ class ColdRounds:
     is_known: bool
 
 
+PHASES = 8
+"""Beginnings of the rounds that are tried where no round shows."""
+
+
+def other_rounds(rounds: ColdRounds, first_ms: int, interval_ms: int) -> list[ColdRounds]:
+    """Rounds that begin at some moments of the first interval, for a log in which none shows; else none."""
+    if len(rounds.times_ms):
+        return []
+    begins = first_ms + np.arange(PHASES) * (interval_ms // PHASES)
+    times = (np.arange(begin, rounds.last_ms + 1, interval_ms) for begin in begins.tolist())
+    return [ColdRounds(times_ms=some, last_ms=rounds.last_ms, is_known=False) for some in times]
+
+
 def cold_rounds(records: Iterable[pa.Table], interval_ms: int) -> ColdRounds:
     """The rounds in all SHARE_RECORD rows (READ), in bounded tables, in any order."""
     seen, first, last = np.zeros(0, np.int64), None, None
@@ -48,10 +61,11 @@ def cold_rounds(records: Iterable[pa.Table], interval_ms: int) -> ColdRounds:
         bounds = pc.min_max(table.column("timestamp_ms")).as_py()
         first = bounds["min"] if first is None else min(first, bounds["min"])
         last = bounds["max"] if last is None else max(last, bounds["max"])
-    return _filled(seen, first or 0, last or 0, interval_ms)
+    return rounds_between(seen, first or 0, last or 0, interval_ms)
 
 
-def _filled(seen: Ints, first_ms: int, last_ms: int, interval_ms: int) -> ColdRounds:
+def rounds_between(seen: Ints, first_ms: int, last_ms: int, interval_ms: int) -> ColdRounds:
+    """The rounds from those that show (`seen`, ascending) in a log from `first_ms` to `last_ms`."""
     slack = max(1, interval_ms // SLACK)
     seen = seen[np.append(True, np.diff(seen) > slack)[: len(seen)]]
     if len(seen) == 0:

@@ -17,6 +17,7 @@ from measures.histories import Histories
 from measures.lives import BLIND
 from measures.settings import DELIVERY_COUNT_LIMIT, LOWEST_DELIVERY_COUNT_LIMIT, GroupSettings
 from measures.steps import NO_VALUE, Cells, Flags, Ints, Ranges
+from measures.sums import sums_by
 from measures.what_if.schema import BOUND, CERTAINTIES, EXACT, certainty_of, figure_rows, together_in_order
 from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.columnar.schemas import COMPLETENESS, LOG_POSITION, SHARE_PARTITION, column
@@ -29,7 +30,8 @@ STATES = 256
 EARLIER, AGAIN = "given_up_earlier", "delivered_again"
 MARKS = [field.name for field in COMPLETENESS]
 COUNTED = ["group_id", "state", "delivery_count", "offsets"]
-OUTCOMES = ("available", "acquired", "acknowledged", "archiving", "archived")
+OUTCOMES = ("available", "acquired", "acknowledged", "archiving", "archived", "none")
+"""Names of the delivery states, and of no outcome."""
 
 OTHER_OUTCOME = pa.schema(
     [
@@ -38,10 +40,20 @@ OTHER_OUTCOME = pa.schema(
         column("life_log_offset", pa.int64(), "life: log offset of its first record", nullable=False),
         column("first_offset", pa.int64(), "first record offset of the range", nullable=False),
         column("last_offset", pa.int64(), "last record offset of the range (inclusive)", nullable=False),
-        column("change", pa.string(), "given_up_earlier or delivered_again", nullable=False),
+        column(
+            "change",
+            pa.string(),
+            "given_up_earlier, delivered_again, not_delivered_aborted, not_delivered_open or delivered_aborted",
+            nullable=False,
+        ),
         column("delivery_count", pa.int64(), "deliveries in the history", nullable=False),
-        column("outcome", pa.string(), "acknowledged, archived, archiving or available in the history", nullable=False),
-        column("certainty", pa.string(), "exact, or bound: it may have been rejected, then nothing changes"),
+        column(
+            "outcome",
+            pa.string(),
+            "acknowledged, archived, archiving, available or none in the history",
+            nullable=False,
+        ),
+        column("certainty", pa.string(), "exact, or bound: perhaps nothing changes; inferred"),
         *COMPLETENESS,
     ]
 )
@@ -59,7 +71,7 @@ class DeliveryLimit:
 
     def __init__(self, histories: Histories, settings: GroupSettings, limit: int) -> None:
         self._histories, self._limit = histories, limit
-        self._marks = _newest_marks(histories)
+        self._marks = newest_marks(histories)
         blind = pc.is_in(self._marks.column(MARKS[0]), value_set=pa.array(BLIND)).to_numpy(zero_copy_only=False)
         self._is_blind = np.asarray(blind, np.bool_)
         self._ranges = _final_ranges(histories)
@@ -94,22 +106,10 @@ class DeliveryLimit:
 
     def ranges(self) -> pa.Table:
         """OTHER_OUTCOME rows by share partition, life and offset."""
-        at = np.flatnonzero((self._is_earlier | self._is_again) & ~self._is_blind[self._place])
-        place, lives = self._place[at], self._histories.lives
-        is_earlier = self._is_earlier[at]
-        columns = {name: self._histories.places.column(name).take(pa.array(place)) for name in FULL_PLACE_KEY}
-        columns |= {name: self._marks.column(name).take(pa.array(place)) for name in MARKS}
-        names = pa.array(OUTCOMES, pa.string())
-        columns |= {
-            "life_log_offset": pa.array(lives.key[self._ranges.group[at]]),
-            "first_offset": pa.array(self._ranges.first[at]),
-            "last_offset": pa.array(self._ranges.last[at]),
-            "change": pa.array([AGAIN, EARLIER], pa.string()).take(pa.array(is_earlier.astype(np.int64))),
-            "delivery_count": pa.array(self._count[at]),
-            "outcome": names.take(pa.array(np.minimum(self._state[at], len(OUTCOMES) - 1))),
-            "certainty": pa.array(CERTAINTIES).take(pa.array(np.where(is_earlier, EXACT, BOUND))),
-        }
-        return pa.table({name: columns[name] for name in OTHER_OUTCOME.names}).cast(OTHER_OUTCOME)
+        at = (self._is_earlier | self._is_again) & ~self._is_blind[self._place]
+        is_earlier = self._is_earlier[at].astype(np.int64)
+        change = pa.array([AGAIN, EARLIER], pa.string()).take(pa.array(is_earlier))
+        return other_outcomes(self._histories, self._ranges.where(at), change, np.where(is_earlier == 1, EXACT, BOUND))
 
     def outcome_counts(self) -> pa.Table:
         """Rows of COUNTED: record offsets by group, delivery state and largest delivery count."""
@@ -129,11 +129,8 @@ class DeliveryLimit:
 
     def _sums(self, values: Ints, chosen: Flags | None = None) -> Ints:
         """By place the sum of the values of chosen ranges."""
-        sums = np.zeros(self._histories.places.num_rows, np.int64)
-        np.add.at(
-            sums, self._place if chosen is None else self._place[chosen], values if chosen is None else values[chosen]
-        )
-        return sums
+        rows = slice(None) if chosen is None else chosen
+        return sums_by(self._place[rows], values[rows], self._histories.places.num_rows)
 
     def _may_be_limit(self, settings: GroupSettings) -> Flags:
         """Whether the limit in force, not a rejection, may have archived each range."""
@@ -143,8 +140,27 @@ class DeliveryLimit:
         return np.asarray(self._count >= in_force[self._place], np.bool_)
 
 
+def other_outcomes(histories: Histories, ranges: Ranges, change: pa.Array, certainty: Ints) -> pa.Table:
+    """OTHER_OUTCOME rows of ranges by life; their value `final`: count * STATES + state, NO_VALUE for no outcome."""
+    lives, marks, final = histories.lives, newest_marks(histories), ranges.values["final"]
+    place, has_outcome = lives.place[ranges.group], final != NO_VALUE
+    state = np.where(has_outcome, np.minimum(final % STATES, len(OUTCOMES) - 2), len(OUTCOMES) - 1)
+    columns = {name: histories.places.column(name).take(pa.array(place)) for name in FULL_PLACE_KEY}
+    columns |= {name: marks.column(name).take(pa.array(place)) for name in MARKS}
+    columns |= {
+        "life_log_offset": pa.array(lives.key[ranges.group]),
+        "first_offset": pa.array(ranges.first),
+        "last_offset": pa.array(ranges.last),
+        "change": change,
+        "delivery_count": pa.array(np.where(has_outcome, final // STATES, 0)),
+        "outcome": pa.array(OUTCOMES, pa.string()).take(pa.array(state)),
+        "certainty": pa.array(CERTAINTIES).take(pa.array(certainty)),
+    }
+    return pa.table({name: columns[name] for name in OTHER_OUTCOME.names}).cast(OTHER_OUTCOME)
+
+
 def _final_ranges(histories: Histories) -> Ranges:
-    """By life the ranges of offsets with the largest state and count, and the largest count of AVAILABLE."""
+    """By life the ranges of offsets with the largest count and state, and the largest count of AVAILABLE."""
     outcomes = outcomes_of(histories, histories.life, histories.life >= 0)
     cells = Cells(outcomes.life, outcomes.first, outcomes.last)
     final = cells.highest(outcomes.count * STATES + outcomes.state)
@@ -152,7 +168,7 @@ def _final_ranges(histories: Histories) -> Ranges:
     return cells.ranges(final != NO_VALUE, {"final": final, "available": available})
 
 
-def _newest_marks(histories: Histories) -> pa.Table:
+def newest_marks(histories: Histories) -> pa.Table:
     """The completeness of the newest record of each place."""
     newest = np.maximum(histories.begins[1:] - 1, 0)
     return histories.history.select(MARKS).take(pa.array(newest))

@@ -39,7 +39,13 @@ WHAT_IF = pa.schema(
 
 
 def figure_rows(
-    places: pa.Table, marks: pa.Table, figure: str, in_history: Ints, at_least: Ints, at_most: Ints, certainty: Ints
+    places: pa.Table,
+    marks: pa.Table,
+    figure: str,
+    in_history: Ints | pa.Array,
+    at_least: Ints,
+    at_most: Ints,
+    certainty: Ints,
 ) -> pa.Table:
     """WHAT_IF rows of a figure; all arguments have one entry a place.
 
@@ -48,7 +54,7 @@ def figure_rows(
     columns = {name: places.column(name) for name in FULL_PLACE_KEY}
     columns |= {
         "figure": pa.array(np.full(places.num_rows, figure, object), pa.string()),
-        "in_history": pa.array(in_history),
+        "in_history": in_history if isinstance(in_history, pa.Array) else pa.array(in_history),
         "at_least": pa.array(at_least),
         "at_most": pa.array(at_most),
         "certainty": pa.array(CERTAINTIES, pa.string()).take(pa.array(certainty)),

@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from measures.lives import BLIND, number_places
 from measures.steps import Flags, Ints
+from measures.sums import any_by, sums_by
 from measures.what_if.appends import MARKS, SNAPSHOT_RECORD, UPDATE_RECORD
-from measures.what_if.cold_rounds import ColdRounds
+from measures.what_if.cold_rounds import ColdRounds, other_rounds
 from measures.what_if.schema import BOUND, EXACT, INFERRED, figure_rows, together_in_order
 from measures.what_if.snapshot_kernel import (
     BYTES,
@@ -48,25 +49,36 @@ def snapshot_rows(appends: pa.Table, rounds: ColdRounds, limit: int, interval_ms
     """
     (place,), places = number_places(appends)
     blind = pc.is_in(appends.column("completeness"), value_set=pa.array(BLIND)).to_numpy(zero_copy_only=False)
-    is_blind = _any(place, blind, places.num_rows)
-    created = _any(place, appends.column("is_created").to_numpy(zero_copy_only=False), places.num_rows)
+    is_blind = any_by(place, blind, places.num_rows)
+    created = any_by(place, appends.column("is_created").to_numpy(zero_copy_only=False), places.num_rows)
     in_force = limit_in_force(appends)
     operation = _operations(appends, in_force)
     none, full = np.zeros(places.num_rows, np.int64), np.where(created, 0, max(0, limit - 1))
     logged = _logged(appends, place, places.num_rows)
-    again = _replay(appends, place, operation, rounds, none, in_force, interval_ms)
-    low = _replay(appends, place, operation, rounds, none, limit, interval_ms)
-    high = low if created.all() else _replay(appends, place, operation, rounds, full, limit, interval_ms)
-    differ = (again[:, :BYTES] != logged[:, :BYTES]).any(axis=1) & created
-    may_miss_rounds = not rounds.is_known and (np.maximum(low, high)[:, OLDEST_MS] >= interval_ms).any()
-    is_doubtful = differ.any() or is_blind.any() or may_miss_rounds
-    sizes_doubtful = _any(place, ~appends.column("is_as_computed").to_numpy(zero_copy_only=False), places.num_rows)
+
+    def replayed(rounds: ColdRounds, counts: Ints, limit: int) -> Ints:
+        return _replay(appends, place, operation, rounds, counts, limit, interval_ms)
+
+    def differs(rounds: ColdRounds) -> bool:
+        again = replayed(rounds, none, in_force)
+        return bool((again[created, :BYTES] != logged[created, :BYTES]).any())
+
+    tried = [replayed(rounds, none, limit)]
+    tried += [] if created.all() else [replayed(rounds, full, limit)]
+    may_miss_rounds = not rounds.is_known and any((some[:, OLDEST_MS] >= interval_ms).any() for some in tried)
+    if may_miss_rounds:
+        first_ms = int(appends.column("time_ms").to_numpy().min())
+        others = [some for some in other_rounds(rounds, first_ms, interval_ms) if not differs(some)]
+        tried += [replayed(some, none, limit) for some in others]
+    low, high = np.min(tried, axis=0), np.max(tried, axis=0)
+    is_doubtful = differs(rounds) or is_blind.any() or may_miss_rounds
+    sizes_doubtful = any_by(place, ~appends.column("is_as_computed").to_numpy(zero_copy_only=False), places.num_rows)
     marks = _marks(appends, place)
     chosen = pa.array(~is_blind)
     tables = []
     for number, name in enumerate(FIGURES):
         most = MOST_BYTES if number == BYTES else number
-        at_least, at_most = np.minimum(low, high)[:, number], np.maximum(low, high)[:, most]
+        at_least, at_most = low[:, number], high[:, most]
         certainty = np.where(created & (at_least == at_most), EXACT, BOUND)
         inferred = np.full(places.num_rows, bool(is_doubtful))
         if number == BYTES:
@@ -104,12 +116,6 @@ def _operations(appends: pa.Table, in_force: int) -> Ints:
     return np.where(_snapshots_of_writes(appends) & blank & early, INITIALIZE, operation)
 
 
-def _any(place: Ints, flags: Flags, places: int) -> Flags:
-    """Whether a row of each place has the flag."""
-    flagged: Flags = np.bincount(place[flags], minlength=places) > 0
-    return flagged
-
-
 def _replay(
     appends: pa.Table, place: Ints, operation: Ints, rounds: ColdRounds, counts: Ints, limit: int, interval_ms: int
 ) -> Ints:
@@ -130,7 +136,7 @@ def _logged(appends: pa.Table, place: Ints, places: int) -> Ints:
     figures[:, SNAPSHOTS] = np.bincount(place[record == SNAPSHOT_RECORD], minlength=places)
     figures[:, COLD_SNAPSHOTS] = np.bincount(place[_is_cold(operation)], minlength=places)
     figures[:, UPDATES] = np.bincount(place[record == UPDATE_RECORD], minlength=places)
-    np.add.at(figures[:, BYTES], place, appends.column("record_bytes").to_numpy())
+    figures[:, BYTES] = sums_by(place, appends.column("record_bytes").to_numpy(), places)
     to_replay = _to_replay(record, place)
     np.maximum.at(figures[:, MOST_TO_REPLAY], place, to_replay)
     figures[place, TO_REPLAY] = to_replay

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.steps import Ints
+from measures.sums import sums_by
 from measures.what_if.schema import CERTAINTIES, EXACT, INFERRED
 from state_model.columnar.keys import FULL_PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.columnar.schemas import SHARE_PARTITION, column
@@ -24,6 +24,11 @@ READ = [*FULL_PLACE_KEY, "create_timestamp_ms", "write_timestamp_ms", "record_by
 READ_AT = [*READ, "log_offset", "log_time_ms"]
 """The same, with the columns of a cut."""
 SUMS = ("records", "bytes", "cold_snapshots")
+SUM_OF_PLACE = pa.schema(
+    [(name, pa.int32() if name in ("state_partition", "partition") else pa.string()) for name in FULL_PLACE_KEY]
+    + [(name, pa.int64()) for name in SUMS]
+)
+"""One row a share partition and state partition: its records, bytes and cold snapshots."""
 
 PLACEMENT = pa.schema(
     [
@@ -50,12 +55,22 @@ BALANCE = pa.schema(
 
 def placement(records: Iterable[pa.Table], number: int) -> pa.Table:
     """PLACEMENT rows by share partition from all SHARE_RECORD rows (READ), in bounded tables, in any order."""
-    return _placed(_sums(records), number).select(PLACEMENT.names).cast(PLACEMENT)
+    return placement_of(sums_of(records), number)
+
+
+def placement_of(sums: pa.Table, number: int) -> pa.Table:
+    """PLACEMENT rows of the sums of all places (SUM_OF_PLACE)."""
+    return _placed(sums, number).select(PLACEMENT.names).cast(PLACEMENT)
 
 
 def balance(records: Iterable[pa.Table], number: int) -> pa.Table:
     """BALANCE rows by state partition and figure; `records` as in `placement`."""
-    placed = _placed(_sums(records), number)
+    return balance_of(sums_of(records), number)
+
+
+def balance_of(sums: pa.Table, number: int) -> pa.Table:
+    """BALANCE rows of the sums of all places (SUM_OF_PLACE)."""
+    placed = _placed(sums, number)
     is_cold = (pc.max(placed.column("cold_snapshots")).as_py() or 0) > 0
     before, after = (placed.column(name).to_numpy() for name in ("in_history", "what_if"))
     numbers = np.unique(np.append(before, after))
@@ -65,17 +80,11 @@ def balance(records: Iterable[pa.Table], number: int) -> pa.Table:
             np.ones(placed.num_rows, np.int64) if figure == "share_partitions" else placed.column(figure).to_numpy()
         )
         certainty = EXACT if figure == "share_partitions" or not is_cold else INFERRED
-        sums = (_by_number(numbers, of, weights) for of in (before, after))
+        sums = (sums_by(np.searchsorted(numbers, of), weights, len(numbers)) for of in (before, after))
         columns = (numbers, [figure] * len(numbers), *sums)
         arrays = [pa.array(values, field.type) for values, field in zip(columns, BALANCE, strict=False)]
         tables.append(pa.Table.from_arrays([*arrays, pa.repeat(CERTAINTIES[certainty], len(numbers))], schema=BALANCE))
     return pa.concat_tables(tables).sort_by("state_partition")
-
-
-def _by_number(numbers: Ints, of: Ints, weights: Ints) -> Ints:
-    sums = np.zeros(len(numbers), np.int64)
-    np.add.at(sums, np.searchsorted(numbers, of), weights)
-    return sums
 
 
 def _placed(sums: pa.Table, number: int) -> pa.Table:
@@ -89,8 +98,8 @@ def _placed(sums: pa.Table, number: int) -> pa.Table:
     return rows.sort_by([(name, "ascending") for name in (*SHARE_PARTITION_KEY, "in_history")])
 
 
-def _sums(records: Iterable[pa.Table]) -> pa.Table:
-    """SUMS by place."""
+def sums_of(records: Iterable[pa.Table]) -> pa.Table:
+    """SUM_OF_PLACE rows."""
     sums: pa.Table | None = None
     for table in records:
         again = pc.not_equal(table.column("create_timestamp_ms"), table.column("write_timestamp_ms"))

@@ -104,7 +104,9 @@ def audit(
     """
     in_order("audit", from_ms, to_ms)
     from sharelens.questions.audit import AuditChoice, audit, findings_from
+    from sharelens.questions.checked import audited_with_coordinators
     from sharelens.questions.evidence import Span
+    from sharelens.questions.naming import resolve
     from sharelens.questions.opening import open_evidence
     from sharelens.suppression_files import read_suppressions
     from state_model.audit.table import rules_named
@@ -120,6 +122,7 @@ def audit(
     )
     with open_evidence(replace(source, needs_state_log=False, sets_clusters_apart=True)) as evidence:
         answered = audit(evidence, key_filter, Span(from_ms=from_ms, to_ms=to_ms), choice)
+        answered = audited_with_coordinators(evidence, answered, resolve(evidence, key_filter))
     show(answered, shown)
     if fail_on is not None:
         fail_on_findings(findings_from(answered, fail_on), "findings")

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafka_log.archives import log_directories
+from sharelens.cli.data_options import lake_option, log_dir_option
 from sharelens.cli.keep_fresh import SCHEDULE, Work, keep_fresh, schedule_of
-from sharelens.cli.lake_option import lake_option
 from sharelens.cli.options import (
     BOOTSTRAP,
     CLUSTER,
@@ -22,6 +21,7 @@ from sharelens.cli.options import (
     USER_TOPICS,
     Command,
     Seconds,
+    Size,
     Time,
     examples,
     stacked,
@@ -33,16 +33,13 @@ from sharelens.times import Rounding, time_text
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
+    from contextlib import ExitStack
+
     from jobs.options import RunOptions
     from jobs.summary import Summary
 
 LAKE = lake_option("The lake to write; created if missing.", required=True)
-LOG_DIR = click.option(
-    "--log-dir",
-    metavar="DIR",
-    multiple=True,
-    help="A broker's log directory, a copy, or a tar archive of it. Repeatable.",
-)
+LOG_DIR = log_dir_option()
 UNTIL = click.option(
     "--until",
     "until_ms",
@@ -62,9 +59,15 @@ DLQ_VALUES = click.option(
     show_default=True,
     help="Keys and values of dead letters: keep their size and SHA-256, or the bytes (bronze.log_record).",
 )
-READING = [
-    LOG_DIR, BOOTSTRAP, COMMAND_CONFIG, USER_TOPICS, UNTIL, CLUSTER, UNCOMMITTED, DELETED, TOPIC_NAMES, SETTINGS,
-    DLQ_TOPIC, DLQ_PREFIX, DLQ_VALUES,
+MAX_BYTES = click.option(
+    "--max-bytes",
+    type=Size(),
+    metavar="SIZE",
+    help="With --bootstrap-server, about the most to fetch in one run; the next one goes on.  [default: 4G]",
+)
+READING: list[Callable[[Command], Command]] = [
+    LOG_DIR, BOOTSTRAP, COMMAND_CONFIG, USER_TOPICS, MAX_BYTES, UNTIL, CLUSTER, UNCOMMITTED, DELETED, TOPIC_NAMES,
+    SETTINGS, DLQ_TOPIC, DLQ_PREFIX, DLQ_VALUES,
 ]  # fmt: skip
 CHECK = click.option(
     "--check/--no-check", default=False, show_default=True, help="Check new rows before they are published."
@@ -138,7 +141,7 @@ def _tell_summary(command: str, options: "RunOptions", summary: "Summary", more:
     _say_settings(summary.settings)
 
 
-def _fetching(params: dict[str, Any]) -> "Callable[[RunOptions], RunOptions] | None":
+def _fetching(params: dict[str, Any]) -> "Callable[[RunOptions, ExitStack], RunOptions] | None":
     """Fetches from the cluster that the options name; None without one. The options are removed from `params`.
 
     Raises:
@@ -146,9 +149,12 @@ def _fetching(params: dict[str, Any]) -> "Callable[[RunOptions], RunOptions] | N
         ClusterError: the cluster does not answer.
     """
     named = [params.pop(name, None) for name in ("bootstrap_server", "command_config", "user_topics")]
+    max_bytes = params.pop("max_bytes", None)
+    if max_bytes is not None and named[0] is None:
+        raise UsageError("--max-bytes goes with --bootstrap-server")
     if not any(value is not None for value in named):
         return None
-    from sharelens.live import UserTopics, address, fetching
+    from sharelens.live import UserTopics, address
 
     place = address(*named)
     if place is None:
@@ -159,17 +165,23 @@ def _fetching(params: dict[str, Any]) -> "Callable[[RunOptions], RunOptions] | N
                 f"--bootstrap-server and --{name.replace('_', '-')} exclude each other; leave one of them out"
             )
     from kafka_live.connection import Connection
+    from sharelens.live_runs import DEFAULT_FETCHED_BYTES, ClusterOfRuns
 
     with Connection(place.bootstrap_server, place.config):  # before there is a lake
-        return fetching(place, UserTopics(named[-1] or "samples"))
+        cluster = ClusterOfRuns(
+            address=place,
+            user_topics=UserTopics(named[-1] or "samples"),
+            most_bytes=max_bytes or DEFAULT_FETCHED_BYTES,
+        )
+    return cluster.fetch
 
 
 def _say_settings(stored: Sequence[Mapping[str, Any]]) -> None:
     """A line for each file of settings that counts only from some time on."""
-    from measures.observed_settings import END_OFFSETS
+    from measures.observed_settings import OF_NOW
 
     for seen in stored:
-        if seen["from_ms"] is not None and seen["kind"] != END_OFFSETS:
+        if seen["from_ms"] is not None and seen["kind"] not in OF_NOW:
             say(
                 f"settings: {seen['kind']} changed: the file counts from {time_text(seen['from_ms'])} on, when it was "
                 "modified, and the one before it until then; to correct that one, give the new file its time (touch -r)"
@@ -179,6 +191,7 @@ def _say_settings(stored: Sequence[Mapping[str, Any]]) -> None:
 def _run_options(stages: tuple[str, ...], params: dict[str, Any], settings: Any) -> "RunOptions":
     from jobs.options import RunOptions
     from jobs.spark.session import in_process_bytes
+    from kafka_log.archives import log_directories
     from lake.lake import Lake
 
     names = params.get("topic_names")

@@ -2,8 +2,7 @@
 
 import click
 
-from kafka_log.archives import log_directories
-from sharelens.cli.lake_option import lake_option
+from sharelens.cli.data_options import lake_option, log_dir_option
 from sharelens.cli.options import CLUSTER, REQUIRE_COMPLETE, Size, Time, examples, output_options
 from sharelens.cli.questions import answer
 from sharelens.output import Shown
@@ -19,12 +18,7 @@ from state_model.errors import UsageError
     ),
 )
 @lake_option("The lake that `sharelens run` wrote.")
-@click.option(
-    "--log-dir",
-    metavar="DIR",
-    multiple=True,
-    help="A log directory with the folder __cluster_metadata-0, or a copy. Repeatable.",
-)
+@log_dir_option("A log directory with the folder __cluster_metadata-0, or a copy. Repeatable.")
 @CLUSTER
 @click.option(
     "--max-bytes",
@@ -61,6 +55,7 @@ def configurations(
     """
     if (lake is None) == (not log_dir):
         raise UsageError("give either --lake DIR (the tables) or --log-dir DIR (a broker's log directory)")
+    from kafka_log.archives import log_directories  # brings numpy, which a help page does without
     from sharelens.questions import configurations
 
     source = Source(lake=lake, log_dirs=log_directories(log_dir), cluster_id=cluster_id, max_bytes=max_bytes)

@@ -7,11 +7,21 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sharelens.cli.data_options import lake_option, log_dir_option, without_values
 from sharelens.cli.forensics import FINDINGS
 from sharelens.cli.incidents import settings_options
-from sharelens.cli.lake_option import lake_option, without_values
-from sharelens.cli.options import REQUIRE_COMPLETE, NewPath, Size, Time, examples, output_options
-from sharelens.cli.source_options import dead_letter_options, evidence_options
+from sharelens.cli.options import (
+    BOOTSTRAP,
+    COMMAND_CONFIG,
+    REQUIRE_COMPLETE,
+    USER_TOPICS,
+    NewPath,
+    Size,
+    Time,
+    examples,
+    output_options,
+)
+from sharelens.cli.source_options import dead_letter_options, evidence_options, live_cluster
 from sharelens.output import Answer, Shown, name_column, number_column, say, show
 from sharelens.request import DEFAULT_MAX_BYTES, Source
 from sharelens.times import Rounding
@@ -140,14 +150,16 @@ def _written(written: "Written", place: Path) -> Answer:
     epilog=examples(
         "sharelens verify ./INC-4711",
         "sharelens verify ./INC-4711 --log-dir /backup/kafka-1 --log-dir /backup/kafka-2",
+        "sharelens verify ./INC-4711 --bootstrap-server localhost:9092",
     ),
 )
 @click.argument("folder", metavar="DIR")
 @click.option("--manifest-sha256", metavar="HEX", help="The hash that `evidence` printed.")
 @lake_option("Recompute the content from this lake, and compare.")
-@click.option(
-    "--log-dir", metavar="DIR", multiple=True, help="Recompute the content from this log directory or copy. Repeatable."
-)
+@log_dir_option("Recompute the content from this log directory or copy. Repeatable.")
+@BOOTSTRAP
+@COMMAND_CONFIG
+@USER_TOPICS
 @click.option("--topic-names", metavar="FILE", help="The same file as for `evidence`.")
 @click.option(
     "--max-bytes", type=Size(), default=DEFAULT_MAX_BYTES, show_default="2G", help="Largest state log to read."
@@ -158,27 +170,31 @@ def verify(
     manifest_sha256: str | None,
     lake: str | None,
     log_dir: tuple[str, ...],
+    bootstrap_server: str | None,
+    command_config: str | None,
+    user_topics: str | None,
     topic_names: str | None,
     max_bytes: int,
     shown: Shown,
 ) -> None:
     """Compares an evidence folder with its manifest: sizes, SHA-256, missing and extra files. Exits 3 on a finding.
 
-    With --lake or --log-dir it also recomputes the content, compares file by file, and lists changed source files. A
-    source that grew or was pruned is a note, not a finding.
+    With --lake, --log-dir or --bootstrap-server it also recomputes the content, compares file by file, and lists
+    changed source files. A source that grew or was pruned is a note, not a finding.
     """
-    if lake is not None and log_dir:
-        raise UsageError("verify: give --lake or --log-dir, not both")
+    if [lake is None, not log_dir, bootstrap_server is None].count(False) > 1:
+        raise UsageError("verify: give one of --lake, --log-dir and --bootstrap-server")
     if manifest_sha256 is not None and not SHA256.fullmatch(manifest_sha256):
         raise UsageError("verify: --manifest-sha256: give the 64 hexadecimal digits that `sharelens evidence` printed")
     from sharelens.evidence_folder import verify as check
 
     read, rows = check.verify(Path(folder), noted_sha256=manifest_sha256)
-    again = lake is not None or bool(log_dir)
+    live = live_cluster(bootstrap_server, command_config, user_topics, max_bytes)
+    again = lake is not None or bool(log_dir) or live is not None
     if again:
         from sharelens.questions import opening
 
-        source = _source(read, lake, log_dir, topic_names, max_bytes)
+        source = replace(_source(read, lake, log_dir, topic_names, max_bytes), live=live)
         with opening.open_evidence(_without_end_offsets(source)) as opened:
             rows += check.verify_sources(opened, read)
             rows += check.recompute(opened, read, Path(folder))

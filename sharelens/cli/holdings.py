@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from sharelens.cli.lake_option import lake_option
+from sharelens.cli.data_options import lake_option
 from sharelens.cli.options import Size, examples, output_options
 from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown, show

@@ -12,6 +12,7 @@ from types import FrameType
 
 INTERRUPTED = 130
 LINE = "sharelens: interrupted"
+AGAIN_S = 0.05
 
 
 @dataclass(slots=True)
@@ -25,14 +26,18 @@ class Interruption:
 def interruptible() -> Iterator[Interruption]:
     """Raises KeyboardInterrupt in the block at the first Ctrl-C, and ends the process at the second.
 
-    Without effect in other threads than the main one, and where SIGINT is ignored (`nohup`, a background job).
+    Without effect in other threads than the main one, and where SIGINT is ignored (`nohup`, a background job). A
+    copy of the process that is about to become another program ends without a word: a terminal interrupts it, too.
+    Where Python drops the exception (in a `__del__`, in a callback of C code), it is raised again a moment later.
     """
-    interruption = Interruption()
+    interruption, owner = Interruption(), os.getpid()
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield interruption
         return
 
     def handle(_: int, __: FrameType | None) -> None:
+        if os.getpid() != owner:
+            os._exit(INTERRUPTED)
         if interruption.came:
             end_jvm()
             os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, f"{LINE}\n".encode())
@@ -43,9 +48,34 @@ def interruptible() -> Iterator[Interruption]:
 
     before = signal.signal(signal.SIGINT, handle)
     try:
-        yield interruption
+        with _raised_again(interruption):
+            yield interruption
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _raised_again(interruption: Interruption) -> Iterator[None]:
+    """Raises a KeyboardInterrupt that Python dropped once more, instead of printing it as ignored."""
+    print_ignored = sys.unraisablehook
+
+    def raise_again(_: int, __: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    def dropped(unraisable: "sys.UnraisableHookArgs") -> None:
+        if interruption.came and isinstance(unraisable.exc_value, KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+        else:
+            print_ignored(unraisable)
+
+    before = signal.signal(signal.SIGALRM, raise_again)
+    sys.unraisablehook = dropped
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.unraisablehook = print_ignored
+        signal.signal(signal.SIGALRM, before)
 
 
 @contextmanager

@@ -71,6 +71,8 @@ NEEDS = {
 """By parameter the one without which it has no effect."""
 WINDOW_MS = 3_600_000
 """Upkeep keeps the cuts of the last hour: with a run every few seconds those of a week would be too many files."""
+TINY_BYTES, LEAST_COMMITS = 256 << 10, 100
+"""Upkeep every few seconds neither writes large files again nor cuts a log for a few commits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +201,8 @@ class _Upkeep:
             dry_run=False,
             retain=self._schedule.retain,
             window_ms=self._schedule.window_ms,
+            tiny_bytes=TINY_BYTES,
+            least_commits=LEAST_COMMITS,
             lock_timeout_s=self._work.lock_timeout_s,
         )
         done = maintain(options)

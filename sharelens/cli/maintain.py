@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sharelens.cli.lake_option import lake_option
+from sharelens.cli.data_options import lake_option
 from sharelens.cli.options import LOCK_TIMEOUT, Ages, Duration, examples
 from sharelens.cli.refusals import refuse_closed
 from sharelens.output import Answer, Form, Shown, by_importance, json_text, name_column, number_column, show, tell

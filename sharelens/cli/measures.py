@@ -65,6 +65,7 @@ def lag(
     """
     from sharelens.end_offsets import read_end_offsets
     from sharelens.questions import lag, opening
+    from sharelens.questions.checked import with_coordinators
 
     if every_ms is None and (from_ms, to_ms) != (None, None):
         raise UsageError("lag: --from and --to go with --every; for one moment give --as-of")
@@ -75,6 +76,7 @@ def lag(
     with opening.open_evidence(source) as evidence:
         if every_ms is None:
             answered = lag.lag(evidence, key_filter, cut, end_offsets=typed, now_ms=time.time_ns() // 1_000_000)
+            answered = answered if typed else with_coordinators(evidence, answered, cut)
         else:
             answered = lag.lag_over_time(evidence, key_filter, every_ms, from_ms, to_ms)
     answer(answered, shown, require_complete)

@@ -181,8 +181,8 @@ COMMAND_CONFIG = click.option(
 USER_TOPICS = click.option(
     "--user-topics",
     type=click.Choice(["none", "samples", "all"]),
-    help="With --bootstrap-server, what to read of user topics: nothing, their end offsets, or all records.  "
-    "[default: samples]",
+    help="With --bootstrap-server, what to read of user topics: nothing, their end offsets and the batches of "
+    "first incomplete records, or all records.  [default: samples]",
 )
 CLUSTER = click.option("--cluster-id", metavar="ID", help="The cluster; needed where the lake has several.")
 UNCOMMITTED = click.option(

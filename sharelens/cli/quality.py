@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from sharelens.cli.compute import SKIP
-from sharelens.cli.lake_option import lake_option
+from sharelens.cli.data_options import lake_option
 from sharelens.cli.options import LOCK_TIMEOUT, Duration, NewPath, Time, examples, output_options
 from sharelens.cli.refusals import FINDINGS
 from sharelens.output import Shown, say, show

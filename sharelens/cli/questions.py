@@ -60,9 +60,10 @@ def state(
 ) -> None:
     """The state of share partitions: now, as of a time, or at offsets of the state log."""
     from sharelens.questions import opening, state
+    from sharelens.questions.checked import with_coordinators
 
     with opening.open_evidence(source) as evidence:
-        answered = state.state(evidence, key_filter, cut, verbose=verbose)
+        answered = with_coordinators(evidence, state.state(evidence, key_filter, cut, verbose=verbose), cut)
     answer(answered, shown, require_complete)
 
 

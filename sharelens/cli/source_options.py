@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafka_log.archives import log_directories
+from sharelens.cli.data_options import lake_option, log_dir_option
 from sharelens.cli.interrupts import unwinding_on_sigterm
-from sharelens.cli.lake_option import lake_option
 from sharelens.cli.options import (
     BOOTSTRAP,
     CLUSTER,
@@ -63,6 +62,8 @@ def evidence_options(command: Command) -> Command:
                 "a cluster gives committed records alone"
             )
         files = None if settings is None else _settings_files(settings)
+        from kafka_log.archives import log_directories  # brings numpy, which a help page does without
+
         source = Source(
             lake=lake,
             log_dirs=log_directories(log_dir),
@@ -72,7 +73,7 @@ def evidence_options(command: Command) -> Command:
             topic_names=topic_names or (files.topics if files is not None and lake is None else None),
             max_bytes=max_bytes,
             settings_files=files,
-            live=_live_cluster(bootstrap_server, command_config, user_topics, max_bytes),
+            live=live_cluster(bootstrap_server, command_config, user_topics, max_bytes),
         )
         command(*args, source=source, **others)
 
@@ -80,12 +81,7 @@ def evidence_options(command: Command) -> Command:
         gathered,
         [
             lake_option("The lake that `sharelens run` wrote."),
-            click.option(
-                "--log-dir",
-                metavar="DIR",
-                multiple=True,
-                help="A broker's log directory, a copy, or a tar archive of it. Repeatable.",
-            ),
+            log_dir_option(),
             BOOTSTRAP,
             COMMAND_CONFIG,
             USER_TOPICS,
@@ -113,12 +109,15 @@ def _settings_files(folder: str) -> "SettingsFiles":
     return files
 
 
-def _live_cluster(
+def live_cluster(
     bootstrap_server: str | None, command_config: str | None, user_topics: str | None, max_bytes: int
 ) -> "LiveCluster | None":
     """The cluster; its connections end, and its copy goes, when the command ends."""
     if bootstrap_server is None and command_config is None and user_topics is None:
         return None
+    from sharelens.startup import import_arrow_without_pandas
+
+    import_arrow_without_pandas()
     from sharelens.live import LiveCluster, UserTopics, address
 
     place = address(bootstrap_server, command_config, user_topics)

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from sharelens.cli.compute import SPARK, engine_settings
-from sharelens.cli.lake_option import lake_option
+from sharelens.cli.data_options import lake_option
 from sharelens.cli.options import examples, output_options, stacked
 from sharelens.output import Shown, say, show, tell
 from state_model.errors import UsageError

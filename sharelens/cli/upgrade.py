@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sharelens.cli.compute import ENGINE, engine_settings, session_of
-from sharelens.cli.lake_option import lake_option
+from sharelens.cli.data_options import lake_option
 from sharelens.cli.options import examples, output_options, stacked
 from sharelens.output import Answer, Shown, by_importance, name_column, number_column, show, text_column
 from state_model.errors import UsageError

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from sharelens.cli.lake_option import lake_option
-from sharelens.cli.options import examples, output_options
+from sharelens.cli.data_options import lake_option, log_dir_option
+from sharelens.cli.options import BOOTSTRAP, COMMAND_CONFIG, examples, output_options
 from sharelens.output import Answer, Column, Shown, by_importance, name_column, say, show, text_column
 from state_model.errors import UsageError
 
@@ -15,18 +15,39 @@ UNHEALTHY = 1
 
 @click.command(
     short_help="Checks the requirements of a run.",
-    epilog=examples("sharelens doctor --lake ./lake --log-dir /var/kafka-copy"),
+    epilog=examples(
+        "sharelens doctor --lake ./lake --log-dir /var/kafka-copy",
+        "sharelens doctor --bootstrap-server broker:9094 --command-config observer.properties",
+    ),
 )
 @lake_option("Check the permissions of this lake too.")
-@click.option("--log-dir", metavar="DIR", multiple=True, help="Check that this log directory can be read. Repeatable.")
+@log_dir_option("Check that this log directory can be read. Repeatable.")
+@BOOTSTRAP
+@COMMAND_CONFIG
 @output_options
-def doctor(lake: str | None, log_dir: tuple[str, ...], shown: Shown) -> None:
-    """Checks Python, Java, Delta's jars, disk, memory and directory permissions; prints remedies."""
+def doctor(
+    lake: str | None,
+    log_dir: tuple[str, ...],
+    bootstrap_server: str | None,
+    command_config: str | None,
+    shown: Shown,
+) -> None:
+    """Checks Python, Java, Delta's jars, disk, memory and directory permissions; prints remedies.
+
+    With --bootstrap-server also a cluster: whether it answers, and the rights of this user to read it.
+    """
     import pyarrow as pa
 
     from sharelens.doctor import run_checks
 
     checks = run_checks(lake=lake, log_dirs=log_dir)
+    if bootstrap_server is not None or command_config is not None:
+        from sharelens.live import address
+
+        if (place := address(bootstrap_server, command_config, None)) is not None:
+            from sharelens.doctor_cluster import check_cluster
+
+            checks += check_cluster(place)
     rows = [
         {"check": check.name, "ok": check.ok, "detail": check.detail, "what_to_do": check.what_to_do}
         for check in checks

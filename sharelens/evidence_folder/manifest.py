@@ -25,7 +25,7 @@ FORMAT, FORMAT_VERSION = "sharelens-evidence", 1
 LARGEST = 256 << 20
 BLOCK_BYTES = 1 << 22
 MOST_DEPTH = 8
-LIBRARIES = ("pyarrow", "numpy", "numba", "deltalake", "duckdb", "fsspec", "cramjam", "crc32c")
+LIBRARIES = ("pyarrow", "numpy", "numba", "deltalake", "duckdb", "obstore", "cramjam", "crc32c")
 PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 """A name in a content path: what this version writes, so nothing that leads elsewhere."""
 SHA256 = re.compile(r"[0-9a-f]{64}")

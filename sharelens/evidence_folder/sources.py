@@ -1,10 +1,8 @@
 """Where the content comes from: each file of the log directories with its SHA-256, or the lake's books and versions."""
 
 import hashlib
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +10,7 @@ import pyarrow.compute as pc
 
 from kafka_log import filesystem, text_files
 from kafka_log.dead_letter_records import DeadLetterTopics
+from kafka_log.files import RandomAccess, join
 from kafka_log.layout import LogDirectory, PartitionDirectory
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.lake_evidence import LakeEvidence
@@ -63,7 +62,7 @@ def _of_directories(
     files = []
     for number, directory in enumerate(directories):
         for path, hashed in _paths(directory, keys, letter_topics, hash_topics=hash_topics):
-            digest = look_at(filesystem.join(directory.uri, path), hashed=hashed)
+            digest = look_at(join(directory.uri, path), hashed=hashed)
             if digest is not None:
                 files.append(
                     {
@@ -137,12 +136,12 @@ def look_at(uri: str, *, hashed: bool = True, size_bytes: int | None = None) -> 
         with files.open(uri) as file:
             size = file.size() if size_bytes is None else min(size_bytes, file.size())
             digest = _digest(file, size) if hashed else None
-        return FileDigest(size_bytes=size, modified_ms=modified_ms(uri), sha256=digest)
+        return FileDigest(size_bytes=size, modified_ms=files.modified_ms(uri), sha256=digest)
     except FileNotFoundError:
         return None
 
 
-def _digest(file: filesystem.RandomAccess, size: int) -> str | None:
+def _digest(file: RandomAccess, size: int) -> str | None:
     """SHA-256 of the first `size` bytes; null when the file became shorter meanwhile."""
     digest = hashlib.sha256()
     done = 0
@@ -153,20 +152,6 @@ def _digest(file: filesystem.RandomAccess, size: int) -> str | None:
         digest.update(block.data)
         done += len(block)
     return digest.hexdigest()
-
-
-def modified_ms(uri: str) -> int | None:
-    """When a file was changed last, epoch milliseconds; null where the file system has none."""
-    if filesystem.is_local(uri):
-        return os.stat(filesystem.local_path(uri)).st_mtime_ns // 1_000_000
-    import fsspec
-
-    try:
-        files, path = fsspec.core.url_to_fs(uri)
-        changed = files.modified(path)
-    except (NotImplementedError, ValueError, ImportError, KeyError):  # no times, or a scheme that only Arrow opens
-        return None
-    return int(changed.timestamp() * 1000) if isinstance(changed, datetime) else None
 
 
 def _of_lake(evidence: LakeEvidence, keys: Keys, letter_topics: DeadLetterTopics) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kafka_log import filesystem
+from kafka_log.files import join
 from sharelens.evidence_folder import manifest
 from sharelens.evidence_folder.content import look_up, write_content
 from sharelens.evidence_folder.errors import ManifestError
@@ -42,7 +42,7 @@ MEANING = {
     "same_rows": "the sources give the same rows in other bytes: another version of pyarrow wrote the file",
     "source_changed": "hashed bytes of a state log segment have changed; Kafka only appends to it",
     "source_rewritten": "hashed bytes of another source file have changed: checkpoints, compaction",
-    "source_missing": "a source file, or a row of bronze.ingest_extent, does not exist any more",
+    "source_missing": "a source file, or a row of bronze.ingest_extent, does not exist any more; upkeep joins rows",
     "source_grown": "a source file has grown",
     "source_unhashed": "a source file was not hashed (--no-topic-hashes)",
     "source_other_kind": "the source has another kind than that of the evidence (lake, log directories): not compared",
@@ -129,7 +129,7 @@ def _file_sources(evidence: LogEvidence, sources: Mapping[str, Any]) -> Iterator
         if not isinstance(digest, str):
             yield _row("source_unhashed", shown, "the manifest has only size and time")
         else:
-            yield from _compared(shown, [filesystem.join(uri, path) for uri in homes], size, digest)
+            yield from _compared(shown, [join(uri, path) for uri in homes], size, digest)
 
 
 def _compared(shown: str, places: Sequence[str], size: int, digest: str) -> Iterator[Row]:

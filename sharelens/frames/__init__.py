@@ -35,6 +35,13 @@ from sharelens.frames.moments import states_as_of
 from sharelens.frames.other_logs import other_logs, untested_rules
 from sharelens.frames.replayed import delivery_history, share_partition_history, share_partition_states
 from sharelens.frames.settings import group_settings
+from sharelens.frames.what_if import (
+    what_if_delivery_count_limit,
+    what_if_isolation_level,
+    what_if_lock_duration,
+    what_if_snapshot_update_records,
+    what_if_state_partitions,
+)
 
 __all__ = [
     "attempts",
@@ -64,4 +71,9 @@ __all__ = [
     "states_as_of",
     "task_history",
     "untested_rules",
+    "what_if_delivery_count_limit",
+    "what_if_isolation_level",
+    "what_if_lock_duration",
+    "what_if_snapshot_update_records",
+    "what_if_state_partitions",
 ]

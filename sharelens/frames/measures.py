@@ -6,7 +6,7 @@
 in one task, which holds the histories of that user partition.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,19 +19,28 @@ from measures.catalog import MEASURES
 from measures.inputs import StateInputs
 from measures.settings import NO_SETTINGS, GroupSettings
 from measures.topics import TOPIC_EXTENT, TopicPartition, topic_partitions
+from measures.what_if.appends import READ
 from sharelens.frames.shapes import blank, checked, in_groups, nullable_struct, spark_schema, timed_schema
 from state_model.columnar.keys import LOG_PARTITION_KEY
-from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY, SHARE_PARTITION_STATE
+from state_model.columnar.schemas import (
+    DELIVERY_HISTORY,
+    SHARE_PARTITION_HISTORY,
+    SHARE_PARTITION_STATE,
+    SHARE_RECORD,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+RECORD = pa.schema([SHARE_RECORD.field(name) for name in READ])
+"""The columns of decoded records that a what-if reads."""
 _SCHEMAS = {
     "states": SHARE_PARTITION_STATE,
     "share_partition_history": SHARE_PARTITION_HISTORY,
     "delivery_history": DELIVERY_HISTORY,
     "headers": TOPIC_BATCH,
     "extents": TOPIC_EXTENT,
+    "records": RECORD,
 }
 """Columns of each argument; the rows of a group come in structs of the same names."""
 _ENVELOPE = pa.schema(
@@ -59,6 +68,10 @@ class GroupInputs(StateInputs):
     def deliveries(self) -> pa.Table:
         """DELIVERY_HISTORY rows."""
         return self._tables["delivery_history"]
+
+    def records(self) -> pa.Table:
+        """RECORD rows."""
+        return self._tables["records"]
 
     def headers(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
         """TOPIC_BATCH rows that reach the offsets or lie above."""
@@ -251,17 +264,28 @@ def _of_histories(
 
 def _measured(measure: str, function: str, settings: GroupSettings, **arguments: "DataFrame | None") -> "DataFrame":
     """The rows of a measure of the catalog, computed for each user partition."""
-    timed = timed_schema(MEASURES[measure].schema)
+    rows = MEASURES[measure].rows
+    assert rows is not None
+    return of_user_partitions(rows, MEASURES[measure].schema, function, settings, **arguments)
+
+
+def of_user_partitions(
+    rows_of: Callable[[GroupInputs], pa.Table],
+    schema: pa.Schema,
+    function: str,
+    settings: GroupSettings,
+    **arguments: "DataFrame | None",
+) -> "DataFrame":
+    """What `rows_of` makes of the rows of each user partition; `function` names it in error messages."""
+    timed = timed_schema(schema)
     parts = [_enveloped(rows, name, function) for name, rows in arguments.items() if rows is not None]
     together = parts[0]
     for part in parts[1:]:
         together = together.unionByName(part)
 
     def compute(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = MEASURES[measure].rows
-        assert rows is not None
         for tables in _by_state_topic(pa.Table.from_batches(list(batches))):
-            yield from conform(rows(GroupInputs(tables, settings)), timed).to_batches()
+            yield from conform(rows_of(GroupInputs(tables, settings)), timed).to_batches()
 
     return in_groups(together, LOG_PARTITION_KEY, ["place"], compute, timed)
 

@@ -281,7 +281,7 @@ AUDIT_FINDINGS = Metric(
     unit="{finding}",
     text="Findings of the audit that stand and are not suppressed, by rule of severity error or warning; 0: none.",
     source="`audit`",
-    absent="the evidence is log directories, or no run has audited the lake",
+    absent="the evidence is log directories or a cluster without state, or no run has audited the lake",
 )
 LEFT_OUT = Metric(
     name="sharelens_share_partitions_left_out",

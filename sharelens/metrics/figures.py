@@ -12,7 +12,7 @@ from evidence.as_of import LogPrefix
 from sharelens.metrics import catalog
 from sharelens.metrics.catalog import Metric
 from sharelens.metrics.measured import Measured
-from sharelens.questions.audited import audited_findings
+from sharelens.metrics.rule_counts import rule_counts
 from sharelens.questions.completeness import COMPLETE, times
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.missing import unknown_ends, unnamed_topics
@@ -68,7 +68,7 @@ def figures(evidence: Evidence) -> Figures:
     cover = evidence.cover()
     first_ms, data_ms = times(cover)
     read_ms = now_of(evidence, CutChoice())
-    audited = audited_findings(evidence)
+    audited = rule_counts(evidence)
     partitions = _live(measured.lag)
     _add_stalls(partitions, measured.stalls, _record_times(evidence, measured.stalls), read_ms)
     _add_counts(partitions, catalog.ARCHIVED, measured.archived())
@@ -95,11 +95,11 @@ def figures(evidence: Evidence) -> Figures:
         of_groups=_groups(partitions, measured.lag),
         of_share_partitions=partitions,
         topics=_topic_labels(evidence, partitions, measured.lag),
-        of_rules={} if audited is None else audited.by_rule(),
+        of_rules=audited.findings,
         warnings=(
             *unknown_ends(measured.lag),
             *unnamed_topics(measured.lag),
-            *(() if audited is None else audited.warnings),
+            *audited.warnings,
         ),
     )
 
@@ -131,10 +131,8 @@ def _record_times(evidence: Evidence, stalls: pa.Table) -> dict[tuple[str, int, 
     offsets = stalls.column("first_incomplete_offset_first").to_pylist()
     for (_, topic_id, partition), offset in zip(_keys(stalls), offsets, strict=True):
         offsets_of.setdefault((topic_id, partition), set()).add(offset)
-    table = offset_times(
-        EvidenceInputs(evidence, LogPrefix()),
-        {place: np.array(sorted(numbers), np.int64) for place, numbers in offsets_of.items()},
-    )
+    lasting = {place: np.array(sorted(numbers), np.int64) for place, numbers in offsets_of.items()}
+    table = offset_times(EvidenceInputs(evidence, LogPrefix()), lasting, lasting)
     rows = table.select(["topic_id", "partition", "offset", "max_timestamp_ms"]).to_pylist()
     return {(row["topic_id"], row["partition"], row["offset"]): row["max_timestamp_ms"] for row in rows}
 

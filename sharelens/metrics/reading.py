@@ -35,9 +35,13 @@ def _read_lake(lake: Cut, source: Source) -> list[Figures]:
     return [figures(LakeEvidence(lake, cluster_id, files)) for cluster_id in cluster_ids]
 
 
+RESTS = 4
+"""How many times the processor time of a read of a cluster, which grows with its logs, pass before the next one."""
+
+
 class Page:
-    """The text of the newest export. A lake is read again when something was published, log directories each time;
-    neither more often than every `refresh_s` seconds.
+    """The text of the newest export. A lake is read again when something was published, logs each time; neither more
+    often than every `refresh_s` seconds, and a cluster so that reading takes a fifth of a core at most (RESTS).
     """
 
     def __init__(self, source: Source, max_series: int, render: Render, refresh_s: float) -> None:
@@ -45,22 +49,26 @@ class Page:
         self._max_series = max_series
         self._render = render
         self._refresh_s = refresh_s
+        self._rest_s = refresh_s
         self._looked_s: float | None = None
         self._publication: object = None
         self._text = b""
 
     def text(self) -> bytes:
-        """The text as of now, or as it was at most `refresh_s` ago.
+        """The text as of now, or that of the last read while it may not read again.
 
         Raises:
             SharelensError: as `read`.
         """
         now_s = time.monotonic()
-        if self._looked_s is not None and now_s - self._looked_s < self._refresh_s:
+        if self._looked_s is not None and now_s - self._looked_s < self._rest_s:
             return self._text
         self._looked_s = None
         if self._source.lake is None:
+            begun_s = time.process_time()
             self._make(read(self._source))
+            if self._source.live is not None:
+                self._rest_s = max(self._refresh_s, RESTS * (time.process_time() - begun_s))
         else:
             lake = open_lake(self._source.lake)
             if lake.publication != self._publication:

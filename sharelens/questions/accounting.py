@@ -1,5 +1,6 @@
 """The class of every record offset of a window: each offset has exactly one, and the counts add up."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from sharelens.filters import KeyFilter
 from sharelens.output import Answer, by_importance, name_cell, name_column, number_column
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measure_inputs import Part
-from sharelens.questions.measured import Scope, answer, marked, of_parts, scope
+from sharelens.questions.measured import Scope, answer, by_place, marked, scope
 from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.request import CutChoice
 from state_model.columnar.keys import FULL_PLACE_KEY
@@ -36,19 +37,18 @@ def account(
     scoped = scope(evidence, key_filter, cut)
     logs, sources, warnings = _windows(evidence, scoped, _reaches(scoped), window)
     losses = {part.state_partition: part.losses for part in evidence.cover()}
-    totals = _Totals()
 
-    def of_part(part: Part) -> pa.Table:
+    def of_part(part: Part) -> tuple[pa.Table, Counter[str], int]:
         rows = measure.account(part.history, part.deliveries, limits(logs), logs, losses)
-        totals.take(rows, logs)
-        return marked(_listed(rows, listed) if listed else _counted(rows, logs, sources), part.history)
+        shown = marked(_listed(rows, listed) if listed else _counted(rows, logs, sources), part.history)
+        return shown, _offsets_of_classes(rows), _offsets_of_windows(rows, logs)
 
-    table = of_parts(scoped, of_part)
+    tables, counts, windows = zip(*scoped.of_each_part(of_part), strict=True)
     return answer(
         evidence,
-        table,
+        by_place(tables),
         LISTED_COLUMNS if listed else COUNTED_COLUMNS,
-        totals=totals.text(),
+        totals=_totals(sum(counts, Counter()), sum(windows)),
         warnings=[*scoped.warnings, *warnings],
         none=f"no offset is {' or '.join(listed)}" if listed else "no offset in the window",
     )
@@ -176,27 +176,23 @@ def _counted(
     return counts.append_column("end_offset_source", pa.array([sources[place] for place in places], pa.string()))
 
 
-class _Totals:
-    """Offsets of the windows and of each class, over all parts."""
+def _offsets_of_classes(rows: pa.Table) -> Counter[str]:
+    """How many offsets of ACCOUNTED rows are in each class."""
+    sizes = offset_counts(rows)
+    return Counter({name: pc.sum(sizes.filter(pc.equal(rows.column("class"), name))).as_py() or 0 for name in CLASSES})
 
-    def __init__(self) -> None:
-        self._appended = 0
-        self._counts = dict.fromkeys(CLASSES, 0)
 
-    def take(self, rows: pa.Table, logs: Mapping[TopicPartition, TopicLog]) -> None:
-        """Adds ACCOUNTED rows."""
-        sizes = offset_counts(rows)
-        for name in CLASSES:
-            self._counts[name] += pc.sum(sizes.filter(pc.equal(rows.column("class"), name))).as_py() or 0
-        for place in topic_partitions(rows.group_by(FULL_PLACE_KEY).aggregate([])):
-            self._appended += logs[place].end - logs[place].first
+def _offsets_of_windows(rows: pa.Table, logs: Mapping[TopicPartition, TopicLog]) -> int:
+    """How many offsets the windows of the share partitions of ACCOUNTED rows have."""
+    places = topic_partitions(rows.group_by(FULL_PLACE_KEY).aggregate([]))
+    return sum(logs[place].end - logs[place].first for place in places)
 
-    def text(self) -> str:
-        """The line of totals."""
-        by_class = ", ".join(f"{name} {count}" for name, count in self._counts.items() if count) or "none"
-        total = sum(self._counts.values())
-        difference = self._appended - total
-        return f"offsets of the window {self._appended}, in classes {total}, difference {difference}: {by_class}"
+
+def _totals(counts: Counter[str], appended: int) -> str:
+    """The line of totals, its classes in the order of CLASSES."""
+    by_class = ", ".join(f"{name} {counts[name]}" for name in CLASSES if counts[name]) or "none"
+    total = counts.total()
+    return f"offsets of the window {appended}, in classes {total}, difference {appended - total}: {by_class}"
 
 
 _KEY_COLUMNS = (

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from measures.what_if import advice, delivery_limit
+from measures.what_if import advice, delivery_limit, lock_advice, placement_advice, state_partitions
+from measures.what_if.advice_rows import ADVICE
 from measures.what_if.schema import WHAT_IF
 from measures.what_if.snapshots import limit_in_force, snapshot_rows
 from sharelens.filters import KeyFilter
@@ -13,6 +14,7 @@ from sharelens.questions.completeness import closing_line
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.measured import Scope, described, scope
 from sharelens.questions.what_if import COLD_INTERVAL_MS, appends_of, delivery_limit_of, rounds_of
+from sharelens.questions.what_if_placement import known_number, records_at
 from sharelens.request import CutChoice
 from sharelens.wording import counted
 
@@ -24,8 +26,14 @@ def advise(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice) -> Answer:
     scoped = scope(evidence, key_filter, cut)
     counts = [delivery_limit_of(scoped, part, delivery_limit.RANGE[0]).outcome_counts() for part in scoped.parts()]
     outcomes = advice.group_outcomes(pa.concat_tables(counts))
-    of_groups = advice.of_groups(outcomes, evidence.settings.groups)
-    rows = pa.concat_tables([_of_coordinator(scoped, key_filter, cut), of_groups])
+    settings = evidence.settings.groups
+    times = lock_advice.added_up([lock_advice.attempt_times(scoped.inputs(part)) for part in scoped.parts()])
+    of_groups = pa.concat_tables([advice.of_groups(outcomes, settings), lock_advice.about_locks(times, settings)])
+    of_brokers = [_of_coordinator(scoped, key_filter, cut)]
+    if key_filter.keeps_all:
+        sums = state_partitions.sums_of(records_at(evidence, cut))
+        of_brokers.append(placement_advice.about_state_partitions(sums, known_number(evidence)))
+    rows = pa.concat_tables([*of_brokers, of_groups.sort_by([("group_id", "ascending"), ("setting", "ascending")])])
     unknown = "" if evidence.settings.groups.groups is not None else UNKNOWN_SETTINGS
     return Answer(
         table=described(evidence, rows),
@@ -45,7 +53,7 @@ def _of_coordinator(scoped: Scope, key_filter: KeyFilter, cut: CutChoice) -> pa.
         for limit, tables in tried.items():
             tables.append(snapshot_rows(table, rounds, limit, COLD_INTERVAL_MS))
     if len(in_force) != 1:
-        return advice.ADVICE.empty_table()
+        return ADVICE.empty_table()
     rows = {limit: pa.concat_tables([WHAT_IF.empty_table(), *tables]) for limit, tables in tried.items()}
     return advice.of_coordinator(rows, in_force.pop())
 

@@ -38,11 +38,12 @@ class Audited:
     suppressed: int = 0
     warnings: tuple[str, ...] = ()
 
-    def by_rule(self) -> dict[tuple[str, str], int]:
-        """Number of findings by severity and rule; 0 for rules without one."""
-        counts = Counter({(str(rule.severity_for(None)), rule.code): 0 for rule in COUNTED})
-        counts.update(zip(*(self.rows.column(name).to_pylist() for name in ("severity", "rule")), strict=True))
-        return dict(counts)
+
+def by_rule(findings: pa.Table) -> dict[tuple[str, str], int]:
+    """Number of findings by severity and rule; 0 for rules without one."""
+    counts = Counter({(str(rule.severity_for(None)), rule.code): 0 for rule in COUNTED})
+    counts.update(zip(*(findings.column(name).to_pylist() for name in ("severity", "rule")), strict=True))
+    return dict(counts)
 
 
 def audited_findings(evidence: Evidence, keys: Keys = Keys(), until_ms: int | None = None) -> Audited | None:  # noqa: B008

@@ -125,11 +125,12 @@ def closing_line(evidence: Evidence, incomplete: int = 0) -> str:
     cover = evidence.cover()
     logs = {} if cover else evidence.group_log_times()
     if not logs:
-        return evidence_line(cover, incomplete)
+        return evidence_line(cover, incomplete) + evidence.fetched
     first, last = min(first for first, _ in logs.values()), max(last for _, last in logs.values())
     rows = f"; {incomplete} rows not complete" if incomplete else ""
     return (
-        f"evidence: {counted(len(logs), 'partition')} of {OFFSETS_TOPIC}, {time_text(first)} to {time_text(last)}{rows}"
+        f"evidence: {counted(len(logs), 'partition')} of {OFFSETS_TOPIC}, {time_text(first)} to {time_text(last)}"
+        f"{rows}{evidence.fetched}"
     )
 
 

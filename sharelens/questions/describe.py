@@ -14,8 +14,10 @@ from measures.group_replay import SHARE_TYPES, ShareGroup, changes
 from measures.streams_replay import LateStreamsReplay
 from sharelens.output import Answer, name_cell
 from sharelens.questions import describe_share, describe_streams, describe_streams_offsets
+from sharelens.questions.checked import with_check, with_coordinators
 from sharelens.questions.completeness import prefix_of
 from sharelens.questions.evidence import Evidence
+from sharelens.questions.groups_now import share_now, streams_now
 from sharelens.questions.known_groups import is_streams_group, records_of_groups, share_group_records
 from sharelens.request import CutChoice
 from sharelens.times import time_text
@@ -44,9 +46,12 @@ def describe(
         SharelensError: the group did not exist at the moment.
     """
     records = records_of_groups(evidence, frozenset([name]))
+    cut = CutChoice(as_of_ms=as_of_ms)
     if is_streams_group(records, as_of_ms):
-        return _streams(evidence, name, records, CutChoice(as_of_ms=as_of_ms), view, end_offsets)
-    return _share(evidence, name, CutChoice(as_of_ms=as_of_ms), view, end_offsets)
+        return _streams(evidence, name, records, cut, view, end_offsets)
+    answer = _share(evidence, name, cut, view, end_offsets)
+    is_of_offsets = view is View.OFFSETS and end_offsets is None
+    return with_coordinators(evidence, answer, cut) if is_of_offsets else answer
 
 
 def _share(evidence: Evidence, name: str, cut: CutChoice, view: View, end_offsets: EndOffsets | None) -> Answer:
@@ -57,11 +62,13 @@ def _share(evidence: Evidence, name: str, cut: CutChoice, view: View, end_offset
         case View.TASKS:
             raise UsageError(f"describe: {name_cell(name)} is a share group, which has no tasks; leave --tasks out")
         case View.STATE:
-            return describe_share.state(evidence, name, moment)
+            answer = describe_share.state(evidence, name, moment)
         case View.MEMBERS:
-            return describe_share.members(evidence, name, moment)
+            answer = describe_share.members(evidence, name, moment)
         case View.OFFSETS:
-            return describe_share.offsets(evidence, name, moment, cut, end_offsets)
+            answer = describe_share.offsets(evidence, name, moment, cut, end_offsets)
+    check = evidence.coordinators() if cut == CutChoice() else None
+    return answer if check is None else with_check(answer, check.of_group(name, share_now(moment.group)))
 
 
 def _streams(
@@ -71,13 +78,16 @@ def _streams(
     moment = _existing(streams_groups_at(records, cut.as_of_ms).get(name), name, records, cut.as_of_ms)
     match view:
         case View.STATE:
-            return describe_streams.state(evidence, name, moment)
+            answer = describe_streams.state(evidence, name, moment)
         case View.MEMBERS:
-            return describe_streams.members(evidence, name, moment)
+            answer = describe_streams.members(evidence, name, moment)
         case View.TASKS:
-            return describe_streams.tasks(evidence, name, moment)
+            answer = describe_streams.tasks(evidence, name, moment)
         case View.OFFSETS:
-            return describe_streams_offsets.offsets(evidence, name, moment, prefix_of(cut), end_offsets)
+            answer = describe_streams_offsets.offsets(evidence, name, moment, prefix_of(cut), end_offsets)
+    check = evidence.coordinators() if cut == CutChoice() else None
+    now = streams_now(describe_streams.group_of(moment))
+    return answer if check is None else with_check(answer, check.of_group(name, now, is_streams=True))
 
 
 def _existing(

@@ -22,14 +22,11 @@ from sharelens.questions.describe_streams import answer_of, group_of, source_top
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.measure_inputs import EvidenceInputs
 from sharelens.questions.state import COMPLETENESS
+from sharelens.wording import counted
 from state_model.offset_commits import CommittedOffset, OffsetPlace
 from state_model.streams.values import StreamsGroup
 from state_model.uuids import ZERO_UUID
 
-UNKNOWN_LAG = (
-    "the lag of {} partitions of streams groups is unknown: the evidence lacks their end offsets; copy the folders of "
-    "the topics too, or give --end-offsets FILE"
-)
 COMPLETE = marks(uncommitted=False, undecoded=False, compacted=False)
 OFFSET_ROW = pa.schema(
     [
@@ -53,6 +50,14 @@ OFFSET_ROW = pa.schema(
 )
 
 
+def unknown_lag(partitions: int) -> str:
+    """The warning that the lag of so many partitions is unknown."""
+    return (
+        f"the lag of {counted(partitions, 'partition')} of streams groups is unknown: the evidence lacks end offsets, "
+        "or start offsets where nothing is committed; copy the folders of the topics too, or give --end-offsets FILE"
+    )
+
+
 def offsets(
     evidence: Evidence, name: str, moment: StreamsMoment, prefix: LogPrefix, end_offsets: EndOffsets | None
 ) -> Answer:
@@ -65,7 +70,7 @@ def offsets(
     columns = offset_columns(inferred=prefix.as_of_ms is not None)
     unknown = sum(row["lag"] is None and row["lag_inferred"] is None for row in rows)
     answer = answer_of(evidence, moment, rows, OFFSET_ROW, columns, none=none)
-    return replace(answer, warnings=(*answer.warnings, UNKNOWN_LAG.format(unknown))) if unknown else answer
+    return replace(answer, warnings=(*answer.warnings, unknown_lag(unknown))) if unknown else answer
 
 
 def offset_rows(
@@ -148,6 +153,8 @@ def _add_lags(evidence: Evidence, rows: Rows, prefix: LogPrefix, end_offsets: En
         ):
             # All batches from the committed offset on are newer than the moment, and no commit lies above the end.
             row["end_offset_inferred"] = row["committed_offset"]
+        if row["log_start_offset"] is None and row["end_offset"] == 0:
+            row["log_start_offset"] = 0
         begin = row["log_start_offset"] if row["committed_offset"] is None else row["committed_offset"]
         for lag, of_end in (("lag", "end_offset"), ("lag_inferred", "end_offset_inferred")):
             known = begin is not None and row[of_end] is not None and row["completeness"] == "complete"

@@ -1,6 +1,6 @@
 """What a question may ask its evidence for. A lake and a log directory both answer with the same Arrow schemas."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
@@ -13,9 +13,11 @@ from evidence.as_of import LogPrefix
 from evidence.clock_steps import ClockStep
 from evidence.conditions import all_of
 from lake.bounded_scan import Choice
+from measures.file_ends import EndOffsets
+from measures.headers import SampledBatches
 from measures.observed_settings import Settings
 from measures.places import places_of
-from measures.topics import TopicPartition
+from measures.topics import Ints, TopicPartition
 from sharelens.questions.dlq_filter import DeadLetterFilter
 from state_model.columnar.keys import PLACE_KEY
 from state_model.columnar.values import Loss
@@ -23,6 +25,7 @@ from state_model.errors import SharelensError
 
 if TYPE_CHECKING:
     from evidence.metadata_events import MetadataHistory
+    from sharelens.live_check import LiveCheck
 
 
 class TooMuchError(SharelensError):
@@ -131,7 +134,8 @@ def counted_places(parts: Iterable[pa.Table]) -> pa.Table:
 def of_places(rows: pa.Table, places: pa.Table) -> pa.Table:
     """The rows (with PLACE_KEY) of these places, in their order."""
     (of_rows, chosen), _ = places_of(rows, places)
-    return rows.filter(pa.array(np.isin(of_rows, chosen)))
+    is_chosen = np.isin(of_rows, chosen)
+    return rows if is_chosen.all() else rows.filter(pa.array(is_chosen))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,8 +235,8 @@ class Evidence(Protocol):
         Memory depends on the records of the places.
         """
 
-    def records_of(self, places: pa.Table) -> pa.Table:
-        """SHARE_RECORD rows of these places (PLACE_KEY), in any order."""
+    def records_of(self, places: pa.Table, columns: Sequence[str]) -> pa.Table:
+        """These columns of the SHARE_RECORD rows of these places (PLACE_KEY), in any order; PLACE_KEY is among them."""
 
     def each_record(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """These columns of all SHARE_RECORD rows, in bounded tables, in any order; one table at least."""
@@ -285,6 +289,32 @@ class Evidence(Protocol):
 
     def topic_extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
         """TOPIC_EXTENT rows of those of the user partitions that the evidence has, by (topic id, partition)."""
+
+    def unknown_name(self, text: str, topic: str | None = None) -> SharelensError:
+        """The error for a name of the command line that the evidence lacks; `topic`: the name, where it is a topic's.
+
+        Raises:
+            SharelensError: one may not see the topic.
+        """
+
+    @property
+    def fetched(self) -> str:
+        """What was fetched for the answer, as the end of a line; empty where nothing was."""
+
+    def coordinators(self) -> "LiveCheck | None":
+        """The coordinators of a running cluster, to compare an answer with; None: there are none to ask."""
+
+    def stable_offsets(self) -> EndOffsets:
+        """Last stable offsets of user partitions whose headers are not in the evidence, as far as they are known."""
+
+    def ends_at(self, moment_ms: int, topics: Iterable[str]) -> EndOffsets:
+        """The first offsets with a timestamp behind the moment, or the ends, where headers do not say them."""
+
+    def sampled(self, offsets: Mapping[TopicPartition, Ints]) -> SampledBatches:
+        """What single batches say of ascending offsets in `sampled_partitions`."""
+
+    def sampled_partitions(self) -> Set[TopicPartition]:
+        """User partitions of which single batches can be read, though their headers are not in the evidence."""
 
     def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
         """GROUP_RECORD rows of these groups (None: all), by (partition of __consumer_offsets, log offset)."""

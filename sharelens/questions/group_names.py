@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.conditions import filter_rows
 from evidence.group_decoding import decode_groups, topic_names
 from evidence.reading import read_whole
 from evidence.schemas import GROUP_RECORD
@@ -14,10 +13,10 @@ from kafka_log.schemas import LOG_RECORD
 from kafka_log.union import LogPartition
 from measures.committed_offsets import COMMIT_COLUMNS
 from measures.group_replay import in_log_order
-from sharelens.questions.evidence import Keys
 from sharelens.questions.size_limits import size_text, too_much
 from sharelens.questions.state_log import size_bytes
 from state_model.offset_commits import key_prefix
+from state_model.schema import CLASSIC_STRING
 from state_model.topics import OFFSETS_TOPIC
 
 
@@ -29,10 +28,25 @@ def read_group_names(partition: LogPartition, *, include_uncommitted: bool) -> d
     return names
 
 
-def read_group_records(partition: LogPartition, include_uncommitted: bool) -> Iterator[pa.Table]:
-    """GROUP_RECORD rows of one partition of __consumer_offsets, in offset order; what can't be decoded is left out."""
+def read_group_records(
+    partition: LogPartition, groups: frozenset[str] | None, include_uncommitted: bool
+) -> Iterator[pa.Table]:
+    """GROUP_RECORD rows of these groups (None: all) from one partition of __consumer_offsets, in offset order.
+
+    What can't be decoded is left out.
+    """
     for chunk in read_whole(partition, include_uncommitted=include_uncommitted):
-        yield decode_groups(pa.Table.from_batches([chunk.records])).records
+        rows = pa.Table.from_batches([chunk.records])
+        yield decode_groups(rows if groups is None else rows.filter(_key_names(groups))).records
+
+
+def _key_names(groups: Iterable[str]) -> pc.Expression:
+    """The condition for LOG_RECORD rows whose key, behind its type, begins with one of the groups."""
+    condition = pc.scalar(False)
+    for group in sorted(groups):
+        name = CLASSIC_STRING.write(group)
+        condition |= pc.equal(pc.binary_slice(pc.field("key"), 2, 2 + len(name)), name)
+    return condition
 
 
 def group_logs(partitions: Iterable[LogPartition], max_bytes: int) -> list[LogPartition]:
@@ -64,9 +78,7 @@ def read_records_of_groups(
     partitions: Iterable[LogPartition], groups: frozenset[str] | None, include_uncommitted: bool
 ) -> pa.Table:
     """GROUP_RECORD rows of these groups (None: all), by (partition, log offset)."""
-    condition = Keys(groups=groups).expression()
-    records = (rows for partition in partitions for rows in read_group_records(partition, include_uncommitted))
-    tables = [filter_rows(rows, condition) for rows in records]
+    tables = [rows for part in partitions for rows in read_group_records(part, groups, include_uncommitted)]
     return in_log_order(pa.concat_tables([GROUP_RECORD.empty_table(), *tables]))
 
 

@@ -3,13 +3,13 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.group_replay import SHARE_TYPES, is_of_share_group, is_of_types
+from measures.group_replay import GROUP, SHARE_TYPES, is_of_share_group, is_of_types
 from sharelens.filters import KeyFilter
 from sharelens.output import name_cell
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.naming import listed
 from state_model.errors import SharelensError, UsageError
-from state_model.streams.records import STREAMS_TYPES
+from state_model.streams.records import METADATA, STREAMS_TYPES
 
 HOW = "only that topic has state, members and epochs: copy the brokers' __consumer_offsets-N folders too"
 
@@ -18,8 +18,8 @@ def records_of_groups(evidence: Evidence, names: frozenset[str]) -> pa.Table:
     """GROUP_RECORD rows of these groups; no names: of all.
 
     Raises:
-        UsageError: neither share state nor a record of __consumer_offsets names the group.
-        SharelensError: only share state names it.
+        UsageError: no share state or record of __consumer_offsets names the group, and the evidence is no cluster.
+        SharelensError: only share state names it, or a cluster does not have it.
     """
     records = evidence.group_records(names or None)
     unknown = sorted(names - set(records.column("group_id").to_pylist()))
@@ -33,7 +33,7 @@ def records_of_groups(evidence: Evidence, names: frozenset[str]) -> pa.Table:
         )
     there = sorted({*evidence.group_records().column("group_id").to_pylist(), *with_state})
     name = name_cell(unknown[0])
-    raise UsageError(f"no share or streams group {name} in {evidence.place}; groups there: {listed(there)}")
+    raise evidence.unknown_name(f"no share or streams group {name} in {evidence.place}; groups there: {listed(there)}")
 
 
 def share_group_records(evidence: Evidence, name: str) -> pa.Table:
@@ -65,6 +65,13 @@ def streams_groups(evidence: Evidence, names: frozenset[str]) -> frozenset[str]:
         return frozenset()
     records = evidence.group_records(names)
     return frozenset(records.filter(is_of_types(records, STREAMS_TYPES)).column("group_id").to_pylist())
+
+
+def live_groups(records: pa.Table) -> set[str]:
+    """The share and streams groups in GROUP_RECORD rows, in log order, that were not deleted."""
+    epochs = records.filter(is_of_types(records, (GROUP, METADATA))).select(["group_id", "is_tombstone"])
+    newest = epochs.group_by("group_id", use_threads=False).aggregate([("is_tombstone", "last")])
+    return set(newest.filter(pc.invert(newest.column("is_tombstone_last"))).column("group_id").to_pylist())
 
 
 def of_filter(records: pa.Table, key_filter: KeyFilter) -> pa.Table:

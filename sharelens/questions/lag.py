@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from evidence.as_of import LogPrefix
 from measures import lag as measure
-from measures.file_ends import EndOffsets, with_end_offsets
+from measures.file_ends import EndOffsets, with_end_offsets, with_inferred_ends, with_stable_offsets
 from measures.inputs import topic_ends
 from measures.lag_over_time import Arrivals
 from measures.lag_over_time import lag_over_time as over_time
@@ -96,6 +96,10 @@ def lag_of(evidence: Evidence, states: pa.Table, cut: LogPrefix, end_offsets: En
         end_offsets = evidence.settings.end_offsets if cut.is_whole else {}
     names_of_ids = {topic_id: names[topic_id] for topic_id in topic_ids if topic_id in names}
     ends = with_end_offsets(ends, end_offsets, names_of_ids, only_higher=only_higher)
+    if cut.is_whole and (stable := evidence.stable_offsets()):
+        ends = with_stable_offsets(ends, stable, names_of_ids)
+    if cut.as_of_ms is not None and (then := evidence.ends_at(cut.as_of_ms, names_of_ids.values())):
+        ends = with_inferred_ends(ends, then, names_of_ids)
     return measure.lag(states, ends, names, end_of_now=cut.is_whole)
 
 

@@ -1,7 +1,7 @@
 """Evidence from a lake: the tables of the newest published cut, conditions pushed into the scan."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import Self
 
@@ -28,9 +28,11 @@ from lake.scan import open_lake
 from lake.settings_rows import COLUMNS, observations_of
 from lake.settings_rows import TABLE as SETTINGS
 from lake.tables import TABLES
+from measures.headers import SampledBatches
 from measures.observed_settings import Settings
 from measures.places import Ints, Places
 from measures.topics import TopicPartition
+from measures.waiting import batches_of
 from sharelens.questions import dlq_filter, lake_places
 from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import COUNTED, Keys, Span, StatePartitionCover, counted_places
@@ -41,6 +43,7 @@ from sharelens.questions.lake_places import near_places, newest_of_places, numbe
 from sharelens.questions.lake_rows import LakeRows
 from sharelens.questions.lake_settings import LakeSettings
 from sharelens.questions.misplaced import placed_states
+from sharelens.questions.without_cluster import WithoutCluster
 from sharelens.settings_files import NO_SETTINGS_FILES, SettingsFiles
 from state_model.columnar import schemas
 from state_model.columnar.keys import LOG_ORDER, PLACE_KEY, SHARE_PARTITION_KEY
@@ -51,7 +54,7 @@ PROGRESS, STATE = "gold.progress", "gold.share_partition_state"
 """Tables with a row of each place: the share partitions that are not misplaced, and those that live."""
 
 
-class LakeEvidence:
+class LakeEvidence(WithoutCluster):
     """One cluster of a lake at its published cut."""
 
     is_in_memory = False
@@ -181,10 +184,10 @@ class LakeEvidence:
         """Whether any of some places has a row in gold.delivery_history."""
         return any(len(numbers) for numbers, _ in self.deliveries_of_places(Places(keys=places), PLACE_KEY))
 
-    def records_of(self, places: pa.Table) -> pa.Table:
+    def records_of(self, places: pa.Table, columns: Sequence[str]) -> pa.Table:
         """Rows of silver.share_record."""
-        rows = self.rows.of_places("silver.share_record", schemas.SHARE_RECORD.names, places, None)
-        return rows.cast(schemas.SHARE_RECORD)
+        rows = self.rows.of_places("silver.share_record", list(columns), places, None)
+        return rows.cast(pa.schema([schemas.SHARE_RECORD.field(name) for name in columns]))
 
     def each_record(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Row group by row group of silver.share_record."""
@@ -285,6 +288,14 @@ class LakeEvidence:
     def _topic_books(self) -> pa.Table:
         return user_topics.books(self.rows.scan)
 
+    def sampled(self, offsets: Mapping[TopicPartition, Ints]) -> SampledBatches:
+        """From what runs kept of a cluster's batches."""
+        return batches_of(self.settings.samples, offsets)
+
+    def sampled_partitions(self) -> Set[TopicPartition]:
+        """Those that the newest run from a cluster could read."""
+        return self.settings.samples.partitions
+
     def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
         """Rows of silver.group_record."""
         return lake_places.group_records(self.rows.scan, groups)
@@ -316,10 +327,10 @@ class LakeEvidence:
         return state_partition_covers(self.lake, self.rows.published, extents, problems)
 
     def read_until_ms(self) -> int | None:
-        """By the newest extents."""
+        """By the newest extents; a run that read no new record of a cluster may have seen newer records that wait."""
         times = self.rows.scan("bronze.ingest_extent", ["read_until_ms"]).column("read_until_ms")
-        newest: int | None = pc.max(times).as_py()
-        return newest
+        known = (pc.max(times).as_py(), self.lake_settings.sampled_ms)
+        return max((moment for moment in known if moment is not None), default=None)
 
     def clock_steps(self, moment_ms: int) -> Sequence[ClockStep]:
         """Records of a later log time whose own time lies at or before the moment."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import cached_property
 
-from measures.observed_settings import Observation, Settings, settings_of
+from measures.observed_settings import SAMPLED_BATCHES, Observation, Settings, settings_of
 from sharelens.settings_files import NO_SETTINGS_FILES, SettingsFiles
 
 
@@ -18,6 +18,11 @@ class LakeSettings:
     def measured(self) -> Settings:
         """The stored ones: a run measures after it stores them."""
         return settings_of(self.stored)
+
+    @property
+    def sampled_ms(self) -> int | None:
+        """When a run sampled batches of a cluster last and they said something new."""
+        return max((seen.from_ms for seen in self.stored if seen.kind == SAMPLED_BATCHES), default=None)
 
     @cached_property
     def answering(self) -> Settings:

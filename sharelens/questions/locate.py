@@ -143,6 +143,10 @@ _READ = [name for name in SCHEMA.names if name not in ("cluster_id", "completene
 
 def _in_logs(source: Source, key_filter: KeyFilter, sought: Sought, most: int) -> Answer:
     source = in_directories(source)
+    if (live := source.live) is not None:
+        for choice in key_filter.topics:
+            if choice.text not in INTERNAL_TOPICS:
+                live.ensure_records(choice.text)
     directories = [scan_log_directory(uri, include_deleted=source.include_deleted) for uri in source.log_dirs]
     chosen = _chosen(directories, key_filter)
     matches = _MatchList(most=most, tables=[])

@@ -45,6 +45,7 @@ from sharelens.questions.log_metadata import LogMetadata
 from sharelens.questions.misplaced import placed_states
 from sharelens.questions.size_limits import MEMORY_PER_BYTE, size_text, too_much
 from sharelens.questions.state_log import StateLog, of_state_log, partitions_of_key, size_bytes, state_logs
+from sharelens.questions.without_cluster import WithoutCluster
 from sharelens.request import Source, dead_letter_topics
 from sharelens.topic_names import read_topic_names
 from state_model.columnar import schemas
@@ -61,7 +62,7 @@ KEPT_BYTES = 512 << 20
 Result = TypeVar("Result")
 
 
-class LogEvidence:
+class LogEvidence(WithoutCluster):
     """Log directories of one cluster; reads only the partitions that a question needs."""
 
     def __init__(self, source: Source, directories: Sequence[LogDirectory]) -> None:
@@ -69,9 +70,15 @@ class LogEvidence:
         self.directories = directories
         self.cluster = _cluster_of(directories, source.cluster_id)
         self.metadata = LogMetadata(source, directories)
-        has_group_log = any(part.topic == OFFSETS_TOPIC for each in directories for part in each.partitions)
-        needed = source.needs_state_log and not (source.takes_group_log and has_group_log)
-        self.logs = state_logs(directories, include_uncommitted=source.include_uncommitted, needed=needed)
+        if source.needs_state_log:
+            _ = self.logs  # raises now where there is none
+
+    @cached_property
+    def logs(self) -> list[StateLog]:
+        """The state logs, whose ends are read here."""
+        has_group_log = any(part.topic == OFFSETS_TOPIC for each in self.directories for part in each.partitions)
+        needed = self.source.needs_state_log and not (self.source.takes_group_log and has_group_log)
+        return state_logs(self.directories, include_uncommitted=self.source.include_uncommitted, needed=needed)
 
     @property
     def place(self) -> str:
@@ -152,22 +159,24 @@ class LogEvidence:
         deliveries = pa.concat_tables([schemas.DELIVERY_HISTORY.empty_table(), *ranges])
         return filter_rows(pa.concat_tables(histories), prefix.condition()), delivery_history_as_of(deliveries, prefix)
 
-    def records_of(self, places: pa.Table) -> pa.Table:
+    def records_of(self, places: pa.Table, columns: Sequence[str]) -> pa.Table:
         """Decoded records."""
-        tables = self._each(lambda log: self._records_of(log, places), self._logs_of(places))
-        return pa.concat_tables([schemas.SHARE_RECORD.empty_table(), *tables])
+        tables = self._each(lambda log: self._records_of(log, places, columns), self._logs_of(places))
+        return pa.concat_tables([schemas.SHARE_RECORD.empty_table().select(columns), *tables])
 
     def _logs_of(self, places: pa.Table) -> list[StateLog]:
         numbers = set(places.column("state_partition").to_pylist())
         return [log for log in self.logs if log.number in numbers]
 
-    def _records_of(self, log: StateLog, places: pa.Table) -> pa.Table:
+    def _records_of(
+        self, log: StateLog, places: pa.Table, columns: Sequence[str] = schemas.SHARE_RECORD.names
+    ) -> pa.Table:
         of_log = with_value(places, "state_partition", log.number)
         only = Keys()
         if of_log.num_rows == 1:
             ((group, topic, number),) = (tuple(row[name] for name in SHARE_PARTITION_KEY) for row in of_log.to_pylist())
             only = Keys(groups=frozenset([group]), topics={topic: frozenset([number])})
-        return self._kept_records(log, only, lambda rows: of_places(rows, of_log))
+        return self._kept_records(log, only, lambda rows: of_places(rows.select(columns), of_log))
 
     def each_record(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Decoded, state log after state log."""
@@ -191,7 +200,7 @@ class LogEvidence:
             yield records
 
     def _kept_records(self, log: StateLog, keys: Keys, choose: Callable[[pa.Table], pa.Table]) -> pa.Table:
-        tables = [schemas.SHARE_RECORD.empty_table()]
+        tables = [choose(schemas.SHARE_RECORD.empty_table())]
         size = 0
         for records in log.read(keys):
             tables.append(choose(records))
@@ -246,15 +255,19 @@ class LogEvidence:
         return {(part.topic_id, part.partition): part for part in unite(self.directories)}
 
     def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
-        """Decoded from __consumer_offsets; those of all groups are kept for the next question."""
+        """Decoded from __consumer_offsets; those of all groups, or else of the latest ones, are kept."""
         if self._kept_groups is not None:
-            return filter_rows(self._kept_groups, Keys(groups=groups).expression())
+            kept, records = self._kept_groups
+            if kept == groups:
+                return records
+            if kept is None:
+                return filter_rows(records, Keys(groups=groups).expression())
         records = read_records_of_groups(self._group_logs(), groups, self.source.include_uncommitted)
-        if groups is None and records.nbytes <= KEPT_BYTES:
-            self._kept_groups = records
+        if records.nbytes <= KEPT_BYTES:
+            self._kept_groups = (groups, records)
         return records
 
-    _kept_groups: pa.Table | None = None
+    _kept_groups: tuple[frozenset[str] | None, pa.Table] | None = None
 
     def group_log_times(self) -> Mapping[int, tuple[int, int]]:
         """By the headers of batches."""

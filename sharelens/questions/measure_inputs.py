@@ -7,11 +7,12 @@ import pyarrow as pa
 
 from evidence.as_of import LogPrefix
 from evidence.conditions import filter_rows
+from measures.headers import SampledBatches
 from measures.inputs import RecordInputs
 from measures.settings import NO_SETTINGS, GroupSettings
-from measures.topics import TopicPartition
+from measures.topics import Ints, TopicPartition
 from sharelens.questions.evidence import PLACED, Evidence, Span
-from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY
+from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY, SHARE_RECORD
 from state_model.columnar.values import Loss
 
 
@@ -56,9 +57,9 @@ class EvidenceInputs(RecordInputs):
         """Those of the part."""
         return self._part.deliveries
 
-    def records(self) -> pa.Table:
+    def records(self, columns: Sequence[str] = SHARE_RECORD.names) -> pa.Table:
         """Those of the part up to the cut, in the window."""
-        records = filter_rows(self._evidence.records_of(self._part.places), self._cut.condition())
+        records = filter_rows(self._evidence.records_of(self._part.places, columns), self._cut.condition())
         return filter_rows(records, self._window.expression())
 
     def headers(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
@@ -68,6 +69,10 @@ class EvidenceInputs(RecordInputs):
     def extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
         """Of all user partitions that the evidence has."""
         return self._evidence.topic_extents(partitions)
+
+    def sampled(self, offsets: Mapping[TopicPartition, Ints]) -> SampledBatches:
+        """Of user partitions that the evidence can sample."""
+        return self._evidence.sampled(offsets)
 
     def names(self) -> Mapping[str, str]:
         """Of the part's topics at least."""

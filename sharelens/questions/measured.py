@@ -61,7 +61,10 @@ class Scope:
             yield self._read(places)
 
     def of_each_part(self, work: Callable[[Part], Made]) -> list[Made]:
-        """What `work` makes of each part, in their order; WORKERS parts are read and worked on at the same time."""
+        """What `work` makes of each part, in their order.
+
+        WORKERS parts are read and worked on at the same time, so `work` must change nothing that another call reads.
+        """
         if len(self._stretches) == 1:
             return [work(self._only_part)]
         with ThreadPoolExecutor(WORKERS) as pool:
@@ -178,7 +181,12 @@ def kept_rows(scoped: Scope, name: str) -> pa.Table | None:
 
 def of_parts(scoped: Scope, measure: Callable[[Part], pa.Table]) -> pa.Table:
     """A measure's rows of all parts, by share partition and state partition; rows of one place keep their order."""
-    return pa.concat_tables([measure(part) for part in scoped.parts()]).sort_by(PLACE_ORDER)
+    return by_place(scoped.of_each_part(measure))
+
+
+def by_place(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of tables by share partition and state partition; rows of one place keep their order."""
+    return pa.concat_tables(tables).sort_by(PLACE_ORDER)
 
 
 def marked(table: pa.Table, history: pa.Table) -> pa.Table:

@@ -68,10 +68,16 @@ def unseen_partitions(evidence: Evidence, user_partitions: Collection[TopicParti
     return len(set(user_partitions) - {(row["topic_id"], row["partition"]) for row in rows})
 
 
+def unseen_stalls(evidence: Evidence, user_partitions: Collection[TopicPartition], consequence: str) -> list[str]:
+    """As `unseen`, without the user partitions whose first incomplete records can be sampled."""
+    return unseen(evidence, set(user_partitions) - evidence.sampled_partitions(), consequence)
+
+
 def unseen(evidence: Evidence, user_partitions: Collection[TopicPartition], consequence: str) -> list[str]:
     """At most one line: the number of user partitions that the evidence lacks, and the consequence."""
     count = unseen_partitions(evidence, user_partitions)
-    return [f"{count} user partitions are not in the evidence: {consequence}"] if count else []
+    line = f"the answer is incomplete, {count} user partitions are not in the evidence: {consequence}"
+    return [line] if count else []
 
 
 def lacking(topics: Collection[str]) -> list[str]:

@@ -9,7 +9,6 @@ from sharelens.filters import TOPIC_ID, KeyFilter
 from sharelens.output import name_cell
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.missing import HOW_NAMES
-from state_model.errors import UsageError
 
 LISTED = 10
 
@@ -18,7 +17,8 @@ def resolve(evidence: Evidence, key_filter: KeyFilter) -> Keys:
     """Share partitions as ids: a topic's name stands for every id that bore it, an id for itself.
 
     Raises:
-        UsageError: a topic is neither a known name nor an id; the message lists topics that are there.
+        SharelensError: a topic is neither a known name nor an id (UsageError, unless the evidence is a cluster); the
+            message lists topics that are there.
     """
     if key_filter.keeps_all:
         return Keys()
@@ -47,7 +47,8 @@ def _unknown_topic(evidence: Evidence, text: str) -> list[str]:
     known = topic_labels(evidence, topic_ids)
     nameless = set(topic_ids) - evidence.names(topic_ids).keys()
     hint = f"; names of those shown by id: {HOW_NAMES}" if nameless else ""
-    raise UsageError(f"no topic {name_cell(text)} in {evidence.place}; topics with share state: {listed(known)}{hint}")
+    line = f"no topic {name_cell(text)} in {evidence.place}; topics with share state: {listed(known)}{hint}"
+    raise evidence.unknown_name(line, text)
 
 
 def topic_labels(evidence: Evidence, topic_ids: Iterable[str]) -> list[str]:
@@ -72,14 +73,15 @@ def ensure_known(
     """For an empty answer: whether the names exist at all; `other_groups` exist without share state.
 
     Raises:
-        UsageError: no share partition ever bore the names; the message lists what is there.
+        SharelensError: no share partition ever bore the names (UsageError, unless the evidence is a cluster); the
+            message lists what is there.
     """
     if key_filter.keeps_all:
         return
     share_partitions = evidence.share_partitions()
     groups = set(share_partitions.column("group_id").to_pylist())
     for group in sorted(key_filter.groups - groups - other_groups):
-        raise UsageError(
+        raise evidence.unknown_name(
             f"no share group {name_cell(group)} in {evidence.place}; groups there: {listed(sorted(groups))}"
         )
     if key_filter.groups and key_filter.groups <= other_groups:
@@ -87,7 +89,7 @@ def ensure_known(
     _ensure_topics(evidence, share_partitions, keys)
     if filter_rows(share_partitions, keys.expression()).num_rows == 0:
         near = filter_rows(share_partitions, Keys(groups=keys.groups).expression())
-        raise UsageError(
+        raise evidence.unknown_name(
             f"no such share partition in {evidence.place}; share partitions there: {listed(labels(evidence, near))}"
         )
 
@@ -98,7 +100,7 @@ def _ensure_topics(evidence: Evidence, share_partitions: pa.Table, keys: Keys) -
     known = set(share_partitions.column("topic_id").to_pylist())
     if not known & set(keys.topics):
         named = listed(topic_labels(evidence, keys.topics))
-        raise UsageError(
+        raise evidence.unknown_name(
             f"no share state for topic {named} in {evidence.place}; "
             f"topics with share state: {listed(topic_labels(evidence, known))}"
         )

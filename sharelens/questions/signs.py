@@ -28,7 +28,7 @@ from measures.topics import BATCH_COLUMNS, topic_partitions
 from sharelens.filters import KeyFilter
 from sharelens.questions.audited import Audited, audited_findings
 from sharelens.questions.completeness import COMPLETE, evidence_times, times
-from sharelens.questions.describe_streams_offsets import UNKNOWN_LAG
+from sharelens.questions.describe_streams_offsets import unknown_lag
 from sharelens.questions.dlq import reconciled
 from sharelens.questions.evidence import Evidence, StatePartitionCover, of_places
 from sharelens.questions.known_groups import of_filter, streams_groups
@@ -37,7 +37,7 @@ from sharelens.questions.lag import lag_of
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import Scope, is_measured, scope
-from sharelens.questions.missing import unknown_ends, unseen
+from sharelens.questions.missing import unknown_ends, unseen_stalls
 from sharelens.questions.now import now_of
 from sharelens.questions.published import publications
 from sharelens.questions.published_stalls import stalls_at
@@ -181,7 +181,7 @@ def signs_of(
         warnings=(
             *scoped.warnings,
             *unknown_ends(lags),
-            *unseen(evidence, scoped.user_partitions, UNSEEN),
+            *unseen_stalls(evidence, scoped.user_partitions, UNSEEN),
             *_unknown_lags(streams),
             *_expired(audited),
         ),
@@ -190,7 +190,7 @@ def signs_of(
 
 def _unknown_lags(streams: Sequence[StreamsSign]) -> Sequence[str]:
     unknown = sum(sign.lag.unknown for sign in streams)
-    return (UNKNOWN_LAG.format(unknown),) if unknown else ()
+    return (unknown_lag(unknown),) if unknown else ()
 
 
 def _expired(audited: Audited | None) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import Scope, answer, scope, stream_of
-from sharelens.questions.missing import COPY_FOLDERS, unseen
+from sharelens.questions.missing import COPY_FOLDERS, unseen_stalls
 from sharelens.questions.now import now_of
 from sharelens.questions.published_stalls import published_stalls
 from sharelens.questions.state import COMPLETENESS, TOPIC
@@ -65,7 +65,7 @@ def stalled(
         table,
         TEXT_COLUMNS,
         totals="\n".join([*lines, SAME]),
-        warnings=(*scoped.warnings, *unseen(evidence, scoped.user_partitions, UNSEEN)),
+        warnings=(*scoped.warnings, *unseen_stalls(evidence, scoped.user_partitions, UNSEEN)),
         none="no share partition stalled",
         now_ms=now_ms,
     )

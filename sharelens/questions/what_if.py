@@ -9,8 +9,8 @@ from evidence.conditions import filter_rows
 from measures.histories import Histories
 from measures.offset_counts import offset_counts
 from measures.settings import COLD_SNAPSHOT_INTERVAL, COORDINATOR_DEFAULTS
-from measures.what_if import cold_rounds
-from measures.what_if.appends import APPENDS, appends
+from measures.what_if import cold_rounds, isolation, lock_duration
+from measures.what_if.appends import READ_AT, appends, of_state_partitions
 from measures.what_if.delivery_limit import AGAIN, EARLIER, DeliveryLimit
 from measures.what_if.schema import WHAT_IF
 from measures.what_if.snapshots import snapshot_rows
@@ -18,7 +18,7 @@ from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column
 from sharelens.questions.evidence import Evidence, of_places
 from sharelens.questions.measure_inputs import Part
-from sharelens.questions.measured import PLACE_ORDER, Scope, answer, of_parts, scope
+from sharelens.questions.measured import PLACE_ORDER, Scope, answer, of_parts, rows_of, scope
 from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.request import CutChoice
 from sharelens.wording import counted
@@ -53,7 +53,10 @@ def appends_of(scoped: Scope, key_filter: KeyFilter, cut: CutChoice) -> Iterator
     numbers = scoped.places.column("state_partition").unique()
     whole = scoped if key_filter.keeps_all else scope(scoped.evidence, ALL_KEYS, cut)
     places = whole.places.filter(pc.is_in(whole.places.column("state_partition"), value_set=numbers))
-    return _by_state_partition(whole.only(places))
+    chosen = whole.only(places)
+    return of_state_partitions(
+        appends(chosen.inputs(part).records(READ_AT), part.history, part.deliveries) for part in chosen.parts()
+    )
 
 
 def other_delivery_limit(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, limit: int) -> Answer:
@@ -65,6 +68,42 @@ def other_delivery_limit(evidence: Evidence, key_filter: KeyFilter, cut: CutChoi
     scoped = scope(evidence, key_filter, cut)
     rows = of_parts(scoped, lambda part: delivery_limit_of(scoped, part, limit).figures())
     return _answer(scoped, rows)
+
+
+def other_lock_duration(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, duration_ms: int) -> Answer:
+    """The answer to `sharelens what-if --lock-duration`: one row a share partition and figure.
+
+    Raises:
+        SharelensError: no share partition has a history that is complete enough.
+    """
+    scoped = scope(evidence, key_filter, cut)
+    rows = rows_of(scoped, lambda inputs: lock_duration.rows(inputs, duration_ms), evidence.settings.groups)
+    return _answer(scoped, rows)
+
+
+def other_isolation_level(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, level: str) -> Answer:
+    """The answer to `sharelens what-if --isolation-level`: one row a share partition and figure.
+
+    Raises:
+        SharelensError: no share partition has a history that is complete enough, with batch headers of its topic.
+    """
+    scoped = scope(evidence, key_filter, cut)
+    rows = rows_of(scoped, lambda inputs: isolation.rows(inputs, level), evidence.settings.groups)
+    return _answer(scoped, rows, lacking="records, or batch headers of their topic,")
+
+
+def other_isolation_ranges(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, level: str) -> Answer:
+    """The answer to `sharelens what-if --isolation-level --list`: ranges of offsets with another outcome."""
+    scoped = scope(evidence, key_filter, cut)
+    rows = rows_of(scoped, lambda inputs: isolation.ranges(inputs, level), evidence.settings.groups)
+    sizes = offset_counts(rows)
+    sums = {
+        change: pc.sum(sizes.filter(pc.equal(rows.column("change"), change))).as_py() for change in isolation.CHANGES
+    }
+    totals = ", ".join(f"{change} {offsets}" for change, offsets in sums.items() if offsets)
+    none = "no record offset has another outcome"
+    totals = f"record offsets: {totals or 'none'}"
+    return answer(evidence, rows, OUTCOME_COLUMNS, totals=totals, warnings=scoped.warnings, none=none)
 
 
 def other_outcomes(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, limit: int) -> Answer:
@@ -85,29 +124,7 @@ def delivery_limit_of(scoped: Scope, part: Part, limit: int) -> DeliveryLimit:
     return DeliveryLimit(histories, scoped.evidence.settings.groups, limit)
 
 
-def _by_state_partition(scoped: Scope) -> Iterator[pa.Table]:
-    """APPENDS rows of one state partition after the other; parts of a scope come by state partition."""
-    pending = APPENDS.empty_table()
-    for part in scoped.parts():
-        rows = pa.concat_tables([pending, _appends(scoped, part)])
-        last = pc.max(rows.column("state_partition"))
-        is_open = pc.equal(rows.column("state_partition"), last)
-        yield from _split(rows.filter(pc.invert(is_open)))
-        pending = rows.filter(is_open)
-    yield from _split(pending)
-
-
-def _appends(scoped: Scope, part: Part) -> pa.Table:
-    return appends(scoped.inputs(part).records(), part.history, part.deliveries)
-
-
-def _split(rows: pa.Table) -> Iterator[pa.Table]:
-    rows = rows.sort_by([("state_partition", "ascending"), ("log_offset", "ascending")])
-    for number in rows.column("state_partition").unique().to_pylist():
-        yield rows.filter(pc.equal(rows.column("state_partition"), number))
-
-
-def _answer(scoped: Scope, rows: pa.Table) -> Answer:
+def _answer(scoped: Scope, rows: pa.Table, lacking: str = "records") -> Answer:
     """The answer of WHAT_IF rows, with a warning about share partitions that have none."""
     left = (
         len(scoped.places)
@@ -118,9 +135,9 @@ def _answer(scoped: Scope, rows: pa.Table) -> Answer:
     )
     warnings = list(scoped.warnings)
     if left and left == scoped.places.num_rows:
-        raise SharelensError(f"{_too_incomplete(left)}: no figure; see sharelens status for what is missing")
+        raise SharelensError(f"{_too_incomplete(left, lacking)}: no figure; see sharelens status for what is missing")
     if left:
-        warnings.append(_too_incomplete(left) + " and have no figures")
+        warnings.append(_too_incomplete(left, lacking) + " and have no figures")
     marks = pc.value_counts(rows.column("certainty")).to_pylist()
     sums = {entry["values"]: entry["counts"] for entry in marks}
     totals = ", ".join(f"{name} {sums[name]}" for name in ("exact", "bound", "inferred") if name in sums)
@@ -134,8 +151,8 @@ def _answer(scoped: Scope, rows: pa.Table) -> Answer:
     )
 
 
-def _too_incomplete(count: int) -> str:
-    return f"{counted(count, 'share partition')} lack records that the question depends on"
+def _too_incomplete(count: int, lacking: str) -> str:
+    return f"{counted(count, 'share partition')} lack {lacking} that the question depends on"
 
 
 def _what_if(row: Row) -> str:

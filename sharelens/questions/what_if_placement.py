@@ -42,7 +42,7 @@ def other_balance(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, num
             "what-if: --state-partitions counts whole state partitions; leave out --group, --topic, --partition, "
             "or give --list"
         )
-    rows = measure.balance(_records(evidence, cut), number)
+    rows = measure.balance(records_at(evidence, cut), number)
     records = rows.filter(pc.equal(rows.column("figure"), "records"))
     before, after = (_largest_of_mean(records.column(name), size) for name, size in _sizes(evidence, number))
     summary = f"{LARGEST_OF_MEAN.format(before, after, number)}\n{closing_line(evidence)}"
@@ -58,8 +58,12 @@ def other_balance(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, num
 
 def _sizes(evidence: Evidence, number: int) -> tuple[tuple[str, int], tuple[str, int]]:
     """The columns of figures with the number of state partitions of each."""
-    known = max((part.state_partition + 1 for part in evidence.cover()), default=1)
-    return ("in_history", known), ("what_if", number)
+    return ("in_history", known_number(evidence)), ("what_if", number)
+
+
+def known_number(evidence: Evidence) -> int:
+    """The number of state partitions, as far as they have records."""
+    return max((part.state_partition + 1 for part in evidence.cover()), default=1)
 
 
 def _largest_of_mean(figures: pa.ChunkedArray, parts: int) -> float:
@@ -68,11 +72,12 @@ def _largest_of_mean(figures: pa.ChunkedArray, parts: int) -> float:
 
 
 def _placed(evidence: Evidence, cut: CutChoice, number: int) -> pa.Table:
-    rows = measure.placement(_records(evidence, cut), number)
+    rows = measure.placement(records_at(evidence, cut), number)
     return rows.append_column("state_partition", rows.column("in_history").cast(pa.int32()))
 
 
-def _records(evidence: Evidence, cut: CutChoice) -> Iterator[pa.Table]:
+def records_at(evidence: Evidence, cut: CutChoice) -> Iterator[pa.Table]:
+    """The columns that placement reads of all records up to the cut, in bounded tables."""
     prefix = prefix_of(cut)
     return (filter_rows(table, prefix.condition()) for table in evidence.each_record(measure.READ_AT))
 

@@ -277,8 +277,9 @@ def ownership(lanes: Sequence[str], colour_of: Mapping[str, str], from_ms: int, 
             axis=_time_axis(size, from_ms, to_ms),
         )
         axis = alt.Axis(
-            title=None, grid=True, ticks=False, domain=False, labelLimit=BAND_LABELS_NARROW, labelOverlap=size.narrow
-        )
+            title=None, grid=True, ticks=False, domain=False, labelLimit=BAND_LABELS_NARROW, labelOverlap=size.narrow,
+            labelFlush=False,
+        )  # fmt: skip
         bars = (
             alt.Chart(alt.NamedData(name="owners"))
             .mark_bar(height={"band": 0.75}, clip=True, aria=not size.narrow)

@@ -26,7 +26,7 @@ from sharelens.questions.gap_entries import gap_entries
 from sharelens.questions.known_groups import streams_groups
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.measured import Scope, described, scope
-from sharelens.questions.missing import unnamed_topics, unseen
+from sharelens.questions.missing import unnamed_topics, unseen_stalls
 from sharelens.questions.now import now_of
 from sharelens.questions.share_partitions import Key, key_of, rows_of_keys
 from sharelens.questions.signs import OF_SHARE_GROUPS, Signs, signs_of
@@ -212,7 +212,7 @@ def _digests(
         redelivered=redelivery_sums(_also(again, timelines.add_redelivered)),
         dead_letters=dead_letters,
         warnings=(
-            *unseen(evidence, scoped.user_partitions, stalled.UNSEEN),
+            *unseen_stalls(evidence, scoped.user_partitions, stalled.UNSEEN),
             *poison.poison_warnings(scoped, without_limit=given_up.without_limit),
             *(letter_warnings if scoped.places.num_rows else ()),
             *dlq.without_topic(dead_letters.sums),

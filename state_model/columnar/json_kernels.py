@@ -15,7 +15,7 @@ from state_model.columnar.byte_kernels import (
     unsigned_varint,
     write_uuid_text,
 )
-from state_model.columnar.kernels import kernel
+from state_model.columnar.kernels import kernel, leaf
 
 TEXT, INTEGER, STRING, ID, INTEGERS, ARRAY, ITEM_END, MARKER, TAGS, CASE, TAG_END, DONE = range(12)
 """Operations; the columns of a step of the program:
@@ -38,7 +38,7 @@ MIN_TAG_BYTES = 2
 QUOTE, BACKSLASH, SPACE, COMMA, ZERO, MINUS, OPEN, CLOSE = 34, 92, 32, 44, 48, 45, 91, 93
 
 
-@kernel
+@leaf
 def _width(code: int) -> int:
     if code == INT8:
         return 1
@@ -47,7 +47,7 @@ def _width(code: int) -> int:
     return 4 if code == INT32 else 8
 
 
-@kernel
+@leaf
 def _integer_at(data: np.ndarray, at: int, code: int) -> int:
     if code == INT8:
         return int(np.int8(data[at]))
@@ -58,7 +58,7 @@ def _integer_at(data: np.ndarray, at: int, code: int) -> int:
     return int32_at(data, at) if code == INT32 else int64_at(data, at)
 
 
-@kernel
+@leaf
 def _put_integer(value: int, out: np.ndarray, to: int) -> int:
     """The digits of an integer, behind which there is room for any; the position behind them."""
     if value == 0:
@@ -80,13 +80,13 @@ def _put_integer(value: int, out: np.ndarray, to: int) -> int:
     return to + digits
 
 
-@kernel
+@leaf
 def _put_null(out: np.ndarray, to: int) -> int:
     out[to], out[to + 1], out[to + 2], out[to + 3] = 110, 117, 108, 108
     return to + 4
 
 
-@kernel
+@leaf
 def _is_plain(data: np.ndarray, at: int, end: int) -> bool:
     """Whether text is ASCII that JSON prints as it is."""
     for place in range(at, end):
@@ -96,7 +96,7 @@ def _is_plain(data: np.ndarray, at: int, end: int) -> bool:
     return True
 
 
-@kernel
+@leaf
 def _put_string(data: np.ndarray, at: int, end: int, nullable: int, out: np.ndarray, to: int) -> tuple[int, int, int]:
     """(outcome, position behind the string, position in the output) of a compact string."""
     claimed, at = unsigned_varint(data, at, end)
@@ -114,7 +114,7 @@ def _put_string(data: np.ndarray, at: int, end: int, nullable: int, out: np.ndar
     return PRINTED, at + size, to + size + 2
 
 
-@kernel
+@leaf
 def _put_integers(
     data: np.ndarray, at: int, end: int, code: int, nullable: int, out: np.ndarray, to: int
 ) -> tuple[int, int, int]:
@@ -139,7 +139,7 @@ def _put_integers(
     return PRINTED, at, to + 1
 
 
-@kernel
+@leaf
 def _has_default(data: np.ndarray, at: int, size: int, code: int, default: int) -> bool:
     """Whether the payload of a tagged field is its default."""
     if code == EMPTY_ARRAY:
@@ -147,7 +147,7 @@ def _has_default(data: np.ndarray, at: int, size: int, code: int, default: int) 
     return size == _width(code) and _integer_at(data, at, code) == default
 
 
-@kernel
+@leaf
 def _next_tag(
     data: np.ndarray, at: int, end: int, program: np.ndarray, step: int, frame: np.ndarray
 ) -> tuple[int, int, int]:
@@ -172,7 +172,7 @@ def _next_tag(
     return PRINTED, at, program[step, 2]
 
 
-@kernel
+@leaf
 def _put_leaf(
     data: np.ndarray, at: int, end: int, program: np.ndarray, step: int, texts: np.ndarray, out: np.ndarray, to: int
 ) -> tuple[int, int, int]:
@@ -202,7 +202,7 @@ def _put_leaf(
     return PRINTED, at + 16, to + UUID_CHARACTERS + 2
 
 
-@kernel
+@leaf
 def _begin_array(
     data: np.ndarray, at: int, end: int, program: np.ndarray, step: int, frame: np.ndarray, out: np.ndarray, to: int
 ) -> tuple[int, int, int, int]:
@@ -221,7 +221,7 @@ def _begin_array(
     return PRINTED, at, to + 1, step + 1
 
 
-@kernel
+@leaf
 def _end_item(step: int, frame: np.ndarray, out: np.ndarray, to: int) -> tuple[int, int]:
     """(position in the output, next step) behind an item: that of the next item, or behind the array."""
     frame[COUNT] -= 1
@@ -232,7 +232,7 @@ def _end_item(step: int, frame: np.ndarray, out: np.ndarray, to: int) -> tuple[i
     return to + 2, frame[BODY]
 
 
-@kernel
+@leaf
 def _tags(
     data: np.ndarray, at: int, end: int, program: np.ndarray, step: int, frame: np.ndarray
 ) -> tuple[int, int, int]:
@@ -248,7 +248,7 @@ def _tags(
     return _next_tag(data, at, end, program, step, frame)
 
 
-@kernel
+@leaf
 def _put_value(
     data: np.ndarray,
     at: int,

@@ -20,6 +20,8 @@ class Kernel(Generic[Parameters, Result]):
     Kernels call each other as plain functions do: numba asks for `_numba_type_` where one kernel names another.
     """
 
+    is_numba_loaded = False
+
     def __init__(self, function: Callable[Parameters, Result], **options: bool) -> None:
         self.interpreted = function
         self._options = options
@@ -38,6 +40,7 @@ class Kernel(Generic[Parameters, Result]):
             import numba  # deferred: a command that computes nothing starts without it
             import numba.np.arraymath
 
+        Kernel.is_numba_loaded = True
         _call_once()
         compiler: Any = numba.njit
         try:
@@ -73,7 +76,10 @@ def leaf(function: Function) -> Function:
     return cast(Function, Kernel(function, _nrt=False))
 
 
-def interpreted(function: Function) -> Function:
-    """The Python function of a kernel that calls no other one, for inputs that take less time than loading numba."""
+def compiled_if_loaded(function: Function) -> Function:
+    """A kernel that calls no other one, for inputs that take less time than loading numba.
+
+    It is the Python function as long as no kernel of this process was compiled.
+    """
     assert isinstance(function, Kernel)
-    return cast(Function, function.interpreted)
+    return function if Kernel.is_numba_loaded else cast(Function, function.interpreted)

@@ -49,14 +49,27 @@ def number_keys(*tables: pa.Table) -> tuple[list[Ints], pa.Table]:
     return np.split(place_numbers.indices.to_numpy().astype(np.int64), ends), keys
 
 
+def number_places(*tables: pa.Table) -> tuple[list[Ints], pa.Table]:
+    """As `number_keys`, for the places (PLACE_KEY) of the rows in one incarnation of the state topic."""
+    numbers, keys = number_keys(*tables)
+    state_partitions = [table.column("state_partition").to_numpy().astype(np.int64) for table in tables]
+    numbered = _numbered(np.concatenate(numbers) << 32 | np.concatenate(state_partitions))
+    known = numbered.dictionary.to_numpy()
+    places = keys.take(pa.array(known >> 32)).append_column(
+        "state_partition", pa.array((known & 0xFFFFFFFF).astype(np.int32))
+    )
+    ends = np.cumsum([table.num_rows for table in tables])[:-1]
+    return np.split(numbered.indices.to_numpy().astype(np.int64), ends), places
+
+
 def _numbered(values: Ints) -> pa.DictionaryArray:
     """Numbers in the order in which they first occur."""
     return pa.array(values).dictionary_encode()
 
 
 def place_of_keys(keys: pa.Table) -> Ints:
-    """The place of each share partition of `keys` in the order of (group_id, topic_id, partition)."""
-    order = pc.sort_indices(keys, sort_keys=SHARE_PARTITION_ORDER).to_numpy()
+    """The place of each row of `keys` in the order of (group_id, topic_id, partition) and its further columns."""
+    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names]).to_numpy()
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     return place

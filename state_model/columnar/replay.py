@@ -1,10 +1,10 @@
-"""Replays decoded records of one state partition (Arrow): states, scalar history, delivery history.
+"""Replays decoded records of state partitions (Arrow): states, scalar history, delivery history.
 
 The result is the same from an earlier state, in chunks that are replayed apart (boundaries.py) or record by record: the
 merge of an offset does not depend on order (share-group-state-log §8-9), and a snapshot has all state.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from state_model.columnar import fold, schemas, soft_state
 from state_model.columnar.codes import COMPLETENESS_NAMES, END_REASONS, REASON_NAMES, codes, ints, kinds_of
-from state_model.columnar.keys import SHARE_PARTITION_KEY, SHARE_PARTITION_ORDER, Ints, number_keys, place_of_keys
+from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY, Ints, number_places, place_of_keys
 from state_model.columnar.ranges import FIRST, FROM_AT, FROM_TIME, LAST, NONE, PRIORITY, priority
 from state_model.columnar.values import Loss, encoded_names, encoded_state_names, has_unknown_state, state_names
 
@@ -42,7 +42,7 @@ class Replayed:
 
 @dataclass(slots=True)
 class _Memory:
-    """The soft state of one state partition between folds: key columns, scalar matrix and range pool."""
+    """The soft state between folds: places (PLACE_KEY), scalar matrix and range pool."""
 
     keys: pa.Table
     scalars: Ints
@@ -56,23 +56,25 @@ def replay_records(
     seed: pa.Table | None = None,
     losses: Sequence[Loss] = (),
     update_limit: int = UPDATE_LIMIT,
-    log_start_offset: int = 0,
+    log_start_offset: int | Mapping[int, int] = 0,
     by_key: bool = False,
 ) -> Replayed:
-    """Folds `records` (SHARE_RECORD rows of one state partition, ascending log_offset) onto `seed`.
+    """Folds `records` (SHARE_RECORD rows, ascending log_offset in each state partition) onto `seed`.
 
-    `seed` has SHARE_PARTITION_STATE rows of the same state partition; None is the empty state. `losses` are the offset
-    ranges that the evidence lacks. The returned state has all live share partitions, those of the seed too, sorted by
-    (group_id, topic_id, partition). History comes in log order and closed ranges in the order of their end; with
-    `by_key` both come by (group_id, topic_id, partition), then by log offset, or by first offset and beginning, and
-    their text is dictionary-encoded, ready for a Parquet writer. Of `records` the columns of
-    schemas.REPLAYED are needed; their text may be dictionary-encoded. A record of a type that this version does not
-    know changes the completeness alone; of a share partition that is not there it has no row in the history.
+    All are of one incarnation of the state topic; with losses, of one state partition. `seed`: SHARE_PARTITION_STATE
+    rows of these state partitions; None is the empty state. `losses`: the offset ranges that the evidence lacks.
+    `log_start_offset`: one, or by state partition. The returned state has all live share partitions, those of the seed
+    too, sorted by PLACE_KEY. History comes in the order of the records and closed ranges in the
+    order of their end; with `by_key` both come by (group_id, topic_id, partition), then by state partition and log
+    offset, or by first offset and beginning, and their text is dictionary-encoded, ready for a Parquet writer. Of
+    `records` the columns of schemas.REPLAYED are needed; their text may be dictionary-encoded. A record of a type that
+    this version does not know changes the completeness alone; of a share partition that is not there it has no row in
+    the history.
     """
     seed = schemas.SHARE_PARTITION_STATE.empty_table() if seed is None else seed
     memory, key_of_record = _memory_of(records, seed)
     after, closed = _fold(memory, records, key_of_record, losses, update_limit, with_ranges=True)
-    position = _log_position(records, seed)
+    topic_id = _log_topic_id(records, seed)
     if by_key and records.num_rows:
         place = place_of_keys(memory.keys)
         order = _order(place[key_of_record])
@@ -83,8 +85,8 @@ def replay_records(
         closed = closed if order is None else closed[:, order]  # np.take takes twice as long
     return Replayed(
         history=_history(records, after, encoded=by_key),
-        closed=_closed(memory, closed, position, encoded=by_key),
-        state=_state(memory, position, log_start_offset),
+        closed=_closed(memory, closed, topic_id, encoded=by_key),
+        state=_state(memory, topic_id, log_start_offset),
     )
 
 
@@ -111,7 +113,7 @@ def replay_states(
     seed = seed if with_ranges else without_ranges(seed)
     memory, key_of_record = _memory_of(records, seed)
     _fold(memory, records, key_of_record, losses, update_limit, with_ranges)
-    return _state(memory, _log_position(records, seed), log_start_offset)
+    return _state(memory, _log_topic_id(records, seed), log_start_offset)
 
 
 def without_ranges(state: pa.Table) -> pa.Table:
@@ -143,8 +145,8 @@ def open_ranges(state: pa.Table) -> pa.Table:
 
 
 def _memory_of(records: pa.Table, seed: pa.Table) -> tuple[_Memory, Ints]:
-    """The memory with the seed's state, and the number of each record's share partition in it."""
-    (seeded, recorded), keys = number_keys(seed, records)
+    """The memory with the seed's state, and the number of each record's place in it."""
+    (seeded, recorded), keys = number_places(seed, records)
     scalars = np.zeros((keys.num_rows, soft_state.SCALAR_COUNT), np.int64)
     pool = np.zeros((16, 5), np.int64)
     memory = _Memory(keys=keys, scalars=scalars, pool=pool, used=0)
@@ -153,7 +155,7 @@ def _memory_of(records: pa.Table, seed: pa.Table) -> tuple[_Memory, Ints]:
 
 
 def _load(memory: _Memory, seed: pa.Table, key: Ints) -> None:
-    """Writes seed rows (SHARE_PARTITION_STATE) into the memory; `key` numbers the row's share partition."""
+    """Writes seed rows (SHARE_PARTITION_STATE) into the memory; `key` numbers the row's place."""
     if seed.num_rows == 0:
         return
     scalars = memory.scalars
@@ -288,15 +290,15 @@ def _completeness_columns(rows: Ints) -> dict[str, pa.Array]:
     }
 
 
-def _closed(memory: _Memory, closed: Ints, position: tuple[str, int], *, encoded: bool) -> pa.Table:
+def _closed(memory: _Memory, closed: Ints, topic_id: str, *, encoded: bool) -> pa.Table:
     """DELIVERY_HISTORY rows of ranges that ended."""
     rank = closed[fold.C_PRIORITY]
     state = _state_of(rank)
     key = closed[fold.C_KEY]
     count = len(key)
     columns = {
-        "log_topic_id": pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), pa.array(position[:1])),
-        "state_partition": pa.repeat(position[1], count),
+        "log_topic_id": pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), pa.array([topic_id])),
+        "state_partition": memory.keys.column("state_partition").to_numpy()[key],
         **{name: _text_of_keys(memory.keys, name, key) for name in SHARE_PARTITION_KEY[:2]},
         "partition": memory.keys.column("partition").to_numpy()[key],
         "life_log_offset": closed[fold.C_LIFE],
@@ -321,23 +323,26 @@ def _text_of_keys(keys: pa.Table, name: str, key: Ints) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(texts.indices.to_numpy()[key]), texts.dictionary)
 
 
-def _state(memory: _Memory, position: tuple[str, int], log_start_offset: int) -> pa.Table:
+def _state(memory: _Memory, topic_id: str, log_start_offset: int | Mapping[int, int]) -> pa.Table:
     """SHARE_PARTITION_STATE of the live share partitions, sorted by key."""
     live = np.flatnonzero(memory.scalars[:, soft_state.PRESENT] == 1)
     rows = memory.scalars[live]
     keys = memory.keys.take(pa.array(live))
-    columns = {name: keys.column(name) for name in SHARE_PARTITION_KEY}
-    columns["log_topic_id"] = pa.repeat(position[0], len(live))
-    columns["state_partition"] = pa.repeat(position[1], len(live))
+    columns = {name: keys.column(name) for name in PLACE_KEY}
+    columns["log_topic_id"] = pa.repeat(topic_id, len(live))
     columns["log_offset"] = pa.array(rows[:, soft_state.LAST_AT])
     columns["log_time_ms"] = pa.array(rows[:, soft_state.LAST_TIME])
     columns |= _scalar_columns(rows, np.zeros(len(live), np.bool_))
     columns["state_batches"] = _dated_batches(memory, rows)
     snapshot_at = rows[:, soft_state.SNAPSHOT_AT]
-    columns["below_log_start"] = pa.array((snapshot_at != NONE) & (snapshot_at < log_start_offset))
+    if isinstance(log_start_offset, int):
+        starts: int | Ints = log_start_offset
+    else:
+        starts = np.array([log_start_offset[number] for number in keys.column("state_partition").to_pylist()], np.int64)
+    columns["below_log_start"] = pa.array((snapshot_at != NONE) & (snapshot_at < starts))
     columns |= _completeness_columns(rows)
     table = _table(columns, schemas.SHARE_PARTITION_STATE)
-    return table.sort_by(SHARE_PARTITION_ORDER)
+    return table.sort_by([(name, "ascending") for name in PLACE_KEY])
 
 
 def _dated_batches(memory: _Memory, rows: Ints) -> pa.Array:
@@ -375,12 +380,9 @@ def _count_of(rank: Ints) -> npt.NDArray[np.int16]:
     return ((rank + 128) >> 8).astype(np.int16)
 
 
-def _log_position(records: pa.Table, seed: pa.Table) -> tuple[str, int]:
-    """The state topic's id and the state partition of the rows; ("", -1) without rows."""
-    for table in (records, seed):
-        if table.num_rows:
-            return table.column("log_topic_id")[0].as_py(), table.column("state_partition")[0].as_py()
-    return "", -1
+def _log_topic_id(records: pa.Table, seed: pa.Table) -> str:
+    """The state topic's id of the rows; "" without rows."""
+    return next((str(table.column("log_topic_id")[0]) for table in (records, seed) if table.num_rows), "")
 
 
 def _table(columns: dict[str, Any], schema: pa.Schema, *, encoded: bool = False) -> pa.Table:

@@ -14,17 +14,23 @@ StartBroker = Callable[..., RunningBroker]
 
 @pytest.fixture
 def start_broker(tmp_path: Path) -> Iterator[StartBroker]:
-    """`start_broker(*options, log_dir=None, listen=…, **settings)`: settings are Kafka's names with `_` for `.`.
+    """`start_broker(*options, log_dir=None, listen=…, is_fork=True, **settings)`: Kafka's names, with `_` for `.`.
 
     Without `log_dir` every broker of a test gets the same directory, so that a second start follows the first.
     """
     started: list[RunningBroker] = []
 
     def start(
-        *options: str, log_dir: Path | None = None, listen: str | None = "127.0.0.1:0", **settings: object
+        *options: str,
+        log_dir: Path | None = None,
+        listen: str | None = "127.0.0.1:0",
+        is_fork: bool = True,
+        **settings: object,
     ) -> RunningBroker:
         defaults = {"group_initial_rebalance_delay_ms": 0, "offsets_topic_num_partitions": 4}
-        broker = running.start(log_dir or tmp_path / "log", *options, listen=listen, **(defaults | settings))
+        broker = running.start(
+            log_dir or tmp_path / "log", *options, listen=listen, is_fork=is_fork, **(defaults | settings)
+        )
         started.append(broker)
         return broker
 

@@ -8,6 +8,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.broker.forks import Fork
+
 START_TIMEOUT_S = 30
 STOP_TIMEOUT_S = 30
 READY = "ready: "
@@ -17,7 +19,7 @@ READY = "ready: "
 class RunningBroker:
     """`bootstrap` is HOST:PORT; `ready_line` what the broker printed."""
 
-    process: "subprocess.Popen[str]"
+    process: "subprocess.Popen[str] | Fork"
     bootstrap: str
     log_dir: Path
     ready_line: str
@@ -64,9 +66,14 @@ class RunningBroker:
 
 def command(log_dir: Path, *options: str, listen: str | None = "127.0.0.1:0", **settings: object) -> list[str]:
     """The command line; `settings` are configurations with `_` for `.`; without `listen` the listeners are theirs."""
+    return [*(sys.executable, "-m", "sharelens"), *words(log_dir, *options, listen=listen, **settings)]
+
+
+def words(log_dir: Path, *options: str, listen: str | None = "127.0.0.1:0", **settings: object) -> list[str]:
+    """The words behind `sharelens`."""
     sets = [f"--set={name.replace('_', '.')}={value}" for name, value in settings.items()]
     return [
-        *(sys.executable, "-m", "sharelens", "broker", "start"),
+        *("broker", "start"),
         *(() if listen is None else ("--listen", listen)),
         *("--log-dir", str(log_dir)),
         *options,
@@ -74,17 +81,26 @@ def command(log_dir: Path, *options: str, listen: str | None = "127.0.0.1:0", **
     ]
 
 
-def start(log_dir: Path, *options: str, listen: str | None = "127.0.0.1:0", **settings: object) -> RunningBroker:
-    """Start a broker and wait until it is ready; what it says on stderr goes to a file beside its directory."""
+def start(
+    log_dir: Path, *options: str, listen: str | None = "127.0.0.1:0", is_fork: bool = True, **settings: object
+) -> RunningBroker:
+    """Start a broker and wait until it is ready; what it says on stderr goes to a file beside its directory.
+
+    `is_fork`: it is a fork of a process that has imported its code; otherwise a Python of its own, as users start it.
+    """
     problems = log_dir.with_name(f"{log_dir.name}.stderr")
-    with problems.open("ab") as stderr:
-        process = subprocess.Popen(
-            command(log_dir, *options, listen=listen, **settings), stdout=subprocess.PIPE, stderr=stderr, text=True
-        )
+    process: subprocess.Popen[str] | Fork
+    if is_fork:
+        process = Fork(words(log_dir, *options, listen=listen, **settings), problems)
+    else:
+        with problems.open("ab") as stderr:
+            process = subprocess.Popen(
+                command(log_dir, *options, listen=listen, **settings), stdout=subprocess.PIPE, stderr=stderr, text=True
+            )
     line = _first_line(process)
     if not line.startswith(READY):
         process.kill()
-        process.communicate(timeout=STOP_TIMEOUT_S)
+        process.wait(STOP_TIMEOUT_S)
         raise AssertionError(f"the broker did not start: {line!r} {problems.read_text()[-2000:]}")
     bootstrap = line.removeprefix(READY).split()[0].split(",")[0]
     return RunningBroker(
@@ -92,7 +108,7 @@ def start(log_dir: Path, *options: str, listen: str | None = "127.0.0.1:0", **se
     )
 
 
-def _first_line(process: "subprocess.Popen[str]") -> str:
+def _first_line(process: "subprocess.Popen[str] | Fork") -> str:
     assert process.stdout is not None
     deadline_s = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline_s:

@@ -12,7 +12,7 @@ from tests.broker.kafka_tools import ACLS, SHARE_GROUPS, TOPICS, kafka_tool
 from tests.broker.running import RunningBroker
 from tests.broker.share_clients import TIMEOUT_S, configure_group
 
-pytestmark = pytest.mark.broker
+pytestmark = pytest.mark.components
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 SETTINGS = {"authorizer_class_name": AUTHORIZER, "share_coordinator_state_topic_num_partitions": 2}

@@ -23,7 +23,7 @@ from tests.broker_messages import plain
 from tests.dispatched_broker import DispatchedBroker
 from tools.kept_jars import ToolUnavailableError
 
-pytestmark = pytest.mark.broker
+pytestmark = pytest.mark.components
 
 SETTINGS = {
     "authorizer.class.name": AUTHORIZER,

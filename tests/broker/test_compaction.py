@@ -68,6 +68,7 @@ def test_the_offsets_topic_shrinks_and_clients_and_readers_see_no_difference(sta
     assert groups(broker.log_dir, capsys) == groups(before, capsys)
 
 
+@pytest.mark.components
 def test_kafkas_tool_reads_what_was_compacted(start_broker, tmp_path):
     broker = start_broker("--feature", "share.version=2", **SMALL)
     run_profiles(broker.bootstrap, tmp_path, ["steady"], Amount(records=50))

@@ -174,6 +174,7 @@ def test_offsets_of_a_topic_go_with_it(shared_broker):
         keeper.close()
 
 
+@pytest.mark.components
 def test_the_console_consumer_goes_on_where_its_group_was(shared_broker):
     topic, group = new_topic(shared_broker, 2), new_group()
     produce(shared_broker, topic, ["a", "b"], partition=0)
@@ -189,6 +190,7 @@ def test_the_console_consumer_goes_on_where_its_group_was(shared_broker):
     assert sorted(rows) == [[group, topic, "0", "2", "2", "0"], [group, topic, "1", "2", "2", "0"]]
 
 
+@pytest.mark.components
 def test_kafkas_tool_deletes_the_offsets_that_a_group_has_for_a_topic(shared_broker):
     topic, group = new_topic(shared_broker), new_group()
     other = new_topic(shared_broker)

@@ -16,7 +16,7 @@ from state_model.share_records import UNKNOWN_COUNT, SharePartitionKey, StateBat
 from tests.broker.kafka_tools import DUMP_LOG_SEGMENTS, kafka_tool
 from tests.broker_memory import ManualTimers
 
-pytestmark = pytest.mark.broker
+pytestmark = pytest.mark.components
 
 RECORD = re.compile(r"\| offset: (\d+) .* key: (\{.*\}) payload:(.*)")
 SETTINGS = {

@@ -4,7 +4,7 @@ import pytest
 
 from tests.broker.kafka_tools import FEATURES, kafka_tool
 
-pytestmark = pytest.mark.broker
+pytestmark = pytest.mark.components
 
 
 def test_kafkas_tool_raises_share_version_and_describes_it(start_broker):

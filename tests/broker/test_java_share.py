@@ -17,7 +17,7 @@ from tests.broker.share_clients import (
 )
 from tests.broker.test_clients import new_topic, produce
 
-pytestmark = pytest.mark.broker
+pytestmark = pytest.mark.components
 
 
 @pytest.fixture(scope="module")

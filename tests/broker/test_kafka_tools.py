@@ -16,6 +16,8 @@ from tests.broker.kafka_tools import (
     kafka_tool,
 )
 
+pytestmark = pytest.mark.components
+
 
 @pytest.fixture
 def server(shared_broker):

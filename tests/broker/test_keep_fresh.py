@@ -21,9 +21,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from bench.state_load import WINDOW, Coordinator, prepare
-from lake.errors import LakeError
 from lake.scan import open_lake
 from lake.tables import TABLES
+from measures.settings import ISOLATION_LEVEL
 from sharelens.cli import main
 from tests.broker import running
 from tests.broker.running import RunningBroker
@@ -39,6 +39,8 @@ READY = "ready: "
 PATIENCE_S = 120
 LAST_SUCCESS = ("sharelens_last_success_timestamp_seconds",)
 SOAK_S = 600
+MEANT_CYCLES = 400
+"""From so many runs on the processor time of a hundred of them is a mean worth comparing."""
 OPEN_IN_A_RUN = 5
 """Files and connections that a run may have open when it is looked at."""
 OF_LIMIT = "archived_below_limit"
@@ -59,6 +61,8 @@ class Keeper:
         self._problems = lake.with_name("keeper.stderr")
         self.output = lake.with_name("keeper.stdout")
         self.output.touch()
+        self._looked_at = 0
+        self._read_to, self._summaries = 0, list[dict[str, Any]]()
         self.start()
 
     def start(self) -> None:
@@ -89,7 +93,25 @@ class Keeper:
         return self.process.wait(PATIENCE_S)
 
     def summaries(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.output.read_text().splitlines()]
+        """Those of whole lines; each is read once."""
+        with self.output.open("rb") as output:
+            output.seek(self._read_to)
+            lines = output.read().rpartition(b"\n")[0].splitlines()
+        self._read_to += sum(len(line) + 1 for line in lines)
+        self._summaries += (json.loads(line) for line in lines)
+        return self._summaries
+
+    def runs(self) -> list[dict[str, Any]]:
+        """The summaries of runs that published a cut."""
+        return [summary for summary in self.summaries() if summary["command"] == "run" and summary["run_id"]]
+
+    def has_partitions(self, count: int) -> bool:
+        """Whether the newest cut has so many share partitions; looks at the lake once for each run that published."""
+        published = len(self.runs())
+        if published == self._looked_at:
+            return False
+        self._looked_at = published
+        return open_lake(self.lake).scan("gold.share_partition_state").num_rows >= count
 
 
 @contextmanager
@@ -106,7 +128,7 @@ def until(condition: Callable[[], object], patience_s: float = PATIENCE_S) -> No
     deadline_s = time.monotonic() + patience_s
     while not condition():
         assert time.monotonic() < deadline_s
-        time.sleep(0.1)
+        time.sleep(0.2)
 
 
 @pytest.fixture
@@ -114,14 +136,6 @@ def broker(tmp_path: Path) -> Iterator[RunningBroker]:
     running_broker = running.start(tmp_path / "log", **SHARE_SETTINGS)
     yield running_broker
     running_broker.kill()
-
-
-def partitions(lake: Path) -> int:
-    """How many share partitions the newest cut has; 0 before the first."""
-    try:
-        return open_lake(lake).scan("gold.share_partition_state").num_rows
-    except LakeError:
-        return 0
 
 
 def by_records(lake: Path) -> dict[str, pa.Table]:
@@ -135,10 +149,23 @@ def by_records(lake: Path) -> dict[str, pa.Table]:
     }
 
 
+def lines_of_configs(lake: Path) -> Iterator[str]:
+    """The isolation levels that the lake has, as kafka-configs describes them."""
+    rows = open_lake(lake).scan("bronze.setting").sort_by("valid_from_ms").to_pylist()
+    levels = {row["entity"]: row["value"] for row in rows if row["name"] == ISOLATION_LEVEL}
+    for group, level in levels.items():
+        yield f"Dynamic configs for group {group} are:\n  {ISOLATION_LEVEL}={level} sensitive=false synonyms={{}}\n"
+
+
 def assert_that_of_directory(lake: Path, log_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every table equals that of a lake made at once from the directory of a broker that has ended, settings aside."""
-    copied = lake.with_name("copied")
-    assert main(["run", "--lake", str(copied), "--log-dir", str(log_dir)]) == 0
+    """Every table equals that of a lake made at once from the directory of a broker that has ended, settings aside.
+
+    The isolation levels of groups are no column: they decide which records wait, so the directory gets them as a file.
+    """
+    copied, settings = lake.with_name("copied"), lake.with_name("settings")
+    settings.mkdir()
+    (settings / "group-configs.txt").write_text("".join(lines_of_configs(lake)))
+    assert main(["run", "--lake", str(copied), "--log-dir", str(log_dir), "--settings", str(settings)]) == 0
     assert differences(by_records(lake), by_records(copied)) == []
     assert main(["audit", "--lake", str(lake), "--fail-on", "error", "--output", "json"]) == 0
     capsys.readouterr()
@@ -151,13 +178,13 @@ def test_the_page_keeps_a_lake_fresh(broker: RunningBroker, tmp_path: Path) -> N
     with keeping(tmp_path / "lake", *words[1:at]) as keeper:
         for count in (1, 2):
             consumed(broker)
-            until(lambda count=count: partitions(keeper.lake) >= count)
+            until(lambda count=count: keeper.has_partitions(count))
         until(lambda: keeper.metrics()["sharelens_upkeeps_total",] == 1)
         values = keeper.metrics()
         assert keeper.end() == 0
-        summaries = keeper.summaries()
-    runs = [summary for summary in summaries if summary["command"] == "run"]
-    assert [summary["run_id"] for summary in runs] == sorted({summary["run_id"] for summary in runs})
+        runs = keeper.runs()
+    numbers = [summary["run_id"] for summary in runs]
+    assert numbers == sorted(set(numbers))
     assert values["sharelens_runs_total", "published"] <= len(runs)
     assert 0 < values["sharelens_run_freshness_seconds", "0.5"] < PATIENCE_S
     ages = [summary["freshness_ms"] for summary in runs if summary["rows"].get("silver.share_record")]
@@ -169,9 +196,9 @@ def test_a_broker_that_is_away_and_a_run_that_is_killed_lose_nothing(
     broker: RunningBroker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ("run", "--lake", str(tmp_path / "lake"), "--bootstrap-server", broker.bootstrap, "--user-topics", "all")
-    with keeping(tmp_path / "lake", *words, "--every", "500ms", "--maintain-every", "1s") as keeper:
+    with keeping(tmp_path / "lake", *words, "--every", "500ms", "--maintain-every", "2s") as keeper:
         consumed(broker)
-        until(lambda: partitions(keeper.lake) >= 1)
+        until(lambda: keeper.has_partitions(1))
         broker.kill()
         until(lambda: keeper.metrics()["sharelens_run_up",] == 0)
         away = keeper.metrics()
@@ -183,8 +210,8 @@ def test_a_broker_that_is_away_and_a_run_that_is_killed_lose_nothing(
             keeper.process.wait(PATIENCE_S)
             consumed(again)
             keeper.start()
-            until(lambda: partitions(keeper.lake) >= 2)
-            time.sleep(2)
+            until(lambda: keeper.has_partitions(2))
+            time.sleep(1)
             assert keeper.end() == 0
             assert "trying again" not in keeper.problems()
         finally:
@@ -199,13 +226,14 @@ def test_sigterm_while_the_cluster_is_away_ends_the_pause(broker: RunningBroker,
     consumed(broker)
     words = ("run", "--lake", str(tmp_path / "lake"), "--bootstrap-server", broker.bootstrap, "--every", "200ms")
     with keeping(tmp_path / "lake", *words) as keeper:
-        until(lambda: partitions(keeper.lake) >= 1)
+        until(lambda: keeper.has_partitions(1))
         broker.kill()
         until(lambda: keeper.metrics()["sharelens_runs_total", "failed"] >= 3)
         begun_s = time.monotonic()
         assert keeper.end() == 0
         assert time.monotonic() - begun_s < PATIENCE_S / 2
         assert 1 <= keeper.problems().count("trying again") <= 3  # once for each text
+        assert [run["run_id"] for run in keeper.runs()] == list(range(1, len(keeper.runs()) + 1))
 
 
 @pytest.mark.soak
@@ -251,7 +279,7 @@ def test_an_exporter_says_that_its_cluster_is_away_and_goes_on_when_it_is_back(
     broker: RunningBroker, tmp_path: Path
 ) -> None:
     consumed(broker)
-    words = ("metrics", "--bootstrap-server", broker.bootstrap, "--refresh", "100ms")
+    words = ("metrics", "--bootstrap-server", broker.bootstrap, "--refresh", "500ms")
     with keeping(tmp_path / "lake", *words) as exporter:
         here = exporter.metrics()
         broker.kill()
@@ -275,15 +303,19 @@ def test_an_exporter_says_that_its_cluster_is_away_and_goes_on_when_it_is_back(
 def test_runs_back_to_back_leave_few_files_and_take_no_more_memory_and_open_files(
     broker: RunningBroker, tmp_path: Path, cycles: int
 ) -> None:
-    """A write of each share partition for each run; upkeep joins the files every second."""
+    """A write of each share partition for each run; upkeep joins the files every other second.
+
+    The window fills in the first hundred runs: its commits are files in the folders that each commit lists.
+    """
     lake, group, partitions = tmp_path / "lake", "g-cycles", 10
     topic_id = prepare(broker.bootstrap, group, partitions)
     words = ("run", "--lake", str(lake), "--bootstrap-server", broker.bootstrap, "--every", "100ms")
+    upkeep = ("--maintain-every", "2s", "--maintain-window", "1m")
     seen = []
-    with Coordinator(broker.bootstrap) as coordinator, keeping(lake, *words, "--maintain-every", "1s") as keeper:
+    with Coordinator(broker.bootstrap) as coordinator, keeping(lake, *words, *upkeep) as keeper:
         for number in range(1, cycles + 1):
             coordinator.write(group, topic_id, dict.fromkeys(range(partitions), number * WINDOW))
-            until(lambda number=number: keeper.metrics()["sharelens_runs_total", "published"] >= number)
+            until(lambda number=number: len(keeper.runs()) >= number)
             seen.append(keeper.metrics())
         assert keeper.end() == 0
         upkeeps = [summary for summary in keeper.summaries() if summary["command"] == "maintain"]
@@ -291,6 +323,9 @@ def test_runs_back_to_back_leave_few_files_and_take_no_more_memory_and_open_file
     memory, files = ("process_resident_memory_bytes",), ("process_open_fds",)
     assert max(each[memory] for each in late) < 1.2 * max(each[memory] for each in early)
     assert min(each[files] for each in late) <= min(each[files] for each in early) + OPEN_IN_A_RUN
+    if cycles >= MEANT_CYCLES:
+        spent = [each["process_cpu_seconds_total",] for each in seen]
+        assert spent[-1] - spent[-101] <= 1.2 * (spent[200] - spent[100])  # each hundred runs with their upkeep
     assert len(upkeeps) > 1
     assert all(upkeep["files_after"] < len(TABLES) for upkeep in upkeeps)
     assert not (lake / ".fetched").exists()

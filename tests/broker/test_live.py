@@ -93,6 +93,19 @@ def test_the_lag_needs_no_record_of_a_user_topic(broker, groups, capsys):
     assert {row["lag"] for row in unknown} == {None}
 
 
+@pytest.mark.parametrize(
+    ("question", "count"),
+    [("state", "2 of 2 share partitions"), ("lag", "2 of 2 share partitions"), ("audit", "2 of 2 share partitions"),
+     ("describe --group {group}", "1 of 1 share partition"), ("describe --members --group {group}", "1 of 1 group")],
+)  # fmt: skip
+def test_an_answer_about_now_says_that_the_coordinators_say_the_same(broker, groups, question, count, capsys):
+    words = question.format(group=groups[1]).split()
+    assert main([*words, "--bootstrap-server", broker.bootstrap]) == 0
+    printed = capsys.readouterr()
+    assert f"compared with the coordinator on node 1: {count} the same" in printed.out
+    assert "differ" not in printed.err
+
+
 def test_settings_are_those_of_the_clusters_groups(broker, groups, capsys):
     (record,) = answer(capsys, "poison", "--bootstrap-server", broker.bootstrap, "--user-topics", "all")
     assert (record["group_id"], record["cause"], record["delivery_count_limit"]) == (groups[1], "rejected", 5)
@@ -162,7 +175,9 @@ def closed_port() -> int:
     ("words", "text", "code"),
     [
         (["state", "--bootstrap-server", "127.0.0.1:{port}"], "the cluster does not answer", 1),
-        (["state", "--bootstrap-server", "no port"], "HOST:PORT", 1),
+        (["state", "--bootstrap-server", "127.0.0.1:{port}"], "look whether the broker runs there\n", 1),
+        (["state", "--bootstrap-server", "no port"], "'no port' is no HOST:PORT; give the address of a listener", 1),
+        (["run", "--lake", "x", "--log-dir", "y", "--max-bytes", "1"], "--max-bytes goes with --bootstrap-server", 2),
         (["state", "--bootstrap-server", "127.0.0.1:1", "--lake", "x"], "give either --lake DIR", 2),
         (["state", "--bootstrap-server", "127.0.0.1:1", "--include-uncommitted"], "committed records alone", 2),
         (["state", "--log-dir", "x", "--user-topics", "all"], "--user-topics goes with --bootstrap-server", 2),
@@ -176,6 +191,32 @@ def test_what_can_not_be_read_is_one_line(words, text, code, capsys):
     message = capsys.readouterr().err
     assert text in message
     assert message.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("state --topic nope", "no topic nope in {place}; topics with share state: t-"),
+        ("lag --group nope", "no share group nope in {place}; groups there: g-"),
+        ("describe --group nope", "no share or streams group nope in {place}; groups there: g-"),
+        ("locate --topic nope --key k", "no topic nope in {place}; topics there: t-"),
+    ],
+)
+def test_a_name_that_the_cluster_does_not_have_is_a_failure_and_of_a_directory_an_error_of_usage(
+    broker, groups, words, text, capsys
+):
+    for code, source in ((1, ("--bootstrap-server", broker.bootstrap)), (2, ("--log-dir", str(broker.log_dir)))):
+        assert main([*words.split(), *source]) == code
+        message = capsys.readouterr().err
+        assert message.count("\n") == 1
+        if code == 1:
+            assert text.format(place=broker.bootstrap) in message
+
+
+def test_records_of_a_topic_that_were_not_fetched_need_an_option(broker, groups, capsys):
+    topic = answer(capsys, "state", "--bootstrap-server", broker.bootstrap)[0]["topic"]
+    assert main(["locate", "--topic", topic, "--key", "k", "--bootstrap-server", broker.bootstrap]) == 2
+    assert "--user-topics all; give that option\n" in capsys.readouterr().err
 
 
 def test_logs_larger_than_the_limit_are_refused(broker, groups, capsys):
@@ -209,3 +250,34 @@ def test_the_copy_goes_with_a_command_that_is_terminated(broker, groups, tmp_pat
         watching.terminate()
         assert watching.wait(30) == 128 + signal.SIGTERM
     assert list(tmp_path.iterdir()) == []
+
+
+def test_doctor_says_that_a_cluster_can_be_read(broker, groups, capsys):
+    checks = answer(capsys, "doctor", "--bootstrap-server", broker.bootstrap)
+    named = {check["check"]: check["ok"] for check in checks}
+    assert named.keys() >= {"cluster", "share-groups", "logs", "read-logs", "read-topics", "rights", "settings"}
+    assert all(named.values())
+
+
+def test_doctor_names_the_rights_that_a_user_lacks(tmp_path, capsys):
+    guarded = running.start(
+        tmp_path / "log", authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    )
+    try:
+        assert main(["doctor", "--bootstrap-server", guarded.bootstrap, "--output", "json"]) == 1
+        checks = {check["check"]: check for check in json.loads(capsys.readouterr().out)}
+        assert checks["cluster"]["ok"]
+        assert "no right to describe topic __" in checks["logs"]["detail"]
+        assert "--operation Describe --operation DescribeConfigs --cluster" in checks["rights"]["detail"]
+    finally:
+        assert guarded.stop() == 0
+    assert main(["doctor", "--bootstrap-server", f"127.0.0.1:{closed_port()}"]) == 1
+    assert "the cluster does not answer" in capsys.readouterr().out
+
+
+def test_an_evidence_folder_is_verified_against_its_cluster(broker, groups, tmp_path, capsys):
+    folder, words = str(tmp_path / "case"), ["--bootstrap-server", broker.bootstrap]
+    window = ["--from", "2020-01-01T00:00:00Z", "--to", "2100-01-01T00:00:00Z"]
+    assert main(["evidence", *words, *window, "--group", groups[1], "--case", "c", "--out", folder]) == 0
+    assert main(["verify", folder, *words]) == 0
+    assert "the recomputed content is equal" in capsys.readouterr().out

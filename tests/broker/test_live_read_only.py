@@ -20,14 +20,20 @@ READ = {
     "ApiVersions",
     "DescribeCluster",
     "DescribeConfigs",
+    "DescribeShareGroupOffsets",
     "Fetch",
+    "FindCoordinator",
     "ListGroups",
     "ListOffsets",
     "Metadata",
     "OffsetForLeaderEpoch",
+    "ShareGroupDescribe",
+    "StreamsGroupDescribe",
 }
 WRITES = {"workload"}
 """Commands that are there to write to a cluster."""
+WITHOUT_QUESTION = {"doctor", "verify"}
+"""Commands that take a cluster and are no question to it."""
 NEEDS_RECORDS = {"locate"}
 """Commands that refuse to answer without the records of user topics."""
 PLACE = "--group {group} --topic {topic} --partition 0 --offset 3"
@@ -80,7 +86,7 @@ def commands() -> list[str]:
         and any(parameter.name == "bootstrap_server" for parameter in command.params)
     ]
     assert len(taking) > 20
-    return sorted(set(taking) - WRITES)
+    return sorted(set(taking) - WRITES - WITHOUT_QUESTION)
 
 
 def counts(broker: RunningBroker) -> dict[str, float]:
@@ -101,3 +107,13 @@ def test_a_command_only_reads(broker, names, command, user_topics, capsys):
     requested = {name for name, count in after.items() if count > before[name]}
     assert "Fetch" in requested
     assert requested <= READ
+
+
+def test_doctor_and_verify_only_read(broker, names, tmp_path, capsys):
+    folder, words = str(tmp_path / "case"), ["--bootstrap-server", broker.bootstrap]
+    evidence = OPTIONS["evidence"].format(**names | {"folder": str(tmp_path)}).split()[:-1]
+    assert main(["evidence", *evidence, folder, *words]) in (0, 3)
+    before = counts(broker)
+    assert main(["verify", folder, *words]) == 0
+    assert main(["doctor", *words]) == 0, capsys.readouterr().err
+    assert {name for name, count in counts(broker).items() if count > before[name]} <= READ

@@ -14,16 +14,19 @@ from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechani
 from bench.brokers import HOST, Listener, free_ports, kafka_broker, light_broker
 from jobs.spark.java import JavaError
 from sharelens.cli import main
-from tests.broker.certificates import authority
+from tests.broker.certificates import DAY, authority
 from tests.broker.share_clients import TIMEOUT_S, new_share_group, share_consumer
 from tests.broker.test_live import answer
 from tests.broker.test_overview import RECORDS, accept, filled
 from tools.kept_jars import ToolUnavailableError
 
+pytestmark = pytest.mark.components
+
 USER, SCRAM_USER, PASSWORD, KEY_PASSWORD = "watcher", "watch=er,1", 'se"cr\\et 1', "key-secret"
 MODULE = "org.apache.kafka.common.security"
 MECHANISMS = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
 PROTOCOLS = {"NAMED": "SASL_PLAINTEXT", "TLS": "SSL", "MUTUAL": "SSL", "BOTH": "SASL_SSL", "MISNAMED": "SSL"}
+PROTOCOLS |= {"EXPIRED": "SSL", "WEAK": "SASL_SSL"}
 TIMEOUT_MS = 3_000
 Properties = Mapping[str, object]
 
@@ -51,6 +54,7 @@ def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     authority(folder / "other.pem")
     ca.issue(folder / "server.pem", HOST)
     ca.issue(folder / "misnamed.pem", "broker.test")
+    ca.issue(folder / "expired.pem", HOST, ends=-DAY)
     ca.issue(folder / "client.pem", "client.test", KEY_PASSWORD)
     ports = free_ports(len(PROTOCOLS))
     listeners = {name: Listener(*each) for name, *each in zip(PROTOCOLS, PROTOCOLS.values(), ports, strict=True)}
@@ -78,7 +82,11 @@ def server_settings(folder: Path) -> dict[str, object]:
         "listener.name.mutual.ssl.client.auth": "required",
         "listener.name.misnamed.ssl.keystore.location": folder / "misnamed.pem",
         "listener.name.misnamed.ssl.keystore.type": "PEM",
+        "listener.name.expired.ssl.keystore.location": folder / "expired.pem",
+        "listener.name.expired.ssl.keystore.type": "PEM",
         "sasl.enabled.mechanisms": MECHANISMS,
+        "listener.name.weak.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.weak.plain.sasl.jaas.config": plain,
         "share.coordinator.state.topic.num.partitions": 2,
         "offsets.topic.num.partitions": 2,
     }
@@ -172,6 +180,9 @@ def test_a_run_reads_a_secured_listener_and_keeps_no_secret(kafka, tmp_path, cap
         ("PLAINTEXT", TLS, "does not answer in TLS"),
         ("TLS", UNKNOWN_CA, "from an unknown CA"),
         ("MISNAMED", TLS, "is for another host name"),
+        ("EXPIRED", TLS, "is not valid now"),
+        ("WEAK", BOTH | jaas("SCRAM-SHA-512"), "SCRAM-SHA-512"),
+        ("BOTH", NAMED | jaas("PLAIN"), "TLS"),
         ("MUTUAL", TLS, "give a certificate that it accepts"),
         ("MUTUAL", TLS | OWN | {"ssl.key.password": "wr0ng"}, "its content or its password"),
     ],

@@ -165,6 +165,7 @@ def test_a_burst_of_poison(broker: RunningBroker, capsys: pytest.CaptureFixture[
         assert (first["kind"], first["size"]) == ("records_archived", RECORDS)
 
 
+@pytest.mark.components
 def test_a_reset(broker: RunningBroker, capsys: pytest.CaptureFixture[str]) -> None:
     group, topic = new_share_group(broker), filled(broker)
     with consumed(broker, group, topic):
@@ -177,6 +178,7 @@ def test_a_reset(broker: RunningBroker, capsys: pytest.CaptureFixture[str]) -> N
     assert f"{topic}-0 was reset to start offset 0 at " in first["text"]
 
 
+@pytest.mark.components
 def test_a_deletion_and_a_creation(broker: RunningBroker, capsys: pytest.CaptureFixture[str]) -> None:
     group, topic = new_share_group(broker), filled(broker)
     with consumed(broker, group, topic):

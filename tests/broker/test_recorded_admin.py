@@ -17,7 +17,7 @@ from tests.broker.share_clients import TIMEOUT_S, configure_group, share_consume
 from tests.broker.test_clients import consume
 from tests.broker.test_recorded_scenarios import URL_SAFE, start
 
-pytestmark = pytest.mark.broker
+pytestmark = pytest.mark.components
 
 GROUPS = ("gE", "gL")
 

@@ -15,6 +15,8 @@ from tests.broker.kafka_tools import CONFIGS, CONSOLE_CONSUMER, CONSOLE_PRODUCER
 from tests.broker.secured import MODULE, PASSWORD, SCRAM_PASSWORD, SecuredBroker, secured_broker
 from tests.sasl_clients import unsecured_token
 
+pytestmark = pytest.mark.components
+
 TIMEOUT_S = 20
 
 

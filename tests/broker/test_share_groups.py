@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from tests.broker import running
 from tests.broker.kafka_tools import SHARE_GROUPS, kafka_tool
 
-pytestmark = pytest.mark.broker
+pytestmark = pytest.mark.components
 
 TIMEOUT_S = 30
 FAST = {"group_share_heartbeat_interval_ms": 500, "group_share_min_heartbeat_interval_ms": 500}

@@ -9,6 +9,7 @@ import pytest
 
 from broker.protocol.api_keys import ApiKey
 from tests.broker import running
+from tests.broker.forks import Fork
 from workloads.wire import ask
 
 TIMEOUT_S = 60
@@ -16,17 +17,23 @@ TIMEOUT_S = 60
 
 def refused(log_dir, *options, **settings):
     """A start that must fail; what it says."""
-    done = subprocess.run(
-        running.command(log_dir, *options, **settings), capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-    )
-    assert done.returncode != 0
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
-    return done.stderr.strip()
+    return refusal(running.words(log_dir, *options, **settings), log_dir.with_name("refusal"))
+
+
+def refusal(words, problems):
+    """What a command that must fail writes to stderr, which is the file `problems`."""
+    problems.unlink(missing_ok=True)
+    fork = Fork(words, problems)
+    with fork.stdout:
+        assert fork.stdout.read() == ""
+    assert fork.wait(TIMEOUT_S) > 0
+    text = problems.read_text()
+    assert "Traceback" not in text
+    return text.strip()
 
 
 def test_it_says_in_one_line_that_it_is_ready_and_ends_in_order(start_broker):
-    broker = start_broker()
+    broker = start_broker(is_fork=False)
     cluster = json.loads((broker.log_dir / "sharelens.catalog.json").read_text())["cluster_id"]
     assert broker.ready_line == f"ready: {broker.bootstrap} cluster={cluster} log-dir={broker.log_dir}"
     assert re.fullmatch(r"127\.0\.0\.1:\d+", broker.bootstrap)
@@ -39,7 +46,7 @@ def test_it_says_in_one_line_that_it_is_ready_and_ends_in_order(start_broker):
 
 
 def test_an_idle_broker_is_small(start_broker):
-    broker = start_broker()
+    broker = start_broker(is_fork=False)
     assert broker.memory_bytes() <= 100 << 20
 
 
@@ -139,13 +146,10 @@ def test_the_configuration_of_a_real_broker_is_accepted(tmp_path):
     ],
 )
 def test_a_real_configuration_that_can_not_be_served_is_refused(tmp_path, changes, message):
-    command = running.command(tmp_path / "x", "--config", str(real_configuration(tmp_path, **changes)))
-    for option in ("--listen", "--log-dir", "127.0.0.1:0", str(tmp_path / "x")):
-        command.remove(option)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-    assert done.returncode == 1
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
+    words = running.words(tmp_path / "x", "--config", str(real_configuration(tmp_path, **changes)), listen=None)
+    for option in ("--log-dir", str(tmp_path / "x")):
+        words.remove(option)
+    assert message in refusal(words, tmp_path / "refusal")
 
 
 def test_with_the_switch_it_listens_on_all_addresses_and_advertises_the_configured_one(start_broker, tmp_path):

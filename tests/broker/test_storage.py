@@ -8,7 +8,7 @@ import pytest
 from tests.broker.kafka_tools import DUMP_LOG_SEGMENTS, kafka_tool
 from tests.broker_logs import Clock, open_log, produced, values
 
-pytestmark = pytest.mark.broker
+pytestmark = pytest.mark.components
 
 OPTIONS = {"segment_bytes": 12_000, "index_interval_bytes": 500}
 RECORD = re.compile(r"\| offset: (\d+) .* payload: (.*)")

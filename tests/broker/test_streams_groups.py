@@ -11,12 +11,13 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from sharelens.cli import main
 from tests.broker import running
 from tests.broker.running import RunningBroker
 from tests.broker.streams_applications import StreamsMachine, streams_machine
 from tests.dispatched_broker import DispatchedBroker
 
-pytestmark = pytest.mark.broker
+pytestmark = pytest.mark.components
 
 STREAMS_GROUPS = "org.apache.kafka.tools.streams.StreamsGroupCommand"
 SETTINGS = {
@@ -95,7 +96,9 @@ def tool(machine: StreamsMachine, broker: Broker, *arguments: str) -> str:
     return machine.machine.tool(STREAMS_GROUPS, "--bootstrap-server", broker.bootstrap, *arguments).out
 
 
-def test_an_application_scales_out_and_in_while_the_broker_is_killed(machine: StreamsMachine, broker: Broker) -> None:
+def test_an_application_scales_out_and_in_while_the_broker_is_killed(
+    machine: StreamsMachine, broker: Broker, capsys: pytest.CaptureFixture[str]
+) -> None:
     broker.send(20)
     first = machine.instance(broker.bootstrap, "app").running()
     broker.await_counts()
@@ -115,8 +118,11 @@ def test_an_application_scales_out_and_in_while_the_broker_is_killed(machine: St
     second.close()
     broker.send(5)
     broker.await_counts()
-    assert "Stable" in tool(machine, broker, "--list", "--state")
+    assert "Stable" in tool(machine, broker, "--list", "--state", "Stable")
     _check_replay(broker)
+    assert main(["describe", "--group", "app", "--bootstrap-server", broker.bootstrap]) == 0
+    assert "compared with the coordinator on node 1: 1 of 1 group the same" in capsys.readouterr().out
+    _refuse_while_active(machine, broker)
     first.close()
     _administrate(machine, broker)
 
@@ -139,15 +145,33 @@ def _check_replay(broker: Broker) -> None:
     ]
 
 
+def _refuse_while_active(machine: StreamsMachine, broker: Broker) -> None:
+    group, topics = ("--group", "app"), "--all-input-topics"
+    reset = tool(machine, broker, "--reset-offsets", *group, topics, "--to-earliest", "--execute")
+    assert "inactive, but the current state is Stable" in reset
+    assert "GroupNotEmptyException" in tool(machine, broker, "--delete", *group)
+    assert tool(machine, broker, "--delete-offsets", *group, topics).count("GroupSubscribedToTopicException") == 4
+
+
 def _administrate(machine: StreamsMachine, broker: Broker) -> None:
-    reset = ("--reset-offsets", "--group", "app", "--to-earliest")
-    assert "text " in tool(machine, broker, *reset, "--all-input-topics", "--dry-run")
-    assert "Error" not in tool(machine, broker, *reset, "--input-topic", "text:0,1", "--execute")
+    offsets = ("--reset-offsets", "--group", "app", "--input-topic", "text:0,1")
+    current = _new_offsets(tool(machine, broker, *offsets, "--to-current", "--dry-run"))
+    assert _new_offsets(tool(machine, broker, *offsets, "--to-latest", "--dry-run")) == current
+    assert _new_offsets(tool(machine, broker, *offsets, "--shift-by", "-2", "--dry-run")) == [n - 2 for n in current]
+    for how in (("--to-offset", "0"), ("--by-duration", "PT1H"), ("--to-datetime", "2026-01-01T00:00:00.000")):
+        assert _new_offsets(tool(machine, broker, *offsets, *how, "--dry-run")) == [0, 0]
+    assert _new_offsets(tool(machine, broker, *offsets, "--to-earliest", "--execute")) == [0, 0]
+    assert _new_offsets(tool(machine, broker, *offsets, "--to-current", "--dry-run")) == [0, 0]
     deleted = tool(machine, broker, "--delete-offsets", "--group", "app", "--input-topic", "text:3")
     assert "Successful" in deleted
     assert "successful" in tool(machine, broker, "--delete", "--group", "app", "--delete-all-internal-topics")
     assert tool(machine, broker, "--list").split() == []
     assert "app-counts-changelog" not in broker.admin.list_topics(timeout=TIMEOUT_S).topics
+
+
+def _new_offsets(printed: str) -> list[int]:
+    """The last column of the partitions that the tool prints."""
+    return [int(line.split()[-1]) for line in printed.splitlines() if line.startswith("app ")]
 
 
 def test_an_application_with_exactly_once_counts_every_record_once(machine: StreamsMachine, broker: Broker) -> None:

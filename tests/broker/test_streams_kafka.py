@@ -36,7 +36,7 @@ from tests.datasets import raw_records_of
 from tools.kept_jars import ToolUnavailableError
 from workloads.admin import Admin
 
-pytestmark = pytest.mark.broker
+pytestmark = pytest.mark.components
 
 RACK = "rack-a"
 SETTINGS = {

@@ -150,6 +150,7 @@ def test_consumed_offsets_are_committed_with_what_was_made_of_them(shared_broker
         reader.close()
 
 
+@pytest.mark.components
 def test_kafkas_own_tool_reads_the_log_of_transactions(start_broker):
     broker = start_broker(transaction_state_log_num_partitions=1)
     topic = new_topic(broker)
@@ -171,6 +172,7 @@ def test_kafkas_own_tool_reads_the_log_of_transactions(start_broker):
     ]
 
 
+@pytest.mark.components
 def test_kafkas_tool_lists_and_describes_transactions_and_producers(shared_broker):
     topic, transactional_id = new_topic(shared_broker), f"tx-{uuid.uuid4().hex[:8]}"
     producer = transactional(shared_broker, transactional_id)

@@ -67,24 +67,24 @@ def test_damaged_requests_do_not_bring_it_down(broker, seed):
     assert broker.peak_memory_bytes() < 200 * MEBIBYTE
 
 
-def test_garbage_closes_the_connection(broker):
+def test_garbage_closes_the_connection(shared_broker):
     rng = random.Random(1)
     for size in (8, 100, 10_000):
-        with connect(broker) as peer:
+        with connect(shared_broker) as peer:
             peer.sendall(framed(b"\x7f" + rng.randbytes(size)))
             assert is_closed(peer)
-    with connect(broker) as peer:
+    with connect(shared_broker) as peer:
         peer.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert is_closed(peer)
-    assert still_serves(broker)
+    assert still_serves(shared_broker)
 
 
 @pytest.mark.parametrize("size", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\x06\x40\x00\x01"])
-def test_frames_of_impossible_size_close_the_connection(broker, size):
-    with connect(broker) as peer:
+def test_frames_of_impossible_size_close_the_connection(shared_broker, size):
+    with connect(shared_broker) as peer:
         peer.sendall(size)
         assert is_closed(peer)
-    assert still_serves(broker)
+    assert still_serves(shared_broker)
 
 
 def test_an_array_that_claims_billions_of_elements_costs_nothing(broker):

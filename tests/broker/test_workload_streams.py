@@ -20,7 +20,7 @@ from workloads.profiles import STREAMS
 from workloads.run import WorkloadOptions
 from workloads.streams import StreamsWorkload
 
-pytestmark = pytest.mark.broker
+pytestmark = pytest.mark.components
 
 STREAMS_SETTINGS = {
     "group_streams_min_heartbeat_interval_ms": 200,

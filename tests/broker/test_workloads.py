@@ -22,7 +22,7 @@ from workloads.load import Amount
 from workloads.member import Orders, command
 from workloads.profiles import PROFILES
 
-pytestmark = pytest.mark.broker
+pytestmark = pytest.mark.components
 
 AMOUNT = Amount(duration_s=1.5, rate=100)
 LIVES = {

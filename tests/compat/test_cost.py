@@ -97,3 +97,22 @@ def test_the_cost_of_two_windows_is_the_cost_of_all(capsys: pytest.CaptureFixtur
 def test_a_window_that_cannot_be_meant_is_refused(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cost", "--log-dir", str(dataset("basic") / "logs"), *words]) == 2
     assert capsys.readouterr().err.startswith("sharelens: cost: ")
+
+
+def test_a_lake_compares_both_designs_as_its_logs_do(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("cost", "--compare-early-draft")
+    rows = answer_of(capsys, *words, "--log-dir", str(dataset("admin") / "logs"))
+    assert rows
+    assert answer_of(capsys, *words, "--lake", str(recorded_lake("admin"))) == rows
+
+
+def test_the_shipped_side_of_the_comparison_is_what_the_log_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    logs = ("--log-dir", str(dataset("edge") / "logs"))
+    key = ("group_id", "topic_id", "partition", "state_partition")
+    costs = {tuple(row[name] for name in key): row for row in answer_of(capsys, "cost", *logs)}
+    rows = answer_of(capsys, "cost", "--compare-early-draft", *logs)
+    assert rows
+    for row in rows:
+        cost = costs[tuple(row[name] for name in key)]
+        assert (row["records"], row["bytes"]) == (cost["records"], cost["bytes"])
+        assert 0 < row["draft_checkpoints"] <= row["draft_records"]

@@ -50,6 +50,89 @@ def test_the_delivery_count_limit_in_force_gives_the_history(name, tmp_path, cap
 
 
 @pytest.mark.parametrize("name", kinds_first())
+def test_the_lock_duration_in_force_gives_the_history(name, tmp_path, capsys):
+    broker = {key: value for key, value in config(name).items() if key.startswith("group.share.")}
+    (tmp_path / "broker.properties").write_text("".join(f"{key}={value}\n" for key, value in broker.items()))
+    duration = broker.get("group.share.record.lock.duration.ms", "30000")
+    logs = ("--log-dir", str(dataset(name) / "logs"), "--broker-config", str(tmp_path / "broker.properties"))
+    rows = answer_of(capsys, "what-if", "--lock-duration", duration, *logs)
+    outcomes = [row for row in rows if row["figure"] != "timed_out"]
+    assert outcomes
+    assert all(row["at_least"] == row["in_history"] == row["at_most"] for row in outcomes)
+    assert {row["certainty"] for row in outcomes} == {"exact"}
+    assert all(row["at_least"] == 0 for row in rows if row["figure"] == "timed_out")
+
+
+LEVELS = {"g-rc": "read_committed", "g-ru": "read_uncommitted"}
+"""The two groups of the recorded transactions, which read the same topic."""
+
+
+@pytest.mark.parametrize("level", LEVELS.values())
+@pytest.mark.parametrize("knows_settings", [True, False])
+def test_the_isolation_level_in_force_gives_the_history(level, knows_settings, tmp_path, capsys):
+    (tmp_path / "groups.txt").write_text(GROUP_CONFIGS)
+    files = ("--group-configs", str(tmp_path / "groups.txt")) if knows_settings else ()
+    logs = ("--log-dir", str(dataset("transactions") / "logs"))
+    rows = answer_of(capsys, "what-if", "--isolation-level", level, *logs, *files)
+    rows = [row for row in rows if LEVELS[row["group_id"]] == level]
+    assert rows
+    assert all(row["at_least"] == row["in_history"] == row["at_most"] for row in rows)
+    assert {row["certainty"] for row in rows} <= {"exact"} | ({"inferred"} if not knows_settings else set())
+
+
+GROUP_CONFIGS = "".join(
+    f"Dynamic configs for group {group} are:\n  share.isolation.level={level} sensitive=false synonyms={{}}\n"
+    for group, level in LEVELS.items()
+)
+
+
+def test_each_level_gives_the_offsets_that_a_group_with_the_other_one_really_got(capsys):
+    logs = ("--log-dir", str(dataset("transactions") / "logs"))
+    committed, uncommitted = (
+        answer_of(capsys, "what-if", "--isolation-level", level, *logs) for level in LEVELS.values()
+    )
+
+    def offsets(rows, group, bound):
+        settled = [
+            row
+            for row in rows
+            if row["group_id"] == group and row["figure"] in ("acknowledged_offsets", "archived_offsets")
+        ]
+        return {number: sum(row[bound] for row in settled if row["partition"] == number) for number in range(3)}
+
+    def figure(rows, group, name, bound):
+        return {row["partition"]: row[bound] for row in rows if row["group_id"] == group and row["figure"] == name}
+
+    assert offsets(committed, "g-ru", "at_least") == offsets(committed, "g-rc", "in_history")
+    new = figure(uncommitted, "g-rc", "newly_delivered_offsets", "at_least")
+    before, after = offsets(uncommitted, "g-rc", "in_history"), offsets(uncommitted, "g-ru", "in_history")
+    assert {number: before[number] + new[number] for number in before} == after
+    assert sum(new.values()) > 0
+
+
+def test_offsets_of_aborted_transactions_are_listed_with_what_the_history_did_with_them(capsys):
+    logs = ("--log-dir", str(dataset("transactions") / "logs"))
+    listed = answer_of(capsys, "what-if", "--isolation-level", "read_committed", "--list", *logs)
+    assert {(row["group_id"], row["change"], row["certainty"]) for row in listed} == {
+        ("g-ru", "not_delivered_aborted", "exact")
+    }
+    rows = answer_of(capsys, "what-if", "--isolation-level", "read_committed", *logs)
+    sums = sum(row["at_least"] for row in rows if row["figure"] == "not_delivered_offsets")
+    assert sum(row["last_offset"] - row["first_offset"] + 1 for row in listed) == sums
+
+
+def test_a_history_without_headers_of_its_topics_has_no_figure_about_isolation(tmp_path, capsys):
+    for folder in (dataset("transactions") / "logs").glob("__share_group_state-*"):
+        (tmp_path / "logs").mkdir(exist_ok=True)
+        (tmp_path / "logs" / folder.name).symlink_to(folder)
+    assert main(["what-if", "--isolation-level", "read_committed", "--log-dir", str(tmp_path / "logs")]) == 1
+    out, error = capsys.readouterr()
+    assert out == ""
+    assert "batch headers" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", kinds_first())
 def test_the_number_of_state_partitions_in_force_leaves_every_share_partition_in_its_place(name, capsys):
     number = config(name).get("share.coordinator.state.topic.num.partitions", "50")
     logs = ("--log-dir", str(dataset(name) / "logs"))
@@ -102,6 +185,11 @@ def test_a_group_alone_has_the_figures_that_it_has_among_all(capsys):
         (("--snapshot-update-records", "501"), "0 to 500"),
         (("--delivery-count-limit", "1"), "2 to 25"),
         (("--state-partitions", "0"), "1 to 2147483647"),
+        (("--lock-duration", "999ms"), "1s to 1h"),
+        (("--lock-duration", "3600001"), "1s to 1h"),
+        (("--lock-duration", "soon"), "no duration"),
+        (("--isolation-level", "serializable"), "read_uncommitted or read_committed"),
+        (("--lock-duration", "30s", "--list"), "has no --list"),
         ((), "name one setting"),
         (("--delivery-count-limit", "3", "--state-partitions", "3"), "name one setting"),
         (("--snapshot-update-records", "3", "--list"), "has no --list"),

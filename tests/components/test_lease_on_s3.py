@@ -2,9 +2,6 @@
 
 import json
 import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -24,26 +21,9 @@ from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake
 from tests.lakes import content, differences
 from tests.s3_server import Fault, S3Server
+from tests.stopped_runs import TERM_S, assert_publishes_nothing_after_a_takeover, stopped_run
 
-TERM_S = 1.5
 NAME = "silver.name"
-WRITER = """
-import sys
-from jobs.options import RunOptions
-from jobs.run import run
-from lake import crash_points, lease
-from lake.lake import Lake
-lease.TERM_S = float(sys.argv[3])
-stop_at = sys.argv[4]
-passing = crash_points.passing
-def stopping(point):
-    if point == stop_at:
-        print("here", flush=True)
-        sys.stdin.readline()
-    passing(point)
-crash_points.passing = stopping
-run(RunOptions(lake=Lake(sys.argv[1]), log_dirs=(sys.argv[2],), in_process_bytes=1 << 62), lambda: None)
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -161,46 +141,15 @@ def test_a_commit_that_was_under_way_during_the_takeover_fails(bucket: str, monk
     "point", ["commit:silver.share_record:decode:before", "commit:gold.publication:publish:before"]
 )
 def test_a_stopped_run_that_goes_on_after_a_takeover_publishes_nothing(bucket: str, point: str) -> None:
-    logs = str(dataset("basic") / "logs")
-    stopped = subprocess.Popen(
-        [sys.executable, "-c", WRITER, bucket, logs, str(TERM_S), point],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert stopped.stdout is not None
-        assert stopped.stdout.readline() == "here\n"
-        stopped.send_signal(signal.SIGSTOP)
-        make_lake(bucket, dataset("basic") / "logs")
-        versions = {name: Lake(bucket).version(name) for name in TABLES}
-        stopped.send_signal(signal.SIGCONT)
-        _, errors = stopped.communicate("\n", timeout=60)
-    finally:
-        stopped.kill()
-        stopped.communicate()
-    assert stopped.returncode == 1
-    assert "another process has taken the lake over" in errors
-    assert {name: Lake(bucket).version(name) for name in TABLES} == versions
-    assert not differences(content(bucket), content(recorded_lake("basic")))
+    assert_publishes_nothing_after_a_takeover(bucket, point)
 
 
 @pytest.mark.parametrize(
     "point", ["commit:bronze.log_record:ingest:after", "commit:gold.share_partition_state:replay:after"]
 )
 def test_a_killed_run_is_finished_by_the_next_one(bucket: str, point: str) -> None:
-    logs = str(dataset("basic") / "logs")
-    killed = subprocess.Popen(
-        [sys.executable, "-c", WRITER, bucket, logs, str(TERM_S), point],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with killed:
-        assert killed.stdout is not None
-        assert killed.stdout.readline() == "here\n"
-        killed.kill()
+    with stopped_run(bucket, point) as run:
+        run.kill()
     make_lake(bucket, dataset("basic") / "logs")
     assert not differences(content(bucket), content(recorded_lake("basic")))
 

@@ -1,4 +1,4 @@
-"""Every page of docs/tutorial and docs/how-to runs as printed, from a clone and from an installed wheel.
+"""Every page of docs/tutorial and docs/how-to runs as printed, from an installed wheel; some from a clone, too.
 
 A page runs in an empty folder of its own, from its first block to its last, in one shell. What a reader replaces by
 names of his own is replaced here too (OWN): folders of brokers, groups, topics. NOT_RUN has what can't run, and why.
@@ -6,7 +6,9 @@ names of his own is replaced here too (OWN): folders of brokers, groups, topics.
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,7 @@ NOT_RUN = {
     "rsync ": "needs a second host",
     "aws s3 ": "needs a bucket",
     "rclone copy ": "the same",
+    "--log-dir s3://": "reads a bucket: tests/components/test_bucket_page.py",
     "podman ": "needs a container runtime",
     "pip wheel ": "fetches from the registry; the fixture `wheel` builds the wheel and installs it",
     "bin/pip install ": "the same",
@@ -42,6 +45,7 @@ ELSEWHERE = {
     "keep-a-lake-fresh.md": "tests/broker/test_keep_fresh.py",
     "keep-a-lake-in-a-bucket.md": "tests/components/test_bucket_page.py",
     "monitor-with-prometheus.md": "its queries: tests/unit/conf/test_prometheus.py",
+    "run-on-a-cluster.md": "tests/components/test_spark_cluster.py",
     "run-it-as-a-service.md": "its files: tests/unit/conf/test_systemd.py",
     "see-it-in-grafana.md": "its dashboard: tests/unit/conf/test_grafana.py",
     "reproduce-an-incident.md": "tests/broker/test_reproduce_page.py",
@@ -50,6 +54,8 @@ ELSEWHERE = {
     "use-dataframes.md": "tests/spark/docs/test_dataframe_pages.py",
     "use-pyspark.md": "tests/spark/docs/test_use_pyspark.py",
 }
+OF_CLONES = ("first-answers.md", "read-the-report.md")
+"""Pages that read packaged files, which lie elsewhere in a clone: recorded logs, runbooks."""
 LOG_OF_PAGE = {"begin-an-incident.md": "timeouts", "read-the-report.md": "dlq", "was-it-kafka.md": "edge"}
 CONFIGS = """#!/bin/sh
 echo 'Dynamic configs for group gd-copy are:'
@@ -61,11 +67,22 @@ PAGES = sorted([*(DOCS / "tutorial").glob("*.md"), *(DOCS / "how-to").glob("*.md
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def installation(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    place = tmp_path_factory.mktemp(request.param)
-    with warmed(installed(request.param, place), place) as ready:
-        yield ready
+@pytest.fixture(scope="session")
+def installations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Installation]]:
+    """Installations by kind, each made when a test first needs it: tests come in any order."""
+    with ExitStack() as stack:
+
+        @cache
+        def installation_of(kind: str) -> Installation:
+            place = tmp_path_factory.mktemp(kind)
+            return stack.enter_context(warmed(installed(kind, place), place))
+
+        yield installation_of
+
+
+@pytest.fixture(params=KINDS)
+def installation(request: pytest.FixtureRequest, installations: Callable[[str], Installation]) -> Installation:
+    return installations(request.param)
 
 
 def test_an_installation_runs_its_own_code(installation: Installation, tmp_path: Path) -> None:
@@ -74,7 +91,16 @@ def test_an_installation_runs_its_own_code(installation: Installation, tmp_path:
     assert done.stdout.startswith(inside), done.stderr
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in ELSEWHERE], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    ("installation", "page"),
+    [
+        pytest.param(kind, page, id=f"{kind}-{page.stem}")
+        for kind in KINDS
+        for page in PAGES
+        if page.name not in ELSEWHERE and (kind == "wheel" or page.name in OF_CLONES)
+    ],
+    indirect=["installation"],
+)
 def test_the_page_runs(page: Path, installation: Installation, tmp_path: Path) -> None:
     prepare(page, tmp_path)
     script = script_of(page)

@@ -22,7 +22,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
-    started = running.start(tmp_path_factory.mktemp("source") / "log", **SHARE_SETTINGS)
+    """No fork: the process that forks is the one of test_kill.py here, which has imported other code."""
+    started = running.start(tmp_path_factory.mktemp("source") / "log", is_fork=False, **SHARE_SETTINGS)
     yield started
     started.kill()
 

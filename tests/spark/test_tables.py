@@ -25,6 +25,14 @@ MIDDLE_MS = 1_795_230_763_000
 MONTH_MS = 30 * 86_400_000
 PUBLICATIONS = 3
 """Of two runs, and of the upkeep that found something to do."""
+EMPTY = "bronze.quarantine"
+WITHOUT_ROWS = (
+    "bronze.setting", "silver.odd_group_record", "silver.dlq_record", "silver.metadata_record", "silver.clock_step",
+    "gold.share_partition_base", "gold.measure_base", "gold.dlq_reconciliation", "gold.audit_counter",
+    "gold.audit_finding", "gold.configuration_history", "gold.topic_history", "gold.task_history",
+    "gold.quality_result",
+)  # fmt: skip
+"""Tables that are empty here, as EMPTY is; Spark reads them in test_named_queries.py and as views of the catalog."""
 COMPACTED = [
     "bronze.log_record",
     "bronze.ingest_extent",
@@ -62,29 +70,37 @@ def kept(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lake
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_spark_and_delta_rs_read_a_table_that_upkeep_left(name: str, kept: Path, spark: SparkSession) -> None:
+@pytest.mark.parametrize("name", [name for name in TABLES if name not in WITHOUT_ROWS])
+def test_spark_reads_a_table_that_upkeep_left(name: str, kept: Path, spark: SparkSession) -> None:
     frame = spark.table(path_of(kept, name))
-    ours = open_lake(kept).scan(name) if name != "gold.publication" else None
     fields = TABLES[name].schema
     assert frame.columns == fields.names
     comments = {field.name: field.metadata.get("comment") for field in frame.schema}
     assert comments == {field.name: field.metadata[b"comment"].decode() for field in fields}
     rows = frame.toArrow().to_pylist()
-    assert len(rows) == (PUBLICATIONS if ours is None else ours.num_rows)
-    if ours is not None:
-        assert sorted(map(repr, rows)) == sorted(map(repr, without_zone(ours).to_pylist()))
-    by_delta_rs = DeltaTable(Lake(kept).table_storage(name).path).to_pyarrow_dataset(schema=fields)
-    assert by_delta_rs.count_rows() == len(rows)
-    assert_every_reader_may_open(name, kept, spark)
+    if name == "gold.publication":
+        assert len(rows) == PUBLICATIONS
+    else:
+        ours = without_zone(open_lake(kept).scan(name)).to_pylist()
+        assert sorted(map(repr, rows)) == sorted(map(repr, ours))
+        assert bool(rows) == (name != EMPTY)
 
 
-def assert_every_reader_may_open(name: str, lake: Path, spark: SparkSession) -> None:
-    """What the table asks of those that read or write it, as Spark tells it."""
-    detail = spark.sql(f"DESCRIBE DETAIL {path_of(lake, name)}").first()
+@pytest.mark.parametrize("name", TABLES)
+def test_every_reader_may_open_a_table_that_upkeep_left(name: str, kept: Path) -> None:
+    table = DeltaTable(Lake(kept).table_storage(name).path)
+    assert (table.protocol().min_reader_version, table.protocol().min_writer_version) == (1, 2)
+    assert table.metadata().partition_columns == list(TABLES[name].partition_by)
+    count = PUBLICATIONS if name == "gold.publication" else open_lake(kept).scan(name).num_rows
+    assert table.to_pyarrow_dataset(schema=TABLES[name].schema).count_rows() == count
+    assert count == 0 or name not in (*WITHOUT_ROWS, EMPTY)
+
+
+def test_spark_says_what_a_table_asks_of_readers(kept: Path, spark: SparkSession) -> None:
+    detail = spark.sql(f"DESCRIBE DETAIL {path_of(kept, 'gold.stall')}").first()
     assert detail is not None
     assert (detail.minReaderVersion, detail.minWriterVersion) == (1, 2)
-    assert detail.partitionColumns == list(TABLES[name].partition_by)
+    assert detail.partitionColumns == list(TABLES["gold.stall"].partition_by)
 
 
 def without_zone(rows: pa.Table) -> pa.Table:

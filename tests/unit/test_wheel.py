@@ -13,6 +13,7 @@ from sharelens import __version__
 ROOT = Path(__file__).parents[2]
 PACKAGES = {
     "state_model",
+    "object_stores",
     "kafka_log",
     "kafka_live",
     "pyspark_kafka_log",

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.decoding import KEPT_BYTES, decode_log, decode_rows, problem_rows
+from evidence.decoding import KEPT_BYTES, decode_log, decode_logs, decode_rows, problem_rows
 from evidence.schemas import DECODED_FROM
 from kafka_log.schemas import LOG_RECORD, PROBLEM
 from state_model.columnar.decode import DECODE_PROBLEM
@@ -35,6 +35,16 @@ def test_a_log_decoded_in_chunks_is_the_log_decoded_at_once(cuts: list[int]) -> 
     assert pa.concat_tables(part.records for part in parts).equals(whole.records)
     assert pa.concat_tables(part.problems for part in parts).equals(whole.problems)
     assert before_ms == whole.log_time_ms == 1000 + len(STORY) - 1
+
+
+def test_state_partitions_decoded_together_are_each_decoded_alone() -> None:
+    rows = log_table()
+    at = rows.schema.get_field_index("partition")
+    other = rows.set_column(at, rows.schema.field(at), pa.array([9] * rows.num_rows, pa.int32()))
+    both = decode_logs(pa.concat_tables([rows, other]), [1002, 1])
+    alone = [decode_log(rows, before_ms=1002), decode_log(other, before_ms=1)]
+    assert both.records.equals(pa.concat_tables(part.records for part in alone))
+    assert both.problems.equals(pa.concat_tables(part.problems for part in alone))
 
 
 def test_every_record_is_a_row_or_a_problem() -> None:

@@ -40,6 +40,13 @@ def test_nothing_to_drop_rewrites_nothing(two_runs: Path) -> None:
     assert books.rewritten_without(Lake(two_runs), "bronze.log_record", pc.field("offset") > 99) == ([], [])
 
 
+def test_a_run_leaves_a_table_without_changes_as_it_is(two_runs: Path) -> None:
+    lake = Lake(two_runs)
+    assert (lake.version("silver.clock_step"), lake.transaction("silver.clock_step", "decode")) == (1, 1)
+    assert books.is_committed(lake, "silver.clock_step", "decode", 2)
+    assert not books.is_committed(lake, "silver.clock_step", "decode", 3)
+
+
 def test_a_stage_is_done_once_its_last_commit_is_there(two_runs: Path) -> None:
     assert {
         books.done(Lake(two_runs), stage) for stage in ("ingest-plan", "ingest", "decode", "replay", "publish")

@@ -22,7 +22,7 @@ from lake.lock import hold
 from lake.scan import open_lake
 from sharelens.cli import main
 from tests.batch_files import broken, state_batches, state_directory
-from tests.in_process import make_lake, no_session, recorded_lake
+from tests.in_process import make_lake, no_session, recorded_lake, run_here
 from tests.lakes import assert_same
 from tests.once import made_once
 from tests.state_logs import ORDERS_ID, START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
@@ -198,7 +198,7 @@ def test_two_runs_at_once_take_turns(tmp_path: Path, logs: Path, mine: Path) -> 
     with hold(Lake(mine), 0), pytest.raises(LakeLockedError, match=f"held by process {os.getpid()}"):
         make_lake(mine, logs, lock_timeout_s=0.1)
     assert current_versions(Lake(mine)) == versions
-    runs = [threading.Thread(target=make_lake, args=(tmp_path / "lake", logs)) for _ in range(3)]
+    runs = [threading.Thread(target=run_here, args=(tmp_path / "lake", logs)) for _ in range(3)]
     for process in runs:
         process.start()
     for process in runs:

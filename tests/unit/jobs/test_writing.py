@@ -13,6 +13,7 @@ from jobs.run import run
 from jobs.summary import Summary
 from jobs.upkeep.maintain import MaintainOptions, maintain
 from lake.lake import Lake
+from lake.tables import TABLES
 from tests.in_process import ANY_SIZE, no_session
 from tests.lakes import content, differences
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
@@ -87,6 +88,21 @@ def test_handles_stay_open_between_runs_of_one_process(process: Process) -> None
     before = process.lake.handle("bronze.log_record")
     process.run()
     assert process.lake.handle("bronze.log_record") is before
+
+
+def test_a_process_knows_of_each_table_what_delta_rs_reads(process: Process) -> None:
+    for _ in range(3):
+        process.run()
+    maintain(MaintainOptions(lake=process.lake, dry_run=False))
+    process.run()
+    read = Lake(process.lake.uri)
+    for name in TABLES:
+        mine, theirs = process.lake.snapshot(name), read.snapshot(name)
+        assert (mine.version, mine.paths) == (theirs.version, theirs.paths)
+        for known, file in zip(mine.files, theirs.files, strict=True):
+            assert {key: known.get(key) for key in known.keys() | file.keys()} == {
+                key: file.get(key) for key in known.keys() | file.keys()
+            }
 
 
 def test_a_lake_that_another_object_wrote_is_opened_again(process: Process) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kafka_live.cluster import EARLIEST, Fetched, Place, Topic
 from kafka_live.errors import ClusterError
-from kafka_live.log_copy import LogCopy
+from kafka_live.log_copy import LogCopy, Pruned
 from kafka_log.layout import scan_log_directory
 from kafka_log.leader_epochs import below, end_offset_for, latest
 from kafka_log.reader import log_end
@@ -133,6 +133,20 @@ def test_a_partition_left_out_of_a_full_answer_is_asked_for_again(tmp_path):
     assert stored(copy, B) == Log(2).bytes_from(0)
 
 
+@pytest.mark.parametrize("most", [0, 1, 150, 10_000])
+def test_a_copy_that_stops_at_its_limit_has_the_beginning_and_says_so(tmp_path, most):
+    cluster = ScriptedCluster(100, a=Log(3, 3, 3), b=Log(2, 2))
+    copy = LogCopy(tmp_path / "logs", cluster, most_bytes=most, stops_at_limit=True)
+    copy.refresh([cluster.topic()])
+    assert copy.is_cut_short == (most < 1_000)
+    for place, log in cluster.logs.items():
+        whole = log.bytes_from(0)
+        assert whole.startswith(stored(copy, place))
+        assert ends_of(copy)[place.partition][1] == copy.positions[place]
+        assert copy.is_cut_short or stored(copy, place) == whole
+    assert sum(len(stored(copy, place)) for place in cluster.logs) == copy.fetched_bytes
+
+
 def test_records_that_the_broker_pruned_are_a_gap(tmp_path):
     cluster = ScriptedCluster(1 << 20, a=Log(5, 5))
     copy = copied(tmp_path, cluster)
@@ -145,6 +159,22 @@ def test_records_that_the_broker_pruned_are_a_gap(tmp_path):
     assert stored(copy, A) == Log(5, 5).bytes_from(0) + log.bytes_from(15)
     (partition,) = [part for part in unite([scan_log_directory(str(copy.folder))]) if part.partition == 0]
     assert partition.log_start_offset == 15
+    assert copy.pruned == [Pruned(place=A, first_offset=10, last_offset=14, after_ms=4, before_ms=0)]
+    copy.refresh([cluster.topic()])
+    assert copy.pruned == []
+
+
+def test_a_reader_whose_records_end_below_the_log_has_a_gap(tmp_path):
+    cluster = ScriptedCluster(1 << 20, a=Log(5, 5, 5))
+    log = cluster.logs[A]
+    log.start, log.batches = 10, log.batches[2:]
+    begin = {A: (5, ((0, 0),), 4), B: (0, (), None)}
+    copy = LogCopy(
+        tmp_path, cluster, most_bytes=1 << 20, begin=lambda topic, _, number, start: begin[Place(topic, number)]
+    )
+    copy.refresh([cluster.topic()])
+    assert copy.pruned == [Pruned(place=A, first_offset=5, last_offset=9, after_ms=4, before_ms=0)]
+    assert stored(copy, A) == log.bytes_from(10)
 
 
 def test_a_log_start_that_moves_between_two_requests_is_read_again(tmp_path):
@@ -237,7 +267,7 @@ def test_a_reader_with_the_records_below_gets_those_from_where_its_log_parts(tmp
     cluster = ScriptedCluster(1 << 20, a=Log(5, 5, 5))
     cluster.logs[A].truncate(1)
     cluster.logs[A].add(2)
-    copy = LogCopy(tmp_path / "logs", cluster, most_bytes=1 << 20, begin=lambda *_: (15, ((0, 0),)))
+    copy = LogCopy(tmp_path / "logs", cluster, most_bytes=1 << 20, begin=lambda *_: (15, ((0, 0),), None))
     copy.refresh([cluster.topic()])
     assert stored(copy, A) == cluster.logs[A].bytes_from(10)
     (partition,) = [part for part in scan_log_directory(str(copy.folder)).partitions if part.partition == 0]

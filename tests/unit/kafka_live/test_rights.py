@@ -1,11 +1,11 @@
 """What one may not see of a cluster is said, though the cluster leaves it out without a word."""
 
 import pytest
-from kafka.protocol.admin import DescribeClusterResponse
+from kafka.protocol.admin import DescribeClusterResponse, DescribeConfigsRequest, DescribeConfigsResponse
 from kafka.protocol.metadata import MetadataResponse
 
 from kafka_live.errors import ClusterError
-from kafka_live.rights import ensure_visible, missing_rights
+from kafka_live.rights import ensure_visible, missing_rights, unreadable
 
 ALL, NOT_TOLD = 8096, -(1 << 31)
 """All operations on a cluster, as brokers without an authorizer answer, and no answer."""
@@ -13,12 +13,13 @@ DESCRIBE, DESCRIBE_CONFIGS = 1 << 8, 1 << 10
 
 
 class ScriptedConnection:
-    """Answers every request with one answer, and keeps the requests."""
+    """Answers every request with one answer, but for those about settings, and keeps the requests."""
 
     bootstrap_server = "scripted:9092"
 
-    def __init__(self, answer=None):
+    def __init__(self, answer=None, settings=None):
         self.answer = answer
+        self.settings = settings
         self.requests = []
 
     def nodes(self):
@@ -26,7 +27,7 @@ class ScriptedConnection:
 
     def ask(self, node, request):
         self.requests.append(request)
-        return self.answer
+        return self.settings if isinstance(request, DescribeConfigsRequest) else self.answer
 
 
 def described(allowed):
@@ -36,19 +37,34 @@ def described(allowed):
     return DescribeClusterResponse.decode(bytes(answer[:-5]) + bits + b"\0", version=1)
 
 
+def broker_settings(error_code):
+    """The answer about the settings of broker 1."""
+    result = DescribeConfigsResponse.DescribeConfigsResult
+    config = result.DescribeConfigsResourceResult(name="n", value="v", config_source=5, is_sensitive=False)
+    configs = [] if error_code else [config]
+    return DescribeConfigsResponse(results=[result(error_code=error_code, resource_name="1", configs=configs)])
+
+
+FORBIDDEN = 31
+
+
 @pytest.mark.parametrize(
-    ("allowed", "texts"),
+    ("allowed", "settings_error", "texts"),
     [
-        (ALL, []),
-        (NOT_TOLD, []),
-        (DESCRIBE | DESCRIBE_CONFIGS, []),
-        (DESCRIBE, ["settings of brokers are unknown", "--operation DescribeConfigs --cluster"]),
-        (DESCRIBE_CONFIGS, ["groups that it may not describe one by one", "--operation Describe --cluster"]),
-        (0, ["are left out; settings of brokers", "--operation Describe --operation DescribeConfigs --cluster"]),
+        (ALL, 0, []),
+        (NOT_TOLD, 0, []),
+        (DESCRIBE | DESCRIBE_CONFIGS, 0, []),
+        (DESCRIBE, FORBIDDEN, ["(settings of brokers are unknown)", "NAME --operation DescribeConfigs --cluster"]),
+        (0, 0, ["(groups that it may not describe one by one are left out)", "NAME --operation Describe --cluster"]),
+        (
+            0,
+            FORBIDDEN,
+            ["are left out; settings of brokers", "--operation Describe --operation DescribeConfigs --cluster"],
+        ),
     ],
 )
-def test_rights_that_a_user_lacks_on_the_cluster_are_one_line(allowed, texts):
-    lines = missing_rights(ScriptedConnection(described(allowed)))
+def test_rights_that_a_user_lacks_on_the_cluster_are_one_line(allowed, settings_error, texts):
+    lines = missing_rights(ScriptedConnection(described(allowed), broker_settings(settings_error)))
     assert len(lines) == bool(texts)
     assert all(text in lines[0] for text in texts)
 
@@ -70,3 +86,16 @@ def test_a_log_that_does_not_exist_yet_is_no_error():
     unused = ScriptedConnection()
     ensure_visible(unused, [])
     assert unused.requests == []
+
+
+def test_topics_that_one_may_only_describe_are_unreadable():
+    topic, read, describe = MetadataResponse.MetadataResponseTopic, 3, 8
+    answer = MetadataResponse(
+        topics=[
+            topic(name="a", error_code=0, authorized_operations={read, describe}),
+            topic(name="b", error_code=0, authorized_operations={describe}),
+        ]
+    )
+    connection = ScriptedConnection(answer)
+    assert unreadable(connection, ["a", "b"]) == ["b"]
+    assert connection.requests[0].include_topic_authorized_operations is True

@@ -1,15 +1,19 @@
 """Archives as log directories: what is inside, and when an archive is unpacked."""
 
+import gzip
 import os
 import tarfile
 from pathlib import Path
 
+import obstore
+import pyarrow as pa
 import pytest
 
 from kafka_log import archives, unpacking
 from kafka_log.archives import log_directories
 from kafka_log.errors import ArchiveError, LogDirectoryError
 from kafka_log.layout import scan_log_directory
+from tests.memory_stores import in_memory
 from tools.log_writer import writer
 
 
@@ -20,12 +24,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def unpackings(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+def unpackings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The archives that were unpacked, in their order."""
-    archives_read: list[Path] = []
+    archives_read: list[str] = []
     original = unpacking.unpack
 
-    def counted(archive: Path, target: Path) -> None:
+    def counted(archive: str, target: Path) -> None:
         archives_read.append(archive)
         original(archive, target)
 
@@ -43,6 +47,7 @@ def broker(place: Path, *, topic: str = "orders", node: int | None = 1) -> Path:
 
 
 def pack(archive: Path, *members: tuple[Path, str]) -> Path:
+    archive.parent.mkdir(parents=True, exist_ok=True)
     with tarfile.open(archive, "w:gz" if archive.suffix == ".gz" else "w") as tar:
         for path, name in members:
             tar.add(path, arcname=name)
@@ -51,7 +56,7 @@ def pack(archive: Path, *members: tuple[Path, str]) -> Path:
 
 def test_a_path_that_is_no_archive_stays_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "log.tar").mkdir()
-    uris = (str(tmp_path), str(tmp_path / "log.tar"), "s3://bucket/log.tar", "archive:///x.tar!")
+    uris = (str(tmp_path), str(tmp_path / "log.tar"), "archive:///x.tar!")
     assert log_directories(uris) == uris
 
 
@@ -87,15 +92,15 @@ def test_times_of_files_are_those_of_the_directory(tmp_path: Path) -> None:
     assert scan_log_directory(uri).checkpoint_ms == scan_log_directory(str(data)).checkpoint_ms == 1_700_000_000_000
 
 
-def test_an_archive_is_unpacked_once_until_its_size_or_time_changes(tmp_path: Path, unpackings: list[Path]) -> None:
+def test_an_archive_is_unpacked_once_until_its_size_or_time_changes(tmp_path: Path, unpackings: list[str]) -> None:
     archive = pack(tmp_path / "log.tar", (broker(tmp_path / "data"), "."))
     for _ in range(3):
         (uri,) = log_directories([str(archive)])
         assert scan_log_directory(uri).partitions
-    assert unpackings == [archive]
+    assert unpackings == [str(archive)]
     os.utime(archive, (1, 1))
     log_directories([str(archive)])
-    assert unpackings == [archive, archive]
+    assert unpackings == [str(archive)] * 2
 
 
 def test_folders_that_no_command_used_for_a_day_are_removed(tmp_path: Path, folder: Path) -> None:
@@ -149,3 +154,56 @@ def test_what_is_missing_or_empty_is_refused_in_one_line(tmp_path: Path) -> None
 def test_a_uri_that_names_nothing_inside_is_refused(uri: str) -> None:
     with pytest.raises(LogDirectoryError, match=r"is no URI of an archive; write archive:///path"):
         archives.unpacked_path(uri)
+
+
+def test_an_archive_in_a_bucket_is_streamed_once_until_its_content_changes(
+    tmp_path: Path, unpackings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buckets = in_memory(monkeypatch)
+    archive = pack(tmp_path / "log.tar.gz", (broker(tmp_path / "data"), "kafka-logs"))
+    for number in (1, 2):
+        obstore.put(buckets.bucket("b"), "old/log.tar.gz", archive.read_bytes())
+        for _ in range(2):
+            (uri,) = log_directories(["s3://b/old//log.tar.gz"])
+            assert uri == "archive://s3://b/old/log.tar.gz!/kafka-logs"
+            assert scan_log_directory(uri).source_id == f"node 1: {uri}"
+        assert buckets.requests["get"] == number
+        archive = pack(
+            tmp_path / "new" / "log.tar.gz", (broker(tmp_path / f"data-{number}", topic=f"t{number}"), "kafka-logs")
+        )
+    assert unpackings == ["s3://b/old/log.tar.gz"] * 2
+    buckets.remove("s3://b/old/log.tar.gz")
+    with pytest.raises(ArchiveError, match="^no such archive: s3://b/old/log.tar.gz; give the address of a"):
+        log_directories(["s3://b/old/log.tar.gz"])
+
+
+@pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tar.zst"])
+def test_an_archive_in_a_bucket_that_is_cut_off_is_one_line(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buckets = in_memory(monkeypatch)
+    tar = pack(tmp_path / "log.tar", (broker(tmp_path / "data"), ".")).read_bytes()
+    packed = {".tar": tar, ".tar.gz": gzip.compress(tar), ".tar.zst": pa.compress(tar, "zstd", asbytes=True)}[suffix]
+    obstore.put(buckets.bucket("b"), f"cut{suffix}", packed[: len(packed) // 2])
+    with pytest.raises(ArchiveError, match=rf"^s3://b/cut{suffix}.* cut off.*; copy"):
+        log_directories([f"s3://b/cut{suffix}"])
+
+
+def test_a_folder_of_a_bucket_stands_for_the_directories_and_archives_below_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buckets = in_memory(monkeypatch)
+    for node, place in ((1, "broker-1"), (2, "rack/broker-2"), (None, "rack/broker-3"), (4, "a/b/c/d/too-deep")):
+        buckets.put_folder(broker(tmp_path / place, node=node), f"s3://b/copies/{place}")
+    archive = pack(tmp_path / "log.tar", (broker(tmp_path / "data"), "broker-5"))
+    obstore.put(buckets.bucket("b"), "copies/2026/log.tar", archive.read_bytes())
+    obstore.put(buckets.bucket("b"), "copies/notes.txt", b"no log")
+    below = (
+        "archive://s3://b/copies/2026/log.tar!/broker-5",
+        "s3://b/copies/broker-1",
+        "s3://b/copies/rack/broker-2",
+        "s3://b/copies/rack/broker-3",
+    )
+    assert log_directories(["s3://b/copies"]) == below
+    assert log_directories(["s3://b/copies/broker-1", "s3://b/absent"]) == ("s3://b/copies/broker-1", "s3://b/absent")
+    assert {scan_log_directory(uri).partitions[0].topic for uri in below} == {"orders"}

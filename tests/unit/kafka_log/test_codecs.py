@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kafka_log import codecs
-from kafka_log.filesystem import Bytes
+from kafka_log.files import Bytes
 
 ALL = range(len(codecs.NAMES))
 

@@ -5,7 +5,6 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import fsspec
 import hypothesis
 import hypothesis.strategies as st
 import pyarrow as pa
@@ -15,7 +14,6 @@ from kafka_log import reader
 from kafka_log import record_batch as rb
 from kafka_log.errors import SourceMissingError
 from kafka_log.layout import scan_log_directory
-from kafka_log.schemas import LOG_RECORD
 from kafka_log.union import LogPartition, unite
 from tools.log_writer import encoding, writer
 
@@ -193,21 +191,6 @@ def test_a_machine_that_lacks_the_directory_fails_with_host_and_path(tmp_path: P
     ):
         with pytest.raises(SourceMissingError, match=f"host .* does not see the log directory {place}"):
             attempt()
-
-
-def test_a_remote_log_reads_like_a_local_one(tmp_path: Path) -> None:
-    write_log(tmp_path, make_log([4] * 200), segment_bytes=5000, committed=790)
-    fsspec.filesystem("memory").put(f"{tmp_path}/", "/remote/", recursive=True)
-    tables = []
-    for place in (tmp_path, "memory://remote"):
-        partition = partition_of(place)
-        end = reader.readable_end(partition, include_uncommitted=False)
-        splits = reader.splits(partition, 0, end, 4000)
-        assert len(splits) > 5
-        chunks = [chunk.records for split in splits for chunk in reader.read_split(split)]
-        tables.append(pa.Table.from_batches(chunks, schema=LOG_RECORD))
-    assert tables[0].num_rows == 790
-    assert tables[0].equals(tables[1])
 
 
 def naive_end(times: list[int], first: int, running: int, until: int) -> tuple[int, int]:

@@ -39,7 +39,7 @@ def unpacked(content: bytes, folder: Path, name: str = "log.tar") -> dict[str, b
     archive, target = folder / name, folder / "target"
     archive.write_bytes(content)
     target.mkdir()
-    unpack(archive, target)
+    unpack(str(archive), target)
     return {str(path.relative_to(target)): path.read_bytes() for path in target.rglob("*") if path.is_file()}
 
 

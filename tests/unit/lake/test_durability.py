@@ -13,7 +13,7 @@ from lake.durability import set_aside_torn
 from lake.errors import LakeError
 from lake.lake import Lake
 from lake.scan import open_lake
-from tests.in_process import make_lake, no_session, story_lake
+from tests.in_process import make_lake, no_session, run_here, story_lake
 from tests.lakes import assert_same, content, differences
 from tests.once import made_once
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
@@ -23,6 +23,8 @@ pytestmark = pytest.mark.slow
 STORY = [snapshot(), *(update(batches=[(n, n, 2, 1)], at_ms=START_MS + n) for n in range(5))]
 MORE = [*STORY, update(batches=[(7, 9, 4, 1)], at_ms=START_MS + 9)]
 PUBLICATION = "gold.publication"
+CUT_EVERY = 5
+"""Points of commits from one power cut to the next."""
 
 
 class Disk:
@@ -80,7 +82,7 @@ def test_a_power_cut_after_a_run_leaves_what_it_published(
     logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = Disk(tmp_path / "lake", monkeypatch)
-    make_lake(tmp_path / "lake", logs)
+    run_here(tmp_path / "lake", logs)
     assert not differences(content(disk.cut_power()), content(tmp_path / "lake"))
     make_lake(tmp_path / "lake", write_log_directory(tmp_path / "more", MORE))
     assert not differences(content(disk.cut_power()), content(tmp_path / "lake"))
@@ -91,17 +93,20 @@ def test_a_power_cut_at_any_commit_is_made_good_by_the_next_run(
 ) -> None:
     """At each commit the disk holds a lake that the next run makes whole; a publication that it shows is whole."""
     disk = Disk(tmp_path / "lake", monkeypatch)
+    commits: list[str] = []
     lakes: list[Path] = []
 
     def passing(point: str) -> None:
         if point.startswith("commit:"):
-            lakes.append(Path(shutil.copytree(disk.cut_power(), tmp_path / f"cut-{len(lakes)}", dirs_exist_ok=True)))
+            if len(commits) % CUT_EVERY == 0:
+                lakes.append(Path(shutil.copytree(disk.cut_power(), tmp_path / f"cut-{len(lakes)}")))
+            commits.append(point)
 
     with monkeypatch.context() as patch:
         patch.setattr(crash_points, "passing", passing)
-        make_lake(tmp_path / "lake", logs)
-    assert len(lakes) > 50
-    for cut in lakes[:: max(1, len(lakes) // 12)]:
+        run_here(tmp_path / "lake", logs)
+    assert len(commits) > 50
+    for cut in lakes:
         make_lake(cut, logs)
         assert_same(cut, story_lake("power cut", STORY))
 
@@ -126,6 +131,8 @@ def test_a_torn_commit_above_the_publication_is_set_aside_and_made_again(table: 
     assert first == f"{table}: {path.name} was torn by a power cut: set aside"
     # A power cut leaves no mark without what it stands for; other damage does, and then all that rests on it goes too.
     assert bool(others) == (table == "bronze.log_record")
+    aside = set(lake.rglob("*.torn")) - {path.with_name(path.name + ".torn")}
+    assert {line.partition(":")[0] for line in others} == {".".join(file.relative_to(lake).parts[:2]) for file in aside}
     assert path.with_name(path.name + ".torn").read_text(encoding="utf-8") == text
     assert Lake(lake).version(table) >= version - 1
     assert_same(lake, story_lake("power cut and more", MORE))

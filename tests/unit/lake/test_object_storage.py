@@ -38,8 +38,8 @@ def test_a_uri_without_a_bucket_is_refused(uri: str) -> None:
 @pytest.mark.parametrize(
     ("uri", "words"),
     [
-        ("hdfs://name/lake", "reading data files from HDFS needs a JVM in every worker"),
-        ("https://host/lake", "needs a storage that can be written to"),
+        ("hdfs://name/lake", "reading files from HDFS needs a JVM in every worker"),
+        ("https://host/lake", "no storage for https:// URIs: known are s3://, az://, abfss://, gs://"),
         ("s3://b/../lake", "`.` and `..` are no folders of a store"),
     ],
 )

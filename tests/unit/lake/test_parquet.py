@@ -49,6 +49,17 @@ def test_text_is_written_the_same_whether_it_comes_encoded_or_not(tmp_path: Path
     assert (file.stats["minValues"]["topic"], file.stats["maxValues"]["topic"]) == ("a", "b")
 
 
+def test_few_rows_share_a_row_group_and_many_have_their_own(tmp_path: Path) -> None:
+    many = names(*(f"topic {number:0600}" for number in range(2000)))
+    with ParquetSink(Lake(tmp_path), TABLE, constants=CONSTANTS) as sink:
+        for rows in (names("a"), names("b"), many, names("c"), names(), names("d")):
+            sink.write_together(rows)
+    (file,) = sink.files
+    written = pq.ParquetFile(Lake(tmp_path).table_storage(TABLE.name).path / file.path)
+    assert [written.metadata.row_group(at).num_rows for at in range(written.num_row_groups)] == [2, 2000, 2]
+    assert written.read(["topic"]).column("topic").to_pylist()[:2] == ["a", "b"]
+
+
 def test_a_missing_column_and_a_value_that_does_not_fit_are_refused() -> None:
     with pytest.raises(KeyError):
         conform(names("a").drop_columns(["topic"]), TABLE.schema, CONSTANTS)

@@ -1,9 +1,20 @@
 """What batch headers say of single offsets, as small worked cases."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from measures.headers import NoRecords, OffsetTimes, news_from, spans_of
+from measures.headers import (
+    ABORTED,
+    ABSENT,
+    CONTROL,
+    NO_RECORD,
+    NoRecords,
+    OffsetTimes,
+    news_from,
+    spans_of,
+    with_sampled,
+)
 from tests.state_logs import ORDERS_ID
 from tests.topic_headers import headers
 
@@ -59,3 +70,18 @@ def test_a_new_header_tells_of_the_hole_before_it_too():
     rows = headers("0-9 at 1\n10-14 at 1\n20-29 at 1")
     assert news_from(rows, np.array([False, False, True])) == 15
     assert news_from(rows, np.array([False, False, False])) is None
+
+
+def test_ranges_of_single_batches_join_the_others_without_overlaps():
+    known = no_records(("t", 0, 0, 4, ABSENT), ("t", 0, 10, 10, CONTROL))
+    sampled = no_records(("t", 0, 3, 7, ABSENT), ("t", 0, 10, 10, CONTROL), ("t", 1, 3, 7, ABORTED))
+    assert (
+        with_sampled(known, sampled).to_pylist()
+        == no_records(
+            ("t", 0, 0, 4, ABSENT), ("t", 0, 5, 7, ABSENT), ("t", 0, 10, 10, CONTROL), ("t", 1, 3, 7, ABORTED)
+        ).to_pylist()
+    )
+
+
+def no_records(*rows):
+    return pa.Table.from_pylist([dict(zip(NO_RECORD.names, row, strict=True)) for row in rows], schema=NO_RECORD)

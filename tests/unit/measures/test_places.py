@@ -34,7 +34,7 @@ def known(rows: list[Row]) -> Places:
     return Places(keys=table(sorted(set(rows), key=lambda row: (row[0].encode(), row[1].encode(), *row[2:]))))
 
 
-@pytest.mark.parametrize("most_cells", [places.MOST_CELLS, 4, 0])
+@pytest.mark.parametrize("most_cells", [places.MOST_CELLS, 12, 4, 0])
 @given(st.lists(ROW, max_size=12), st.lists(ROW, max_size=12))
 def test_a_row_has_the_place_of_its_key(most_cells: int, keys: list[Row], rows: list[Row]) -> None:
     with pytest.MonkeyPatch.context() as patch:

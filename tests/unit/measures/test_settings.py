@@ -7,6 +7,7 @@ from measures.settings import (
     ISOLATION_LEVEL,
     GroupSettings,
     Setting,
+    bounds_of,
     changed_groups,
     in_force_at,
     over_time,
@@ -44,6 +45,12 @@ def limits(**values: int) -> dict[str, dict[str, Setting]]:
 
 
 CHANGED = over_time({10: limits(g=3, h=4), 20: limits(g=5, h=4)}, {})
+
+
+def test_bounds_are_those_of_all_times_and_the_limits_where_a_time_is_unknown():
+    least, most = bounds_of(CHANGED, DELIVERY_COUNT_LIMIT, ["h", "g", "new", "g"], (2, 10))
+    assert least.tolist() == [4, 3, 2, 3]
+    assert most.tolist() == [4, 5, 10, 5]
 
 
 def test_the_first_settings_count_from_the_beginning_and_each_until_the_next():

@@ -32,6 +32,18 @@ def test_questions_to_a_log_directory_start_without_pandas_and_spark() -> None:
 
 
 @pytest.mark.slow
+def test_questions_to_a_cluster_start_without_pandas_and_spark() -> None:
+    asks = (
+        "import contextlib, io",
+        "from sharelens.cli import main",
+        "with contextlib.redirect_stderr(io.StringIO()) as problem:",
+        "    assert main(['state', '--bootstrap-server', '127.0.0.1:1']) == 1",
+        "assert '127.0.0.1:1' in problem.getvalue()",
+    )
+    assert imported_by(*asks, heavy=("kafka_live.cluster", "pandas", "pyspark", "deltalake")) == ["kafka_live.cluster"]
+
+
+@pytest.mark.slow
 def test_a_run_without_news_starts_without_kernels_pandas_and_spark(tmp_path: Path) -> None:
     logs = dataset("basic") / "logs"
     make_lake(tmp_path / "lake", logs)

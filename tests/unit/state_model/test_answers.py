@@ -60,6 +60,7 @@ READ_ERRORS = [
     (KAFKA_4_3, KEY, 3, False, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     (KAFKA_4_3, KEY, -1, True, ErrorCode.NONE),
     (KAFKA_4_4, KEY, -1, True, ErrorCode.INVALID_REQUEST),
+    (KAFKA_4_4, KEY, 0, True, ErrorCode.FENCED_LEADER_EPOCH),
     (KAFKA_4_4, KEY, 2, False, ErrorCode.FENCED_LEADER_EPOCH),
 ]
 

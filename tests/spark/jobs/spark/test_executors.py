@@ -63,8 +63,8 @@ def test_a_worker_receives_the_specs_of_its_own_partition_alone(engine: Engine) 
         assert set(own) <= partitions[partition]
 
 
-def test_rounds_of_specs_give_the_results_of_one(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executors, "ROUND_BYTES", 5_000)
+def test_waves_of_specs_give_the_results_of_one(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "WAVE_BYTES", 5_000)
     assert engine.run("sizes", len, [b"x" * size for size in (4_000, 3, 4_000, 1)], Progress(), size_bytes=0) == [
         4_000,
         3,

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from chispa.dataframe_comparer import assert_df_equality
+from chispa.schema_comparer import assert_schema_equality
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
+from kafka_log.schemas import TOPIC_BATCH
 from lake.scan import open_lake
+from sharelens.frames.shapes import spark_schema
 from tests.datasets import dataset
 from tests.in_process import recorded_lake
 
@@ -26,15 +28,17 @@ OF_THE_LAKE = ("cluster_id", "run_id", "first_run_id", "withdrawn_run_id", "misp
 
 WITH_TOPIC = ("silver.dlq_record", "gold.share_initialization_history")
 """Tables whose rows have the name of a topic from their records."""
+PARTITIONS = 2
+"""Of all logs together: tasks of some rows would take longer to start than to compute."""
 
 
 def rows_of(spark: "SparkSession", names: Sequence[str], **options: str) -> DataFrame:
-    """What the data source kafka_log reads of recorded logs."""
+    """What the data source kafka_log reads of recorded logs, in few partitions: each of a log is one of the source."""
     logs = []
     for name in names:
         rows = spark.read.format("kafka_log").options(**options).load(str(dataset(name) / "logs"))
         logs.append(rows.withColumn("topic_id", F.concat(F.lit(f"{name}:"), "topic_id")))
-    return reduce(DataFrame.unionByName, logs)
+    return reduce(DataFrame.unionByName, logs).coalesce(PARTITIONS)
 
 
 def table_of(names: Sequence[str], table: str, log_topic_id: str = "log_topic_id") -> pa.Table:
@@ -54,13 +58,34 @@ def table_of(names: Sequence[str], table: str, log_topic_id: str = "log_topic_id
     return whole.drop_columns(extra or [column for column in ("cluster_id", "run_id") if column in whole.column_names])
 
 
-def assert_same(spark: "SparkSession", computed: DataFrame, expected: pa.Table, *order: str) -> None:
-    """Rows and columns are equal; Arrow's nullability is not Spark's concern."""
+def histories_of(names: Sequence[str]) -> dict[str, pa.Table]:
+    """The histories of recorded logs and the headers of their user topics, as the functions of measures take them."""
+    headers = pa.concat_tables([open_lake(recorded_lake(name)).scan("bronze.topic_batch") for name in names])
+    return {
+        "history": table_of(names, "gold.share_partition_history"),
+        "deliveries": table_of(names, "gold.delivery_history"),
+        "headers": headers.select(TOPIC_BATCH.names),
+    }
+
+
+def cached(spark: "SparkSession", tables: dict[str, pa.Table]) -> dict[str, DataFrame]:
+    """The tables as DataFrames that are computed once."""
+    return {name: spark.createDataFrame(rows).cache() for name, rows in tables.items()}
+
+
+def assert_same(computed: DataFrame, expected: pa.Table, *order: str) -> None:
+    """Rows and columns are equal; Arrow's nullability is not Spark's concern.
+
+    Rows are compared as Arrow's: Spark would take longer to hand them out one by one than to compute them.
+    """
     assert expected.num_rows > 0
-    rows = spark.createDataFrame(expected)
-    assert_df_equality(in_order(computed, *order), in_order(rows, *order), ignore_nullable=True)
-
-
-def in_order(rows: DataFrame, *order: str) -> DataFrame:
-    """The rows sorted in one partition: `orderBy` computes them twice, first for the bounds of its partitions."""
-    return rows.repartition(1).sortWithinPartitions(*order)
+    assert_schema_equality(computed.schema, spark_schema(expected.schema), ignore_nullable=True)
+    keys = [(name, "ascending") for name in order]
+    actual, expected = computed.toArrow().sort_by(keys), expected.sort_by(keys)
+    assert actual.num_rows == expected.num_rows
+    for name in expected.column_names:
+        column = actual.column(name)
+        if not column.equals(expected.column(name).cast(column.type)):
+            rows = zip(actual.to_pylist(), expected.to_pylist(), strict=True)
+            differing = [(ours, theirs) for ours, theirs in rows if ours != theirs]
+            raise AssertionError(f"{name} differs in {len(differing)} rows; computed and expected: {differing[:1]}")

@@ -105,7 +105,7 @@ def audited(
     spark: "SparkSession", logs: Path, lake: Path, settings: str | None = None
 ) -> tuple[list[tuple[Any, ...]], dict[tuple[str, ...], Sequence[str]]]:
     """The findings of the DataFrame, and what it did not test; from tables of the lake what no source reads."""
-    rows = spark.read.format("kafka_log").load(str(logs)).transform(frames.log_records).cache()
+    rows = spark.read.format("kafka_log").load(str(logs)).coalesce(2).transform(frames.log_records).cache()
     tables = open_lake(lake)
     extents = tables.scan("bronze.ingest_extent")
 
@@ -125,7 +125,7 @@ def audited(
     state = extents.filter(pc.field("topic") == "__share_group_state").to_pylist()
     starts = [(row["topic_id"], row["partition"], row["log_start_offset"] or 0) for row in state]
     log_starts = spark.createDataFrame(starts, "log_topic_id string, state_partition int, log_start_offset long")
-    problems = spark.read.format("kafka_log").option("rows", "problems").load(str(logs))
+    problems = spark.read.format("kafka_log").option("rows", "problems").load(str(logs)).coalesce(2)
     losses = frames.losses(rows, problems=problems)
     findings = frames.audit_findings(rows, losses=losses, log_starts=log_starts, others=others)
     computed = findings.where(F.col("severity").isNotNull()).toArrow().to_pylist()

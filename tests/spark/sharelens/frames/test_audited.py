@@ -69,13 +69,13 @@ def rows(spark: "SparkSession", logs: Path) -> Iterator["DataFrame"]:
     spark.conf.set(BATCH_RECORDS, before)
 
 
-def test_findings_are_those_of_the_lake(spark: "SparkSession", logs: Path, rows: "DataFrame", tmp_path: Path) -> None:
+def test_findings_are_those_of_the_lake(logs: Path, rows: "DataFrame", tmp_path: Path) -> None:
     make_lake(tmp_path / "lake", logs, observations=(LIMITS,))
     expected = open_lake(tmp_path / "lake").scan("gold.audit_finding")
     expected = expected.drop_columns([name for name in OF_THE_LAKE if name in expected.column_names])
     assert {PRUNED, MISPLACED, "available_at_limit"} <= set(expected.column("rule").to_pylist())
     computed = rows.transform(frames.audit_findings, settings=settings_of((LIMITS,)).groups)
-    assert_same(spark, computed, expected, "rule", "state_partition", "group_id", "partition")
+    assert_same(computed, expected, "rule", "state_partition", "group_id", "partition")
 
 
 def test_losses_say_what_is_missing_at_both_ends(spark: "SparkSession", rows: "DataFrame") -> None:

@@ -1,6 +1,8 @@
 """Rows of Spark's own Kafka source, log time from earlier records, and DataFrames that do not fit."""
 
+import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,12 +11,12 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from kafka_log.schemas import LOG_RECORD
 from sharelens import frames
+from sharelens.cli import main
 from sharelens.frames.shapes import spark_schema
-from state_model.early_draft.records import Checkpoint, encode
 from state_model.errors import UsageError
-from state_model.share_records import StateBatch
 from state_model.uuids import ZERO_UUID
 from tests.spark.sharelens.frames.recorded import rows_of
+from tests.unit.sharelens.questions.test_early_draft import written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,20 +82,12 @@ def test_a_frame_that_does_not_fit_is_refused_with_all_its_faults(spark: "SparkS
     assert "offset is string, not bigint" in str(error.value)
 
 
-def test_control_records_of_the_early_design_are_decoded_and_others_left_out(spark: "SparkSession") -> None:
-    checkpoint = Checkpoint("g", 3, 10, 12, (StateBatch(10, 11, 0, 1),))
-    pairs = [(b"k", b"v", False), (*encode(checkpoint), True), (bytes.fromhex("00000001"), b"\0\0\0\0\0\0", True)]
-    known = {"topic": "orders", "topic_id": ZERO_UUID, "partition": 0, "timestamp_ms": NOON_MS, "attributes": 0}
-    known |= {"timestamp_type": "CreateTime", "headers": [], "below_log_start": False, "uncommitted": False}
-    known |= {"base_offset": -1, "leader_epoch": -1, "producer_id": -1, "producer_epoch": -1}
-    rows = [
-        {**known, "offset": offset, "key": key, "value": value, "is_control": is_control}
-        for offset, (key, value, is_control) in enumerate(pairs)
-    ]
-    logs = spark.createDataFrame(
-        [tuple(row[name] for name in LOG_RECORD.names) for row in rows], spark_schema(LOG_RECORD)
-    )
-    (record,) = logs.transform(frames.early_draft_records).collect()
-    assert (record.log_offset, record.type, record.group_id) == (1, "SHARE_CHECKPOINT", "g")
-    assert (record.checkpoint_epoch, record.start_offset, record.end_offset, record.back_offset) == (3, 10, 12, None)
-    assert [tuple(state) for state in record.states] == [(10, 11, 0, 1)]
+def test_control_records_of_the_early_design_are_read_by_the_same_source(
+    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = written(tmp_path / "logs")
+    logs = spark.read.format("kafka_log").option("topics", "orders").load(folder)
+    rows = logs.transform(frames.early_draft_records).orderBy("log_offset").toArrow().to_pylist()
+    assert main(["records", "--early-draft", "--log-dir", folder, "--output", "json"]) == 0
+    assert [json.loads(json.dumps(row)) for row in rows] == json.loads(capsys.readouterr().out)
+    assert [row["log_offset"] for row in rows] == list(range(130, 138))

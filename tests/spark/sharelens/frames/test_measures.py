@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from kafka_log.schemas import TOPIC_BATCH
 from lake import user_topics
 from lake.scan import open_lake
 from lake.tables import TABLES
@@ -18,7 +17,7 @@ from sharelens.settings_files import SettingsFiles
 from tests.dataset_settings import given_settings
 from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake
-from tests.spark.sharelens.frames.recorded import assert_same, table_of
+from tests.spark.sharelens.frames.recorded import assert_same, cached, histories_of, table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,15 +44,9 @@ def test_every_measure_of_the_catalog_has_its_function() -> None:
 @pytest.fixture(scope="module")
 def inputs(spark: "SparkSession") -> "dict[str, DataFrame]":
     """The histories, states, headers and extents of some lakes."""
-    tables = {
-        "history": table_of(NAMES, "gold.share_partition_history"),
-        "deliveries": table_of(NAMES, "gold.delivery_history"),
-        "states": table_of(NAMES, "gold.share_partition_state"),
-        "headers": pa.concat_tables([open_lake(recorded_lake(name)).scan("bronze.topic_batch") for name in NAMES]),
-        "extents": pa.concat_tables([extents_of(name) for name in NAMES]),
-    }
-    tables["headers"] = tables["headers"].select(TOPIC_BATCH.names)
-    return {name: spark.createDataFrame(rows).cache() for name, rows in tables.items()}
+    states = table_of(NAMES, "gold.share_partition_state")
+    extents = pa.concat_tables([extents_of(name) for name in NAMES])
+    return cached(spark, {**histories_of(NAMES), "states": states, "extents": extents})
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +72,7 @@ def test_settings_decide_as_in_the_lake(measure: str, spark: "SparkSession", lak
     computed = FUNCTIONS[measure](*rows[:2], headers=rows[2], settings=settings, **more)
     names = [name for name in computed.columns if name in expected.column_names]
     order = [name for name in TABLES[STAGED[measure].table].key if name in names]
-    assert_same(spark, computed.select(*names), expected.select(names), *order)
+    assert_same(computed.select(*names), expected.select(names), *order)
     if measure == "poison_record":
         assert set(expected.column("cause").to_pylist()) == {"rejected", "delivery_limit"}
 
@@ -103,9 +96,7 @@ def plain(rows: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 @pytest.mark.parametrize("measure", FUNCTIONS)
-def test_a_measure_gives_the_rows_of_the_lake(
-    measure: str, spark: "SparkSession", inputs: "dict[str, DataFrame]"
-) -> None:
+def test_a_measure_gives_the_rows_of_the_lake(measure: str, inputs: "dict[str, DataFrame]") -> None:
     table = STAGED[measure].table
     assert table is not None
     more = {name: inputs[name] for name in ("headers",) if measure in WITH_HEADERS}
@@ -116,4 +107,4 @@ def test_a_measure_gives_the_rows_of_the_lake(
         rows = FUNCTIONS[measure](inputs["history"], inputs["deliveries"], **more)
     expected = plain(table_of(NAMES, table), rows.columns)
     order = [name for name in TABLES[table].key if name in expected.column_names]
-    assert_same(spark, rows.select(*expected.column_names), expected, *order)
+    assert_same(rows.select(*expected.column_names), expected, *order)

@@ -24,6 +24,7 @@ SHARE_PARTITION = ("log_topic_id", "state_partition", "group_id", "topic_id", "p
 STREAMS = "streams"
 LETTER_LOGS = ("dlq", "edge44")
 Logs = tuple[Sequence[str], "DataFrame", "DataFrame"]
+HISTORIES_OF_GROUPS = ("group_history", "member_history", "task_history", "share_initialization_history")
 
 
 @pytest.fixture(scope="module", params=["kinds", pytest.param("others", marks=pytest.mark.soak)])
@@ -38,6 +39,15 @@ def logs(request: pytest.FixtureRequest, spark: "SparkSession") -> Iterator[Logs
 
 
 @pytest.fixture(scope="module")
+def groups(logs: Logs) -> Iterator["DataFrame"]:
+    """The decoded records of groups."""
+    _, rows, _ = logs
+    records = rows.transform(frames.group_records).cache()
+    yield records
+    records.unpersist()
+
+
+@pytest.fixture(scope="module")
 def losses(spark: "SparkSession", logs: Logs) -> Iterator["DataFrame"]:
     names, rows, _ = logs
     lost = frames.losses(rows, problems=rows_of(spark, names, rows="problems")).cache()
@@ -45,38 +55,38 @@ def losses(spark: "SparkSession", logs: Logs) -> Iterator["DataFrame"]:
     lost.unpersist()
 
 
-def test_share_records(spark: "SparkSession", logs: Logs) -> None:
+def test_share_records(logs: Logs) -> None:
     names, _, records = logs
-    assert_same(spark, records, table_of(names, "silver.share_record"), *SHARE_PARTITION, "log_offset")
+    assert_same(records, table_of(names, "silver.share_record"), *SHARE_PARTITION, "log_offset")
 
 
-@pytest.mark.parametrize("table", ["group_history", "member_history", "task_history", "share_initialization_history"])
-def test_histories_of_groups(table: str, spark: "SparkSession", logs: Logs) -> None:
-    names, rows, _ = logs
+@pytest.mark.parametrize("table", HISTORIES_OF_GROUPS)
+def test_histories_of_groups(table: str, logs: Logs, groups: "DataFrame") -> None:
+    names, _, _ = logs
     if table == "task_history" and STREAMS not in names:
         pytest.skip("no log of a streams group")
-    history = rows.transform(frames.group_records).transform(getattr(frames, table))
+    history = groups.transform(getattr(frames, table))
     order = [*TABLES[f"gold.{table}"].key[1:], "valid_from_ms"]
-    assert_same(spark, history, table_of(names, f"gold.{table}"), *order)
+    assert_same(history, table_of(names, f"gold.{table}"), *order)
 
 
-def test_states(spark: "SparkSession", logs: Logs, losses: "DataFrame") -> None:
+def test_states(logs: Logs, losses: "DataFrame") -> None:
     names, _, records = logs
     states = frames.share_partition_states(records, losses=losses)
-    assert_same(spark, states, table_of(names, "gold.share_partition_state"), *SHARE_PARTITION)
+    assert_same(states, table_of(names, "gold.share_partition_state"), *SHARE_PARTITION)
 
 
-def test_history(spark: "SparkSession", logs: Logs, losses: "DataFrame") -> None:
+def test_history(logs: Logs, losses: "DataFrame") -> None:
     names, _, records = logs
     history = frames.share_partition_history(records, losses=losses)
-    assert_same(spark, history, table_of(names, "gold.share_partition_history"), *SHARE_PARTITION, "log_offset")
+    assert_same(history, table_of(names, "gold.share_partition_history"), *SHARE_PARTITION, "log_offset")
 
 
-def test_delivery_history(spark: "SparkSession", logs: Logs, losses: "DataFrame") -> None:
+def test_delivery_history(logs: Logs, losses: "DataFrame") -> None:
     names, _, records = logs
     deliveries = frames.delivery_history(records, losses=losses)
     order = (*SHARE_PARTITION, "first_offset", "valid_from_log_offset")
-    assert_same(spark, deliveries, table_of(names, "gold.delivery_history"), *order)
+    assert_same(deliveries, table_of(names, "gold.delivery_history"), *order)
 
 
 def test_findings_of_the_audit(spark: "SparkSession", logs: Logs, losses: "DataFrame") -> None:
@@ -86,31 +96,33 @@ def test_findings_of_the_audit(spark: "SparkSession", logs: Logs, losses: "DataF
     # Spark takes no batch behind an empty one.
     expected = table_of(names, "gold.audit_finding").filter(pc.field("rule").isin(codes)).combine_chunks()
     assert 0 < len(pc.unique(expected.column("log_topic_id"))) < len(names)  # some logs are clean
-    assert_same(spark, computed, expected, *SHARE_PARTITION, "rule")
+    assert_same(computed, expected, *SHARE_PARTITION, "rule")
 
 
-def test_group_records(spark: "SparkSession", logs: Logs) -> None:
-    names, rows, _ = logs
+def test_group_records(logs: Logs, groups: "DataFrame") -> None:
+    names, _, _ = logs
     expected = table_of(names, "silver.group_record")
-    assert_same(spark, rows.transform(frames.group_records), expected, "log_topic_id", "partition", "log_offset")
+    assert_same(groups, expected, "log_topic_id", "partition", "log_offset")
 
 
 def test_dead_letters(spark: "SparkSession") -> None:
     names = [name for name in LETTER_LOGS if name in scenarios()]
     letters = rows_of(spark, names).transform(frames.dead_letters)
     expected = table_of(names, "silver.dlq_record", "dlq_topic_id")
-    assert_same(spark, letters, expected, "dlq_topic_id", "dlq_partition", "dlq_offset")
+    assert_same(letters, expected, "dlq_topic_id", "dlq_partition", "dlq_offset")
 
 
 def test_states_go_on_from_earlier_ones(spark: "SparkSession", logs: Logs, losses: "DataFrame") -> None:
     names, _, records = logs
-    middle = records.groupBy("log_topic_id", "state_partition").agg(F.percentile_approx("log_offset", 0.5).alias("cut"))
-    cut = records.join(F.broadcast(middle), ["log_topic_id", "state_partition"])
+    state_partitions = table_of(names, "silver.share_record").group_by(["log_topic_id", "state_partition"])
+    middle = spark.createDataFrame(state_partitions.aggregate([("log_offset", "approximate_median")]))
+    middle = middle.withColumnRenamed("log_offset_approximate_median", "cut")
+    cut = records.join(F.broadcast(middle), ["log_topic_id", "state_partition"]).cache()
     earlier = cut.where(F.col("log_offset") <= F.col("cut")).drop("cut")
     later = cut.where(F.col("log_offset") > F.col("cut")).drop("cut")
-    seeds = earlier.transform(frames.share_partition_states)
+    seeds = earlier.transform(frames.share_partition_states).cache()
     states = frames.share_partition_states(later, seeds=seeds, losses=losses, log_starts=log_starts(spark, names))
-    assert_same(spark, states, table_of(names, "gold.share_partition_state"), *SHARE_PARTITION)
+    assert_same(states, table_of(names, "gold.share_partition_state"), *SHARE_PARTITION)
 
 
 def test_states_as_of_the_end_are_the_states(spark: "SparkSession", logs: Logs) -> None:
@@ -121,7 +133,7 @@ def test_states_as_of_the_end_are_the_states(spark: "SparkSession", logs: Logs) 
     assert row is not None
     states = frames.states_as_of(history, deliveries, row.last_ms, log_starts=log_starts(spark, names))
     expected = table_of(names, "gold.share_partition_state").drop_columns(["completeness", "completeness_reason"])
-    assert_same(spark, states.select(*expected.column_names), expected, *SHARE_PARTITION)
+    assert_same(states.select(*expected.column_names), expected, *SHARE_PARTITION)
 
 
 def log_starts(spark: "SparkSession", names: Sequence[str]) -> "DataFrame":

@@ -6,6 +6,7 @@ import logging
 
 import pytest
 from kio.index import load_response_schema
+from kio.schema.errors import ErrorCode
 
 from broker.errors import FrameError
 from broker.protocol.api_keys import ApiKey
@@ -181,6 +182,22 @@ def test_a_request_with_more_elements_than_its_api_allows_closes_the_connection(
     assert len(answer_of(table.dispatch(large_describe(100), None, ""), 15, 0).groups) == 100
     with pytest.raises(FrameError, match="101 elements announced"):
         table.dispatch(large_describe(101), None, "")
+
+
+def test_a_request_with_more_elements_than_its_api_allows_is_refused_where_the_answer_has_an_error_code():
+    def join(broker, body, context):
+        return {"error_code": len(body.protocols)}
+
+    key = int(ApiKey.JOIN_GROUP)
+    api = Api(key=key, first_version=0, last_version=0, handler=join, elements_max=100)
+    table = Dispatcher("the broker", {key: api})
+
+    def code(protocols):
+        head = b"\x00\x01g" + bytes(8)
+        frame = request(key, 0, head + protocols.to_bytes(4, "big") + bytes(6 * protocols))
+        return answer_of(table.dispatch(frame, None, ""), key, 0).error_code
+
+    assert (code(100), code(101)) == (100, ErrorCode.invalid_request)
 
 
 def test_a_small_request_is_answered_at_once():

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 from kio.index import load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
 from broker.errors import FrameError
 from broker.protocol.messages import (
     UnsupportedVersionError,
     encode_answer,
-    has_error_code,
+    error_response,
     milliseconds,
     topic_id_text,
 )
@@ -147,5 +148,6 @@ def test_frames_without_a_header_are_refused(raw):
 
 
 def test_which_answers_have_an_error_code_of_their_own():
-    assert has_error_code(76, 1)
-    assert not has_error_code(0, 9)
+    assert error_response(76, 1, ErrorCode.invalid_request, "why") == {"error_code": 42, "error_message": "why"}
+    assert error_response(88, 0, ErrorCode.invalid_request)["status"] == []
+    assert error_response(0, 9, ErrorCode.invalid_request) is None

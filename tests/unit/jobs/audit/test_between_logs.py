@@ -31,6 +31,7 @@ from tests.cluster_logs import (
 from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake
 from tests.lakes import content, differences
+from tests.once import made_once
 from tests.state_logs import START_MS, snapshot, write_state_partition
 
 pytestmark = pytest.mark.slow
@@ -61,12 +62,21 @@ def _compared(rows):
     return sorted(((*(row[name] for name in COMPARED), str(row["records"])) for row in rows), key=str)
 
 
+def damaged(damage):
+    """A damaged cluster, made once a test run: its log directory and its lake, to be read."""
+
+    def make(folder):
+        damage(write_cluster(folder / "logs"))
+        make_lake(folder / "lake", folder / "logs")
+
+    folder = made_once(f"between-logs/{damage.__name__}", make)
+    return folder / "logs", folder / "lake"
+
+
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-def test_a_lake_has_the_findings_of_its_log_directory(damage, tmp_path, capsys):
-    logs = write_cluster(tmp_path / "logs")
-    damage(logs)
-    make_lake(tmp_path / "lake", logs)
-    assert of_lake(tmp_path / "lake") == of_logs(capsys, logs) != []
+def test_a_lake_has_the_findings_of_its_log_directory(damage, capsys):
+    logs, lake = damaged(damage)
+    assert of_lake(lake) == of_logs(capsys, logs) != []
 
 
 def test_rules_of_the_coordinators_configuration_are_tested_in_a_lake(tmp_path, capsys):
@@ -102,15 +112,13 @@ def answer(capsys, *words):
 
 @pytest.mark.parametrize("damage", [short_topic, cut_topic, later_epoch, beyond_epoch])
 def test_logs_that_come_one_after_the_other_make_the_lake_of_all_at_once(damage, tmp_path):
-    logs = write_cluster(tmp_path / "logs")
-    damage(logs)
-    make_lake(tmp_path / "whole", logs)
+    logs, whole = damaged(damage)
     part, lake = tmp_path / "part" / "logs", tmp_path / "lake"
     for pattern, until_ms in (("__share*", START_MS + 1), ("__share*", None), ("orders*", None), ("__*", None)):
         for folder in logs.glob(pattern):
             shutil.copytree(folder, part / folder.name, dirs_exist_ok=True)
         make_lake(lake, part, until_ms=until_ms)
-    assert not differences(content(lake, AUDIT), content(tmp_path / "whole", AUDIT))
+    assert not differences(content(lake, AUDIT), content(whole, AUDIT))
 
 
 def test_a_finding_is_withdrawn_when_its_topic_has_grown(tmp_path, capsys):
@@ -166,13 +174,9 @@ def test_the_lake_of_a_recorded_broker_has_no_finding(scenario, capsys):
     assert of_lake(recorded_lake(scenario)) == of_logs(capsys, dataset(scenario) / "logs") == []
 
 
-def test_the_command_lists_findings_between_logs_of_a_lake_and_names_what_is_not_tested(tmp_path, capsys):
-    logs = write_cluster(tmp_path / "logs")
-    forgotten(logs)
-    make_lake(tmp_path / "lake", logs)
-    capsys.readouterr()
-    assert main(["audit", "--lake", str(tmp_path / "lake"), "--output", "json"]) in (0, None)
-    answer = json.loads(capsys.readouterr().out)
-    assert [row["rule"] for row in answer["findings"]] == ["initialized_without_state"]
-    assert "update_over_limit" in untested(answer)
-    assert untested(answer) & {rule.code for rule in BETWEEN} == {"window_over_locks"}
+def test_the_command_lists_findings_between_logs_of_a_lake_and_names_what_is_not_tested(capsys):
+    _, lake = damaged(forgotten)
+    listed = answer(capsys, "--lake", lake)
+    assert [row["rule"] for row in listed["findings"]] == ["initialized_without_state"]
+    assert "update_over_limit" in untested(listed)
+    assert untested(listed) & {rule.code for rule in BETWEEN} == {"window_over_locks"}

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from evidence.schemas import NAME
 from jobs import books
 from jobs.decode.merged import merged
-from lake.commit import create_tables
+from lake.commit import create
 from lake.lake import Lake
+from lake.tables import TABLES
 from tests.depths import examples
 
 NAMES = "silver.name"
@@ -26,7 +27,7 @@ def row(topic: str, at_ms: int | None, source: str = "group_record") -> dict[str
 
 def put(lake: Path, rows: list[dict[str, Any]], run: int, drop: pc.Expression | None = None) -> bool:
     """Merges rows and commits; whether there was anything to change."""
-    create_tables(Lake(lake))
+    create(Lake(lake), TABLES[NAMES])
     adds, removes = merged(Lake(lake), NAMES, pa.Table.from_pylist(rows, schema=SCHEMA), run, drop)
     books.commit(Lake(lake), NAMES, "decode", run, adds, removes)
     return bool(adds or removes)

@@ -253,6 +253,7 @@ def test_a_rebuild_takes_nothing_and_starts_over(logs: Path) -> None:
 def test_the_weight_of_a_range_is_its_share_of_the_bytes(logs: Path) -> None:
     partition = partition_of(logs)
     size = partition.copies[0].segments[0].size_bytes
-    assert plan.weight(partition, 0, 10) == size
-    assert plan.weight(partition, 0, 5) == size // 2
-    assert plan.weight(replace(partition, committed_end=None), 3, 3) == 1
+    extent = some(planned(partition))
+    assert plan.weight(extent, 0, 10) == size
+    assert plan.weight(extent, 0, 5) == size // 2
+    assert plan.weight(extent, 3, 3) == 1

@@ -38,9 +38,10 @@ def test_extents_tell_until_when_the_directories_were_read(
 def test_the_ends_of_the_logs_are_read_once_and_only_with_news(
     sources: Sources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    news, reads, log_end = extents(sources), [], reader.log_end
-    monkeypatch.setattr(reader, "log_end", lambda partition: reads.append(partition.partition) or log_end(partition))
+    reads, copy_end = [], reader.copy_end
+    monkeypatch.setattr(reader, "copy_end", lambda copy, end: reads.append(copy.uri) or copy_end(copy, end))
     assert (sources.extent_rows([], "cluster", 1, None), reads) == ([], [])
+    news = extents(sources)
     for _ in range(2):
         assert sources.extent_rows(news, "cluster", 1, None)
     assert len(reads) == len({*reads}) > 0

@@ -57,7 +57,7 @@ def test_runs_add_up_to_one_and_leave_groups_without_news_alone(tmp_path: Path) 
     assert set(rows.filter(pc.field("group_id") == first_to_end).column("run_id").to_pylist()) == {1}
     assert set(rows.column("run_id").to_pylist()) == {1, 2}
     assert {table: Lake(step).version(table) for table in TABLES} == {
-        table: version + 1 for table, version in versions.items()
+        table: version + (open_lake(step).scan(table).num_rows > 0) for table, version in versions.items()
     }
     for stage, run in (("decode", 3), ("measure", 4)):
         make_lake(step, rebuild=stage)

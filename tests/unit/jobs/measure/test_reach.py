@@ -13,15 +13,18 @@ from hypothesis import strategies as st
 
 from bench import generate
 from jobs.measure import stage
+from jobs.measure.files import is_final
 from jobs.measure.inputs import LakeInputs
 from jobs.measure.reach import Reach
+from jobs.measure.reading import ABOVE_ALL
 from jobs.measure.recompute import changes
 from lake.lake import Lake
 from measures.catalog import STAGED
+from tests.datasets import dataset
 from tests.depths import examples
 from tests.in_process import make_lake, recorded_lake
 from tests.lakes import content, differences
-from tests.state_logs import write_log_directory, write_state_partition
+from tests.state_logs import snapshot, update, write_log_directory, write_state_partition
 from tests.unit.jobs.test_measure_on import STEPS, story
 from tests.user_topics import write_orders
 
@@ -92,6 +95,43 @@ def files(lake: Path) -> dict[str, dict[str, int]]:
         table: {str(file["path"]): int(file["num_records"]) for file in opened.snapshot(table).files}
         for table in TABLES
     }
+
+
+@pytest.mark.parametrize(
+    ("news", "reach"),
+    [
+        ([snapshot("g", start=5, epoch=1)], ABOVE_ALL),
+        ([snapshot("g", start=5, epoch=number) for number in (1, 2)], ABOVE_ALL),
+        ([snapshot("g", start=9, epoch=1)], 9),
+        ([snapshot("g", start=5, epoch=1, delivery_complete_count=1)], 5),
+        ([update("g", start=5, batches=[])], 5),
+    ],
+)
+def test_a_snapshot_that_repeats_the_state_reaches_no_row(
+    news: list[dict[str, Any]], reach: int, tmp_path: Path
+) -> None:
+    logs = write_log_directory(tmp_path / "logs", [snapshot("g", start=5)])
+    make_lake(tmp_path / "lake", logs)
+    write_state_partition(logs, news, base_offset=1)
+    make_lake(tmp_path / "lake", logs, stages=("ingest", "decode", "replay"))
+    ((task,),) = stage.batches_of(Lake(tmp_path / "lake"), run=2, before=1, names=tuple(STAGED))
+    assert LakeInputs(task).reach.tolist() == [reach]
+
+
+def test_tasks_replace_final_rows_only_where_the_tables_have_some(tmp_path: Path) -> None:
+    lake = Lake(Path(shutil.copytree(recorded_lake("basic"), tmp_path / "lake")))
+    (tasks,) = stage.batches_of(lake, run=2, before=0, names=tuple(STAGED))
+    again = {name for name, outcome in stage.measure_tasks(tasks).items() if some_final_row_goes(outcome)}
+    final = {name for name, measure in STAGED.items() if any(map(is_final, lake.snapshot(measure.table).paths))}
+    assert again == final
+    make_lake(tmp_path / "new", dataset("basic") / "logs", stages=("ingest", "decode", "replay"))
+    (tasks,) = stage.batches_of(Lake(tmp_path / "new"), run=1, before=0, names=tuple(STAGED))
+    assert not any(map(some_final_row_goes, stage.measure_tasks(tasks).values()))
+
+
+def some_final_row_goes(outcome: stage.Outcome) -> bool:
+    """Whether tasks replace final rows of a measure."""
+    return any(since is not None for since in outcome.since)
 
 
 def test_the_histories_of_a_task_go_with_it_without_the_garbage_collector(tmp_path: Path) -> None:

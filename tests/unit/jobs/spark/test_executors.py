@@ -1,9 +1,15 @@
 """Tasks are put together by size, run here or on Spark, and a failed one is told in one line."""
 
 import pickle
+import socket
+import sys
+from importlib import metadata
 
+import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 
+import sharelens
 from jobs.errors import JobError
 from jobs.progress import Progress
 from jobs.spark import executors
@@ -83,9 +89,18 @@ def test_neighbours_share_a_task_until_its_size_is_reached(
 
 
 def test_the_size_of_a_task_follows_the_work_within_bounds() -> None:
-    assert executors.task_bytes(0) == executors.SMALLEST_TASK_BYTES
+    assert executors.task_bytes(executors.SMALLEST_TASK_BYTES) == executors.SMALLEST_TASK_BYTES
     assert executors.task_bytes(1 << 40) == executors.LARGEST_TASK_BYTES
     assert executors.task_bytes(80 << 20) == (80 << 20) // executors.TASKS_AIMED_AT
+
+
+@pytest.mark.parametrize("total", [0, 1, 3 << 20, (2 << 20) + 10, 50 << 20, (1 << 30) + (1 << 20)])
+def test_tasks_are_equal_parts(total: int) -> None:
+    sizes = [min(1 << 18, total - begin) for begin in range(0, total, 1 << 18)] or [0, 0]
+    weights = [sum(sizes[item] for item in task) for task in executors.binned(list(enumerate(sizes)))]
+    assert sum(weights) == total
+    assert max(weights) - min(weights) < len(weights) << 18
+    assert max(weights) <= executors.LARGEST_TASK_BYTES + (1 << 18)
 
 
 @pytest.mark.parametrize(
@@ -103,14 +118,47 @@ def test_a_failed_task_is_told_by_the_line_that_names_the_error(trace: str, word
     assert executors.last_words(trace) == words
 
 
-def test_specs_travel_in_rounds_of_bounded_size_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    specs = [b"x" * 400, b"y" * 400, b"z" * 2000, b"w"]
-    monkeypatch.setattr(executors, "ROUND_BYTES", 1000)
-    rounds = list(executors.work_rounds("stage", specs))
-    assert [table.column("task").to_pylist() for table in rounds] == [[0, 1], [2], [3]]
-    assert [pickle.loads(spec) for table in rounds for spec in table.column("spec").to_pylist()] == specs
+def test_specs_travel_in_waves_of_bounded_size_and_number_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    specs = [b"x" * 400, b"y" * 400, b"z" * 2000, b"v", b"w"]
+    monkeypatch.setattr(executors, "WAVE_BYTES", 1000)
+    waves = list(executors.waves("stage", specs, 2))
+    assert [table.column("task").to_pylist() for table in waves] == [[0, 1], [2], [3, 4]]
+    assert [pickle.loads(spec) for table in waves for spec in table.column("spec").to_pylist()] == specs
+    assert [table.num_rows for table in executors.waves("stage", specs, 1)] == [1] * len(specs)
     monkeypatch.setattr(executors, "LARGEST_SPEC_BYTES", 1000)
     with pytest.raises(
         JobError, match="^stage: the spec of task 2 has 0 MB, a task gets at most 0 MB; raise in_process_bytes"
     ):
-        list(executors.work_rounds("stage", specs))
+        list(executors.waves("stage", specs, 2))
+
+
+def test_a_failed_task_names_its_executor_on_a_cluster_alone() -> None:
+    lost = "Job aborted: Lost task 0.3 in stage 0.0 (TID 3) ({}): org.apache.spark.api.python.PythonException"
+    assert executors.executor_of(lost.format("10.0.0.7 executor 12")) == "10.0.0.7 executor 12"
+    assert executors.executor_of(lost.format("localhost executor driver")) == ""
+
+
+def answers(work: object) -> list[dict[str, object]]:
+    """What an executor without state of this process returns for one task."""
+    rows = pa.RecordBatch.from_pydict({"task": [7], "spec": [pickle.dumps(21)]}, schema=executors.WORK)
+    return [row for batch in cloudpickle.loads(cloudpickle.dumps(work))([rows]) for row in batch.to_pylist()]
+
+
+def test_an_executor_with_our_packages_returns_the_result_of_each_task() -> None:
+    (row,) = answers(executors.shipped(doubled))
+    assert (row["task"], pickle.loads(row["result"])) == (7, 42)  # type: ignore[arg-type]
+
+
+def test_an_executor_with_another_version_or_none_says_so_with_its_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = executors.shipped(doubled)
+    monkeypatch.setattr(metadata, "version", lambda _: "0.0.1")
+    (row,) = answers(work)
+    where = f"the executor on {socket.gethostname()} ({sys.executable})"
+    assert row == {"task": -1, "result": f"{where} has sharelens 0.0.1, the driver {sharelens.__version__}".encode()}
+
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    (row,) = answers(work)
+    assert f"{where} lacks sharelens {sharelens.__version__} (No package" in row["result"].decode()  # type: ignore[attr-defined]

@@ -263,7 +263,8 @@ def test_a_lake_in_which_nothing_ran_gets_no_cut(tmp_path: Path) -> None:
 
 def test_a_run_that_was_killed_in_an_old_lake_is_finished_first(small: Path, tmp_path: Path) -> None:
     logs = write_log_directory(tmp_path / "more", [*SMALL, update(batches=[(4, 4, 4, 2)])])
-    with crash_points.arm("commit:silver.group_record:decode:after"), pytest.raises(crash_points.CrashPointReached):
+    point = "commit:gold.share_partition_history:replay:after"
+    with crash_points.arm(point), pytest.raises(crash_points.CrashPointReached):
         make_lake(small, logs)
     age(small, "2")
     brought(small)

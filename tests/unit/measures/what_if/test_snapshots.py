@@ -3,8 +3,9 @@
 import pyarrow as pa
 import pytest
 
-from measures.what_if.appends import appends
+from measures.what_if.appends import appends, of_state_partitions
 from measures.what_if.cold_rounds import READ, cold_rounds
+from measures.what_if.schema import WHAT_IF
 from measures.what_if.snapshot_kernel import FIGURES
 from measures.what_if.snapshots import limit_in_force, snapshot_rows
 from state_model.columnar.replay import open_ranges, replay_records
@@ -47,13 +48,19 @@ def records_of(log, step_ms=10):
     return pa.Table.from_pylist(rows, schema=table([]).schema)
 
 
+def appended(records):
+    """APPENDS rows of records, one table a state partition."""
+    replayed = replay_records(records)
+    deliveries = pa.concat_tables([replayed.closed, open_ranges(replayed.state)])
+    return list(of_state_partitions([appends(records, replayed.history, deliveries)]))
+
+
 def what_if_rows(log, limit, step_ms=10):
     """WHAT_IF rows of a log under another limit."""
     records = records_of(log, step_ms)
-    replayed = replay_records(records)
-    rows = appends(records, replayed.history, pa.concat_tables([replayed.closed, open_ranges(replayed.state)]))
     rounds = cold_rounds([records.select(READ)], INTERVAL_MS)
-    return snapshot_rows(rows, rounds, limit, INTERVAL_MS)
+    tables = [snapshot_rows(rows, rounds, limit, INTERVAL_MS) for rows in appended(records)]
+    return pa.concat_tables([WHAT_IF.empty_table(), *tables])
 
 
 def what_if(log, limit, step_ms=10):
@@ -110,6 +117,15 @@ def test_rounds_of_the_job_follow_from_the_cold_snapshots_that_show():
     assert what_if(log, 0, step_ms)[1, "cold_snapshots"] == (1, 0, 0, "exact")
 
 
+def test_where_no_round_shows_the_job_may_or_may_not_have_written_snapshots():
+    log = [(0, snapshot()), *((0, update(done(number, number))) for number in range(2))]
+    log += [(0, snapshot(done(0, 2), epoch=1)), *((0, update(done(number, number))) for number in (3, 4))]
+    answer = what_if(log, 500, step_ms=90_000)
+    assert answer[0, "cold_snapshots"] == (0, 0, 1, "inferred")
+    assert answer[0, "records"] == (6, 6, 7, "inferred")
+    assert what_if(log, 2, step_ms=90_000)[0, "cold_snapshots"] == (0, 0, 0, "exact")
+
+
 def test_a_history_without_its_beginning_has_bounds_and_one_with_a_gap_no_figures():
     answer = what_if([(0, snapshot(epoch=4)), *WRITES[1:]], 5)
     assert answer[0, "snapshots"] == (1, 1, 2, "bound")
@@ -118,9 +134,7 @@ def test_a_history_without_its_beginning_has_bounds_and_one_with_a_gap_no_figure
 
 def test_the_limit_in_force_shows_in_the_snapshots_of_writes():
     log = [*WRITES[:3], (0, snapshot(done(0, 2), epoch=1, count=3))]
-    records = records_of(log)
-    replayed = replay_records(records)
-    rows = appends(records, replayed.history, pa.concat_tables([replayed.closed, open_ranges(replayed.state)]))
+    (rows,) = appended(records_of(log))
     assert limit_in_force(rows) == 2
 
 

@@ -85,10 +85,10 @@ BAD_LINES = {
     "two sources": (["state", "--lake", "L", "--log-dir", "D"], 2, SOURCE),
     "an option of clusters": (["state", "--lake", "L", "--user-topics", "all"], 2, "goes with --bootstrap-server"),
     "a cluster and a copy": (["run", "--lake", "L", "--log-dir", "D", "--bootstrap-server", "h:1"], 2, "exclude"),
-    "a lake on HDFS": (["state", "--lake", "hdfs://name/lake"], 1, "no storage for hdfs:// URIs: reading data files"),
+    "a lake on HDFS": (["state", "--lake", "hdfs://name/lake"], 1, "no storage for hdfs:// URIs: reading files"),
     "a lake that lost a slash": (["run", "--lake", "s3:/b/l", "--log-dir", "logs"], 1, "no bucket in s3:/b/l; give s3://"),
     "a demo in a bucket": (["demo", "--set", "basic", "--lake", "s3://b"], 2, "s3://b is no folder of this machine"),
-    "a log in an unknown store": (["state", "--log-dir", "foo://bucket"], 1, "no file system opens foo://bucket"),
+    "a log in an unknown store": (["state", "--log-dir", "foo://bucket"], 1, "no storage for foo:// URIs: known are"),
     "a limit beyond 64 bits": (["state", "--log-dir", "logs", "--limit", str(1 << 63)], 2, "--limit"),
     "an offset beyond 64 bits": (["records", "--log-dir", "logs", "--from-offset", str(1 << 63)], 2, "--from-offset"),
     "evidence to stdout": (

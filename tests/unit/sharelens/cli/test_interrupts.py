@@ -95,3 +95,45 @@ def test_a_second_interrupt_ends_a_command_that_does_not_heed_the_first() -> Non
             process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=LONGEST_S)
     assert (process.returncode, stderr) == (130, "sharelens: interrupted\n")
+
+
+def test_an_interrupt_that_python_drops_is_raised_again(capsys: pytest.CaptureFixture[str]) -> None:
+    class Interrupted:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(LONGEST_S)
+
+    before, hook = signal.signal(signal.SIGINT, signal.default_int_handler), sys.unraisablehook
+    begun_s = time.monotonic()
+
+    def work() -> None:
+        Interrupted()
+        time.sleep(LONGEST_S)
+
+    try:
+        with pytest.raises(KeyboardInterrupt), interruptible() as interruption:
+            work()
+    finally:
+        logging.disable(logging.NOTSET)
+        signal.signal(signal.SIGINT, before)
+    assert interruption.came
+    assert time.monotonic() - begun_s < LONGEST_S / 2
+    assert sys.unraisablehook is hook
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_copy_of_the_process_that_is_about_to_become_a_program_ends_without_a_word() -> None:
+    """pyspark starts its JVM so; an exception there would be printed as ignored."""
+
+    def interrupt() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(LONGEST_S)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with interruptible() as interruption:
+            ended = subprocess.run(["true"], check=False, capture_output=True, preexec_fn=interrupt)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (ended.returncode, ended.stderr, interruption.came) == (130, b"", False)

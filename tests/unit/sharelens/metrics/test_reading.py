@@ -1,11 +1,14 @@
 """When a page is made again: a lake's after a publication, a log directory's each time, neither too often."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from lake.errors import LakeError
-from sharelens.metrics import catalog
+from sharelens.live import Address, LiveCluster, UserTopics
+from sharelens.metrics import catalog, reading
+from sharelens.metrics.figures import Figures
 from sharelens.metrics.reading import Page, read
 from sharelens.metrics.samples import Export
 from sharelens.request import Source
@@ -71,3 +74,22 @@ def test_every_cluster_of_a_lake_is_told_or_the_one_asked_for(tmp_path: Path):
 def test_a_folder_that_is_no_lake_is_refused(tmp_path: Path):
     with pytest.raises(LakeError, match="holds no lake"):
         read(Source(lake=str(tmp_path)))
+
+
+def test_a_cluster_is_read_so_that_it_takes_a_fifth_of_a_core_at_most(monkeypatch):
+    clock = SimpleNamespace(now_s=0.0, spent_s=0.0, reads=0)
+
+    def read_slowly(_source: Source) -> list[Figures]:
+        clock.reads, clock.now_s, clock.spent_s = clock.reads + 1, clock.now_s + 9, clock.spent_s + 5
+        return []
+
+    monkeypatch.setattr(reading, "read", read_slowly)
+    fake = SimpleNamespace(monotonic=lambda: clock.now_s, process_time=lambda: clock.spent_s)
+    monkeypatch.setattr(reading, "time", fake)
+    cluster = LiveCluster(Address(bootstrap_server="h:9092"), UserTopics.NONE, most_bytes=1)
+    page = Page(Source(live=cluster), MANY, lambda _export: b"", refresh_s=2)
+    page.text()
+    for seconds, reads in ((19, 1), (2, 2), (3, 2)):
+        clock.now_s += seconds
+        page.text()
+        assert clock.reads == reads

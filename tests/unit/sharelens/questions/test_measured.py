@@ -1,6 +1,7 @@
 """Measures go through the histories in parts; how these are cut changes no answer."""
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 
 import pyarrow as pa
@@ -42,6 +43,11 @@ QUESTIONS = {
     "attempts of earlier": ["attempts", "--as-of", str(START_MS + 3 * MINUTE_MS)],
     "attempts by hour and partition": ["attempts", "--by", "hour", "--by", "partition"],
     "one group": ["redelivered", "--group", "h"],
+    "cost of the early design": ["cost", "--compare-early-draft"],
+    "another delivery count limit": ["what-if", "--delivery-count-limit", "2"],
+    "offsets of another delivery count limit": ["what-if", "--delivery-count-limit", "2", "--list"],
+    "another lock duration": ["what-if", "--lock-duration", "1s"],
+    "another snapshot interval": ["what-if", "--snapshot-update-records", "2"],
 }
 ROUGHLY_CUT = ("poison with gaps", "latency by hour")
 """Asked in larger parts too; the others are in the soak."""
@@ -83,6 +89,16 @@ def ask(sources: dict[str, str], capsys: pytest.CaptureFixture[str]) -> Callable
     return answer_of
 
 
+@pytest.fixture
+def _threads_alternate() -> Iterator[None]:
+    """Threads take turns as often as they can, so that work that they share without a lock shows."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.usefixtures("_threads_alternate")
 @pytest.mark.parametrize(
     ("question", "most"),
     [

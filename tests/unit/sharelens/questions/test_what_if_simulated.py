@@ -30,10 +30,10 @@ def seeds(most):
 
 
 @pytest.mark.parametrize("seed", seeds(16))
-def test_another_snapshot_interval_gives_the_records_of_a_simulation_that_had_it(seed, tmp_path, capsys):
+def test_another_snapshot_interval_gives_the_records_of_a_simulation_that_had_it(seed, capsys):
     before, after = INTERVALS[seed % len(INTERVALS)]
-    first = simulated(tmp_path / "first", replace(SMALL, snapshot_update_records=before), seed)
-    second = simulated(tmp_path / "second", replace(SMALL, snapshot_update_records=after), seed)
+    first = simulated(replace(SMALL, snapshot_update_records=before), seed)
+    second = simulated(replace(SMALL, snapshot_update_records=after), seed)
     question = ("what-if", "--snapshot-update-records")
     same = answer_of(capsys, *question, str(before), "--log-dir", first)
     assert all(row["in_history"] == row["at_least"] == row["at_most"] for row in same)
@@ -49,6 +49,30 @@ def test_another_snapshot_interval_gives_the_records_of_a_simulation_that_had_it
     assert certain > 0.9 * len(rows) or (before < after and any(key[3] == "cold_snapshots" for key in truth))
 
 
+PLACES = ((3, 5), (1, 4), (8, 2), (50, 7))
+"""Numbers of state partitions: that of the history, that of the question."""
+
+
+@pytest.mark.parametrize("seed", seeds(8))
+def test_another_number_of_state_partitions_places_as_a_simulation_that_had_it(seed, capsys):
+    before, after = PLACES[seed % len(PLACES)]
+    first = simulated(replace(SMALL, state_partitions=before), seed)
+    second = simulated(replace(SMALL, state_partitions=after), seed)
+    question = ("what-if", "--list", "--state-partitions", str(after), "--log-dir")
+    truth = {tuple(row[name] for name in KEY): row["in_history"] for row in answer_of(capsys, *question, second)}
+    places = {tuple(row[name] for name in KEY): row["what_if"] for row in answer_of(capsys, *question, first)}
+    assert places == truth != {}
+    balance, of_second = (
+        answer_of(capsys, "what-if", "--state-partitions", str(after), "--log-dir", logs) for logs in (first, second)
+    )
+    counted = {row["state_partition"]: row["in_history"] for row in of_second if row["figure"] == "share_partitions"}
+    assert {
+        row["state_partition"]: row["what_if"]
+        for row in balance
+        if row["figure"] == "share_partitions" and row["what_if"]
+    } == {number: count for number, count in counted.items() if count}
+
+
 LIMITS = ((5, 3), (10, 2), (4, 2), (6, 5), (3, 5), (2, 10))
 """Delivery count limits: that of the history, that of the question."""
 
@@ -56,8 +80,8 @@ LIMITS = ((5, 3), (10, 2), (4, 2), (6, 5), (3, 5), (2, 10))
 @pytest.mark.parametrize("seed", seeds(24))
 def test_another_delivery_count_limit_gives_the_outcomes_of_a_simulation_that_had_it(seed, tmp_path, capsys):
     before, after = LIMITS[seed % len(LIMITS)]
-    first = simulated(tmp_path / "first", replace(DRAINED, delivery_count_limit=before), seed)
-    second = simulated(tmp_path / "second", replace(DRAINED, delivery_count_limit=after), seed)
+    first = simulated(replace(DRAINED, delivery_count_limit=before), seed)
+    second = simulated(replace(DRAINED, delivery_count_limit=after), seed)
     (tmp_path / "broker.properties").write_text(f"group.share.delivery.count.limit={before}\n")
     question = ("what-if", "--broker-config", str(tmp_path / "broker.properties"), "--delivery-count-limit")
     same = answer_of(capsys, *question, str(before), "--log-dir", first)
@@ -73,9 +97,30 @@ def test_another_delivery_count_limit_gives_the_outcomes_of_a_simulation_that_ha
         assert certainty == "exact" or after > before
 
 
-def test_the_offsets_that_a_lower_limit_gives_up_are_those_that_a_simulation_with_it_archived(tmp_path, capsys):
-    first = simulated(tmp_path / "first", replace(DRAINED, delivery_count_limit=6), 1)
-    second = simulated(tmp_path / "second", replace(DRAINED, delivery_count_limit=2), 1)
+DURATIONS = ((15_000, 4_000), (15_000, 1_000), (4_000, 15_000), (3_000, 60_000), (1_000, 15_000))
+"""Lock durations: that of the history, that of the question."""
+
+
+@pytest.mark.parametrize("seed", seeds(5))
+def test_outcomes_of_a_simulation_with_another_lock_duration_lie_inside_the_bounds(seed, tmp_path, capsys):
+    before, after = DURATIONS[seed % len(DURATIONS)]
+    first = simulated(replace(DRAINED, lock_duration_ms=before), seed)
+    second = simulated(replace(DRAINED, lock_duration_ms=after), seed)
+    in_force = f"group.share.record.lock.duration.ms={before}\ngroup.share.delivery.count.limit=5\n"
+    (tmp_path / "broker.properties").write_text(in_force)
+    question = ("what-if", "--broker-config", str(tmp_path / "broker.properties"), "--lock-duration")
+    same = answer_of(capsys, *question, str(before), "--log-dir", first)
+    assert all(row["at_least"] == row["at_most"] == row["in_history"] for row in same if row["figure"] != "timed_out")
+    truth = figures(answer_of(capsys, *question, str(after), "--log-dir", second), "in_history")
+    rows = figures(answer_of(capsys, *question, str(after), "--log-dir", first), "at_least", "at_most")
+    assert rows.keys() == truth.keys()
+    for key, (at_least, at_most) in rows.items():
+        assert key[3] == "timed_out" or at_least <= truth[key][0] <= at_most, key
+
+
+def test_the_offsets_that_a_lower_limit_gives_up_are_those_that_a_simulation_with_it_archived(capsys):
+    first = simulated(replace(DRAINED, delivery_count_limit=6), 1)
+    second = simulated(replace(DRAINED, delivery_count_limit=2), 1)
     listed = answer_of(capsys, "what-if", "--delivery-count-limit", "2", "--list", "--log-dir", first)
     assert {row["certainty"] for row in listed} == {"exact"}
     archived = answer_of(
@@ -89,8 +134,8 @@ def test_the_offsets_that_a_lower_limit_gives_up_are_those_that_a_simulation_wit
 
 
 @pytest.mark.parametrize("seed", seeds(8))
-def test_both_designs_hold_the_same_state_after_the_writes_of_a_simulation(seed, tmp_path, capsys):
-    logs = simulated(tmp_path / "logs", SMALL, seed)
+def test_both_designs_hold_the_same_state_after_the_writes_of_a_simulation(seed, capsys):
+    logs = simulated(SMALL, seed)
     compared = 0
     with open_logs(Source(log_dirs=(logs,))) as evidence:
         for part in scope(evidence, KeyFilter(), CutChoice()).parts():

@@ -14,7 +14,7 @@ from tests.browser import browser
 from tests.datasets import dataset
 from tests.report_pages import HOSTILE, page, pinned_log
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.components]
 DESK, PHONE = {"width": 1200, "height": 900}, {"width": 375, "height": 812}
 PAPER = {"width": 711, "height": 1036}
 """A sheet of A4 without its margins."""

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ from state_model.audit.coordinator_config import CoordinatorConfig
 from state_model.audit.rule import Field
 from state_model.audit.steps import steps
 from state_model.audit.whole_log import archiving_too_long, begins_inside, configured, pruned_snapshots
-from state_model.share_records import ShareRecord, ShareSnapshot, StateBatch, Tombstone, encode_record
+from state_model.share_records import ShareRecord, ShareSnapshot, ShareUpdate, StateBatch, Tombstone, encode_record
 from tests.audit_histories import Entry
 from tests.audit_mutations import log_records
 from tests.replay_logs import KEYS, LOGS
@@ -90,6 +91,25 @@ def test_configurations(log, config, is_from_zero):
     entries = entries_of(log, 0 if is_from_zero else 1)
     violations = configured(steps(entries, is_from_zero=is_from_zero), config, is_from_zero=is_from_zero)
     assert audited(entries, config=config) == counted(violations)
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "is_from_zero", "rules"),
+    [(1, 1, True, {121, 130}), (1, 2, True, {121}), (1, 1, False, {121}), (3, 3, True, set())],
+)
+def test_the_limit_of_updates_is_tested_where_it_was_one_and_the_counter_is_known(least, most, is_from_zero, rules):
+    snapshot = ShareSnapshot(
+        snapshot_epoch=0, state_epoch=1, leader_epoch=0, start_offset=0, create_timestamp_ms=0, write_timestamp_ms=0,
+        state_batches=(), delivery_complete_count=0,
+    )  # fmt: skip
+    update = ShareUpdate(
+        snapshot_epoch=0, leader_epoch=0, start_offset=0, state_batches=(StateBatch(0, 0, 2, 1),),
+        delivery_complete_count=0,
+    )  # fmt: skip
+    log = entries_of([(KEYS[0], snapshot, False), *3 * [(KEYS[0], update, False)]])
+    config = CoordinatorConfig(least, most, 1, 0)
+    violations = configured(steps(log, is_from_zero=is_from_zero), config, is_from_zero=is_from_zero)
+    assert {violation.rule_id for violation in violations} == rules
 
 
 def test_what_the_rules_name():

@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,6 +57,27 @@ def test_a_replay_that_goes_on_from_its_own_state_is_one_replay(log, cuts, limit
     assert pa.concat_tables(history).equals(whole.history)
     assert pa.concat_tables(closed).equals(whole.closed)
     assert state.equals(whole.state)
+
+
+def in_state_partition(rows, number):
+    at = rows.schema.get_field_index("state_partition")
+    return rows.set_column(at, rows.schema.field(at), pa.array([number] * rows.num_rows, pa.int32()))
+
+
+@given(LATER_LOGS | HOSTILE_LOGS, HOSTILE_LOGS, st.integers(0, 20), LIMITS)
+def test_state_partitions_that_are_replayed_together_are_each_replayed_alone(log, other, cut, limit):
+    rows = [in_state_partition(table(log), 7), in_state_partition(table(other), 3)]
+    seeds = [replay_records(part.slice(0, cut), update_limit=limit).state for part in rows]
+    news, starts = [part.slice(cut) for part in rows], {7: 2, 3: 5}
+    both = replay_records(
+        pa.concat_tables(news), seed=pa.concat_tables(seeds), update_limit=limit, log_start_offset=starts
+    )
+    for number, seed, records in zip(starts, seeds, news, strict=True):
+        alone = replay_records(records, seed=seed, update_limit=limit, log_start_offset=starts[number])
+        here = pc.field("state_partition") == number
+        assert both.history.filter(here).equals(alone.history)
+        assert both.closed.filter(here).equals(alone.closed)
+        assert both.state.filter(here).equals(alone.state)
 
 
 @given(LATER_LOGS)

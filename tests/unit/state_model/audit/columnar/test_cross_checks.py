@@ -92,6 +92,7 @@ def test_an_initialized_partition_without_state_is_an_error(state):
         "initialized_without_state", "error", "T", 0)  # fmt: skip
     assert (row["expected"], row["seen"]) == ("live", "none")
     assert {"topic": "__consumer_offsets", "partition": 0, "offset": 2} in row["records"]
+    assert len(row["records"]) <= 2, "of the state log the last life alone"
 
 
 def test_a_state_that_is_missing_for_less_than_a_minute_is_none():

@@ -4,10 +4,11 @@ import re
 from typing import Final
 from urllib.parse import urlsplit
 
-from lake.errors import LakeError
-from lake.store_options import S3, Family, options_of, without_secrets
+from object_stores.options import S3, Family, options_of, without_secrets
 
 CODE = re.compile(r"<Code>([A-Za-z0-9]{1,60})</Code>")
+WRITERS_RIGHTS: Final = "list, read, write and delete"
+NO_RIGHT: Final = "no right to do this; grant {rights} below this folder"
 CAUSES: Final = (
     (
         (
@@ -28,7 +29,7 @@ CAUSES: Final = (
     ),
     (
         ("AccessDenied", "403 Forbidden", "AuthorizationFailure", "AuthorizationPermissionMismatch", "ACCESS_DENIED"),
-        "no right to do this; grant list, read, write and delete below this folder",
+        NO_RIGHT,
     ),
     (
         ("SlowDown", "503 Service", "ServiceUnavailable", "ServerBusy", "429 Too Many", "SLOW_DOWN", "TooManyRequests"),
@@ -45,6 +46,10 @@ CAUSES: Final = (
         ),
         "the store can't be reached; check the endpoint and the network",
     ),
+    (
+        ("NotImplemented", "501 Not"),
+        "the store lacks a kind of request; without deletion of many objects at once, set AWS_DISABLE_BULK_DELETE=true",
+    ),
     (("timed out", "timeout", "operation timed"), "the store did not answer in time; run again"),
     (("body", "IncompleteMessage", "connection closed"), "the store's answer was cut off; run again"),
 )
@@ -57,14 +62,17 @@ def cause_of(error: BaseException) -> str | None:
     return next((words for parts, words in CAUSES if any(part in text for part in parts)), None)
 
 
-def store_error(error: BaseException, address: str, family: Family, action: str = "reach") -> LakeError:
-    """The error for a failed request to a store."""
+def failure_text(
+    error: BaseException, address: str, family: Family, action: str = "reach", *, rights: str = WRITERS_RIGHTS
+) -> str:
+    """The line for a failed request to a store; `rights`: those that the caller needs."""
     text = str(error)
     code = CODE.search(text)
     first = (text.strip().splitlines() or ["no reason"])[0]
-    words = cause_of(error) or without_secrets(first, family)[:300]
+    cause = cause_of(error)
+    words = without_secrets(first, family)[:300] if cause is None else cause.format(rights=rights)
     shown_code = f" ({code[1]})" if code else ""
-    return LakeError(f"{address}: can't {action} it at {endpoint_text(family)}: {words}{shown_code}")
+    return f"{address}: can't {action} it at {endpoint_text(family)}: {words}{shown_code}"
 
 
 def endpoint_text(family: Family) -> str:

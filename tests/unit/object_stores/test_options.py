@@ -1,10 +1,13 @@
 """Options of stores: from the command line, the configuration and the environment."""
 
+import os
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.store_options import AZURE, FAMILIES, S3, options_of, set_defaults, set_options, without_secrets
+from object_stores import options
+from object_stores.options import AZURE, FAMILIES, S3, options_of, set_defaults, set_options, without_secrets
 from state_model.errors import UsageError
 
 
@@ -61,3 +64,20 @@ def test_a_text_loses_its_secrets(secret: str, before: str, after: str) -> None:
         shown = without_secrets(f"{before}{secret}{after}", S3)
     assert secret not in shown or secret in "(AWS_SECRET_ACCESS_KEY)"
     assert "AWS_SECRET_ACCESS_KEY" in shown
+
+
+def test_another_machine_gets_the_options_unless_it_has_its_own_and_gets_those_that_replace_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(options, "_received", set())
+    for name, value in {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "HOME": "/"}.items():
+        monkeypatch.setenv(name, value)
+    sent = options.options_to_send()
+    assert sent == {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"}
+    own = {"AWS_WEB_IDENTITY_TOKEN_FILE": "/token"}
+    for environment, after in ((own, own), ({}, sent)):
+        monkeypatch.setattr(os, "environ", dict(environment))
+        options.receive_options(sent)
+        assert os.environ == after
+    options.receive_options({"AWS_SECRET_ACCESS_KEY": "a newer secret"})
+    assert os.environ["AWS_SECRET_ACCESS_KEY"] == "a newer secret"

@@ -1,6 +1,6 @@
 """The option that names a lake."""
 
-from sharelens.cli.lake_option import without_values
+from sharelens.cli.data_options import without_values
 
 
 def test_a_record_of_a_command_line_has_no_values_of_storage_options() -> None:

@@ -1,4 +1,4 @@
-"""The option that names a lake, with the options of the store that it may lie in."""
+"""The options that name a lake and log directories, with those of the store that they may lie in."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,7 +16,7 @@ def lake_option(help_text: str, *, required: bool = False) -> Callable[[Command]
         return stacked(
             command,
             [
-                click.option("--lake", metavar="DIR", required=required, callback=_configured, help=help_text),
+                click.option("--lake", metavar="DIR", required=required, callback=_lake, help=help_text),
                 click.option(
                     STORAGE_OPTION,
                     metavar="NAME=VALUE",
@@ -24,12 +24,19 @@ def lake_option(help_text: str, *, required: bool = False) -> Callable[[Command]
                     is_eager=True,
                     expose_value=False,
                     callback=_set,
-                    help="For a lake in a bucket: aws_region=…, aws_endpoint_url=… Repeatable.",
+                    help="For a lake or logs in a bucket: aws_region=…, aws_endpoint_url=… Repeatable.",
                 ),
             ],
         )
 
     return both
+
+
+def log_dir_option(
+    help_text: str = "A broker's log directory, a copy, or a tar archive of it; a path or URI. Repeatable.",
+) -> Callable[[Command], Command]:
+    """--log-dir, beside `lake_option`; the command gets `log_dir`."""
+    return click.option("--log-dir", metavar="DIR", multiple=True, callback=_log_dirs, help=help_text)
 
 
 def without_values(words: Sequence[str]) -> list[str]:
@@ -49,16 +56,25 @@ def without_values(words: Sequence[str]) -> list[str]:
 def _set(_context: click.Context, _option: click.Parameter, pairs: Sequence[str]) -> None:
     """Puts the options of the command line into the environment, where those of the store's SDK are."""
     if pairs:
-        from lake.store_options import set_options
+        from object_stores.options import set_options
 
         set_options(pairs)
 
 
-def _configured(_context: click.Context, _option: click.Parameter, lake: str | None) -> str | None:
-    """The lake; for one in a store, the environment gets the options of the configuration that it lacks."""
-    if lake is not None and "://" in lake:
+def _lake(_context: click.Context, _option: click.Parameter, lake: str | None) -> str | None:
+    _set_defaults_for([] if lake is None else [lake])
+    return lake
+
+
+def _log_dirs(_context: click.Context, _option: click.Parameter, log_dirs: tuple[str, ...]) -> tuple[str, ...]:
+    _set_defaults_for(log_dirs)
+    return log_dirs
+
+
+def _set_defaults_for(addresses: Sequence[str]) -> None:
+    """For what lies in a store, the environment gets the options of the configuration that it lacks."""
+    if any("://" in address for address in addresses):
         from jobs.settings import load_settings
-        from lake.store_options import set_defaults
+        from object_stores.options import set_defaults
 
         set_defaults(load_settings().storage_options)
-    return lake

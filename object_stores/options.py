@@ -8,12 +8,13 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-import pyarrow.fs as pafs
-
 from state_model.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow.fs as pafs
 
 Options = tuple[tuple[str, str], ...]
 """Sorted pairs of a name in lower case, with the prefix of its family, and a value."""
@@ -35,7 +36,7 @@ S3: Final = Family(
         {
             *("access_key_id", "secret_access_key", "session_token", "skip_signature"),
             *("region", "default_region", "endpoint", "endpoint_url", "endpoint_url_s3", "allow_http"),
-            *("virtual_hosted_style_request", "server_side_encryption", "sse_kms_key_id"),
+            *("virtual_hosted_style_request", "server_side_encryption", "sse_kms_key_id", "disable_bulk_delete"),
             *("web_identity_token_file", "role_arn", "role_session_name"),
             *("container_credentials_relative_uri", "container_credentials_full_uri"),
             "container_authorization_token_file",
@@ -47,7 +48,7 @@ AZURE: Final = Family(
     names=frozenset(
         {
             *("account_name", "account_key", "sas_key", "client_id", "client_secret", "tenant_id"),
-            *("endpoint", "allow_http", "skip_signature"),
+            *("endpoint", "allow_http", "skip_signature", "use_emulator"),
         }
     ),
 )
@@ -60,8 +61,12 @@ SAME: Final = {
     "aws_default_region": "aws_region",
     "aws_endpoint_url": "aws_endpoint",
     "aws_endpoint_url_s3": "aws_endpoint",
+    "azure_storage_allow_http": "azure_allow_http",
 }
-"""Two names of one option; of both the second name wins."""
+"""Two names of one option; of both the second name wins. delta-rs knows the second ones alone."""
+
+_received: set[str] = set()
+"""Variables of this process that came by `receive_options`."""
 
 
 def set_options(pairs: Iterable[str]) -> None:
@@ -85,6 +90,22 @@ def set_defaults(options: Mapping[str, str]) -> None:
     """
     for name, value in options.items():
         os.environ.setdefault(_known(name, "storage_options").upper(), value)
+
+
+def options_to_send() -> dict[str, str]:
+    """The variables of stores in this environment, for `receive_options` in a process on another machine."""
+    names = (f"{family.prefix}{name}".upper() for family in set(FAMILIES.values()) for name in family.names)
+    return {name: os.environ[name] for name in sorted(names) if os.environ.get(name)}
+
+
+def receive_options(sent: Mapping[str, str]) -> None:
+    """Puts variables of another environment into this one, of families of which this one has none of its own."""
+    for family in set(FAMILIES.values()):
+        names = {(family.prefix + name).upper() for name in family.names}
+        if not (names & os.environ.keys()) - _received:
+            mine = {name: value for name, value in sent.items() if name in names}
+            os.environ.update(mine)
+            _received.update(mine)
 
 
 def _known(name: str, where: str) -> str:
@@ -112,7 +133,8 @@ def options_of(family: Family) -> Options:
         if name in options and (endpoint.scheme not in ("http", "https") or not endpoint.hostname):
             raise UsageError(f"{name.upper()}: no address of a store; give https://HOST or http://HOST:PORT")
         if endpoint.scheme == "http":
-            options.setdefault(f"{family.prefix}allow_http", "true")
+            name = f"{family.prefix}allow_http"
+            options.setdefault(SAME.get(name, name), "true")
     return tuple(sorted(options.items()))
 
 
@@ -144,8 +166,10 @@ def object_store(scheme: str, bucket: str, options: Options) -> Any:
 
 
 @lru_cache(maxsize=16)
-def arrow_file_system(scheme: str, options: Options) -> pafs.FileSystem:
+def arrow_file_system(scheme: str, options: Options) -> "pafs.FileSystem":
     """Arrow's file system of a store; its paths begin with the bucket."""
+    import pyarrow.fs as pafs
+
     known = dict(options)
     if scheme == "s3":
         return _arrow_s3(known)
@@ -154,7 +178,9 @@ def arrow_file_system(scheme: str, options: Options) -> pafs.FileSystem:
     return _arrow_azure(known)
 
 
-def _arrow_s3(options: Mapping[str, str]) -> pafs.FileSystem:
+def _arrow_s3(options: Mapping[str, str]) -> "pafs.FileSystem":
+    import pyarrow.fs as pafs
+
     endpoint = urlsplit(options.get("aws_endpoint", ""))
     arguments: dict[str, Any] = {
         "region": options.get("aws_region", "us-east-1"),
@@ -177,7 +203,9 @@ def _arrow_s3(options: Mapping[str, str]) -> pafs.FileSystem:
     return pafs.S3FileSystem(**arguments)
 
 
-def _arrow_azure(options: Mapping[str, str]) -> pafs.FileSystem:
+def _arrow_azure(options: Mapping[str, str]) -> "pafs.FileSystem":
+    import pyarrow.fs as pafs
+
     names = {"account_name": "account_name", "account_key": "account_key", "sas_key": "sas_token"}
     names |= {name: name for name in ("client_id", "client_secret", "tenant_id")}
     arguments: dict[str, Any] = {

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lake.store_errors import cause_of, store_error
-from lake.store_options import S3
+from object_stores.failures import cause_of, failure_text
+from object_stores.options import S3
 
 
 @pytest.fixture(autouse=True)
@@ -21,11 +21,12 @@ def _endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
         ("AccessDenied", "no right to do this"),
         ("PermanentRedirect", "in another region"),
         ("SlowDown", "too many"),
+        ("NotImplemented", "lacks a kind of request"),
     ],
 )
 def test_what_the_store_says_is_said_with_what_to_do(code: str, words: str) -> None:
     body = f"Error performing GET in 3ms - 4xx: <?xml?>\n<Error><Code>{code}</Code></Error>\n\nnot-to-be-shown"
-    text = str(store_error(OSError(body), "s3://b/lake", S3, "list"))
+    text = failure_text(OSError(body), "s3://b/lake", S3, "list")
     assert text.startswith("s3://b/lake: can't list it at https://store.example.com:9000: ")
     assert words in text
     assert text.endswith(f"({code})")
@@ -37,4 +38,4 @@ def test_another_error_is_its_first_line_without_secrets() -> None:
     error = ValueError("odd not-to-be-shown\nmore")
     assert cause_of(error) is None
     expected = "can't write it at https://store.example.com:9000: odd (AWS_SECRET_ACCESS_KEY)"
-    assert str(store_error(error, "s3://b/lake", S3, "write")) == f"s3://b/lake: {expected}"
+    assert failure_text(error, "s3://b/lake", S3, "write") == f"s3://b/lake: {expected}"

@@ -1,0 +1,47 @@
+"""What the coordinators of a running cluster say beside an answer from its logs."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from evidence.as_of import LogPrefix
+from sharelens.output import Answer, Report
+from sharelens.questions.evidence import Evidence, Keys
+from sharelens.request import CutChoice
+
+
+class Checked(NamedTuple):
+    """`line`: for the summary; `warnings`: values that differ although the log did not change meanwhile."""
+
+    line: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+UNCHECKED = Checked()
+"""The evidence has no coordinator to ask."""
+
+
+def with_coordinators(evidence: Evidence, answer: Answer, cut: CutChoice) -> Answer:
+    """An answer of share partitions with what the coordinators say of them, if it is about now."""
+    check = evidence.coordinators() if cut == CutChoice() else None
+    return answer if check is None else with_check(answer, check.of_share_partitions(answer.table))
+
+
+def audited_with_coordinators(evidence: Evidence, report: Report, keys: Keys) -> Report:
+    """A report with what the coordinators say of the share partitions that it is about."""
+    check = evidence.coordinators()
+    if check is None:
+        return report
+    checked = check.of_share_partitions(evidence.states(keys, LogPrefix()))
+    summary = _above_the_last_line(report.summary, checked.line)
+    return replace(report, summary=summary, warnings=(*report.warnings, *checked.warnings))
+
+
+def with_check(answer: Answer, checked: Checked) -> Answer:
+    """The answer with a comparison above the last line of its summary, and its warnings."""
+    summary = _above_the_last_line(answer.summary, checked.line)
+    return replace(answer, summary=summary, warnings=(*answer.warnings, *checked.warnings))
+
+
+def _above_the_last_line(summary: str | None, line: str) -> str:
+    *others, closing = (summary or "").split("\n")
+    return "\n".join([*others, *filter(None, [line]), closing])

@@ -1,0 +1,90 @@
+"""What-ifs over Spark are the rows of the command, on recorded logs of every kind."""
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from sharelens import frames
+from sharelens.filters import KeyFilter
+from sharelens.questions import opening, what_if, what_if_placement
+from sharelens.request import CutChoice, Source
+from state_model.errors import UsageError
+from tests.datasets import KINDS
+from tests.in_process import recorded_lake
+from tests.spark.sharelens.frames.recorded import assert_same, cached, histories_of, table_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NAMES = tuple(name for name in KINDS if name != "streams")
+PLACE = ("log_topic_id", "state_partition", "group_id", "topic_id", "partition")
+
+
+@pytest.fixture(scope="module")
+def inputs(spark: "SparkSession") -> "dict[str, DataFrame]":
+    """The records, histories and headers of some lakes."""
+    return cached(spark, {**histories_of(NAMES), "records": table_of(NAMES, "silver.share_record")})
+
+
+def answers(question, value, names) -> pa.Table:
+    """The rows of a question to each lake, with the columns of a DataFrame."""
+    tables = []
+    for name in NAMES:
+        with opening.open_evidence(Source(lake=str(recorded_lake(name)))) as evidence:
+            rows = question(evidence, KeyFilter(), CutChoice(), value).table
+            topic = f"{name}:{evidence.cover()[0].log_topic_id}"
+        rows = rows.drop_columns([column for column in ("log_topic_id",) if column in rows.column_names])
+        tables.append(rows.append_column("log_topic_id", pa.repeat(topic, rows.num_rows)).select(names))
+    return pa.concat_tables(tables)
+
+
+def compare(computed, question, value, *order) -> None:
+    expected = answers(question, value, computed.columns)
+    assert_same(computed, expected.cast(plain(expected.schema)), *order)
+
+
+def plain(schema: pa.Schema) -> pa.Schema:
+    """The schema with text that is not encoded."""
+    return pa.schema([(f.name, pa.string() if pa.types.is_dictionary(f.type) else f.type) for f in schema])
+
+
+@pytest.mark.parametrize("limit", [3, 10])
+def test_another_delivery_count_limit_gives_the_rows_of_the_command(limit, inputs) -> None:
+    histories = (inputs["history"], inputs["deliveries"])
+    rows = frames.what_if_delivery_count_limit(*histories, limit)
+    compare(rows, what_if.other_delivery_limit, limit, *PLACE, "figure")
+    listed = frames.what_if_delivery_count_limit(*histories, limit, listed=True)
+    compare(listed, what_if.other_outcomes, limit, *PLACE, "life_log_offset", "first_offset")
+
+
+def test_another_lock_duration_gives_the_rows_of_the_command(inputs) -> None:
+    rows = frames.what_if_lock_duration(inputs["history"], inputs["deliveries"], 5_000, headers=inputs["headers"])
+    compare(rows, what_if.other_lock_duration, 5_000, *PLACE, "figure")
+
+
+@pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
+def test_another_isolation_level_gives_the_rows_of_the_command(level, inputs) -> None:
+    histories = (inputs["history"], inputs["deliveries"])
+    rows = frames.what_if_isolation_level(*histories, level, headers=inputs["headers"])
+    compare(rows, what_if.other_isolation_level, level, *PLACE, "figure")
+
+
+def test_another_snapshot_interval_gives_the_rows_of_the_command(inputs) -> None:
+    histories = (inputs["history"], inputs["deliveries"])
+    rows = frames.what_if_snapshot_update_records(inputs["records"], *histories, 7)
+    compare(rows, what_if.other_snapshot_interval, 7, *PLACE, "figure")
+
+
+def test_another_number_of_state_partitions_gives_the_rows_of_the_command(inputs) -> None:
+    rows = frames.what_if_state_partitions(inputs["records"], 7)
+    compare(rows, what_if_placement.other_balance, 7, "log_topic_id", "state_partition", "figure")
+    listed = frames.what_if_state_partitions(inputs["records"], 7, listed=True)
+    compare(listed, what_if_placement.other_placement, 7, "log_topic_id", *PLACE[2:], "in_history")
+
+
+def test_a_setting_that_a_broker_refuses_is_refused(inputs) -> None:
+    with pytest.raises(UsageError, match="2 to 25"):
+        frames.what_if_delivery_count_limit(inputs["history"], inputs["deliveries"], 1)
+    with pytest.raises(UsageError, match="it lacks"):
+        frames.what_if_lock_duration(inputs["history"].drop("log_offset"), inputs["deliveries"], 5_000)
