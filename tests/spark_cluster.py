@@ -66,6 +66,16 @@ class Cluster:
         os.killpg(process.pid, number)
         process.wait(PATIENCE_S)
 
+    @contextmanager
+    def stopped(self, name: str) -> Iterator[None]:
+        """A process and the executors that it started stand still for the block."""
+        group = self.processes[name].pid
+        os.killpg(group, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.killpg(group, signal.SIGCONT)
+
     def log(self, name: str) -> str:
         """What a process printed."""
         return (self.folder / f"{name}.log").read_text(errors="replace")

@@ -13,6 +13,7 @@ import sysconfig
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,18 +105,30 @@ def test_a_driver_that_is_killed_is_finished_by_the_next_run(cluster: Cluster, t
     assert_same(lake, recorded_lake(SCENARIO))
 
 
+def started_tasks(events: Path) -> list[dict[str, Any]]:
+    """Spark's description of each task that started, from its event logs."""
+    texts = [path.read_text() for path in events.rglob("*") if path.is_file()]
+    lines = [line for text in texts for line in text.split("\n")[:-1]]
+    return [json.loads(line)["Task Info"] for line in lines if '"SparkListenerTaskStart"' in line]
+
+
 def test_tasks_that_run_twice_leave_nothing_twice(cluster: Cluster, tmp_path: Path) -> None:
     lake, events = tmp_path / "lake", tmp_path / "events"
     events.mkdir()
-    eager = {"interval": "10ms", "quantile": "0.01", "multiplier": "1.01", "minTaskRuntime": "1ms"}
-    settings = {f"spark.speculation.{name}": value for name, value in eager.items()} | {"spark.speculation": "true"}
+    eager = {"": "true", ".interval": "10ms", ".quantile": "0.01", ".task.duration.threshold": "100ms"}
+    settings = {f"spark.speculation{name}": value for name, value in eager.items()}
     settings |= {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(events)}
     settings["spark.eventLog.compress"] = "false"
-    code, _, messages = outcome(start_run(cluster, lake, LOGS, settings=settings))
+    run = start_run(cluster, lake, LOGS, settings=settings)
+    wait_for_file(lake / "bronze" / "log_record", "*.parquet", run)
+    with cluster.stopped("worker-2"):
+        deadline = time.monotonic() + PATIENCE_S
+        while not any(task["Speculative"] for task in started_tasks(events)):
+            assert time.monotonic() < deadline
+            assert run.poll() is None, run.communicate()[1]
+            time.sleep(0.1)
+    code, _, messages = outcome(run)
     assert code == 0, messages
-    lines = [line for path in events.rglob("*") if path.is_file() for line in path.read_text().splitlines()]
-    starts = [json.loads(line)["Task Info"] for line in lines if '"SparkListenerTaskStart"' in line]
-    assert any(task["Speculative"] for task in starts)
     assert_same(lake, recorded_lake(SCENARIO))
 
 
