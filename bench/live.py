@@ -30,7 +30,7 @@ Line = tuple[str, str, str]
 RATE, LOAD_S, EVERY, MAINTAIN_EVERY = 1000, 60, "2s", "20s"
 STATE_LOG_RECORDS = 140_000
 """About 20 MB of the state log."""
-CATCH_UP_RECORDS = 300_000
+CATCH_UP_RECORDS = 1_000_000
 """At most: the broker has to take them first."""
 KEEPS_ALL = {**SHARE_SETTINGS, "share.coordinator.state.topic.prune.interval.ms": str(24 * 3_600_000)}
 """Without it the broker prunes the log while it is written."""
