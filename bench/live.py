@@ -36,6 +36,8 @@ KEEPS_ALL = {**SHARE_SETTINGS, "share.coordinator.state.topic.prune.interval.ms"
 """Without it the broker prunes the log while it is written."""
 TICKS_S = os.sysconf("SC_CLK_TCK")
 WARM_UP_S = 5
+WARM_UP_LOAD_S = 30
+"""A process loads its kernels at the first records, and paces itself by the runs behind them."""
 
 
 def lines(folder: Path, records: int) -> Iterator[Line]:
@@ -50,9 +52,10 @@ def freshness(folder: Path) -> Iterator[Line]:
     lake = folder / "lake"
     with light_broker(folder / "broker") as broker, _keeping(lake, broker, folder / "runs.txt") as pid:
         time.sleep(WARM_UP_S)
+        load = [sys.executable, "-m", "bench.state_load", broker.bootstrap, "--rate", str(RATE), "--seconds"]
+        measured([*load, str(WARM_UP_LOAD_S)])
         before_s, begun_ms = _cpu_s(pid), time.time_ns() // 1_000_000
-        words = [broker.bootstrap, "--rate", str(RATE), "--seconds", str(LOAD_S)]
-        done = measured([sys.executable, "-m", "bench.state_load", *words])
+        done = measured([*load, str(LOAD_S)])
         used_s = _cpu_s(pid) - before_s
         time.sleep(WARM_UP_S)
     ages_ms = record_ages_ms(lake, begun_ms)

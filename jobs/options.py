@@ -40,7 +40,8 @@ class RunOptions:
     volume begin to count; `require_check`: only checked tables are published.
     `fetch`: called under the lake's lock, fetches what is new from a cluster, and returns the options with log
     directories, `fetched_bytes` and `observe`; what it opens is closed with the stack. `observe`: called with the
-    states of the run, asks the cluster about them.
+    states of the run, asks the cluster about them. `goes_on`: the process runs again; what the next `fetch` can use
+    stays until `jobs.fetched.remove_behind_runs`.
     """
 
     lake: "Lake"
@@ -65,4 +66,5 @@ class RunOptions:
     require_check: bool = False
     fetched_bytes: dict[str, int] | None = None
     fetch: "Callable[[RunOptions, ExitStack], RunOptions] | None" = None
+    goes_on: bool = False
     observe: "Callable[[pa.Table, KeptSamples], Observed] | None" = None

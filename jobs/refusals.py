@@ -1,34 +1,16 @@
 """What a run refuses before it writes: lakes that can't be one, directories that can't be read together."""
 
-import hashlib
-import os
-import tempfile
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from jobs.errors import JobError
+from jobs.fetched import FETCHED
 from jobs.ingest import plan
 from jobs.ingest.sources import Sources
 from jobs.options import RunOptions
 from kafka_log import archives, filesystem
 from lake import scan
-from lake.lake import Lake
-from lake.local_storage import LocalStorage
 
-FETCHED = ".fetched"
-"""The folder of a lake with what its run fetches from a cluster; it is made again in each run."""
 OWN = (".lock", ".lease", FETCHED, "bronze", "silver", "gold")
-
-
-def fetch_folder(lake: Lake) -> Path:
-    """The local folder for what a run fetches: in the lake, or a temporary one where the lake is in a store.
-
-    It is the same in each run, as it is one source in the books.
-    """
-    storage = lake.storage
-    if isinstance(storage, LocalStorage):
-        return storage.path / FETCHED
-    digest = hashlib.sha256(storage.address.encode()).hexdigest()[:16]
-    return Path(tempfile.gettempdir()) / f"sharelens{FETCHED}-{os.getuid()}-{digest}"
 
 
 def check_lake(options: RunOptions) -> None:

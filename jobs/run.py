@@ -6,7 +6,6 @@
 A run that finds no new records starts no JVM: the session starts when the first stage has work.
 """
 
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,6 +18,7 @@ from jobs.audit import stage as audit
 from jobs.decode import stage as decode
 from jobs.decode.topic_starts import lowest_offsets
 from jobs.errors import ClusterMismatchError, JobError
+from jobs.fetched import remove_fetched
 from jobs.freshness import freshness
 from jobs.ingest import plan
 from jobs.ingest import stage as ingest
@@ -33,7 +33,7 @@ from jobs.measure import group_histories, reconcile
 from jobs.measure import stage as measure
 from jobs.options import RunOptions
 from jobs.progress import Progress
-from jobs.refusals import check_lake, check_sources, fetch_folder
+from jobs.refusals import check_lake, check_sources
 from jobs.replay import stage as replay
 from jobs.spark import executors
 from jobs.summary import Summary
@@ -387,7 +387,7 @@ def run(options: RunOptions, session: Callable[[], "SparkSession"], progress: Pr
             pipeline.fetch(opened)
             summary = pipeline.go()
         finally:
-            shutil.rmtree(fetch_folder(options.lake), ignore_errors=True)
+            remove_fetched(options.lake, but_folders=options.goes_on)
     if options.require_rows and not any(summary.counts.values()):
         raise JobError(f"no new records in {', '.join(options.log_dirs) or options.lake} (--require-rows)")
     return summary

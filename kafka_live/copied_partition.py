@@ -40,7 +40,7 @@ class CopiedPartition:
         self._newest: Path | None = None
         """The segment of the last append."""
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / text_files.PARTITION_METADATA).write_text(text_files.format_partition_metadata(topic_id))
+        _write_unless_there(folder / text_files.PARTITION_METADATA, text_files.format_partition_metadata(topic_id))
 
     @property
     def position(self) -> Position:
@@ -85,7 +85,7 @@ class CopiedPartition:
     def write_leader_epochs(self) -> None:
         """Writes the leader-epoch-checkpoint."""
         text = text_files.format_leader_epochs(self.leader_epochs)
-        (self._folder / text_files.LEADER_EPOCH_CHECKPOINT).write_text(text)
+        _write_unless_there(self._folder / text_files.LEADER_EPOCH_CHECKPOINT, text)
 
     def remove(self) -> None:
         """Removes the folder."""
@@ -111,6 +111,16 @@ class CopiedPartition:
                 _set_time(path, kept)
                 return
             path.unlink()
+
+
+def _write_unless_there(path: Path, text: str) -> None:
+    """Writes a file, unless an earlier copy at this place left it with the same text."""
+    try:
+        if path.read_text() == text:
+            return
+    except (FileNotFoundError, UnicodeDecodeError):
+        pass
+    path.write_text(text)
 
 
 def _set_time(path: Path, headers: Table) -> None:

@@ -8,6 +8,7 @@ Fetch gives record batches as the leader's segments hold them, up to the high wa
 uncommitted.
 """
 
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -49,6 +50,7 @@ def from_log_start(
 class LogCopy:
     """A folder that `refresh` makes the copy of some topics of a cluster; `most_bytes`: the largest copy. A larger one
     is an error, or where it `stops_at_limit` has the beginnings of the logs, internal topics first, one answer more.
+    Folders of partitions may be there, without segments: those of an earlier copy.
 
     `begin`: the offset behind the reader's records of a partition, their leader epochs, and the time of the newest of
     them (None: there is none), by topic, topic id, partition and log start offset. `pruned`: of the last refresh.
@@ -236,6 +238,9 @@ class LogCopy:
 
     def _write_checkpoints(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
+        names = {self._path(place).name for place in self._partitions}
+        for path in [path for path in self.folder.iterdir() if path.is_dir() and path.name not in names]:
+            shutil.rmtree(path, ignore_errors=True)
         for partition in self._partitions.values():
             partition.write_leader_epochs()
         for name, offsets in (

@@ -1,15 +1,14 @@
 """A running cluster as the source of runs: what a lake lacks is fetched, and records that wait are sampled."""
 
-import shutil
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
+from jobs.fetched import fetch_folder, remove_fetched
 from jobs.ingest.first_missing import first_missing
 from jobs.options import Observed, RunOptions
-from jobs.refusals import fetch_folder
 from kafka_live.errors import ClusterError
 from measures.kept_samples import KeptSamples
 from measures.lag import begins_of
@@ -47,8 +46,8 @@ class ClusterOfRuns:
         The rest above the limit is for the next run.
         """
         folder = fetch_folder(options.lake)
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(mode=0o700)
+        remove_fetched(options.lake, but_folders=options.goes_on)
+        folder.mkdir(mode=0o700, exist_ok=options.goes_on)
         self._samples.fetched_bytes = 0
         cluster = LiveCluster(
             self.address,

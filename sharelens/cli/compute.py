@@ -111,12 +111,13 @@ def start(command: str, stages: tuple[str, ...], params: dict[str, Any]) -> None
     if "check" not in stages:
         import_arrow_without_pandas()
     settings = engine_settings(params)
-    options = replace(_run_options(stages, params, settings), fetch=fetch)
+    options = replace(_run_options(stages, params, settings), fetch=fetch, goes_on=schedule is not None)
     session = session_of(command, settings)
     work = Work(
         lake=options.lake,
         run=lambda: _run_once(options, session),
         tell=lambda summary, more: _tell_summary(command, options, summary, more),
+        end=lambda: _remove_fetched(options),
         lock_timeout_s=options.lock_timeout_s,
     )
     if schedule is not None:
@@ -134,6 +135,12 @@ def _run_once(options: "RunOptions", session: Callable[[], Any]) -> "Summary":
 
     with progress_bars() as progress:
         return run_pipeline(options, session, progress)
+
+
+def _remove_fetched(options: "RunOptions") -> None:
+    from jobs.fetched import remove_behind_runs
+
+    remove_behind_runs(options.lake)
 
 
 def _tell_summary(command: str, options: "RunOptions", summary: "Summary", more: Mapping[str, Any]) -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sharelens.cli.listening import address_text, ensure_client, listen_address
-from sharelens.cli.options import Ages, Duration, Seconds
+from sharelens.cli.options import Ages, Duration, Percent, Seconds
 from sharelens.cli.refusals import say_closed
-from sharelens.cli.repeating import repeat, until_sigterm
+from sharelens.cli.repeating import Pace, repeat, until_sigterm
 from sharelens.output import json_text, say, tell
 from state_model.errors import SharelensError, UsageError
 
@@ -28,6 +28,13 @@ SCHEDULE = [
         type=Seconds(least_ms=100),
         metavar="DURATION",
         help="Run again and again, until SIGTERM: 5s, 1m; a number: seconds.",
+    ),
+    click.option(
+        "--cpu-quota",
+        type=Percent(),
+        metavar="PERCENT",
+        help="With --every: where this process would take more of one core, intervals grow, up to three times as long  "
+        "[default: 30%]",
     ),
     click.option(
         "--maintain-every",
@@ -55,6 +62,7 @@ SCHEDULE = [
 ]
 PARAMETERS = {
     "every_s": "--every",
+    "cpu_quota": "--cpu-quota",
     "maintain_every_s": "--maintain-every",
     "maintain_window": "--maintain-window",
     "retain": "--retain",
@@ -62,6 +70,7 @@ PARAMETERS = {
     "allow_remote": "--allow-remote",
 }
 NEEDS = {
+    "cpu_quota": "every_s",
     "maintain_every_s": "every_s",
     "maintain_window": "maintain_every_s",
     "retain": "maintain_every_s",
@@ -69,6 +78,7 @@ NEEDS = {
     "allow_remote": "listen",
 }
 """By parameter the one without which it has no effect."""
+CPU_QUOTA = 0.3
 WINDOW_MS = 3_600_000
 """Upkeep keeps the cuts of the last hour: with a run every few seconds those of a week would be too many files."""
 TINY_BYTES, LEAST_COMMITS = 256 << 10, 100
@@ -77,9 +87,13 @@ TINY_BYTES, LEAST_COMMITS = 256 << 10, 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """When to run and to maintain. `maintain_every_s`: null: no upkeep; `window_ms`: for how long it keeps old cuts."""
+    """When to run and to maintain. `maintain_every_s`: null: no upkeep; `window_ms`: for how long it keeps old cuts.
+
+    `cpu_quota`: the share of one core from which on runs begin less often (sharelens.cli.repeating.Pace).
+    """
 
     every_s: float
+    cpu_quota: float
     maintain_every_s: float | None
     window_ms: int
     retain: Mapping[str, int]
@@ -88,9 +102,10 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What to do again and again: a run over a lake, and printing its summary with further fields."""
+    """What to do again and again: a run over a lake, and printing its summary with further fields; at last, `end`."""
 
     lake: "Lake"
+    end: "Callable[[], None]"
     run: "Callable[[], Summary]"
     tell: "Callable[[Summary, Mapping[str, Any]], None]"
     lock_timeout_s: float
@@ -115,6 +130,7 @@ def schedule_of(command: str, params: dict[str, Any]) -> Schedule | None:
         ensure_client(command)
     return Schedule(
         every_s=values["every_s"],
+        cpu_quota=values["cpu_quota"] or CPU_QUOTA,
         maintain_every_s=values["maintain_every_s"],
         window_ms=WINDOW_MS if values["maintain_window"] is None else values["maintain_window"],
         retain=values["retain"] or {},
@@ -134,20 +150,24 @@ def keep_fresh(schedule: Schedule, work: "Work") -> None:
 
     figures = RunFigures()
     upkeep = _Upkeep(schedule, work, figures)
+    pace = Pace(schedule.every_s, schedule.cpu_quota)
 
     def once() -> None:
+        begun_s = time.process_time()
         try:
             _run(work, figures)
             upkeep.go_if_due()
         finally:
             release_unused_memory()
+            pace.spent(time.process_time() - begun_s)
 
     with ExitStack() as stack:
+        stack.callback(work.end)
         if schedule.listen is not None:
             stack.enter_context(_endpoint(figures, *schedule.listen))
         wait = stack.enter_context(until_sigterm())
         transient = (ClusterError, LakeLockedError)
-        repeat(once, schedule.every_s, wait, transient=transient, say=lambda text: say(f"sharelens: {text}"))
+        repeat(once, pace.interval_s, wait, transient=transient, say=lambda text: say(f"sharelens: {text}"))
 
 
 def release_unused_memory() -> None:

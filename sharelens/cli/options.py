@@ -1,6 +1,7 @@
 """Options that several commands share, each group as one value."""
 
 import functools
+import math
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -70,6 +71,24 @@ class Seconds(click.ParamType[float]):
         if isinstance(value, int | float):
             return value
         return self.duration.convert(value, param, ctx) / SECOND_MS
+
+
+class Percent(click.ParamType[float]):
+    """A percentage from 1% on, as 30% or 30; the value is a fraction."""
+
+    name = "percent"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The fraction; UsageError for anything else."""
+        if isinstance(value, float):
+            return value
+        try:
+            percent = float(str(value).strip().removesuffix("%"))
+        except ValueError:
+            percent = math.nan
+        if not 1 <= percent < math.inf:
+            self.fail(f"{value!r} is no percentage from 1% on; type 30%", param, ctx)
+        return percent / 100
 
 
 class Ages(click.ParamType[dict[str, int]]):

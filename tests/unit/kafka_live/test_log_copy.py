@@ -1,5 +1,6 @@
 """The copy of a log has the log's bytes, however a broker cuts its answers; what is no log is refused."""
 
+import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,6 +18,7 @@ from kafka_log.union import unite
 from tools.log_writer.writer import encode_batch, record_columns
 
 A, B = Place("orders", 0), Place("orders", 1)
+OLD_S = 1_600_000_000
 TOPIC_ID, OTHER_ID = "q__w-dn0SLGQQlvFdxAtOQ", "WGqhXBYIScm4VrWizzoNkg"
 
 
@@ -145,6 +147,45 @@ def test_a_copy_that_stops_at_its_limit_has_the_beginning_and_says_so(tmp_path, 
         assert ends_of(copy)[place.partition][1] == copy.positions[place]
         assert copy.is_cut_short or stored(copy, place) == whole
     assert sum(len(stored(copy, place)) for place in cluster.logs) == copy.fetched_bytes
+
+
+def emptied(folder):
+    """Removes the segments of a copy; the small files of its partitions, which get an old time."""
+    for segment in folder.glob("*/*.log"):
+        segment.unlink()
+    small = sorted(folder.glob("*/*"))
+    for path in small:
+        os.utime(path, (OLD_S, OLD_S))
+    return small
+
+
+@pytest.mark.parametrize("has_new_leader", [False, True])
+def test_a_copy_where_another_one_left_its_folders_is_a_new_copy_and_writes_what_differs(tmp_path, has_new_leader):
+    cluster = ScriptedCluster(10_000, a=Log(3, 2), b=Log(2))
+    left = emptied(copied(tmp_path, cluster).folder)
+    if has_new_leader:
+        cluster.logs[A].truncate(0)
+    cluster.logs[A].add(4)
+    again = copied(tmp_path, cluster)
+    assert ends_of(again) == ends_of(copied(tmp_path / "new", cluster))
+    assert [stored(again, place) for place in (A, B)] == [cluster.logs[place].bytes_from(0) for place in (A, B)]
+    assert scan_log_directory(str(again.folder)).partitions[0].leader_epochs == ((0, 0), (1, 5))[: 1 + has_new_leader]
+    assert len(left) == 4
+    written = [path.relative_to(again.folder).as_posix() for path in left if path.stat().st_mtime != OLD_S]
+    assert written == ["orders-0/leader-epoch-checkpoint"] * has_new_leader
+
+
+def test_folders_of_partitions_that_are_no_more_and_damaged_files_do_not_stay(tmp_path):
+    cluster = ScriptedCluster(10_000, a=Log(3), b=Log(2))
+    folder = copied(tmp_path, cluster).folder
+    emptied(folder)
+    (folder / "gone-0").mkdir()
+    (folder / "gone-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC_ID}\n")
+    (folder / "orders-0" / "partition.metadata").write_bytes(b"\xff\x00")
+    (folder / "orders-1" / "leader-epoch-checkpoint").write_text("0\n9")
+    cluster.topic_id = OTHER_ID
+    partitions = scan_log_directory(str(copied(tmp_path, cluster).folder)).partitions
+    assert [(part.topic_id, part.leader_epochs) for part in partitions] == [(OTHER_ID, ((0, 0),))] * 2
 
 
 def test_records_that_the_broker_pruned_are_a_gap(tmp_path):

@@ -26,6 +26,9 @@ PATIENCE_S = 60
     [
         (["--maintain-every", "1h"], "--maintain-every goes with --every"),
         (["--listen", "127.0.0.1:0"], "--listen goes with --every"),
+        (["--cpu-quota", "50%"], "--cpu-quota goes with --every"),
+        (["--every", "1s", "--cpu-quota", "0"], "'0' is no percentage from 1% on; type 30%"),
+        (["--every", "1s", "--cpu-quota", "half"], "'half' is no percentage from 1% on; type 30%"),
         (["--every", "1s", "--retain", "bronze=1d"], "--retain goes with --maintain-every"),
         (["--every", "1s", "--maintain-window", "1d"], "--maintain-window goes with --maintain-every"),
         (["--every", "1s", "--allow-remote"], "--allow-remote goes with --listen"),

@@ -4,8 +4,10 @@ import os
 import signal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sharelens.cli.repeating import LONGEST_PAUSE_S, repeat, until_sigterm
+from sharelens.cli.repeating import LONGEST_INTERVAL, LONGEST_PAUSE_S, MEAN_OF, Pace, repeat, until_sigterm
 from state_model.errors import SharelensError, UsageError
 
 
@@ -33,7 +35,14 @@ class Rounds:
         return self.done == self.count
 
     def go(self, every_s):
-        repeat(self.once, every_s, self.wait, transient=(AwayError,), say=self.lines.append, clock=lambda: self.now_s)
+        repeat(
+            self.once,
+            lambda: every_s,
+            self.wait,
+            transient=(AwayError,),
+            say=self.lines.append,
+            clock=lambda: self.now_s,
+        )
         return self.pauses
 
 
@@ -57,6 +66,36 @@ def test_other_errors_end_the_rounds():
         Rounds(3, errors={2: UsageError("wrong")}).go(2.0)
 
 
+def paced(every_s, quota, spent):
+    pace = Pace(every_s, quota)
+    for processor_s in spent:
+        pace.spent(processor_s)
+    return pace.interval_s()
+
+
+@pytest.mark.parametrize(
+    ("spent", "interval_s"),
+    [
+        ([], 2.0),
+        ([50.0], 2.0),  # the first round catches up
+        ([50.0, 0.3, 0.5], 2.0),
+        ([50.0, 1.0, 2.0], 3.0),
+        ([0.0, 9.0], 2.0 * LONGEST_INTERVAL),
+        ([0.0, 9.0, *[0.5] * MEAN_OF], 2.0),
+    ],
+)
+def test_rounds_that_would_take_more_than_the_quota_begin_later(spent, interval_s):
+    assert paced(2.0, 0.5, spent) == pytest.approx(interval_s)
+
+
+@given(st.floats(0.1, 60), st.floats(0.01, 1), st.lists(st.floats(0, 100), min_size=1 + MEAN_OF, max_size=3 * MEAN_OF))
+def test_the_mean_of_the_last_rounds_keeps_to_the_quota_below_the_longest_interval(every_s, quota, spent):
+    interval_s = paced(every_s, quota, spent)
+    assert every_s <= interval_s <= LONGEST_INTERVAL * every_s
+    if interval_s < LONGEST_INTERVAL * every_s:
+        assert sum(spent[-MEAN_OF:]) / (MEAN_OF * interval_s) <= quota * 1.001
+
+
 def test_sigterm_in_a_round_ends_the_rounds_behind_it():
     before = signal.getsignal(signal.SIGTERM)
     done = []
@@ -66,6 +105,6 @@ def test_sigterm_in_a_round_ends_the_rounds_behind_it():
             os.kill(os.getpid(), signal.SIGTERM)
             done.append("whole")
 
-        repeat(once, 60.0, wait, transient=(), say=print)
+        repeat(once, lambda: 60.0, wait, transient=(), say=print)
     assert done == ["whole"]
     assert signal.getsignal(signal.SIGTERM) is before
