@@ -18,7 +18,7 @@ LOSSES = st.lists(
     st.builds(
         lambda first, size, reason, partition: Loss(
             first_offset=first,
-            last_offset=first + size,
+            last_offset=first + (size if partition is None else 0),
             reason=reason,
             group_id=None if partition is None else "g",
             topic_id=None if partition is None else "AAAAAAAAAAAAAAAAAAAAAA",
