@@ -30,12 +30,14 @@ class CommitLog:
     checkpoints: set[int] = field(default_factory=set)
     staged: set[str] = field(default_factory=set)
     removed: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    """The data files that a commit removed, by version, of the commits that were read."""
+    """The data files that a commit removed, by version, of the commits that were read; those behind the floor."""
+    dead: set[str] = field(default_factory=set)
+    """The data files that the commits that were read have removed up to the floor."""
 
     @classmethod
-    def of_entries(cls, entries: Iterable[Entry], removed: dict[int, tuple[str, ...]]) -> "CommitLog":
-        """The log by a listing of its files; `removed`: of the commits that were read."""
-        log = cls(removed=removed)
+    def of_entries(cls, entries: Iterable[Entry], before: "CommitLog | None") -> "CommitLog":
+        """The log by a listing of its files; `before`: an earlier one, with what was read of the commits."""
+        log = cls() if before is None else cls(removed=before.removed, dead=before.dead)
         for file in entries:
             entry = ENTRY.fullmatch(file.name)
             if STAGED.search(file.name):
@@ -68,13 +70,13 @@ class CommitLog:
         return version
 
     def removed_after(self, storage: Storage, floor: int, newest: int) -> set[str]:
-        """The data files that versions after `floor` removed, up to `newest`.
+        """The data files that versions after `floor` removed, up to `newest`; `dead` has those of other versions.
 
         Raises:
             FileNotFoundError: a commit after the floor is missing.
         """
         for version in [version for version in self.removed if version <= floor]:
-            del self.removed[version]
+            self.dead.update(self.removed.pop(version))
         for version in range(floor + 1, newest + 1):
             if version not in self.removed:
                 self.removed[version] = _removed_by(storage.read(commit_path(version)))

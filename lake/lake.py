@@ -185,8 +185,7 @@ class Lake:
         """The commits and checkpoints of a table up to its newest version; what a listing of a store has."""
         known = self._commit_logs.get(table)
         if known is None or not self.storage.is_local:
-            removed = {} if known is None else known.removed
-            known = self._commit_logs[table] = CommitLog.of_entries(self.log(table), removed)
+            known = self._commit_logs[table] = CommitLog.of_entries(self.log(table), known)
         known.follow(self.table_storage(table), self.version(table))
         return known
 

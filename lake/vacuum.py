@@ -18,7 +18,7 @@ from lake.storage import Storage
 from lake.transactions import commit_path
 
 GRACE_MS = 3_600_000
-"""Files younger than this stay, whatever the window: a task that outlived its run may still write one."""
+"""A file that no known commit removed stays so long: a task that outlived its run may still write one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,21 +43,25 @@ def floor_of(lake: Lake, table: str, *, since_ms: int, oldest_named: int | None)
 def remove_files(lake: Lake, table: str, floor: int, *, now_ms: int, dry_run: bool) -> Removed:
     """Removes the data files that no version from `floor` on has, and files of killed runs.
 
-    A version after the floor has no file that is neither live now nor removed since.
+    A version after the floor has no file that is neither live now nor removed since. What commits removed that an
+    earlier upkeep of this process has read goes at once; the other files are looked at, and go behind GRACE_MS.
     """
     needed = lake.removed_since(table, floor) | set(lake.snapshot(table, any_schema=True).paths)
-    youngest_ms = min(now_ms - GRACE_MS, lake.commit_log(table).times.get(floor, now_ms))
-    storage = lake.table_storage(table)
+    log, storage = lake.commit_log(table), lake.table_storage(table)
+    youngest_ms = min(now_ms - GRACE_MS, log.times.get(floor, now_ms))
+    dead = log.dead - needed
     count = size = 0
-    for path in sorted(set(_data_files(storage)) - needed):
+    for path in sorted({*dead, *_data_files(storage)} - needed):
         file = storage.stat(path)
-        if file is None or file.modified_ms > youngest_ms:
+        if file is None or (path not in dead and file.modified_ms > youngest_ms):
             continue
         if not dry_run:
             crash_points.passing(f"vacuum:{table}")
             lake.ensure_writable()
             storage.remove(path)
         count, size = count + 1, size + file.size_bytes
+    if not dry_run:
+        log.dead -= dead
     return Removed(files=count, size_bytes=size)
 
 

@@ -20,8 +20,8 @@ NAME_OF_BYTE = (*STATE_NAMES, *(f"UNKNOWN({i if i < 128 else i - 256})" for i in
 class Loss:
     """A range of state-log offsets that the evidence lacks (both ends inclusive).
 
-    It touches the share partition that it names, or without a name all share partitions of the state partition. One with
-    a name is a single record that could not be decoded.
+    It touches the share partition that it names, or without a name all share partitions of the state partition. One
+    with a name is a single record that could not be decoded.
     """
 
     first_offset: int

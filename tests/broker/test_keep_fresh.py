@@ -311,12 +311,14 @@ def test_runs_back_to_back_leave_few_files_and_take_no_more_memory_and_open_file
     topic_id = prepare(broker.bootstrap, group, partitions)
     words = ("run", "--lake", str(lake), "--bootstrap-server", broker.bootstrap, "--every", "100ms")
     upkeep = ("--maintain-every", "2s", "--maintain-window", "1m")
-    seen = []
+    seen, stored = [], []
     with Coordinator(broker.bootstrap) as coordinator, keeping(lake, *words, *upkeep) as keeper:
         for number in range(1, cycles + 1):
             coordinator.write(group, topic_id, dict.fromkeys(range(partitions), number * WINDOW))
             until(lambda number=number: len(keeper.runs()) >= number)
             seen.append(keeper.metrics())
+            if number % 100 == 0:
+                stored.append(sum(len(files) for _, _, files in os.walk(lake)))
         assert keeper.end() == 0
         upkeeps = [summary for summary in keeper.summaries() if summary["command"] == "maintain"]
     early, late = seen[cycles // 4 : cycles // 2], seen[3 * cycles // 4 :]
@@ -326,6 +328,7 @@ def test_runs_back_to_back_leave_few_files_and_take_no_more_memory_and_open_file
     if cycles >= MEANT_CYCLES:
         spent = [each["process_cpu_seconds_total",] for each in seen]
         assert spent[-1] - spent[-101] <= 1.2 * (spent[200] - spent[100])  # each hundred runs with their upkeep
+        assert max(stored[len(stored) // 2 :]) <= 1.2 * max(stored[1 : len(stored) // 2])
     assert len(upkeeps) > 1
     assert all(upkeep["files_after"] < len(TABLES) for upkeep in upkeeps)
     assert not (lake / ".fetched").exists()

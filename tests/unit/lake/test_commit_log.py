@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs import books
 from jobs.upkeep.compaction import worth_joining
 from lake import vacuum
 from lake.commit import CHECKPOINT_EVERY, commit, create
@@ -34,6 +35,31 @@ def test_a_file_goes_when_no_version_from_the_floor_on_has_it(lake: Lake, monkey
     assert removed.files == 2
     folder = Path(lake.table_storage(TABLE.name).root)
     assert {path.name for path in folder.glob("*.parquet")} == kept
+
+
+def test_a_file_that_a_commit_removed_needs_no_grace_in_the_process_that_read_the_commit(lake: Lake) -> None:
+    folder = Path(lake.table_storage(TABLE.name).root)
+    orphan = folder / "of-a-task-that-outlived-its-run.parquet"
+    orphan.touch()
+    names = {path.name for path in folder.glob("*.parquet")}
+    now_ms = books.now_ms()
+    assert vacuum.remove_files(Lake(lake.uri), TABLE.name, 3, now_ms=now_ms, dry_run=False).files == 0
+    assert vacuum.remove_files(lake, TABLE.name, 0, now_ms=now_ms, dry_run=False).files == 0
+    dry = vacuum.remove_files(lake, TABLE.name, 3, now_ms=now_ms, dry_run=True)
+    done = vacuum.remove_files(lake, TABLE.name, 3, now_ms=now_ms, dry_run=False)
+    assert dry == done
+    assert done.files == 2
+    assert done.size_bytes > 0
+    kept = {path for version in (3, 4, 5) for path in Lake(lake.uri).snapshot(TABLE.name, version).paths}
+    assert {path.name for path in folder.glob("*.parquet")} == kept | {orphan.name} < names
+    assert vacuum.remove_files(lake, TABLE.name, 3, now_ms=now_ms, dry_run=False).files == 0
+
+
+def test_a_floor_that_goes_back_gives_up_no_file_of_its_versions(lake: Lake) -> None:
+    now_ms = books.now_ms()
+    for floor in (0, 4):
+        vacuum.remove_files(lake, TABLE.name, floor, now_ms=now_ms, dry_run=True)
+    assert vacuum.remove_files(lake, TABLE.name, 2, now_ms=now_ms, dry_run=False).files == 1
 
 
 def test_each_commit_is_read_once(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
