@@ -27,12 +27,13 @@ from jobs.measure.reading import (
 from lake import user_topics
 from lake.tables import TABLES
 from measures.headers import NoRecords, SampledBatches, news_from
-from measures.histories import Histories
-from measures.incomplete import DELIVERY_COLUMNS, HISTORY_COLUMNS
+from measures.histories import DELIVERY_COLUMNS, HISTORY_COLUMNS, Histories
+from measures.incomplete import PAST_COLUMNS
 from measures.inputs import StateInputs
 from measures.kept_samples import lowest_new_ranges
 from measures.observed_settings import Settings
 from measures.places import Places, codes_in
+from measures.progress import goes_on, reads_from
 from measures.topics import BATCH_COLUMNS, TopicPartition, runs, topic_partitions
 from measures.waiting import batches_of
 from state_model.columnar import schemas
@@ -42,7 +43,7 @@ from state_model.share_records import DeliveryState
 PROGRESS = "gold.progress"
 HEADER_COLUMNS = [*BATCH_COLUMNS, "base_timestamp_ms"]
 PROGRESS_COLUMNS = [
-    "start_offset", "first_incomplete_offset", "since_log_offset", "highest_earlier_offset", "earlier_write_ms",
+    "start_offset", "first_incomplete_offset", "highest_earlier_offset", *PAST_COLUMNS,
     "read_from_log_offset", "log_offset", "log_time_ms", "completeness", "completeness_reason",
 ]  # fmt: skip
 REPEATED = ["start_offset", "delivery_complete_count", "state_epoch", "leader_epoch", "life_log_offset"]
@@ -79,11 +80,7 @@ class LakeInputs:
             return pa.schema([TABLES[PROGRESS].schema.field(name) for name in names]).empty_table()
         rows = self.lake.rows(PROGRESS, names)
         at = self.places.of(rows)
-        known = pc.is_valid(rows.column("read_from_log_offset")).to_numpy() & ~self._all_new[at]
-        rows, at = rows.filter(pa.array(known)), at[known]
-        ended = np.where(integers(rows, "since_log_offset") >= 0, integers(rows, "highest_earlier_offset"), ABOVE_ALL)
-        lowest = np.minimum(self.new_headers_from, self.new_samples_from)[at]
-        return rows.filter(pa.array((lowest == ABOVE_ALL) | (lowest > ended)))
+        return rows.filter(pa.array(goes_on(rows, self._new_batches_from[at]) & ~self._all_new[at]))
 
     @cached_property
     def whole(self) -> Flags:
@@ -105,8 +102,16 @@ class LakeInputs:
 
     @cached_property
     def read_from(self) -> Ints:
-        """The log offset from which on `recent_history` holds the records; BELOW_ALL: all."""
-        return self.known("read_from_log_offset", BELOW_ALL)
+        """The log offset from which on measures about the log need the records; BELOW_ALL: all."""
+        at = self.places.of(self.progress)
+        result = np.full(self.places.count, BELOW_ALL, np.int64)
+        result[at] = reads_from(self.progress, self._new_batches_from[at])
+        return result
+
+    @cached_property
+    def _new_batches_from(self) -> Ints:
+        """The lowest record offset that new headers or samples describe, for each place; ABOVE_ALL for none."""
+        return np.minimum(self.new_headers_from, self.new_samples_from)
 
     @cached_property
     def _resumed_from(self) -> Ints:
