@@ -183,6 +183,7 @@ def plan_jobs(
     losses = find_losses(lake, extents, late, runs)
     no_state = schemas.SHARE_PARTITION_STATE.empty_table()  # a slice of a table is pickled with all of its buffers
     places = _rows_by_partition(state)
+    state = state.combine_chunks()  # each take from chunks would join them first
     jobs = []
     for key in sorted(rows):
         seed = bases.get(key, no_state) if key in late else state.take(places.get(key, NO_ROWS))
