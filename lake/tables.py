@@ -25,7 +25,7 @@ from state_model.audit.columnar.kept_schema import AUDIT_COUNTER, KEPT_RECORD
 from state_model.columnar import schemas as state_schemas
 from state_model.columnar.schemas import column
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 TIME = pa.timestamp("us", tz="UTC")
 DURATIONS = ("duration_ms", "rebalance_timeout_ms")
 

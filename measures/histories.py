@@ -16,7 +16,7 @@ from measures.places import Places
 from measures.searching import position
 from measures.steps import Ints
 from state_model.columnar.kernels import kernel, leaf
-from state_model.columnar.keys import PLACE_KEY
+from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 
 UNKNOWN = -1
 # Columns of a range, in every kernel that reads ranges (a kernel's machine code contains them). RANGE_FROM, RANGE_TO:
@@ -31,6 +31,36 @@ RANGE_COLUMNS = (
     "valid_to_log_offset",
     "valid_from_ms",
 )
+HISTORY_COLUMNS = [
+    "state_partition",
+    *SHARE_PARTITION_KEY,
+    "log_offset",
+    "log_time_ms",
+    "record_type",
+    "snapshot_epoch",
+    "state_epoch",
+    "leader_epoch",
+    "start_offset",
+    "delivery_complete_count",
+    "create_timestamp_ms",
+    "write_timestamp_ms",
+    "life_log_offset",
+    "completeness",
+    "completeness_reason",
+]
+DELIVERY_COLUMNS = [
+    "state_partition",
+    *SHARE_PARTITION_KEY,
+    "life_log_offset",
+    "first_offset",
+    "last_offset",
+    "delivery_state",
+    "delivery_count",
+    "valid_from_log_offset",
+    "valid_from_ms",
+    "valid_to_log_offset",
+]
+"""The columns of SHARE_PARTITION_HISTORY and DELIVERY_HISTORY that measures read."""
 
 
 @kernel

@@ -33,47 +33,22 @@ from measures.places import Places
 from measures.searching import position
 from measures.topics import TopicPartition, topic_partitions
 from state_model.columnar.kernels import kernel, leaf
-from state_model.columnar.keys import SHARE_PARTITION_KEY
 from state_model.columnar.ranges import grown
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 ACKNOWLEDGED_STATE, ARCHIVED_STATE = 2, 4
 ABSENT_CODE, ABORTED_CODE = REASONS.index(ABSENT), REASONS.index(ABORTED)
-HISTORY_COLUMNS = [
-    "state_partition",
-    *SHARE_PARTITION_KEY,
-    "log_offset",
-    "log_time_ms",
-    "record_type",
-    "snapshot_epoch",
-    "state_epoch",
-    "leader_epoch",
-    "start_offset",
-    "delivery_complete_count",
-    "create_timestamp_ms",
-    "write_timestamp_ms",
-    "life_log_offset",
-    "completeness",
-    "completeness_reason",
-]
-DELIVERY_COLUMNS = [
-    "state_partition",
-    *SHARE_PARTITION_KEY,
-    "life_log_offset",
-    "first_offset",
-    "last_offset",
-    "delivery_state",
-    "delivery_count",
-    "valid_from_log_offset",
-    "valid_from_ms",
-    "valid_to_log_offset",
-]
-"""The columns of SHARE_PARTITION_HISTORY and DELIVERY_HISTORY that measures read."""
-
 # Columns of an interval, as the kernel writes them.
-(BEGIN, LATEST, END, FIRST, LAST, STATE, COUNT, BEHIND, TOP, THROTTLED, WRITTEN, SHOWN) = range(12)
-WIDTH = 12
+(
+    BEGIN, LATEST, END, FIRST, LAST, STATE, COUNT, BEHIND, TOP, THROTTLED, WRITTEN, SHOWN, SINCE, SINCE_MS,
+    WRITTEN_BEFORE,
+) = range(15)  # fmt: skip
+WIDTH = 15
+# What is known of a place before its first row.
+(PAST_SINCE, PAST_SINCE_MS, PAST_SHOWN, PAST_WRITTEN_BEFORE, PAST_WRITTEN) = range(5)
+PAST_COLUMNS = ["since_log_offset", "since_ms", "shown_ms", "earlier_write_ms", "last_write_ms"]
+"""The columns of PROGRESS rows with these values."""
 # Columns of a record.
 (OFFSET, TIME, START, COMPLETE, LIFE, IS_WRITE, READS_COMMITTED, SLOWED_FROM) = range(8)
 
@@ -210,8 +185,9 @@ def _by_record(values: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.
 
 @leaf
 def _note(
-    out: np.ndarray, current: int, made: int, row: np.ndarray, records: np.ndarray, record: int, first_record: int
-) -> int:
+    out: np.ndarray, current: int, made: int, row: np.ndarray, records: np.ndarray, record: int, first_record: int,
+    past: np.ndarray, written_before: int,
+) -> int:  # fmt: skip
     """Extends the current interval, or ends it and begins the one at `made`; returns the current interval."""
     same = (
         current >= 0
@@ -225,6 +201,14 @@ def _note(
         out[current, BEGIN] = first_record + record
         out[current, END] = UNKNOWN
         out[current, SHOWN] = UNKNOWN
+        out[current, SINCE] = records[record, OFFSET]
+        out[current, SINCE_MS] = records[record, TIME]
+        out[current, WRITTEN_BEFORE] = written_before
+        if record == 0 and past[PAST_SINCE] >= 0:
+            out[current, SINCE] = past[PAST_SINCE]
+            out[current, SINCE_MS] = past[PAST_SINCE_MS]
+            out[current, SHOWN] = past[PAST_SHOWN]
+            out[current, WRITTEN_BEFORE] = past[PAST_WRITTEN_BEFORE]
     for column in range(FIRST, THROTTLED + 1):
         out[current, column] = row[column]
     out[current, LATEST] = first_record + record
@@ -235,7 +219,7 @@ def _note(
 
 @kernel
 def _walk(
-    records: np.ndarray, first_record: int, ranges: np.ndarray, holes: np.ndarray, written: int, out: np.ndarray,
+    records: np.ndarray, first_record: int, ranges: np.ndarray, holes: np.ndarray, past: np.ndarray, out: np.ndarray,
     made: int,
 ) -> tuple[np.ndarray, int]:  # fmt: skip
     """Adds the intervals of one share partition to `out`, which holds `made`; grown where needed.
@@ -249,8 +233,9 @@ def _walk(
     alive = np.ones(ranges.shape[0], np.bool_)
     active, spare = np.empty(ranges.shape[0], np.int64), np.empty(ranges.shape[0], np.int64)
     row = np.empty(WIDTH, np.int64)
-    count, current = 0, -1
+    count, current, written = 0, -1, past[PAST_WRITTEN]
     for record in range(records.shape[0]):
+        written_before = written
         closed = closing[close_begins[record] : close_begins[record + 1]]
         opened = opening[open_begins[record] : open_begins[record + 1]]
         for i in range(closed.shape[0]):
@@ -269,7 +254,7 @@ def _walk(
         _find(active, count, ranges, start, complete, holes, records[record, READS_COMMITTED] > 0, row)
         _sum_up(active, count, ranges, records[record, SLOWED_FROM], row)
         out = grown(out, made + 1)
-        current = _note(out, current, made, row, records, record, first_record)
+        current = _note(out, current, made, row, records, record, first_record, past, written_before)
         made = max(made, current + 1)
         out[current, WRITTEN] = written
     return out, made
@@ -278,7 +263,7 @@ def _walk(
 @kernel
 def _walk_all(
     records: np.ndarray, record_begins: np.ndarray, ranges: np.ndarray, range_begins: np.ndarray, holes: np.ndarray,
-    hole_spans: np.ndarray, written: np.ndarray,
+    hole_spans: np.ndarray, past: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
     """The intervals of all share partitions, one after the other."""
     out = np.empty((64, WIDTH), np.int64)
@@ -290,7 +275,7 @@ def _walk_all(
             begin,
             ranges[range_begins[place] : range_begins[place + 1]],
             holes[hole_spans[place, 0] : hole_spans[place, 1]],
-            written[place],
+            past[place],
             out,
             made,
         )
@@ -302,11 +287,13 @@ class Intervals:
     """How long each first incomplete offset stood: rows that point into the history of `histories`.
 
     `records`: that history as the kernel reads it (OFFSET to SLOWED_FROM).
-    `rows` (int64, one row an interval, columns BEGIN to SHOWN): BEGIN and LATEST are the first and the last record of
-    the interval, END the record that ended it. FIRST to THROTTLED are as of LATEST: first and last incomplete offset,
-    delivery state and count there, offsets finished behind it, the highest offset logged, offsets delivered so often
-    that the broker slows down. WRITTEN: log time of the last write that was no cold snapshot. SHOWN: log time of the
-    first record that spoke of the offset or of one behind it. -1: absent or unknown.
+    `rows` (int64, one row an interval, columns BEGIN to WRITTEN_BEFORE): BEGIN and LATEST are the first and the last
+    record of the interval, END the record that ended it. FIRST to THROTTLED are as of LATEST: first and last incomplete
+    offset, delivery state and count there, offsets finished behind it, the highest offset logged, offsets delivered so
+    often that the broker slows down. WRITTEN: log time of the last write that was no cold snapshot. SHOWN: log time of
+    the first record that spoke of the offset or of one behind it. SINCE, SINCE_MS: log offset and time of the first
+    record, which lies before BEGIN where the history begins inside the interval. WRITTEN_BEFORE: log time of the last
+    write before that record. -1: absent or unknown.
     """
 
     histories: Histories
@@ -335,11 +322,10 @@ def first_incomplete(
         reads_committed: for each record of the history whether its group is known to have had
             share.isolation.level=read_committed then. None: of no record.
         slowed_from: for each record, the delivery count from which the broker slowed delivery down; 0: unknown.
-        earlier: PLACE_KEY and earlier_write_ms of share partitions whose rows begin later than their log:
-            when state was written last before them.
+        earlier: PROGRESS rows of share partitions whose rows begin later than their log.
 
-    Of such a share partition the delivery history has the ranges that were part of the state from the first row on,
-    and the interval at its first row is taken to begin there.
+    Of such a share partition the delivery history has the ranges that were part of the state from the first row on.
+    The interval at its first row began there, or, if `since_log_offset` lies before it, at that record.
     """
     places, records = histories.lookup, records_of(histories.history)
     if reads_committed is not None:
@@ -354,7 +340,7 @@ def first_incomplete(
         histories.range_begins,
         holes,
         hole_spans,
-        _written(earlier, places),
+        _past(earlier, histories, records),
     )
     return Intervals(histories=histories, records=records, rows=rows)
 
@@ -375,14 +361,22 @@ def _holes(no_records: pa.Table, places: Places) -> tuple[Ints, Ints]:
     return np.concatenate(parts), np.array(of_place, np.int64).reshape(-1, 2)
 
 
-def _written(earlier: pa.Table | None, places: Places) -> Ints:
-    """Log time of the last write of each place before its first row; -1: unknown."""
-    written_ms = np.full(places.count, UNKNOWN, np.int64)
-    if earlier is not None:
-        at = places.of(earlier)
-        earlier_ms = pc.fill_null(earlier.column("earlier_write_ms"), UNKNOWN).to_numpy()
-        written_ms[at[at >= 0]] = earlier_ms[at >= 0]
-    return written_ms
+def _past(earlier: pa.Table | None, histories: Histories, records: Ints) -> Ints:
+    """For each place what is known of the interval at its first row, if it began before; -1: nothing.
+
+    Of other places PAST_WRITTEN alone: log time of the last write before the first row.
+    """
+    past = np.full((histories.places.num_rows, len(PAST_COLUMNS)), UNKNOWN, np.int64)
+    if earlier is None or earlier.num_rows == 0 or len(records) == 0:
+        return past
+    at = histories.lookup.of(earlier)
+    values = [pc.fill_null(earlier.column(name), UNKNOWN).to_numpy() for name in PAST_COLUMNS]
+    past[at[at >= 0]] = np.stack(values, axis=1)[at >= 0]
+    first = records[np.minimum(histories.begins[:-1], len(records) - 1), OFFSET]
+    begins = past[:, PAST_SINCE] >= first
+    past[begins, PAST_WRITTEN] = past[begins, PAST_WRITTEN_BEFORE]
+    past[begins, :PAST_WRITTEN] = UNKNOWN
+    return past
 
 
 def records_of(history: pa.Table) -> Ints:

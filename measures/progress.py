@@ -3,10 +3,11 @@
     records     1      2      3      4      5 | 6 new
     first incomplete offset
                 100    100    105    105    105
-                              ^ since, and read from
+                              ^ since       ^ read from
 
-An interval of the first incomplete offset that still lasts is read again from its first record. Where there is none
-(deleted, or no start offset yet) reading begins with the last record of the life before.
+An interval of the first incomplete offset that still lasts goes on from the last record, with what is kept of its
+records before. It is read again from its first record where new headers tell something of the offset or of lower
+ones. Where there is none (deleted, or no start offset yet) reading begins with the last record of the life before.
 """
 
 import numpy as np
@@ -23,12 +24,44 @@ from measures.schemas import PROGRESS
 from measures.stalls import intervals_of
 
 Ints = npt.NDArray[np.int64]
+KEPT = dict(
+    zip(
+        incomplete.PAST_COLUMNS[:-1],
+        (incomplete.SINCE, incomplete.SINCE_MS, incomplete.SHOWN, incomplete.WRITTEN_BEFORE),
+        strict=True,
+    )
+)
+"""What is kept of the interval that lasts: the columns of PROGRESS and of the interval."""
+NO_NEWS = 1 << 62
+"""Above all record offsets: the lowest offset that new batches describe where there are none."""
+
+
+def goes_on(before: pa.Table, new_batches_from: Ints) -> npt.NDArray[np.bool_]:
+    """Whether each share partition is measured on from its records; the others are measured whole.
+
+    `before`: PROGRESS rows; `new_batches_from`: for each the lowest record offset that new batches of its user
+    partition describe; NO_NEWS for none.
+    """
+    stands = _integers(before, "since_log_offset") >= 0
+    known = _integers(before, "read_from_log_offset") >= 0
+    settled: Ints = np.where(stands, _integers(before, "highest_earlier_offset"), NO_NEWS - 1)
+    return known & (new_batches_from > settled)
+
+
+def reads_from(before: pa.Table, new_batches_from: Ints) -> Ints:
+    """The log offset from which on each share partition that goes on needs its records; arguments as in `goes_on`.
+
+    The last measured one, where new batches describe nothing up to the first incomplete offset that stands.
+    """
+    stands = _integers(before, "since_log_offset") >= 0
+    resumes = stands & (new_batches_from > _integers(before, "first_incomplete_offset"))
+    return np.where(resumes, _integers(before, "log_offset"), _integers(before, "read_from_log_offset"))
 
 
 def rows(inputs: Inputs) -> pa.Table:
     """PROGRESS rows of the share partitions at the cut."""
-    intervals, earlier = intervals_of(inputs), inputs.earlier()
-    return progress(intervals, PROGRESS.empty_table() if earlier is None else earlier)
+    earlier = inputs.earlier()
+    return progress(intervals_of(inputs), PROGRESS.empty_table() if earlier is None else earlier)
 
 
 def progress(intervals: Intervals, before: pa.Table) -> pa.Table:
@@ -39,64 +72,53 @@ def progress(intervals: Intervals, before: pa.Table) -> pa.Table:
     history, of_row = intervals.history, intervals.histories.place
     places, last = intervals.histories.lookup, intervals.histories.newest_rows
     here = of_row[last]
-    earlier = _aligned(before, places)
     current, highest = _intervals(intervals, of_row, places.count)
-    highest = np.maximum(highest, earlier["highest_earlier_offset"])
-    since = current[:, 0]
-    started = since >= 0
-    writes = _writes(intervals, of_row, earlier["earlier_write_ms"])
-    offset, time = intervals.records[:, incomplete.OFFSET], intervals.records[:, incomplete.TIME]
+    highest = np.maximum(highest, _before(before, "highest_earlier_offset", places))
+    written = np.maximum(_last_writes(intervals, of_row, places.count), _before(before, "last_write_ms", places))
     rows = history.take(pa.array(last))
     gone = pc.equal(rows.column("record_type"), "tombstone")
     read_from = _last_of_earlier_life(intervals, of_row, last, here)
-    at, started = np.maximum(since, 0)[here], started[here]
-    read_from = np.where(started, offset[at], read_from)
+    since, current = current[here, incomplete.SINCE], current[here]
+    started = since >= 0
+    read_from = np.where(started, since, read_from)
     columns = {name: rows.column(name) for name in rows.column_names} | {
         "start_offset": pc.if_else(gone, pa.scalar(None, pa.int64()), rows.column("start_offset")),
-        "first_incomplete_offset": _or_null(current[here, 1], started),
-        "since_log_offset": _or_null(offset[at], started),
-        "since_ms": _or_null(time[at], started),
+        "first_incomplete_offset": _or_null(current[:, incomplete.FIRST], started),
         "highest_earlier_offset": _or_null(highest[here], highest[here] >= 0),
-        "earlier_write_ms": _or_null(writes[at], started & (writes[at] >= 0)),
+        "last_write_ms": _or_null(written[here], written[here] >= 0),
+        **{name: _or_null(current[:, column], started & (current[:, column] >= 0)) for name, column in KEPT.items()},
         "read_from_log_offset": _or_null(read_from, read_from >= 0),
     }
     names = [name for name in PROGRESS.names if name in columns]
     return pa.table({name: columns[name] for name in names}).cast(pa.schema([PROGRESS.field(name) for name in names]))
 
 
-def _aligned(before: pa.Table, places: Places) -> dict[str, Ints]:
-    """The columns of the earlier PROGRESS rows, one value for each place; -1: none."""
+def _before(before: pa.Table, name: str, places: Places) -> Ints:
+    """A column of the earlier PROGRESS rows, one value for each place; -1: none."""
     at = places.of(before)
-    before, at = before.filter(pa.array(at >= 0)), at[at >= 0]
-    result = {}
-    for name in ("highest_earlier_offset", "earlier_write_ms"):
-        result[name] = np.full(places.count, UNKNOWN, np.int64)
-        result[name][at] = pc.fill_null(before.column(name), UNKNOWN).to_numpy()
+    result = np.full(places.count, UNKNOWN, np.int64)
+    result[at[at >= 0]] = _integers(before, name)[at >= 0]
+    return result
+
+
+def _last_writes(intervals: Intervals, of_row: Ints, count: int) -> Ints:
+    """For each place the log time of the last write in its history, which never falls; -1: none."""
+    is_write = intervals.records[:, incomplete.IS_WRITE] > 0
+    result = np.full(count, UNKNOWN, np.int64)
+    np.maximum.at(result, of_row[is_write], intervals.records[is_write, incomplete.TIME])
     return result
 
 
 def _intervals(intervals: Intervals, of_row: Ints, count: int) -> tuple[Ints, Ints]:
-    """For each place the first row and the offset of the interval that lasts (-1: none), and the highest one before."""
+    """For each place the interval that lasts (-1: none), and the highest offset of those before."""
     rows = intervals.rows
     place = of_row[rows[:, incomplete.BEGIN]]
     lasts = rows[:, incomplete.END] < 0
-    current = np.full((count, 2), UNKNOWN, np.int64)
-    current[place[lasts]] = rows[lasts][:, [incomplete.BEGIN, incomplete.FIRST]]
+    current = np.full((count, incomplete.WIDTH), UNKNOWN, np.int64)
+    current[place[lasts]] = rows[lasts]
     highest = np.full(count, UNKNOWN, np.int64)
     np.maximum.at(highest, place[~lasts], rows[~lasts, incomplete.FIRST])
     return current, highest
-
-
-def _writes(intervals: Intervals, of_row: Ints, earlier: Ints) -> Ints:
-    """For each row of the history the log time of the last write of its place before it; -1: none."""
-    records = intervals.records
-    written = np.where(records[:, incomplete.IS_WRITE] > 0, np.arange(len(records)), UNKNOWN)
-    newest = np.maximum.accumulate(written) if len(written) else written
-    before = np.append(UNKNOWN, newest[:-1])[: len(newest)]
-    begins = np.flatnonzero(np.diff(of_row, prepend=-1))
-    first = np.repeat(begins, np.diff(np.append(begins, len(of_row)))) if len(begins) else begins
-    inside = before >= first
-    return np.where(inside, records[np.maximum(before, 0), incomplete.TIME], earlier[of_row])
 
 
 def _last_of_earlier_life(intervals: Intervals, of_row: Ints, last: Ints, here: Ints) -> Ints:
@@ -112,6 +134,11 @@ def _last_of_earlier_life(intervals: Intervals, of_row: Ints, last: Ints, here: 
     newest = np.full(len(at_end), UNKNOWN, np.int64)
     np.maximum.at(newest, of_row, rows)
     return np.where(newest[here] >= 0, offset[np.maximum(newest[here], 0)], UNKNOWN)
+
+
+def _integers(rows: pa.Table, name: str) -> Ints:
+    values: Ints = pc.fill_null(rows.column(name), UNKNOWN).to_numpy()
+    return values
 
 
 def _or_null(values: Ints, valid: npt.NDArray[np.bool_]) -> pa.Array:

@@ -151,7 +151,17 @@ PROGRESS = pa.schema(
         column("since_ms", pa.int64(), "log time of that record"),
         column("highest_earlier_offset", pa.int64(), "largest earlier first incomplete offset; null = none"),
         column("earlier_write_ms", pa.int64(), "log time of the last write before that record; null = none"),
-        column("read_from_log_offset", pa.int64(), "log offset at which the next run continues; null = the first"),
+        column(
+            "shown_ms",
+            pa.int64(),
+            "log time of the first record since then that names the offset or a later one; null = none",
+        ),
+        column("last_write_ms", pa.int64(), "log time of the last write up to log_offset; null = none"),
+        column(
+            "read_from_log_offset",
+            pa.int64(),
+            "log offset from which on the next run may need the records; null = the first",
+        ),
         column("log_offset", pa.int64(), "state log offset of the last measured record", nullable=False),
         column("log_time_ms", pa.int64(), "log time of that record", nullable=False),
         *COMPLETENESS,

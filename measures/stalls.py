@@ -92,8 +92,7 @@ def _intervals_of(inputs: Inputs) -> Intervals:
     since = np.full(places.count + 1, -1, np.int64)  # the last one: of share partitions without rows
     last = pc.add(earlier.column("log_offset"), 1)
     since[places.of(earlier)] = pc.coalesce(earlier.column("since_log_offset"), last).to_numpy()
-    begin = lasting.rows[:, incomplete.BEGIN]
-    kept = lasting.records[begin, incomplete.OFFSET] >= since[lasting.histories.place[begin]]
+    kept = lasting.rows[:, incomplete.SINCE] >= since[lasting.histories.place[lasting.rows[:, incomplete.BEGIN]]]
     return replace(lasting, rows=lasting.rows[kept])
 
 
@@ -105,8 +104,8 @@ def intervals(
     earlier: pa.Table | None = None,
 ) -> Intervals:
     """How long each first incomplete offset stood, by the groups' settings at each record (measures.incomplete)."""
-    groups = histories.places.column("group_id").to_pylist()
-    at_record, in_force = in_force_at(settings, histories.place, histories.history.column("log_time_ms").to_numpy())
+    groups, group_of = coded(histories.history.column("group_id"))
+    at_record, in_force = in_force_at(settings, group_of, histories.history.column("log_time_ms").to_numpy())
     levels = [period.of(groups[number], ISOLATION_LEVEL).value for number, period in in_force]
     limits = [period.of(groups[number], DELIVERY_COUNT_LIMIT).number for number, period in in_force]
     return incomplete.first_incomplete(
@@ -163,7 +162,7 @@ def _log_times(candidates: Intervals, now_ms: int | None) -> tuple[Ints, Ints]:
     ended = candidates.rows[:, incomplete.END]
     moment = FOREVER if now_ms is None else now_ms
     until = np.where(ended < 0, max(moment, int(times.max(initial=0))), times[ended])
-    return times[candidates.rows[:, incomplete.BEGIN]], until
+    return candidates.rows[:, incomplete.SINCE_MS], until
 
 
 def stalls(

@@ -24,11 +24,13 @@ def merged(
     kept = existing if drop is None else existing.filter(~drop)
     new = fresh.append_column("run_id", pa.repeat(run, fresh.num_rows)).select(table.schema.names).cast(table.schema)
     order = [(column, "ascending") for column in (*table.key, LEAST[name], "run_id")]
-    rows = pa.concat_tables([kept.cast(table.schema), new]).sort_by(order)
-    rows = rows.append_column("place", pa.array(np.arange(rows.num_rows)))
-    first = rows.group_by(list(table.key)).aggregate([("place", "min")]).column("place_min")
-    rows = rows.take(first).drop_columns(["place"]).sort_by(order)
-    if rows.equals(existing.cast(table.schema).sort_by(order)):
+    rows = pa.concat_tables([kept.cast(table.schema), new]).combine_chunks()
+    at = pc.sort_indices(rows, sort_keys=order).to_numpy()
+    place = np.empty(len(at), np.int64)
+    place[at] = np.arange(len(at))
+    keys = rows.select(list(table.key)).append_column("place", pa.array(place)).group_by(list(table.key))
+    chosen = at[np.sort(keys.aggregate([("place", "min")]).column("place_min").to_numpy())]
+    if len(chosen) == existing.num_rows and (chosen < kept.num_rows).all():
         return [], []
     removes = lake.snapshot(name).paths
-    return write_rows(lake, table, rows, {}), removes
+    return write_rows(lake, table, rows.take(pa.array(chosen)), {}), removes

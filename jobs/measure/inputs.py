@@ -27,12 +27,13 @@ from jobs.measure.reading import (
 from lake import user_topics
 from lake.tables import TABLES
 from measures.headers import NoRecords, SampledBatches, news_from
-from measures.histories import Histories
-from measures.incomplete import DELIVERY_COLUMNS, HISTORY_COLUMNS
+from measures.histories import DELIVERY_COLUMNS, HISTORY_COLUMNS, Histories
+from measures.incomplete import PAST_COLUMNS
 from measures.inputs import StateInputs
 from measures.kept_samples import lowest_new_ranges
 from measures.observed_settings import Settings
 from measures.places import Places, codes_in
+from measures.progress import goes_on, reads_from
 from measures.topics import BATCH_COLUMNS, TopicPartition, runs, topic_partitions
 from measures.waiting import batches_of
 from state_model.columnar import schemas
@@ -42,7 +43,7 @@ from state_model.share_records import DeliveryState
 PROGRESS = "gold.progress"
 HEADER_COLUMNS = [*BATCH_COLUMNS, "base_timestamp_ms"]
 PROGRESS_COLUMNS = [
-    "start_offset", "first_incomplete_offset", "since_log_offset", "highest_earlier_offset", "earlier_write_ms",
+    "start_offset", "first_incomplete_offset", "highest_earlier_offset", *PAST_COLUMNS,
     "read_from_log_offset", "log_offset", "log_time_ms", "completeness", "completeness_reason",
 ]  # fmt: skip
 REPEATED = ["start_offset", "delivery_complete_count", "state_epoch", "leader_epoch", "life_log_offset"]
@@ -79,11 +80,7 @@ class LakeInputs:
             return pa.schema([TABLES[PROGRESS].schema.field(name) for name in names]).empty_table()
         rows = self.lake.rows(PROGRESS, names)
         at = self.places.of(rows)
-        known = pc.is_valid(rows.column("read_from_log_offset")).to_numpy() & ~self._all_new[at]
-        rows, at = rows.filter(pa.array(known)), at[known]
-        ended = np.where(integers(rows, "since_log_offset") >= 0, integers(rows, "highest_earlier_offset"), ABOVE_ALL)
-        lowest = np.minimum(self.new_headers_from, self.new_samples_from)[at]
-        return rows.filter(pa.array((lowest == ABOVE_ALL) | (lowest > ended)))
+        return rows.filter(pa.array(goes_on(rows, self._new_batches_from[at]) & ~self._all_new[at]))
 
     @cached_property
     def whole(self) -> Flags:
@@ -105,8 +102,16 @@ class LakeInputs:
 
     @cached_property
     def read_from(self) -> Ints:
-        """The log offset from which on `recent_history` holds the records; BELOW_ALL: all."""
-        return self.known("read_from_log_offset", BELOW_ALL)
+        """The log offset from which on measures about the log need the records; BELOW_ALL: all."""
+        at = self.places.of(self.progress)
+        result = np.full(self.places.count, BELOW_ALL, np.int64)
+        result[at] = reads_from(self.progress, self._new_batches_from[at])
+        return result
+
+    @cached_property
+    def _new_batches_from(self) -> Ints:
+        """The lowest record offset that new headers or samples describe, for each place; ABOVE_ALL for none."""
+        return np.minimum(self.new_headers_from, self.new_samples_from)
 
     @cached_property
     def _resumed_from(self) -> Ints:
@@ -116,7 +121,7 @@ class LakeInputs:
     @cached_property
     def new_records(self) -> Histories:
         """Of places that resume, the last record that earlier runs measured and those behind it; no ranges."""
-        history = self.placed(self.lake.rows(HISTORY, HISTORY_COLUMNS, ("log_offset", self._resumed_from)))
+        history = self._history(("log_offset", self._resumed_from))
         return Histories.of(history, self._new_deliveries.slice(0, 0))
 
     @cached_property
@@ -124,13 +129,15 @@ class LakeInputs:
         """Of places that resume, ranges that were part of a state after `measured_to`."""
         return self._deliveries((END, np.minimum(self._resumed_from + 1, ABOVE_ALL)))
 
+    def _history(self, *least: Limit) -> pa.Table:
+        return self.placed(self.lake.rows(HISTORY, HISTORY_COLUMNS, *least))
+
     def _deliveries(self, *least: Limit) -> pa.Table:
         return self.placed(self.lake.rows(DELIVERY, DELIVERY_COLUMNS, *least))
 
     def whole_view(self) -> "View":
         """All rows of the places, of which each is measured whole."""
-        history = self.placed(self.lake.rows(HISTORY, HISTORY_COLUMNS))
-        return View(self, history, self._deliveries(), self.progress)
+        return View(self, self._history(), self._deliveries(), self.progress)
 
     def views(self, offsets: Ints) -> tuple["View", "View"]:
         """The rows from `read_from` on, and those about record offsets, from one pass over the tables.
@@ -138,15 +145,17 @@ class LakeInputs:
         The second view: ranges that reach an offset, given for each place, or lie above it, and the history from the
         first record on that they name.
         """
-        both = self._deliveries((END, self.read_from + 1), ("last_offset", offsets))
+        more = (self.read_from < self._resumed_from) | (offsets < ABOVE_ALL)
+        limits = ((END, self.read_from + 1), ("last_offset", offsets))
+        both = self._with_new(self._new_deliveries, more, self._deliveries, *limits)
         at = self.places.of(both)
         late = both.column("last_offset").to_numpy() >= offsets[at]
         first = np.full(self.places.count, ABOVE_ALL, np.int64)
         np.minimum.at(first, at[late], both.column("valid_from_log_offset").to_numpy()[late])
         first = np.where(offsets == BELOW_ALL, BELOW_ALL, first)
-        history = self.placed(
-            self.lake.rows(HISTORY, HISTORY_COLUMNS, ("log_offset", np.minimum(first, self.read_from)))
-        )
+        least = np.minimum(first, self.read_from)
+        more = least < self._resumed_from
+        history = self._with_new(self.new_records.history, more, self._history, ("log_offset", least))
         place, log_offset = self.places.of(history), history.column("log_offset").to_numpy()
         recent, named = (history.filter(pa.array(log_offset >= least[place])) for least in (self.read_from, first))
         part_since = integers(both, END, ABOVE_ALL) > self.read_from[at]
@@ -154,6 +163,14 @@ class LakeInputs:
             View(self, recent, both.filter(pa.array(part_since)), self.progress),
             View(self, named, both.filter(pa.array(late))),
         )
+
+    def _with_new(self, new: pa.Table, more: Flags, read: Callable[..., pa.Table], *least: Limit) -> pa.Table:
+        """The new rows, and in place of those of a place that needs `more` all that meet one of the limits."""
+        if not more.any():
+            return new
+        rows = read(*((name, np.where(more, values, ABOVE_ALL)) for name, values in least))
+        parts = [new.filter(pa.array(~more[self.places.of(new)])), rows.filter(pa.array(more[self.places.of(rows)]))]
+        return pa.concat_tables(parts).combine_chunks()
 
     @cached_property
     def reach(self) -> Ints:

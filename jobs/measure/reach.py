@@ -15,7 +15,8 @@
 7. `is_final` marks rows that evidence in log order cannot change any more: below the start offset and, of
    contributions, of an hour or a block that is over; of an interval or a life that ended. They lie in files of their
    own, which an increment in log order neither reads nor rewrites. Late evidence reaches below the start offset, and
-   replaces final rows too.
+   replaces final rows too. Open rows of a share partition stay in their files where the evidence adds none and makes
+   none final.
 8. What retention has cut (`gold.measure_base`) is never recomputed.
 
    record offsets   0 ............ start offset ......... reach .......... end
@@ -127,6 +128,21 @@ class Reach:
         by_record = measure.rule in (Rule.BY_RECORD_OFFSET, Rule.BY_BLOCK)
         late = self.since(measure) < self.inputs.passed_before if by_record else False
         return np.asarray(self.inputs.whole | late)
+
+    def replaces_open(self, measure: Measure) -> Flags:
+        """Places whose open rows are replaced, apart from those that have recomputed rows."""
+        inputs = self.inputs
+        if measure.rule is Rule.WHOLE or measure.table == "gold.stall":
+            return np.ones(inputs.places.count, np.bool_)
+        if measure.rule is Rule.BY_LOG_OFFSET:
+            moved = self.final_below(measure) != inputs.known("read_from_log_offset", -1) + 1
+            return np.asarray(inputs.whole | moved | (inputs.read_from < inputs.measured_to))
+        result: Flags = inputs.whole | (self.since(measure) < ABOVE_ALL)
+        result |= start_offsets(inputs.places, self.progress) != inputs.passed_before
+        if measure.rule is Rule.BY_BLOCK:
+            kept = self.contributions.kept
+            result[kept.place[self._are_final(kept, self.contributions.kept_last)]] = True
+        return result
 
     def view(self, measure: Measure) -> View:
         """The histories that the measure reads."""
@@ -298,17 +314,21 @@ class Reach:
 
     def is_final(self, rows: pa.Table) -> Flags:
         """Whether each contribution, kept or recomputed, is final: whether its group is."""
-        places, now = self.inputs.places, self.progress
         groups, (known, known_last) = Groups.of(self.inputs, rows), self._group_ends
         mine, theirs = codes_of(groups, known)
         last = np.full(int(max(mine.max(initial=-1), theirs.max(initial=-1))) + 1, -1, np.int64)
         last[theirs] = known_last
+        return self._are_final(groups, last[mine])
+
+    def _are_final(self, groups: Groups, last: Ints) -> Flags:
+        """Whether each group is final; `last`: the highest offset of each."""
+        places, now = self.inputs.places, self.progress
         start = start_offsets(places, now)[groups.place]
         hour = np.full(places.count, 0, np.int64)
         hour[places.of(now)] = hour_of(now.column("log_time_ms").to_numpy())
         over = (groups.hour_ms != NOT_KNOWN) & (groups.hour_ms < hour[groups.place])
         block_ends = ((groups.block + 1) << BLOCK_BITS) - 1
-        final: Flags = (last[mine] < start) & (over | (block_ends < start)) & (groups.outcome != OUTCOMES.index(OPEN))
+        final: Flags = (last < start) & (over | (block_ends < start)) & (groups.outcome != OUTCOMES.index(OPEN))
         return final
 
 

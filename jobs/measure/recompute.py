@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.measure.reach import Groups, Reach
-from jobs.measure.reading import ABOVE_ALL, BELOW_ALL, Ints, integers
+from jobs.measure.reading import ABOVE_ALL, BELOW_ALL, Flags, Ints, integers
 from lake.parquet import conform
 from lake.tables import TABLES, TOPIC
 from measures.catalog import Measure, Rule
@@ -19,15 +19,17 @@ class Changes:
     """Rows of a measure's table for the files of open rows and of final ones, and the final rows to delete.
 
     `since`: by place, from which value of `Measure.order` on final rows are deleted; ABOVE_ALL: none is.
+    `replaces_open`: places whose open rows are deleted.
     """
 
     open_rows: pa.Table
     final_rows: pa.Table
     since: Ints
+    replaces_open: Flags
 
 
 def changes(reach: Reach, measure: Measure) -> Changes:
-    """The rows of a measure that a run writes; they replace every open row of the places."""
+    """The rows of a measure that a run writes, and those that they replace."""
     inputs, view = reach.inputs, reach.view(measure)
     assert measure.rows is not None
     if measure.rule is Rule.BY_BLOCK:
@@ -38,11 +40,14 @@ def changes(reach: Reach, measure: Measure) -> Changes:
     if measure.rule is Rule.WHOLE:
         no_since = np.full(inputs.places.count, ABOVE_ALL, np.int64)
         rows = conform_open(rows, measure, constants)
-        return Changes(open_rows=rows, final_rows=rows.slice(0, 0), since=no_since)
+        every = reach.replaces_open(measure)
+        return Changes(open_rows=rows, final_rows=rows.slice(0, 0), since=no_since, replaces_open=every)
     since = reach.since(measure)
     rows = _with_topic(_from(rows, measure, reach, since), reach)
     rows = inputs.base.clipped(measure.table, conform_open(rows, measure, constants))
-    rows = _with_kept(rows, measure, reach, since)
+    replaces_open = reach.replaces_open(measure)
+    replaces_open[inputs.places.of(rows)] = True
+    rows = _with_kept(rows, measure, reach, since, replaces_open)
     if measure.rule is Rule.BY_BLOCK:
         final = reach.is_final(rows)
     else:
@@ -51,6 +56,7 @@ def changes(reach: Reach, measure: Measure) -> Changes:
         open_rows=rows.filter(pa.array(~final)),
         final_rows=rows.filter(pa.array(final)),
         since=np.where(reach.reaches_final(measure), since, ABOVE_ALL),
+        replaces_open=replaces_open,
     )
 
 
@@ -77,10 +83,10 @@ def _from(rows: pa.Table, measure: Measure, reach: Reach, since: Ints) -> pa.Tab
     return rows.filter(pa.array(order_of(rows, measure) >= least))
 
 
-def _with_kept(rows: pa.Table, measure: Measure, reach: Reach, since: Ints) -> pa.Table:
-    """The rows with the open ones that stay, by share partition and `Measure.order`."""
+def _with_kept(rows: pa.Table, measure: Measure, reach: Reach, since: Ints, replaced: Flags) -> pa.Table:
+    """The rows with the kept ones of replaced open rows, by share partition and `Measure.order`."""
     inputs = reach.inputs
-    if inputs.base.layers or not inputs.whole.all():
+    if replaced.any() and (inputs.base.layers or not inputs.whole.all()):
         names = rows.column_names
         open_rows = inputs.lake.rows(measure.table, names, coded=False, final=False).cast(rows.schema)
         at = inputs.places.of(open_rows)
@@ -90,6 +96,7 @@ def _with_kept(rows: pa.Table, measure: Measure, reach: Reach, since: Ints) -> p
             stays = order_of(open_rows, measure) < since[at]
         stays &= ~inputs.whole[at]
         stays |= inputs.base.stays(measure.table, open_rows)
+        stays &= replaced[at]
         if stays.any():
             rows = pa.concat_tables([rows, open_rows.filter(pa.array(stays))])
     order = np.lexsort((order_of(rows, measure), inputs.places.of(rows)))

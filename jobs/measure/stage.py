@@ -20,7 +20,7 @@ from jobs.measure.bases import BY_OFFSET, TEXTS, WHERE, Bases, bases
 from jobs.measure.files import MeasureFiles, has_final_rows, is_final
 from jobs.measure.inputs import LakeInputs
 from jobs.measure.reach import Reach
-from jobs.measure.reading import ABOVE_ALL, HISTORY, Ints, Task
+from jobs.measure.reading import ABOVE_ALL, HISTORY, Flags, Ints, Task
 from jobs.measure.recompute import changes, order_of
 from jobs.measure.steps import in_one_step, steps
 from jobs.measure.touched import touched_since
@@ -56,38 +56,43 @@ COMPARED_OPEN = {"cluster_id", *PLACE_KEY}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """New files of one measure by some tasks, and the final rows that they replace.
+    """New files of one measure by some tasks, and the rows that they replace.
 
-    `since`: for each task, by its share partitions in the order of PLACE_KEY, from which value of the measure's order
-    on final rows go; None: none goes. The driver has the names.
+    For each task, by its share partitions in the order of PLACE_KEY, `since`: from which value of the measure's order
+    on final rows go (None: none goes); `replaces_open`: whether open rows go. The driver has the names.
     """
 
     files: tuple[DataFile, ...]
     since: tuple[Ints | None, ...]
+    replaces_open: tuple[Flags, ...]
 
 
 def measure_tasks(tasks: Sequence[Task]) -> dict[str, Outcome]:
     """Measures the share partitions of tasks one after the other, and writes their rows; runs on an executor."""
     names = tasks[0].measures
-    since: dict[str, list[Ints | None]] = {name: [] for name in names}
+    replaced: dict[str, list[tuple[Ints | None, Flags]]] = {name: [] for name in names}
     with ExitStack() as stack:
         files = {name: stack.enter_context(MeasureFiles(tasks[0].lake, STAGED[name])) for name in names}
         for task in tasks:
             reach = Reach(LakeInputs(task))
             for name in names:
-                since[name].append(_measured(reach, STAGED[name], files[name]))
+                replaced[name].append(_measured(reach, STAGED[name], files[name]))
             del reach
             pa.default_memory_pool().release_unused()
-    return {name: Outcome(files=tuple(files[name].files), since=tuple(since[name])) for name in names}
+    outcomes = {}
+    for name in names:
+        since, replaces_open = zip(*replaced[name], strict=True)
+        outcomes[name] = Outcome(files=tuple(files[name].files), since=since, replaces_open=replaces_open)
+    return outcomes
 
 
-def _measured(reach: Reach, measure: Measure, files: MeasureFiles) -> Ints | None:
-    """Writes the rows of a task; the final rows that they replace, as in `Outcome.since`."""
+def _measured(reach: Reach, measure: Measure, files: MeasureFiles) -> tuple[Ints | None, Flags]:
+    """Writes the rows of a task; the final and the open rows that they replace, as in `Outcome`."""
     made = changes(reach, measure)
     files.write(made.open_rows)
     files.write_final(made.final_rows)
     has_final = any(map(is_final, reach.inputs.task.lake.snapshot(measure.table).paths))
-    return made.since if has_final and (made.since < ABOVE_ALL).any() else None
+    return made.since if has_final and (made.since < ABOVE_ALL).any() else None, made.replaces_open
 
 
 def is_due(lake: Lake, run: int) -> bool:
@@ -144,11 +149,14 @@ def _commit(
 
     def without(name: str) -> tuple[list[DataFile], list[str]]:
         since = {cluster_id: np.full(some.count + 1, ABOVE_ALL, np.int64) for cluster_id, some in places.items()}
-        by_task = (values for outcome in outcomes for values in outcome[name].since)
-        for (cluster_id, at), values in zip(tasks, by_task, strict=True):
+        # Share partitions of earlier incarnations of the state topic are in no task; their rows go.
+        opened = {cluster_id: np.arange(some.count + 1) < some.count for cluster_id, some in places.items()}
+        by_task = (pair for made in outcomes for pair in zip(made[name].since, made[name].replaces_open, strict=True))
+        for (cluster_id, at), (values, replaces_open) in zip(tasks, by_task, strict=True):
+            opened[cluster_id][at] = replaces_open
             if values is not None:
                 since[cluster_id][at] = values
-        return _without(lake, STAGED[name], places, since, base)
+        return _without(lake, STAGED[name], places, since, opened, base)
 
     with ThreadPoolExecutor(cores()) as pool:
         rewritten = list(pool.map(without, names))
@@ -229,35 +237,38 @@ def _without(
     measure: Measure,
     touched: Mapping[str, Places],
     since: Mapping[str, Ints],
+    opened: Mapping[str, Flags],
     base: Mapping[str, Bases],
 ) -> tuple[list[DataFile], list[str]]:
     """New files with the rows that no task replaced, and the paths of the files that they replace.
 
     By cluster: the measured share partitions (`touched`); for each, and at last for unknown ones, from which value of
-    the measure's order on final rows go (`since`); the bounds of rows never recomputed (`base`).
+    the measure's order on final rows go (`since`), and whether open rows go (`opened`); the bounds of rows never
+    recomputed (`base`).
     """
     table = measure.table
     removes: list[str] = []
     late = {cluster_id for cluster_id, values in since.items() if (values < ABOVE_ALL).any()}
+    early = {cluster_id for cluster_id, values in opened.items() if values.any()}
     with MeasureFiles(lake, measure) as files:
         for fragment in lake.snapshot(table).dataset(TEXTS).get_fragments():
             path = fragment.path
             final = is_final(path)
-            if final and not late:
+            if not (late if final else early):
                 continue
             without = {"is_final"} if has_final_rows(measure) else set()
             schema = coded_schema([field for field in TABLES[table].schema if field.name not in without], TEXTS)
             names = COMPARED if final else COMPARED_OPEN
             rows = fragment.to_table(schema=schema, columns=[name for name in schema.names if name in names])
             gone = np.zeros(rows.num_rows, np.bool_)
-            for cluster_id in late if final else touched:
+            for cluster_id in late if final else early:
                 mine = codes_in(rows.column("cluster_id"), pa.array([cluster_id])) == 0
                 place = touched[cluster_id].of(rows)
                 if final:
                     mine &= order_of(rows, measure) >= since[cluster_id][place]
                     mine &= ~base[cluster_id].stays(table, rows)
                 else:
-                    mine &= place >= 0
+                    mine &= opened[cluster_id][place]
                 gone |= mine
             if gone.any():
                 removes.append(path)

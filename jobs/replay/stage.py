@@ -183,6 +183,7 @@ def plan_jobs(
     losses = find_losses(lake, extents, late, runs)
     no_state = schemas.SHARE_PARTITION_STATE.empty_table()  # a slice of a table is pickled with all of its buffers
     places = _rows_by_partition(state)
+    state = state.combine_chunks()  # each take from chunks would join them first
     jobs = []
     for key in sorted(rows):
         seed = bases.get(key, no_state) if key in late else state.take(places.get(key, NO_ROWS))
@@ -299,10 +300,10 @@ def whole_state(fresh: pa.Table, previous: pa.Table, keys: set[PartitionKey], ru
     marked as misplaced; each is what the next run folds on there.
     """
     rows = conform(fresh, TABLES[STATE].schema, {"run_id": run, "misplaced": False})
-    columns = [previous.column(name).to_pylist() for name in ("cluster_id", "log_topic_id", "state_partition")]
-    place = zip(*columns, strict=True)
-    kept = previous.filter(pa.array([key not in keys for key in place], pa.bool_()))
-    both = pa.concat_tables([rows, kept])
+    is_kept = np.ones(previous.num_rows, np.bool_)
+    for key, some in _rows_by_partition(previous).items():
+        is_kept[some.to_numpy()] = key not in keys
+    both = pa.concat_tables([rows, previous.filter(pa.array(is_kept))])
     clusters = pc.unique(both.column("cluster_id")).sort()
     return pa.concat_tables([both.slice(0, 0), *(_placed(both, cluster) for cluster in clusters)])
 

@@ -128,11 +128,11 @@ def open_ranges(state: pa.Table) -> pa.Table:
     batches = state.column("state_batches").combine_chunks()
     parent = pc.list_parent_indices(batches)
     flat = pc.list_flatten(batches)
-    keys = state.take(parent)
+    # A take of all columns would copy the batches of a state for each of them.
+    keys = state.select(["log_topic_id", "state_partition", *SHARE_PARTITION_KEY, "life_log_offset"]).take(parent)
     nulls = pa.nulls(len(flat), pa.int64())
     columns = {
-        **{name: keys.column(name) for name in ("log_topic_id", "state_partition", *SHARE_PARTITION_KEY)},
-        "life_log_offset": keys.column("life_log_offset"),
+        **{name: keys.column(name) for name in keys.column_names},
         **{name: flat.field(name) for name in ("first_offset", "last_offset", "delivery_state")},
         "delivery_state_name": state_names(flat.field("delivery_state")),
         **{name: flat.field(name) for name in ("delivery_count", "valid_from_log_offset", "valid_from_ms")},

@@ -34,7 +34,7 @@ LARGER_MODULES = {
     "broker/storage/partition_log.py": 441,
     "broker/storage/record_batch.py": 497,
     "measures/dlq_reconciliation.py": 425,
-    "measures/incomplete.py": 418,
+    "measures/incomplete.py": 404,
     "sharelens/questions/log_evidence.py": 405,
 }
 """Modules over the budget, with the lines that they may have; they only shrink."""

@@ -2,6 +2,8 @@
 
 import shutil
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,37 @@ BATCHES = st.lists(
     ),
     max_size=3,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What a snapshot that repeats the state of a share partition holds."""
+
+    start: int = 0
+    epoch: int = 0
+    batches: tuple[tuple[int, int, int, int], ...] = ()
+
+    def after(self, make: Any, *, start: int = -1, batches: Sequence[tuple[int, int, int, int]] = ()) -> "State":
+        """The state behind a record."""
+        if make is cold:
+            return replace(self, epoch=self.epoch + 1)
+        if make is update:
+            return replace(
+                self, start=max(start, self.start) if start < 0 else start, batches=(*self.batches, *batches)
+            )
+        return State(start=start)
+
+    def again(self, group: str, at_ms: int) -> dict[str, Any]:
+        """The snapshot, as the job of cold snapshots writes it."""
+        stamps = {"create_timestamp_ms": START_MS, "write_timestamp_ms": START_MS + 1}
+        batches = [batch for batch in self.batches if batch[1] >= self.start]
+        return snapshot(group, start=self.start, epoch=self.epoch, batches=batches, at_ms=at_ms, **stamps)
+
+
+def cold(group: str) -> None:
+    """Stands for a snapshot that repeats the state; `story` makes it."""
+
+
 GROUPS = st.sampled_from("ghij")
 """Several stories a lake: what a lake costs is not its rows."""
 RECORDS = st.one_of(
@@ -44,6 +77,8 @@ RECORDS = st.one_of(
         BATCHES,
     ),
     st.builds(lambda group: (tombstone, group, {}), GROUPS),
+    st.builds(lambda group: (cold, group, {}), GROUPS),
+    st.builds(lambda group: (cold, group, {}), GROUPS),
 )
 STEPS = st.lists(st.tuples(RECORDS, st.sampled_from([1, 1_000, 70_000, 2_000_000])), min_size=4, max_size=24)
 
@@ -54,10 +89,14 @@ EXAMPLES = examples("lake", shrink=False)
 def story(steps: list[tuple[Any, int]]) -> list[dict[str, Any]]:
     """Records with times: each step later than the one before by so many milliseconds."""
     result = [snapshot(group, start=0) for group in "ghij"]
+    states = {group: State() for group in "ghij"}
     now = START_MS
     for (make, group, more), later in steps:
         now += later
-        result.append(make(group, at_ms=now, **more))
+        states[group] = states[group].after(make, **more)
+        if make is update:
+            more = more | {"epoch": states[group].epoch}
+        result.append(states[group].again(group, now) if make is cold else make(group, at_ms=now, **more))
     return result
 
 

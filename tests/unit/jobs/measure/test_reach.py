@@ -20,11 +20,12 @@ from jobs.measure.reading import ABOVE_ALL
 from jobs.measure.recompute import changes
 from lake.lake import Lake
 from measures.catalog import STAGED
+from measures.settled import HOUR_MS
 from tests.datasets import dataset
 from tests.depths import examples
 from tests.in_process import make_lake, recorded_lake
 from tests.lakes import content, differences
-from tests.state_logs import snapshot, update, write_log_directory, write_state_partition
+from tests.state_logs import START_MS, snapshot, update, write_log_directory, write_state_partition
 from tests.unit.jobs.test_measure_on import STEPS, story
 from tests.user_topics import write_orders
 
@@ -116,6 +117,34 @@ def test_a_snapshot_that_repeats_the_state_reaches_no_row(
     make_lake(tmp_path / "lake", logs, stages=("ingest", "decode", "replay"))
     ((task,),) = stage.batches_of(Lake(tmp_path / "lake"), run=2, before=1, names=tuple(STAGED))
     assert LakeInputs(task).reach.tolist() == [reach]
+
+
+KEPT = ("gold.poison_record", "gold.redelivered_record", "gold.latency", "gold.attempts", "gold.life_event")
+HALF_DONE = [(0, 4, 2, 3), (6, 9, 0, 2), (11, 12, 4, 5)]
+
+
+@pytest.mark.parametrize(
+    ("later_ms", "more", "rewritten"),
+    [
+        (1, {}, ()),
+        (HOUR_MS, {}, ("gold.latency", "gold.attempts")),
+        (1, {"delivery_complete_count": 1}, KEPT[:-1]),
+        (1, {"start": 7}, KEPT[:-1]),
+        (1, {"state_epoch": 2}, ("gold.poison_record", "gold.redelivered_record", "gold.latency", "gold.attempts")),
+    ],
+)
+def test_rows_stay_in_their_files_until_evidence_adds_some_or_makes_them_final(
+    later_ms: int, more: dict[str, Any], rewritten: tuple[str, ...], tmp_path: Path
+) -> None:
+    records = [snapshot("g"), update("g", batches=HALF_DONE), update("g", start=5)]
+    logs = write_log_directory(tmp_path / "logs", records)
+    make_lake(tmp_path / "lake", logs)
+    before = files(tmp_path / "lake")
+    cold = {"start": 5, "epoch": 1, "batches": HALF_DONE[1:], "at_ms": START_MS + later_ms}
+    write_state_partition(logs, [snapshot("g", **(cold | more))], base_offset=3)
+    make_lake(tmp_path / "lake", logs)
+    after = files(tmp_path / "lake")
+    assert [table for table in KEPT if before[table].keys() - after[table].keys()] == list(rewritten)
 
 
 def test_tasks_replace_final_rows_only_where_the_tables_have_some(tmp_path: Path) -> None:
