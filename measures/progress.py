@@ -6,8 +6,8 @@
                               ^ since       ^ read from
 
 An interval of the first incomplete offset that still lasts goes on from the last record, with what is kept of its
-records before. It is read again from its first record where new headers tell something of the offset or of lower
-ones. Where there is none (deleted, or no start offset yet) reading begins with the last record of the life before.
+records before. It is read again from its first record where new headers describe the offset or lower ones. Where
+there is none (deleted, or no start offset yet) reading begins with the last record of the life before.
 """
 
 import numpy as np

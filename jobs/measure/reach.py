@@ -5,8 +5,9 @@
    made, its start offset, the first offset that a new header describes. A snapshot that repeats the state is no
    evidence. Rows of a measure about record offsets that lie wholly below the reach stay; the others are recomputed from
    the lowest of their offsets on.
-3. Measures about the state log (stalls, life events) are recomputed from a record on: the first one of the interval,
-   or the last one of the life before, that the run before left unfinished (`gold.progress`).
+3. Measures about the state log (stalls, life events) are recomputed from a record on: the last measured one; the first
+   one of the interval that lasts, if new headers reach its offset; or the last one of the life before
+   (`gold.progress`).
 4. A contribution to latency and attempts is recomputed when it reaches the reach, or may still grow: its block of
    record offsets reaches there and its hour is not over.
 5. What is one row a share partition (lag, progress) is replaced.
