@@ -34,7 +34,7 @@ SCHEDULE = [
         type=Percent(),
         metavar="PERCENT",
         help="With --every: where this process would take more of one core, intervals grow, up to three times as long  "
-        "[default: 30%]",
+        "[default: 25%]",
     ),
     click.option(
         "--maintain-every",
@@ -78,7 +78,7 @@ NEEDS = {
     "allow_remote": "listen",
 }
 """By parameter the one without which it has no effect."""
-CPU_QUOTA = 0.3
+CPU_QUOTA = 0.25
 WINDOW_MS = 3_600_000
 """Upkeep keeps the cuts of the last hour: with a run every few seconds those of a week would be too many files."""
 TINY_BYTES, LEAST_COMMITS = 256 << 10, 100
