@@ -30,7 +30,7 @@ class CommitLog:
     checkpoints: set[int] = field(default_factory=set)
     staged: set[str] = field(default_factory=set)
     removed: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    """The data files that a commit removed, by version, of the commits that were read; those behind the floor."""
+    """The data files that a commit removed, by version, of the commits above the floor that were read."""
     dead: set[str] = field(default_factory=set)
     """The data files that the commits that were read have removed up to the floor."""
 

@@ -49,11 +49,10 @@ def remove_files(lake: Lake, table: str, floor: int, *, now_ms: int, dry_run: bo
     needed = lake.removed_since(table, floor) | set(lake.snapshot(table, any_schema=True).paths)
     log, storage = lake.commit_log(table), lake.table_storage(table)
     youngest_ms = min(now_ms - GRACE_MS, log.times.get(floor, now_ms))
-    dead = log.dead - needed
     count = size = 0
-    for path in sorted({*dead, *_data_files(storage)} - needed):
+    for path in sorted(set(_data_files(storage)) - needed):
         file = storage.stat(path)
-        if file is None or (path not in dead and file.modified_ms > youngest_ms):
+        if file is None or (path not in log.dead and file.modified_ms > youngest_ms):
             continue
         if not dry_run:
             crash_points.passing(f"vacuum:{table}")
@@ -61,7 +60,7 @@ def remove_files(lake: Lake, table: str, floor: int, *, now_ms: int, dry_run: bo
             storage.remove(path)
         count, size = count + 1, size + file.size_bytes
     if not dry_run:
-        log.dead -= dead
+        log.dead &= needed
     return Removed(files=count, size_bytes=size)
 
 

@@ -22,6 +22,7 @@ from measures.inputs import Inputs
 from measures.places import Places
 from measures.schemas import PROGRESS
 from measures.stalls import intervals_of
+from state_model.columnar.codes import ints
 
 Ints = npt.NDArray[np.int64]
 KEPT = dict(
@@ -42,9 +43,9 @@ def goes_on(before: pa.Table, new_batches_from: Ints) -> npt.NDArray[np.bool_]:
     `before`: PROGRESS rows; `new_batches_from`: for each the lowest record offset that new batches of its user
     partition describe; NO_NEWS for none.
     """
-    stands = _integers(before, "since_log_offset") >= 0
-    known = _integers(before, "read_from_log_offset") >= 0
-    settled: Ints = np.where(stands, _integers(before, "highest_earlier_offset"), NO_NEWS - 1)
+    stands = ints(before, "since_log_offset") >= 0
+    known = ints(before, "read_from_log_offset") >= 0
+    settled: Ints = np.where(stands, ints(before, "highest_earlier_offset"), NO_NEWS - 1)
     return known & (new_batches_from > settled)
 
 
@@ -53,9 +54,9 @@ def reads_from(before: pa.Table, new_batches_from: Ints) -> Ints:
 
     The last measured one, where new batches describe nothing up to the first incomplete offset that stands.
     """
-    stands = _integers(before, "since_log_offset") >= 0
-    resumes = stands & (new_batches_from > _integers(before, "first_incomplete_offset"))
-    return np.where(resumes, _integers(before, "log_offset"), _integers(before, "read_from_log_offset"))
+    stands = ints(before, "since_log_offset") >= 0
+    resumes = stands & (new_batches_from > ints(before, "first_incomplete_offset"))
+    return np.where(resumes, ints(before, "log_offset"), ints(before, "read_from_log_offset"))
 
 
 def rows(inputs: Inputs) -> pa.Table:
@@ -97,7 +98,7 @@ def _before(before: pa.Table, name: str, places: Places) -> Ints:
     """A column of the earlier PROGRESS rows, one value for each place; -1: none."""
     at = places.of(before)
     result = np.full(places.count, UNKNOWN, np.int64)
-    result[at[at >= 0]] = _integers(before, name)[at >= 0]
+    result[at[at >= 0]] = ints(before, name)[at >= 0]
     return result
 
 
@@ -134,11 +135,6 @@ def _last_of_earlier_life(intervals: Intervals, of_row: Ints, last: Ints, here: 
     newest = np.full(len(at_end), UNKNOWN, np.int64)
     np.maximum.at(newest, of_row, rows)
     return np.where(newest[here] >= 0, offset[np.maximum(newest[here], 0)], UNKNOWN)
-
-
-def _integers(rows: pa.Table, name: str) -> Ints:
-    values: Ints = pc.fill_null(rows.column(name), UNKNOWN).to_numpy()
-    return values
 
 
 def _or_null(values: Ints, valid: npt.NDArray[np.bool_]) -> pa.Array:

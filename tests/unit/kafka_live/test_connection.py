@@ -22,7 +22,7 @@ class ScriptedBroker:
     """Node 1. `throttle_ms` stands in answers to ListOffsets; the next `cuts` of them are cut connections instead."""
 
     def __init__(self) -> None:
-        self.throttle_ms, self.cuts, self.asked = 0, 0, 0
+        self.throttle_ms, self.cuts, self.received = 0, 0, 0
         self._listener = socket.create_server((HOST, 0))
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -58,7 +58,7 @@ class ScriptedBroker:
         if key == MetadataRequest.API_KEY:
             broker = MetadataResponse.MetadataResponseBroker
             return MetadataResponse(brokers=[broker(node_id=NODE, host=HOST, port=self.port, rack=None)], topics=[])
-        self.asked += 1
+        self.received += 1
         if self.cuts:
             self.cuts -= 1
             return None
@@ -96,7 +96,7 @@ def test_the_next_request_waits_as_long_as_a_broker_throttles(broker, pauses):
 def test_a_request_whose_connection_was_cut_is_sent_again_after_growing_pauses(broker, pauses):
     broker.cuts = TRIES - 1
     ask(broker)
-    assert broker.asked == TRIES
+    assert broker.received == TRIES
     growing = [pause for pause in pauses if pause]
     assert growing == sorted(set(growing))
 
@@ -105,4 +105,4 @@ def test_a_broker_that_cuts_every_connection_is_given_up(broker, pauses):
     broker.cuts = 1 << 30
     with pytest.raises(ClusterError, match="the cluster does not answer"):
         ask(broker)
-    assert broker.asked == TRIES
+    assert broker.received == TRIES
