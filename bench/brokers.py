@@ -7,8 +7,6 @@ import struct
 import subprocess
 import sys
 import time
-import uuid
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.measure import COMMAND
+from broker.storage.catalog import new_id
 from state_model.errors import SharelensError
 from tools.kafka_tools import tool_command
 
@@ -130,9 +129,8 @@ def kafka_broker(
     folder.mkdir(parents=True)
     broker, controller = free_ports(2)
     properties = _properties(folder, changed, listeners, broker, controller)
-    cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     formatted = subprocess.run(
-        _java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties), "--standalone"),
+        _java("kafka.tools.StorageTool", "format", "-t", new_id(), "-c", str(properties), "--standalone"),
         capture_output=True, text=True, timeout=START_TIMEOUT_S, check=False,
     )  # fmt: skip
     if formatted.returncode != 0:
