@@ -23,6 +23,7 @@ from measures.inputs import StateInputs, topic_ends
 from measures.schemas import LAG
 from measures.sums import sums_of_stretches
 from measures.topics import TopicPartition, names_of_topics
+from state_model.columnar.codes import ints
 
 ACKNOWLEDGED, ARCHIVED = 2, 4
 NO_START = "start_offset_not_determined"
@@ -76,9 +77,9 @@ def lag(states: pa.Table, ends: pa.Table, names: Mapping[str, str], *, end_of_no
         names: topic names by id, as far as known.
         end_of_now: the ends are those of the evidence's end; else of an earlier moment.
     """
-    start, count = _plain(states.column("start_offset"), -1), _plain(states.column("delivery_complete_count"), -1)
+    start, count = ints(states, "start_offset"), ints(states, "delivery_complete_count")
     ends_of_rows = _matched(states, ends, start >= 0)  # other groups do not decide what a row shows
-    end, stable = _plain(ends_of_rows.column("end_offset"), -1), _plain(ends_of_rows.column("last_stable_offset"), -1)
+    end, stable = ints(ends_of_rows, "end_offset"), ints(ends_of_rows, "last_stable_offset")
     progress = progress_of(states, end, stable)
     inferred = _inferred_end(ends_of_rows, start, progress)
     counted = np.where(count >= 0, count, 0)
@@ -115,7 +116,7 @@ def progress_of(states: pa.Table, end: Ints, stable: Ints) -> Progress:
     first, last = (flat.field(name).to_numpy() for name in ("first_offset", "last_offset"))
     state = flat.field("delivery_state").to_numpy()
     terminal = (state == ACKNOWLEDGED) | (state == ARCHIVED)
-    start = _plain(states.column("start_offset"), -1)
+    start = ints(states, "start_offset")
     begin = np.maximum(first, start[owner])
     capped = np.where(end[owner] >= 0, np.minimum(last, end[owner] - 1), last)
     done = np.where(terminal, np.maximum(capped - begin + 1, 0), 0)
@@ -156,18 +157,13 @@ def _places(rows: pa.Table) -> list[TopicPartition]:
     return list(zip(rows.column("topic_id").to_pylist(), rows.column("partition").to_pylist(), strict=True))
 
 
-def _plain(values: pa.ChunkedArray, unknown: int) -> Ints:
-    plain: Ints = pc.fill_null(values.cast(pa.int64()), unknown).to_numpy()
-    return plain
-
-
 def _or_null(values: Ints, known: Mask) -> pa.Array:
     return pa.array(values, pa.int64(), mask=~known)
 
 
 def _inferred_end(ends: pa.Table, start: Ints, progress: Progress) -> Ints:
     """The end at an earlier moment, at least the offset behind the last delivery by then; -1: not inferred."""
-    guess = _plain(ends.column("end_offset_inferred"), -1)
+    guess = ints(ends, "end_offset_inferred")
     is_inferred = pc.is_valid(ends.column("end_offset_inferred")).to_numpy()
     least = np.maximum(start, progress.last + 1)
     result: Ints = np.where(is_inferred & (start >= 0), np.maximum(guess, least), guess)

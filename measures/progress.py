@@ -22,7 +22,7 @@ from measures.inputs import Inputs
 from measures.places import Places
 from measures.schemas import PROGRESS
 from measures.stalls import intervals_of
-from state_model.columnar.codes import ints
+from state_model.columnar.codes import ABOVE_ALL, ints
 
 Ints = npt.NDArray[np.int64]
 KEPT = dict(
@@ -33,19 +33,17 @@ KEPT = dict(
     )
 )
 """What is kept of the interval that lasts: the columns of PROGRESS and of the interval."""
-NO_NEWS = 1 << 62
-"""Above all record offsets: the lowest offset that new batches describe where there are none."""
 
 
 def goes_on(before: pa.Table, new_batches_from: Ints) -> npt.NDArray[np.bool_]:
     """Whether each share partition is measured on from its records; the others are measured whole.
 
     `before`: PROGRESS rows; `new_batches_from`: for each the lowest record offset that new batches of its user
-    partition describe; NO_NEWS for none.
+    partition describe; ABOVE_ALL for none.
     """
     stands = ints(before, "since_log_offset") >= 0
     known = ints(before, "read_from_log_offset") >= 0
-    settled: Ints = np.where(stands, ints(before, "highest_earlier_offset"), NO_NEWS - 1)
+    settled: Ints = np.where(stands, ints(before, "highest_earlier_offset"), ABOVE_ALL - 1)
     return known & (new_batches_from > settled)
 
 

@@ -23,6 +23,7 @@ from lake.lake import Lake, LakeReader
 from lake.parquet import conform, write_rows
 from lake.tables import TABLES
 from measures.places import Places, places_of
+from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL, ints
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 
 BASE, HISTORY, PROGRESS = "gold.measure_base", "gold.share_partition_history", "gold.progress"
@@ -38,8 +39,6 @@ RANGE_COLUMNS = (*WHERE[1:], *SHARE_PARTITION_KEY, "last_offset", "valid_to_log_
 """Columns that decide whether the start offset passed a range of the delivery history."""
 READ_FROM = "read_from_log_offset"
 UNREAD = -1
-NONE = -(1 << 62)
-EVERY = 1 << 62
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
@@ -77,30 +76,26 @@ class _Edge:
 
     def passed(self) -> Flags:
         """Whether each range of the delivery history was passed and ended before the first recomputed event."""
-        below, before = self._of("whole_from_offset"), self._of("events_from_log_offset")
-        return (self._plain("last_offset", EVERY) < below) & (self._plain("valid_to_log_offset", EVERY) < before)
+        ends = ints(self._rows, "valid_to_log_offset", ABOVE_ALL) < self._of("events_from_log_offset")
+        return ends & (ints(self._rows, "last_offset", ABOVE_ALL) < self._of("whole_from_offset"))
 
     def _of(self, name: str) -> Ints:
-        """The value of a column for each row; NONE where the layer lacks the share partition."""
-        values: Ints = np.append(self._layer.column(name).to_numpy(), NONE)[self._at]
-        return values
-
-    def _plain(self, name: str, unknown: int) -> Ints:
-        values: Ints = pc.fill_null(self._rows.column(name), unknown).to_numpy()
+        """The value of a column for each row; BELOW_ALL where the layer lacks the share partition."""
+        values: Ints = np.append(self._layer.column(name).to_numpy(), BELOW_ALL)[self._at]
         return values
 
     def first_offsets(self, life: str) -> Ints:
-        """The offset at which each row of a life (a column) that was there begins at least; NONE for others."""
-        old = self._plain(life, NONE) <= self._of("lives_to_log_offset")
-        return np.where(old, self._of("whole_from_offset"), NONE)
+        """The offset at which each row of a life (a column) that was there begins at least; BELOW_ALL for others."""
+        old = ints(self._rows, life, BELOW_ALL) <= self._of("lives_to_log_offset")
+        return np.where(old, self._of("whole_from_offset"), BELOW_ALL)
 
     def stays(self, table: str) -> Flags:
         """Whether each row is one that is never recomputed."""
         if table in BY_OFFSET:
-            return self._plain("last_offset", EVERY) < self.first_offsets(BY_OFFSET[table][1])
+            return ints(self._rows, "last_offset", ABOVE_ALL) < self.first_offsets(BY_OFFSET[table][1])
         if table in BY_HOUR:
-            return self._plain("hour_ms", EVERY) < self._of("hours_from_ms")
-        return self._plain("log_offset", EVERY) < self._of(BY_LOG_OFFSET[table])
+            return ints(self._rows, "hour_ms", ABOVE_ALL) < self._of("hours_from_ms")
+        return ints(self._rows, "log_offset", ABOVE_ALL) < self._of(BY_LOG_OFFSET[table])
 
 
 def _with_firsts(rows: pa.Table, name: str, least: Ints) -> pa.Table:
@@ -181,11 +176,11 @@ def _whole_from(lake: Lake, topic: Mapping[str, str], mine: pa.Table) -> Ints:
     Moved down so that no row of a measure lies across it.
     """
     places = Places(keys=mine.select(PLACE_KEY))
-    begins = np.append(mine.column("from").to_numpy(), EVERY)
-    lowest = np.full(places.count, EVERY, np.int64)
+    begins = np.append(mine.column("from").to_numpy(), ABOVE_ALL)
+    lowest = np.full(places.count, ABOVE_ALL, np.int64)
     for rows in _rows_of_topic(lake, HISTORY, topic, [*PLACE_KEY, "log_offset", "start_offset"]):
         at = places.of(rows)
-        start = pc.fill_null(rows.column("start_offset"), EVERY).to_numpy()
+        start = pc.fill_null(rows.column("start_offset"), ABOVE_ALL).to_numpy()
         known = (at >= 0) & (rows.column("log_offset").to_numpy() >= begins[at])
         np.minimum.at(lowest, at[known], start[known])
     moved = True
@@ -194,7 +189,7 @@ def _whole_from(lake: Lake, topic: Mapping[str, str], mine: pa.Table) -> Ints:
         for table, (first, _) in BY_OFFSET.items():
             for rows in _rows_of_topic(lake, table, topic, [*PLACE_KEY, first, "last_offset"]):
                 at = places.of(rows)
-                firsts, edge = rows.column(first).to_numpy(), np.append(lowest, NONE)[at]
+                firsts, edge = rows.column(first).to_numpy(), np.append(lowest, BELOW_ALL)[at]
                 across = (firsts < edge) & (rows.column("last_offset").to_numpy() >= edge)
                 np.minimum.at(lowest, at[across], firsts[across])
         moved = bool((lowest < before).any())

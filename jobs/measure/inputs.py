@@ -10,20 +10,7 @@ import pyarrow.compute as pc
 
 from jobs.lake_settings import stored_settings
 from jobs.measure.bases import Bases, bases
-from jobs.measure.reading import (
-    ABOVE_ALL,
-    BELOW_ALL,
-    DELIVERY,
-    END,
-    HISTORY,
-    STATE,
-    Flags,
-    Ints,
-    Limit,
-    Reader,
-    Task,
-    integers,
-)
+from jobs.measure.reading import DELIVERY, END, HISTORY, STATE, Flags, Ints, Limit, Reader, Task
 from lake import user_topics
 from lake.tables import TABLES
 from measures.headers import NoRecords, SampledBatches, news_from
@@ -37,6 +24,7 @@ from measures.progress import goes_on, reads_from
 from measures.topics import BATCH_COLUMNS, TopicPartition, runs, topic_partitions
 from measures.waiting import batches_of
 from state_model.columnar import schemas
+from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL, ints
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_ORDER
 from state_model.share_records import DeliveryState
 
@@ -92,7 +80,7 @@ class LakeInputs:
     def known(self, name: str, otherwise: int) -> Ints:
         """A column of the progress, one entry a place; `otherwise` where it is null or the place is measured whole."""
         result = np.full(self.places.count, otherwise, np.int64)
-        result[self.places.of(self.progress)] = integers(self.progress, name, otherwise)
+        result[self.places.of(self.progress)] = ints(self.progress, name, otherwise)
         return result
 
     @cached_property
@@ -158,7 +146,7 @@ class LakeInputs:
         history = self._with_new(self.new_records.history, more, self._history, ("log_offset", least))
         place, log_offset = self.places.of(history), history.column("log_offset").to_numpy()
         recent, named = (history.filter(pa.array(log_offset >= least[place])) for least in (self.read_from, first))
-        part_since = integers(both, END, ABOVE_ALL) > self.read_from[at]
+        part_since = ints(both, END, ABOVE_ALL) > self.read_from[at]
         return (
             View(self, recent, both.filter(pa.array(part_since)), self.progress),
             View(self, named, both.filter(pa.array(late))),
@@ -186,7 +174,7 @@ class LakeInputs:
         new = rows.column("valid_from_log_offset").to_numpy() > self.measured_to[at]
         np.minimum.at(result, at[new], rows.column("first_offset").to_numpy()[new])
         rows = self.new_records.history
-        at, start = self.places.of(rows), integers(rows, "start_offset", ABOVE_ALL)
+        at, start = self.places.of(rows), ints(rows, "start_offset", ABOVE_ALL)
         # A start offset that is not known any more (-1) lies below all that it had passed.
         lower = (start >= 0) | (self.known("start_offset", ABOVE_ALL)[at] >= 0)
         new = (rows.column("log_offset").to_numpy() > self.measured_to[at]) & lower & ~repeats(self.new_records)
@@ -203,7 +191,7 @@ class LakeInputs:
         if self.whole.all():
             return result
         rows = self._new_deliveries
-        at, ended = self.places.of(rows), integers(rows, "valid_to_log_offset", BELOW_ALL)
+        at, ended = self.places.of(rows), ints(rows, "valid_to_log_offset", BELOW_ALL)
         was_open = pc.invert(pc.is_in(rows.column("delivery_state"), value_set=DONE)).to_numpy(zero_copy_only=False)
         gone = was_open & (ended > self.measured_to[at])
         np.minimum.at(result, at[gone], rows.column("first_offset").to_numpy()[gone])
@@ -364,7 +352,7 @@ def start_offsets(places: Places, progress: pa.Table) -> Ints:
     None lies below one that is not known.
     """
     result = np.full(places.count, BELOW_ALL, np.int64)
-    result[places.of(progress)] = integers(progress, "start_offset", ABOVE_ALL)
+    result[places.of(progress)] = ints(progress, "start_offset", ABOVE_ALL)
     return result
 
 
@@ -378,7 +366,7 @@ def repeats(histories: Histories) -> Flags:
     result: Flags = kinds == 0
     result[1:] &= kinds[:-1] != 1
     for name in REPEATED:
-        values = integers(rows, name)
+        values = ints(rows, name)
         result[1:] &= values[1:] == values[:-1]
     marks = rows.column("completeness").combine_chunks().indices.to_numpy()
     result[1:] &= marks[1:] == marks[:-1]

@@ -33,7 +33,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.measure.inputs import LakeInputs, View, start_offsets
-from jobs.measure.reading import ABOVE_ALL, BELOW_ALL, Flags, Ints, integers
+from jobs.measure.reading import Flags, Ints
 from lake.tables import TABLES
 from measures import progress
 from measures.catalog import STAGED, Measure, Rule
@@ -43,6 +43,7 @@ from measures.lives import BLIND
 from measures.places import codes_in
 from measures.settled import BLOCK_BITS, BLOCK_OFFSETS, HOUR_MS, NOT_KNOWN, Settled, settled_of
 from measures.steps import numbered, together
+from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL, ints
 from state_model.columnar.keys import PLACE_KEY
 
 MARK = ["completeness", "completeness_reason"]
@@ -65,7 +66,7 @@ class Groups:
         return cls(
             place=inputs.places.of(rows),
             block=rows.column("first_offset").to_numpy() >> BLOCK_BITS,
-            hour_ms=integers(rows, "hour_ms", NOT_KNOWN),
+            hour_ms=ints(rows, "hour_ms", NOT_KNOWN),
             outcome=codes_in(rows.column("outcome"), pa.array(OUTCOMES)),
         )
 
@@ -163,7 +164,7 @@ class Reach:
         if measure.table != "gold.stall":
             name, plus, unknown = ("read_from_log_offset", 1, -1)
         result = np.full(self.inputs.places.count, ABOVE_ALL if name == "since_log_offset" else BELOW_ALL, np.int64)
-        result[self.inputs.places.of(now)] = integers(now, name, unknown) + plus
+        result[self.inputs.places.of(now)] = ints(now, name, unknown) + plus
         return result
 
     @cached_property

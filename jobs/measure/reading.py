@@ -15,6 +15,7 @@ from lake.lake import LakeView
 from lake.row_groups import RowGroups
 from lake.tables import TABLES
 from measures.places import Places, codes_in
+from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL, ints
 
 STATE, HISTORY, DELIVERY = "gold.share_partition_state", "gold.share_partition_history", "gold.delivery_history"
 BEGINS, END = {HISTORY: "log_offset", DELIVERY: "valid_from_log_offset"}, "valid_to_log_offset"
@@ -24,8 +25,6 @@ STILL_OPEN = {"is_open": True, END: None, "valid_to_ms": None, "end_reason": Non
 LOG_TOPIC = ["cluster_id", "log_topic_id"]
 CODED = ["group_id", "topic_id", "record_type", "completeness"]
 """Text without nulls: Arrow can't concatenate dictionaries with nulls."""
-BELOW_ALL, ABOVE_ALL = -(1 << 62), 1 << 62
-"""Offsets and times below, and above, all others."""
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Limit = tuple[str, Ints]
@@ -93,12 +92,12 @@ class Reader:
             at = self.places.of(rows)
             kept = (at >= 0) & limits.is_here(rows)
             if least:
-                kept &= np.logical_or.reduce([integers(rows, name, ABOVE_ALL) >= values[at] for name, values in least])
+                kept &= np.logical_or.reduce([ints(rows, name, ABOVE_ALL) >= values[at] for name, values in least])
             if most is not None:
-                kept &= integers(rows, most[0]) <= most[1][at]
+                kept &= ints(rows, most[0]) <= most[1][at]
             mine = rows if kept.all() else rows.filter(pa.array(kept))
             if ends:
-                mine = _reopened(mine, integers(mine, END, ABOVE_ALL) > self._upto[at[kept]])
+                mine = _reopened(mine, ints(mine, END, ABOVE_ALL) > self._upto[at[kept]])
             yield mine.select(columns)
 
 
@@ -166,7 +165,7 @@ class _Limits:
             return rows
         numbers = rows.column("state_partition").to_numpy()
         at = np.minimum(np.searchsorted(self._numbers, numbers), len(self._numbers) - 1)
-        reached = [integers(rows, name, ABOVE_ALL) >= lowest[at] for name, lowest in self._least]
+        reached = [ints(rows, name, ABOVE_ALL) >= lowest[at] for name, lowest in self._least]
         result = np.logical_or.reduce(reached) & (self._numbers[at] == numbers)
         return rows if result.all() else rows.filter(pa.array(result))
 
@@ -177,9 +176,3 @@ class _Limits:
             if name in rows.column_names:
                 result &= codes_in(rows.column(name), pa.array([text])) == 0
         return result
-
-
-def integers(rows: pa.Table, name: str, unknown: int = -1) -> Ints:
-    """A column, with a value for nulls."""
-    values: Ints = pc.fill_null(rows.column(name), unknown).to_numpy()
-    return values

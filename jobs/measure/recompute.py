@@ -7,11 +7,12 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.measure.reach import Groups, Reach
-from jobs.measure.reading import ABOVE_ALL, BELOW_ALL, Flags, Ints, integers
+from jobs.measure.reading import Flags, Ints
 from lake.parquet import conform
 from lake.tables import TABLES, TOPIC
 from measures.catalog import Measure, Rule
 from measures.places import coded
+from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL, ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,7 @@ def conform_open(rows: pa.Table, measure: Measure, constants: dict[str, Any]) ->
 
 def order_of(rows: pa.Table, measure: Measure) -> Ints:
     """The column that the rule compares; a null is below all."""
-    return integers(rows, str(measure.order), -1)
+    return ints(rows, str(measure.order), -1)
 
 
 def _from(rows: pa.Table, measure: Measure, reach: Reach, since: Ints) -> pa.Table:

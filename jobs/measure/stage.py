@@ -20,7 +20,7 @@ from jobs.measure.bases import BY_OFFSET, TEXTS, WHERE, Bases, bases
 from jobs.measure.files import MeasureFiles, has_final_rows, is_final
 from jobs.measure.inputs import LakeInputs
 from jobs.measure.reach import Reach
-from jobs.measure.reading import ABOVE_ALL, HISTORY, Flags, Ints, Task
+from jobs.measure.reading import HISTORY, Flags, Ints, Task
 from jobs.measure.recompute import changes, order_of
 from jobs.measure.steps import in_one_step, steps
 from jobs.measure.touched import touched_since
@@ -32,6 +32,7 @@ from lake.tables import TABLES
 from measures.catalog import STAGED, Measure
 from measures.parts import stretches
 from measures.places import Places, codes_in
+from state_model.columnar.codes import ABOVE_ALL
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.topics import STATE_TOPIC
 

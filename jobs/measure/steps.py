@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.measure.bases import TEXTS, WHERE
-from jobs.measure.reading import ABOVE_ALL, HISTORY
+from jobs.measure.reading import HISTORY
 from lake.lake import Lake
 from measures.settled import HOUR_MS
+from state_model.columnar.codes import ABOVE_ALL
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 STEP_ROWS = 1 << 18

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from state_model.columnar import replay, schemas
-from state_model.columnar.codes import kinds_of
+from state_model.columnar.codes import ints, kinds_of
 from state_model.columnar.kernels import kernel
 from state_model.columnar.keys import (
     SHARE_PARTITION_KEY,
@@ -141,7 +141,7 @@ def thinned(records: pa.Table) -> pa.Table:
     unknown = has_unknown_state(records.column("state_batches").combine_chunks())[order]
     key = number[order]
     span = np.cumsum(~is_update | (np.diff(key, prepend=-1) != 0))
-    leader, start = (_plain(records, name)[order] for name in ("leader_epoch", "start_offset"))
+    leader, start = (ints(records, name)[order] for name in ("leader_epoch", "start_offset"))
     uncommitted = records.column("uncommitted").to_numpy().astype(np.bool_)[order]
     kept = ~is_update
     kept[_ends_of(span, np.flatnonzero(is_update), first=True)] = True
@@ -267,9 +267,3 @@ def _with_ranges(scalars: pa.Table, ranges: pa.Table) -> pa.Table:
         raise ValueError("summaries of one chunk contradict each other about the live share partitions")
     index = scalars.schema.get_field_index("state_batches")
     return scalars.set_column(index, scalars.schema.field(index), ranges.column("state_batches"))
-
-
-def _plain(records: pa.Table, name: str) -> Ints:
-    """A column of numbers; null becomes -1, as the kernel has it."""
-    values: Ints = pc.fill_null(records.column(name), -1).to_numpy().astype(np.int64)
-    return values

@@ -9,6 +9,8 @@ import pyarrow.compute as pc
 from state_model.columnar.keys import Ints
 from state_model.columnar.values import UNKNOWN_STATE
 
+BELOW_ALL, ABOVE_ALL = -(1 << 62), 1 << 62
+"""Offsets and times below, and above, all others."""
 RECORD_TYPES = ("snapshot", "update", "tombstone")
 """Record types by the kernel's number; any other one is soft_state.OTHER."""
 COMPLETENESS_NAMES = ("complete", "provisional", "incomplete", "uncommitted")
@@ -28,9 +30,9 @@ REASON_NAMES = (
 END_REASONS = (None, "changed", "split_or_joined", "start_offset_passed", "reset", "deleted")
 
 
-def ints(table: pa.Table, name: str) -> Ints:
-    """A column as int64; null becomes -1."""
-    return np.ascontiguousarray(pc.fill_null(table.column(name), -1).to_numpy().astype(np.int64))
+def ints(table: pa.Table, name: str, unknown: int = -1) -> Ints:
+    """A column as int64; null becomes `unknown`."""
+    return np.ascontiguousarray(pc.fill_null(table.column(name), unknown).to_numpy().astype(np.int64))
 
 
 def kinds_of(records: pa.Table) -> Ints:

@@ -12,6 +12,7 @@ from measures.inputs import Inputs
 from measures.places import Places
 from measures.schemas import PROGRESS, STALL
 from measures.settings import DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, GroupSettings, Setting
+from state_model.columnar.codes import ABOVE_ALL
 from state_model.columnar.keys import PLACE_KEY
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.uuids import ZERO_UUID
@@ -53,7 +54,7 @@ class Evidence(Inputs):
             least = np.append(read_from, -1)
             kept = self._history.column("log_offset").to_numpy() >= least[at(self._history)]
             self._history = self._history.filter(pa.array(kept))
-            ends = pc.fill_null(self._deliveries.column("valid_to_log_offset"), progress.NO_NEWS).to_numpy()
+            ends = pc.fill_null(self._deliveries.column("valid_to_log_offset"), ABOVE_ALL).to_numpy()
             self._deliveries = self._deliveries.filter(pa.array(ends > least[at(self._deliveries)]))
 
     def history(self):
@@ -76,7 +77,7 @@ def measured_on(before, log, batches, is_new):
     for place in places.to_pylist():
         mine = pc.equal(batches.column("partition"), place["partition"])
         news = news_from(batches.filter(mine), is_new[mine.to_numpy()])
-        lowest.append(progress.NO_NEWS if news is None else news)
+        lowest.append(ABOVE_ALL if news is None else news)
     lowest = np.array(lowest, np.int64)
     resumes = progress.goes_on(places, lowest)
     earlier = places.filter(pa.array(resumes))
@@ -123,7 +124,7 @@ STANDS = parsed("""
 """)
 
 
-def resumed(log, batches=BATCHES, lowest=progress.NO_NEWS):
+def resumed(log, batches=BATCHES, lowest=ABOVE_ALL):
     """The log offset from which on the share partition needs its records after this log."""
     places, _ = at_once(log, batches)
     return progress.reads_from(places, np.full(places.num_rows, lowest)).tolist()

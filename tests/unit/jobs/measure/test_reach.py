@@ -16,11 +16,11 @@ from jobs.measure import stage
 from jobs.measure.files import is_final
 from jobs.measure.inputs import LakeInputs
 from jobs.measure.reach import Reach
-from jobs.measure.reading import ABOVE_ALL
 from jobs.measure.recompute import changes
 from lake.lake import Lake
 from measures.catalog import STAGED
 from measures.settled import HOUR_MS
+from state_model.columnar.codes import ABOVE_ALL
 from tests.datasets import dataset
 from tests.depths import examples
 from tests.in_process import make_lake, recorded_lake
