@@ -355,7 +355,7 @@ class Lake:
             storage=self.table_storage(table),
             files=files,
             conditions={path: conditions[path] for path in paths if path in conditions},
-            earlier=None if before is None else before.known_row_groups,
+            earlier=None if before is None else before.known_footers,
         )
 
     def _schema_version(self, table: str, properties: Mapping[str, str]) -> int:

@@ -4,7 +4,7 @@ Arrow's datasets do the same for any condition; for a condition about many share
 group costs more than reading the row group. Arrow's threads are off: several tasks share the cores.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,13 +29,14 @@ Flags = npt.NDArray[np.bool_]
 class File:
     """A data file with its footer. `partition_values`: of the columns that only its folder names, as text.
 
-    `rows`: what was read of it, by row groups and columns; files never change.
+    `bounds`: of its row groups, by column; `rows`: what was read of it, by row groups and columns. Files never change.
     """
 
     storage: Storage
     path: str
     partition_values: dict[str, str]
     metadata: pq.FileMetaData
+    bounds: dict[str, "Bounds"] = field(default_factory=dict)
     rows: dict[tuple[tuple[int, ...], tuple[str, ...], tuple[str, ...]], list[pa.Table]] = field(default_factory=dict)
 
 
@@ -51,37 +52,50 @@ class Bounds:
     nulls: Flags
 
 
-class RowGroups:
-    """The row groups of a table at a version, file after file: every array has one entry a row group."""
+class Footers:
+    """The footers of a table's files at a version, each read when its file is needed.
 
-    def __init__(self, table: Table, files: Sequence[File]) -> None:
+    `paths`: of the files below the table's folder. `before`: of another version of the table; what it knows of the same
+    files is not read again.
+    """
+
+    def __init__(self, table: Table, storage: Storage, paths: Iterable[str], before: "Footers | None" = None) -> None:
+        known: Mapping[str, File] = {} if before is None else before._files
+        self._files: dict[str, File] = {path: known[path] for path in paths if path in known}
+        self._table = table
+        self._storage = storage
+        self._kept_bytes = sum(
+            rows.nbytes for file in self._files.values() for read in file.rows.values() for rows in read
+        )
+
+    def row_groups(self, paths: Iterable[str]) -> "RowGroups":
+        """The row groups of some of the files."""
+        return RowGroups(self._table, [self._file(path) for path in sorted(paths)], self)
+
+    def _file(self, path: str) -> File:
+        if path not in self._files:
+            metadata = pq.read_metadata(path, filesystem=self._storage.file_system())
+            values = partition_values(path)
+            self._files[path] = File(storage=self._storage, path=path, partition_values=values, metadata=metadata)
+        return self._files[path]
+
+    def keeps(self, size: int) -> bool:
+        """Whether there is room for more rows in memory, which then are counted."""
+        if self._kept_bytes + size > KEPT_BYTES:
+            return False
+        self._kept_bytes += size
+        return True
+
+
+class RowGroups:
+    """Row groups of a table at a version, file after file: every array has one entry a row group."""
+
+    def __init__(self, table: Table, files: Sequence[File], footers: Footers) -> None:
         self._schema = table.schema
         self._files = files
-        self._kept_bytes = sum(rows.nbytes for file in files for read in file.rows.values() for rows in read)
+        self._footers = footers
         self._bounds: dict[str, Bounds] = {}
         self.count = sum(file.metadata.num_row_groups for file in files)
-
-    @classmethod
-    def of_files(
-        cls, table: Table, storage: Storage, paths: Iterable[str], before: "RowGroups | None" = None
-    ) -> "RowGroups":
-        """The row groups of data files of a table, by their paths below its folder; reads their footers.
-
-        `before`: of another version of the table; what it knows of the same files is not read again.
-        """
-        system = storage.file_system()
-        known = {} if before is None else {file.path: file for file in before._files}
-        files = [
-            known.get(path)
-            or File(
-                storage=storage,
-                path=path,
-                partition_values=partition_values(path),
-                metadata=pq.read_metadata(path, filesystem=system),
-            )
-            for path in sorted(paths)
-        ]
-        return cls(table, files)
 
     def integers(self, column: str) -> Bounds:
         """The bounds of a column of integers that every file has."""
@@ -103,10 +117,10 @@ class RowGroups:
 
     def _known(self, column: str, least: object, most: object, kind: np.dtype[Any]) -> Bounds:
         if column not in self._bounds:
-            bounds = [_bounds_of_chunk(chunk, least, most) for file in self._files for chunk in _chunks(file, column)]
+            none = Bounds(low=np.array([], kind), high=np.array([], kind), nulls=np.array([], np.bool_))
+            parts = [none, *(_bounds_of(file, column, least, most, kind) for file in self._files)]
             low, high, nulls = (
-                np.array([chunk_bounds[number] for chunk_bounds in bounds], kind if number < 2 else np.bool_)
-                for number in range(3)
+                np.concatenate([getattr(part, name) for part in parts]) for name in ("low", "high", "nulls")
             )
             self._bounds[column] = Bounds(low=low, high=high, nulls=nulls)
         return self._bounds[column]
@@ -134,10 +148,8 @@ class RowGroups:
 
     def _kept(self, file: File, key: tuple[Any, ...], rows: list[pa.Table]) -> list[pa.Table]:
         """The rows, kept where there is room."""
-        size = sum(table.nbytes for table in rows)
-        if self._kept_bytes + size <= KEPT_BYTES:
+        if self._footers.keeps(sum(table.nbytes for table in rows)):
             file.rows[key] = rows
-            self._kept_bytes += size
         return rows
 
     def _read(
@@ -189,6 +201,18 @@ def _chunks(file: File, column: str) -> Iterator[pq.ColumnChunkMetaData]:
     at = next(number for number in range(len(leaves)) if leaves.column(number).path == column)
     for number in range(file.metadata.num_row_groups):
         yield file.metadata.row_group(number).column(at)
+
+
+def _bounds_of(file: File, column: str, least: object, most: object, kind: np.dtype[Any]) -> Bounds:
+    """The bounds of a column in each row group of a file."""
+    if column not in file.bounds:
+        bounds = [_bounds_of_chunk(chunk, least, most) for chunk in _chunks(file, column)]
+        low, high, nulls = (
+            np.array([chunk_bounds[number] for chunk_bounds in bounds], kind if number < 2 else np.bool_)
+            for number in range(3)
+        )
+        file.bounds[column] = Bounds(low=low, high=high, nulls=nulls)
+    return file.bounds[column]
 
 
 def _bounds_of_chunk(chunk: pq.ColumnChunkMetaData, least: object, most: object) -> tuple[object, object, bool]:

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from lake.parquet import coded_schema
-from lake.row_groups import RowGroups
+from lake.row_groups import LEAST, MOST, Footers, Ints, RowGroups
 from lake.storage import Storage
 from lake.tables import TABLES, TIME
 
@@ -33,8 +34,8 @@ class Snapshot:
     files: Files
     conditions: dict[str, pc.Expression] = field(default_factory=dict, compare=False, repr=False)
     """By path the condition that holds for a file's rows, as far as known: files never change, so versions share it."""
-    earlier: RowGroups | None = field(default=None, compare=False, repr=False)
-    """The row groups of an earlier version, which shares files with this one."""
+    earlier: Footers | None = field(default=None, compare=False, repr=False)
+    """The footers of an earlier version, which shares files with this one."""
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: datasets, conditions and footers are made again where the value goes."""
@@ -98,15 +99,31 @@ class Snapshot:
         """All rows, read once; for small tables."""
         return self.rows()
 
+    def row_groups(self, state_partitions: Ints | None = None) -> RowGroups:
+        """The row groups of the files that may have rows of some state partitions; None: of all files.
+
+        `state_partitions`: in order. The footers of these files are read, so a task's memory does not grow with the
+        others.
+        """
+        if state_partitions is None:
+            return self._footers.row_groups(self.paths)
+        begin = np.searchsorted(state_partitions, self._state_partitions("min", LEAST))
+        end = np.searchsorted(state_partitions, self._state_partitions("max", MOST), "right")
+        return self._footers.row_groups(path for path, chosen in zip(self.paths, end > begin, strict=True) if chosen)
+
+    def _state_partitions(self, statistic: str, unknown: int) -> Ints:
+        """The lowest or highest state partition of each file."""
+        bounds = [file.get(f"{statistic}.state_partition") for file in self.files]
+        return np.array([unknown if bound is None else bound for bound in bounds], np.int64)
+
     @cached_property
-    def row_groups(self) -> RowGroups:
-        """The row groups, with the footers of all files read."""
-        return RowGroups.of_files(TABLES[self.table], self.storage, self.paths, self.earlier)
+    def _footers(self) -> Footers:
+        return Footers(TABLES[self.table], self.storage, self.paths, self.earlier)
 
     @property
-    def known_row_groups(self) -> RowGroups | None:
-        """The row groups, of an earlier version where those of this one were not read."""
-        return self.__dict__.get("row_groups", self.earlier)
+    def known_footers(self) -> Footers | None:
+        """The footers, of an earlier version where none of this one was read."""
+        return self.__dict__.get("_footers", self.earlier)
 
 
 def _dataset(snapshot: Snapshot, coded: Sequence[str]) -> ds.Dataset:

@@ -193,9 +193,9 @@ def _stored_states(lake: LakeView, jobs: Sequence[Job]) -> pa.Table:
     columns = ["cluster_id", "log_topic_id", *AUDIT_STATE.names]
     if not jobs:
         return TABLES[GOLD_AUDIT_STATE].schema.empty_table().select(columns)
-    row_groups = lake.snapshot(GOLD_AUDIT_STATE).row_groups
-    bounds = row_groups.integers("state_partition")
     numbers = np.array(sorted({job.log.state_partition for job in jobs}))
+    row_groups = lake.snapshot(GOLD_AUDIT_STATE).row_groups(numbers)
+    bounds = row_groups.integers("state_partition")
     chosen = np.searchsorted(numbers, bounds.high, side="right") > np.searchsorted(numbers, bounds.low)
     states = of_jobs(pa.concat_tables(row_groups.read(chosen, columns)), jobs)
     return _by_state_partition(states)

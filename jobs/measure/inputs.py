@@ -36,6 +36,9 @@ PROGRESS_COLUMNS = [
 ]  # fmt: skip
 REPEATED = ["start_offset", "delivery_complete_count", "state_epoch", "leader_epoch", "life_log_offset"]
 DONE = pa.array([DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED], pa.int8())
+SNAPSHOT = pa.array(["snapshot"])
+FIRST_STRETCH = 1 << 10
+"""Log offsets that are looked through at first for the record before another one."""
 Made = TypeVar("Made")
 
 
@@ -131,7 +134,8 @@ class LakeInputs:
         """The rows from `read_from` on, and those about record offsets, from one pass over the tables.
 
         The second view: ranges that reach an offset, given for each place, or lie above it, and the history from the
-        first record on that they name.
+        first record on that they name; from the one before, if that is a snapshot: it may show outcomes of records that
+        the evidence lacks, which the completeness of the record before tells.
         """
         more = (self.read_from < self._resumed_from) | (offsets < ABOVE_ALL)
         limits = ((END, self.read_from + 1), ("last_offset", offsets))
@@ -146,11 +150,32 @@ class LakeInputs:
         history = self._with_new(self.new_records.history, more, self._history, ("log_offset", least))
         place, log_offset = self.places.of(history), history.column("log_offset").to_numpy()
         recent, named = (history.filter(pa.array(log_offset >= least[place])) for least in (self.read_from, first))
+        is_first = named.column("log_offset").to_numpy() == first[self.places.of(named)]
+        shown = named.filter(pa.array(is_first & (codes_in(named.column("record_type"), SNAPSHOT) == 0)))
+        named = pa.concat_tables([named, self._records_before(shown)]).combine_chunks()
         part_since = ints(both, END, ABOVE_ALL) > self.read_from[at]
         return (
             View(self, recent, both.filter(pa.array(part_since)), self.progress),
             View(self, named, both.filter(pa.array(late))),
         )
+
+    def _records_before(self, rows: pa.Table) -> pa.Table:
+        """Of each row of the history the one before of its share partition, if there is one.
+
+        Read in stretches of the log, each longer than the one behind it.
+        """
+        ends = np.zeros(self.places.count, np.int64)
+        ends[self.places.of(rows)] = rows.column("log_offset").to_numpy()
+        result, length = rows.slice(0, 0), FIRST_STRETCH
+        while (ends > 0).any():
+            begins = np.where(ends > 0, ends - length, ABOVE_ALL)
+            part = Reader(self.task, self.places, ends - 1).rows(HISTORY, HISTORY_COLUMNS, ("log_offset", begins))
+            newest_first = self.placed(part).sort_by([("log_offset", "descending")])
+            at, newest = np.unique(self.places.of(newest_first), return_index=True)
+            result = pa.concat_tables([result, newest_first.take(pa.array(newest))])
+            ends[at] = 0
+            ends, length = np.maximum(ends - length, 0), length << 3
+        return result
 
     def _with_new(self, new: pa.Table, more: Flags, read: Callable[..., pa.Table], *least: Limit) -> pa.Table:
         """The new rows, and in place of those of a place that needs `more` all that meet one of the limits."""

@@ -252,18 +252,13 @@ class Reach:
         )
 
     def _unclear(self, view: View) -> Flags:
-        """Places whose contributions need the whole history.
-
-        The first record that is read is a snapshot, which may show outcomes of records before it; or a range has more
-        offsets than a block, and is cut into blocks as a whole.
+        """Places whose contributions need the whole history: a range has more offsets than a block, and is cut into
+        blocks as a whole.
         """
         places = self.inputs.places
         result = np.zeros(places.count, np.bool_)
         histories = view.histories()
         at = places.of(histories.places)
-        first = histories.first_rows
-        types = histories.history.column("record_type").take(pa.array(first))
-        result[at[histories.place[first[codes_in(types, pa.array(["snapshot"])) == 0]]]] = True
         size = histories.ranges[:, RANGE_LAST] - histories.ranges[:, RANGE_FIRST]
         long = np.flatnonzero(size >= BLOCK_OFFSETS)
         result[at[histories.life_place[histories.life_number[long]]]] = True

@@ -55,6 +55,8 @@ class Reader:
         self.task = task
         self.places = places
         self._upto = upto
+        self._state_partitions = np.unique(places.keys.column("state_partition").to_numpy())
+        self._row_groups: dict[str, RowGroups] = {}
 
     def scan(self, table: str, columns: list[str], where: pc.Expression) -> pa.Table:
         """Rows of the cluster in a table that meet a condition."""
@@ -82,7 +84,7 @@ class Reader:
         ends = [END] if most is not None and table == DELIVERY else []
         names = [*dict.fromkeys([*columns, *self.places.keys.column_names, *limits.columns(table), *ends])]
         texts = [name for name in (*LOG_TOPIC, *(CODED if coded else ())) if name in names]
-        groups = self.task.lake.snapshot(table).row_groups
+        groups = self._groups(table)
         yield groups.schema(columns, texts).empty_table()
         chosen = limits.chosen(table, groups)
         if final is not None:
@@ -99,6 +101,12 @@ class Reader:
             if ends:
                 mine = _reopened(mine, ints(mine, END, ABOVE_ALL) > self._upto[at[kept]])
             yield mine.select(columns)
+
+    def _groups(self, table: str) -> RowGroups:
+        """The row groups of the files with the places' state partitions."""
+        if table not in self._row_groups:
+            self._row_groups[table] = self.task.lake.snapshot(table).row_groups(self._state_partitions)
+        return self._row_groups[table]
 
 
 def _reopened(rows: pa.Table, ended_later: Flags) -> pa.Table:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,7 @@ from jobs.measure.recompute import changes, order_of
 from jobs.measure.steps import in_one_step, steps
 from jobs.measure.touched import touched_since
 from jobs.progress import Progress
-from jobs.spark.executors import TASKS_AIMED_AT, Engine, binned, cores
+from jobs.spark.executors import TASKS_AIMED_AT, Engine, cores
 from lake.lake import Lake
 from lake.parquet import DataFile, coded_schema
 from lake.tables import TABLES
@@ -179,10 +180,12 @@ def batches_of(lake: Lake, run: int, before: int, names: Sequence[str]) -> list[
 
 
 def _batches(tasks: Iterable[Task]) -> list[list[Task]]:
-    """Neighbouring tasks together: enough to keep some cores busy, and few files."""
-    weighed = [(task, 1) for task in tasks]
-    together = max(LEAST_TASKS, min(MOST_TASKS, len(weighed) // TASKS_AIMED_AT))
-    return binned(weighed, min(together, -(-len(weighed) // cores())))
+    """Neighbouring tasks together: few files, and as many batches for each core."""
+    tasks = list(tasks)
+    together = max(LEAST_TASKS, min(MOST_TASKS, len(tasks) // TASKS_AIMED_AT))
+    count = -(-len(tasks) // together)
+    ends = np.linspace(0, len(tasks), 1 + min(len(tasks), count + -count % cores())).astype(int)
+    return [tasks[begin:end] for begin, end in pairwise(ends.tolist())]
 
 
 def _tasks(lake: Lake, run: int, names: tuple[str, ...], step: pa.Table) -> Iterator[Task]:

@@ -85,7 +85,7 @@ def _ends(lake: Lake, place: Mapping[str, Any], before: int) -> list[int]:
 
 def _samples(lake: Lake, place: Mapping[str, Any], before: int) -> Iterator[Ints]:
     """Some records that runs after `before` wrote: log offsets; for how many records each stands; log times."""
-    groups = lake.snapshot(HISTORY).row_groups
+    groups = lake.snapshot(HISTORY).row_groups(np.array([place["state_partition"]]))
     chosen = np.ones(groups.count, np.bool_)
     for name in TEXTS:
         chosen &= groups.may_hold(name, place[name])

@@ -1,17 +1,20 @@
 """Rewrites many files as few, sorted by the table's clustering columns, in bounded memory.
 
-    row groups of the files -> sorted runs of RUN_BYTES -> merged -> files near 128 MB, a log partition a row group
+    files by their least keys    | 128 MB or more of neighbours | the next ones | ...     rewritten one group at a time
+    row groups of a group -> sorted runs of RUN_BYTES -> merged -> files near 128 MB, a log partition a row group
 
 A single run stays in memory. Several runs are spilled beside the table into files that no commit names; they are
 deleted after the merge (after a kill, by vacuum). Rows are not changed.
 """
 
+import heapq
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +23,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lake.lake import Lake
-from lake.parquet import ROW_GROUP_ROWS, DataFile, ParquetSink
+from lake.parquet import FILE_BYTES, ROW_GROUP_ROWS, DataFile, ParquetSink
 from lake.tables import Table
 
 RUN_BYTES = 128 << 20
 GROUP_BYTES = 32 << 20
 MERGED_ROWS = 1 << 14
-"""Rows of each run that a merge holds at a time."""
+"""Rows of a piece in which a merge reads a run."""
 ONE_PARTITION = {
     "bronze.log_record": ("cluster_id", "topic_id", "partition"),
     "silver.share_record": ("cluster_id", "log_topic_id", "state_partition"),
@@ -60,6 +63,24 @@ def worth_joining(sizes: Mapping[str, int], small_bytes: int, tiny_bytes: int) -
     while chosen and tiny_bytes < sizes[chosen[-1]] and 2 * sizes[chosen[-1]] > total:
         total -= sizes[chosen.pop()]
     return chosen
+
+
+def neighbours(table: Table, files: Iterable[Mapping[str, Any]]) -> list[list[str]]:
+    """Paths of files (`Snapshot.files`) in groups of FILE_BYTES or more, but for the last one: neighbours by key.
+
+    What is sorted and merged at once has a bound, whatever the number of files.
+    """
+    columns = [*(["state_partition"] if "state_partition" in table.schema.names else []), *order_of(table)]
+    ordered = sorted(files, key=lambda file: sortable(file.get(f"min.{name}") for name in columns))
+    groups: list[list[str]] = []
+    size = FILE_BYTES
+    for file in ordered:
+        if size >= FILE_BYTES:
+            groups.append([])
+            size = 0
+        groups[-1].append(str(file["path"]))
+        size += int(file["size_bytes"])
+    return groups
 
 
 def rewrite(
@@ -124,7 +145,7 @@ def in_order(
         return
     if rest is not None:
         spilled.append(_spill(rest, scratch, folder / f"run-{len(spilled)}.parquet"))
-    yield from _merged(spilled, order)
+    yield from _merged(spilled, order, run_bytes)
 
 
 def _spill(rows: pa.Table, scratch: ExitStack, path: Path) -> Path:
@@ -156,39 +177,55 @@ def _ranks(column: pa.ChunkedArray) -> Ints:
     return ranks[codes]
 
 
-def _merged(paths: Sequence[Path], order: Sequence[str]) -> Iterator[pa.Table]:
-    """The rows of sorted files in order, with no more than two pieces of each in memory.
+def _merged(paths: Sequence[Path], order: Sequence[str], run_bytes: int) -> Iterator[pa.Table]:
+    """The rows of sorted files in order, with about `run_bytes` of them and two pieces of each file in memory.
 
-    Rows up to the last pending row of an unfinished file are safe to return: later rows sort behind it.
+    Of the files that have more, the one whose last row that was read sorts first is read on. Rows up to that one are
+    safe to return: later rows sort behind it.
     """
     with ExitStack() as opened:
-        files = [opened.enter_context(pq.ParquetFile(path)) for path in paths]
-        pieces = [_pieces(file, number) for number, file in enumerate(files)]
-        pending = _sorted([piece for source in pieces if (piece := next(source, None)) is not None], order)
-        while True:
-            ends = np.flatnonzero(pending.column(_GOES_ON).to_numpy(zero_copy_only=False))
-            if not len(ends):
-                yield pending.drop_columns([_GOES_ON, _SOURCE])
-                return
-            end = int(ends[0]) + 1
-            yield pending.slice(0, end).drop_columns([_GOES_ON, _SOURCE])
-            source = pending.column(_SOURCE)[end - 1].as_py()
-            more = [piece for piece in (next(pieces[source], None),) if piece is not None]
-            pending = _sorted([pending.slice(end), *more], order)
+        pieces = [_pieces(opened.enter_context(pq.ParquetFile(path)), number) for number, path in enumerate(paths)]
+        unread: list[tuple[tuple[Any, ...], int]] = [((), number) for number in range(len(paths))]
+        pending: list[pa.Table] = []
+        while unread:
+            size = sum(rows.nbytes for rows in pending)
+            goes_on = True
+            while goes_on:
+                _, number = heapq.heappop(unread)
+                rows, has_more = next(pieces[number])
+                pending.append(rows)
+                size += rows.nbytes
+                if has_more:
+                    heapq.heappush(unread, (_last_key(rows, order), number))
+                goes_on = bool(unread) and (size < run_bytes or unread[0][0] == ())
+            rows = _sorted(pending, order)
+            end = rows.num_rows
+            if unread:
+                places = np.flatnonzero(rows.column(_SOURCE).to_numpy() == unread[0][1])
+                end = int(places[-1]) + 1 if len(places) else 0
+            yield rows.slice(0, end).drop_columns([_SOURCE])
+            pending = [rows.slice(end)]
 
 
-_GOES_ON, _SOURCE = "_goes_on", "_source"
+_SOURCE = "_source"
 
 
-def _pieces(file: pq.ParquetFile, source: int) -> Iterator[pa.Table]:
-    """The row groups of a sorted file; the last row of each but the last is marked."""
-    last = file.metadata.num_row_groups - 1
-    for number in range(last + 1):
+def _pieces(file: pq.ParquetFile, source: int) -> Iterator[tuple[pa.Table, bool]]:
+    """The row groups of a sorted file, each with whether there is another one."""
+    count = file.metadata.num_row_groups
+    for number in range(count):
         rows = file.read_row_group(number, use_threads=False)
-        marks = np.zeros(rows.num_rows, np.bool_)
-        marks[-1] = number < last
-        rows = rows.append_column(_GOES_ON, pa.array(marks))
-        yield rows.append_column(_SOURCE, pa.repeat(source, rows.num_rows))
+        yield rows.append_column(_SOURCE, pa.repeat(source, rows.num_rows)), number + 1 < count
+
+
+def _last_key(rows: pa.Table, order: Sequence[str]) -> tuple[Any, ...]:
+    """The key of the last row, as a value that sorts as `_ranks`."""
+    return sortable(rows.column(name)[-1].as_py() for name in order)
+
+
+def sortable(values: Iterable[Any]) -> tuple[Any, ...]:
+    """Values of some columns as one that can be compared, null first."""
+    return tuple((value is not None, value) for value in values)
 
 
 def _as_groups(tables: Iterable[pa.Table], constant: Sequence[str]) -> Iterator[pa.Table]:

@@ -9,7 +9,7 @@ are committed to the books before a row is dropped: see `jobs.retained`.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -25,6 +25,7 @@ from jobs.measure import bases as measure_base
 from jobs.progress import Progress
 from jobs.upkeep import book_rows, compaction, retention
 from jobs.upkeep.base_states import commit_bases
+from jobs.upkeep.compaction import Rewritten
 from jobs.upkeep.retention import Dropping
 from jobs.writing import writing
 from lake import durability, gates, scan, vacuum
@@ -306,7 +307,8 @@ class _Work:
         adds: list[DataFile] = []
         removes: list[str] = []
         for values, files in _by_partition(self._lake.snapshot(table.table).files):
-            paths = self._worth_rewriting(TABLES[table.table], values, files, dropping)
+            chosen = self._worth_rewriting(TABLES[table.table], values, files, dropping)
+            paths = [path for group in chosen for path in group]
             removes += paths
             keep = _all if dropping is None or not _concerns(dropping, values) else dropping.keep
             if self._options.dry_run:
@@ -314,12 +316,8 @@ class _Work:
                 dropped = 0 if keep is _all else sum(rows.num_rows - keep(rows).num_rows for rows in groups)
                 table.dropped_rows += dropped
                 table.expected_files += _expected_files(paths, files, dropped)
-            elif paths:
-                if table.table == books.EXTENT:
-                    done = book_rows.rewrite(self._lake, paths, keep)
-                else:
-                    run_bytes = self._options.run_bytes
-                    done = compaction.rewrite(self._lake, TABLES[table.table], paths, values, keep, run_bytes)
+                continue
+            for done in self._rewritten(TABLES[table.table], values, chosen, keep):
                 adds += done.files
                 table.dropped_rows += done.dropped
         table.rewritten_files = len(removes)
@@ -334,22 +332,36 @@ class _Work:
                 data_change=table.dropped_rows > 0 or table.table == books.EXTENT,
             )
 
+    def _rewritten(
+        self, table: Table, values: dict[str, str], chosen: Sequence[Sequence[str]], keep: compaction.Keep
+    ) -> Iterator[Rewritten]:
+        """Rewrites groups of files of one partition of a table; the books in one, because rows are joined, too."""
+        if table.name == books.EXTENT and chosen:
+            yield book_rows.rewrite(self._lake, [path for group in chosen for path in group], keep)
+            return
+        for group in chosen:
+            yield compaction.rewrite(self._lake, table, group, values, keep, self._options.run_bytes)
+
     def _worth_rewriting(
         self, table: Table, values: dict[str, str], files: Files, dropping: Dropping | None
-    ) -> list[str]:
-        """Paths of the files of one partition of a table that are small, if there are several, or hold old rows."""
+    ) -> list[list[str]]:
+        """The files of one partition of a table that hold old rows, or are small and have neighbours, in groups."""
         sizes = {str(file["path"]): int(file["size_bytes"]) for file in files}
         small = compaction.worth_joining(sizes, self._options.small_bytes, self._options.tiny_bytes)
-        chosen = small if len(small) > 1 else []
+        old = self._old(table, values, files, dropping)
+        chosen = compaction.neighbours(table, (file for file in files if str(file["path"]) in {*small, *old}))
+        return [group for group in chosen if len(group) > 1 or group[0] in old]
+
+    def _old(self, table: Table, values: dict[str, str], files: Files, dropping: Dropping | None) -> set[str]:
+        """Paths of files of one partition of a table with rows that retention drops."""
         if dropping is None or not _concerns(dropping, values):
-            return chosen
-        for file in files:
-            path = str(file["path"])
-            if path not in chosen and dropping.may_hold(file):
-                groups = compaction.row_groups(self._lake, table, [path], values, dropping.columns)
-                if any(pc.any(dropping.gone(rows)).as_py() for rows in groups):
-                    chosen.append(path)
-        return chosen
+            return set()
+        result = set()
+        for path in (str(file["path"]) for file in files if dropping.may_hold(file)):
+            groups = compaction.row_groups(self._lake, table, [path], values, dropping.columns)
+            if any(pc.any(dropping.gone(rows)).as_py() for rows in groups):
+                result.add(path)
+        return result
 
 
 def _all(rows: pa.Table) -> pa.Table:

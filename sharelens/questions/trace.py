@@ -5,7 +5,6 @@ leaving look the same.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -34,7 +33,7 @@ from sharelens.questions.completeness import (
     misplaced_warnings,
 )
 from sharelens.questions.dlq_filter import DeadLetterFilter
-from sharelens.questions.evidence import Evidence
+from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.misplaced import misplaced_places, place_of
 from sharelens.questions.missing import without_group_records
 from sharelens.questions.naming import ensure_known, resolve
@@ -44,6 +43,7 @@ from sharelens.questions.trace_events import (
     DELIVERY_STATE,
     SCALARS,
     Event,
+    TurningRowGroups,
     attempt_events,
     delivery_events,
     in_order,
@@ -51,7 +51,6 @@ from sharelens.questions.trace_events import (
     letter_events,
     life_events,
     outcome,
-    row_groups_with_turns,
     rows_of_places,
     turning_rows,
     words,
@@ -111,9 +110,7 @@ def trace(evidence: Evidence, key_filter: KeyFilter, offset: int, *, members: bo
     """
     keys = resolve(evidence, key_filter)
     ranges = evidence.delivery(keys, offset)
-    states_from = ranges.column("valid_from_log_offset")
-    choice = partial(row_groups_with_turns, offset, states_from.to_pylist())
-    history = turning_rows(evidence.history_in_parts(keys, SCALARS, choice), offset, states_from)
+    history = _history(evidence, keys, ranges.column("valid_from_log_offset"), offset)
     if history.num_rows == 0:
         ensure_known(evidence, key_filter, keys)
     misplaced = misplaced_places(evidence, keys, history)
@@ -141,6 +138,16 @@ def trace(evidence: Evidence, key_filter: KeyFilter, offset: int, *, members: bo
         warnings=tuple(warnings),
         none="the state log has no record of this share partition",
     )
+
+
+def _history(evidence: Evidence, keys: Keys, states_from: pa.ChunkedArray, offset: int) -> pa.Table:
+    """The rows of `turning_rows`, from few row groups where these suffice."""
+    if len(keys.topics or ()) == 1:
+        choice = TurningRowGroups(offset, states_from)
+        history = turning_rows(evidence.history_in_parts(keys, SCALARS, choice), offset, states_from)
+        if choice.suffice(history):
+            return history
+    return turning_rows(evidence.history_in_parts(keys, SCALARS), offset, states_from)
 
 
 def _verdicts(rows: Sequence[Event], offset: int) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -113,34 +114,70 @@ class TurningRows:
         return pa.concat_tables(self._chosen)
 
 
-def row_groups_with_turns(offset: int, log_offsets: Iterable[int], row_groups: Sequence[Statistics]) -> Sequence[bool]:
-    """Which row groups `turning_rows` needs, of those of some share partitions in log order, by their statistics.
+class TurningRowGroups:
+    """Chooses the row groups that `turning_rows` needs, of those of one share partition in log order, by statistics.
 
-    One that holds a single life of one share partition, without tombstone and with the start offset on one side of the
-    record, and comes after such a one of the same place, life and side, tells nothing new; of each place the last one
-    is read.
+    Left out is a row group that repeats the one before: no share partition has a tombstone or a new life in it, and all
+    start offsets lie on the same side of the record. A share partition that has a row before has no turn there.
     """
-    stays = [_unchanging(statistics, offset) for statistics in row_groups]
-    sought = sorted(log_offsets)
-    needed = []
-    for number, (statistics, mine) in enumerate(zip(row_groups, stays, strict=True)):
-        repeats = mine is not None and number > 0 and stays[number - 1] == mine
-        following = stays[number + 1] if number + 1 < len(stays) else None
-        goes_on = mine is not None and following is not None and following[: len(PLACE_KEY)] == mine[: len(PLACE_KEY)]
-        bounds = statistics.get("log_offset")
-        named = bounds is None or bisect_left(sought, bounds.low) < bisect_right(sought, bounds.high)
-        needed.append(named or not (repeats and goes_on))
-    return needed
+
+    def __init__(self, offset: int, log_offsets: pa.ChunkedArray) -> None:
+        """As in `TurningRows`."""
+        self._offset, self._sought = offset, sorted(log_offsets.to_pylist())
+        self._left_out: dict[int, int] = {}
+        """By state partition the lowest log offset of the row groups that were left out."""
+
+    def __call__(self, row_groups: Sequence[Statistics]) -> Sequence[bool]:
+        """Which of them to read."""
+        needed = []
+        run: _Quiet | None = None
+        for statistics in row_groups:
+            quiet = _quiet(statistics, self._offset)
+            goes_on = run is not None and quiet is not None and quiet.goes_on(run)
+            run = run if goes_on else quiet
+            is_left_out = goes_on and quiet is not None and not self._names(quiet)
+            if is_left_out and quiet is not None:
+                self._left_out.setdefault(quiet.state_partition, quiet.first)
+            needed.append(not is_left_out)
+        return needed
+
+    def _names(self, quiet: "_Quiet") -> bool:
+        return bisect_left(self._sought, quiet.first) < bisect_right(self._sought, quiet.last)
+
+    def suffice(self, rows: pa.Table) -> bool:
+        """Whether the rows that were read have the turns: the share partition has one before those left out."""
+        first = rows.group_by("state_partition").aggregate([("log_offset", "min")])
+        known = {row["state_partition"]: row["log_offset_min"] for row in first.to_pylist()}
+        return all(known.get(number, at) < at for number, at in self._left_out.items())
 
 
-def _unchanging(statistics: Statistics, offset: int) -> tuple[object, ...] | None:
-    """Place, life and side of the start offset of all rows of a row group; None where they may differ."""
-    single = [statistics.get(name) for name in (*PLACE_KEY, "life_log_offset")]
-    start = statistics.get("start_offset")
-    if start is None or start.nulls or any(b is None or b.nulls or b.low != b.high for b in single):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Quiet:
+    """A row group of one state partition without turns: its log offsets, the newest life, the start offsets' side."""
+
+    state_partition: int
+    first: int
+    last: int
+    life: int
+    side: int
+
+    def goes_on(self, run: "_Quiet") -> bool:
+        """Whether nothing turns between a run of row groups, of which `run` is the first one, and this one."""
+        same = (self.state_partition, self.side) == (run.state_partition, run.side)
+        return same and max(self.life, run.life) < run.first
+
+
+def _quiet(statistics: Statistics, offset: int) -> _Quiet | None:
+    """What statistics say of a row group; None where start offsets may lie on both sides, or there are tombstones."""
+    known = [statistics.get(name) for name in ("state_partition", "log_offset", "life_log_offset", "start_offset")]
+    bounds = [each for each in known if each is not None and not each.nulls]
+    if len(bounds) < len(known):
         return None
-    sides = {_side(start.low, offset), _side(start.high, offset)}
-    return (*(b.low for b in single if b is not None), *sides) if len(sides) == 1 else None
+    number, log_offset, life, start = bounds
+    side = _side(start.low, offset)
+    if number.low != number.high or side != _side(start.high, offset):
+        return None
+    return _Quiet(state_partition=number.low, first=log_offset.low, last=log_offset.high, life=life.high, side=side)
 
 
 def _side(start: int, offset: int) -> int:

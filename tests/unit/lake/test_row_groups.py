@@ -56,7 +56,7 @@ def test_what_statistics_leave_holds_every_row_that_is_asked_for(
 ) -> None:
     lake = tmp_path_factory.mktemp("lake")
     write(lake, files)
-    groups = Lake(lake).snapshot(TABLE).row_groups
+    groups = Lake(lake).snapshot(TABLE).row_groups(np.array([number]))
     numbers, lasts = groups.integers("state_partition"), groups.integers("last_offset")
     chosen = (
         (numbers.low <= number) & (numbers.high >= number) & (lasts.high >= least) & groups.may_hold("group_id", "g")
@@ -71,7 +71,7 @@ def test_what_statistics_leave_holds_every_row_that_is_asked_for(
 
 def test_row_groups_that_statistics_exclude_are_not_chosen(tmp_path: Path) -> None:
     write(tmp_path, [(True, [[("a", 1, 10), ("b", 1, 20)], [("c", 2, 30)]]), (False, [[("d", 2, 40)]])])
-    groups = Lake(tmp_path).snapshot(TABLE).row_groups
+    groups = Lake(tmp_path).snapshot(TABLE).row_groups()
     read = {
         text: [rows.num_rows for rows in groups.read(groups.may_hold("group_id", text), COLUMNS)] for text in "abcde"
     }
@@ -79,16 +79,25 @@ def test_row_groups_that_statistics_exclude_are_not_chosen(tmp_path: Path) -> No
     assert sorted(groups.integers("last_offset").low.tolist()) == [10, 30, 40]
 
 
+def test_files_without_the_state_partitions_are_not_opened(tmp_path: Path) -> None:
+    write(tmp_path, [(True, [[("a", 1, 10)], [("b", 2, 20)]]), (True, [[("c", 3, 30)]]), (True, [[("d", 5, 40)]])])
+    snapshot = Lake(tmp_path).snapshot(TABLE)
+    damaged = next(file for file in snapshot.files if file["max.state_partition"] == 3)
+    (tmp_path / "gold" / "redelivered_record" / damaged["path"]).write_bytes(b"")
+    groups = snapshot.row_groups(np.array([2, 4, 5]))
+    assert sorted(groups.integers("last_offset").low.tolist()) == [10, 20, 40]
+
+
 def test_a_column_of_nulls_has_no_values_between_its_bounds(tmp_path: Path) -> None:
     write(tmp_path, [(True, [[("a", 1, 10)]])])
-    bounds = Lake(tmp_path).snapshot(TABLE).row_groups.integers("earlier_life")
+    bounds = Lake(tmp_path).snapshot(TABLE).row_groups().integers("earlier_life")
     assert (bounds.low > bounds.high).all()
     assert bounds.nulls.all()
 
 
 def test_text_is_read_as_dictionaries_where_that_is_asked_for(tmp_path: Path) -> None:
     write(tmp_path, [(True, [[("a", 1, 10)], [("b", 2, 20)]])])
-    groups = Lake(tmp_path).snapshot(TABLE).row_groups
+    groups = Lake(tmp_path).snapshot(TABLE).row_groups()
     (rows,) = groups.read(np.ones(groups.count, np.bool_), ["group_id", "is_final"], ["group_id"])
     assert pa.types.is_dictionary(rows.schema.field("group_id").type)
     assert rows.to_pylist() == [{"group_id": "a", "is_final": True}, {"group_id": "b", "is_final": True}]

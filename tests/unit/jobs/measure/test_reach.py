@@ -119,6 +119,26 @@ def test_a_snapshot_that_repeats_the_state_reaches_no_row(
     assert LakeInputs(task).reach.tolist() == [reach]
 
 
+def test_a_range_that_a_snapshot_shows_first_is_read_from_the_record_before_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobs.measure.inputs.FIRST_STRETCH", 1)
+    settled = [update("g", start=number, batches=[(number - 1, number - 1, 2, 1)]) for number in range(1, 40)]
+    later_ms = START_MS + HOUR_MS
+    shown = snapshot("g", start=39, epoch=1, batches=[(41, 41, 0, 1)], at_ms=later_ms)
+    others = [snapshot("h"), *(update("h", start=number, at_ms=later_ms) for number in range(11))]
+    logs = write_log_directory(tmp_path / "logs", [snapshot("g"), *settled, *others, shown])
+    make_lake(tmp_path / "lake", logs)
+    write_state_partition(logs, [update("g", batches=[(41, 41, 2, 2)], at_ms=later_ms)], base_offset=53)
+    make_lake(tmp_path / "lake", logs, stages=("ingest", "decode", "replay"))
+    ((task,),) = stage.batches_of(Lake(tmp_path / "lake"), run=2, before=1, names=tuple(STAGED))
+    read = Reach(LakeInputs(task)).by_offset.history().column("log_offset")
+    assert sorted(read.to_pylist()) == [39, 52, 53]
+    make_lake(tmp_path / "lake", logs)
+    make_lake(tmp_path / "at-once", logs)
+    assert not differences(content(tmp_path / "lake", TABLES), content(tmp_path / "at-once", TABLES))
+
+
 KEPT = ("gold.poison_record", "gold.redelivered_record", "gold.latency", "gold.attempts", "gold.life_event")
 HALF_DONE = [(0, 4, 2, 3), (6, 9, 0, 2), (11, 12, 4, 5)]
 

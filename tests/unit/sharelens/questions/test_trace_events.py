@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from lake.bounded_scan import Bounds
 from sharelens.questions.trace_events import (
     SCALARS,
+    TurningRowGroups,
     in_place,
     life_events,
-    row_groups_with_turns,
     rows_of_places,
     turning_rows,
 )
@@ -94,27 +94,49 @@ def test_the_turning_rows_tell_the_same_life_and_hold_the_named_records(
         assert mine.column("log_time_ms").to_pylist()[-1] == rows.column("log_time_ms").to_pylist()[-1]
 
 
-@given(STEPS, CUTS, st.sets(st.integers(0, 40), max_size=3))
+@given(STEPS, CUTS, st.sets(st.integers(0, 40), max_size=3), st.integers(0, 3))
 def test_the_row_groups_that_are_left_out_tell_nothing(
-    steps: list[tuple[tuple[str, int], str]], cuts: list[int], named: set[int]
+    steps: list[tuple[tuple[str, int], str]], cuts: list[int], named: set[int], dropped: int
 ) -> None:
     every = history(steps)
-    groups = parts_of(every, cuts)
-    needed = row_groups_with_turns(OFFSET, named, [bounds_of(part) for part in groups])
     log_offsets = pa.chunked_array([pa.array(sorted(named), pa.int64())])
-    whole = turning_rows(groups, OFFSET, log_offsets)
-    some = turning_rows(list(itertools.compress(groups, needed)), OFFSET, log_offsets)
-    assert events_by_place(some) == events_by_place(whole)
-    assert (named & set(range(len(steps)))) <= set(some.column("log_offset").to_pylist())
+    for rows in rows_of_places(every):
+        place, first_offset = in_place(rows.slice(0, 1).to_pylist()[0]), rows.column("log_offset").to_pylist()[0]
+        kept = every.filter(~place | (pc.field("log_offset") >= first_offset + dropped))  # retention drops the oldest
+        parts = parts_of(kept, cuts)
+        choice = TurningRowGroups(OFFSET, log_offsets)
+        needed = choice([bounds_of(part) for part in parts])
+        mine = [part.filter(place) for part in parts]
+        some = turning_rows(itertools.compress(mine, needed), OFFSET, log_offsets)
+        whole = turning_rows(mine, OFFSET, log_offsets)
+        if choice.suffice(some):
+            assert events_by_place(some) == events_by_place(whole)
+            assert named & set(kept.filter(place).column("log_offset").to_pylist()) <= set(
+                some.column("log_offset").to_pylist()
+            )
+        else:
+            assert dropped
 
 
-def test_a_long_life_costs_its_first_row_groups_the_turn_and_the_last() -> None:
-    calm = [(("g", 0), "stay")] * 1000
-    every = history([*calm, *calm[:50], (("g", 0), "move"), *calm])
+def test_a_long_life_among_others_costs_its_first_row_groups_and_the_turn() -> None:
+    calm = [(("g", 0), "stay"), (("i", 0), "stay")] * 500
+    every = history([*calm, *calm[:50], (("g", 0), "move"), (("i", 0), "move"), *calm])
     groups = parts_of(every, [])[0]
     pieces = [groups.slice(first, 100) for first in range(0, groups.num_rows, 100)]
-    needed = row_groups_with_turns(OFFSET, [555], [bounds_of(piece) for piece in pieces])
-    assert list(itertools.compress(range(len(pieces)), needed)) == [0, 5, 9, 10, 11, 20]
+    choice = TurningRowGroups(OFFSET, pa.chunked_array([[555]]))
+    needed = choice([bounds_of(piece) for piece in pieces])
+    assert list(itertools.compress(range(len(pieces)), needed)) == [0, 1, 5, 10, 11]
+    mine = pc.field("group_id") == "g"
+    assert choice.suffice(pa.concat_tables([piece.filter(mine) for piece in itertools.compress(pieces, needed)]))
+
+
+def test_a_share_partition_without_a_row_before_those_left_out_needs_them() -> None:
+    every = history([(("i", 0), "stay")] * 300)
+    choice = TurningRowGroups(OFFSET, pa.chunked_array([[]], pa.int64()))
+    assert choice([bounds_of(every.slice(first, 100)) for first in (0, 100, 200)]) == [True, True, False]
+    assert not choice.suffice(every.slice(0, 0))
+    assert not choice.suffice(every.slice(200))
+    assert choice.suffice(every.slice(199))
 
 
 def test_the_columns_of_a_place_come_first() -> None:
