@@ -16,7 +16,7 @@ from evidence.log_time import NO_LOG_TIME
 from evidence.schemas import CLOCK_STEP, DECODED_FROM, NAME, ODD_GROUP_RECORD
 from jobs import books, retained
 from jobs.decode.merged import LEAST, merged
-from jobs.decode.topic_starts import STARTS, named_starts
+from jobs.decode.topic_starts import STARTS, lowest, named_starts
 from jobs.errors import JobError
 from jobs.ingest.names import NAMES
 from jobs.progress import Progress
@@ -91,6 +91,12 @@ def no_rows(table: str) -> pa.Table:
     return books.of_cluster(SMALL_TABLES[table].empty_table(), "")
 
 
+def _joined(table: str, parts: Sequence[pa.Table]) -> pa.Table:
+    """Rows of a table of SMALL_TABLES."""
+    rows = pa.concat_tables(parts)
+    return lowest(rows) if table == STARTS else rows
+
+
 def decode_task(task: Task) -> Outcome:
     """Decodes the units of a task and writes their rows; runs on an executor."""
     constants = {"run_id": task.run}
@@ -118,7 +124,7 @@ def decode_task(task: Task) -> Outcome:
                 small[table].append(books.of_cluster(few, unit.cluster_id))
     return Outcome(
         files={SHARE_RECORD: tuple(shares.files), GROUP: tuple(groups.files), LETTERS: tuple(letters.files)},
-        rows={table: pa.concat_tables(tables) for table, tables in small.items()},
+        rows={table: _joined(table, tables) for table, tables in small.items()},
         counts={
             **counts,
             SHARE_RECORD: shares.record_count,
@@ -208,7 +214,7 @@ def _commit(
 
     Below `begins`, where retention has cut bronze, rows stay as they are.
     """
-    small = {table: pa.concat_tables([no_rows(table), *(o.rows[table] for o in outcomes)]) for table in SMALL_TABLES}
+    small = {table: _joined(table, [no_rows(table), *(o.rows[table] for o in outcomes)]) for table in SMALL_TABLES}
     fresh = {QUARANTINE: new_problems(lake, small[QUARANTINE])}
     fresh |= {name: small[name] for name in (CLOCK_STEPS, ODD_GROUP)}
     place, of_groups = ("log_topic_id", "state_partition", "log_offset"), ("log_topic_id", "partition", "log_offset")

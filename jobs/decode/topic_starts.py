@@ -19,9 +19,13 @@ def named_starts(records: pa.Table) -> pa.Table:
 
     -1 names none: the start offset is not determined yet (snapshot) or is what it was (update).
     """
-    named = records.select(TOPIC_START.names).filter(pc.field(START) >= 0)
-    lowest = named.group_by([name for name in TOPIC_START.names if name != START]).aggregate([(START, "min")])
-    return lowest.rename_columns({f"{START}_min": START}).select(TOPIC_START.names).cast(TOPIC_START)
+    return lowest(records.select(TOPIC_START.names).filter(pc.field(START) >= 0)).cast(TOPIC_START)
+
+
+def lowest(starts: pa.Table) -> pa.Table:
+    """Of rows that differ in their start offset alone the lowest one: what tasks return does not grow with records."""
+    rows = starts.group_by([name for name in starts.column_names if name != START]).aggregate([(START, "min")])
+    return rows.rename_columns({f"{START}_min": START}).select(starts.column_names).cast(starts.schema)
 
 
 def lowest_offsets(lake: Lake, cluster_id: str) -> dict[tuple[str, int], int]:
@@ -32,8 +36,5 @@ def lowest_offsets(lake: Lake, cluster_id: str) -> dict[tuple[str, int], int]:
 
 def lowest_of(starts: pa.Table) -> dict[tuple[str, int], int]:
     """The smallest start offset of each user partition in TOPIC_START rows."""
-    result: dict[tuple[str, int], int] = {}
-    for row in starts.select(["topic_id", "partition", START]).to_pylist():
-        key = (row["topic_id"], row["partition"])
-        result[key] = min(row[START], result.get(key, row[START]))
-    return result
+    columns = lowest(starts.select(["topic_id", "partition", START])).to_pydict()
+    return dict(zip(zip(columns["topic_id"], columns["partition"], strict=True), columns[START], strict=True))

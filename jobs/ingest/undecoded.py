@@ -12,7 +12,7 @@ from evidence.decoding import decode_rows
 from evidence.schemas import DECODED_FROM
 from jobs import books
 from jobs.decode.stage import changed
-from jobs.decode.topic_starts import lowest_of, named_starts
+from jobs.decode.topic_starts import lowest, lowest_of, named_starts
 from jobs.progress import Progress
 from jobs.spark import executors
 from jobs.spark.executors import Engine
@@ -35,7 +35,7 @@ def starts_task(task: Task) -> pa.Table:
     starts = [TOPIC_START.empty_table()]
     for unit in task.units:
         starts.append(named_starts(decode_rows(read_unit(unit, LOG_RECORD)).records))
-    return pa.concat_tables(starts)
+    return lowest(pa.concat_tables(starts))
 
 
 def undecoded_lowest(engine: Engine, lake: Lake, cluster_id: str, progress: Progress) -> Mapping[tuple[str, int], int]:

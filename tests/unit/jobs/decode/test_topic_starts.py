@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from jobs.decode.topic_starts import lowest_offsets
+from jobs.decode.topic_starts import lowest, lowest_of, lowest_offsets
 from lake.lake import Lake
+from lake.table_schemas import TOPIC_START
 from tests.batch_files import state_batches, state_directory
 from tests.in_process import make_lake
 from tests.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update
@@ -63,3 +65,14 @@ def test_another_cluster_has_its_own(tmp_path: Path) -> None:
     make_lake(tmp_path / "lake", logs, cluster_id="a")
     assert lowest_offsets(Lake(tmp_path / "lake"), "b") == {}
     assert lowest_offsets(Lake(tmp_path / "lake"), "a") == {ORDERS: 3}
+
+
+@pytest.mark.parametrize("state_partitions", [(0,), (0, 1)])
+def test_of_rows_of_one_user_partition_tasks_return_the_lowest_start(state_partitions: tuple[int, ...]) -> None:
+    row = {"log_topic_id": "l", "topic_id": ORDERS_ID, "partition": 0}
+    rows = [
+        {**row, "state_partition": number, "start_offset": start} for number in state_partitions for start in (7, 3, 9)
+    ]
+    starts_of_units = pa.Table.from_pylist(rows, schema=TOPIC_START)
+    assert lowest(starts_of_units).sort_by("state_partition").to_pylist() == rows[1::3]
+    assert lowest_of(starts_of_units) == {ORDERS: 3}
