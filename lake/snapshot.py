@@ -99,14 +99,11 @@ class Snapshot:
         """All rows, read once; for small tables."""
         return self.rows()
 
-    def row_groups(self, state_partitions: Ints | None = None) -> RowGroups:
-        """The row groups of the files that may have rows of some state partitions; None: of all files.
+    def row_groups(self, state_partitions: Ints) -> RowGroups:
+        """The row groups of the files that may have rows of some state partitions, which are in order.
 
-        `state_partitions`: in order. The footers of these files are read, so a task's memory does not grow with the
-        others.
+        The footers of these files are read, so a task's memory does not grow with the others.
         """
-        if state_partitions is None:
-            return self._footers.row_groups(self.paths)
         begin = np.searchsorted(state_partitions, self._state_partitions("min", LEAST))
         end = np.searchsorted(state_partitions, self._state_partitions("max", MOST), "right")
         return self._footers.row_groups(path for path, chosen in zip(self.paths, end > begin, strict=True) if chosen)

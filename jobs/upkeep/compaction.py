@@ -1,6 +1,6 @@
 """Rewrites many files as few, sorted by the table's clustering columns, in bounded memory.
 
-    files by their least keys    | 128 MB or more of neighbours | the next ones | ...     rewritten one group at a time
+    files by their least keys -> groups of neighbours, up to 128 MB, each rewritten by itself
     row groups of a group -> sorted runs of RUN_BYTES -> merged -> files near 128 MB, a log partition a row group
 
 A single run stays in memory. Several runs are spilled beside the table into files that no commit names; they are
@@ -66,20 +66,20 @@ def worth_joining(sizes: Mapping[str, int], small_bytes: int, tiny_bytes: int) -
 
 
 def neighbours(table: Table, files: Iterable[Mapping[str, Any]]) -> list[list[str]]:
-    """Paths of files (`Snapshot.files`) in groups of FILE_BYTES or more, but for the last one: neighbours by key.
+    """Paths of files (`Snapshot.files`) in groups, neighbours by key: those of a group become one file.
 
-    What is sorted and merged at once has a bound, whatever the number of files.
+    What is sorted and merged at once has a bound, FILE_BYTES or a single file, whatever the number of files.
     """
     columns = [*(["state_partition"] if "state_partition" in table.schema.names else []), *order_of(table)]
     ordered = sorted(files, key=lambda file: sortable(file.get(f"min.{name}") for name in columns))
     groups: list[list[str]] = []
-    size = FILE_BYTES
+    size = 0
     for file in ordered:
-        if size >= FILE_BYTES:
-            groups.append([])
-            size = 0
-        groups[-1].append(str(file["path"]))
         size += int(file["size_bytes"])
+        if not groups or size > FILE_BYTES:
+            groups.append([])
+            size = int(file["size_bytes"])
+        groups[-1].append(str(file["path"]))
     return groups
 
 

@@ -4,6 +4,7 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -92,7 +93,7 @@ def test_a_snapshot_travels_as_its_fields_and_reads_the_same_where_it_arrives(tm
     sent = snapshot_of(tmp_path, files(tmp_path, stats=True))
     before = len(pickle.dumps(sent))
     rows = sent.dataset().to_table()
-    assert sent.row_groups().count == len(ROWS)
+    assert sent.row_groups(np.array([0])).count == len(ROWS)
     arrived = pickle.loads(pickle.dumps(sent))
     assert (arrived, len(pickle.dumps(sent))) == (sent, before)
     assert arrived.rows().equals(rows)

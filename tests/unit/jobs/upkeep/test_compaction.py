@@ -51,7 +51,7 @@ def file_of(path: str, size: int, state_partition: int | None, group: str | None
     [
         ([], []),
         ([file_of("a", 1, 3), file_of("b", 1, 2)], [["b", "a"]]),
-        ([file_of("a", FILE_BYTES, 3), file_of("b", 1, 2), file_of("c", 1, None)], [["c", "b", "a"]]),
+        ([file_of("a", FILE_BYTES, 3), file_of("b", 1, 2), file_of("c", 1, None)], [["c", "b"], ["a"]]),
         ([file_of("a", FILE_BYTES, 3), file_of("b", 1, 4), file_of("c", 1, 4, None)], [["a"], ["c", "b"]]),
         ([file_of(str(number), FILE_BYTES // 2, number) for number in range(5)], [["0", "1"], ["2", "3"], ["4"]]),
     ],
