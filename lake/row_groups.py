@@ -25,6 +25,12 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
+def hold_any(low: Ints, high: Ints, numbers: Ints) -> Flags:
+    """Whether one of some numbers, which are in order, lies from each `low` to its `high`."""
+    result: Flags = np.searchsorted(numbers, high, "right") > np.searchsorted(numbers, low)
+    return result
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
     """A data file with its footer. `partition_values`: of the columns that only its folder names, as text.

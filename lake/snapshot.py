@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from lake.parquet import coded_schema
-from lake.row_groups import LEAST, MOST, Footers, Ints, RowGroups
+from lake.row_groups import LEAST, MOST, Footers, Ints, RowGroups, hold_any
 from lake.storage import Storage
 from lake.tables import TABLES, TIME
 
@@ -104,9 +105,8 @@ class Snapshot:
 
         The footers of these files are read, so a task's memory does not grow with the others.
         """
-        begin = np.searchsorted(state_partitions, self._state_partitions("min", LEAST))
-        end = np.searchsorted(state_partitions, self._state_partitions("max", MOST), "right")
-        return self._footers.row_groups(path for path, chosen in zip(self.paths, end > begin, strict=True) if chosen)
+        low, high = self._state_partitions("min", LEAST), self._state_partitions("max", MOST)
+        return self._footers.row_groups(compress(self.paths, hold_any(low, high, state_partitions)))
 
     def _state_partitions(self, statistic: str, unknown: int) -> Ints:
         """The lowest or highest state partition of each file."""

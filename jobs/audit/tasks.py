@@ -15,6 +15,7 @@ from jobs.audit.beside import NO_ROWS, Beside, BesideAudit
 from kafka_log.schemas import LOG_RECORD
 from lake.lake import LakeView
 from lake.parquet import DataFile, ParquetSink
+from lake.row_groups import hold_any
 from lake.slices import PartitionKey, Slice, read_partitions, read_unit, units
 from lake.tables import GOLD_AUDIT_STATE, TABLES
 from measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, largest
@@ -196,7 +197,7 @@ def _stored_states(lake: LakeView, jobs: Sequence[Job]) -> pa.Table:
     numbers = np.array(sorted({job.log.state_partition for job in jobs}))
     row_groups = lake.snapshot(GOLD_AUDIT_STATE).row_groups(numbers)
     bounds = row_groups.integers("state_partition")
-    chosen = np.searchsorted(numbers, bounds.high, side="right") > np.searchsorted(numbers, bounds.low)
+    chosen = hold_any(bounds.low, bounds.high, numbers)
     states = of_jobs(pa.concat_tables(row_groups.read(chosen, columns)), jobs)
     return _by_state_partition(states)
 

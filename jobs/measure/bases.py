@@ -180,7 +180,7 @@ def _whole_from(lake: Lake, topic: Mapping[str, str], mine: pa.Table) -> Ints:
     lowest = np.full(places.count, ABOVE_ALL, np.int64)
     for rows in _rows_of_topic(lake, HISTORY, topic, [*PLACE_KEY, "log_offset", "start_offset"]):
         at = places.of(rows)
-        start = pc.fill_null(rows.column("start_offset"), ABOVE_ALL).to_numpy()
+        start = ints(rows, "start_offset", ABOVE_ALL)
         known = (at >= 0) & (rows.column("log_offset").to_numpy() >= begins[at])
         np.minimum.at(lowest, at[known], start[known])
     moved = True

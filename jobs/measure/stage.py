@@ -183,9 +183,14 @@ def _batches(tasks: Iterable[Task]) -> list[list[Task]]:
     """Neighbouring tasks together: few files, and as many batches for each core."""
     tasks = list(tasks)
     together = max(LEAST_TASKS, min(MOST_TASKS, len(tasks) // TASKS_AIMED_AT))
-    count = -(-len(tasks) // together)
-    ends = np.linspace(0, len(tasks), 1 + min(len(tasks), count + -count % cores())).astype(int)
+    count = min(len(tasks), _of_all_cores(-(-len(tasks) // together)))
+    ends = np.linspace(0, len(tasks), count + 1).astype(int)
     return [tasks[begin:end] for begin, end in pairwise(ends.tolist())]
+
+
+def _of_all_cores(count: int) -> int:
+    """A number of parts of the work, rounded up so that each core gets as many."""
+    return count + -count % cores()
 
 
 def _tasks(lake: Lake, run: int, names: tuple[str, ...], step: pa.Table) -> Iterator[Task]:
@@ -212,8 +217,7 @@ def _tasks(lake: Lake, run: int, names: tuple[str, ...], step: pa.Table) -> Iter
 
 def _task_rows(total: int) -> int:
     """The rows of a task: an equal part of all, at most TASK_ROWS, with as many tasks for each core."""
-    count = max(1, -(-total // TASK_ROWS))
-    count += -count % cores()
+    count = _of_all_cores(max(1, -(-total // TASK_ROWS)))
     return max(LEAST_TASK_ROWS, -(-total // count))
 
 

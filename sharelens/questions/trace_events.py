@@ -133,15 +133,18 @@ class TurningRowGroups:
         run: _Quiet | None = None
         for statistics in row_groups:
             quiet = _quiet(statistics, self._offset)
-            goes_on = run is not None and quiet is not None and quiet.goes_on(run)
-            run = run if goes_on else quiet
-            is_left_out = goes_on and quiet is not None and not self._names(quiet)
-            if is_left_out and quiet is not None:
+            if quiet is None or run is None or not quiet.goes_on(run):
+                run = quiet
+                needed.append(True)
+                continue
+            is_named = self._names(quiet)
+            if not is_named:
                 self._left_out.setdefault(quiet.state_partition, quiet.first)
-            needed.append(not is_left_out)
+            needed.append(is_named)
         return needed
 
     def _names(self, quiet: "_Quiet") -> bool:
+        """Whether a delivery state of the record begins in a row group."""
         return bisect_left(self._sought, quiet.first) < bisect_right(self._sought, quiet.last)
 
     def suffice(self, rows: pa.Table) -> bool:
