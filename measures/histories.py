@@ -172,7 +172,7 @@ class Histories:
             history=history if (np.diff(order) == 1).all() else history.take(pa.array(order)),
             place=place[order],
             begins=np.append(0, np.cumsum(np.bincount(place, minlength=places.num_rows))),
-            ranges=np.stack(columns, axis=1, dtype=np.int64)[rows],
+            ranges=np.stack([column[rows] for column in columns], axis=1, dtype=np.int64),
             rows=rows,
             life_begins=life_begins,
             life_place=of_range[life_begins[:-1]],
@@ -193,6 +193,11 @@ class Histories:
     def life_number(self) -> Ints:
         """The position of the life of each range in `life_place`."""
         return np.repeat(np.arange(len(self.life_place)), np.diff(self.life_begins))
+
+    @property
+    def place_of_range(self) -> Ints:
+        """The place of each range."""
+        return self.life_place[self.life_number]
 
     @cached_property
     def ended(self) -> Ints:

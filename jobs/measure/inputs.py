@@ -14,7 +14,15 @@ from jobs.measure.reading import DELIVERY, END, HISTORY, STATE, Flags, Ints, Lim
 from lake import user_topics
 from lake.tables import TABLES
 from measures.headers import NoRecords, SampledBatches, news_from
-from measures.histories import DELIVERY_COLUMNS, HISTORY_COLUMNS, Histories
+from measures.histories import (
+    DELIVERY_COLUMNS,
+    HISTORY_COLUMNS,
+    RANGE_FIRST,
+    RANGE_FROM,
+    RANGE_STATE,
+    RANGE_TO,
+    Histories,
+)
 from measures.incomplete import PAST_COLUMNS
 from measures.inputs import StateInputs
 from measures.kept_samples import lowest_new_ranges
@@ -35,7 +43,7 @@ PROGRESS_COLUMNS = [
     "read_from_log_offset", "log_offset", "log_time_ms", "completeness", "completeness_reason",
 ]  # fmt: skip
 REPEATED = ["start_offset", "delivery_complete_count", "state_epoch", "leader_epoch", "life_log_offset"]
-DONE = pa.array([DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED], pa.int8())
+DONE = (DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED)
 SNAPSHOT = pa.array(["snapshot"])
 FIRST_STRETCH = 1 << 10
 """Log offsets that are looked through at first for the record before another one."""
@@ -105,59 +113,51 @@ class LakeInputs:
         return np.minimum(self.new_headers_from, self.new_samples_from)
 
     @cached_property
-    def _resumed_from(self) -> Ints:
-        """`measured_to`; ABOVE_ALL where a place is measured whole: its reach is known without a row."""
-        return np.where(self.whole, ABOVE_ALL, self.measured_to)
+    def recent(self) -> Histories:
+        """The records from `read_from` on, and the ranges that were part of a state behind it."""
+        return Histories.of(self._history(("log_offset", self.read_from)), self._recent_deliveries)
 
     @cached_property
-    def new_records(self) -> Histories:
-        """Of places that resume, the last record that earlier runs measured and those behind it; no ranges."""
-        history = self._history(("log_offset", self._resumed_from))
-        return Histories.of(history, self._new_deliveries.slice(0, 0))
+    def _recent_deliveries(self) -> pa.Table:
+        return self._deliveries((END, self.read_from + 1))
 
     @cached_property
-    def _new_deliveries(self) -> pa.Table:
-        """Of places that resume, ranges that were part of a state after `measured_to`."""
-        return self._deliveries((END, np.minimum(self._resumed_from + 1, ABOVE_ALL)))
+    def _place_of_recent(self) -> Ints:
+        """The place of each place of `recent`, which lacks those without rows."""
+        return self.places.of(self.recent.places)
 
-    def _history(self, *least: Limit) -> pa.Table:
-        return self.placed(self.lake.rows(HISTORY, HISTORY_COLUMNS, *least))
+    def _history(self, *least: Limit, most: Limit | None = None) -> pa.Table:
+        return self.placed(self.lake.rows(HISTORY, HISTORY_COLUMNS, *least, most=most))
 
-    def _deliveries(self, *least: Limit) -> pa.Table:
-        return self.placed(self.lake.rows(DELIVERY, DELIVERY_COLUMNS, *least))
+    def _deliveries(self, *least: Limit, most: Limit | None = None) -> pa.Table:
+        return self.placed(self.lake.rows(DELIVERY, DELIVERY_COLUMNS, *least, most=most))
 
-    def whole_view(self) -> "View":
-        """All rows of the places, of which each is measured whole."""
-        return View(self, self._history(), self._deliveries(), self.progress)
+    def from_record(self) -> "View":
+        """The recent rows."""
+        return View(self, self.recent, self._recent_deliveries, self.progress)
 
-    def views(self, offsets: Ints) -> tuple["View", "View"]:
-        """The rows from `read_from` on, and those about record offsets, from one pass over the tables.
+    def by_offset(self, offsets: Ints) -> "View":
+        """Ranges that reach a record offset, given for each place, or lie above it, and the records from the first one
+        that they name on.
 
-        The second view: ranges that reach an offset, given for each place, or lie above it, and the history from the
-        first record on that they name; from the one before, if that is a snapshot: it may show outcomes of records that
-        the evidence lacks, which the completeness of the record before tells.
+        And from the one before, if the first is a snapshot: it may show outcomes of records that the evidence lacks,
+        which the completeness of the record before tells.
         """
-        more = (self.read_from < self._resumed_from) | (offsets < ABOVE_ALL)
-        limits = ((END, self.read_from + 1), ("last_offset", offsets))
-        both = self._with_new(self._new_deliveries, more, self._deliveries, *limits)
-        at = self.places.of(both)
-        late = both.column("last_offset").to_numpy() >= offsets[at]
+        new, at = self._recent_deliveries, self.places.of(self._recent_deliveries)
+        old = self._deliveries(("last_offset", offsets), most=(END, self.read_from))
+        late = new.column("last_offset").to_numpy() >= offsets[at]
+        deliveries = pa.concat_tables([old, new.filter(pa.array(late))]).combine_chunks()
         first = np.full(self.places.count, ABOVE_ALL, np.int64)
-        np.minimum.at(first, at[late], both.column("valid_from_log_offset").to_numpy()[late])
+        np.minimum.at(first, self.places.of(deliveries), deliveries.column("valid_from_log_offset").to_numpy())
         first = np.where(offsets == BELOW_ALL, BELOW_ALL, first)
-        least = np.minimum(first, self.read_from)
-        more = least < self._resumed_from
-        history = self._with_new(self.new_records.history, more, self._history, ("log_offset", least))
-        place, log_offset = self.places.of(history), history.column("log_offset").to_numpy()
-        recent, named = (history.filter(pa.array(log_offset >= least[place])) for least in (self.read_from, first))
-        is_first = named.column("log_offset").to_numpy() == first[self.places.of(named)]
-        shown = named.filter(pa.array(is_first & (codes_in(named.column("record_type"), SNAPSHOT) == 0)))
-        named = pa.concat_tables([named, self._records_before(shown)]).combine_chunks()
-        part_since = ints(both, END, ABOVE_ALL) > self.read_from[at]
-        return (
-            View(self, recent, both.filter(pa.array(part_since)), self.progress),
-            View(self, named, both.filter(pa.array(late))),
-        )
+        history, at = self.recent.history, self._place_of_recent[self.recent.place]
+        named = history.filter(pa.array(history.column("log_offset").to_numpy() >= first[at]))
+        old = self._history(("log_offset", first), most=("log_offset", self.read_from - 1))
+        history = pa.concat_tables([old, named])
+        is_first = history.column("log_offset").to_numpy() == first[self.places.of(history)]
+        shown = history.filter(pa.array(is_first & (codes_in(history.column("record_type"), SNAPSHOT) == 0)))
+        history = pa.concat_tables([history, self._records_before(shown)]).combine_chunks()
+        return View(self, Histories.of(history, deliveries), deliveries)
 
     def _records_before(self, rows: pa.Table) -> pa.Table:
         """Of each row of the history the one before of its share partition, if there is one.
@@ -177,14 +177,6 @@ class LakeInputs:
             ends, length = np.maximum(ends - length, 0), length << 3
         return result
 
-    def _with_new(self, new: pa.Table, more: Flags, read: Callable[..., pa.Table], *least: Limit) -> pa.Table:
-        """The new rows, and in place of those of a place that needs `more` all that meet one of the limits."""
-        if not more.any():
-            return new
-        rows = read(*((name, np.where(more, values, ABOVE_ALL)) for name, values in least))
-        parts = [new.filter(pa.array(~more[self.places.of(new)])), rows.filter(pa.array(more[self.places.of(rows)]))]
-        return pa.concat_tables(parts).combine_chunks()
-
     @cached_property
     def reach(self) -> Ints:
         """The lowest record offset, for each place, that new evidence can affect; ABOVE_ALL for none.
@@ -193,16 +185,15 @@ class LakeInputs:
         """
         if self.whole.all():
             return np.full(self.places.count, BELOW_ALL, np.int64)
-        result = self.new_headers_from.copy()
-        rows = self._new_deliveries
-        at = self.places.of(rows)
-        new = rows.column("valid_from_log_offset").to_numpy() > self.measured_to[at]
-        np.minimum.at(result, at[new], rows.column("first_offset").to_numpy()[new])
-        rows = self.new_records.history
-        at, start = self.places.of(rows), ints(rows, "start_offset", ABOVE_ALL)
+        result, recent = self.new_headers_from.copy(), self.recent
+        ranges, at = recent.ranges, self._place_of_recent[recent.place_of_range]
+        new = ranges[:, RANGE_FROM] > self.measured_to[at]
+        np.minimum.at(result, at[new], ranges[new, RANGE_FIRST])
+        rows, at = recent.history, self._place_of_recent[recent.place]
+        start = ints(rows, "start_offset", ABOVE_ALL)
         # A start offset that is not known any more (-1) lies below all that it had passed.
         lower = (start >= 0) | (self.known("start_offset", ABOVE_ALL)[at] >= 0)
-        new = (rows.column("log_offset").to_numpy() > self.measured_to[at]) & lower & ~repeats(self.new_records)
+        new = (rows.column("log_offset").to_numpy() > self.measured_to[at]) & lower & ~repeats(recent)
         np.minimum.at(result, at[new], start[new])
         return np.where(self.whole, BELOW_ALL, result)
 
@@ -215,11 +206,10 @@ class LakeInputs:
         result = self.reach.copy()
         if self.whole.all():
             return result
-        rows = self._new_deliveries
-        at, ended = self.places.of(rows), ints(rows, "valid_to_log_offset", BELOW_ALL)
-        was_open = pc.invert(pc.is_in(rows.column("delivery_state"), value_set=DONE)).to_numpy(zero_copy_only=False)
-        gone = was_open & (ended > self.measured_to[at])
-        np.minimum.at(result, at[gone], rows.column("first_offset").to_numpy()[gone])
+        ranges, at = self.recent.ranges, self._place_of_recent[self.recent.place_of_range]
+        was_open = ~np.isin(ranges[:, RANGE_STATE], DONE)
+        gone = was_open & (ranges[:, RANGE_TO] > self.measured_to[at])
+        np.minimum.at(result, at[gone], ranges[gone, RANGE_FIRST])
         return result
 
     @cached_property
@@ -321,20 +311,24 @@ class View(StateInputs):
     """Some rows of the histories; `earlier`: where runs before measured to, if these rows go on from there."""
 
     def __init__(
-        self, source: LakeInputs, history: pa.Table, deliveries: pa.Table, earlier: pa.Table | None = None
+        self, source: LakeInputs, histories: Histories, deliveries: pa.Table, earlier: pa.Table | None = None
     ) -> None:
         self.source = source
         self.settings = source.settings.groups
         self.end_offsets = source.settings.end_offsets
-        self._history, self._deliveries, self._earlier = history, deliveries, earlier
+        self._histories, self._deliveries, self._earlier = histories, deliveries, earlier
 
     def history(self) -> pa.Table:
-        """The rows that the view was made with."""
-        return self._history
+        """The records that the view was made with."""
+        return self._histories.history
 
     def deliveries(self) -> pa.Table:
         """The ranges that the view was made with."""
         return self._deliveries
+
+    def histories(self) -> Histories:
+        """Both, in order."""
+        return self._histories
 
     def earlier(self) -> pa.Table | None:
         """Where the runs before measured to."""

@@ -205,14 +205,14 @@ class Reach:
     def _read(self) -> tuple[Contributions, View, View]:
         whole = self.inputs.whole | self._marked_otherwise()
         contributions = self._contributions(whole)
+        from_record = self.inputs.from_record()
         if self.inputs.whole.all():
-            view = self.inputs.whole_view()
-            return contributions, view, view
-        from_record, by_offset = self.inputs.views(self._lowest(contributions))
+            return contributions, from_record, from_record
+        by_offset = self.inputs.by_offset(self._lowest(contributions))
         unclear = self._unclear(by_offset) & ~whole
         if unclear.any():
             contributions = self._contributions(whole | unclear)
-            from_record, by_offset = self.inputs.views(self._lowest(contributions))
+            by_offset = self.inputs.by_offset(self._lowest(contributions))
         return contributions, from_record, by_offset
 
     def _lowest(self, contributions: Contributions) -> Ints:
@@ -260,8 +260,7 @@ class Reach:
         histories = view.histories()
         at = places.of(histories.places)
         size = histories.ranges[:, RANGE_LAST] - histories.ranges[:, RANGE_FIRST]
-        long = np.flatnonzero(size >= BLOCK_OFFSETS)
-        result[at[histories.life_place[histories.life_number[long]]]] = True
+        result[at[histories.place_of_range[size >= BLOCK_OFFSETS]]] = True
         return result
 
     def _marked_otherwise(self) -> Flags:
@@ -272,7 +271,7 @@ class Reach:
         result = np.zeros(inputs.places.count, np.bool_)
         if inputs.whole.all():
             return result
-        histories = inputs.new_records
+        histories = inputs.recent
         rows, at = histories.history, inputs.places.of(histories.places)[histories.place]
         blind = codes_in(rows.column("completeness"), pa.array(BLIND)) >= 0
         snapshot = codes_in(rows.column("record_type"), pa.array(["snapshot"])) >= 0

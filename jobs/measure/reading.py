@@ -66,22 +66,39 @@ class Reader:
         return dataset.to_table(columns=columns, filter=mine).cast(kinds)
 
     def rows(
-        self, table: str, columns: list[str], *least: Limit, coded: bool = True, final: bool | None = None
+        self,
+        table: str,
+        columns: list[str],
+        *least: Limit,
+        most: Limit | None = None,
+        coded: bool = True,
+        final: bool | None = None,
     ) -> pa.Table:
-        """Rows of the places that meet one of the limits at least; `final`: of files with that `is_final` alone."""
-        return pa.concat_tables(self.parts(table, columns, *least, coded=coded, final=final)).combine_chunks()
+        """Rows of the places that meet one of the limits at least, and `most`; `final`: of files with that `is_final`
+        alone.
+        """
+        parts = self.parts(table, columns, *least, most=most, coded=coded, final=final)
+        return pa.concat_tables(parts).combine_chunks()
 
     def parts(
-        self, table: str, columns: list[str], *least: Limit, coded: bool = True, final: bool | None = None
+        self,
+        table: str,
+        columns: list[str],
+        *least: Limit,
+        most: Limit | None = None,
+        coded: bool = True,
+        final: bool | None = None,
     ) -> Iterator[pa.Table]:
         """The same in bounded tables, one at least."""
-        most = (BEGINS[table], self._upto) if table in BEGINS and (self._upto < ABOVE_ALL).any() else None
-        if most is not None:
+        highest = [] if most is None else [most]
+        is_cut = table in BEGINS and bool((self._upto < ABOVE_ALL).any())
+        if is_cut:
+            highest.append((BEGINS[table], self._upto))
             least = tuple(
                 (name, np.minimum(values, self._upto + 1 if name == END else ABOVE_ALL)) for name, values in least
             )
-        limits = _Limits(self.task, self.places.keys.column("state_partition").to_numpy(), least, most)
-        ends = [END] if most is not None and table == DELIVERY else []
+        limits = _Limits(self.task, self.places.keys.column("state_partition").to_numpy(), least, highest)
+        ends = [END] if is_cut and table == DELIVERY else []
         names = [*dict.fromkeys([*columns, *self.places.keys.column_names, *limits.columns(table), *ends])]
         texts = [name for name in (*LOG_TOPIC, *(CODED if coded else ())) if name in names]
         groups = self._groups(table)
@@ -95,8 +112,8 @@ class Reader:
             kept = (at >= 0) & limits.is_here(rows)
             if least:
                 kept &= np.logical_or.reduce([ints(rows, name, ABOVE_ALL) >= values[at] for name, values in least])
-            if most is not None:
-                kept &= ints(rows, most[0]) <= most[1][at]
+            for name, values in highest:
+                kept &= ints(rows, name, ABOVE_ALL) <= values[at]
             mine = rows if kept.all() else rows.filter(pa.array(kept))
             if ends:
                 mine = _reopened(mine, ints(mine, END, ABOVE_ALL) > self._upto[at[kept]])
@@ -123,24 +140,25 @@ def _reopened(rows: pa.Table, ended_later: Flags) -> pa.Table:
 class _Limits:
     """Whether each row group may have rows of a task's state partitions, by its statistics.
 
-    `least`: a row group must meet one of these limits, if there are any. The lowest limit of a state partition counts.
+    `least`: a row group must meet one of these limits, if there are any; `most`: it must meet them all. Of a state
+    partition the lowest and the highest one count.
     """
 
-    def __init__(self, task: Task, state_partitions: Ints, least: Sequence[Limit], most: Limit | None) -> None:
+    def __init__(self, task: Task, state_partitions: Ints, least: Sequence[Limit], most: Sequence[Limit]) -> None:
         self._task = task
         self._numbers = np.unique(state_partitions)
         at = np.searchsorted(self._numbers, state_partitions)
         self._least = [(name, np.full(len(self._numbers), ABOVE_ALL, np.int64)) for name, _ in least]
         for (_, lowest), (_, values) in zip(self._least, least, strict=True):
             np.minimum.at(lowest, at, values)
-        self._most = None if most is None else (most[0], np.full(len(self._numbers), BELOW_ALL, np.int64))
-        if self._most is not None and most is not None:
-            np.maximum.at(self._most[1], at, most[1])
+        self._most = [(name, np.full(len(self._numbers), BELOW_ALL, np.int64)) for name, _ in most]
+        for (_, highest), (_, values) in zip(self._most, most, strict=True):
+            np.maximum.at(highest, at, values)
 
     def columns(self, table: str) -> list[str]:
         """Columns that `chosen` and `is_here` read, and those that are compared."""
         own = [name for name in (*LOG_TOPIC, "state_partition") if name in TABLES[table].schema.names]
-        return [*own, *(name for name, _ in (*self._least, *([] if self._most is None else [self._most])))]
+        return [*own, *(name for name, _ in (*self._least, *self._most))]
 
     def chosen(self, table: str, groups: RowGroups) -> Flags:
         """Whether each row group may have rows in the limits, by statistics; a null is above all values."""
@@ -160,8 +178,7 @@ class _Limits:
                 for number in np.flatnonzero(result & ~reached).tolist():
                     reached[number] = lowest[begin[number] : end[number]].min() <= highest[number]
             result &= reached
-        if self._most is not None:
-            name, highest = self._most
+        for name, highest in self._most:
             low = groups.integers(name).low
             for number in np.flatnonzero(result).tolist():
                 result[number] = low[number] <= highest[begin[number] : end[number]].max()
