@@ -9,20 +9,22 @@ After a step the tables are those of a run over a log that ends there. Short sha
 step.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.measure.bases import TEXTS, WHERE
-from jobs.measure.reading import HISTORY
-from lake.lake import Lake
+from jobs.measure.bases import WHERE
+from jobs.measure.reading import HISTORY, LOG_TOPIC, Reader, Task
+from jobs.spark.executors import cores
+from lake.lake import Lake, LakeView
+from measures.places import Places
 from measures.settled import HOUR_MS
 from state_model.columnar.codes import ABOVE_ALL
-from state_model.columnar.keys import SHARE_PARTITION_KEY
+from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 
 STEP_ROWS = 1 << 18
 """About the number of records of a share partition that one step reads."""
@@ -38,10 +40,10 @@ def steps(lake: Lake, run: int, before: int, touched: pa.Table) -> Iterator[pa.T
     it resumes from. `rows`: about the number of records. All share partitions are in the last step.
     """
     long = np.flatnonzero(touched.column("rows").to_numpy() > STEP_ROWS)
-    ends = {
-        number: _ends(lake, place, before)
-        for number, place in zip(long.tolist(), touched.take(pa.array(long)).to_pylist(), strict=True)
-    }
+    view = lake.view()
+    with ThreadPoolExecutor(cores()) as pool:
+        ends_of_long = pool.map(lambda number: _ends(view, touched.slice(number, 1), before), long.tolist())
+        ends = dict(zip(long.tolist(), ends_of_long, strict=True))
     counts = np.ones(touched.num_rows, np.int64)
     counts[long] = [len(some) for some in ends.values()]
     for left in range(int(counts.max(initial=1)), 0, -1):
@@ -63,12 +65,12 @@ def in_one_step(touched: pa.Table, before: int) -> pa.Table:
     return pa.table({name: touched.column(name) for name in touched.column_names} | columns)
 
 
-def _ends(lake: Lake, place: Mapping[str, Any], before: int) -> list[int]:
-    """The last log offset of each step of a long share partition, ABOVE_ALL for the last one.
+def _ends(lake: LakeView, place: pa.Table, before: int) -> list[int]:
+    """The last log offset of each step of a long share partition, of which `place` is the row; ABOVE_ALL at last.
 
     A step ends with an hour where it can, because contributions by hour resume at the beginning of an hour.
     """
-    samples = [np.zeros((3, 0), np.int64), *_samples(lake, place, 0 if place["whole"] else before)]
+    samples = [np.zeros((3, 0), np.int64), *_samples(lake, place, 0 if place.column("whole")[0].as_py() else before)]
     offsets, weights, times = np.concatenate(samples, axis=1)
     order = np.argsort(offsets)
     offsets, ends = offsets[order], np.cumsum(weights[order])
@@ -83,22 +85,17 @@ def _ends(lake: Lake, place: Mapping[str, Any], before: int) -> list[int]:
     return [*result, ABOVE_ALL]
 
 
-def _samples(lake: Lake, place: Mapping[str, Any], before: int) -> Iterator[Ints]:
+def _samples(lake: LakeView, place: pa.Table, before: int) -> Iterator[Ints]:
     """Some records that runs after `before` wrote: log offsets; for how many records each stands; log times."""
-    groups = lake.snapshot(HISTORY).row_groups(np.array([place["state_partition"]]))
-    chosen = np.ones(groups.count, np.bool_)
-    for name in TEXTS:
-        chosen &= groups.may_hold(name, place[name])
-    for name in ("state_partition", "partition"):
-        bounds = groups.integers(name)
-        chosen &= (bounds.low <= place[name]) & (place[name] <= bounds.high)
-    chosen &= groups.integers("run_id").high > before
-    here = pc.field("run_id") > before
-    for name in (*WHERE, *SHARE_PARTITION_KEY):
-        here &= pc.field(name) == place[name]
+    cluster_id, log_topic_id = (place.column(name)[0].as_py() for name in LOG_TOPIC)
+    keys = place.select(PLACE_KEY)
+    task = Task(
+        lake=lake, run=0, before=before, measures=(), cluster_id=cluster_id, log_topic_id=log_topic_id, keys=keys
+    )
+    reader = Reader(task, Places(keys=keys), np.array([ABOVE_ALL]))
     stride = max(1, STEP_ROWS // SAMPLES)
-    for rows in groups.read(chosen, [*WHERE, *SHARE_PARTITION_KEY, "log_offset", "log_time_ms", "run_id"]):
-        mine = rows.filter(here).sort_by("log_offset")
+    for rows in reader.parts(HISTORY, ["log_offset", "log_time_ms"], ("run_id", np.array([before + 1]))):
+        mine = rows.sort_by("log_offset")
         first = np.arange(0, mine.num_rows, stride)
         offsets, times = (mine.column(name).to_numpy()[first] for name in ("log_offset", "log_time_ms"))
         yield np.stack([offsets, np.diff(np.append(first, mine.num_rows)), times])
