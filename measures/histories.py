@@ -4,6 +4,7 @@ history   by place and log offset
 ranges    by place, life, the record that began them, and first offset
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -159,7 +160,14 @@ class Histories:
     @classmethod
     def of(cls, history: pa.Table, deliveries: pa.Table) -> "Histories":
         """The histories in order; both tables come in any order and are of one state topic."""
-        (place, of_range), places = number_places(history, deliveries)
+        return cls.in_places(history, deliveries, *number_places(history, deliveries))
+
+    @classmethod
+    def in_places(
+        cls, history: pa.Table, deliveries: pa.Table, numbers: Sequence[Ints], places: pa.Table
+    ) -> "Histories":
+        """The same with known places, of which some may have no rows; `numbers`: of the rows of both tables."""
+        place, of_range = numbers
         order = np.lexsort((history.column("log_offset").to_numpy(), place))
         columns = [pc.fill_null(deliveries.column(name), UNKNOWN).to_numpy() for name in RANGE_COLUMNS]
         key = deliveries.column("life_log_offset").to_numpy()

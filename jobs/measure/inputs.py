@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from jobs.lake_settings import stored_settings
 from jobs.measure.bases import Bases, bases
-from jobs.measure.reading import DELIVERY, END, HISTORY, STATE, Flags, Ints, Limit, Reader, Task
+from jobs.measure.reading import DELIVERY, END, HISTORY, PLACE, STATE, Flags, Ints, Limit, Reader, Task
 from lake import user_topics
 from lake.tables import TABLES
 from measures.headers import NoRecords, SampledBatches, news_from
@@ -33,7 +33,7 @@ from measures.topics import BATCH_COLUMNS, TopicPartition, runs, topic_partition
 from measures.waiting import batches_of
 from state_model.columnar import schemas
 from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL, ints
-from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_ORDER
+from state_model.columnar.keys import FULL_PLACE_KEY, PLACE_KEY, SHARE_PARTITION_ORDER
 from state_model.share_records import DeliveryState
 
 PROGRESS = "gold.progress"
@@ -115,22 +115,24 @@ class LakeInputs:
     @cached_property
     def recent(self) -> Histories:
         """The records from `read_from` on, and the ranges that were part of a state behind it."""
-        return Histories.of(self._history(("log_offset", self.read_from)), self._recent_deliveries)
+        return self._histories(self._history(("log_offset", self.read_from)), self._recent_deliveries)
 
     @cached_property
     def _recent_deliveries(self) -> pa.Table:
         return self._deliveries((END, self.read_from + 1))
 
-    @cached_property
-    def _place_of_recent(self) -> Ints:
-        """The place of each place of `recent`, which lacks those without rows."""
-        return self.places.of(self.recent.places)
+    def _histories(self, history: pa.Table, deliveries: pa.Table) -> Histories:
+        """Rows with PLACE in order, by the numbers of `places`."""
+        topic = pa.repeat(pa.scalar(self.task.log_topic_id, pa.string()), self.places.count)
+        keys = self.places.keys.append_column("log_topic_id", topic).select(FULL_PLACE_KEY)
+        numbers = [rows.column(PLACE).to_numpy() for rows in (history, deliveries)]
+        return Histories.in_places(history, deliveries, numbers, keys)
 
     def _history(self, *least: Limit, most: Limit | None = None) -> pa.Table:
-        return self.placed(self.lake.rows(HISTORY, HISTORY_COLUMNS, *least, most=most))
+        return self.placed(self.lake.rows(HISTORY, [*HISTORY_COLUMNS, PLACE], *least, most=most))
 
     def _deliveries(self, *least: Limit, most: Limit | None = None) -> pa.Table:
-        return self.placed(self.lake.rows(DELIVERY, DELIVERY_COLUMNS, *least, most=most))
+        return self.placed(self.lake.rows(DELIVERY, [*DELIVERY_COLUMNS, PLACE], *least, most=most))
 
     def from_record(self) -> "View":
         """The recent rows."""
@@ -143,21 +145,21 @@ class LakeInputs:
         And from the one before, if the first is a snapshot: it may show outcomes of records that the evidence lacks,
         which the completeness of the record before tells.
         """
-        new, at = self._recent_deliveries, self.places.of(self._recent_deliveries)
+        new = self._recent_deliveries
         old = self._deliveries(("last_offset", offsets), most=(END, self.read_from))
-        late = new.column("last_offset").to_numpy() >= offsets[at]
+        late = new.column("last_offset").to_numpy() >= offsets[new.column(PLACE).to_numpy()]
         deliveries = pa.concat_tables([old, new.filter(pa.array(late))]).combine_chunks()
         first = np.full(self.places.count, ABOVE_ALL, np.int64)
-        np.minimum.at(first, self.places.of(deliveries), deliveries.column("valid_from_log_offset").to_numpy())
+        np.minimum.at(first, deliveries.column(PLACE).to_numpy(), deliveries.column("valid_from_log_offset").to_numpy())
         first = np.where(offsets == BELOW_ALL, BELOW_ALL, first)
-        history, at = self.recent.history, self._place_of_recent[self.recent.place]
-        named = history.filter(pa.array(history.column("log_offset").to_numpy() >= first[at]))
+        history = self.recent.history
+        named = history.filter(pa.array(history.column("log_offset").to_numpy() >= first[self.recent.place]))
         old = self._history(("log_offset", first), most=("log_offset", self.read_from - 1))
         history = pa.concat_tables([old, named])
-        is_first = history.column("log_offset").to_numpy() == first[self.places.of(history)]
+        is_first = history.column("log_offset").to_numpy() == first[history.column(PLACE).to_numpy()]
         shown = history.filter(pa.array(is_first & (codes_in(history.column("record_type"), SNAPSHOT) == 0)))
         history = pa.concat_tables([history, self._records_before(shown)]).combine_chunks()
-        return View(self, Histories.of(history, deliveries), deliveries)
+        return View(self, self._histories(history, deliveries), deliveries)
 
     def _records_before(self, rows: pa.Table) -> pa.Table:
         """Of each row of the history the one before of its share partition, if there is one.
@@ -165,13 +167,15 @@ class LakeInputs:
         Read in stretches of the log, each longer than the one behind it.
         """
         ends = np.zeros(self.places.count, np.int64)
-        ends[self.places.of(rows)] = rows.column("log_offset").to_numpy()
+        ends[rows.column(PLACE).to_numpy()] = rows.column("log_offset").to_numpy()
         result, length = rows.slice(0, 0), FIRST_STRETCH
         while (ends > 0).any():
             begins = np.where(ends > 0, ends - length, ABOVE_ALL)
-            part = Reader(self.task, self.places, ends - 1).rows(HISTORY, HISTORY_COLUMNS, ("log_offset", begins))
+            part = Reader(self.task, self.places, ends - 1).rows(
+                HISTORY, [*HISTORY_COLUMNS, PLACE], ("log_offset", begins)
+            )
             newest_first = self.placed(part).sort_by([("log_offset", "descending")])
-            at, newest = np.unique(self.places.of(newest_first), return_index=True)
+            at, newest = np.unique(newest_first.column(PLACE).to_numpy(), return_index=True)
             result = pa.concat_tables([result, newest_first.take(pa.array(newest))])
             ends[at] = 0
             ends, length = np.maximum(ends - length, 0), length << 3
@@ -186,10 +190,10 @@ class LakeInputs:
         if self.whole.all():
             return np.full(self.places.count, BELOW_ALL, np.int64)
         result, recent = self.new_headers_from.copy(), self.recent
-        ranges, at = recent.ranges, self._place_of_recent[recent.place_of_range]
+        ranges, at = recent.ranges, recent.place_of_range
         new = ranges[:, RANGE_FROM] > self.measured_to[at]
         np.minimum.at(result, at[new], ranges[new, RANGE_FIRST])
-        rows, at = recent.history, self._place_of_recent[recent.place]
+        rows, at = recent.history, recent.place
         start = ints(rows, "start_offset", ABOVE_ALL)
         # A start offset that is not known any more (-1) lies below all that it had passed.
         lower = (start >= 0) | (self.known("start_offset", ABOVE_ALL)[at] >= 0)
@@ -206,7 +210,7 @@ class LakeInputs:
         result = self.reach.copy()
         if self.whole.all():
             return result
-        ranges, at = self.recent.ranges, self._place_of_recent[self.recent.place_of_range]
+        ranges, at = self.recent.ranges, self.recent.place_of_range
         was_open = ~np.isin(ranges[:, RANGE_STATE], DONE)
         gone = was_open & (ranges[:, RANGE_TO] > self.measured_to[at])
         np.minimum.at(result, at[gone], ranges[gone, RANGE_FIRST])
@@ -293,9 +297,9 @@ class LakeInputs:
         return result
 
     def placed(self, rows: pa.Table) -> pa.Table:
-        """The rows that are not misplaced, with the state topic's id."""
+        """The rows, with PLACE, that are not misplaced, with the state topic's id."""
         if self._misplaced.any():
-            rows = rows.filter(pa.array(~self._misplaced[self.places.of(rows)]))
+            rows = rows.filter(pa.array(~self._misplaced[rows.column(PLACE).to_numpy()]))
         if "log_topic_id" in rows.column_names:
             return rows
         topic = pa.DictionaryArray.from_arrays(np.zeros(rows.num_rows, np.int32), [self.task.log_topic_id])
@@ -303,7 +307,7 @@ class LakeInputs:
 
     def history_parts(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Columns of the whole history and PLACE_KEY, in bounded tables."""
-        names = [*dict.fromkeys([*columns, *PLACE_KEY])]
+        names = [*dict.fromkeys([*columns, *PLACE_KEY, PLACE])]
         return (self.placed(rows) for rows in self.lake.parts(HISTORY, names))
 
 

@@ -255,12 +255,10 @@ class Reach:
         """Places whose contributions need the whole history: a range has more offsets than a block, and is cut into
         blocks as a whole.
         """
-        places = self.inputs.places
-        result = np.zeros(places.count, np.bool_)
+        result = np.zeros(self.inputs.places.count, np.bool_)
         histories = view.histories()
-        at = places.of(histories.places)
         size = histories.ranges[:, RANGE_LAST] - histories.ranges[:, RANGE_FIRST]
-        result[at[histories.place_of_range[size >= BLOCK_OFFSETS]]] = True
+        result[histories.place_of_range[size >= BLOCK_OFFSETS]] = True
         return result
 
     def _marked_otherwise(self) -> Flags:
@@ -272,7 +270,7 @@ class Reach:
         if inputs.whole.all():
             return result
         histories = inputs.recent
-        rows, at = histories.history, inputs.places.of(histories.places)[histories.place]
+        rows, at = histories.history, histories.place
         blind = codes_in(rows.column("completeness"), pa.array(BLIND)) >= 0
         snapshot = codes_in(rows.column("record_type"), pa.array(["snapshot"])) >= 0
         shows = np.append(False, blind[:-1])[: len(at)]

@@ -23,6 +23,8 @@ BEGINS, END = {HISTORY: "log_offset", DELIVERY: "valid_from_log_offset"}, "valid
 STILL_OPEN = {"is_open": True, END: None, "valid_to_ms": None, "end_reason": None}
 """Columns of a range that is part of the state."""
 LOG_TOPIC = ["cluster_id", "log_topic_id"]
+PLACE = "place"
+"""The number of a row's place among those of the task: a column that `Reader` adds where it is named."""
 CODED = ["group_id", "topic_id", "record_type", "completeness"]
 """Text without nulls: Arrow can't concatenate dictionaries with nulls."""
 Ints = npt.NDArray[np.int64]
@@ -99,10 +101,11 @@ class Reader:
             )
         limits = _Limits(self.task, self.places.keys.column("state_partition").to_numpy(), least, highest)
         ends = [END] if is_cut and table == DELIVERY else []
-        names = [*dict.fromkeys([*columns, *self.places.keys.column_names, *limits.columns(table), *ends])]
+        stored = [name for name in columns if name != PLACE]
+        names = [*dict.fromkeys([*stored, *self.places.keys.column_names, *limits.columns(table), *ends])]
         texts = [name for name in (*LOG_TOPIC, *(CODED if coded else ())) if name in names]
         groups = self._groups(table)
-        yield groups.schema(columns, texts).empty_table()
+        yield _placed(groups.schema(stored, texts).empty_table(), np.zeros(0, np.int64)).select(columns)
         chosen = limits.chosen(table, groups)
         if final is not None:
             chosen &= groups.partition_is("is_final", str(final).lower())
@@ -117,13 +120,17 @@ class Reader:
             mine = rows if kept.all() else rows.filter(pa.array(kept))
             if ends:
                 mine = _reopened(mine, ints(mine, END, ABOVE_ALL) > self._upto[at[kept]])
-            yield mine.select(columns)
+            yield _placed(mine, at[kept]).select(columns)
 
     def _groups(self, table: str) -> RowGroups:
         """The row groups of the files with the places' state partitions."""
         if table not in self._row_groups:
             self._row_groups[table] = self.task.lake.snapshot(table).row_groups(self._state_partitions)
         return self._row_groups[table]
+
+
+def _placed(rows: pa.Table, place: Ints) -> pa.Table:
+    return rows.append_column(PLACE, pa.array(place))
 
 
 def _reopened(rows: pa.Table, ended_later: Flags) -> pa.Table:
