@@ -74,6 +74,11 @@ class Snapshot:
         bounds = (file.get(f"max.{column}") for file in self.files)
         return max((bound for bound in bounds if bound is not None), default=None)
 
+    def has_only(self, column: str, value: Any) -> bool:
+        """Whether all rows are known to have a value: a condition on it would make a scan read the column."""
+        kinds = ("min", "max", "null_count")
+        return all(tuple(file.get(f"{kind}.{column}") for kind in kinds) == (value, value, 0) for file in self.files)
+
     def dataset(self, coded: Sequence[str] = ()) -> ds.Dataset:
         """The rows as an Arrow dataset that skips files whose statistics exclude a match.
 
@@ -161,7 +166,7 @@ def _with_bounds(guarantee: pc.Expression, field: pa.Field, file: Mapping[str, A
         return guarantee & column.is_null()
     if low is None or high is None:
         return guarantee
-    if low == high and nulls == 0:  # a scan neither reads nor compares a column that has one value
+    if low == high and nulls == 0:  # a scan does not compare a column that has one value
         return guarantee & (column == pa.scalar(low, field.type))
     for bound in (column >= pa.scalar(low, field.type), column <= pa.scalar(high, field.type)):
         guarantee = guarantee & (bound if nulls == 0 else bound | column.is_null())  # the form that Arrow knows

@@ -140,11 +140,11 @@ class LakeEvidence(WithoutCluster):
         return self._placed[1]
 
     def _places(self, keys: Keys) -> pa.Table:
-        of_log = self.rows.is_of_log
         history = self.lake.dataset(HISTORY)
         if PROGRESS not in self.lake.versions or history is None:
-            return counted_places(self.rows.stream(HISTORY, COUNTED, self._where(keys, of_log)))
-        every = newest_of_places(self.rows.scan(table, COUNTED, of_log) for table in (PROGRESS, STATE))
+            return counted_places(self.rows.stream(HISTORY, COUNTED, self._where(keys, self.rows.of_log(HISTORY))))
+        tables = (PROGRESS, STATE)
+        every = newest_of_places(self.rows.scan(table, COUNTED, self.rows.of_log(table)) for table in tables)
         places = filter_rows(every, keys.expression())
         unsure = places.filter(pc.less(pc.fill_null(places.column("start_offset"), -1), 0))
         if unsure.num_rows:  # an earlier life may have had a start offset
@@ -192,7 +192,8 @@ class LakeEvidence(WithoutCluster):
     def each_record(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Row group by row group of silver.share_record."""
         yield schemas.SHARE_RECORD.empty_table().select(columns)
-        for rows in self.rows.stream("silver.share_record", list(columns), self.rows.is_of_log):
+        of_log = self.rows.of_log("silver.share_record")
+        for rows in self.rows.stream("silver.share_record", list(columns), of_log):
             yield rows.cast(pa.schema([schemas.SHARE_RECORD.field(name) for name in columns]))
 
     def measured_stream(
@@ -203,7 +204,7 @@ class LakeEvidence(WithoutCluster):
             return None
         where = all_of(keys.expression(), where)
         if "log_topic_id" in TABLES[table].schema.names:
-            where = all_of(where, self.rows.is_of_log)
+            where = all_of(where, self.rows.of_log(table))
         rows = self.rows.stream(table, schema.names, where)
         return (part.cast(schema) for part in itertools.chain([schema.empty_table()], rows))
 

@@ -33,10 +33,16 @@ class LakeRows:
         """Id of the newest incarnation of the state topic; the zero uuid without a state log."""
         return str(self.published[0]["log_topic_id"]) if self.published else ZERO_UUID
 
-    @property
-    def is_of_log(self) -> pc.Expression:
-        """The condition for rows of the newest incarnation of the state topic."""
-        return pc.field("log_topic_id") == self.log_topic_id
+    def of_log(self, table: str) -> pc.Expression | None:
+        """The condition for rows of the newest incarnation of the state topic; None where the table has no others."""
+        return self._is(table, "log_topic_id", self.log_topic_id)
+
+    def _is(self, table: str, column: str, value: str) -> pc.Expression | None:
+        snapshot = self._lake.snapshot(table)
+        if snapshot is not None and snapshot.has_only(column, value):
+            return None
+        condition: pc.Expression = pc.field(column) == value
+        return condition
 
     @cached_property
     def published(self) -> list[dict[str, Any]]:
@@ -56,7 +62,7 @@ class LakeRows:
         dataset = self._lake.dataset(table)
         if dataset is None:
             return
-        mine = all_of(pc.field("cluster_id") == self._cluster, where)
+        mine = all_of(self._is(table, "cluster_id", self._cluster), where)
         kinds = pa.schema([TABLES[table].schema.field(name) for name in columns])
         for rows in bounded_scan.tables(dataset, columns, mine):
             yield rows.cast(kinds)
@@ -68,9 +74,9 @@ class LakeRows:
         dataset = self._lake.dataset(table)
         if dataset is None:
             return
-        of_log = (pc.field("cluster_id") == self._cluster) & self.is_of_log
+        mine = all_of(self._is(table, "cluster_id", self._cluster), self.of_log(table), where)
         order = [name for name, _ in LOG_ORDER]
-        for rows in bounded_scan.tables_in_order(dataset, order, schema.names, all_of(of_log, where), choice):
+        for rows in bounded_scan.tables_in_order(dataset, order, schema.names, mine, choice):
             yield rows.cast(schema)
 
     def of_places(self, table: str, names: list[str], places: pa.Table, where: pc.Expression | None) -> pa.Table:
@@ -85,8 +91,7 @@ class LakeRows:
         """Rows of some places in bounded tables, with the place of each row; row groups of others are left out."""
         if places.count == 0:
             return
-        near = near_places(places.keys) & self.is_of_log
-        for rows in self.stream(table, names, all_of(near, where)):
+        for rows in self.stream(table, names, all_of(near_places(places.keys), self.of_log(table), where)):
             yield numbered_rows(places, rows)
 
     def of_state_topic(self, table: str) -> pa.Table:

@@ -122,3 +122,28 @@ def test_a_column_with_one_value_in_a_file_needs_no_comparison(
     assert ('word == "a"' in str(fragment.partition_expression)) is is_known
     files_there = dataset.to_table(columns=["number"], filter=pc.field("word") == "a").column("number").to_pylist()
     assert files_there == [number for number, word in enumerate(words, 1) if word == "a"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "value", "expected"),
+    [
+        ([["a", "a"], ["a"]], "a", True),
+        ([["a", "a"], ["b"]], "a", False),
+        ([["a", None], ["a"]], "a", False),
+        ([[None]], "a", False),
+        ([], "a", True),
+    ],
+)
+def test_a_value_is_the_only_one_where_statistics_of_all_files_say_so(
+    rows: list[list[str | None]], value: str, expected: bool, tmp_path: Path
+) -> None:
+    content = []
+    for number, words in enumerate(rows):
+        known = sorted(word for word in words if word is not None)
+        statistics = {"min.word": known[0], "max.word": known[-1]} if known else {}
+        content.append({"path": str(number), "null_count.word": words.count(None), **statistics})
+    assert snapshot_of(tmp_path, content).has_only("word", value) is expected
+
+
+def test_without_statistics_no_value_is_known_to_be_the_only_one(tmp_path: Path) -> None:
+    assert not snapshot_of(tmp_path, [{"path": "a"}]).has_only("word", "a")
