@@ -106,6 +106,7 @@ def files(lake: Path) -> dict[str, dict[str, int]]:
         ([snapshot("g", start=9, epoch=1)], 9),
         ([snapshot("g", start=5, epoch=1, delivery_complete_count=1)], 5),
         ([update("g", start=5, batches=[])], 5),
+        ([snapshot("g", start=5, epoch=1, batches=[(7, 8, 0, 1)])], 7),
     ],
 )
 def test_a_snapshot_that_repeats_the_state_reaches_no_row(
@@ -117,6 +118,16 @@ def test_a_snapshot_that_repeats_the_state_reaches_no_row(
     make_lake(tmp_path / "lake", logs, stages=("ingest", "decode", "replay"))
     ((task,),) = stage.batches_of(Lake(tmp_path / "lake"), run=2, before=1, names=tuple(STAGED))
     assert LakeInputs(task).reach.tolist() == [reach]
+
+
+def test_open_offsets_that_the_start_offset_passes_are_reached(tmp_path: Path) -> None:
+    logs = write_log_directory(tmp_path / "logs", [snapshot("g", start=5, batches=[(5, 6, 0, 1), (7, 7, 2, 1)])])
+    make_lake(tmp_path / "lake", logs)
+    write_state_partition(logs, [update("g", start=9)], base_offset=1)
+    make_lake(tmp_path / "lake", logs, stages=("ingest", "decode", "replay"))
+    ((task,),) = stage.batches_of(Lake(tmp_path / "lake"), run=2, before=1, names=tuple(STAGED))
+    inputs = LakeInputs(task)
+    assert (inputs.reach.tolist(), inputs.reach_of_open.tolist()) == ([9], [5])
 
 
 def test_a_range_that_a_snapshot_shows_first_is_read_from_the_record_before_on(

@@ -24,7 +24,8 @@ def place_rows(places: pa.Table) -> list[dict[str, object]]:
 
 
 def counted(evidence: LakeEvidence) -> pa.Table:
-    return counted_places(evidence.rows.stream(HISTORY, COUNTED, evidence.rows.is_of_log))
+    is_of_log = pc.field("log_topic_id") == evidence.rows.log_topic_id
+    return counted_places(evidence.rows.stream(HISTORY, COUNTED, is_of_log))
 
 
 @pytest.mark.parametrize("name", ["admin", "edge", "pruned", "upgrade", "v44"])
