@@ -202,7 +202,7 @@ class Histories:
         """The position of the life of each range in `life_place`."""
         return np.repeat(np.arange(len(self.life_place)), np.diff(self.life_begins))
 
-    @property
+    @cached_property
     def place_of_range(self) -> Ints:
         """The place of each range."""
         return self.life_place[self.life_number]

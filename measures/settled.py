@@ -126,7 +126,7 @@ class Settled:
 
 def settled(histories: Histories, losses: Mapping[int, Sequence[Loss]] | None = None) -> Settled:
     """Settled ranges in the histories; `losses`: missing records by state partition."""
-    ranges, of_range = histories.ranges, histories.life_place[histories.life_number]
+    ranges, of_range = histories.ranges, histories.place_of_range
     pieces = pieces_of(ranges, _decides(ranges), histories.life_begins)
     row = pieces[:, ROW]
     place, at = of_range[row], ranges[row, RANGE_FROM]

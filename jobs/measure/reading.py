@@ -105,7 +105,7 @@ class Reader:
         names = [*dict.fromkeys([*stored, *self.places.keys.column_names, *limits.columns(table), *ends])]
         texts = [name for name in (*LOG_TOPIC, *(CODED if coded else ())) if name in names]
         groups = self._groups(table)
-        yield _placed(groups.schema(stored, texts).empty_table(), np.zeros(0, np.int64)).select(columns)
+        yield _with_place(groups.schema(stored, texts).empty_table(), np.zeros(0, np.int64)).select(columns)
         chosen = limits.chosen(table, groups)
         if final is not None:
             chosen &= groups.partition_is("is_final", str(final).lower())
@@ -120,7 +120,7 @@ class Reader:
             mine = rows if kept.all() else rows.filter(pa.array(kept))
             if ends:
                 mine = _reopened(mine, ints(mine, END, ABOVE_ALL) > self._upto[at[kept]])
-            yield _placed(mine, at[kept]).select(columns)
+            yield _with_place(mine, at[kept]).select(columns)
 
     def _groups(self, table: str) -> RowGroups:
         """The row groups of the files with the places' state partitions."""
@@ -129,7 +129,7 @@ class Reader:
         return self._row_groups[table]
 
 
-def _placed(rows: pa.Table, place: Ints) -> pa.Table:
+def _with_place(rows: pa.Table, place: Ints) -> pa.Table:
     return rows.append_column(PLACE, pa.array(place))
 
 

@@ -200,7 +200,7 @@ def _unjoined_ranges(histories: Histories) -> Ints:
     """
     ranges = histories.ranges
     apart = unjoined(ranges, histories.life_number, histories.ended)
-    place = histories.life_place[histories.life_number[apart]]
+    place = histories.place_of_range[apart]
     row = pc.fill_null(histories.rows_at(place, ranges[apart, RANGE_TO]), UNKNOWN).to_numpy().astype(np.int64)
     return np.bincount(row[row != UNKNOWN], minlength=histories.history.num_rows).astype(np.int64)
 
