@@ -26,7 +26,8 @@ GROUP_RECORD = pa.schema(
         column("uncommitted", pa.bool_(), "was at or above the high watermark when the run read it", nullable=False),
     ]
 )
-
+GROUP_RECORD_ORDER = [("partition", "ascending"), ("log_offset", "ascending")]
+"""The order of GROUP_RECORD rows in which groups are replayed."""
 ODD_GROUP_RECORD = pa.schema(
     [
         GROUP_RECORD.field("log_topic_id"),

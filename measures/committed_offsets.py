@@ -10,23 +10,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from evidence.offset_commit_rows import COMMIT_COLUMNS
 from measures.group_intervals import Row, marks
 from measures.group_replay import CompactionBound
 from state_model.errors import DecodeError
 from state_model.offset_commits import CommittedOffset, OffsetPlace, read_committed, read_place
 
-COMMIT_COLUMNS = (
-    "partition",
-    "offset",
-    "timestamp_ms",
-    "key",
-    "value",
-    "producer_id",
-    "attributes",
-    "is_control",
-    "uncommitted",
-)
-"""Columns of LOG_RECORD rows that `committed_offsets` reads: offset commits of a group, and transaction markers."""
 TRANSACTIONAL = 1 << 4
 COMMIT_MARKER = 1
 

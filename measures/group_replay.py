@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.group_decoding import UNKNOWN_TOPIC
+from evidence.schemas import GROUP_RECORD_ORDER
 from measures.group_schemas import DEAD, DELETING, EMPTY, INITIALIZED, INITIALIZING, STABLE
 
 MEMBER, GROUP, TARGET, MEMBER_TARGET, ASSIGNMENT, STATE_PARTITIONS = range(10, 16)
@@ -24,8 +25,6 @@ KERNEL_TYPES = (GROUP, MEMBER, TARGET, MEMBER_TARGET, ASSIGNMENT, STATE_PARTITIO
 """The record type of each kind of record in `measures.group_kernels`."""
 Partitions = tuple[tuple[str, tuple[int, ...]], ...]
 """(topic id, partitions), both ascending: Kafka writes them in any order."""
-LOG_ORDER = [("partition", "ascending"), ("log_offset", "ascending")]
-"""The order of the records."""
 READ = (
     "group_id",
     "member_id",
@@ -41,9 +40,9 @@ READ = (
 
 def in_log_order(records: pa.Table) -> pa.Table:
     """GROUP_RECORD rows in (partition, log offset) order; the table itself if they come in it."""
-    partitions, offsets = (records.column(name).to_numpy() for name, _ in LOG_ORDER)
+    partitions, offsets = (records.column(name).to_numpy() for name, _ in GROUP_RECORD_ORDER)
     is_next = (partitions[1:] == partitions[:-1]) & (offsets[1:] >= offsets[:-1])
-    return records if (is_next | (partitions[1:] > partitions[:-1])).all() else records.sort_by(LOG_ORDER)
+    return records if (is_next | (partitions[1:] > partitions[:-1])).all() else records.sort_by(GROUP_RECORD_ORDER)
 
 
 class GroupChange(NamedTuple):

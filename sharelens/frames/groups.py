@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from evidence.schemas import GROUP_RECORD
+from evidence.schemas import GROUP_RECORD, GROUP_RECORD_ORDER
 from lake.parquet import conform
 from measures.group_histories import histories
-from measures.group_replay import LOG_ORDER, SHARE_TYPES
+from measures.group_replay import SHARE_TYPES
 from measures.group_schemas import GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY, TASK_HISTORY
 from sharelens.frames.shapes import checked, in_groups, timed_schema, typed_rows
 from state_model.streams.records import STREAMS_TYPES
@@ -99,4 +99,4 @@ def _history(rows: "DataFrame", field: str, schema: pa.Schema, function: str) ->
         records = pa.concat_tables([typed_rows(batch, GROUP_RECORD) for batch in batches])
         yield from conform(getattr(histories(records), field), timed).to_batches()
 
-    return in_groups(own, ["log_topic_id", "group_id"], [name for name, _ in LOG_ORDER], compute, timed)
+    return in_groups(own, ["log_topic_id", "group_id"], [name for name, _ in GROUP_RECORD_ORDER], compute, timed)

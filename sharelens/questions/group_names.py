@@ -6,16 +6,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.group_decoding import decode_groups, topic_names
+from evidence.offset_commit_rows import COMMIT_COLUMNS, offset_commit_or_marker, without_other_markers
 from evidence.reading import read_whole
 from evidence.schemas import GROUP_RECORD
 from kafka_log import reader
 from kafka_log.schemas import LOG_RECORD
 from kafka_log.union import LogPartition
-from measures.committed_offsets import COMMIT_COLUMNS
 from measures.group_replay import in_log_order
 from sharelens.questions.size_limits import size_text, too_much
 from sharelens.questions.state_log import size_bytes
-from state_model.offset_commits import key_prefix
 from state_model.schema import CLASSIC_STRING
 from state_model.topics import OFFSETS_TOPIC
 
@@ -92,18 +91,3 @@ def read_offset_commits(
             rows = pa.Table.from_batches([chunk.records]).select(COMMIT_COLUMNS)
             tables.append(rows.filter(offset_commit_or_marker(groups)))
     return without_other_markers(pa.concat_tables(tables))
-
-
-def offset_commit_or_marker(groups: Iterable[str]) -> pc.Expression:
-    """The condition for LOG_RECORD rows of the groups' offset commits, and for transaction markers."""
-    condition = pc.field("is_control")
-    for group in sorted(groups):
-        condition |= pc.starts_with(pc.field("key"), key_prefix(group))
-    return condition
-
-
-def without_other_markers(rows: pa.Table) -> pa.Table:
-    """COMMIT_COLUMNS rows by (partition, offset), without markers of producers that committed none of the offsets."""
-    producers = pc.unique(rows.filter(~pc.field("is_control")).column("producer_id"))
-    kept = rows.filter(~pc.field("is_control") | pc.field("producer_id").isin(producers))
-    return kept.sort_by([("partition", "ascending"), ("offset", "ascending")])

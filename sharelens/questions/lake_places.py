@@ -7,12 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.conditions import all_of
-from evidence.schemas import GROUP_RECORD
-from measures.committed_offsets import COMMIT_COLUMNS
-from measures.group_replay import LOG_ORDER as RECORD_ORDER
+from evidence.offset_commit_rows import COMMIT_COLUMNS, offset_commit_or_marker, without_other_markers
+from evidence.schemas import GROUP_RECORD, GROUP_RECORD_ORDER
 from measures.places import Ints, Places
 from sharelens.questions.evidence import COUNTED, PLACED, Keys
-from sharelens.questions.group_names import offset_commit_or_marker, without_other_markers
 from state_model.columnar.keys import PLACE_KEY
 from state_model.topics import OFFSETS_TOPIC
 
@@ -80,7 +78,7 @@ def log_partitions_of(scan: Scan, groups: frozenset[str] | None) -> pc.Expressio
 def group_records(scan: Scan, groups: frozenset[str] | None) -> pa.Table:
     """GROUP_RECORD rows of these groups (None: all), by (partition, log offset)."""
     where = all_of(Keys(groups=groups).expression(), log_partitions_of(scan, groups))
-    return scan("silver.group_record", GROUP_RECORD.names, where).sort_by(RECORD_ORDER).cast(GROUP_RECORD)
+    return scan("silver.group_record", GROUP_RECORD.names, where).sort_by(GROUP_RECORD_ORDER).cast(GROUP_RECORD)
 
 
 def group_log_times(scan: Scan) -> dict[int, tuple[int, int]]:

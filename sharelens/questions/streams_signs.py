@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.as_of import LogPrefix
+from evidence.offset_commit_rows import offset_commit_or_marker, without_other_markers
 from measures.committed_offsets import TRANSACTIONAL
 from measures.group_histories import histories
 from measures.group_intervals import Histories
@@ -21,7 +22,6 @@ from measures.group_schemas import ACTIVE, ASSIGNING, DEAD, EMPTY, NOT_READY, RE
 from sharelens.questions.describe_streams import group_of
 from sharelens.questions.describe_streams_offsets import offset_rows
 from sharelens.questions.evidence import Evidence
-from sharelens.questions.group_names import offset_commit_or_marker, without_other_markers
 from state_model.streams.records import METADATA, STREAMS_TYPES
 from state_model.streams.values import StreamsGroup, TaskId, Tasks
 

@@ -6,12 +6,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from evidence.schemas import GROUP_RECORD
+from evidence.schemas import GROUP_RECORD, GROUP_RECORD_ORDER
 from jobs.measure.group_histories import TABLE_OF
 from lake.lake import Lake
 from lake.scan import open_lake
 from measures.group_histories import histories
-from measures.group_replay import LOG_ORDER
 from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake, story_lake
 from tests.lakes import content, differences
@@ -31,7 +30,7 @@ def newest_ms(lake: Path, group: str) -> int:
 @pytest.mark.parametrize("scenario", [SCENARIO, "streams"])
 def test_tables_have_the_histories_of_the_records(scenario: str) -> None:
     lake = open_lake(recorded_lake(scenario))
-    expected = histories(lake.scan("silver.group_record", GROUP_RECORD.names).sort_by(LOG_ORDER))
+    expected = histories(lake.scan("silver.group_record", GROUP_RECORD.names).sort_by(GROUP_RECORD_ORDER))
     for field, table in TABLE_OF.items():
         rows: pa.Table = getattr(expected, field)
         order = [(name, "ascending") for name in lake.scan(table).column_names if name in ("group_id", "log_partition")]
