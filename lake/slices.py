@@ -33,11 +33,17 @@ class Columns:
 EVERY_RUN = (0, (1 << 63) - 1)
 BRONZE = Columns(topic_id="topic_id", partition="partition", offset="offset", timestamp="timestamp_ms")
 SILVER = Columns(topic_id="log_topic_id", partition="state_partition", offset="log_offset", timestamp="log_time_ms")
+SHARED_OUT = ("size_bytes", "value_count")
+"""What a mixed row group has is shared out among its slices, by their rows."""
+UNIT_ROWS, UNIT_VALUES = 1 << 17, 1 << 19
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """The rows of one log partition in one row group. Offsets, and the run ids of `runs`, are inclusive."""
+    """The rows of one log partition in one row group. Offsets, and the run ids of `runs`, are inclusive.
+
+    `value_count`: of the column with most values, which a list has more of than there are rows.
+    """
 
     storage: Storage
     path: str
@@ -50,6 +56,7 @@ class Slice:
     first_offset: int
     last_offset: int
     record_count: int
+    value_count: int
     oldest_ms: int
     newest_ms: int
     size_bytes: int
@@ -103,6 +110,24 @@ def units(pieces: Sequence[Slice]) -> Iterator[list[Slice]]:
         unit.append(piece)
     if unit:
         yield unit
+
+
+def larger_units(pieces: Sequence[Slice]) -> Iterator[list[Slice]]:
+    """Neighbouring units together, up to UNIT_ROWS rows and UNIT_VALUES values; larger ones stay alone.
+
+    For who pays for each share partition in each unit.
+    """
+    joined: list[Slice] = []
+    rows, values = 0, 0
+    for unit in units(pieces):
+        unit_rows, unit_values = sum(piece.record_count for piece in unit), sum(piece.value_count for piece in unit)
+        if joined and (rows + unit_rows > UNIT_ROWS or values + unit_values > UNIT_VALUES):
+            yield joined
+            joined, rows, values = [], 0, 0
+        joined += unit
+        rows, values = rows + unit_rows, values + unit_values
+    if joined:
+        yield joined
 
 
 def read_unit(unit: Sequence[Slice], schema: pa.Schema) -> pa.Table:
@@ -194,6 +219,7 @@ def _slices_of(storage: Storage, path: str, columns: Columns, runs: tuple[int, i
                 "columns": columns,
                 "runs": runs,
                 "size_bytes": group.total_byte_size,
+                "value_count": max(group.column(index).num_values for index in range(group.num_columns)),
             }
             names = ("cluster_id", columns.topic_id, columns.partition)
             single = all(name in bounds and bounds[name][0] == bounds[name][1] for name in names)
@@ -246,7 +272,7 @@ def _mixed(
     )
     for row in grouped.to_pylist():
         yield Slice(
-            **common | {"size_bytes": common["size_bytes"] * row[f"{columns.offset}_count"] // rows_of_group},
+            **common | {name: common[name] * row[f"{columns.offset}_count"] // rows_of_group for name in SHARED_OUT},
             mixed=True,
             cluster_id=row["cluster_id"],
             topic_id=row[columns.topic_id],

@@ -3,6 +3,7 @@
 Seeds come from gold.share_partition_state, which is committed last: a killed replay starts from the same seeds.
 """
 
+import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from jobs.spark.executors import Engine
 from kafka_log.union import log_start
 from lake.lake import Lake
 from lake.parquet import DataFile, ParquetSink, conform
-from lake.slices import SILVER, PartitionKey, Slice, read_partitions, read_unit, slices, units
+from lake.slices import SILVER, PartitionKey, Slice, larger_units, read_partitions, read_unit, slices, units
 from lake.tables import TABLES
 from state_model.columnar import replay, schemas
 from state_model.columnar.boundaries import BoundaryStates, ChunkSummary, settled, summary_of
@@ -34,6 +35,8 @@ STATE, HISTORY, DELIVERY = "gold.share_partition_state", "gold.share_partition_h
 CHUNK_BYTES = 24 << 20
 TOGETHER_BYTES = 1 << 20
 """About this much of small state partitions is replayed at once."""
+ROW_GROUP_ROWS = 1 << 15
+"""Rows of a unit are in order of share partitions: a question leaves out row groups of others."""
 NO_STATES = books.of_cluster(schemas.SHARE_PARTITION_STATE.empty_table(), "")
 NO_ROWS = pa.array([], pa.int64())
 BUSY_JOBS = 16
@@ -106,14 +109,15 @@ def replay_task(task: Task) -> Outcome:
     constants = {"run_id": task.run}
     states = [NO_STATES]
     count = 0
+    sink = functools.partial(ParquetSink, task.lake, constants=constants, row_group_rows=ROW_GROUP_ROWS)
     with (
-        ParquetSink(task.lake, TABLES[HISTORY], constants=constants) as history,
-        ParquetSink(task.lake, TABLES[DELIVERY], constants=constants, partition_values={"is_open": "false"}) as closed,
+        sink(TABLES[HISTORY]) as history,
+        sink(TABLES[DELIVERY], partition_values={"is_open": "false"}) as closed,
     ):
         for some in together(task.jobs):
             job = some[0]
             state = pa.concat_tables([other.seed for other in some])
-            whole = list(units(job.slices)) if len(some) == 1 else [[piece for job in some for piece in job.slices]]
+            whole = _units_of(some)
             starts = {other.partition: other.log_start_offset for other in some}
             for unit in whole:
                 records = read_partitions(unit, schemas.REPLAYED)
@@ -133,6 +137,13 @@ def replay_task(task: Task) -> Outcome:
                 states.append(books.of_cluster(state, job.cluster_id))
     files = {HISTORY: tuple(history.files), DELIVERY: tuple(closed.files)}
     return Outcome(files=files, record_count=count, states=pa.concat_tables(states))
+
+
+def _units_of(jobs: Sequence[Job]) -> list[list[Slice]]:
+    """The records of a job in units; those of several jobs at once."""
+    if len(jobs) == 1:
+        return list(larger_units(jobs[0].slices))
+    return [[piece for job in jobs for piece in job.slices]]
 
 
 def together(jobs: Sequence[Job]) -> Iterator[list[Job]]:

@@ -9,10 +9,11 @@ import pytest
 from kafka_log.dead_letter_records import without_digests
 from kafka_log.schemas import LOG_RECORD
 from lake import parquet
+from lake import slices as lake_slices
 from lake.commit import commit, create
 from lake.lake import Lake
 from lake.parquet import ParquetSink
-from lake.slices import BRONZE, Slice, read_partitions, read_unit, slices, units
+from lake.slices import BRONZE, Slice, larger_units, read_partitions, read_unit, slices, units
 from lake.tables import TABLES
 from tests.log_rows import log_rows
 
@@ -128,3 +129,26 @@ def test_several_partitions_are_read_at_once_each_in_order(tmp_path: Path) -> No
     places = zip(*(read.column(name).to_pylist() for name in ("partition", "offset")), strict=True)
     assert list(places) == [(1, 2), (1, 3), (1, 4), (1, 5), (2, 0), (2, 1)]
     assert read.schema == LOG_RECORD
+
+
+def test_larger_units_have_as_many_rows_and_values_as_fit_and_all_of_an_overlap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = ([rows(0, [first, first + 1], 1) for first in range(0, 12, 2)], [rows(0, [3, 12], 2)])
+    (pieces,) = slices(Lake(lake_of(tmp_path, *files)).snapshot(TABLE.name), BRONZE, runs=(0, 9)).values()
+    monkeypatch.setattr(lake_slices, "UNIT_ROWS", 4)
+    assert [len(unit) for unit in units(pieces)] == [1, 6]
+    assert [len(unit) for unit in larger_units(pieces)] == [1, 6]
+    in_order = pieces[:1] + pieces[1:2] + pieces[3:]
+    assert [sum(piece.record_count for piece in unit) for unit in larger_units(in_order)] == [4, 4, 4]
+    monkeypatch.setattr(lake_slices, "UNIT_VALUES", 3)
+    assert [len(unit) for unit in larger_units(in_order)] == [1] * 6
+    assert list(larger_units([])) == []
+
+
+def test_a_slice_counts_the_values_of_its_longest_list(tmp_path: Path) -> None:
+    headers = pa.array([[(b"n", b"v")] * 5, []], LOG_RECORD.field("headers").type)
+    two = rows(0, [0, 1], 1)
+    at = two.schema.get_field_index("headers")
+    lake = lake_of(tmp_path, [two.set_column(at, two.schema.field(at), headers)])
+    assert [piece.value_count for piece in only(slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(0, 9)), 0)] == [6]

@@ -18,8 +18,8 @@ def job(state_partition: int, size_bytes: int, *, topic_id: str = "t", keeps_bel
     """A job over one slice of so many bytes."""
     piece = Slice(
         storage=resolve("lake"), path="p", row_group=0, mixed=False, columns=BRONZE, cluster_id="c", topic_id=topic_id,
-        partition=state_partition, first_offset=0, last_offset=9, record_count=10, oldest_ms=0, newest_ms=0,
-        size_bytes=size_bytes, runs=(0, 1),
+        partition=state_partition, first_offset=0, last_offset=9, record_count=10, value_count=10, oldest_ms=0,
+        newest_ms=0, size_bytes=size_bytes, runs=(0, 1),
     )  # fmt: skip
     log = LogFacts(state_partition=state_partition, first_offset=0, log_start_offset=0, has_newest=True)
     return tasks.Job(
