@@ -5,7 +5,7 @@ files by these expressions, and row groups by their own statistics.
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyarrow.fs import LocalFileSystem
 
-BATCH_ROWS = 1 << 14
+from lake.row_groups import joined
+
+BATCH_ROWS = 1 << 16
 READ_ROWS = 1 << 17
 TABLE_ROWS = 1 << 15
 LEAST = -(1 << 63)
@@ -76,17 +78,8 @@ def tables(
     dataset: ds.Dataset, columns: Sequence[str] | None = None, where: pc.Expression | None = None
 ) -> Iterator[pa.Table]:
     """Rows that meet the condition, in tables of about TABLE_ROWS rows, in any order."""
-    batches: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in bounded_scanner(dataset, columns, where).to_batches():
-        if batch.num_rows:
-            batches.append(batch)
-            rows += batch.num_rows
-        if rows >= TABLE_ROWS:
-            yield pa.Table.from_batches(batches)
-            batches, rows = [], 0
-    if batches:
-        yield pa.Table.from_batches(batches)
+    batches = bounded_scanner(dataset, columns, where).to_batches()
+    return joined((pa.Table.from_batches([batch]) for batch in batches), TABLE_ROWS)
 
 
 def tables_in_order(
@@ -104,11 +97,11 @@ def tables_in_order(
     """
     ordered = _by_lower_bound(dataset, order, where)
     if choice is not None:
-        chosen = choice([_statistics(piece.row_groups[0], columns) for _, piece in ordered])
+        chosen = choice([_statistics(group.info, columns) for group in ordered])
         ordered = list(itertools.compress(ordered, chosen))
     waiting: pa.Table | None = None
-    for pieces, upper in _read_together(ordered):
-        part = ds.FileSystemDataset(pieces, dataset.schema, dataset.format, dataset.filesystem)
+    for together, upper in _read_together(ordered):
+        part = ds.FileSystemDataset(_fragments(together), dataset.schema, dataset.format, dataset.filesystem)
         rows = bounded_scanner(part, columns, where).to_table()
         rows = rows if waiting is None else pa.concat_tables([waiting, rows])
         rows = _sorted(rows, order)
@@ -118,37 +111,52 @@ def tables_in_order(
         waiting = rows.slice(ready)
 
 
-def _read_together(
-    ordered: Sequence[tuple[Bound, ds.ParquetFileFragment]],
-) -> Iterator[tuple[list[ds.ParquetFileFragment], Bound | None]]:
+@dataclass(frozen=True, slots=True)
+class _RowGroup:
+    """A row group of a file, with the least key that it may hold."""
+
+    bound: Bound
+    file: ds.ParquetFileFragment
+    info: ds.RowGroupInfo
+
+
+def _read_together(ordered: Sequence[_RowGroup]) -> Iterator[tuple[list[_RowGroup], Bound | None]]:
     """Runs of row groups, the first of one, each up to twice as large as the one before; with the bound of the next."""
-    pieces: list[ds.ParquetFileFragment] = []
+    together: list[_RowGroup] = []
     rows, most = 0, 0
-    for bound, piece in ordered:
-        count = piece.row_groups[0].num_rows
-        if pieces and rows + count > most:
-            yield pieces, bound
-            pieces, rows, most = [], 0, min(2 * rows, READ_ROWS)
-        pieces.append(piece)
+    for group in ordered:
+        count = group.info.num_rows
+        if together and rows + count > most:
+            yield together, group.bound
+            together, rows, most = [], 0, min(2 * rows, READ_ROWS)
+        together.append(group)
         rows += count
-    if pieces:
-        yield pieces, None
+    if together:
+        yield together, None
+
+
+def _fragments(together: Iterable[_RowGroup]) -> list[ds.ParquetFileFragment]:
+    """One fragment for each file: a scan opens a file for each fragment."""
+    files: dict[str, list[_RowGroup]] = {}
+    for group in together:
+        files.setdefault(group.file.path, []).append(group)
+    return [some[0].file.subset(row_group_ids=[group.info.id for group in some]) for some in files.values()]
 
 
 def _by_lower_bound(
     dataset: ds.FileSystemDataset, order: Sequence[str], where: pc.Expression | None
-) -> list[tuple[Bound, ds.ParquetFileFragment]]:
-    """The row groups that may hold rows that meet the condition, each with the least key that it may hold."""
-    pieces = [
-        (_lower_bound(piece, order), piece)
-        for fragment in (dataset.get_fragments() if where is None else dataset.get_fragments(filter=where))
-        for piece in fragment.split_by_row_group(filter=where, schema=dataset.schema)
+) -> list[_RowGroup]:
+    """The row groups that may hold rows that meet the condition, by the least key that each may hold."""
+    groups = [
+        _RowGroup(_lower_bound(piece.row_groups[0], order), file, piece.row_groups[0])
+        for file in (dataset.get_fragments() if where is None else dataset.get_fragments(filter=where))
+        for piece in file.split_by_row_group(filter=where, schema=dataset.schema)
     ]
-    return sorted(pieces, key=lambda piece: (piece[0], piece[1].path, piece[1].row_groups[0].id))
+    return sorted(groups, key=lambda group: (group.bound, group.file.path, group.info.id))
 
 
-def _lower_bound(piece: ds.ParquetFileFragment, order: Sequence[str]) -> Bound:
-    statistics = _statistics(piece.row_groups[0], order)
+def _lower_bound(group: ds.RowGroupInfo, order: Sequence[str]) -> Bound:
+    statistics = _statistics(group, order)
     bound: list[Any] = [statistics[name].low if name in statistics else None for name in order]
     known = next((at for at, value in enumerate(bound) if value is None), len(bound))
     return (*bound[:known], *(LEAST for _ in bound[known:]))

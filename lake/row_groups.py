@@ -107,11 +107,11 @@ class RowGroups:
         """The bounds of a column of integers that every file has."""
         return self._known(column, LEAST, MOST, np.dtype(np.int64))
 
-    def may_hold(self, column: str, text: str) -> Flags:
-        """Whether each row group may have a text."""
+    def may_hold(self, column: str, first: str, last: str) -> Flags:
+        """Whether each row group may have a text from `first` to `last`."""
         bounds = self._known(column, None, None, np.dtype(object))
         within = [
-            low is None or low <= text <= high
+            low is None or (low <= last and high >= first)
             for low, high in zip(bounds.low.tolist(), bounds.high.tolist(), strict=True)
         ]
         return np.array(within, np.bool_)
@@ -133,7 +133,7 @@ class RowGroups:
 
     def read(self, chosen: Flags, columns: Sequence[str], coded: Sequence[str] = ()) -> Iterator[pa.Table]:
         """Rows of the chosen row groups, about BATCH_ROWS at once; the text columns `coded` as dictionaries."""
-        yield from _joined(self._of_files(chosen, columns, coded))
+        yield from joined(self._of_files(chosen, columns, coded))
 
     def _of_files(self, chosen: Flags, columns: Sequence[str], coded: Sequence[str]) -> Iterator[pa.Table]:
         """The same, in tables of one file each, which may be small."""
@@ -172,7 +172,7 @@ class RowGroups:
             filesystem=file.storage.file_system(),
         ) as opened:
             batches = opened.iter_batches(BATCH_ROWS, row_groups=numbers, columns=stored, use_threads=False)
-            for rows in _joined(pa.Table.from_batches([batch]) for batch in batches):
+            for rows in joined(pa.Table.from_batches([batch]) for batch in batches):
                 for name, text in file.partition_values.items():
                     if name in columns:
                         value = pa.scalar(text).cast(self._schema.field(name).type)
@@ -184,14 +184,15 @@ class RowGroups:
         return coded_schema([self._schema.field(name) for name in columns], coded)
 
 
-def _joined(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Neighbouring tables together, BATCH_ROWS rows at least but in the last one: row groups and files may be small."""
+def joined(tables: Iterable[pa.Table], least: int = BATCH_ROWS) -> Iterator[pa.Table]:
+    """Neighbouring tables together, in tables of `least` rows at least but for the last one; none is empty."""
     pending: list[pa.Table] = []
     count = 0
     for rows in tables:
-        pending.append(rows)
-        count += rows.num_rows
-        if count >= BATCH_ROWS:
+        if rows.num_rows:
+            pending.append(rows)
+            count += rows.num_rows
+        if count >= least:
             yield _as_one(pending)
             pending, count = [], 0
     if pending:

@@ -99,7 +99,7 @@ class Reader:
             least = tuple(
                 (name, np.minimum(values, self._upto + 1 if name == END else ABOVE_ALL)) for name, values in least
             )
-        limits = _Limits(self.task, self.places.keys.column("state_partition").to_numpy(), least, highest)
+        limits = _Limits(self.task, self.places, least, highest)
         ends = [END] if is_cut and table == DELIVERY else []
         stored = [name for name in columns if name != PLACE]
         names = [*dict.fromkeys([*stored, *self.places.keys.column_names, *limits.columns(table), *ends])]
@@ -145,14 +145,18 @@ def _reopened(rows: pa.Table, ended_later: Flags) -> pa.Table:
 
 
 class _Limits:
-    """Whether each row group may have rows of a task's state partitions, by its statistics.
+    """Whether each row group may have rows of a task's places, by its statistics.
 
     `least`: a row group must meet one of these limits, if there are any; `most`: it must meet them all. Of a state
     partition the lowest and the highest one count.
     """
 
-    def __init__(self, task: Task, state_partitions: Ints, least: Sequence[Limit], most: Sequence[Limit]) -> None:
-        self._task = task
+    def __init__(self, task: Task, places: Places, least: Sequence[Limit], most: Sequence[Limit]) -> None:
+        self._log_topic = {"cluster_id": task.cluster_id, "log_topic_id": task.log_topic_id}
+        groups = places.keys.column("group_id")
+        self._texts = {name: (text, text) for name, text in self._log_topic.items()}
+        self._texts["group_id"] = (groups[0].as_py(), groups[-1].as_py())
+        state_partitions = places.keys.column("state_partition").to_numpy()
         self._numbers = np.unique(state_partitions)
         at = np.searchsorted(self._numbers, state_partitions)
         self._least = [(name, np.full(len(self._numbers), ABOVE_ALL, np.int64)) for name, _ in least]
@@ -170,9 +174,9 @@ class _Limits:
     def chosen(self, table: str, groups: RowGroups) -> Flags:
         """Whether each row group may have rows in the limits, by statistics; a null is above all values."""
         result = np.ones(groups.count, np.bool_)
-        for name, text in zip(LOG_TOPIC, (self._task.cluster_id, self._task.log_topic_id), strict=True):
+        for name, (first, last) in self._texts.items():
             if name in TABLES[table].schema.names:
-                result &= groups.may_hold(name, text)
+                result &= groups.may_hold(name, first, last)
         numbers = groups.integers("state_partition")
         begin = np.searchsorted(self._numbers, numbers.low)
         end = np.searchsorted(self._numbers, numbers.high, "right")
@@ -204,7 +208,7 @@ class _Limits:
     def is_here(self, rows: pa.Table) -> Flags:
         """Which rows are of the task's cluster and state topic."""
         result = np.ones(rows.num_rows, np.bool_)
-        for name, text in zip(LOG_TOPIC, (self._task.cluster_id, self._task.log_topic_id), strict=True):
+        for name, text in self._log_topic.items():
             if name in rows.column_names:
                 result &= codes_in(rows.column(name), pa.array([text])) == 0
         return result

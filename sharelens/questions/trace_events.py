@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake.bounded_scan import Statistics
+from lake.bounded_scan import TABLE_ROWS, Statistics
+from lake.row_groups import joined
 from sharelens.questions import vocabulary
 from sharelens.questions.misplaced import place_of
 from state_model.columnar.keys import PLACE_KEY
@@ -78,7 +79,7 @@ def in_place(key: Mapping[str, Any]) -> pc.Expression:
 def turning_rows(parts: Iterable[pa.Table], offset: int, log_offsets: pa.ChunkedArray) -> pa.Table:
     """The rows of `TurningRows` of a stream of tables."""
     turning = TurningRows(offset, log_offsets)
-    for part in parts:
+    for part in joined(parts, TABLE_ROWS):
         turning.add(part)
     return turning.table()
 

@@ -60,7 +60,10 @@ def test_what_statistics_leave_holds_every_row_that_is_asked_for(
     groups = Lake(lake).snapshot(TABLE).row_groups(np.array([number]))
     numbers, lasts = groups.integers("state_partition"), groups.integers("last_offset")
     chosen = (
-        (numbers.low <= number) & (numbers.high >= number) & (lasts.high >= least) & groups.may_hold("group_id", "g")
+        (numbers.low <= number)
+        & (numbers.high >= number)
+        & (lasts.high >= least)
+        & groups.may_hold("group_id", "g", "g")
     )
     read = [groups.schema(COLUMNS).empty_table(), *groups.read(chosen, COLUMNS)]
     condition = (
@@ -74,7 +77,8 @@ def test_row_groups_that_statistics_exclude_are_not_chosen(tmp_path: Path) -> No
     write(tmp_path, [(True, [[("a", 1, 10), ("b", 1, 20)], [("c", 2, 30)]]), (False, [[("d", 2, 40)]])])
     groups = Lake(tmp_path).snapshot(TABLE).row_groups(ALL)
     read = {
-        text: [rows.num_rows for rows in groups.read(groups.may_hold("group_id", text), COLUMNS)] for text in "abcde"
+        text: [rows.num_rows for rows in groups.read(groups.may_hold("group_id", text, text), COLUMNS)]
+        for text in "abcde"
     }
     assert read == {"a": [2], "b": [2], "c": [1], "d": [1], "e": []}
     assert sorted(groups.integers("last_offset").low.tolist()) == [10, 30, 40]

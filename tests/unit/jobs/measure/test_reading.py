@@ -1,0 +1,70 @@
+"""What a task of `measure` reads: the rows of its share partitions, from the row groups that may have any."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from jobs.measure.reading import HISTORY, Flags, Reader, Task
+from jobs.measure.stage import newest_incarnations
+from jobs.replay import stage as replay_stage
+from lake.lake import Lake
+from lake.row_groups import RowGroups
+from measures.places import Places
+from state_model.columnar.codes import ABOVE_ALL
+from state_model.columnar.keys import PLACE_KEY
+from tests.in_process import make_lake
+from tests.state_logs import snapshot, update, write_log_directory
+
+GROUPS = ("a", "b", "c", "d")
+RECORDS = 3
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    """A lake whose history has a row group for each group."""
+    records = [snapshot(group, start=0) for group in GROUPS]
+    records += [update(group, batches=[(number, number, 2, 1)]) for number in range(RECORDS - 1) for group in GROUPS]
+    monkeypatch.setattr(replay_stage, "ROW_GROUP_ROWS", RECORDS)
+    make_lake(tmp_path / "lake", write_log_directory(tmp_path / "logs", records))
+    return Lake(tmp_path / "lake")
+
+
+@pytest.fixture
+def chosen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of row groups of each reading."""
+    counts: list[int] = []
+    read = RowGroups.read
+
+    def counted(self: RowGroups, chosen: Flags, *columns: Sequence[str], **options: Any) -> Iterator[pa.Table]:
+        counts.append(int(chosen.sum()))
+        return read(self, chosen, *columns, **options)
+
+    monkeypatch.setattr(RowGroups, "read", counted)
+    return counts
+
+
+def reader_of(lake: Lake, groups: Sequence[str]) -> Reader:
+    """A reader of all share partitions of some groups."""
+    ((cluster_id, log_topic_id),) = newest_incarnations(lake).items()
+    rows = lake.snapshot(HISTORY).dataset().to_table(columns=PLACE_KEY)
+    keys = rows.filter(pc.field("group_id").isin(groups)).group_by(PLACE_KEY).aggregate([])
+    keys = keys.sort_by([(name, "ascending") for name in PLACE_KEY]).combine_chunks()
+    task = Task(
+        lake=lake.view(), run=1, before=0, measures=(), cluster_id=cluster_id, log_topic_id=log_topic_id, keys=keys
+    )
+    return Reader(task, Places(keys=keys), np.full(keys.num_rows, ABOVE_ALL))
+
+
+@pytest.mark.parametrize(("groups", "row_groups"), [("a", 1), ("b", 1), ("bc", 2), ("ad", 4), ("abcd", 4)])
+def test_row_groups_of_other_groups_are_not_read(groups: str, row_groups: int, lake: Lake, chosen: list[int]) -> None:
+    rows = reader_of(lake, list(groups)).rows(HISTORY, ["group_id", "log_offset"])
+    whole = lake.snapshot(HISTORY).dataset().to_table(columns=["group_id", "log_offset"])
+    expected = whole.filter(pc.field("group_id").isin(list(groups)))
+    assert sorted(rows.column("log_offset").to_pylist()) == sorted(expected.column("log_offset").to_pylist())
+    assert rows.num_rows == RECORDS * len(groups)
+    assert chosen == [row_groups]
