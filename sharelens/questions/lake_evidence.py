@@ -69,6 +69,7 @@ class LakeEvidence(WithoutCluster):
         self.rows = LakeRows(lake, self.cluster)
         self.metadata = LakeMetadata(lake, self.cluster)
         self._placed: tuple[Keys, pa.Table] | None = None
+        self._within: tuple[Keys, pc.Expression | None] | None = None
 
     @property
     def place(self) -> str:
@@ -115,7 +116,9 @@ class LakeEvidence(WithoutCluster):
 
     def _where(self, keys: Keys, *conditions: pc.Expression | None) -> pc.Expression | None:
         """The condition for rows of share partitions, with the state partitions that have any: files go by these."""
-        return all_of(keys.expression(), self._state_partitions_of(keys), *conditions)
+        if self._within is None or self._within[0] != keys:
+            self._within = keys, self._state_partitions_of(keys)
+        return all_of(keys.expression(), self._within[1], *conditions)
 
     def _state_partitions_of(self, keys: Keys) -> pc.Expression | None:
         """The condition on state_partition by gold.progress, which has a row of each place; None where it has none.
