@@ -126,16 +126,13 @@ class ParquetSink:
         constants: dict[str, Any],
         partition_values: dict[str, str] | None = None,
         file_bytes: int = FILE_BYTES,
-        row_group_rows: int | None = None,
     ) -> None:
-        """`row_group_rows`: a row group has no more; None: ROW_GROUP_ROWS. Each call of `write` begins one."""
         self._table = table
         self._constants = constants
         self._partition_values = partition_values or {}
         self._storage = lake.table_storage(table.name)
         self._schema = pa.schema([field for field in table.schema if field.name not in self._partition_values])
         self._file_bytes = file_bytes
-        self._row_group_rows = row_group_rows or ROW_GROUP_ROWS
         self._file: _OpenFile | None = None
         self._files: list[DataFile] = []
         self._pending: list[pa.Table] = []
@@ -171,7 +168,7 @@ class ParquetSink:
         if self._file is None:
             crash_points.passing(f"file:{self._table.name}:before")
             self._file = _OpenFile(self._storage, self._partition_values, self._schema, rows.schema)
-        self._file.write(rows, self._row_group_rows)
+        self._file.write(rows)
         self.record_count += rows.num_rows
         if self._file.size_bytes >= self._file_bytes:
             self._finish()
@@ -229,11 +226,11 @@ class _OpenFile:
         """Bytes written so far."""
         return int(self._stream.tell())
 
-    def write(self, rows: pa.Table, row_group_rows: int) -> None:
+    def write(self, rows: pa.Table) -> None:
         """Appends rows, with text as the first ones have it."""
         with self._discarded():
             rows = rows if rows.schema == self._writer.schema else rows.cast(self._writer.schema)
-            self._writer.write_table(rows, row_group_size=row_group_rows)
+            self._writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
 
     def finish(self) -> DataFile:
         """The file, complete and on the disk."""

@@ -4,6 +4,7 @@ Where a run has many rows of a log partition, and behind upkeep, a row group has
 suffices. Of row groups with several log partitions, or with rows of further runs, six thin columns are read.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -36,13 +37,14 @@ SILVER = Columns(topic_id="log_topic_id", partition="state_partition", offset="l
 SHARED_OUT = ("size_bytes", "value_count")
 """What a mixed row group has is shared out among its slices, by their rows."""
 UNIT_ROWS, UNIT_VALUES = 1 << 17, 1 << 19
+"""What a unit has at most: few records with long lists, or well compressed ones, take as much memory as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
     """The rows of one log partition in one row group. Offsets, and the run ids of `runs`, are inclusive.
 
-    `value_count`: of the column with most values, which a list has more of than there are rows.
+    `value_count`: values of the column that has most; a column of lists may have more than there are rows.
     """
 
     storage: Storage
@@ -112,22 +114,21 @@ def units(pieces: Sequence[Slice]) -> Iterator[list[Slice]]:
         yield unit
 
 
-def larger_units(pieces: Sequence[Slice]) -> Iterator[list[Slice]]:
-    """Neighbouring units together, up to UNIT_ROWS rows and UNIT_VALUES values; larger ones stay alone.
+def take_units(waiting: deque[list[Slice]], rows: int) -> list[Slice]:
+    """Removes units from the front, and returns them as one: the first, and more as long as all have at most `rows`
+    rows (UNIT_ROWS at most) and UNIT_VALUES values.
 
-    For who pays for each share partition in each unit.
+    What a unit costs for each share partition is paid once for all of them (docs/adr/0021).
     """
-    joined: list[Slice] = []
-    rows, values = 0, 0
-    for unit in units(pieces):
-        unit_rows, unit_values = sum(piece.record_count for piece in unit), sum(piece.value_count for piece in unit)
-        if joined and (rows + unit_rows > UNIT_ROWS or values + unit_values > UNIT_VALUES):
-            yield joined
-            joined, rows, values = [], 0, 0
-        joined += unit
-        rows, values = rows + unit_rows, values + unit_values
-    if joined:
-        yield joined
+    taken: list[Slice] = []
+    left, values_left = min(rows, UNIT_ROWS), UNIT_VALUES
+    while waiting:
+        left -= sum(piece.record_count for piece in waiting[0])
+        values_left -= sum(piece.value_count for piece in waiting[0])
+        if taken and min(left, values_left) < 0:
+            break
+        taken += waiting.popleft()
+    return taken
 
 
 def read_unit(unit: Sequence[Slice], schema: pa.Schema) -> pa.Table:

@@ -3,8 +3,8 @@
 Seeds come from gold.share_partition_state, which is committed last: a killed replay starts from the same seeds.
 """
 
-import functools
 import itertools
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,7 +23,7 @@ from jobs.spark.executors import Engine
 from kafka_log.union import log_start
 from lake.lake import Lake
 from lake.parquet import DataFile, ParquetSink, conform
-from lake.slices import SILVER, PartitionKey, Slice, larger_units, read_partitions, read_unit, slices, units
+from lake.slices import SILVER, PartitionKey, Slice, read_partitions, read_unit, slices, take_units, units
 from lake.tables import TABLES
 from state_model.columnar import replay, schemas
 from state_model.columnar.boundaries import BoundaryStates, ChunkSummary, settled, summary_of
@@ -36,7 +36,8 @@ CHUNK_BYTES = 24 << 20
 TOGETHER_BYTES = 1 << 20
 """About this much of small state partitions is replayed at once."""
 ROW_GROUP_ROWS = 1 << 15
-"""Rows of a unit are in order of share partitions: a question leaves out row groups of others."""
+ROWS_A_PLACE = 32
+"""With fewer rows for each share partition in a unit, most of its cost would be that of share partitions."""
 NO_STATES = books.of_cluster(schemas.SHARE_PARTITION_STATE.empty_table(), "")
 NO_ROWS = pa.array([], pa.int64())
 BUSY_JOBS = 16
@@ -109,29 +110,30 @@ def replay_task(task: Task) -> Outcome:
     constants = {"run_id": task.run}
     states = [NO_STATES]
     count = 0
-    sink = functools.partial(ParquetSink, task.lake, constants=constants, row_group_rows=ROW_GROUP_ROWS)
     with (
-        sink(TABLES[HISTORY]) as history,
-        sink(TABLES[DELIVERY], partition_values={"is_open": "false"}) as closed,
+        ParquetSink(task.lake, TABLES[HISTORY], constants=constants) as history,
+        ParquetSink(task.lake, TABLES[DELIVERY], constants=constants, partition_values={"is_open": "false"}) as closed,
     ):
         for some in together(task.jobs):
             job = some[0]
             state = pa.concat_tables([other.seed for other in some])
-            whole = _units_of(some)
+            waiting = _units_of(some)
             starts = {other.partition: other.log_start_offset for other in some}
-            for unit in whole:
+            while waiting:
+                unit = take_units(waiting, ROWS_A_PLACE * state.num_rows)
                 records = read_partitions(unit, schemas.REPLAYED)
                 done = replay.replay_records(
                     records,
                     seed=state,
-                    losses=job.losses if unit is whole[-1] else losses_until(job.losses, records),
+                    losses=losses_until(job.losses, records) if waiting else job.losses,
                     update_limit=task.update_limit,
                     log_start_offset=starts,
                     by_key=True,
                 )
                 state = done.state
-                history.write(done.history, cluster_id=job.cluster_id)
-                closed.write(done.closed, cluster_id=job.cluster_id)
+                for sink, rows in ((history, done.history), (closed, done.closed)):
+                    for row_group in _row_groups(rows, state.num_rows):
+                        sink.write(row_group, cluster_id=job.cluster_id)
                 count += records.num_rows
             if not job.is_chunk:
                 states.append(books.of_cluster(state, job.cluster_id))
@@ -139,11 +141,20 @@ def replay_task(task: Task) -> Outcome:
     return Outcome(files=files, record_count=count, states=pa.concat_tables(states))
 
 
-def _units_of(jobs: Sequence[Job]) -> list[list[Slice]]:
+def _row_groups(rows: pa.Table, share_partitions: int) -> Iterator[pa.Table]:
+    """The rows of a unit, which are in order of share partitions, in row groups: where these are many, each of a part
+    of them, so that readers leave out row groups of others.
+    """
+    size = ROW_GROUP_ROWS if ROWS_A_PLACE * share_partitions > ROW_GROUP_ROWS else max(1, rows.num_rows)
+    for first in range(0, rows.num_rows, size):
+        yield rows.slice(first, size)
+
+
+def _units_of(jobs: Sequence[Job]) -> deque[list[Slice]]:
     """The records of a job in units; those of several jobs at once."""
     if len(jobs) == 1:
-        return list(larger_units(jobs[0].slices))
-    return [[piece for job in jobs for piece in job.slices]]
+        return deque(units(jobs[0].slices))
+    return deque([[piece for job in jobs for piece in job.slices]])
 
 
 def together(jobs: Sequence[Job]) -> Iterator[list[Job]]:

@@ -1,5 +1,6 @@
 """Row groups as units: whole ones by their footers, mixed ones looked into; units in offset order."""
 
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from lake import slices as lake_slices
 from lake.commit import commit, create
 from lake.lake import Lake
 from lake.parquet import ParquetSink
-from lake.slices import BRONZE, Slice, larger_units, read_partitions, read_unit, slices, units
+from lake.slices import BRONZE, Slice, read_partitions, read_unit, slices, take_units, units
 from lake.tables import TABLES
 from tests.log_rows import log_rows
 
@@ -131,19 +132,26 @@ def test_several_partitions_are_read_at_once_each_in_order(tmp_path: Path) -> No
     assert read.schema == LOG_RECORD
 
 
-def test_larger_units_have_as_many_rows_and_values_as_fit_and_all_of_an_overlap(
+def all_taken(pieces: Sequence[Slice], rows: int) -> list[list[Slice]]:
+    waiting = deque(units(pieces))
+    return [take_units(waiting, rows) for _ in iter(lambda: bool(waiting), False)]
+
+
+def test_units_are_taken_together_as_far_as_rows_and_values_fit_and_one_at_least(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = ([rows(0, [first, first + 1], 1) for first in range(0, 12, 2)], [rows(0, [3, 12], 2)])
     (pieces,) = slices(Lake(lake_of(tmp_path, *files)).snapshot(TABLE.name), BRONZE, runs=(0, 9)).values()
-    monkeypatch.setattr(lake_slices, "UNIT_ROWS", 4)
     assert [len(unit) for unit in units(pieces)] == [1, 6]
-    assert [len(unit) for unit in larger_units(pieces)] == [1, 6]
-    in_order = pieces[:1] + pieces[1:2] + pieces[3:]
-    assert [sum(piece.record_count for piece in unit) for unit in larger_units(in_order)] == [4, 4, 4]
+    assert [len(unit) for unit in all_taken(pieces, 4)] == [1, 6]
+    in_order = pieces[:2] + pieces[3:]
+    assert all_taken(in_order, 4) == [in_order[:2], in_order[2:4], in_order[4:]]
+    assert all_taken(in_order, 5) == all_taken(in_order, 4)
+    assert all_taken(in_order, 0) == [[piece] for piece in in_order]
+    monkeypatch.setattr(lake_slices, "UNIT_ROWS", 6)
+    assert all_taken(in_order, 100) == [in_order[:3], in_order[3:]]
     monkeypatch.setattr(lake_slices, "UNIT_VALUES", 3)
-    assert [len(unit) for unit in larger_units(in_order)] == [1] * 6
-    assert list(larger_units([])) == []
+    assert all_taken(in_order, 100) == [[piece] for piece in in_order]
 
 
 def test_a_slice_counts_the_values_of_its_longest_list(tmp_path: Path) -> None:
