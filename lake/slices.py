@@ -120,15 +120,15 @@ def take_units(waiting: deque[list[Slice]], rows: int) -> list[Slice]:
 
     What a unit costs for each share partition is paid once for all of them (docs/adr/0021).
     """
-    taken: list[Slice] = []
+    unit: list[Slice] = []
     left, values_left = min(rows, UNIT_ROWS), UNIT_VALUES
     while waiting:
         left -= sum(piece.record_count for piece in waiting[0])
         values_left -= sum(piece.value_count for piece in waiting[0])
-        if taken and min(left, values_left) < 0:
+        if unit and min(left, values_left) < 0:
             break
-        taken += waiting.popleft()
-    return taken
+        unit += waiting.popleft()
+    return unit
 
 
 def read_unit(unit: Sequence[Slice], schema: pa.Schema) -> pa.Table:
