@@ -71,11 +71,21 @@ def spark_session(app: str, settings: Settings, *, hands_out: bool = False) -> "
                 SparkContext.getOrCreate(SparkConf().setAppName(f"sharelens:{app}").setAll(sorted(conf.items())))
             session: SparkSession = builder.getOrCreate()
         except Exception as error:  # whatever py4j, the JVM or the cluster raises: one line for the reader
-            raise SessionError(
-                f"Spark did not start at {settings.master}: {' '.join(str(error).split())[:500]}"
-            ) from error
+            raise SessionError(f"Spark did not start at {settings.master}: {_reason(error)}") from error
     check_session(session)
     return session
+
+
+def _reason(error: Exception) -> str:
+    """An error in one line; of a Java exception its own words and those of its last cause, without the stack."""
+    words = [str(error)]
+    java = getattr(error, "java_exception", None)
+    if java is not None:
+        words = [java.toString()]
+        while (cause := java.getCause()) is not None:
+            words[1:] = [f"(caused by {cause.toString()})"]
+            java = cause
+    return " ".join(" ".join(words).split())[:500]
 
 
 def in_process_bytes(settings: Settings) -> int:

@@ -7,6 +7,7 @@ tasks that run twice; executors with another environment.
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -144,6 +145,29 @@ def test_an_executor_with_another_environment_is_named_in_one_line(
     which = f"lacks sharelens {sharelens.__version__}" if version is None else f"has sharelens {version}, the driver"
     assert f"the executor on {os.uname().nodename} ({python}) {which}" in line
     assert "Traceback" not in messages
+
+
+def test_a_kubernetes_that_refuses_is_named_with_the_cause_in_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        master = f"k8s://http://127.0.0.1:{server.getsockname()[1]}"
+    command = [
+        sys.executable,
+        "-m",
+        "sharelens",
+        "run",
+        "--lake",
+        str(tmp_path / "lake"),
+        "--log-dir",
+        str(LOGS),
+        "--master",
+        master,
+    ]
+    image = ["--conf", "spark.kubernetes.container.image=sharelens"]
+    run = subprocess.run([*command, *image], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert (run.returncode, run.stdout) == (1, "")
+    (line,) = [line for line in run.stderr.splitlines() if line.startswith("sharelens: ")]
+    assert line.startswith(f"sharelens: Spark did not start at {master}: ")
+    assert line.endswith("(caused by java.net.ConnectException: Connection refused)")
 
 
 def environment_with(folder: Path, version: str | None) -> Path:
