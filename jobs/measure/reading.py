@@ -153,9 +153,10 @@ class _Limits:
 
     def __init__(self, task: Task, places: Places, least: Sequence[Limit], most: Sequence[Limit]) -> None:
         self._log_topic = {"cluster_id": task.cluster_id, "log_topic_id": task.log_topic_id}
-        groups = places.keys.column("group_id")
         self._texts = {name: (text, text) for name, text in self._log_topic.items()}
-        self._texts["group_id"] = (groups[0].as_py(), groups[-1].as_py())
+        if places.count:
+            groups = places.keys.column("group_id")
+            self._texts["group_id"] = (groups[0].as_py(), groups[-1].as_py())
         state_partitions = places.keys.column("state_partition").to_numpy()
         self._numbers = np.unique(state_partitions)
         at = np.searchsorted(self._numbers, state_partitions)
