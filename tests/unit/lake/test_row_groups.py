@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lake.commit import commit, create
 from lake.lake import Lake
 from lake.parquet import ParquetSink, conform
+from lake.row_groups import joined
 from lake.tables import TABLES
 
 TABLE = "gold.redelivered_record"
@@ -106,3 +107,13 @@ def test_text_is_read_as_dictionaries_where_that_is_asked_for(tmp_path: Path) ->
     (rows,) = groups.read(np.ones(groups.count, np.bool_), ["group_id", "is_final"], ["group_id"])
     assert pa.types.is_dictionary(rows.schema.field("group_id").type)
     assert rows.to_pylist() == [{"group_id": "a", "is_final": True}, {"group_id": "b", "is_final": True}]
+
+
+@given(st.lists(st.integers(0, 3), max_size=8), st.integers(1, 5))
+def test_neighbouring_tables_come_together_and_none_is_empty(sizes: list[int], least: int) -> None:
+    numbers = iter(range(sum(sizes)))
+    tables = [pa.table({"n": pa.array([next(numbers) for _ in range(size)], pa.int64())}) for size in sizes]
+    together = list(joined(tables, least))
+    assert [number for table in together for number in table.column("n").to_pylist()] == list(range(sum(sizes)))
+    assert all(table.num_rows >= least for table in together[:-1])
+    assert all(table.num_rows for table in together)

@@ -6,14 +6,14 @@ import pytest
 
 from lake.errors import LakeError
 from sharelens.filters import KeyFilter, parse_key_filter
-from sharelens.questions.evidence import Span
+from sharelens.questions.evidence import Keys, Span
 from sharelens.questions.lake_evidence import open_lake_evidence
 from sharelens.questions.records import records
 from sharelens.questions.state import state
 from sharelens.request import CutChoice
 from state_model.errors import UsageError
 from tests.in_process import make_lake
-from tests.state_logs import snapshot, write_log_directory
+from tests.state_logs import snapshot, write_log_directory, write_state_partition
 
 pytestmark = pytest.mark.slow
 
@@ -48,6 +48,21 @@ def test_the_named_cluster_alone_answers(two_clusters: Path, cluster: str) -> No
 def test_an_unknown_group_is_refused_with_those_of_the_cluster(two_clusters: Path) -> None:
     with pytest.raises(UsageError, match="no share group second in lake .*; groups there: first"):
         state(open_lake_evidence(str(two_clusters), "first"), parse_key_filter(["second"], [], []), CutChoice())
+
+
+def test_one_evidence_answers_for_each_share_partition_by_its_own_state_partition(tmp_path: Path) -> None:
+    logs = write_log_directory(tmp_path / "logs", [snapshot("a")])
+    write_state_partition(logs, [snapshot("b")], number=1)
+    make_lake(tmp_path / "lake", logs)
+    evidence = open_lake_evidence(str(tmp_path / "lake"), None)
+    places = [
+        [
+            (row["group_id"], row["state_partition"])
+            for row in evidence.history(Keys(groups=frozenset(group))).to_pylist()
+        ]
+        for group in "aba"
+    ]
+    assert places == [[("a", 0)], [("b", 1)], [("a", 0)]]
 
 
 def test_what_was_not_published_is_not_answered_from(tmp_path: Path) -> None:
