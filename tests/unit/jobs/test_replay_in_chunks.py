@@ -10,9 +10,19 @@ import pytest
 from jobs.replay import stage
 from jobs.spark.executors import Engine
 from lake import parquet
+from lake.lake import Lake
+from state_model.topics import STATE_TOPIC
 from tests.in_process import make_lake, story_lake
 from tests.lakes import assert_same
-from tests.state_logs import START_MS, snapshot, tombstone, update
+from tests.state_logs import (
+    START_MS,
+    encoded_records,
+    snapshot,
+    tombstone,
+    update,
+    write_log_directory,
+)
+from tools.log_writer.writer import encode_log, record_columns
 
 pytestmark = pytest.mark.slow
 
@@ -70,3 +80,20 @@ def test_a_rebuild_in_chunks_has_the_tables_of_one_replay(tmp_path: Path, tasks:
     make_lake(tmp_path / "lake", rebuild="replay")
     assert tasks["replay summaries"] >= 6
     assert_same(tmp_path / "lake", whole)
+
+
+def test_units_before_a_gap_are_complete_and_those_behind_it_are_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = write_log_directory(tmp_path / "logs", LONG_STORY[:5])
+    folder = logs / f"{STATE_TOPIC}-0"
+    columns = record_columns(*zip(*encoded_records(LONG_STORY[5:]), strict=True))
+    (folder / f"{40:020d}.log").write_bytes(encode_log(columns, records_per_batch=1, base_offset=40).data)
+    make_lake(tmp_path / "whole", logs)
+    monkeypatch.setattr(parquet, "ROW_GROUP_ROWS", 2)
+    monkeypatch.setattr(stage, "ROWS_A_PLACE", 0)
+    make_lake(tmp_path / "units", logs)
+    assert_same(tmp_path / "units", tmp_path / "whole")
+    rows = Lake(tmp_path / "units").snapshot("gold.share_partition_history").dataset().to_table().to_pylist()
+    marked = {row["log_offset"] >= 40 for row in rows if row["completeness_reason"] == "gap"}
+    assert marked == {True}
