@@ -77,7 +77,7 @@ class BoundedDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow is 
 def tables(
     dataset: ds.Dataset, columns: Sequence[str] | None = None, where: pc.Expression | None = None
 ) -> Iterator[pa.Table]:
-    """Rows that meet the condition, in tables of about TABLE_ROWS rows, in any order."""
+    """Rows that meet the condition, in any order, in tables of TABLE_ROWS rows and less than BATCH_ROWS more."""
     batches = bounded_scanner(dataset, columns, where).to_batches()
     return joined((pa.Table.from_batches([batch]) for batch in batches), TABLE_ROWS)
 

@@ -212,7 +212,8 @@ def _slices_of(storage: Storage, path: str, columns: Columns, runs: tuple[int, i
         metadata = file.metadata
         for number in range(metadata.num_row_groups):
             group = metadata.row_group(number)
-            bounds = _bounds(group)
+            chunks = [group.column(index) for index in range(group.num_columns)]
+            bounds = _bounds(chunks)
             common = {
                 "storage": storage,
                 "path": path,
@@ -220,7 +221,7 @@ def _slices_of(storage: Storage, path: str, columns: Columns, runs: tuple[int, i
                 "columns": columns,
                 "runs": runs,
                 "size_bytes": group.total_byte_size,
-                "value_count": max(group.column(index).num_values for index in range(group.num_columns)),
+                "value_count": max(chunk.num_values for chunk in chunks),
             }
             names = ("cluster_id", columns.topic_id, columns.partition)
             single = all(name in bounds and bounds[name][0] == bounds[name][1] for name in names)
@@ -243,10 +244,9 @@ def _slices_of(storage: Storage, path: str, columns: Columns, runs: tuple[int, i
                 yield from _mixed(file, number, columns, runs, common)
 
 
-def _bounds(group: pq.RowGroupMetaData) -> dict[str, tuple[Any, Any]]:
+def _bounds(chunks: Iterable[pq.ColumnChunkMetaData]) -> dict[str, tuple[Any, Any]]:
     result = {}
-    for index in range(group.num_columns):
-        chunk = group.column(index)
+    for chunk in chunks:
         if chunk.statistics is not None and chunk.statistics.has_min_max:
             result[chunk.path_in_schema] = (chunk.statistics.min, chunk.statistics.max)
     return result

@@ -35,7 +35,8 @@ STATE, HISTORY, DELIVERY = "gold.share_partition_state", "gold.share_partition_h
 CHUNK_BYTES = 24 << 20
 TOGETHER_BYTES = 1 << 20
 """About this much of small state partitions is replayed at once."""
-ROW_GROUP_ROWS = 1 << 15
+PART_ROWS = 1 << 15
+"""Rows of a row group where there are many share partitions."""
 ROWS_A_PLACE = 32
 """With fewer rows for each share partition in a unit, most of its cost would be that of share partitions."""
 NO_STATES = books.of_cluster(schemas.SHARE_PARTITION_STATE.empty_table(), "")
@@ -145,7 +146,7 @@ def _row_groups(rows: pa.Table, share_partitions: int) -> Iterator[pa.Table]:
     """The rows of a unit, which are in order of share partitions, in row groups: where these are many, each of a part
     of them, so that readers leave out row groups of others.
     """
-    size = ROW_GROUP_ROWS if ROWS_A_PLACE * share_partitions > ROW_GROUP_ROWS else max(1, rows.num_rows)
+    size = PART_ROWS if ROWS_A_PLACE * share_partitions > PART_ROWS else max(1, rows.num_rows)
     for first in range(0, rows.num_rows, size):
         yield rows.slice(first, size)
 

@@ -78,14 +78,14 @@ def spark_session(app: str, settings: Settings, *, hands_out: bool = False) -> "
 
 def _reason(error: Exception) -> str:
     """An error in one line; of a Java exception its own words and those of its last cause, without the stack."""
-    words = [str(error)]
+    words = str(error)
     java = getattr(error, "java_exception", None)
     if java is not None:
-        words = [java.toString()]
-        while (cause := java.getCause()) is not None:
-            words[1:] = [f"(caused by {cause.toString()})"]
-            java = cause
-    return " ".join(" ".join(words).split())[:500]
+        last = java
+        while (cause := last.getCause()) is not None:
+            last = cause
+        words = java.toString() if last is java else f"{java.toString()} (caused by {last.toString()})"
+    return " ".join(words.split())[:500]
 
 
 def in_process_bytes(settings: Settings) -> int:

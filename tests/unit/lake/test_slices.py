@@ -133,8 +133,10 @@ def test_several_partitions_are_read_at_once_each_in_order(tmp_path: Path) -> No
 
 
 def all_taken(pieces: Sequence[Slice], rows: int) -> list[list[Slice]]:
-    waiting = deque(units(pieces))
-    return [take_units(waiting, rows) for _ in iter(lambda: bool(waiting), False)]
+    waiting, result = deque(units(pieces)), []
+    while waiting:
+        result.append(take_units(waiting, rows))
+    return result
 
 
 def test_units_are_taken_together_as_far_as_rows_and_values_fit_and_one_at_least(

@@ -5,8 +5,9 @@ import struct
 import pyarrow as pa
 import pytest
 
+from evidence.offset_commit_rows import COMMIT_COLUMNS
 from kafka_log.schemas import LOG_RECORD
-from measures.committed_offsets import COMMIT_COLUMNS, committed_offsets
+from measures.committed_offsets import committed_offsets
 from state_model.group_schemas import OFFSET_KEY
 from state_model.offset_commits import OFFSET_COMMIT_VALUES, OffsetPlace, key_prefix, read_committed, read_place
 

@@ -29,7 +29,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     """A lake whose history has a row group for each group."""
     records = [snapshot(group, start=0) for group in GROUPS]
     records += [update(group, batches=[(number, number, 2, 1)]) for number in range(RECORDS - 1) for group in GROUPS]
-    monkeypatch.setattr(replay_stage, "ROW_GROUP_ROWS", RECORDS)
+    monkeypatch.setattr(replay_stage, "PART_ROWS", RECORDS)
     make_lake(tmp_path / "lake", write_log_directory(tmp_path / "logs", records))
     return Lake(tmp_path / "lake")
 
