@@ -84,9 +84,13 @@ test-components: setup setup-airflow browser azurite ## Run the tests with progr
 	wait $$dags || failed=$$?; cat "$$logs"/*; rm -rf "$$logs"; exit $$failed
 
 .PHONY: test-fast
-test-fast: $(ENV_STAMP) ## Run the tests that need no Spark (at most twenty seconds)
-	@$(IN_MEMORY); SHARELENS_HYPOTHESIS=$${SHARELENS_HYPOTHESIS:-quick} \
-	$(PYTEST) -m "$(FAST)" --ignore $(HOUSE_RULES) $(call workers,$(PARALLEL))
+test-fast: $(ENV_STAMP) ## Run the tests that need no Spark and take less than a twentieth of a second each (at most twenty seconds)
+	@$(IN_MEMORY); logs=$$(mktemp -d); failed=0; export SHARELENS_TEST_RUN_FOLDER=$$(mktemp -d) others=""; \
+	export SHARELENS_HYPOTHESIS=$${SHARELENS_HYPOTHESIS:-quick}; \
+	run_part() { $(PYTEST) -m "$(FAST)" --ignore $(HOUSE_RULES) --part $$1/$(PARALLEL); }; \
+	for part in $$(seq 2 $(PARALLEL)); do run_part $$part >"$$logs/$$part" 2>&1 & others+=" $$!"; done; \
+	trap 'kill $$others' INT TERM; run_part 1 || failed=$$?; for other in $$others; do wait $$other || failed=$$?; done; \
+	find "$$logs" -type f -exec cat {} +; rm -rf "$$logs" "$$SHARELENS_TEST_RUN_FOLDER"; exit $$failed
 
 .PHONY: lint
 lint: $(ENV_STAMP) ## Check style, types, import contracts, spelling and the house rules

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import depths, once
+from tests import depths, once, parts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,8 +27,15 @@ MARKED_FILE = "\npytestmark = pytest.mark.{}\n"
 DESELECTED_FILES = ("slow", "components")
 """Marks of whole files that runs leave out."""
 WAITING = ("broker", "dags")  # folders whose tests wait for processes and locks longer than they compute
+FILES_OF_PART = pytest.StashKey[frozenset[Path]]()
 
 depths.load_profile()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option --part."""
+    help_text = "run the files of one part of several that are about as large, such as 1/2; others are not imported"
+    parser.addoption("--part", metavar="NUMBER/COUNT", help=help_text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -37,7 +44,9 @@ def pytest_configure(config: pytest.Config) -> None:
     Workers are as many as processors: more than one thread in each costs a sixth more processor time, and gains none.
     """
     os.environ.setdefault("SHARELENS_ARCHIVES_DIR", str(once.run_folder() / "archives"))  # for processes, too
-    if getattr(config.option, "numprocesses", None):
+    if config.option.part:
+        config.stash[FILES_OF_PART] = parts.files_of_part(TESTS, config.option.part)
+    if config.option.part or getattr(config.option, "numprocesses", None):
         for name in THREADS_OF_LIBRARIES:
             os.environ.setdefault(name, "1")
 
@@ -48,6 +57,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         tiers = TIERS_OF_FOLDER.get(collection_path.name, ())
         return True if any(f"not {tier}" in config.option.markexpr for tier in tiers) else None
     if collection_path.name.startswith("test_"):
+        if collection_path not in config.stash.get(FILES_OF_PART, {collection_path}):
+            return True
         text = collection_path.read_text(encoding="utf-8")
         left_out = [mark for mark in DESELECTED_FILES if f"not {mark}" in config.option.markexpr]
         return True if any(MARKED_FILE.format(mark) in text for mark in left_out) else None

@@ -46,6 +46,7 @@ def test_script_takes_the_whole_state_log(broker, tmp_path, variable):
     assert {name: (target / name).stat().st_size for name in sizes} == sizes
 
 
+@pytest.mark.slow
 def test_linked_segment_outlives_the_brokers_delete_and_a_second_round_keeps_it(broker, tmp_path):
     target = tmp_path / "keep"
     script = _scripts()["KEEP"]

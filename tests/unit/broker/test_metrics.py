@@ -29,6 +29,7 @@ def test_a_timing_knows_the_sum_and_the_longest():
     assert (timing.count, timing.sum_s, timing.max_s) == (2, 1.25, 1.0)
 
 
+@pytest.mark.slow
 def test_a_loop_that_waits_is_idle():
     selector = IdleSelector()
     selector.select(0.05)

@@ -79,6 +79,7 @@ def test_a_request_without_end_is_cut_off():
     assert exchanged(b"x" * (2 * text_endpoint.REQUEST_BYTES_MAX)) == [b""]
 
 
+@pytest.mark.slow
 def test_a_silent_client_is_left(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(text_endpoint, "REQUEST_TIMEOUT_S", 0.1)
 

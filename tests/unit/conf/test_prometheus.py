@@ -38,6 +38,7 @@ def rules() -> list[dict]:
     return group["rules"]
 
 
+@pytest.mark.slow
 def test_promtool_finds_no_fault_in_the_rules():
     done = subprocess.run([promtool(), "check", "rules", str(RULES)], capture_output=True, text=True, check=False)
     assert (done.returncode, "FAILED" in done.stdout) == (0, False), done.stdout + done.stderr
@@ -94,6 +95,7 @@ def every_query() -> list[str]:
     return [*of_page(), *of_dashboard(), *alert, scaler()["query"]]
 
 
+@pytest.mark.slow
 def test_promtool_takes_every_query(tmp_path):
     rules = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(every_query())]
     assert len(rules) > 25
@@ -136,6 +138,7 @@ def test_the_scaler_sees_the_lag_of_its_group_while_the_exporter_reads_and_nothi
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_promtool_finds_no_fault_in_the_configuration():
     done = subprocess.run(
         [promtool(), "check", "config", str(CONFIGURATION)], capture_output=True, text=True, check=False

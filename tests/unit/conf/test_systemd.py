@@ -25,6 +25,7 @@ def test_the_unit_runs_a_command_that_there_is():
     assert schedule(words).maintain_every_s == 600
 
 
+@pytest.mark.slow
 def test_systemd_finds_no_fault_in_the_unit(tmp_path):
     program = shutil.which("systemd-analyze")
     if program is None:

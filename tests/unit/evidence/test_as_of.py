@@ -107,6 +107,7 @@ def states_of(log, prefix):
     return mark_losses(states, {n: losses_up_to(log.losses[n], end) for n, end in enumerate(ends)})
 
 
+@pytest.mark.slow
 @given(st.tuples(LATER_LOGS, LATER_LOGS), DRAWN_PREFIXES, st.sets(st.integers(0, 11), max_size=3))
 def test_the_state_as_of_a_prefix_is_the_replay_of_that_prefix(logs, prefix, missing):
     log = Log(logs, missing)
@@ -114,6 +115,7 @@ def test_the_state_as_of_a_prefix_is_the_replay_of_that_prefix(logs, prefix, mis
     assert by_key(states_of(log, prefix)).to_pylist() == by_key(expected).to_pylist()
 
 
+@pytest.mark.slow
 @given(st.tuples(HOSTILE_LOGS), DRAWN_PREFIXES)
 def test_so_it_is_of_any_content_that_fits_the_bytes(logs, prefix):
     log = Log(logs)
@@ -121,6 +123,7 @@ def test_so_it_is_of_any_content_that_fits_the_bytes(logs, prefix):
     assert by_key(states_of(log, prefix)).to_pylist() == by_key(expected).to_pylist()
 
 
+@pytest.mark.slow
 @given(st.tuples(LATER_LOGS, LATER_LOGS), DRAWN_PREFIXES)
 def test_the_delivery_history_as_of_a_prefix_is_that_of_its_replay(logs, prefix):
     log = Log(logs)

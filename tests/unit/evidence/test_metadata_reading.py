@@ -106,6 +106,7 @@ def test_directories_of_two_clusters_are_refused(copied: Path) -> None:
         read(copied, dataset("metadata") / "node2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_random_damage_is_survived_and_shows_no_secret(copied: Path, seed: int) -> None:
     dice = random.Random(seed)
@@ -121,6 +122,7 @@ def test_random_damage_is_survived_and_shows_no_secret(copied: Path, seed: int) 
     assert not any(secret in text for secret in SECRETS)
 
 
+@pytest.mark.slow
 def test_records_with_valid_checksums_and_random_content_are_survived(tmp_path: Path) -> None:
     history = read(write_metadata(tmp_path / "random", random_records(dataset("metadata") / "node1", 2000)))
     assert history.end_offset == 2000

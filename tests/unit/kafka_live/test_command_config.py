@@ -121,6 +121,7 @@ def test_commands_name_the_file():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_listener_that_never_answers_tls_is_given_up():
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -82,6 +82,7 @@ def test_a_token_is_kept_while_it_is_valid(endpoint):
     assert provider.extensions() == {"logicalCluster": "lc"}
 
 
+@pytest.mark.slow
 def test_a_token_without_a_lifetime_is_taken_anew(endpoint):
     endpoint.body = json.dumps({"access_token": "t"})
     provider = TokenProvider(credentials(endpoint))
@@ -89,6 +90,7 @@ def test_a_token_without_a_lifetime_is_taken_anew(endpoint):
     assert len(endpoint.requests) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "body", "text"),
     [
@@ -113,12 +115,14 @@ def test_an_answer_without_a_token_is_one_line_without_secrets(endpoint, code, b
     assert "\n" not in message
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_answers_too_late_is_given_up(endpoint):
     endpoint.pause_s = 0.6
     with pytest.raises(ClusterError, match="does not answer"):
         fetch_token(credentials(endpoint, timeout_ms=100))
 
 
+@pytest.mark.slow
 def test_a_refused_client_is_said_before_there_is_a_connection(endpoint):
     endpoint.code = 401
     address = ("127.0.0.1", endpoint.server.server_port)

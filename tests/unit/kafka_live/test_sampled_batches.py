@@ -108,6 +108,7 @@ def test_a_topic_that_one_may_not_read_is_named_and_others_are_read():
     assert (samples.forbidden, set(samples.batches)) == ({"secret"}, {Sampled(A, 0)})
 
 
+@pytest.mark.slow
 def test_bytes_are_bounded_and_what_they_leave_out_is_counted():
     value = b"x" * (SIZES[0] // 2)
     logs = {Place("t", number): [batch(0, 1, at_ms=1, value=value)] for number in range(MOST_PLACES // 8)}

@@ -168,6 +168,7 @@ def test_more_records_than_bytes_are_refused_before_memory_is_taken(tmp_path: Pa
     assert [(row["reason"], row["offset"]) for row in read.problems] == [("bad_record_count", 11)]
 
 
+@pytest.mark.slow
 def test_a_torn_tail_of_the_active_segment_is_no_problem(tmp_path: Path) -> None:
     log = make_log([5, 6, 7])
     folder = write_log(tmp_path, log, committed=11)
@@ -350,6 +351,7 @@ def _wound(raw: bytearray, starts: list[int], wound: tuple[str, float, float, by
         raw[start + 8 : start + 12] = ABSURD[int(much * len(ABSURD))]
 
 
+@pytest.mark.slow
 @hypothesis.given(
     counts=st.lists(st.integers(1, 9), min_size=2, max_size=20),
     codecs=st.lists(st.sampled_from([0, 0, 1, 2, 3, 4]), min_size=20, max_size=20),

@@ -99,6 +99,7 @@ def break_batch(place: Path, offset: int) -> None:
     raise AssertionError(f"no batch starts at {offset}")
 
 
+@pytest.mark.slow
 def test_replicas_with_short_tails_and_a_broken_batch_each_are_the_whole_log(tmp_path: Path) -> None:
     log = make_log([3] * 30)
     clean = read(united(write_copy(tmp_path / "clean", log)))
@@ -118,6 +119,7 @@ def test_replicas_with_short_tails_and_a_broken_batch_each_are_the_whole_log(tmp
     assert len(orders) == 6
 
 
+@pytest.mark.slow
 def test_what_no_copy_has_whole_is_missing_once_for_each_copy(tmp_path: Path) -> None:
     log = make_log([3] * 10)
     first, second = write_copy(tmp_path / "a", log), write_copy(tmp_path / "b", batches(log, 0, 8))
@@ -211,6 +213,7 @@ def compacted(log: encoding.Encoded, keep: list[int]) -> encoding.Encoded:
     return joined(*pieces)
 
 
+@pytest.mark.slow
 def test_a_compacted_copy_and_a_whole_one_are_no_conflict(tmp_path: Path) -> None:
     log = make_log([4] * 12)
     whole = write_copy(tmp_path / "whole", log)
@@ -261,6 +264,7 @@ def test_directories_of_different_clusters_are_refused(tmp_path: Path) -> None:
         united(tmp_path / "a", tmp_path / "b")
 
 
+@pytest.mark.slow
 @hypothesis.given(
     counts=st.lists(st.integers(1, 6), min_size=4, max_size=25),
     data=st.data(),

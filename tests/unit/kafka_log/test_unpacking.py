@@ -145,6 +145,7 @@ def test_a_damaged_header_does_not_end_an_archive_early(tmp_path: Path) -> None:
         unpacked(bytes(tar), tmp_path)
 
 
+@pytest.mark.slow
 def test_bytes_behind_the_end_are_bounded(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match="goes on behind its end"):
         unpacked(gzip.compress(tar_of([member("a", b"a")]) + bytes(70 << 20), 1), tmp_path, "log.tar.gz")

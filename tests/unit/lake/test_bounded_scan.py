@@ -105,6 +105,7 @@ def counted(tmp_path: Path) -> tuple[ds.FileSystemDataset, CountingFileSystem, i
 Counted = tuple[ds.FileSystemDataset, CountingFileSystem, int]
 
 
+@pytest.mark.slow
 def test_who_stops_early_has_read_the_first_row_groups_alone(counted: Counted) -> None:
     dataset, system, size = counted
     first = next(tables_in_order(dataset, ORDER, dataset.schema.names))
@@ -112,6 +113,7 @@ def test_who_stops_early_has_read_the_first_row_groups_alone(counted: Counted) -
     assert 0 < system.bytes_read < size / 5
 
 
+@pytest.mark.slow
 def test_row_groups_that_statistics_exclude_are_not_read(counted: Counted) -> None:
     dataset, system, size = counted
     where = pc.field("group_id") == "g3"
@@ -123,6 +125,7 @@ def test_row_groups_that_statistics_exclude_are_not_read(counted: Counted) -> No
     assert system.bytes_read - before < size / 3
 
 
+@pytest.mark.slow
 def test_a_choice_sees_the_bounds_of_each_row_group_and_leaves_out_what_it_does_not_need(counted: Counted) -> None:
     dataset, system, size = counted
     read_tables = tables_in_order(
@@ -133,6 +136,7 @@ def test_a_choice_sees_the_bounds_of_each_row_group_and_leaves_out_what_it_does_
     assert system.bytes_read < size / 5
 
 
+@pytest.mark.slow
 def test_a_bounded_dataset_has_the_same_rows(counted: Counted) -> None:
     dataset, _, _ = counted
     where = pc.field("log_offset") >= LAST_GROUP + 7

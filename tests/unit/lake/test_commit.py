@@ -109,6 +109,7 @@ def test_a_transaction_that_is_there_is_skipped(lake: Lake, *, fresh: bool) -> N
     assert [again.transaction(TABLE.name, stage) for stage in ("decode", "topics", "replay")] == [5, 5, None]
 
 
+@pytest.mark.slow
 def test_a_transaction_of_long_ago_is_remembered_behind_checkpoints(lake: Lake) -> None:
     commit(lake, TABLE.name, stage="replay", run=3)
     for run in range(1, CHECKPOINT_EVERY + 2):
@@ -176,6 +177,7 @@ def test_a_table_whose_columns_another_writer_changed_is_refused(lake: Lake) -> 
     assert lake.version(TABLE.name) == 1
 
 
+@pytest.mark.slow
 def test_checkpoints_are_written_and_remove_no_commit_whatever_its_age(lake: Lake) -> None:
     for run in range(1, CHECKPOINT_EVERY):
         added(lake, run, f"topic-{run:02d}")
@@ -189,6 +191,7 @@ def test_checkpoints_are_written_and_remove_no_commit_whatever_its_age(lake: Lak
     assert len(list(log(lake).glob("*.json"))) == 2 * CHECKPOINT_EVERY + 2
 
 
+@pytest.mark.slow
 def test_what_a_default_hook_would_have_removed(lake: Lake) -> None:
     """The reason for the test above: with log clean-up on, old commits go."""
     for run in range(1, CHECKPOINT_EVERY):
@@ -207,6 +210,7 @@ def test_what_a_default_hook_would_have_removed(lake: Lake) -> None:
     assert len(list(log(lake).glob("*.json"))) < CHECKPOINT_EVERY
 
 
+@pytest.mark.slow
 def test_a_checkpoint_carries_all_that_later_commits_need(lake: Lake) -> None:
     last = CHECKPOINT_EVERY + 2
     for run in range(1, last + 1):
@@ -255,6 +259,7 @@ def test_every_column_has_its_statistics_read_back(lake: Lake) -> None:
     assert (file["path"], file["max.run_id"], file["partition.is_final"]) == ("is_final=true/a.parquet", 7, True)
 
 
+@pytest.mark.slow
 def test_files_for_their_owner_alone_whatever_the_mask_of_the_process(lake: Lake) -> None:
     before = os.umask(0o000)
     try:
@@ -276,6 +281,7 @@ def test_a_lake_travels_as_its_address(lake: Lake) -> None:
     assert view.snapshot(TABLE.name).rows(["topic"]).to_pylist() == [{"topic": "a"}]
 
 
+@pytest.mark.slow
 def test_a_forked_child_reads_through_snapshots_and_opens_no_table(lake: Lake) -> None:
     added(lake, 1, "a")
     results = multiprocessing.get_context("fork").Queue()
@@ -347,6 +353,7 @@ def test_what_delta_rs_fails_at_is_one_line(lake: Lake, monkeypatch: pytest.Monk
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_damaged_log_is_one_line(lake: Lake) -> None:
     added(lake, 1, "a")
     added(lake, 2, "b")
@@ -356,6 +363,7 @@ def test_a_damaged_log_is_one_line(lake: Lake) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_all_tables_are_created_at_once(tmp_path: Path) -> None:
     lake = Lake(tmp_path / "lake")
     create_tables(lake)

@@ -27,6 +27,7 @@ def lake(tmp_path: Path) -> Lake:
     return lake
 
 
+@pytest.mark.slow
 def test_a_file_goes_when_no_version_from_the_floor_on_has_it(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = {path for version in (3, 4, 5) for path in Lake(lake.uri).snapshot(TABLE.name, version).paths}
     monkeypatch.setattr(vacuum, "GRACE_MS", 0)
@@ -37,6 +38,7 @@ def test_a_file_goes_when_no_version_from_the_floor_on_has_it(lake: Lake, monkey
     assert {path.name for path in folder.glob("*.parquet")} == kept
 
 
+@pytest.mark.slow
 def test_a_file_that_a_commit_removed_needs_no_grace_in_the_process_that_read_the_commit(lake: Lake) -> None:
     folder = Path(lake.table_storage(TABLE.name).root)
     orphan = folder / "of-a-task-that-outlived-its-run.parquet"
@@ -62,6 +64,7 @@ def test_a_floor_that_goes_back_gives_up_no_file_of_its_versions(lake: Lake) -> 
     assert vacuum.remove_files(lake, TABLE.name, 2, now_ms=now_ms, dry_run=False).files == 1
 
 
+@pytest.mark.slow
 def test_each_commit_is_read_once(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     paths: list[str] = []
     original = LocalStorage.read
@@ -72,6 +75,7 @@ def test_each_commit_is_read_once(lake: Lake, monkeypatch: pytest.MonkeyPatch) -
     assert paths == [commit_path(version) for version in (2, 3, 4, 5, 6)]
 
 
+@pytest.mark.slow
 def test_a_log_that_grows_is_known_as_one_that_is_listed(lake: Lake) -> None:
     lake.commit_log(TABLE.name)
     for run in range(6, CHECKPOINT_EVERY + 2):

@@ -68,6 +68,7 @@ def test_the_lake_is_free_when_its_holder_is_killed(tmp_path: Path) -> None:
         assert json.loads((tmp_path / ".lock").read_text(encoding="utf-8"))["pid"] == os.getpid()
 
 
+@pytest.mark.slow
 def test_a_waiting_writer_goes_on_as_soon_as_the_lake_is_free(tmp_path: Path) -> None:
     entered = threading.Event()
 

@@ -49,6 +49,7 @@ def as_set(rows: pa.Table) -> list[tuple[object, ...]]:
     return sorted(tuple(row.values()) for row in rows.to_pylist())
 
 
+@pytest.mark.slow
 @given(FILES, st.integers(0, 5), st.integers(0, 99))
 def test_what_statistics_leave_holds_every_row_that_is_asked_for(
     tmp_path_factory: pytest.TempPathFactory,

@@ -52,6 +52,7 @@ def test_commits_are_read_from_the_newest_one_down_and_once(lake: Path, reads: l
     assert opened.transaction(NAME, "odd", version=2) == 1
 
 
+@pytest.mark.slow
 def test_the_checkpoint_has_the_transactions_of_commits_that_were_removed(lake: Path) -> None:
     opened = Lake(lake)
     for run in range(6, CHECKPOINT_EVERY + 2):

@@ -1,6 +1,7 @@
 """Dead letters against the state log as small worked cases; state records are 10 ms apart, the first at 0."""
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -117,6 +118,7 @@ def test_a_group_whose_topic_nobody_knows_has_nothing_missing():
     ]
 
 
+@pytest.mark.slow
 def test_what_is_not_held_of_the_group_s_topic_is_not_missing():
     def reason(*partitions, topic=DLQ_TOPIC, letters=""):
         rows = rows_of(ONE_RECORD, letters, settings=configured(topic), partitions=list(partitions)).to_pylist()
@@ -246,6 +248,7 @@ STATES = st.lists(
 LETTERS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 8), st.integers(-10, 90)), max_size=6)
 
 
+@pytest.mark.slow
 @given(STATES, LETTERS, st.randoms(use_true_random=False), st.integers(1, 4))
 def test_order_and_parts_of_the_evidence_are_of_no_account(states, letters, random, part_rows):
     state = "0 snapshot start=0 snapshot=0\n1 snapshot start=0 snapshot=0\n" + "\n".join(

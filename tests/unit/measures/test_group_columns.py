@@ -165,11 +165,13 @@ def check(records: pa.Table) -> None:
         assert rows.schema.equals(expected.schema, check_metadata=True)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1 << 32), st.integers(1, 300))
 def test_rows_are_those_of_the_reference(seed: int, count: int) -> None:
     check(random_log(Random(seed), count))
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1 << 32), st.integers(1, 300))
 def test_rebalances_of_streams_groups_are_those_of_the_reference(seed: int, count: int) -> None:
     records = random_log(Random(seed), count)
@@ -177,6 +179,7 @@ def test_rebalances_of_streams_groups_are_those_of_the_reference(seed: int, coun
     assert many_streams_rebalances(own).to_pylist() == streams_rebalances_by_record(own).to_pylist()
 
 
+@pytest.mark.slow
 def test_random_logs_have_groups_in_all_states() -> None:
     logs = [many_histories(random_log(Random(seed), 2000)).groups.to_pylist() for seed in range(8)]
     states = {(row["group_type"], row["state"]) for rows in logs for row in rows}
@@ -184,6 +187,7 @@ def test_random_logs_have_groups_in_all_states() -> None:
     assert states == {("share", state) for state in of_share} | {("streams", state) for state in of_share | of_streams}
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1 << 32))
 def test_rows_of_groups_that_are_computed_apart_are_the_same(seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -201,6 +205,7 @@ def test_a_group_that_is_read_late_is_the_group(seed: int, count: int) -> None:
         assert (late.group, late.state, late.is_known) == (replay.group, replay.state, replay.is_known)
 
 
+@pytest.mark.slow
 def test_json_with_line_breaks_is_read_too() -> None:
     row = random_log(Random(3), 1).to_pylist()[0]
     lists = {name: [{"subtopologyId": "0", "partitions": [1]}] if "active" in name else [] for name in TASK_LISTS}

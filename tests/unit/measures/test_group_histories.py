@@ -189,6 +189,7 @@ def values_of(rows: pa.Table) -> list[Row]:
     return without_marks([row for row in rows.to_pylist() if row["completeness"] == "complete"])
 
 
+@pytest.mark.slow
 @given(OPERATIONS, st.data())
 def test_what_is_complete_in_a_compacted_log_is_what_the_whole_log_says(
     operations: list[tuple[str, str, int]], data: st.DataObject
@@ -250,6 +251,7 @@ RECORDS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(RECORDS, max_size=25))
 def test_histories_at_an_offset_are_the_replay_of_the_records_up_to_it(entries: list[Any]) -> None:
     made = histories(group_log(*entries))

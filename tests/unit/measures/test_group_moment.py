@@ -54,6 +54,7 @@ def check(records: pa.Table, as_of_ms: int | None) -> None:
         assert list(actual) == sorted(actual)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1 << 32), st.integers(1, 200), st.none() | st.integers(0, 200))
 def test_a_moment_is_that_of_all_records(seed: int, count: int, as_of_ms: int | None) -> None:
     check(random_log(Random(seed), count), as_of_ms)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +26,7 @@ def places_of(histories, numbers):
     return histories.places.take(pa.array(numbers)).to_pylist()
 
 
+@pytest.mark.slow
 @given(LOGS, st.randoms(use_true_random=False))
 def test_records_come_by_place_and_log_offset(log, random):
     done = replay_records(table(log))
@@ -37,6 +39,7 @@ def test_records_come_by_place_and_log_offset(log, random):
     assert histories.rows_at(histories.place, offsets + len(offsets)).null_count == len(offsets)
 
 
+@pytest.mark.slow
 @given(LOGS, st.randoms(use_true_random=False))
 def test_ranges_come_by_life_record_and_first_offset(log, random):
     done = replay_records(table(log))
@@ -53,6 +56,7 @@ def test_ranges_come_by_life_record_and_first_offset(log, random):
     assert order.tolist() == list(range(len(rows)))
 
 
+@pytest.mark.slow
 @given(LOGS, st.sets(st.integers(0, 3)), st.randoms(use_true_random=False))
 def test_a_place_without_rows_changes_no_row_of_a_measure(log, left_out, random):
     done = replay_records(table(log))

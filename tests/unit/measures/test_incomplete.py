@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 
 from measures.headers import NoRecords
@@ -97,6 +98,7 @@ def test_the_whole_of_the_offsets_that_a_record_may_claim_is_one_range():
     assert firsts(f"0 snapshot start=0 0-{2**63 - 2} acknowledged 1") == [f"{2**63 - 1}--1: 0"]
 
 
+@pytest.mark.slow
 @given(LATER_LOGS)
 def test_any_log_agrees_with_the_states_of_the_reference_machine(log):
     expected, state = {}, PartitionState()

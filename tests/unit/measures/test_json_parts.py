@@ -79,6 +79,7 @@ def read(texts: list[str], record_type: int) -> list[list[tuple[int, int, str, i
     return [rows[begin:end] for begin, end in zip(lists.at, lists.at[1:], strict=False)]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(list(FORMS)), assignments), min_size=1, max_size=4))
 def test_each_form_of_json_gives_the_tasks(values: list[tuple[str, dict[str, Any]]]) -> None:
     texts = [FORMS[form](value) for form, value in values]

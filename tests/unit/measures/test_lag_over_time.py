@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,6 +82,7 @@ def test_without_history_no_moment_has_a_row():
     assert lag_over_time(history([]), Arrivals(moment), moment, {}).num_rows == 0
 
 
+@pytest.mark.slow
 @given(
     records=st.lists(st.tuples(st.sampled_from("gh"), st.integers(0, 5), st.integers(-1, 60)), max_size=30),
     cuts=st.lists(st.integers(0, 30), max_size=4),

@@ -294,6 +294,7 @@ def modelled(log, history, ends):
                 yield partition, state, (10 * at - batch[1], 10 * at - batch[0]) if aged else None
 
 
+@pytest.mark.slow
 @given(LOGS, BATCHES)
 def test_any_log_is_told_as_a_model_tells_it_that_goes_offset_by_offset(log, batches):
     history, done = done_of(log)
@@ -314,6 +315,7 @@ def test_any_log_is_told_as_a_model_tells_it_that_goes_offset_by_offset(log, bat
     assert told_ages == Counter(entry_of_model for entry_of_model in expected if entry_of_model[2] is not None)
 
 
+@pytest.mark.slow
 @given(LOGS, BATCHES)
 def test_the_weights_add_up_and_percentiles_lie_within_the_bounds(log, batches):
     _, done = done_of(log)
@@ -339,6 +341,7 @@ def test_the_weights_add_up_and_percentiles_lie_within_the_bounds(log, batches):
     assert sum(row["deliveries"] for row in tried if row["outcome"] != "open") == deliveries
 
 
+@pytest.mark.slow
 @given(HOSTILE_LOGS)
 def test_no_log_makes_it_fail(log):
     _, done = done_of(log)

@@ -3,6 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -98,6 +99,7 @@ def lines(rows):
     return [sorted(map(repr, some.to_pylist())) for some in rows]
 
 
+@pytest.mark.slow
 @given(
     LATER_LOGS,
     st.lists(st.integers(0, 12), max_size=LAST_STEP),
@@ -130,6 +132,7 @@ def resumed(log, batches=BATCHES, lowest=ABOVE_ALL):
     return progress.reads_from(places, np.full(places.num_rows, lowest)).tolist()
 
 
+@pytest.mark.slow
 def test_an_offset_that_stands_is_measured_on_from_the_last_record():
     assert [resumed(STANDS[:end]) for end in range(1, 6)] == [[0], [1], [2], [3], [4]]
     (row,) = at_once(STANDS, BATCHES)[0].to_pylist()

@@ -1,6 +1,7 @@
 """Records delivered more than once: worked cases, and any log against a model that goes offset by offset."""
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 
 from measures.histories import Histories
@@ -112,6 +113,7 @@ def test_the_whole_of_the_offsets_that_a_record_may_claim_is_one_range():
     """) == [f"5-{last} retry 1/2 | life 0 | 1 > None > 2"]
 
 
+@pytest.mark.slow
 @given(LOGS)
 def test_any_log_is_told_as_a_model_tells_it_that_goes_offset_by_offset(log):
     rows = {

@@ -89,6 +89,7 @@ def test_a_share_setting_of_an_unknown_name_is_a_warning(tmp_path, text, warning
     assert "planted" not in str(actual)
 
 
+@pytest.mark.slow
 def test_a_warning_about_many_names_is_one_line_that_names_few(tmp_path):
     file = written(tmp_path, "".join(f"share.x{number}=1\n" for number in range(100_000)))
     warning = read_broker_config(file).warning

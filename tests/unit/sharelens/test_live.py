@@ -3,7 +3,10 @@
 import subprocess
 import sys
 
+import pytest
 
+
+@pytest.mark.slow
 def test_without_the_library_the_command_names_the_extra():
     code = (
         "import sys\n"

@@ -64,6 +64,7 @@ def test_options_choose_what_a_terminal_shows() -> None:
     assert "--output text" in mixed
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_full_lines_whatever_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
     lag = ["lag", "--log-dir", str(dataset("basic") / "logs")]
     assert main(lag) == 0

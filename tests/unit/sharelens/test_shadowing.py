@@ -26,6 +26,7 @@ def test_all_packages_of_the_wheel_are_looked_at() -> None:
     assert sorted(PACKAGES) == sorted(set(packages) - {"sharelens"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["jobs/__init__.py", "lake.py"])
 def test_the_command_names_the_package_that_hides_ours(tmp_path: Path, file: str) -> None:
     hiding = tmp_path / file
@@ -41,6 +42,7 @@ def test_the_command_names_the_package_that_hides_ours(tmp_path: Path, file: str
     )
 
 
+@pytest.mark.slow
 def test_an_import_fails_with_the_same_line(tmp_path: Path) -> None:
     (tmp_path / "measures").mkdir()
     (tmp_path / "measures" / "__init__.py").write_text("")
@@ -49,11 +51,13 @@ def test_an_import_fails_with_the_same_line(tmp_path: Path) -> None:
     assert "ShadowedPackageError: the package measures comes from" in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_folder_without_python_hides_nothing(tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir()  # a lake's folder, say
     assert run(COMMAND, tmp_path).returncode == 0
 
 
+@pytest.mark.slow
 def test_importing_sharelens_imports_no_spark() -> None:
     words = [sys.executable, "-c", "import sharelens, sys; print('pyspark' in sys.modules, 'pyarrow' in sys.modules)"]
     assert run(words, HOME).stdout.split() == ["False", "False"]

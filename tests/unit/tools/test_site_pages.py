@@ -27,6 +27,7 @@ def test_links_lead_to_pages(page: str, markdown: str, expected: str) -> None:
     assert site_pages.relinked(markdown, page) == expected
 
 
+@pytest.mark.slow
 def test_the_page_of_commands_has_the_help_of_each_command_and_subcommand() -> None:
     headings = re.findall(r"^### (.*)$", site_pages.commands_page(), re.MULTILINE)
     assert {"run", "broker start", "tables"} <= set(headings)

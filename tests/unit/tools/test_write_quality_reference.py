@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from jobs.quality.rule import BLOCKING
 from jobs.quality.suites import rules_of
 from lake.tables import TABLES
@@ -15,6 +17,7 @@ def test_the_pages_are_up_to_date() -> None:
     assert write_quality_reference.main(["--check"]) == 0, "run: python -m tools.write_quality_reference"
 
 
+@pytest.mark.slow
 def test_every_blocking_expectation_has_its_place_in_a_runbook() -> None:
     rules = [rule for name in TABLES for rule in rules_of(name, write_quality_reference.LIMITS)]
     seen = 0

@@ -96,6 +96,7 @@ class TestProducers:
         broker.restart()
         assert broker.transactions.get("tx").previous_producer_id == 7
 
+    @pytest.mark.slow
     def test_an_id_without_use_for_a_week_is_removed(self, broker):
         first = broker.transactions.init_producer_id("tx", 60_000)
         broker.timers.advance(7 * 86_400_000 + 3_600_001)

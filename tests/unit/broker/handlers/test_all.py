@@ -84,6 +84,7 @@ def test_an_empty_request_in_every_version_has_an_answer(tmp_path, caplog, key):
     assert [body for body in answers if getattr(body, "error_code", 0) == -1] == []
 
 
+@pytest.mark.slow
 def test_large_requests_leave_turns_to_others(tmp_path):
     """DescribeGroups and ListOffsets of many names, through the whole broker."""
     count = 20 * STEP_ELEMENTS

@@ -6,6 +6,7 @@ Epochs never go back, clients never own a task twice, fenced members write nothi
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -138,6 +139,7 @@ histories = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(histories)
 @examples("broker", shrink=False)
 def test_a_restart_changes_nothing_and_fenced_members_write_nothing(history):

@@ -43,6 +43,7 @@ DESCRIBE = (65, 0, {"transactional_ids": ["tx", "other", ""]})
 PRODUCERS = (61, 0, {"topics": [{"name": "t", "partition_indexes": [0, 9]}]})
 
 
+@pytest.mark.slow
 def test_a_transaction_is_listed_and_described_from_its_beginning_to_its_end(tmp_path):
     *_, listed, described, producers, ended, done, later = ask(
         tmp_path, TOPIC, INIT, BEGIN, WRITE, LIST, DESCRIBE, PRODUCERS, COMMIT, DESCRIBE, PRODUCERS

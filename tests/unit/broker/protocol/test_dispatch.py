@@ -125,6 +125,7 @@ def describe(broker, body, context):
     return {"groups": LazyArray(lambda name: {"group_id": name}, body.groups)}
 
 
+@pytest.mark.slow
 def test_a_large_request_is_handled_over_many_turns():
     table = dispatcher(describe_groups=(0, 0, describe))
     count = 40 * STEP_ELEMENTS
@@ -148,6 +149,7 @@ def test_a_large_request_is_handled_over_many_turns():
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 def test_of_several_large_requests_one_takes_a_step_in_each_turn():
     computed = []
 

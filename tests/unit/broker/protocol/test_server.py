@@ -168,6 +168,7 @@ def test_half_frames_together_stay_within_the_limit():
     served(scenario, memory_bytes_max=100_000)
 
 
+@pytest.mark.slow
 def test_no_more_than_a_little_is_read_ahead_of_a_request_that_waits():
     async def scenario(echo, server, connect):
         reader, writer = await connect()
@@ -185,6 +186,7 @@ def test_no_more_than_a_little_is_read_ahead_of_a_request_that_waits():
     served(scenario)
 
 
+@pytest.mark.slow
 def test_a_client_that_sends_many_requests_at_once_gets_one_answer_in_a_turn():
     async def scenario(echo, server, connect):
         turns = []
@@ -218,6 +220,7 @@ def test_a_client_that_sends_many_requests_at_once_does_not_delay_another():
     served(scenario)
 
 
+@pytest.mark.slow
 def test_nothing_is_read_from_a_client_that_does_not_read_its_answers():
     async def scenario(echo, server, connect):
         reader, writer = await connect()
@@ -238,6 +241,7 @@ def test_nothing_is_read_from_a_client_that_does_not_read_its_answers():
     served(scenario)
 
 
+@pytest.mark.slow
 def test_the_next_request_waits_until_the_client_has_read_the_last_answer():
     async def scenario(echo, server, connect):
         reader, writer = await connect()
@@ -269,6 +273,7 @@ def test_a_client_that_leaves_while_its_request_waits_is_noticed():
     served(scenario)
 
 
+@pytest.mark.slow
 def test_silent_connections_are_closed_and_waiting_ones_are_not():
     async def scenario(echo, server, connect):
         silent_reader, _ = await connect()
@@ -354,6 +359,7 @@ class Gate:
         return Reply(pieces=(framed(b"gate"),))
 
 
+@pytest.mark.slow
 def test_requests_reach_the_handlers_only_after_authentication():
     async def scenario(echo, server, connect):
         reader, writer = await connect()
@@ -368,6 +374,7 @@ def test_requests_reach_the_handlers_only_after_authentication():
     served(scenario, Gate(), authentication_timeout_s=0.1)
 
 
+@pytest.mark.slow
 def test_the_answer_to_a_failure_is_held_back_and_later_requests_are_not_read():
     async def scenario(echo, server, connect):
         reader, writer = await connect()
@@ -396,6 +403,7 @@ def test_a_client_that_leaves_before_its_answer_is_no_problem():
     served(scenario, Gate())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sends", [b"", framed(b"knock"), b"\0\0\0\x0aslow"])
 def test_a_client_has_only_so_long_to_authenticate(sends):
     async def scenario(echo, server, connect):
@@ -406,6 +414,7 @@ def test_a_client_has_only_so_long_to_authenticate(sends):
     served(scenario, Gate(), authentication_timeout_s=0.05)
 
 
+@pytest.mark.slow
 def test_a_client_that_sends_a_byte_now_and_then_gains_no_time():
     async def scenario(echo, server, connect):
         reader, writer = await connect()

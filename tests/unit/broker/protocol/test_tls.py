@@ -58,6 +58,7 @@ class Client:
         return data
 
 
+@pytest.mark.slow
 @given(sizes=st.lists(st.integers(1, 400), min_size=1, max_size=5), sent=st.binary(max_size=70_000))
 @examples("table")
 def test_bytes_pass_whole_in_whatever_pieces_they_come(contexts, sizes, sent):

@@ -45,6 +45,7 @@ def kio_bytes(entity):
     return out.getvalue()
 
 
+@pytest.mark.slow
 @given(data=st.data())
 def test_any_message_has_the_bytes_of_kios_writer(data):
     schema = data.draw(st.sampled_from(schemas()))
@@ -52,6 +53,7 @@ def test_any_message_has_the_bytes_of_kios_writer(data):
     assert write(schema, plain(message)) == kio_bytes(message)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: "-".join(map(str, message)))
 def test_an_empty_message_can_be_read_again(message):
     schema = load(message)

@@ -109,6 +109,7 @@ def test_the_mechanisms_of_a_listener_check_its_users(tmp_path):
     assert mechanisms["SCRAM-SHA-256"].step(None, b"n,,n=dave,r=abc")[0] is None
 
 
+@pytest.mark.slow
 def test_signed_tokens_are_checked_with_the_configured_keys(tmp_path):
     key = rsa.generate_private_key(65_537, 2048)
     document = {"keys": [jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key(), as_dict=True) | {"kid": "a"}]}

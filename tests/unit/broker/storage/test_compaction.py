@@ -194,6 +194,7 @@ def moments(monkeypatch, death):
         monkeypatch.setattr(owner, name, step)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_a_process_that_dies_at_any_moment_loses_nothing(tmp_path, monkeypatch, is_clean):
     log = open_log(tmp_path / "log", **SMALL | {"segment_bytes": 1000})
@@ -243,6 +244,7 @@ def test_a_disk_that_is_full_loses_nothing_and_the_next_time_goes_on(tmp_path, m
     assert latest(log) == stored
 
 
+@pytest.mark.slow
 def test_all_else_may_happen_to_the_log_between_two_steps(tmp_path):
     log = open_log(tmp_path, **SMALL)
     fill(log)

@@ -45,6 +45,7 @@ def client_batch(values: list[Record] | None = None, **options: int) -> bytes:
     return rb.build(values or [Record(key=b"k", value=b"v", timestamp_ms=5)], **options)
 
 
+@pytest.mark.slow
 @given(records, st.sampled_from(CODECS), st.integers(0, 1 << 60))
 def test_records_come_back_as_they_were_in_every_codec(values, codec, base_offset):
     batch = rb.build(values, codec=codec, base_offset=base_offset, leader_epoch=7)

@@ -60,6 +60,7 @@ def reader_of(lake: Lake, groups: Sequence[str]) -> Reader:
     return Reader(task, Places(keys=keys), np.full(keys.num_rows, ABOVE_ALL))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("groups", "row_groups"), [("", 0), ("a", 1), ("b", 1), ("bc", 2), ("ad", 4), ("abcd", 4)])
 def test_row_groups_of_other_groups_are_not_read(groups: str, row_groups: int, lake: Lake, chosen: list[int]) -> None:
     rows = reader_of(lake, list(groups)).rows(HISTORY, ["group_id", "log_offset"])

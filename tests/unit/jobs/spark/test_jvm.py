@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import subprocess
 from jobs.spark.jvm import end_children
@@ -13,6 +15,7 @@ end_children()
 """
 
 
+@pytest.mark.slow
 def test_child_processes_are_ended_at_once_and_none_is_no_error() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=30, check=False)
     assert (done.stdout, done.stderr) == ("True\n", "")

@@ -28,6 +28,7 @@ def table_of(rows: list[tuple[str | None, int, int]]) -> pa.Table:
     return table.set_column(0, "group_id", table.column("group_id").dictionary_encode())
 
 
+@pytest.mark.slow
 @given(st.lists(ROWS, max_size=12), st.sampled_from([1, 300, 2000, 1 << 20]), st.integers(1, 8))
 def test_rows_come_in_order_however_many_lie_in_files(
     tables: list[list[tuple[str | None, int, int]]], run_bytes: int, piece_rows: int

@@ -41,6 +41,7 @@ def test_findings_have_their_proof(logs, capsys):
     assert [record["offset"] for record in skipped["records"]] == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_fail_on_exits_with_3_for_that_severity_and_worse(logs, capsys):
     assert run(capsys, "--log-dir", logs, "--fail-on", "error")[0] == 3
     assert run(capsys, "--log-dir", logs, "--rule", "41", "--fail-on", "error")[0] == 0
@@ -48,6 +49,7 @@ def test_fail_on_exits_with_3_for_that_severity_and_worse(logs, capsys):
     assert run(capsys, "--log-dir", logs, "--rule", "41", "--kafka-version", "4.4", "--fail-on", "error")[0] == 3
 
 
+@pytest.mark.slow
 def test_text_names_rules_that_are_not_tested(logs, capsys):
     _, out, _ = run(capsys, "--log-dir", logs)
     assert "NOT TESTED" in out
@@ -62,6 +64,7 @@ def test_the_number_of_deliveries_needs_its_limit(logs, tmp_path, capsys):
     assert "delivery count limit" not in str(json.loads(out)["not_tested"])
 
 
+@pytest.mark.slow
 def test_rules_of_other_groups_are_not_listed(logs, capsys):
     assert run(capsys, "--log-dir", logs, "--group", "g")[0] == 0
     code, _, err = run(capsys, "--log-dir", logs, "--group", "nobody")
@@ -100,6 +103,7 @@ def test_a_lake_or_a_log_directory_is_needed(capsys):
     assert "give either --lake DIR (the tables) or --log-dir DIR" in err
 
 
+@pytest.mark.slow
 def test_a_finding_says_what_it_means_for_records(logs, capsys):
     findings = json.loads(run(capsys, "--log-dir", logs, "--output", "json")[1])["findings"]
     written = next(row for row in findings if row["rule"] == "acquired_state_written")
@@ -124,6 +128,7 @@ def known(tmp_path):
     return str(tmp_path / "known.yaml")
 
 
+@pytest.mark.slow
 def test_suppressed_findings_are_counted_and_not_listed(logs, known, capsys):
     code, out, err = run(capsys, "--log-dir", logs, "--suppressions", known, "--fail-on", "error")
     assert code == 0
@@ -143,6 +148,7 @@ def test_suppressed_findings_are_listed_with_their_reasons(logs, known, capsys):
     ]
 
 
+@pytest.mark.slow
 def test_suppressions_come_from_the_configuration(logs, monkeypatch, capsys):
     entry = {"rule": 10, "reason": "known", "until": "2999-01-01"}
     monkeypatch.setenv("SHARELENS_AUDIT", json.dumps({"suppressions": [entry]}))
@@ -154,6 +160,7 @@ def test_suppressions_come_from_the_configuration(logs, monkeypatch, capsys):
     assert len(err.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -173,6 +180,7 @@ def test_a_bad_file_of_suppressions_is_refused_in_one_line(logs, known, text, me
     assert len(err.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_limit_leaves_the_rules_that_are_not_tested(logs, capsys):
     whole = json.loads(run(capsys, "--log-dir", logs, "--output", "json")[1])
     limited = json.loads(run(capsys, "--log-dir", logs, "--output", "json", "--limit", "1")[1])
@@ -190,6 +198,7 @@ def lake(tmp_path_factory):
     return str(folder / "lake")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -222,6 +231,7 @@ def test_findings_of_a_lake_are_those_seen_in_a_time(lake, capsys):
     assert rules("--from", str(max(row["last_seen_ms"] for row in seen.values()) + 1)) == []
 
 
+@pytest.mark.slow
 def test_other_settings_than_those_of_the_lake_are_refused(lake, tmp_path, capsys):
     config = tmp_path / "server.properties"
     config.write_text("group.share.delivery.count.limit=2\n", encoding="utf-8")

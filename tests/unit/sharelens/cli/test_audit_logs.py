@@ -37,6 +37,7 @@ def rules(capsys, logs):
     return [row["rule"] for row in audited(capsys, logs)["findings"]]
 
 
+@pytest.mark.slow
 def test_logs_that_agree_have_no_finding_and_all_rules_between_them_are_tested(logs, capsys):
     answer = audited(capsys, logs, "--kafka-version", "4.4")
     assert answer["findings"] == []
@@ -50,6 +51,7 @@ def test_missing_logs_switch_their_rules_off(tmp_path, capsys):
     assert {"__consumer_offsets", "__cluster_metadata", "the logs of the user topics"} <= needs
 
 
+@pytest.mark.slow
 def test_group_records_of_another_cluster_are_one_finding(logs, capsys):
     write_group_partition(logs, group_entries(("stock", "fraud", "billing")))
     (row,) = audited(capsys, logs)["findings"]
@@ -57,12 +59,14 @@ def test_group_records_of_another_cluster_are_one_finding(logs, capsys):
     assert {record["topic"] for record in row["records"]} == {"__share_group_state", "__consumer_offsets"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", [{"state_id": OTHER_ID}, {"offsets_id": OTHER_ID}])
 def test_a_metadata_log_of_another_cluster_is_a_finding(logs, capsys, other):
     write_metadata(logs, metadata(**other))
     assert rules(capsys, logs) == ["log_of_other_cluster"]
 
 
+@pytest.mark.slow
 def test_a_state_topic_that_was_created_again_is_a_finding(logs, capsys):
     write_metadata(logs, metadata(again=[(STATE_TOPIC, OTHER_ID)]))
     assert rules(capsys, logs) == ["state_topic_created_again"]
@@ -81,6 +85,7 @@ def of_cluster(logs, cluster_id):
     return logs
 
 
+@pytest.mark.slow
 def test_log_directories_of_another_cluster_are_a_finding_and_nothing_else_of_them_is_read(logs, tmp_path, capsys):
     other = tmp_path / "other"
     write_group_partition(other, group_entries(("stock", "fraud", "billing")))
@@ -105,6 +110,7 @@ def test_two_incarnations_of_the_state_topic_are_a_finding(tmp_path, capsys):
     assert rules(capsys, tmp_path / "logs") == ["state_topic_created_again"]
 
 
+@pytest.mark.slow
 def test_a_topic_that_ends_before_its_state_is_a_finding(logs, capsys):
     write_orders(logs, count=1)
     findings = audited(capsys, logs)["findings"]
@@ -117,18 +123,21 @@ def test_a_topic_that_was_copied_before_its_state_is_none(logs, capsys):
     assert rules(capsys, logs) == []
 
 
+@pytest.mark.slow
 def test_a_coordinator_that_forgot_a_share_partition_is_found(logs, capsys):
     write_state_partition(logs, [record for record in state() if record["group_id"] != "mail"])
     (row,) = audited(capsys, logs)["findings"]
     assert (row["rule"], row["group_id"], row["topic"]) == ("initialized_without_state", "mail", "orders")
 
 
+@pytest.mark.slow
 def test_findings_of_a_group_are_those_that_name_it(logs, capsys):
     write_group_partition(logs, [*group_entries(), GroupEntry(END_MS, 11, epoch(2), "mail")])
     assert [row["rule"] for row in audited(capsys, logs, "--group", "mail")["findings"]] == ["group_epoch_skips"]
     assert audited(capsys, logs, "--group", "orders")["findings"] == []
 
 
+@pytest.mark.slow
 def test_text_names_the_topic_of_a_record_that_is_of_no_state_log(logs, capsys):
     write_group_partition(logs, [*group_entries(), GroupEntry(END_MS, 11, epoch(2), "mail")])
     capsys.readouterr()
@@ -136,6 +145,7 @@ def test_text_names_the_topic_of_a_record_that_is_of_no_state_log(logs, capsys):
     assert "__consumer_offsets-0:4 __consumer_offsets-0:9" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_coordinators_configuration_counts_from_the_time_of_its_file(logs, tmp_path, capsys):
     early = snapshot("mail", epoch=1, state_epoch=2, at_ms=END_MS, write_timestamp_ms=START_MS + 10)
     write_state_partition(logs, [*state(), early])
@@ -150,6 +160,7 @@ def test_the_coordinators_configuration_counts_from_the_time_of_its_file(logs, t
     assert answers[END_MS + MINUTE] == []
 
 
+@pytest.mark.slow
 def test_a_partition_that_was_copied_earlier_than_others_is_known_no_longer(tmp_path, capsys):
     """The group coordinator's log of one node is ten minutes older than the state log of the other."""
     first = [entry for entry in group_entries() if entry.time_ms == START_MS]

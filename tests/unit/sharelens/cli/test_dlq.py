@@ -39,6 +39,7 @@ def run_dlq(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, 
     return code, out, err
 
 
+@pytest.mark.slow
 def test_findings_are_an_exit_code_when_they_are_asked_for(logs: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run_dlq(capsys, "--log-dir", logs, "--fail-on", "--output", "json")
     assert code == FINDINGS
@@ -48,6 +49,7 @@ def test_findings_are_an_exit_code_when_they_are_asked_for(logs: str, capsys: py
     assert run_dlq(capsys, "--log-dir", logs, "--fail-on", "--status", "matched")[0] == 0
 
 
+@pytest.mark.slow
 def test_text_begins_with_sums_and_lists_what_is_wrong_first(logs: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run_dlq(capsys, "--log-dir", logs)
     digest, _, rows = out.partition("\n\n")
@@ -63,6 +65,7 @@ def test_text_begins_with_sums_and_lists_what_is_wrong_first(logs: str, capsys: 
     assert [line.split()[0] for line in rows.splitlines()[1:5]] == ["missing", "duplicate", "matched", "matched"]
 
 
+@pytest.mark.slow
 def test_the_sums_are_of_the_statuses_that_are_listed(logs: str, capsys: pytest.CaptureFixture[str]) -> None:
     out = run_dlq(capsys, "--log-dir", logs, "--status", "missing")[1]
     assert [line.split()[0] for line in out.partition("\n\n")[0].splitlines()] == ["STATUS", "missing"]
@@ -90,6 +93,7 @@ def test_what_makes_no_sense_is_refused_with_what_to_type(
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_plan_is_for_its_owner_alone_and_replaced_only_when_told_to(
     logs: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -129,6 +133,7 @@ def test_a_plan_needs_an_ending_and_a_folder(
     assert ("no folder" if "/" in name else "ends in neither .json nor .csv") in err
 
 
+@pytest.mark.slow
 def test_a_directory_without_topics_for_dead_letters_says_how_to_supply_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -138,6 +143,7 @@ def test_a_directory_without_topics_for_dead_letters_says_how_to_supply_them(
     assert "copy the topics' folders too, or name them with --dlq-topic" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("--bursts",)])
 def test_a_topic_that_nobody_looked_into_is_named_with_those_that_were(
     logs: str, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]

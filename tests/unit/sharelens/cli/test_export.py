@@ -15,6 +15,7 @@ def logs(tmp_path: Path) -> str:
     return str(write_log_directory(tmp_path / "logs", [snapshot()]))
 
 
+@pytest.mark.slow
 def test_the_file_is_put_in_place_for_its_owner_alone(logs: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     target = tmp_path / "sharelens.prom"
     target.write_text("old", encoding="utf-8")
@@ -27,6 +28,7 @@ def test_the_file_is_put_in_place_for_its_owner_alone(logs: str, tmp_path: Path,
     assert "series of 1 groups in 1 clusters" in err
 
 
+@pytest.mark.slow
 def test_a_dash_is_stdout(
     logs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
@@ -40,18 +42,21 @@ def test_a_dash_is_stdout(
     assert [path.name for path in tmp_path.iterdir()] == ["logs"]
 
 
+@pytest.mark.slow
 def test_a_file_for_others_to_read(logs: str, tmp_path: Path):
     target = tmp_path / "sharelens.prom"
     assert main(["metrics", "--log-dir", logs, "--output-file", str(target), "--file-mode", "644"]) == 0
     assert stat.S_IMODE(target.stat().st_mode) == 0o644
 
 
+@pytest.mark.slow
 def test_otlp_is_one_line_of_json(logs: str, tmp_path: Path):
     target = tmp_path / "sharelens.json"
     assert main(["metrics", "--log-dir", logs, "--output-file", str(target), "--format", "otlp"]) == 0
     assert "resourceMetrics" in json.loads(target.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_series_that_are_left_out_are_told(logs: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     words = ["metrics", "--log-dir", logs, "--output-file", str(tmp_path / "m.prom"), "--max-series", "1"]
     assert main(words) == 0

@@ -29,6 +29,7 @@ def logs(tmp_path: Path) -> str:
     return str(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", EMPTY)
 def test_an_empty_answer_and_its_summary_agree(words: str, logs: str, capsys: pytest.CaptureFixture[str]) -> None:
     none, summary = EMPTY[words]

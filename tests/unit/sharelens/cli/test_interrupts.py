@@ -82,6 +82,7 @@ def test_where_interrupts_are_ignored_they_stay_ignored() -> None:
         signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 def test_a_second_interrupt_ends_a_command_that_does_not_heed_the_first() -> None:
     program = (
         "import time\nfrom sharelens.cli.interrupts import interruptible\nwith interruptible():\n"
@@ -97,6 +98,7 @@ def test_a_second_interrupt_ends_a_command_that_does_not_heed_the_first() -> Non
     assert (process.returncode, stderr) == (130, "sharelens: interrupted\n")
 
 
+@pytest.mark.slow
 def test_an_interrupt_that_python_drops_is_raised_again(capsys: pytest.CaptureFixture[str]) -> None:
     class Interrupted:
         def __del__(self) -> None:

@@ -35,6 +35,7 @@ def test_severities_have_colours_unless_somebody_says_no(monkeypatch: pytest.Mon
     assert screens(["overview", "--log-dir", logs()]) == [plain]
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_tables_without_colours(capsys: pytest.CaptureFixture[str]) -> None:
     main(["overview", "--log-dir", logs()])
     out = capsys.readouterr().out
@@ -42,6 +43,7 @@ def test_a_pipe_gets_tables_without_colours(capsys: pytest.CaptureFixture[str]) 
     assert re.search(r"^error +no_members +g-implicit +orders-1 +402 ", out, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_findings_fail_a_script_that_asks_for_it(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         raise SystemExit(main(["overview", "--log-dir", logs(), "--fail-on"]))
@@ -84,6 +86,7 @@ def kinds(folder: Path, records: list[dict[str, object]], capsys: pytest.Capture
     return [finding["kind"] for finding in json.loads(capsys.readouterr().out)["findings"]]
 
 
+@pytest.mark.slow
 def test_where_records_are_lost_nobody_knows_whether_a_group_has_begun(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,6 +57,7 @@ def test_what_is_missing_or_contradictory_is_said_in_a_line(arguments, code, why
     assert why in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", ["steady", "dead-letters"])
 def test_a_broker_that_does_not_answer_is_named_in_a_line(profile, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(admin, "TIMEOUT_S", 0.2)

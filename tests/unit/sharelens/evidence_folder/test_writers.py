@@ -47,6 +47,7 @@ def written(folder: Path, parts: list[pa.Table]) -> dict[str, bytes]:
     return {form: (folder / f"t.{form}").read_bytes() for form in FORMATS}
 
 
+@pytest.mark.slow
 @given(rows=ROWS, cuts=st.lists(st.integers(0, 12), max_size=3), group_rows=st.integers(1, 5))
 def test_pieces_leave_no_trace_in_the_bytes(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, object]], cuts: list[int], group_rows: int

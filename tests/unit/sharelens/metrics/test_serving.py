@@ -37,6 +37,7 @@ def scraped(page: Page) -> tuple[int, str]:
     return only_answer
 
 
+@pytest.mark.slow
 def test_a_scrape_gets_the_page(tmp_path: Path):
     logs = write_log_directory(tmp_path / "logs", [snapshot()])
     page = Page(Source(log_dirs=(str(logs),)), 100, lambda export: b"page", refresh_s=0)

@@ -59,6 +59,7 @@ def test_a_cluster_that_is_away_leaves_the_time_of_the_last_success_and_no_figur
     assert values(page.text())["sharelens_up"] == 1
 
 
+@pytest.mark.slow
 def test_a_scrape_does_not_wait_for_a_cluster_that_hangs_and_reads_it_once(cluster):
     page = WatchedPage(cluster.read, prometheus_text, patience_s=0.05)
     page.first()
@@ -71,6 +72,7 @@ def test_a_scrape_does_not_wait_for_a_cluster_that_hangs_and_reads_it_once(clust
     assert values(page.text())["sharelens_up"] == 1
 
 
+@pytest.mark.slow
 def test_a_cluster_that_hangs_and_then_fails_is_down(cluster):
     page = WatchedPage(cluster.read, prometheus_text, patience_s=0.05)
     page.first()

@@ -14,6 +14,7 @@ TABLE_FIELDS = {"name", "description", "columns"}
 COLUMN_FIELDS = {"name", "description", "data_type", "data_tests"}
 
 
+@pytest.mark.slow
 def test_dbt_sources_have_every_documented_table_and_column(capsys: pytest.CaptureFixture[str]) -> None:
     """The fields are those of dbt's sources file: version, sources, tables, columns, data_tests."""
     assert main(["tables", "--dbt-sources"]) == 0

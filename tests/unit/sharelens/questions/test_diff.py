@@ -89,6 +89,7 @@ def meanings_of(row: dict[str, Any]) -> list[tuple[int, int, str]]:
     return [(changed["first_offset"], changed["last_offset"], changed["meaning"]) for changed in row["changed_ranges"]]
 
 
+@pytest.mark.slow
 def test_rows_are_the_share_partitions_that_changed(logs: str) -> None:
     rows = differences(logs, START_MS + 1000, START_MS + 2000)
     assert {row["group_id"]: row["change"] for row in rows} == {"g": "changed", "gone": "deleted", "new": "appeared"}
@@ -112,6 +113,7 @@ def test_moments_in_the_wrong_order_are_refused(logs: str) -> None:
         differences(logs, START_MS + 2000, START_MS)
 
 
+@pytest.mark.slow
 def test_changed_ranges_have_the_words_of_the_vocabulary(tmp_path: Path) -> None:
     story = [
         snapshot(start=0, at_ms=START_MS),
@@ -153,6 +155,7 @@ LIVES = [
 ]
 
 
+@pytest.mark.slow
 def test_a_share_partition_that_was_deleted_and_created_again_says_so(tmp_path: Path) -> None:
     logs = str(write_log_directory(tmp_path / "logs", LIVES))
     rows = {row["group_id"]: row for row in differences(logs, START_MS, START_MS + 40)}
@@ -177,6 +180,7 @@ def test_a_share_partition_that_was_deleted_and_created_again_says_so(tmp_path: 
     }
 
 
+@pytest.mark.slow
 def test_what_happened_at_the_earlier_moment_is_no_change_and_at_the_later_one_it_is(tmp_path: Path) -> None:
     logs = str(write_log_directory(tmp_path / "logs", LIVES))
     (deleted,) = (row for row in differences(logs, START_MS + 9, START_MS + 10) if row["group_id"] == "g")

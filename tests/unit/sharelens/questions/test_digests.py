@@ -47,6 +47,7 @@ def test_a_digest_has_a_few_lines_and_counts_the_others():
     assert (answer.table.num_rows, answer.row_count) == (LINES, LINES + 5)
 
 
+@pytest.mark.slow
 def test_poison_begins_with_sums_that_make_its_totals(capsys: pytest.CaptureFixture[str]):
     words = ["poison", "--log-dir", str(dataset("dlq") / "logs"), "--limit", "2"]
     assert main(words) == 0

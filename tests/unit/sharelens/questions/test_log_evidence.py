@@ -142,6 +142,7 @@ def test_records_above_the_high_watermark_are_held_back_unless_asked_for(tmp_pat
     assert (row["log_offset"], row["completeness"], row["completeness_reason"]) == (2, "uncommitted", "uncommitted")
 
 
+@pytest.mark.slow
 def test_a_lost_range_makes_the_state_incomplete_until_the_next_snapshot(tmp_path: Path) -> None:
     story = [snapshot(), snapshot("h", 1), *(update(batches=[(n, n, 2, 1)]) for n in range(4)), snapshot(epoch=1)]
     logs = write_log_directory(tmp_path / "logs", story)

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from kafka_log.layout import scan_log_directory
 from kafka_log.union import unite
 from sharelens.questions.state_log import StateLog, partitions_of_key
@@ -15,6 +17,7 @@ def logs_of(directory: Path) -> list[StateLog]:
     return [StateLog(partition, include_uncommitted=False) for partition in unite([scan_log_directory(str(directory))])]
 
 
+@pytest.mark.slow
 def test_the_number_of_state_partitions_is_inferred_from_where_keys_lie(tmp_path: Path) -> None:
     placed: dict[int, list[str]] = {}
     for number in range(200):

@@ -4,6 +4,7 @@ import itertools
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,6 +81,7 @@ def bounds_of(part: pa.Table) -> dict[str, Bounds]:
     return bounds
 
 
+@pytest.mark.slow
 @given(STEPS, CUTS, st.sets(st.integers(0, 40)))
 def test_the_turning_rows_tell_the_same_life_and_hold_the_named_records(
     steps: list[tuple[tuple[str, int], str]], cuts: list[int], named: set[int]
@@ -94,6 +96,7 @@ def test_the_turning_rows_tell_the_same_life_and_hold_the_named_records(
         assert mine.column("log_time_ms").to_pylist()[-1] == rows.column("log_time_ms").to_pylist()[-1]
 
 
+@pytest.mark.slow
 @given(STEPS, CUTS, st.sets(st.integers(0, 40), max_size=3), st.integers(0, 3))
 def test_the_row_groups_that_are_left_out_tell_nothing(
     steps: list[tuple[tuple[str, int], str]], cuts: list[int], named: set[int], dropped: int

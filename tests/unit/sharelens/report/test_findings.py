@@ -22,6 +22,7 @@ def test_the_worst_of_a_kind_are_shown_and_the_others_counted(tmp_path: Path, co
     assert [finding.more for finding in archived] == [f"poison --group={group}" for group in GROUPS[:4]]
 
 
+@pytest.mark.slow
 def test_they_are_those_of_the_overview(tmp_path: Path) -> None:
     content = gathered(pinned_log(tmp_path, GROUPS[:2]))
     rows = questions.findings(content.signs)

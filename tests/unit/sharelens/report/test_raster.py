@@ -94,6 +94,7 @@ def test_every_cell_shows_the_least_done_of_what_lies_there(rows: list[Range]) -
             assert code_at(picture, offset, moment) == max(there, default=BLANK)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [2, 5])
 def test_a_restless_picture_becomes_coarser_and_stays_bounded(seed: int) -> None:
     rows: list[Range] = [

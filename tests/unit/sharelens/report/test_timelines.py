@@ -47,6 +47,7 @@ def timeline(of: TimelineReading) -> GroupTimeline:
     return made
 
 
+@pytest.mark.slow
 def test_marks_and_entries_are_bounded_and_counts_exact() -> None:
     events = [(EVENTS[number % len(EVENTS)], number * HOUR_MS // 20_000) for number in range(20_000)]
     of = reading()

@@ -145,6 +145,7 @@ SIGHTINGS = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(SIGHTINGS, st.randoms(use_true_random=False))
 @examples("table")
 def test_the_order_of_findings_is_free(sightings, chance):
@@ -154,6 +155,7 @@ def test_the_order_of_findings_is_free(sightings, chance):
     assert inferred_causes([sightings[index] for index in order]) == [inferred[index] for index in order]
 
 
+@pytest.mark.slow
 @given(SIGHTINGS)
 @examples("table")
 def test_a_cause_is_an_event_or_the_rule_of_a_finding_that_nothing_explains(sightings):
@@ -162,6 +164,7 @@ def test_a_cause_is_an_event_or_the_rule_of_a_finding_that_nothing_explains(sigh
     assert {cause for cause in inferred if cause} - EVENTS.keys() <= unexplained
 
 
+@pytest.mark.slow
 @given(SIGHTINGS, SIGHTINGS)
 @examples("table")
 def test_findings_of_other_places_only_add_causes(sightings, others):
@@ -175,6 +178,7 @@ def test_findings_of_other_places_only_add_causes(sightings, others):
     assert inferred_causes([*quiet, *apart])[: len(quiet)] == inferred_causes(quiet)
 
 
+@pytest.mark.slow
 def test_many_broken_sequences_take_no_time():
     chance = random.Random(5)
     many = [

@@ -1,6 +1,7 @@
 """Placement and decoding in the reference form, and the audit over Arrow says the same."""
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,6 +55,7 @@ def entry(log_offset):
     return Entry(log_offset, START_MS, b"\0", None)
 
 
+@pytest.mark.slow
 @given(OFFSETS)
 def test_offsets(offsets):
     expected = []
@@ -65,6 +67,7 @@ def test_offsets(offsets):
     assert violations([entry(offset) for offset in offsets]) == expected
 
 
+@pytest.mark.slow
 @given(BATCHES)
 def test_batches(batches):
     expected = []

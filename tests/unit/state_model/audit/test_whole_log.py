@@ -78,6 +78,7 @@ def counted(violations):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(LOGS, st.integers(0, 2), st.integers(0, 6))
 def test_the_ends_of_a_log(log, first_offset, above):
     entries, start = entries_of(log, first_offset), first_offset + above
@@ -86,6 +87,7 @@ def test_the_ends_of_a_log(log, first_offset, above):
     assert audited(entries, start) == counted(violations)
 
 
+@pytest.mark.slow
 @given(LOGS, CONFIGS, st.booleans())
 def test_configurations(log, config, is_from_zero):
     entries = entries_of(log, 0 if is_from_zero else 1)

@@ -61,6 +61,7 @@ def assert_same(ours, whole):
     assert state.equals(whole.state)
 
 
+@pytest.mark.slow
 @given(LATER_LOGS | HOSTILE_LOGS, CUTS, CUTS, LOSSES, st.integers(0, 4))
 def test_chunks_from_their_boundary_states_are_one_replay(log, cuts, batches, losses, limit):
     rows = table(log)
@@ -69,6 +70,7 @@ def test_chunks_from_their_boundary_states_are_one_replay(log, cuts, batches, lo
     assert_same(replayed_by_chunks(rows, cuts, batches, none, losses, limit), whole)
 
 
+@pytest.mark.slow
 @given(LATER_LOGS, LATER_LOGS, CUTS, st.integers(0, 4))
 def test_chunks_on_top_of_an_earlier_state_are_one_replay(before, log, cuts, limit):
     seed = replay.replay_records(table(before), update_limit=limit).state

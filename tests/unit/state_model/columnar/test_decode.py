@@ -128,6 +128,7 @@ def test_the_byte_vectors_of_the_format_decode_to_their_fields():
     assert decoded.problems.num_rows == 0
 
 
+@pytest.mark.slow
 @given(st.lists(RECORDS, max_size=8))
 def test_every_record_decodes_as_the_reference_reads_it(records):
     pairs = [share_records.encode_record(record) for record in records]
@@ -154,6 +155,7 @@ def damaged(draw):
     return tuple(parts)
 
 
+@pytest.mark.slow
 @given(st.lists(damaged(), min_size=1, max_size=12))
 def test_damaged_bytes_are_taken_or_refused_as_by_the_reference(pairs):
     decoded = decode([key for key, _ in pairs], [value for _, value in pairs])

@@ -83,6 +83,7 @@ def printed(rows: list[tuple[int, bytes | None]]) -> list[str | None]:
     return list(texts.to_pylist())
 
 
+@pytest.mark.slow
 @given(st.lists(records(), min_size=1, max_size=5))
 def test_values_are_printed_as_the_reference_decoder_has_them(rows: list[tuple[int, bytes | None]]) -> None:
     for (number, value), text in zip(rows, printed(rows), strict=True):

@@ -46,11 +46,13 @@ def expected(batches):
     ]
 
 
+@pytest.mark.slow
 @given(BATCHES)
 def test_the_canonical_form_is_the_pointwise_maximum(batches):
     assert ranges(*canonical(batches)) == expected(coalesce(batches))
 
 
+@pytest.mark.slow
 @given(BATCHES, BATCHES, st.integers(-1, 26) | st.sampled_from([NOT_DETERMINED, -2, MOST]))
 def test_merging_is_the_pointwise_maximum_above_the_start_offset(old, new, start):
     (left, left_count), (right, right_count) = canonical(old), canonical(new)

@@ -29,6 +29,7 @@ def delivery(done):
     return pa.concat_tables([done.closed, open_ranges(done.state)])
 
 
+@pytest.mark.slow
 @given(HOSTILE_LOGS, LIMITS)
 def test_any_content_that_fits_the_bytes_gives_the_references_state(log, limit):
     state = PartitionState(update_limit=limit)
@@ -45,6 +46,7 @@ def test_any_content_that_fits_the_bytes_gives_the_references_state(log, limit):
         assert ranges == [tuple(getattr(b, name) for name in BATCH) for b in coalesce(reference.state_batches)]
 
 
+@pytest.mark.slow
 @given(LATER_LOGS | HOSTILE_LOGS, CUTS, LIMITS)
 def test_a_replay_that_goes_on_from_its_own_state_is_one_replay(log, cuts, limit):
     whole = replay_records(table(log), update_limit=limit)
@@ -64,6 +66,7 @@ def in_state_partition(rows, number):
     return rows.set_column(at, rows.schema.field(at), pa.array([number] * rows.num_rows, pa.int32()))
 
 
+@pytest.mark.slow
 @given(LATER_LOGS | HOSTILE_LOGS, HOSTILE_LOGS, st.integers(0, 20), LIMITS)
 def test_state_partitions_that_are_replayed_together_are_each_replayed_alone(log, other, cut, limit):
     rows = [in_state_partition(table(log), 7), in_state_partition(table(other), 3)]
@@ -80,6 +83,7 @@ def test_state_partitions_that_are_replayed_together_are_each_replayed_alone(log
         assert both.state.filter(here).equals(alone.state)
 
 
+@pytest.mark.slow
 @given(LATER_LOGS)
 def test_the_histories_tell_the_state_after_every_prefix(log):
     whole = replay_records(table(log))
@@ -103,6 +107,7 @@ def test_the_histories_tell_the_state_after_every_prefix(log):
             assert sorted(there, key=lambda row: row["first_offset"]) == state["state_batches"]
 
 
+@pytest.mark.slow
 @given(LATER_LOGS)
 def test_a_range_stands_in_the_history_once_and_never_for_no_time(log):
     rows = delivery(replay_records(table(log))).to_pylist()
@@ -112,6 +117,7 @@ def test_a_range_stands_in_the_history_once_and_never_for_no_time(log):
     assert all(row["life_log_offset"] <= row["valid_from_log_offset"] for row in rows)
 
 
+@pytest.mark.slow
 @given(LATER_LOGS)
 def test_by_key_changes_the_order_and_the_encoding_of_text_alone(log):
     plain = replay_records(table(log))
@@ -124,6 +130,7 @@ def test_by_key_changes_the_order_and_the_encoding_of_text_alone(log):
     assert sorted_.state.equals(plain.state)
 
 
+@pytest.mark.slow
 @given(LATER_LOGS, LIMITS)
 def test_scalars_alone_are_those_of_the_whole_replay(log, limit):
     whole = replay_records(table(log), update_limit=limit).state

@@ -1,5 +1,6 @@
 """Replay over Arrow says of every record's state what the reference machine says."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -119,6 +120,7 @@ def test_the_state_at_the_end_is_the_references(log, update_limit):
         assert_mark(actual[key.partition], state)
 
 
+@pytest.mark.slow
 @given(LOGS, st.integers(0, 4))
 def test_the_history_is_the_reference_after_each_record(log, update_limit):
     ours, states = replayed(log, update_limit)

@@ -64,6 +64,7 @@ RECORD = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @hypothesis.given(
     rows=st.lists(RECORD, min_size=1, max_size=25),
     gaps=st.lists(st.integers(1, 1 << 20), min_size=25, max_size=25),

@@ -57,6 +57,7 @@ def deny(broker, resource_type, name, operation):
 # Topics
 
 
+@pytest.mark.slow
 def test_the_oldest_metadata_hides_topics_and_a_request_for_hidden_ones_is_none_for_all(broker):
     allow(broker, TOPIC, "in", DESCRIBE)
     shown = broker.call_as(ALICE, 3, 0, {"topics": []})["topics"]
@@ -109,6 +110,7 @@ def test_a_topic_is_deleted_with_the_right_to_it(broker, version):
     assert list(broker.broker.catalog.topics) == ["other"]
 
 
+@pytest.mark.slow
 def test_a_fetch_of_shown_and_hidden_topics_waits_for_the_shown_ones(tmp_path):
     fields = {
         "max_wait": 50,
@@ -159,6 +161,7 @@ class Alice:
 # Groups
 
 
+@pytest.mark.slow
 def test_each_group_of_a_request_for_offsets_has_its_own_refusals(broker):
     offset = {"partition_index": 0, "committed_offset": 7, "committed_metadata": ""}
     topics = [{"name": name, "partitions": [offset]} for name in ("in", "other")]

@@ -74,6 +74,7 @@ def test_a_wrong_password_and_a_wrong_nonce_are_refused():
     assert exchange(scram(), ScramClient(SCRAM_PASSWORD), first, nonce_suffix="x")[0] == Rejected()
 
 
+@pytest.mark.slow
 @given(NAMES, PRINTABLE, st.text(min_size=1, max_size=20), st.binary(max_size=20))
 @examples("table")
 def test_every_name_password_and_salt_works_and_no_other_password_does(user, nonce, password, salt):

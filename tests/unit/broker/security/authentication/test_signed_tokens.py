@@ -136,6 +136,7 @@ def test_keys_that_can_not_be_read_again_stay(tmp_path, caplog):
     assert keys.key("a") is not None
 
 
+@pytest.mark.slow
 def test_keys_are_read_over_http(tmp_path):
     document = json.dumps({"keys": [entry("a")]}).encode()
 

@@ -69,6 +69,7 @@ def test_a_change_that_the_disk_refuses_has_not_happened(tmp_path):
     assert store.matching(ALL_ENTRIES) == [READ]
 
 
+@pytest.mark.slow
 @given(st.lists(stored_entries, max_size=5))
 def test_stored_entries_are_read_as_they_were(entries):
     assert list(entries_of_json(json.loads(json.dumps(entries_to_json(entries))))) == entries

@@ -17,6 +17,7 @@ def without_bytes(rows):
     return [row for row in rows if row[0] not in (12, 13)]
 
 
+@pytest.mark.slow
 @given(LOGS, st.booleans(), CHUNKS, st.none() | st.integers(1, 2))
 def test_any_log(log, is_from_zero, chunk, limit):
     limits = None if limit is None else {"g": limit}
@@ -36,12 +37,14 @@ def test_a_cold_snapshot_with_a_delivery_state_of_a_later_kafka_is_compared():
     assert columnar_rows(log) == reference_rows(log)
 
 
+@pytest.mark.slow
 @given(LOGS, LOSSES, CHUNKS)
 def test_losses(log, losses, chunk):
     losses = sorted(losses, key=lambda loss: loss[0])
     assert columnar_rows(log, losses=losses, chunk=chunk) == without_bytes(reference_rows(log, losses=losses))
 
 
+@pytest.mark.slow
 def test_a_state_outlives_the_growth_and_the_move_of_its_place():
     log = [(key, snapshot(), False) for key in KEYS]
     for turn in range(200):

@@ -70,6 +70,7 @@ ROWS = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(ROWS, st.integers(0, 1 << 20))
 @examples("table")
 def test_order_and_former_causes_are_free(rows, seed):

@@ -51,11 +51,13 @@ def findings_of(places):
     return findings(parts, {rule.id: rule.severity for rule in RULES if rule.severity}).to_pylist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [4, 50])
 def test_a_healthy_cluster_has_no_finding(count):
     assert findings_of([(key, partition_for(*key, count)) for key in KEYS]) == []
 
 
+@pytest.mark.slow
 def test_a_misplaced_share_partition_is_named_with_the_place_where_it_belongs():
     places = [(key, partition_for(*key, 50)) for key in KEYS]
     wrong = (places[3][1] + 1) % 50
@@ -65,6 +67,7 @@ def test_a_misplaced_share_partition_is_named_with_the_place_where_it_belongs():
     assert row["records"][0]["partition"] == wrong
 
 
+@pytest.mark.slow
 def test_a_changed_number_of_state_partitions_is_one_cause():
     places = [(key, partition_for(*key, 60 if number < 8 else 50)) for number, key in enumerate(KEYS)]
     rows = findings_of(places)

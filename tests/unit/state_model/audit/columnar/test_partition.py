@@ -80,6 +80,7 @@ def test_a_state_behind_a_hole_is_not_compared_until_the_next_snapshot():
     assert audited(log) == [("update_of_other_snapshot", 7, "7"), ("log_offsets_missing", 5, "5")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [1, 2, 3])
 def test_chunks_make_no_difference(chunk):
     log = History(7).run(80).entries
@@ -163,6 +164,7 @@ def without_tags(value):
     return value._replace(state_batches=batches, unknown_tags=())
 
 
+@pytest.mark.slow
 @given(LOGS | HOSTILE_LOGS, st.none() | st.integers(1, 3))
 def test_two_implementations_of_the_merge_agree_on_any_log(log, chunk):
     records = [ShareRecord(key=key, value=without_tags(value)) for key, value, _ in log]
@@ -256,6 +258,7 @@ def damaged_logs(draw):
     return entries
 
 
+@pytest.mark.slow
 @given(damaged_logs(), st.lists(st.integers(0, 12), max_size=3), st.integers(0, 6))
 def test_an_audit_in_several_runs_is_the_audit_in_one(entries, cuts, log_start):
     bounds = [0, *sorted(min(cut, len(entries)) for cut in cuts), len(entries)]
@@ -265,6 +268,7 @@ def test_an_audit_in_several_runs_is_the_audit_in_one(entries, cuts, log_start):
     assert closed_findings(in_runs) == closed_findings(whole)
 
 
+@pytest.mark.slow
 def test_a_history_audited_in_many_runs_is_the_audit_in_one():
     log = History(11).run(200).entries
     damaged = [entry for number, entry in enumerate(log) if number % 23 != 7]

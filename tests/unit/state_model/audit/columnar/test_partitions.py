@@ -3,6 +3,7 @@
 import itertools
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,6 +71,7 @@ def closed_findings(audit):
     return findings([audit], SEVERITIES).sort_by("state_partition").to_pylist()
 
 
+@pytest.mark.slow
 @examples("table")
 @given(st.tuples(*(logs() for _ in NUMBERS)), st.lists(st.integers(0, 9), max_size=2))
 def test_state_partitions_together_are_each_of_them_alone(some, cuts):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ def test_few_share_partitions_decide_nothing():
         assert len(placed(pairs).misplaced) == 0
 
 
+@pytest.mark.slow
 @given(groups=st.lists(st.text(), max_size=20))
 def test_every_name_has_the_place_that_java_gives_it(groups):
     keys = [*KEYS, *((group, KEYS[0][1], number) for number, group in enumerate(groups))]
