@@ -5,6 +5,7 @@ Merged once into a frozen value; no other module of the jobs reads the environme
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,6 +35,10 @@ from state_model.errors import UsageError
 
 PREFIX: Final = "SHARELENS_"
 DEFAULT_ENVIRONMENT: Final = "local"
+MASTER: Final = re.compile(
+    r"local(\[(\*|[1-9][0-9]*)(, *[1-9][0-9]*)?\])?|local-cluster\[[0-9]+, *[0-9]+, *[0-9]+\]|yarn|(spark|k8s)://.+"
+)
+"""The master URLs of org.apache.spark.deploy.SparkSubmit and SparkMasterRegex."""
 PACKAGE: Final = Path(__file__).parent
 
 
@@ -66,6 +71,12 @@ SparkConf = Annotated[
     AfterValidator(lambda conf: MappingProxyType(dict(conf))),
 ]
 Positive = Annotated[float, Field(gt=0, lt=1e12)]
+
+
+def _master(url: str) -> str:
+    if not MASTER.fullmatch(url):
+        raise ValueError("should be local, local[N], local[*] or yarn, or begin with spark:// or k8s://")
+    return url
 
 
 class QualitySettings(BaseModel):
@@ -109,7 +120,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
 
     environment: Text
-    master: Text
+    master: Annotated[Text, AfterValidator(_master)]
     offline: bool
     jars_dir: Annotated[Path | None, BeforeValidator(_path)]
     lock_timeout_s: Annotated[float, Field(ge=0, allow_inf_nan=False)]

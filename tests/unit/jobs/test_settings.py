@@ -76,6 +76,15 @@ def test_environment_variable_names_the_environment(conf):
     assert load(SHARELENS_ENV="prod").offline
 
 
+@pytest.mark.parametrize(
+    "url",
+    ["local", "local[1]", "local[*]", "local[4, 2]", "local[*,3]", "local-cluster[2, 1, 1024]", "yarn",
+     "spark://a:7077,b:7077", "k8s://https://host:6443"],
+)  # fmt: skip
+def test_each_kind_of_master_that_spark_knows_is_taken(conf, url):
+    assert load(SHARELENS_MASTER=url).master == url
+
+
 def test_default_environment_need_not_exist(conf):
     assert load().environment == "local"
 
@@ -92,6 +101,10 @@ def test_default_environment_need_not_exist(conf):
         ("IN_PROCESS_BYTES", "-1", "greater than or equal to 0, not '-1'"),
         ("OFFLINE", "perhaps", "valid boolean, unable to interpret input, not 'perhaps'"),
         ("MASTER", "", "at least 1 character, not ''"),
+        ("MASTER", "sparc://host:7077", "or begin with spark:// or k8s://, not 'sparc://host:7077'"),
+        ("MASTER", "local[0]", "should be local, local[N], local[*] or yarn"),
+        ("MASTER", "local[2]x", "should be local"),
+        ("MASTER", "k8s://", "should be local"),
         ("SPARK_CONF", "{", "not a JSON object"),
         ("SPARK_CONF", "[1]", "not [1]"),
         ("SPARK_CONF", '{"executor.memory": "1g"}', "spark_conf.executor.memory in"),
