@@ -5,12 +5,12 @@ from collections import Counter
 import pytest
 from hypothesis import given
 
-from tests.audit_between_detection import INVISIBLE, named, outcome
-from tests.audit_between_judge import JUDGED, judge
-from tests.audit_case_tables import BETWEEN
-from tests.audit_cases import cases_of
-from tests.audit_random_worlds import DAMAGED, DAMAGES, OPERATIONS, damaged_world, legal_world
-from tests.audit_world import audited
+from tests.audit.between_detection import INVISIBLE, named, outcome
+from tests.audit.between_judge import JUDGED, judge
+from tests.audit.case_tables import BETWEEN
+from tests.audit.cases import cases_of
+from tests.audit.random_worlds import DAMAGED, DAMAGES, OPERATIONS, damaged_world, legal_world
+from tests.audit.world import audited
 from tests.depths import examples
 
 JUDGED_TABLES = BETWEEN[2:]

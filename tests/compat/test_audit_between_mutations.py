@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from state_model.audit.table import RULES
-from tests.audit_between_mutations import NEAR, OPERATORS, SIMULATED, clusters, detection
+from tests.audit.between_mutations import NEAR, OPERATORS, SIMULATED, clusters, detection
 
 pytestmark = pytest.mark.slow
 ELSEWHERE = {

@@ -7,11 +7,11 @@ from state_model.audit.steps import steps
 from state_model.audit.table import BY_CODE
 from state_model.errors import DecodeError
 from state_model.share_records import ShareRecord, decode_record
-from tests.audit_case_tables import BETWEEN, OF_STATE_LOG
-from tests.audit_cases import FEWEST, NOT_BREAKABLE, cases_of, gaps
-from tests.audit_judge import illegal_offsets
-from tests.audit_script import audited, partition_audit
-from tests.audit_world import audited as audited_world
+from tests.audit.case_tables import BETWEEN, OF_STATE_LOG
+from tests.audit.cases import FEWEST, NOT_BREAKABLE, cases_of, gaps
+from tests.audit.judge import illegal_offsets
+from tests.audit.script import audited, partition_audit
+from tests.audit.world import audited as audited_world
 
 NOT_JUDGED = {"odd_record_batch", "needed_snapshot_pruned", "archiving_before_4_4"}
 """Rules on batch headers, the log start and other versions; the judge knows the records of Kafka 4.4."""

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.audit_cause_cases import CASES
-from tests.audit_roads import over_lake, over_logs
+from tests.audit.cause_cases import CASES
+from tests.audit.roads import over_lake, over_logs
 
 pytestmark = pytest.mark.slow
 

@@ -5,10 +5,10 @@ from collections import Counter
 import pytest
 
 from state_model.audit.table import RULES, is_tested
-from tests.audit_histories import History
-from tests.audit_judge import illegal_offsets
-from tests.audit_mutations import PAGE, SEEDS, audited, detection, page
-from tests.audit_operators import OPERATORS
+from tests.audit.histories import History
+from tests.audit.judge import illegal_offsets
+from tests.audit.mutations import PAGE, SEEDS, audited, detection, page
+from tests.audit.operators import OPERATORS
 
 pytestmark = pytest.mark.slow
 ELSEWHERE = {
@@ -55,4 +55,4 @@ def test_every_rule_of_a_single_state_partition_is_broken_by_three_damages_at_le
 
 
 def test_the_page_is_up_to_date():
-    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tests.audit_mutations"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tests.audit.mutations"

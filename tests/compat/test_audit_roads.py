@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from tests.audit_random_worlds import DAMAGED, OPERATIONS, damaged_world
-from tests.audit_roads import over_lake, over_logs, without_topics
-from tests.audit_world import World
+from tests.audit.random_worlds import DAMAGED, OPERATIONS, damaged_world
+from tests.audit.roads import over_lake, over_logs, without_topics
+from tests.audit.world import World
 from tests.depths import examples
 
 pytestmark = pytest.mark.slow

@@ -16,7 +16,7 @@ from sharelens import frames
 from sharelens.cli import main
 from state_model.audit.rule import Need
 from state_model.audit.table import BY_CODE
-from tests import cluster_damages as damages
+from tests.audit import cluster_damages as damages
 from tests.cluster_logs import END_MS, state, write_cluster
 from tests.datasets import dataset, scenarios
 from tests.in_process import make_lake, recorded_lake

@@ -12,9 +12,9 @@ from sharelens.frames.envelopes import LOG_START
 from sharelens.frames.shapes import spark_schema
 from state_model.audit.columnar.findings import findings, misplacements
 from state_model.audit.table import RULES
-from tests.audit_case_tables import OF_STATE_LOG
-from tests.audit_cases import cases_of
-from tests.audit_script import log_rows, partition_audit
+from tests.audit.case_tables import OF_STATE_LOG
+from tests.audit.cases import cases_of
+from tests.audit.script import log_rows, partition_audit
 from tests.settings_in_files import group_configs
 
 if TYPE_CHECKING:

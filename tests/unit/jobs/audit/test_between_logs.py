@@ -13,7 +13,7 @@ from sharelens.settings_files import read_settings_folder
 from state_model.audit.columnar.log_pairs import BETWEEN
 from state_model.audit.rule import Need
 from state_model.audit.table import RULES
-from tests.cluster_damages import (
+from tests.audit.cluster_damages import (
     DAMAGES,
     beyond_epoch,
     cut_topic,

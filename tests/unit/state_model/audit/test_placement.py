@@ -14,8 +14,8 @@ from state_model.audit.steps import steps
 from state_model.java import partition_for
 from state_model.schema import UnknownTag
 from state_model.share_records import SharePartitionKey, ShareRecord, ShareUpdate, StateBatch
-from tests.audit_histories import START_MS, TOPIC_ID, Entry
-from tests.audit_mutations import log_records
+from tests.audit.histories import START_MS, TOPIC_ID, Entry
+from tests.audit.mutations import log_records
 
 OFFSETS = st.lists(st.integers(0, 30), min_size=1, max_size=8)
 BATCHES = st.lists(

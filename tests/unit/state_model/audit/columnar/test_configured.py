@@ -13,8 +13,8 @@ from state_model.audit.columnar.violations import of_log
 from state_model.audit.coordinator_config import CoordinatorConfig
 from state_model.audit.table import RULES
 from state_model.share_records import SharePartitionKey, ShareSnapshot, ShareUpdate, StateBatch, Tombstone
-from tests.audit_histories import History
-from tests.audit_mutations import log_records
+from tests.audit.histories import History
+from tests.audit.mutations import log_records
 from tests.replay_logs import table
 
 SEVERITIES = {rule.id: rule.severity for rule in RULES if rule.severity}

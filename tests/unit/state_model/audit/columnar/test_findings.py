@@ -11,8 +11,8 @@ from state_model.audit.columnar.violations import violation_rows
 from state_model.audit.table import RULES
 from state_model.java import partition_for
 from state_model.share_records import SharePartitionKey, ShareRecord, ShareSnapshot, encode_record
-from tests.audit_histories import START_MS, TOPIC_ID, Entry
-from tests.audit_mutations import log_records
+from tests.audit.histories import START_MS, TOPIC_ID, Entry
+from tests.audit.mutations import log_records
 
 KEYS = [SharePartitionKey(group_id=f"group-{number}", topic_id=TOPIC_ID, partition=number % 5) for number in range(40)]
 NO_BOUNDS = (None, None)

@@ -22,8 +22,8 @@ from state_model.share_records import (
     Tombstone,
     encode_record,
 )
-from tests.audit_histories import START_MS, TOPIC_ID, Entry, History
-from tests.audit_mutations import log_records
+from tests.audit.histories import START_MS, TOPIC_ID, Entry, History
+from tests.audit.mutations import log_records
 from tests.replay_logs import HOSTILE_LOGS, LOGS
 
 KEY, OTHER = (SharePartitionKey(group_id="g", topic_id=TOPIC_ID, partition=number) for number in range(2))

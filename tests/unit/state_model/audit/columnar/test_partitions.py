@@ -14,8 +14,8 @@ from state_model.audit.columnar.findings import findings
 from state_model.audit.columnar.partitions import LogFacts, PartitionsAudit
 from state_model.audit.table import RULES
 from state_model.share_records import ShareRecord, encode_record
-from tests.audit_histories import START_MS, Entry
-from tests.audit_mutations import log_records
+from tests.audit.histories import START_MS, Entry
+from tests.audit.mutations import log_records
 from tests.depths import examples
 from tests.replay_logs import HOSTILE_LOGS, LOGS
 from tests.unit.state_model.audit.columnar.test_partition import without_tags

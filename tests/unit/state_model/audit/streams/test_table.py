@@ -3,10 +3,10 @@
 import pytest
 
 from state_model.audit.streams.table import RULES
-from tests.audit_cases import FEWEST, cases_of
-from tests.audit_streams_case_tables import STREAMS
-from tests.audit_streams_changes import basic, ended, with_topics
-from tests.audit_streams_log import targets
+from tests.audit.cases import FEWEST, cases_of
+from tests.audit.streams_case_tables import STREAMS
+from tests.audit.streams_changes import basic, ended, with_topics
+from tests.audit.streams_log import targets
 
 CASES = cases_of(*STREAMS)
 pytestmark = pytest.mark.slow

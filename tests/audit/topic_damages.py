@@ -7,7 +7,7 @@ from dataclasses import replace
 from state_model.share_records import (
     Tombstone,
 )
-from tests.audit_cluster import Cluster, Damage, Topic, decoded
+from tests.audit.cluster import Cluster, Damage, Topic, decoded
 
 
 def on_topic(change: Callable[[Topic, int], Topic]) -> Damage:

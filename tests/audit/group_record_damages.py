@@ -7,7 +7,7 @@ from typing import Any
 
 from state_model import group_records
 from state_model.group_records import GroupRecord
-from tests.audit_cluster import (
+from tests.audit.cluster import (
     ASSIGNMENT,
     EPOCH,
     Cluster,

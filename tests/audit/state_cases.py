@@ -4,8 +4,8 @@ from typing import Final
 
 from state_model.schema import UnknownTag
 from state_model.share_records import StateBatch, Tombstone
-from tests.audit_cases import Table
-from tests.audit_script import FIRST, SECOND, Script
+from tests.audit.cases import Table
+from tests.audit.script import FIRST, SECOND, Script
 
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = range(5)
 CREATED, LED, WRITTEN, AGAIN, MORE, COLD, ENDED, SNAPSHOT, RESET, LED_AGAIN, RESUMED, DELETED, RECREATED = range(13)

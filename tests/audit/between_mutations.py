@@ -21,9 +21,9 @@ from sharelens.questions.evidence import Span
 from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.request import Source
 from state_model.share_records import ShareSnapshot, ShareUpdate
-from tests.audit_cluster import ASSIGNMENT, EPOCH, TARGET, Cluster, Damage, read_cluster
-from tests.audit_copy_damages import cleaned, groups_copied_earlier, other_groups, state_copied_earlier, without_groups
-from tests.audit_group_record_damages import (
+from tests.audit.cluster import ASSIGNMENT, EPOCH, TARGET, Cluster, Damage, read_cluster
+from tests.audit.copy_damages import cleaned, groups_copied_earlier, other_groups, state_copied_earlier, without_groups
+from tests.audit.group_record_damages import (
     changed,
     cut_value,
     moved_group,
@@ -32,8 +32,8 @@ from tests.audit_group_record_damages import (
     repeated_epoch,
     without_member_tombstone,
 )
-from tests.audit_life_damages import deleted_group, early_tombstone, forgotten_state, on_values, unlisted
-from tests.audit_topic_damages import on_topic
+from tests.audit.life_damages import deleted_group, early_tombstone, forgotten_state, on_values, unlisted
+from tests.audit.topic_damages import on_topic
 from tests.datasets import dataset
 from tests.once import computed_once, made_once
 

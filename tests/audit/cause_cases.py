@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from state_model.metadata.schemas import REMOVE_TOPIC
-from tests.audit_between_mutations import clusters
-from tests.audit_cluster import Cluster, Damage, Entry
-from tests.audit_copy_damages import other_groups
-from tests.audit_histories import History
-from tests.audit_life_damages import deleted_group
-from tests.audit_state_topic_damages import count_changed, without_stretch
-from tests.audit_world import World, of_group, written
+from tests.audit.between_mutations import clusters
+from tests.audit.cluster import Cluster, Damage, Entry
+from tests.audit.copy_damages import other_groups
+from tests.audit.histories import History
+from tests.audit.life_damages import deleted_group
+from tests.audit.state_topic_damages import count_changed, without_stretch
+from tests.audit.world import World, of_group, written
 from tests.cluster_logs import GROUPS, OTHER_ID, metadata
 from tests.group_files import epoch, lists
 from tests.metadata_logs import topic, value_of

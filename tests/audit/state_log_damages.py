@@ -12,7 +12,7 @@ from state_model.share_records import (
     decode_record,
     encode_record,
 )
-from tests.audit_histories import Entry, History
+from tests.audit.histories import Entry, History
 
 OPERATIONS = 120
 """Of a simulated history."""

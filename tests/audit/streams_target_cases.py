@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from tests.audit_cases import Table
-from tests.audit_streams_changes import HALF_MINUTE_MS, at_ms, basic, configured, ended, with_topics
-from tests.audit_streams_log import GroupLog, targets
+from tests.audit.cases import Table
+from tests.audit.streams_changes import HALF_MINUTE_MS, at_ms, basic, configured, ended, with_topics
+from tests.audit.streams_log import GroupLog, targets
 
 ALL: Final = tuple(range(5))
 TARGETS: Final[Table[GroupLog]] = {

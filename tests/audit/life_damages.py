@@ -9,7 +9,7 @@ from state_model import group_records
 from state_model.share_records import (
     encode_record,
 )
-from tests.audit_cluster import (
+from tests.audit.cluster import (
     LISTS,
     Cluster,
     Damage,

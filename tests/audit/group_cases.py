@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from state_model.java import partition_for_group
-from tests.audit_cases import Table
-from tests.audit_world import END_S, GROUPS, World, created, deleted, epoch, lists, of_group
+from tests.audit.cases import Table
+from tests.audit.world import END_S, GROUPS, World, created, deleted, epoch, lists, of_group
 from tests.group_files import GroupEntry
 from tests.state_logs import ORDERS_ID
 

@@ -4,10 +4,10 @@ from collections import Counter
 from typing import Final
 
 from state_model.audit.streams.table import RULES
-from tests.audit_cases import Logs
-from tests.audit_streams_case_tables import STREAMS
-from tests.audit_streams_changes import basic, ended
-from tests.audit_streams_log import GroupLog
+from tests.audit.cases import Logs
+from tests.audit.streams_case_tables import STREAMS
+from tests.audit.streams_changes import basic, ended
+from tests.audit.streams_log import GroupLog
 
 HEAD: Final = """## Streams groups
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from state_model.schema import UnknownTag
 from state_model.share_records import ShareSnapshot, ShareUpdate, Tombstone
-from tests.audit_state_log_damages import (
+from tests.audit.state_log_damages import (
     Damage,
     bytes_of,
     changed,
@@ -25,7 +25,7 @@ from tests.audit_state_log_damages import (
     swapped,
     without_snapshots,
 )
-from tests.audit_state_topic_damages import without_stretch
+from tests.audit.state_topic_damages import without_stretch
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from tests.audit_cases import Table
-from tests.audit_script import SECOND, Script
-from tests.audit_state_cases import (
+from tests.audit.cases import Table
+from tests.audit.script import SECOND, Script
+from tests.audit.state_cases import (
     ACKNOWLEDGED,
     ACQUIRED,
     AGAIN,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from state_model.java import partition_for
-from tests.audit_cluster import Cluster, Entry, decoded, with_late_records
+from tests.audit.cluster import Cluster, Entry, decoded, with_late_records
 
 MORE = 2
 Record = TypeVar("Record")

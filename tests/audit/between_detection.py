@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests.audit_between_judge import JUDGED, Violation, judge
-from tests.audit_random_worlds import DAMAGES, GROUPS, PARTITIONS, damaged_world
-from tests.audit_world import audited
+from tests.audit.between_judge import JUDGED, Violation, judge
+from tests.audit.random_worlds import DAMAGES, GROUPS, PARTITIONS, damaged_world
+from tests.audit.world import audited
 from tests.once import computed_once
 
 WORLDS: Final = 8

@@ -21,7 +21,7 @@ from state_model.share_records import (
     Tombstone,
     decode_record,
 )
-from tests.audit_histories import LIMIT, Entry
+from tests.audit.histories import LIMIT, Entry
 
 PERSISTED = (0, 2, 3, 4)
 LARGEST_LIMIT = 500

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from broker.coordinators.assignor import assign
 from state_model.metadata.schemas import PARTITION
-from tests.audit_world import World, ms
+from tests.audit.world import World, ms
 from tests.group_files import GroupEntry, epoch, lists
 from tests.metadata_logs import topic, value_of
 from tests.state_logs import ORDERS_ID, snapshot, tombstone, update

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from state_model.java import coordinator_key, magnitude, string_hash
 from state_model.metadata.schemas import PARTITION, RECORD_TYPES
-from tests.audit_world import World, ms
+from tests.audit.world import World, ms
 from tests.group_files import GroupEntry
 from tests.state_logs import ORDERS_ID
 

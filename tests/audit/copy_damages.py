@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from state_model import group_records
 from state_model.java import partition_for_group
-from tests.audit_cluster import Cluster, Entry, grouped, share_records, with_groups
+from tests.audit.cluster import Cluster, Entry, grouped, share_records, with_groups
 
 
 def other_groups(cluster: Cluster, chance: random.Random) -> Cluster:

@@ -29,7 +29,7 @@ from state_model.share_records import (
     encode_record,
 )
 from state_model.uuids import ZERO_UUID
-from tests.audit_histories import START_MS, TOPIC_ID, Entry
+from tests.audit.histories import START_MS, TOPIC_ID, Entry
 
 FIRST, SECOND = (SharePartitionKey(group_id=group, topic_id=TOPIC_ID, partition=0) for group in ("g", "h"))
 Batch = tuple[int, int, int, int]

@@ -1,7 +1,7 @@
 """What the audit finds of damages of a state log that are planted into legal histories.
 
-No damage (audit_state_log_damages, by name in audit_operators) knows a rule. The judge (audit_judge) says which damaged
-logs are illegal. `python -m tests.audit_mutations` writes the table of detection, docs/reference/audit-detection.md.
+No damage (`state_log_damages`, by name in `operators`) knows a rule. `judge` says which damaged logs are illegal.
+`python -m tests.audit.mutations` writes the table of detection, docs/reference/audit-detection.md.
 """
 
 import functools
@@ -21,26 +21,26 @@ from state_model.audit.columnar.explained import with_causes
 from state_model.audit.columnar.findings import findings
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.table import RULES, is_tested
-from tests.audit_between_detection import section as pairs_of_logs
-from tests.audit_between_mutations import section as between_logs
-from tests.audit_case_tables import section as rule_by_rule
-from tests.audit_cause_cases import section as causes
-from tests.audit_histories import LIMIT, Entry, History
-from tests.audit_judge import LARGEST_LIMIT, illegal_offsets
-from tests.audit_operators import OPERATORS, Operator
-from tests.audit_script import LOG_ROW
-from tests.audit_state_log_damages import OPERATIONS, Log
-from tests.audit_streams_detection import section as of_streams
+from tests.audit.between_detection import section as pairs_of_logs
+from tests.audit.between_mutations import section as between_logs
+from tests.audit.case_tables import section as rule_by_rule
+from tests.audit.cause_cases import section as causes
+from tests.audit.histories import LIMIT, Entry, History
+from tests.audit.judge import LARGEST_LIMIT, illegal_offsets
+from tests.audit.operators import OPERATORS, Operator
+from tests.audit.script import LOG_ROW
+from tests.audit.state_log_damages import OPERATIONS, Log
+from tests.audit.streams_detection import section as of_streams
 from tests.datasets import dataset
 from tests.once import computed_once
 
-PAGE = Path(__file__).parents[1] / "docs" / "reference" / "audit-detection.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "audit-detection.md"
 VERSION = "4.4"
 SEEDS = range(10)
 RECORDED = ("v44", "dlq")
 HEAD = """# Detection by the audit
 
-Written by `python -m tests.audit_mutations`. Each damage is planted into legal histories of a share coordinator of
+Written by `python -m tests.audit.mutations`. Each damage is planted into legal histories of a share coordinator of
 Kafka 4.4: simulated ones and state partitions of recorded brokers. A judge, which asks the coordinator's write side for
 each record, says which of the damaged logs are illegal. A log counts as detected if the audit names an expected rule at
 a record that the judge calls illegal. A legal log must have no error: some damages leave a log that a coordinator could

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from tests.audit_cases import Table
-from tests.audit_streams_changes import basic
-from tests.audit_streams_log import GroupLog, targets, tasks
+from tests.audit.cases import Table
+from tests.audit.streams_changes import basic
+from tests.audit.streams_log import GroupLog, targets, tasks
 
 ASSIGNMENTS: Final[Table[GroupLog]] = {
     "streams_member_state": (

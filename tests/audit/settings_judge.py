@@ -7,10 +7,10 @@ The rest is counted record by record. It shares no code with the audit.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from tests.audit_between_judge import Key, Violation
-from tests.audit_histories import Entry
-from tests.audit_judge import illegal_offsets
-from tests.audit_world import World, ms
+from tests.audit.between_judge import Key, Violation
+from tests.audit.histories import Entry
+from tests.audit.judge import illegal_offsets
+from tests.audit.world import World, ms
 from tests.state_logs import encoded_records
 
 LIMIT, INTERVAL, LOCKS = (

@@ -3,8 +3,8 @@
 from typing import Final
 
 from state_model.java import partition_for_group
-from tests.audit_cases import Table
-from tests.audit_streams_changes import (
+from tests.audit.cases import Table
+from tests.audit.streams_changes import (
     HALF_MINUTE_MS,
     TWO_MINUTES_MS,
     basic,
@@ -17,7 +17,7 @@ from tests.audit_streams_changes import (
     tombstone,
     with_settings,
 )
-from tests.audit_streams_log import GroupLog, recorded
+from tests.audit.streams_log import GroupLog, recorded
 
 CONFIGURED_MS: Final = {
     "assignment_interval_ms": 1_000,

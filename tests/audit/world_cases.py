@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from state_model.java import partition_for
 from state_model.metadata.schemas import PARTITION
-from tests.audit_cases import Table
-from tests.audit_world import GROUPS, World, created, lists, of_group, written
+from tests.audit.cases import Table
+from tests.audit.world import GROUPS, World, created, lists, of_group, written
 from tests.cluster_logs import OTHER_ID, metadata, partition
 from tests.metadata_logs import topic, value_of
 from tests.state_logs import ORDERS_ID, STATE_TOPIC, STATE_TOPIC_ID
