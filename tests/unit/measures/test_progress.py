@@ -117,6 +117,19 @@ def test_any_steps_over_a_log_and_its_batches_measure_what_is_measured_at_once(l
     assert lines(result) == lines(at_once(log, BATCHES))
 
 
+def test_a_share_partition_that_goes_on_with_one_record_keeps_the_interval_that_began_before_it():
+    log = parsed("""
+        0 snapshot start=0
+        1 snapshot start=0
+        1 update start=0 5-9 acknowledged 1
+    """)
+    places = progress.rows(Evidence(log[:2], BATCHES))
+    earlier = places.filter(pc.equal(places.column("log_offset"), 1))
+    assert earlier.column("since_log_offset").to_pylist() == [1]
+    evidence = Evidence(log, BATCHES, earlier, read_from=[2])
+    assert progress.rows(evidence).equals(progress.rows(Evidence(log, BATCHES)))
+
+
 STANDS = parsed("""
     0 snapshot start=0
     0 update start=0 0-4 available 1, 5-9 acknowledged 1
