@@ -358,6 +358,9 @@ EPOCHS: Final[Table[Script]] = {
             "a delivery complete count": lambda: raising(delivery_complete_count=6),
             "a start offset": lambda: raising(start_offset=11),
             "in a snapshot": lambda: led().snapshot_next().read(4).edit(3, delivery_complete_count=6),
+            "a later state, in a snapshot": lambda: (
+                led().snapshot_next().read(4).batches(3, (10, 14, ACKNOWLEDGED, 1), (15, 19, ACKNOWLEDGED, 2))
+            ),
         },
         {
             "by 1": lambda: led().read(4),
