@@ -85,7 +85,7 @@ test-components: setup setup-airflow browser azurite ## Run the tests with progr
 
 .PHONY: test-fast
 test-fast: $(ENV_STAMP) ## Run the tests that need no Spark and take less than a twentieth of a second each (at most twenty seconds)
-	@$(IN_MEMORY); logs=$$(mktemp -d); failed=0; export SHARELENS_TEST_RUN_FOLDER=$$(mktemp -d) others=""; \
+	@$(IN_MEMORY); logs=$$(mktemp -d); failed=0; others=""; export SHARELENS_TEST_RUN_FOLDER=$$(mktemp -d); \
 	export SHARELENS_HYPOTHESIS=$${SHARELENS_HYPOTHESIS:-quick}; \
 	run_part() { $(PYTEST) -m "$(FAST)" --ignore $(HOUSE_RULES) --part $$1/$(PARALLEL); }; \
 	for part in $$(seq 2 $(PARALLEL)); do run_part $$part >"$$logs/$$part" 2>&1 & others+=" $$!"; done; \
