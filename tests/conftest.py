@@ -34,7 +34,7 @@ depths.load_profile()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The option --part."""
-    help_text = "run the files of one part of several that are about as large, such as 1/2; others are not imported"
+    help_text = "run the test files of one part, such as 1/2; those of other parts are not imported"
     parser.addoption("--part", metavar="NUMBER/COUNT", help=help_text)
 
 
@@ -44,9 +44,9 @@ def pytest_configure(config: pytest.Config) -> None:
     Workers are as many as processors: more than one thread in each costs a sixth more processor time, and gains none.
     """
     os.environ.setdefault("SHARELENS_ARCHIVES_DIR", str(once.run_folder() / "archives"))  # for processes, too
-    if config.option.part:
+    if config.option.part is not None:
         config.stash[FILES_OF_PART] = parts.files_of_part(TESTS, config.option.part)
-    if config.option.part or getattr(config.option, "numprocesses", None):
+    if config.option.part is not None or getattr(config.option, "numprocesses", None):
         for name in THREADS_OF_LIBRARIES:
             os.environ.setdefault(name, "1")
 
@@ -57,7 +57,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         tiers = TIERS_OF_FOLDER.get(collection_path.name, ())
         return True if any(f"not {tier}" in config.option.markexpr for tier in tiers) else None
     if collection_path.name.startswith("test_"):
-        if collection_path not in config.stash.get(FILES_OF_PART, {collection_path}):
+        of_part = config.stash.get(FILES_OF_PART, None)
+        if of_part is not None and collection_path not in of_part:
             return True
         text = collection_path.read_text(encoding="utf-8")
         left_out = [mark for mark in DESELECTED_FILES if f"not {mark}" in config.option.markexpr]

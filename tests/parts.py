@@ -13,7 +13,7 @@ PART = re.compile(r"(?P<number>[0-9]+)/(?P<count>[1-9][0-9]*)")
 
 
 def files_of_part(folder: Path, part: str) -> frozenset[Path]:
-    """The test files below a folder that belong to a part, such as 1/2: each second one in the order of folders.
+    """The test files below a folder that belong to a part: of 1/2 each second one, in the order of folders.
 
     Raises:
         pytest.UsageError: when there is no such part.

@@ -13,6 +13,8 @@ from tests import once
 from tests.memory_stores import in_memory
 from tools.log_writer import encoding, writer
 
+pytestmark = pytest.mark.slow
+
 TOPIC = "__share_group_state"
 BATCHES, BATCH_RECORDS = 1500, 4
 
@@ -39,7 +41,6 @@ def segment_of(place: Path) -> SegmentFile:
     return segment
 
 
-@pytest.mark.slow
 def test_a_position_is_that_of_a_batch_at_or_before_the_offset(place: Path) -> None:
     segment = segment_of(place)
     content = Path(segment.uri).read_bytes()
@@ -55,7 +56,6 @@ def test_a_position_is_that_of_a_batch_at_or_before_the_offset(place: Path) -> N
     assert position_near_end(segment) >= segment.size_bytes - probing.WINDOW_BYTES
 
 
-@pytest.mark.slow
 def test_reads_from_an_offset_and_looks_at_the_end_read_few_bytes(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (partition,) = unite([scan_log_directory(str(place))])
     sizes: list[int] = []
@@ -77,7 +77,6 @@ def test_reads_from_an_offset_and_looks_at_the_end_read_few_bytes(place: Path, m
     assert sum(sizes) < 6 * probing.WINDOW_BYTES
 
 
-@pytest.mark.slow
 def test_of_a_segment_in_a_bucket_that_has_grown_only_the_new_end_is_read(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,7 +91,6 @@ def test_of_a_segment_in_a_bucket_that_has_grown_only_the_new_end_is_read(
     assert buckets.read_bytes[key] < 2 * probing.WINDOW_BYTES
 
 
-@pytest.mark.slow
 def test_damage_makes_a_segment_be_read_from_its_beginning(place: Path, tmp_path: Path) -> None:
     folder = tmp_path / f"{TOPIC}-0"
     folder.mkdir()

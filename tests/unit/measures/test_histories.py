@@ -15,6 +15,8 @@ from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.columnar.replay import open_ranges, replay_records
 from tests.replay_logs import LOGS, table
 
+pytestmark = pytest.mark.slow
+
 
 def shuffled(rows, random):
     order = list(range(rows.num_rows))
@@ -26,7 +28,6 @@ def places_of(histories, numbers):
     return histories.places.take(pa.array(numbers)).to_pylist()
 
 
-@pytest.mark.slow
 @given(LOGS, st.randoms(use_true_random=False))
 def test_records_come_by_place_and_log_offset(log, random):
     done = replay_records(table(log))
@@ -39,7 +40,6 @@ def test_records_come_by_place_and_log_offset(log, random):
     assert histories.rows_at(histories.place, offsets + len(offsets)).null_count == len(offsets)
 
 
-@pytest.mark.slow
 @given(LOGS, st.randoms(use_true_random=False))
 def test_ranges_come_by_life_record_and_first_offset(log, random):
     done = replay_records(table(log))
@@ -56,7 +56,6 @@ def test_ranges_come_by_life_record_and_first_offset(log, random):
     assert order.tolist() == list(range(len(rows)))
 
 
-@pytest.mark.slow
 @given(LOGS, st.sets(st.integers(0, 3)), st.randoms(use_true_random=False))
 def test_a_place_without_rows_changes_no_row_of_a_measure(log, left_out, random):
     done = replay_records(table(log))

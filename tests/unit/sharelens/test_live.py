@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_without_the_library_the_command_names_the_extra():
     code = (
         "import sys\n"

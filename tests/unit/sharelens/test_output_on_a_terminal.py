@@ -14,12 +14,13 @@ from tests.in_process import make_lake
 from tests.state_logs import snapshot, write_log_directory
 from tests.terminals import screens
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "g\x1b[31m\x07\x00\x9b,\u202e"
 FORMS = ("text", "csv", "json", "jsonl", "yaml")
 CONTROLS = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0), 0x202E) if chr(code) not in "\r\n"]
 
 
-@pytest.mark.slow
 def test_no_form_of_an_answer_lets_a_name_act_on_a_terminal(tmp_path: Path) -> None:
     logs = write_log_directory(tmp_path / "logs", [snapshot(HOSTILE)])
     shown = "".join(screens(*(["state", "--log-dir", str(logs), "--output", form] for form in FORMS)))
@@ -27,7 +28,6 @@ def test_no_form_of_an_answer_lets_a_name_act_on_a_terminal(tmp_path: Path) -> N
     assert shown.count("31m") >= len(FORMS)
 
 
-@pytest.mark.slow
 def test_headings_of_csv_are_escaped_on_a_terminal_and_exact_in_a_pipe(tmp_path: Path) -> None:
     logs = write_log_directory(tmp_path / "logs", [snapshot()])
     make_lake(tmp_path / "lake", logs)
@@ -37,7 +37,6 @@ def test_headings_of_csv_are_escaped_on_a_terminal_and_exact_in_a_pipe(tmp_path:
     assert list(csv.reader(io.StringIO(piped.stdout))) == [["n\x1b[31m"], ["a\x07"]]
 
 
-@pytest.mark.slow
 def test_options_choose_what_a_terminal_shows() -> None:
     lag = ["lag", "--log-dir", str(dataset("basic") / "logs")]
     one_row = [*lag, "--group", "g-implicit", "--partition", "0"]
@@ -64,7 +63,6 @@ def test_options_choose_what_a_terminal_shows() -> None:
     assert "--output text" in mixed
 
 
-@pytest.mark.slow
 def test_a_pipe_gets_full_lines_whatever_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
     lag = ["lag", "--log-dir", str(dataset("basic") / "logs")]
     assert main(lag) == 0

@@ -16,6 +16,8 @@ from state_model.streams.records import METADATA
 from tests.depths import examples
 from tests.dispatched_broker import DispatchedBroker
 
+pytestmark = pytest.mark.slow
+
 HEARTBEAT, DESCRIBE, COMMIT, CONFIGURE = (88, 0), (89, 0), (8, 9), (44, 1)
 AT_ONCE = {"group_streams_initial_rebalance_delay_ms": 0, "group_streams_assignment_interval_ms": 0}
 TASK_LISTS = ("active_tasks", "standby_tasks", "warmup_tasks")
@@ -139,7 +141,6 @@ histories = st.lists(
 )
 
 
-@pytest.mark.slow
 @given(histories)
 @examples("broker", shrink=False)
 def test_a_restart_changes_nothing_and_fenced_members_write_nothing(history):

@@ -20,6 +20,8 @@ from state_model.columnar.keys import PLACE_KEY
 from tests.in_process import make_lake
 from tests.state_logs import snapshot, update, write_log_directory
 
+pytestmark = pytest.mark.slow
+
 GROUPS = ("a", "b", "c", "d")
 RECORDS = 3
 
@@ -60,7 +62,6 @@ def reader_of(lake: Lake, groups: Sequence[str]) -> Reader:
     return Reader(task, Places(keys=keys), np.full(keys.num_rows, ABOVE_ALL))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("groups", "row_groups"), [("", 0), ("a", 1), ("b", 1), ("bc", 2), ("ad", 4), ("abcd", 4)])
 def test_row_groups_of_other_groups_are_not_read(groups: str, row_groups: int, lake: Lake, chosen: list[int]) -> None:
     rows = reader_of(lake, list(groups)).rows(HISTORY, ["group_id", "log_offset"])

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import subprocess
 from jobs.spark.jvm import end_children
@@ -15,7 +17,6 @@ end_children()
 """
 
 
-@pytest.mark.slow
 def test_child_processes_are_ended_at_once_and_none_is_no_error() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=30, check=False)
     assert (done.stdout, done.stderr) == ("True\n", "")

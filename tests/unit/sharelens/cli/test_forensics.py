@@ -9,6 +9,8 @@ from tests.dead_letter_logs import letter_headers, write_letters
 from tests.state_logs import snapshot, update, write_log_directory
 from tests.user_topics import write_orders
 
+pytestmark = pytest.mark.slow
+
 EMPTY = {
     "dlq --status duplicate": ("no record offset is duplicate", "matched 1,"),
     "dlq --status duplicate --status unexpected": ("no record offset is duplicate or unexpected", "matched 1,"),
@@ -29,7 +31,6 @@ def logs(tmp_path: Path) -> str:
     return str(folder)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("words", EMPTY)
 def test_an_empty_answer_and_its_summary_agree(words: str, logs: str, capsys: pytest.CaptureFixture[str]) -> None:
     none, summary = EMPTY[words]

@@ -13,6 +13,8 @@ from sharelens.request import Source
 from tests.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update, write_log_directory
 from tests.user_topics import ORDERS_RECORDS, write_orders
 
+pytestmark = pytest.mark.slow
+
 KEY = ("g", ORDERS_ID, 0)
 LEFT_OUT = "AAAAAAAAAAAAAAAAAAAABg"
 ACKNOWLEDGED, ARCHIVED = 2, 4
@@ -30,7 +32,6 @@ def named(values: Any) -> dict[str, float]:
     return {metric.name.removeprefix("kafka_sharegroup_"): value for metric, value in values.items()}
 
 
-@pytest.mark.slow
 def test_a_group_that_waits_for_a_record(tmp_path: Path):
     story = [
         snapshot(start=0),
@@ -63,7 +64,6 @@ def test_a_group_that_waits_for_a_record(tmp_path: Path):
     assert figures.of_cluster[catalog.GAPS] == 0
 
 
-@pytest.mark.slow
 def test_a_group_that_has_done_everything_waits_for_nothing(tmp_path: Path):
     story = [snapshot(start=ORDERS_RECORDS, delivery_complete_count=0, at_ms=START_MS + 1_000)]
     figures = named(of(tmp_path, story).of_share_partitions[KEY])
@@ -71,7 +71,6 @@ def test_a_group_that_has_done_everything_waits_for_nothing(tmp_path: Path):
     assert not {"stalled_since_timestamp_seconds", "oldest_incomplete_age_seconds"} & figures.keys()
 
 
-@pytest.mark.slow
 def test_what_can_not_be_known_without_the_topic_is_absent(tmp_path: Path):
     figures = of(tmp_path, [snapshot(start=3, topic_id=LEFT_OUT)])
     assert named(figures.of_share_partitions["g", LEFT_OUT, 0]) == {
@@ -85,13 +84,11 @@ def test_what_can_not_be_known_without_the_topic_is_absent(tmp_path: Path):
     assert figures.topics == {LEFT_OUT: LEFT_OUT}
 
 
-@pytest.mark.slow
 def test_a_start_offset_that_is_not_determined_is_absent(tmp_path: Path):
     figures = of(tmp_path, [snapshot(start=-1, delivery_complete_count=-1)])
     assert "start_offset" not in named(figures.of_share_partitions[KEY])
 
 
-@pytest.mark.slow
 def test_what_a_share_partition_that_is_gone_gave_up_still_counts(tmp_path: Path):
     story = [
         snapshot(start=0),
@@ -104,7 +101,6 @@ def test_what_a_share_partition_that_is_gone_gave_up_still_counts(tmp_path: Path
     assert "lag" not in named(figures.of_share_partitions[KEY])
 
 
-@pytest.mark.slow
 def test_the_newest_of_several_topics_of_one_name_bears_it(tmp_path: Path):
     names = tmp_path / "names.txt"
     names.write_text(f"{LEFT_OUT} orders\n", encoding="utf-8")

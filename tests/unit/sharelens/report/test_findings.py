@@ -8,10 +8,11 @@ from sharelens.questions import findings as questions
 from sharelens.report.findings import findings
 from tests.report_pages import gathered, pinned_log
 
+pytestmark = pytest.mark.slow
+
 GROUPS = ("a", "b", "c", "d", "e", "f")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("count", "more"), [(4, []), (5, ["1 more group"]), (6, ["2 more groups"])])
 def test_the_worst_of_a_kind_are_shown_and_the_others_counted(tmp_path: Path, count: int, more: list[str]) -> None:
     content = gathered(pinned_log(tmp_path, GROUPS[:count]))
@@ -22,7 +23,6 @@ def test_the_worst_of_a_kind_are_shown_and_the_others_counted(tmp_path: Path, co
     assert [finding.more for finding in archived] == [f"poison --group={group}" for group in GROUPS[:4]]
 
 
-@pytest.mark.slow
 def test_they_are_those_of_the_overview(tmp_path: Path) -> None:
     content = gathered(pinned_log(tmp_path, GROUPS[:2]))
     rows = questions.findings(content.signs)

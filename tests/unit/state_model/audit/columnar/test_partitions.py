@@ -20,6 +20,8 @@ from tests.depths import examples
 from tests.replay_logs import HOSTILE_LOGS, LOGS
 from tests.unit.state_model.audit.columnar.test_partition import without_tags
 
+pytestmark = pytest.mark.slow
+
 SEVERITIES = {rule.id: rule.severity for rule in RULES if rule.severity}
 NUMBERS = (2, 5, 11)
 UNTIMELY = 400_000
@@ -71,7 +73,6 @@ def closed_findings(audit):
     return findings([audit], SEVERITIES).sort_by("state_partition").to_pylist()
 
 
-@pytest.mark.slow
 @examples("table")
 @given(st.tuples(*(logs() for _ in NUMBERS)), st.lists(st.integers(0, 9), max_size=2))
 def test_state_partitions_together_are_each_of_them_alone(some, cuts):
