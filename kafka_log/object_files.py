@@ -10,7 +10,6 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 from types import TracebackType
@@ -25,6 +24,7 @@ from kafka_log.files import Bytes, Entry, parent
 from object_stores.addresses import AddressError, ObjectAddress, parse
 from object_stores.failures import failure_text
 from object_stores.options import FAMILIES, object_store, options_of
+from state_model.threads import map_in_threads
 
 BLOCK_BYTES: Final = 1 << 20
 BLOCKS: Final = 64
@@ -226,10 +226,8 @@ class ListedFilesystem(ObjectFilesystem):
 
     def _read_small_files(self) -> None:
         small = [(uri, entry) for uri, entry in self._objects.items() if entry.name in SMALL_FILES]
-        if len(small) <= 1:
-            return
-        with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
-            list(pool.map(_read_if_there, small))
+        if len(small) > 1:
+            list(map_in_threads(_read_if_there, small, REQUESTS_AT_ONCE))
 
 
 def address_of(uri: str) -> ObjectAddress:

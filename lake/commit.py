@@ -8,7 +8,6 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +20,7 @@ from lake.object_storage import ObjectStorage
 from lake.parquet import DataFile
 from lake.tables import TABLES, Table
 from lake.transactions import commit_path
+from state_model.threads import map_in_threads
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -36,10 +36,7 @@ LEASE_APPLICATION = "lease"
 def create_tables(lake: Lake) -> None:
     """Creates every table that is not there yet."""
     missing = [table for table in TABLES.values() if not lake.exists(table.name)]
-    if not missing:
-        return
-    with ThreadPoolExecutor(CREATE_THREADS) as pool:
-        list(pool.map(lambda table: create(lake, table), missing))
+    list(map_in_threads(lambda table: create(lake, table), missing, CREATE_THREADS))
 
 
 def create(lake: Lake, table: Table) -> None:

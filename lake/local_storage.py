@@ -3,7 +3,6 @@
 import os
 import shutil
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -13,8 +12,10 @@ import pyarrow.fs as pafs
 
 from lake.errors import LakeError
 from lake.storage import Entry, Storage
+from state_model.threads import map_in_threads
 
-SYNC_THREADS = 8
+SYNC_THREADS, FILES_A_THREAD = 8, 8
+"""How many threads sync files at most, and how many files a thread is worth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,12 +97,7 @@ class LocalStorage(Storage):
 
     def sync(self, paths: Iterable[str]) -> None:
         names = [os.path.join(self.root, path) for path in paths]
-        if len(names) < SYNC_THREADS:
-            for name in names:
-                _fsync(name)
-            return
-        with ThreadPoolExecutor(SYNC_THREADS) as pool:
-            list(pool.map(_fsync, names))
+        list(map_in_threads(_fsync, names, min(SYNC_THREADS, len(names) // FILES_A_THREAD)))
 
     def explained(self, error: BaseException, path: str = "") -> LakeError | None:
         return disk_full(os.path.join(self.root, path)) if is_disk_full(error) else None

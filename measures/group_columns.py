@@ -5,7 +5,6 @@ other values are read as the reference reads them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +20,7 @@ from measures.group_rows import HistoryRows, ReadValues
 from measures.share_values import ShareValues
 from measures.streams_values import StreamsValues
 from state_model.streams.records import STREAMS_TYPES
+from state_model.threads import map_in_threads
 
 Ints = npt.NDArray[np.int64]
 BIN_BYTES, THREADS = 32 << 20, 2
@@ -33,8 +33,7 @@ Arrow and the kernel leave the interpreter to other threads.
 def many_histories(records: pa.Table) -> Histories:
     """The histories of the groups in GROUP_RECORD rows of their types; some groups at once, to bound memory."""
     rows = records.select(list(READ))
-    with ThreadPoolExecutor(THREADS) as pool:
-        parts = list(pool.map(lambda bin_of: _histories_of(rows, bin_of), bins(rows)))
+    parts = list(map_in_threads(lambda bin_of: _histories_of(rows, bin_of), bins(rows), THREADS))
     share = ShareTables(*map(pa.concat_tables, zip(*(part[0] for part in parts), strict=True)))
     streams = StreamsTables(*map(pa.concat_tables, zip(*(part[1] for part in parts), strict=True)))
     return Histories.of(share, streams)

@@ -6,7 +6,6 @@ partitions. Commit: each table's new files replace old ones. `jobs.measure.reach
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
@@ -35,6 +34,7 @@ from measures.parts import stretches
 from measures.places import Places, codes_in
 from state_model.columnar.codes import ABOVE_ALL
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
+from state_model.threads import map_in_threads, threads_for
 from state_model.topics import STATE_TOPIC
 
 TASK_ROWS, LEAST_TASK_ROWS = 1 << 17, 1 << 15
@@ -122,7 +122,8 @@ def run_measure(engine: Engine, lake: Lake, run: int, progress: Progress) -> dic
         batches = _batches(_tasks(lake, run, names, part))
         outcomes = engine.run("measure", measure_tasks, batches, progress, size_bytes=size_bytes)
         txn = ("measure", run) if is_last else (STEP, run * MOST_STEPS + number)
-        counts.update(_commit(lake, txn, names, part, batches, outcomes))
+        threads = threads_for(size_bytes, cores())
+        counts.update(_commit(lake, txn, names, part, batches, outcomes, threads))
     return {STAGED[name].table: counts[STAGED[name].table] for name in due}
 
 
@@ -139,6 +140,7 @@ def _commit(
     touched: pa.Table,
     batches: Sequence[Sequence[Task]],
     outcomes: Sequence[Mapping[str, Outcome]],
+    threads: int,
 ) -> dict[str, int]:
     """Commits the rows of tasks in place of the replaced rows; returns the number of rows written by table."""
     base = {cluster_id: bases(lake, cluster_id, topic_id) for cluster_id, topic_id in newest_incarnations(lake).items()}
@@ -160,8 +162,7 @@ def _commit(
                 since[cluster_id][at] = values
         return _without(lake, STAGED[name], places, since, opened, base)
 
-    with ThreadPoolExecutor(cores()) as pool:
-        rewritten = list(pool.map(without, names))
+    rewritten = list(map_in_threads(without, names, threads))
     counts = {}
     for name, (kept, removes) in zip(names, rewritten, strict=True):
         table = STAGED[name].table

@@ -10,7 +10,6 @@ step.
 """
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +24,7 @@ from measures.places import Places
 from measures.settled import HOUR_MS
 from state_model.columnar.codes import ABOVE_ALL
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
+from state_model.threads import map_in_threads
 
 STEP_ROWS = 1 << 18
 """About the number of records of a share partition that one step reads."""
@@ -41,9 +41,8 @@ def steps(lake: Lake, run: int, before: int, touched: pa.Table) -> Iterator[pa.T
     """
     long = np.flatnonzero(touched.column("rows").to_numpy() > STEP_ROWS)
     view = lake.view()
-    with ThreadPoolExecutor(cores()) as pool:
-        ends_of_long = pool.map(lambda number: _ends(view, touched.slice(number, 1), before), long.tolist())
-        ends = dict(zip(long.tolist(), ends_of_long, strict=True))
+    ends_of_long = map_in_threads(lambda number: _ends(view, touched.slice(number, 1), before), long.tolist(), cores())
+    ends = dict(zip(long.tolist(), ends_of_long, strict=True))
     counts = np.ones(touched.num_rows, np.int64)
     counts[long] = [len(some) for some in ends.values()]
     for left in range(int(counts.max(initial=1)), 0, -1):

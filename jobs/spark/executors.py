@@ -10,7 +10,6 @@ import os
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -26,6 +25,7 @@ from state_model.columnar import replay
 from state_model.columnar.decode import decode_share_records
 from state_model.columnar.schemas import SHARE_RECORD
 from state_model.errors import SharelensError
+from state_model.threads import map_in_threads, threads_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 Spec = TypeVar("Spec")
 Result = TypeVar("Result")
 
-IN_TURN_BYTES = 1 << 20
-"""Tasks over less are done one after the other: threads would hand the interpreter to each other for no gain."""
 SMALLEST_TASK_BYTES, LARGEST_TASK_BYTES, TASKS_AIMED_AT = 2 << 20, 64 << 20, 8
 WAVE_TASKS, WAVE_BYTES = 8, 32 << 20
 """A wave is the specs of one Spark action: so many for each core, which is what the loss of an executor repeats.
@@ -96,8 +94,7 @@ class Engine:
             return []
         if self._spark is None and self._in_process_bytes > 0 and size_bytes <= self._in_process_bytes:
             self.used = LOCAL
-            workers = 1 if size_bytes < IN_TURN_BYTES else cores()
-            return _run_here(name, function, specs, progress, workers)
+            return _run_here(name, function, specs, progress, threads_for(size_bytes, cores()))
         spark = self.spark()
         self.used = SPARK
         return _run_on_spark(spark, name, function, specs, progress)
@@ -110,22 +107,19 @@ def cores() -> int:
 
 
 def _run_here(
-    name: str, function: Callable[[Spec], Result], specs: Sequence[Spec], progress: Progress, workers: int
+    name: str, function: Callable[[Spec], Result], specs: Sequence[Spec], progress: Progress, threads: int
 ) -> list[Result]:
     """Tasks are Arrow's and compiled kernels' work, which leave the interpreter to other threads."""
-    results = []
-    with ThreadPoolExecutor(workers) as pool:
-        under_way = [pool.submit(function, spec) for spec in specs]
-        for number, task in enumerate(under_way):
-            progress.at(name, number, len(specs))
-            try:
-                results.append(task.result())
-            except BaseException as error:
-                pool.shutdown(cancel_futures=True)
-                if isinstance(error, SharelensError) or not isinstance(error, Exception):
-                    raise
-                raise _failed(name, f"{type(error).__name__}: {error}") from error
-    progress.at(name, len(specs), len(specs))
+    results: list[Result] = []
+    progress.at(name, 0, len(specs))
+    try:
+        for result in map_in_threads(function, specs, threads):
+            results.append(result)
+            progress.at(name, len(results), len(specs))
+    except SharelensError:
+        raise
+    except Exception as error:
+        raise _failed(name, f"{type(error).__name__}: {error}") from error
     return results
 
 

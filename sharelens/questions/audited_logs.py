@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 
 import pyarrow as pa
@@ -28,6 +27,7 @@ from state_model.audit.columnar.user_topics import newest_states
 from state_model.audit.rule import Need, Rule
 from state_model.audit.table import BY_CODE
 from state_model.errors import SharelensError
+from state_model.threads import map_in_threads, threads_for
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 PRUNED_SNAPSHOTS = "needed_snapshot_pruned"
@@ -112,8 +112,8 @@ def _audited(evidence: LogEvidence, others: OtherLogs, between_ms: tuple[int | N
         for log in evidence.logs
     ]
     beside = [others.beside(audit) for audit in audits]
-    with ThreadPoolExecutor(WORKERS) as pool:
-        return list(pool.map(_audit_log, evidence.logs, audits, beside))
+    inputs = zip(evidence.logs, audits, beside, strict=True)
+    return list(map_in_threads(lambda of_log: _audit_log(*of_log), inputs, threads_for(size, WORKERS)))
 
 
 def _audit_log(log: StateLog, audited: PartitionAudit, beside: BesideAudit) -> AuditedLog:

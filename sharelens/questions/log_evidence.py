@@ -3,7 +3,6 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from types import TracebackType
 from typing import Self, TypeVar
@@ -52,6 +51,7 @@ from state_model.columnar import schemas
 from state_model.columnar.keys import LOG_ORDER, SHARE_PARTITION_KEY
 from state_model.columnar.replay import Replayed, open_ranges, replay_records
 from state_model.errors import UsageError
+from state_model.threads import map_in_threads, threads_for
 from state_model.topics import OFFSETS_TOPIC, UNKNOWN_CLUSTER
 from state_model.uuids import ZERO_UUID
 
@@ -349,10 +349,8 @@ class LogEvidence(WithoutCluster):
     @staticmethod
     def _each(work: Callable[[StateLog], Result], logs: Sequence[StateLog]) -> list[Result]:
         """The work on every log, two at a time: the kernels run without the interpreter's lock."""
-        if len(logs) < 2:
-            return [work(log) for log in logs]
-        with ThreadPoolExecutor(WORKERS) as pool:
-            return list(pool.map(work, logs))
+        threads = threads_for(sum(log.size_bytes for log in logs), WORKERS)
+        return list(map_in_threads(work, logs, threads))
 
     def __enter__(self) -> Self:
         return self

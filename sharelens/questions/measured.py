@@ -4,7 +4,6 @@ Histories come in parts of whole share partitions (`Scope.parts`), so that memor
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
@@ -29,6 +28,7 @@ from sharelens.questions.now import now_text
 from sharelens.questions.shape import constant
 from sharelens.request import CutChoice
 from state_model.columnar.keys import FULL_PLACE_KEY, PLACE_KEY, SHARE_PARTITION_KEY
+from state_model.threads import map_in_threads
 
 MARKS = ["completeness", "completeness_reason"]
 WORKERS = 2
@@ -67,8 +67,7 @@ class Scope:
         """
         if len(self._stretches) == 1:
             return [work(self._only_part)]
-        with ThreadPoolExecutor(WORKERS) as pool:
-            return list(pool.map(lambda places: work(self._read(places)), self._stretches))
+        return list(map_in_threads(lambda places: work(self._read(places)), self._stretches, WORKERS))
 
     def inputs(self, part: Part, settings: GroupSettings = NO_SETTINGS, window: Span | None = None) -> EvidenceInputs:
         """The inputs of measures for a part."""

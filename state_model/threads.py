@@ -1,0 +1,29 @@
+"""Work on several things at once, in threads of this process: only where it is large enough to gain by it."""
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+IN_TURN_BYTES = 1 << 20
+"""Work over less is done in turn: threads would hand the interpreter to each other for no gain."""
+
+
+def threads_for(size_bytes: int, most: int) -> int:
+    """How many threads work over `size_bytes` is worth: one, or `most`."""
+    return 1 if size_bytes < IN_TURN_BYTES else most
+
+
+def map_in_threads(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
+    """The result of each item, in their order; one thread, or a single item, is worked on in the calling thread.
+
+    Raises what `work` raises for the first item that fails; items that no thread has begun are left out then.
+    """
+    items = list(items)
+    if min(threads, len(items)) < 2:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(work, items)

@@ -1,0 +1,66 @@
+"""Work in threads: the same results in the same order, and threads only where they are worth it."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from state_model.threads import IN_TURN_BYTES, map_in_threads, threads_for
+
+HERE = threading.get_ident
+
+
+def test_results_are_in_the_order_of_the_items() -> None:
+    first_may_end = threading.Event()
+
+    def work(number: int) -> int:
+        if number == 0:
+            assert first_may_end.wait(10)
+        elif number == 1:
+            first_may_end.set()
+        return number * 2
+
+    assert list(map_in_threads(work, range(4), 2)) == [0, 2, 4, 6]
+
+
+@pytest.mark.parametrize(("items", "threads"), [(3, 1), (1, 8), (3, 0), (0, 8)])
+def test_one_thread_or_one_item_is_worked_on_in_the_calling_thread(items: int, threads: int) -> None:
+    assert list(map_in_threads(lambda _: HERE(), range(items), threads)) == [HERE()] * items
+
+
+def test_several_items_have_threads_of_their_own() -> None:
+    together = threading.Barrier(2, timeout=10)
+
+    def work(_: int) -> int:
+        together.wait()
+        return HERE()
+
+    used = list(map_in_threads(work, range(2), 2))
+    assert len(set(used)) == 2
+    assert HERE() not in used
+
+
+def fails_at(bad: int) -> tuple[Callable[[int], int], list[int]]:
+    """Work that fails at one item, and the items it was called with."""
+    called: list[int] = []
+
+    def work(number: int) -> int:
+        called.append(number)
+        if number == bad:
+            raise ValueError(f"item {number}")
+        return number
+
+    return work, called
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_error_of_the_first_item_that_fails_is_raised(threads: int) -> None:
+    work, called = fails_at(1)
+    with pytest.raises(ValueError, match="item 1"):
+        list(map_in_threads(work, range(1000), threads))
+    assert len(called) < 1000, "items behind it that nothing had begun are left out"
+
+
+def test_small_work_is_worth_one_thread() -> None:
+    assert threads_for(IN_TURN_BYTES - 1, 4) == 1
+    assert threads_for(IN_TURN_BYTES, 4) == 4
