@@ -36,7 +36,8 @@ from state_model.errors import UsageError
 PREFIX: Final = "SHARELENS_"
 DEFAULT_ENVIRONMENT: Final = "local"
 MASTER: Final = re.compile(
-    r"local(\[(\*|[1-9][0-9]*)(, *[1-9][0-9]*)?\])?|local-cluster\[[0-9]+, *[0-9]+, *[0-9]+\]|yarn|(spark|k8s)://.+"
+    r"local(\[(\*|[1-9][0-9]*)(\s*,\s*[1-9][0-9]*)?\])?"
+    r"|local-cluster\[\s*[0-9]+\s*,\s*[0-9]+\s*,\s*[0-9]+\s*\]|yarn|(spark|k8s)://.+"
 )
 """The master URLs of org.apache.spark.deploy.SparkSubmit and SparkMasterRegex."""
 PACKAGE: Final = Path(__file__).parent

@@ -73,7 +73,7 @@ def file_page(path: Path) -> str:
 def commands_page() -> str:
     """Every command with its help page, in the order and groups of `sharelens --help`."""
     from sharelens.cli.app import cli
-    from sharelens.cli.help import COMMANDS
+    from sharelens.cli.commands import COMMANDS
 
     lines = ["# Commands", "", "What `sharelens COMMAND --help` prints."]
     for heading, names in COMMANDS.items():

@@ -5,39 +5,11 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
-from sharelens.cli import (
-    audit,
-    broker,
-    compute,
-    configurations,
-    dlq,
-    durations,
-    evidence,
-    export,
-    forensics,
-    groups_describe,
-    groups_rebalances,
-    holdings,
-    incidents,
-    locate,
-    maintain,
-    measures,
-    overview,
-    quality,
-    questions,
-    report,
-    runbooks,
-    simulate,
-    tables,
-    timeline,
-    upgrade,
-    upkeep,
-    what_if,
-    workload,
-)
+from sharelens.cli.commands import Commands
 from sharelens.cli.compiling import announce_compilation
 from sharelens.cli.help import GroupedContext, write_commands
 from sharelens.cli.interrupts import INTERRUPTED, LINE, end_jvm, interruptible
@@ -51,16 +23,15 @@ FULL = "no space left on the disk; free some and run the command again: publishe
 
 
 class InOrder(click.Group):
-    """A group that lists its commands in the order of a day's work, not of the alphabet."""
+    """A group that lists its commands in the order of a day's work, not of the alphabet, and imports one to run it."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.commands = Commands(_complete)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands in the order in which they were added."""
+        """The commands in the order of COMMANDS."""
         return list(self.commands)
-
-    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
-        """Adds a command; one that takes times gets --tz, and help pages get groups of options."""
-        _complete(cmd)
-        super().add_command(cmd, name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the commands in groups."""
@@ -102,43 +73,6 @@ def cli() -> None:
     Questions read a lake's tables (--lake), or a broker's log directory (--log-dir); they need no Java. Exit codes:
     0 ok, 1 failure, 2 usage, 3 findings.
     """
-
-
-GROUPS = (
-    compute,
-    overview,
-    questions,
-    locate,
-    measures,
-    timeline,
-    incidents,
-    dlq,
-    durations,
-    forensics,
-    what_if,
-    groups_describe,
-    groups_rebalances,
-    audit,
-    evidence,
-    report,
-    configurations,
-    holdings,
-    tables,
-    export,
-    quality,
-    runbooks,
-    maintain,
-    upgrade,
-    upkeep,
-    broker,
-    workload,
-    simulate,
-)
-"""In the order of a day's work."""
-
-for commands in GROUPS:
-    for command in commands.COMMANDS:
-        cli.add_command(command)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

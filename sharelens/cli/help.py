@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import click
 
+from sharelens.cli.commands import COMMANDS
+
 OWN, GENERAL = "Options", "General"
 GROUPS = {
     "Evidence": (
@@ -43,40 +45,6 @@ GROUPS = {
     GENERAL: ("--help", "--version"),
 }
 """Heading -> its options. Options of a command alone stand first, below OWN."""
-COMMANDS = {
-    "Into a lake": ("run", "ingest", "decode", "replay", "measure", "audit-log", "publish"),
-    "An incident": (
-        "overview",
-        "timeline",
-        "stalled",
-        "pinned",
-        "poison",
-        "dlq",
-        "redelivered",
-        "audit",
-        "report",
-        "evidence",
-        "verify",
-    ),
-    "States and records": ("state", "records", "trace", "diff", "locate", "account", "life"),
-    "Groups and figures": (
-        "groups",
-        "describe",
-        "rebalances",
-        "configurations",
-        "lag",
-        "latency",
-        "attempts",
-        "cost",
-        "what-if",
-        "advise",
-        "metrics",
-    ),
-    "A lake and its tables": ("status", "tables", "sql", "check", "runbook", "maintain", "upgrade", "doctor"),
-    "A broker and its load": ("broker", "workload", "simulate", "demo"),
-}
-"""Heading -> its commands, in the order of a day's work; others stand last, below OTHERS."""
-OTHERS = "Others"
 FEW = 8
 """A page with fewer options has one list."""
 
@@ -117,14 +85,10 @@ class GroupedContext(click.Context):
 
 def write_commands(commands: Mapping[str, click.Command], formatter: click.HelpFormatter) -> None:
     """Writes the list of commands in groups, each under its heading."""
-    listed = {name for names in COMMANDS.values() for name in names}
-    groups = COMMANDS | {OTHERS: tuple(name for name in commands if name not in listed)}
     limit = formatter.width - 6 - max(map(len, commands))
-    for heading, names in groups.items():
-        rows = [(name, commands[name].get_short_help_str(limit)) for name in names if name in commands]
-        if rows:
-            with formatter.section(heading):
-                formatter.write_dl(rows)
+    for heading, names in COMMANDS.items():
+        with formatter.section(heading):
+            formatter.write_dl([(name, commands[name].get_short_help_str(limit)) for name in names])
 
 
 def _grouped(rows: Sequence[tuple[str, str]]) -> dict[str, list[tuple[str, str]]]:

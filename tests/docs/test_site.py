@@ -13,7 +13,7 @@ import nbformat
 import pytest
 import yaml
 
-from sharelens.cli.help import COMMANDS
+from sharelens.cli.commands import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -78,8 +78,8 @@ def test_environment_variable_names_the_environment(conf):
 
 @pytest.mark.parametrize(
     "url",
-    ["local", "local[1]", "local[*]", "local[4, 2]", "local[*,3]", "local-cluster[2, 1, 1024]", "yarn",
-     "spark://a:7077,b:7077", "k8s://https://host:6443"],
+    ["local", "local[1]", "local[*]", "local[4, 2]", "local[*,3]", "local[2 ,3]", "local-cluster[ 2 , 1, 1024 ]",
+     "yarn", "spark://a:7077,b:7077", "k8s://https://host:6443"],
 )  # fmt: skip
 def test_each_kind_of_master_that_spark_knows_is_taken(conf, url):
     assert load(SHARELENS_MASTER=url).master == url
