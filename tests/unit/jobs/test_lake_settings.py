@@ -24,6 +24,7 @@ from tests.dead_letter_logs import letter_headers, write_letters
 from tests.depths import examples
 from tests.in_process import make_lake
 from tests.lakes import CONTENT, assert_same, content, differences
+from tests.once import made_once
 from tests.settings_in_files import broker_config, dead_letter_topics, end_offsets, group_configs
 from tests.state_logs import ORDERS_ID, START_MS, snapshot, update, write_log_directory
 from tests.user_topics import write_orders
@@ -222,6 +223,19 @@ FILES = st.one_of(
 )  # fmt: skip
 
 
+def shared_logs() -> Path:
+    """The log directory, to be read."""
+    return made_once("settings-logs", lambda folder: directory(folder / "logs")) / "logs"
+
+
+def begun_lake() -> Path:
+    """The lake of a run over the beginning of the log, with a topic for dead letters stored; to be copied."""
+    letters = dead_letter_topics("parked")
+    return made_once(
+        "settings-lake", lambda lake: make_lake(lake, shared_logs(), until_ms=START_MS + 2, observations=(letters,))
+    )
+
+
 @examples("simulation", shrink=False)
 @given(
     steps=st.lists(FILES, min_size=1, max_size=4), ends=st.lists(st.sampled_from(ENDS), max_size=2, unique=True),
@@ -231,11 +245,9 @@ def test_any_order_of_runs_and_settings_is_one_run_with_the_final_settings(
     steps: Sequence[Observation], ends: Sequence[int], order: object
 ) -> None:
     with TemporaryDirectory() as folder:
-        logs = directory(Path(folder) / "logs")
-        letters = dead_letter_topics("parked")
-        parts, whole = Path(folder) / "parts", Path(folder) / "whole"
+        logs, parts, whole = shared_logs(), Path(folder) / "parts", Path(folder) / "whole"
         runs: list[int | None] = [*sorted(ends), None]
-        make_lake(parts, logs, until_ms=START_MS + 2, observations=(letters,))
+        shutil.copytree(begun_lake(), parts)
         files = list(steps)
         while runs or files:
             is_run = bool(runs) and (not files or order.random() < 0.5)  # type: ignore[attr-defined]
