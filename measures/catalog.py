@@ -6,6 +6,7 @@ and its table in `lake.tables`.
     rule                what an increment replaces, for each share partition with new evidence (`docs/explanation`)
     WHOLE               all rows
     BY_LOG_OFFSET       rows from a record of the state log on
+    BY_INTERVAL         rows of the interval that lasted when its share partition was last measured, and of later ones
     BY_RECORD_OFFSET    rows that the reach, a record offset, does not lie above
     BY_BLOCK            the same, of contributions that add up
     BY_GROUP            all rows of the group
@@ -30,6 +31,7 @@ class Rule(Enum):
 
     WHOLE = auto()
     BY_LOG_OFFSET = auto()
+    BY_INTERVAL = auto()
     BY_RECORD_OFFSET = auto()
     BY_BLOCK = auto()
     BY_GROUP = auto()
@@ -58,7 +60,7 @@ MEASURES: Mapping[str, Measure] = {
         table="gold.stall",
         schema=schemas.STALL,
         rows=stalls.lasting_rows,
-        rule=Rule.BY_LOG_OFFSET,
+        rule=Rule.BY_INTERVAL,
         order="log_offset",
     ),
     "poison_record": Measure(

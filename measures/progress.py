@@ -59,8 +59,12 @@ def reads_from(before: pa.Table, new_batches_from: Ints) -> Ints:
 
 def rows(inputs: Inputs) -> pa.Table:
     """PROGRESS rows of the share partitions at the cut."""
-    earlier = inputs.earlier()
-    return progress(intervals_of(inputs), PROGRESS.empty_table() if earlier is None else earlier)
+
+    def computed() -> pa.Table:
+        earlier = inputs.earlier()
+        return progress(intervals_of(inputs), PROGRESS.empty_table() if earlier is None else earlier)
+
+    return inputs.once("progress", computed)
 
 
 def progress(intervals: Intervals, before: pa.Table) -> pa.Table:

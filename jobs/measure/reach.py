@@ -120,7 +120,7 @@ class Reach:
             return self._since_offset[measure.table]
         if measure.rule is Rule.BY_BLOCK:
             return self.contributions.since
-        if measure.table == "gold.stall":
+        if measure.rule is Rule.BY_INTERVAL:
             since = inputs.known("since_log_offset", BELOW_ALL)
             return np.where(inputs.whole | (since >= 0), since, inputs.measured_to + 1)
         return np.where(inputs.whole, BELOW_ALL, inputs.read_from + 1)
@@ -134,7 +134,7 @@ class Reach:
     def replaces_open(self, measure: Measure) -> Flags:
         """Places whose open rows are replaced, apart from those that have recomputed rows."""
         inputs = self.inputs
-        if measure.rule is Rule.WHOLE or measure.table == "gold.stall":
+        if measure.rule in (Rule.WHOLE, Rule.BY_INTERVAL):
             return np.ones(inputs.places.count, np.bool_)
         if measure.rule is Rule.BY_LOG_OFFSET:
             moved = self.final_below(measure) != inputs.known("read_from_log_offset", -1) + 1
@@ -150,7 +150,7 @@ class Reach:
         """The histories that the measure reads."""
         return self.by_offset if measure.rule in (Rule.BY_RECORD_OFFSET, Rule.BY_BLOCK) else self.from_record
 
-    @cached_property
+    @property
     def progress(self) -> pa.Table:
         """PROGRESS rows as of this run."""
         return progress.rows(self.from_record)
@@ -160,11 +160,12 @@ class Reach:
         now = self.progress
         if measure.rule is Rule.BY_RECORD_OFFSET:
             return start_offsets(self.inputs.places, now)
-        name, plus, unknown = ("since_log_offset", 0, ABOVE_ALL)
-        if measure.table != "gold.stall":
-            name, plus, unknown = ("read_from_log_offset", 1, -1)
-        result = np.full(self.inputs.places.count, ABOVE_ALL if name == "since_log_offset" else BELOW_ALL, np.int64)
-        result[self.inputs.places.of(now)] = ints(now, name, unknown) + plus
+        if measure.rule is Rule.BY_INTERVAL:
+            other, known = ABOVE_ALL, ints(now, "since_log_offset", ABOVE_ALL)
+        else:
+            other, known = BELOW_ALL, ints(now, "read_from_log_offset", -1) + 1
+        result = np.full(self.inputs.places.count, other, np.int64)
+        result[self.inputs.places.of(now)] = known
         return result
 
     @cached_property

@@ -36,7 +36,7 @@ def changes(reach: Reach, measure: Measure) -> Changes:
     if measure.rule is Rule.BY_BLOCK:
         settled = reach.settled
         view.once("settled in blocks", lambda: settled)
-    rows = measure.rows(view) if measure.table != "gold.progress" else reach.progress
+    rows = measure.rows(view)
     constants = {"run_id": inputs.task.run, "cluster_id": inputs.task.cluster_id}
     if measure.rule is Rule.WHOLE:
         no_since = np.full(inputs.places.count, ABOVE_ALL, np.int64)
@@ -74,7 +74,7 @@ def order_of(rows: pa.Table, measure: Measure) -> Ints:
 
 def _from(rows: pa.Table, measure: Measure, reach: Reach, since: Ints) -> pa.Table:
     """The rows that are recomputed; of ranges of record offsets the part from `since` on."""
-    if measure.rule is Rule.BY_BLOCK or measure.table == "gold.stall" or reach.inputs.whole.all():
+    if measure.rule in (Rule.BY_BLOCK, Rule.BY_INTERVAL) or reach.inputs.whole.all():
         return rows
     least = since[reach.inputs.places.of(rows)]
     if measure.rule is Rule.BY_RECORD_OFFSET:
