@@ -7,7 +7,8 @@
 
 An interval of the first incomplete offset that still lasts goes on from the last record, with what is kept of its
 records before. It is read again from its first record where new headers describe the offset or lower ones. Where
-there is none (deleted, or no start offset yet) reading begins with the last record of the life before.
+there is none (deleted, or no start offset yet) reading begins with the last record of the life before. Where the start
+offset went away within a life, as no coordinator writes it, the share partition is measured whole.
 """
 
 import numpy as np
@@ -80,10 +81,12 @@ def progress(intervals: Intervals, before: pa.Table) -> pa.Table:
     written = np.maximum(_last_writes(intervals, of_row, places.count), _before(before, "last_write_ms", places))
     rows = history.take(pa.array(last))
     gone = pc.equal(rows.column("record_type"), "tombstone")
-    read_from = _last_of_earlier_life(intervals, of_row, last, here)
+    at_end = _lives_at_end(intervals, of_row, last, here)
     since, current = current[here, incomplete.SINCE], current[here]
     started = since >= 0
-    read_from = np.where(started, since, read_from)
+    had_start = _had_interval(intervals, of_row, at_end)[here]
+    earlier = np.where(had_start, UNKNOWN, _last_of_earlier_life(intervals, of_row, at_end, here))
+    read_from = np.where(started, since, earlier)
     columns = {name: rows.column(name) for name in rows.column_names} | {
         "start_offset": pc.if_else(gone, pa.scalar(None, pa.int64()), rows.column("start_offset")),
         "first_incomplete_offset": _or_null(current[:, incomplete.FIRST], started),
@@ -124,14 +127,27 @@ def _intervals(intervals: Intervals, of_row: Ints, count: int) -> tuple[Ints, In
     return current, highest
 
 
-def _last_of_earlier_life(intervals: Intervals, of_row: Ints, last: Ints, here: Ints) -> Ints:
+def _lives_at_end(intervals: Intervals, of_row: Ints, last: Ints, here: Ints) -> Ints:
+    """For each place the life of its last record; -1: none. A tombstone belongs to no life."""
+    at_end = np.full(int(of_row.max(initial=-1)) + 1, UNKNOWN, np.int64)
+    at_end[here] = intervals.records[last, incomplete.LIFE]
+    return at_end
+
+
+def _had_interval(intervals: Intervals, of_row: Ints, at_end: Ints) -> npt.NDArray[np.bool_]:
+    """Whether the life at the end of each place had a first incomplete offset."""
+    begin = intervals.rows[:, incomplete.BEGIN]
+    result = np.zeros(len(at_end), np.bool_)
+    result[of_row[begin[intervals.records[begin, incomplete.LIFE] == at_end[of_row[begin]]]]] = True
+    return result
+
+
+def _last_of_earlier_life(intervals: Intervals, of_row: Ints, at_end: Ints, here: Ints) -> Ints:
     """For each place that has rows the log offset of the last record of the life before the one at its end; -1: none.
 
-    A tombstone belongs to no life: at a tombstone, the life before is the one that it ended.
+    At a tombstone, the life before is the one that it ended.
     """
     offset, life = intervals.records[:, incomplete.OFFSET], intervals.records[:, incomplete.LIFE]
-    at_end = np.full(int(of_row.max(initial=-1)) + 1, UNKNOWN, np.int64)
-    at_end[here] = life[last]
     other = (life >= 0) & (life != at_end[of_row])
     rows = np.where(other, np.arange(len(life)), UNKNOWN)
     newest = np.full(len(at_end), UNKNOWN, np.int64)

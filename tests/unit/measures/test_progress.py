@@ -130,6 +130,21 @@ def test_a_share_partition_that_goes_on_with_one_record_keeps_the_interval_that_
     assert progress.rows(evidence).equals(progress.rows(Evidence(log, BATCHES)))
 
 
+def test_a_start_offset_that_goes_away_within_a_life_is_measured_whole_by_the_next_run():
+    log = parsed("""
+        0 update start=0
+        0 tombstone
+        0 update start=0
+        0 snapshot start=-1 epoch=0
+    """)
+    before = progress.rows(Evidence(log[:3], BATCHES))
+    assert before.column("read_from_log_offset").to_pylist() == [2]
+    for evidence in (Evidence(log, BATCHES), Evidence(log, BATCHES, before, read_from=[2])):
+        rows = progress.rows(evidence)
+        assert rows.column("read_from_log_offset").to_pylist() == [None]
+        assert progress.goes_on(rows, np.array([ABOVE_ALL])).tolist() == [False]
+
+
 STANDS = parsed("""
     0 snapshot start=0
     0 update start=0 0-4 available 1, 5-9 acknowledged 1
