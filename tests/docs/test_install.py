@@ -21,7 +21,7 @@ echo "${{COMPREPLY[@]}}"
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "last", "offered"),
-    [("sharelens st", 1, "state stalled status"), ("sharelens state --output j", 3, "json jsonl")],
+    [("sharelens st", 1, "stalled state status"), ("sharelens state --output j", 3, "json jsonl")],
 )
 def test_completion_in_bash(words: str, last: int, offered: str, tmp_path: Path) -> None:
     command = tmp_path / "sharelens"
