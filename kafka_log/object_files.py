@@ -227,7 +227,7 @@ class ListedFilesystem(ObjectFilesystem):
     def _read_small_files(self) -> None:
         small = [(uri, entry) for uri, entry in self._objects.items() if entry.name in SMALL_FILES]
         if len(small) > 1:
-            list(map_in_threads(_read_if_there, small, REQUESTS_AT_ONCE))
+            map_in_threads(_read_if_there, small, REQUESTS_AT_ONCE)
 
 
 def address_of(uri: str) -> ObjectAddress:

@@ -36,7 +36,7 @@ LEASE_APPLICATION = "lease"
 def create_tables(lake: Lake) -> None:
     """Creates every table that is not there yet."""
     missing = [table for table in TABLES.values() if not lake.exists(table.name)]
-    list(map_in_threads(lambda table: create(lake, table), missing, CREATE_THREADS))
+    map_in_threads(lambda table: create(lake, table), missing, CREATE_THREADS)
 
 
 def create(lake: Lake, table: Table) -> None:

@@ -97,7 +97,7 @@ class LocalStorage(Storage):
 
     def sync(self, paths: Iterable[str]) -> None:
         names = [os.path.join(self.root, path) for path in paths]
-        list(map_in_threads(_fsync, names, min(SYNC_THREADS, len(names) // FILES_A_THREAD)))
+        map_in_threads(_fsync, names, min(SYNC_THREADS, len(names) // FILES_A_THREAD))
 
     def explained(self, error: BaseException, path: str = "") -> LakeError | None:
         return disk_full(os.path.join(self.root, path)) if is_disk_full(error) else None

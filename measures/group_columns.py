@@ -33,7 +33,7 @@ Arrow and the kernel leave the interpreter to other threads.
 def many_histories(records: pa.Table) -> Histories:
     """The histories of the groups in GROUP_RECORD rows of their types; some groups at once, to bound memory."""
     rows = records.select(list(READ))
-    parts = list(map_in_threads(lambda bin_of: _histories_of(rows, bin_of), bins(rows), THREADS))
+    parts = map_in_threads(lambda bin_of: _histories_of(rows, bin_of), bins(rows), THREADS)
     share = ShareTables(*map(pa.concat_tables, zip(*(part[0] for part in parts), strict=True)))
     streams = StreamsTables(*map(pa.concat_tables, zip(*(part[1] for part in parts), strict=True)))
     return Histories.of(share, streams)

@@ -137,8 +137,9 @@ def _lives_at_end(intervals: Intervals, of_row: Ints, last: Ints, here: Ints) ->
 def _had_interval(intervals: Intervals, of_row: Ints, at_end: Ints) -> npt.NDArray[np.bool_]:
     """Whether the life at the end of each place had a first incomplete offset."""
     begin = intervals.rows[:, incomplete.BEGIN]
+    place = of_row[begin]
     result = np.zeros(len(at_end), np.bool_)
-    result[of_row[begin[intervals.records[begin, incomplete.LIFE] == at_end[of_row[begin]]]]] = True
+    result[place[intervals.records[begin, incomplete.LIFE] == at_end[place]]] = True
     return result
 
 

@@ -1,7 +1,8 @@
 """Work on several things at once, in threads of this process: only where it is large enough to gain by it."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -16,14 +17,19 @@ def threads_for(size_bytes: int, most: int) -> int:
     return 1 if size_bytes < IN_TURN_BYTES else most
 
 
-def map_in_threads(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
+def map_in_threads(
+    work: Callable[[Item], Result], items: Iterable[Item], threads: int, done: Callable[[int], object] | None = None
+) -> list[Result]:
     """The result of each item, in their order; one thread, or a single item, is worked on in the calling thread.
 
-    Raises what `work` raises for the first item that fails; items that no thread has begun are left out then.
+    `done` is called there with the number of results, after each. Raises what `work` raises for the first item that
+    fails; items that no thread has begun are left out then.
     """
     items = list(items)
-    if min(threads, len(items)) < 2:
-        yield from map(work, items)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        yield from pool.map(work, items)
+    results: list[Result] = []
+    with ThreadPoolExecutor(threads) if min(threads, len(items)) > 1 else nullcontext() as pool:
+        for result in map(work, items) if pool is None else pool.map(work, items):
+            results.append(result)
+            if done is not None:
+                done(len(results))
+    return results

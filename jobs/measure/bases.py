@@ -33,8 +33,8 @@ TEXTS = [*WHERE[:2], *SHARE_PARTITION_KEY[:2]]
 BY_OFFSET = {"gold.poison_record": ("offset", "life_log_offset"), "gold.redelivered_record": ("first_offset", "life")}
 """Measures whose rows are ranges of record offsets, with the columns of the first one and of the life."""
 BY_HOUR = ("gold.latency", "gold.attempts")
-BY_LOG_OFFSET = {"gold.stall": "stalls_from_log_offset", "gold.life_event": "events_from_log_offset"}
-EDGES = (*BY_LOG_OFFSET.values(), "hours_from_ms", "whole_from_offset", "lives_to_log_offset")
+LOG_OFFSET_EDGES = {"gold.stall": "stalls_from_log_offset", "gold.life_event": "events_from_log_offset"}
+EDGES = (*LOG_OFFSET_EDGES.values(), "hours_from_ms", "whole_from_offset", "lives_to_log_offset")
 RANGE_COLUMNS = (*WHERE[1:], *SHARE_PARTITION_KEY, "last_offset", "valid_to_log_offset")
 """Columns that decide whether the start offset passed a range of the delivery history."""
 READ_FROM = "read_from_log_offset"
@@ -95,7 +95,7 @@ class _Edge:
             return ints(self._rows, "last_offset", ABOVE_ALL) < self.first_offsets(BY_OFFSET[table][1])
         if table in BY_HOUR:
             return ints(self._rows, "hour_ms", ABOVE_ALL) < self._of("hours_from_ms")
-        return ints(self._rows, "log_offset", ABOVE_ALL) < self._of(BY_LOG_OFFSET[table])
+        return ints(self._rows, "log_offset", ABOVE_ALL) < self._of(LOG_OFFSET_EDGES[table])
 
 
 def _with_firsts(rows: pa.Table, name: str, least: Ints) -> pa.Table:

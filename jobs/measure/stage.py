@@ -162,7 +162,7 @@ def _commit(
                 since[cluster_id][at] = values
         return _without(lake, STAGED[name], places, since, opened, base)
 
-    rewritten = list(map_in_threads(without, names, threads))
+    rewritten = map_in_threads(without, names, threads)
     counts = {}
     for name, (kept, removes) in zip(names, rewritten, strict=True):
         table = STAGED[name].table

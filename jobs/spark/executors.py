@@ -110,17 +110,17 @@ def _run_here(
     name: str, function: Callable[[Spec], Result], specs: Sequence[Spec], progress: Progress, threads: int
 ) -> list[Result]:
     """Tasks are Arrow's and compiled kernels' work, which leave the interpreter to other threads."""
-    results: list[Result] = []
+
+    def explained(spec: Spec) -> Result:
+        try:
+            return function(spec)
+        except SharelensError:
+            raise
+        except Exception as error:
+            raise _failed(name, f"{type(error).__name__}: {error}") from error
+
     progress.at(name, 0, len(specs))
-    try:
-        for result in map_in_threads(function, specs, threads):
-            results.append(result)
-            progress.at(name, len(results), len(specs))
-    except SharelensError:
-        raise
-    except Exception as error:
-        raise _failed(name, f"{type(error).__name__}: {error}") from error
-    return results
+    return map_in_threads(explained, specs, threads, lambda done: progress.at(name, done, len(specs)))
 
 
 def _run_on_spark(

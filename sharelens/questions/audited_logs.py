@@ -94,7 +94,7 @@ class LogFindings:
 
 
 def _audited(evidence: LogEvidence, others: OtherLogs, between_ms: tuple[int | None, int | None]) -> list[AuditedLog]:
-    """The audits of all state partitions, two at a time: the kernels run without the interpreter's lock."""
+    """The audits of all state partitions, large ones two at a time: the kernels run without the interpreter's lock."""
     size = sum(log.size_bytes for log in evidence.logs)
     most = evidence.source.max_bytes
     if size > most:
@@ -113,7 +113,7 @@ def _audited(evidence: LogEvidence, others: OtherLogs, between_ms: tuple[int | N
     ]
     beside = [others.beside(audit) for audit in audits]
     inputs = zip(evidence.logs, audits, beside, strict=True)
-    return list(map_in_threads(lambda of_log: _audit_log(*of_log), inputs, threads_for(size, WORKERS)))
+    return map_in_threads(lambda of_log: _audit_log(*of_log), inputs, threads_for(size, WORKERS))
 
 
 def _audit_log(log: StateLog, audited: PartitionAudit, beside: BesideAudit) -> AuditedLog:

@@ -348,9 +348,9 @@ class LogEvidence(WithoutCluster):
 
     @staticmethod
     def _each(work: Callable[[StateLog], Result], logs: Sequence[StateLog]) -> list[Result]:
-        """The work on every log, two at a time: the kernels run without the interpreter's lock."""
+        """The work on every log, two at a time where they are large: kernels run without the interpreter's lock."""
         threads = threads_for(sum(log.size_bytes for log in logs), WORKERS)
-        return list(map_in_threads(work, logs, threads))
+        return map_in_threads(work, logs, threads)
 
     def __enter__(self) -> Self:
         return self

@@ -67,7 +67,7 @@ class Scope:
         """
         if len(self._stretches) == 1:
             return [work(self._only_part)]
-        return list(map_in_threads(lambda places: work(self._read(places)), self._stretches, WORKERS))
+        return map_in_threads(lambda places: work(self._read(places)), self._stretches, WORKERS)
 
     def inputs(self, part: Part, settings: GroupSettings = NO_SETTINGS, window: Span | None = None) -> EvidenceInputs:
         """The inputs of measures for a part."""

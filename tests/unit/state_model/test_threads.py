@@ -20,12 +20,12 @@ def test_results_are_in_the_order_of_the_items() -> None:
             first_may_end.set()
         return number * 2
 
-    assert list(map_in_threads(work, range(4), 2)) == [0, 2, 4, 6]
+    assert map_in_threads(work, range(4), 2) == [0, 2, 4, 6]
 
 
 @pytest.mark.parametrize(("items", "threads"), [(3, 1), (1, 8), (3, 0), (0, 8)])
 def test_one_thread_or_one_item_is_worked_on_in_the_calling_thread(items: int, threads: int) -> None:
-    assert list(map_in_threads(lambda _: HERE(), range(items), threads)) == [HERE()] * items
+    assert map_in_threads(lambda _: HERE(), range(items), threads) == [HERE()] * items
 
 
 def test_several_items_have_threads_of_their_own() -> None:
@@ -35,7 +35,7 @@ def test_several_items_have_threads_of_their_own() -> None:
         together.wait()
         return HERE()
 
-    used = list(map_in_threads(work, range(2), 2))
+    used = map_in_threads(work, range(2), 2)
     assert len(set(used)) == 2
     assert HERE() not in used
 
@@ -57,10 +57,17 @@ def fails_at(bad: int) -> tuple[Callable[[int], int], list[int]]:
 def test_the_error_of_the_first_item_that_fails_is_raised(threads: int) -> None:
     work, called = fails_at(1)
     with pytest.raises(ValueError, match="item 1"):
-        list(map_in_threads(work, range(1000), threads))
+        map_in_threads(work, range(1000), threads)
     assert len(called) < 1000, "items behind it that nothing had begun are left out"
 
 
 def test_small_work_is_worth_one_thread() -> None:
     assert threads_for(IN_TURN_BYTES - 1, 4) == 1
     assert threads_for(IN_TURN_BYTES, 4) == 4
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_done_is_called_after_each_result_in_the_calling_thread(threads: int) -> None:
+    counts: list[tuple[int, int]] = []
+    map_in_threads(str, range(3), threads, lambda count: counts.append((count, HERE())))
+    assert counts == [(1, HERE()), (2, HERE()), (3, HERE())]
