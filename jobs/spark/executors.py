@@ -40,6 +40,8 @@ WAVE_TASKS, WAVE_BYTES = 8, 32 << 20
 In bytes: Spark keeps a local relation of up to 48 MB in rows, and sends at most 128 MB a task."""
 LARGEST_SPEC_BYTES = 96 << 20
 """One spec, which travels in one message of Spark (spark.rpc.message.maxSize is 128 MB)."""
+PARTITIONS_OF_ROWS = "spark.sql.leafNodeDefaultParallelism"
+"""So many partitions, at most, has a DataFrame that is made from rows; each is a task of Spark."""
 SPARK, LOCAL = "spark", "local"
 WORK = pa.schema([("task", pa.int64()), ("spec", pa.binary())])
 RESULT = pa.schema([("task", pa.int64()), ("result", pa.binary())])
@@ -130,9 +132,9 @@ def _run_on_spark(
     parallelism = spark.sparkContext.defaultParallelism
     results: dict[int, Any] = {}
     for rows in waves(name, specs, parallelism * WAVE_TASKS):
-        partitions = min(rows.num_rows, parallelism)
+        partitions = min(rows.num_rows, int(spark.conf.get(PARTITIONS_OF_ROWS, str(parallelism)) or parallelism))
         with progress.stage(name, partitions, spark):
-            tasks = spark.createDataFrame(_interleaved(rows, partitions)).mapInArrow(work, "task bigint, result binary")
+            tasks = spark.createDataFrame(rows).mapInArrow(work, "task bigint, result binary")
             try:
                 answers = tasks.collect()
             except Exception as error:  # Spark's classes, with the traces of two languages in them: one line
@@ -215,11 +217,6 @@ def waves(name: str, specs: Sequence[Spec], most: int) -> Iterator[pa.Table]:
         size += len(pickled)
     if payload:
         yield pa.table([tasks, payload], schema=WORK)
-
-
-def _interleaved(rows: pa.Table, partitions: int) -> pa.Table:
-    """The rows in an order whose equal slices, which are Spark's partitions, hold neighbours in different ones."""
-    return rows.take(np.concatenate([np.arange(first, rows.num_rows, partitions) for first in range(partitions)]))
 
 
 def _failed(name: str, words: str, executor: str = "") -> JobError:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.progress import Progress
+from jobs.settings import load_settings
 from jobs.spark import executors
 from jobs.spark.executors import Engine
 from lake.errors import LakeError
@@ -61,6 +62,16 @@ def test_a_worker_receives_the_specs_of_its_own_partition_alone(engine: Engine) 
     assert len(partitions) == 2
     for _, own, partition in answers:
         assert set(own) <= partitions[partition]
+
+
+def test_each_spec_is_a_task_of_spark_in_a_session_of_a_run(engine: Engine, spark: "SparkSession") -> None:
+    of_tests = spark.conf.get(executors.PARTITIONS_OF_ROWS)
+    spark.conf.set(executors.PARTITIONS_OF_ROWS, load_settings().spark_conf[executors.PARTITIONS_OF_ROWS])
+    try:
+        answers = engine.run("names", names_here, [Spec(f"spec {n}") for n in range(7)], Progress(), size_bytes=0)
+    finally:
+        spark.conf.set(executors.PARTITIONS_OF_ROWS, of_tests)
+    assert sorted(partition for _, _, partition in answers) == list(range(7))
 
 
 def test_waves_of_specs_give_the_results_of_one(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
