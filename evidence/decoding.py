@@ -13,11 +13,21 @@ import pyarrow.compute as pc
 
 from evidence.log_time import NO_LOG_TIME, Ints, log_time_after, log_times_of_logs
 from evidence.schemas import DECODED_FROM
-from kafka_log.schemas import PROBLEM
+from kafka_log.schemas import LOG_RECORD, PROBLEM
 from state_model.columnar.decode import DECODE_PROBLEM, decode_share_records
 from state_model.columnar.schemas import SHARE_RECORD
 from state_model.topics import STATE_TOPIC
 
+DECODABLE = pa.schema(
+    [
+        LOG_RECORD.field(name)
+        for name in (
+            *("topic_id", "partition", "offset", "timestamp_ms", "key", "value", "leader_epoch"),
+            *("is_control", "below_log_start", "uncommitted"),
+        )
+    ]
+)
+"""The columns of LOG_RECORD that decoding reads."""
 KEPT_BYTES = 4096
 """Bytes of a key, and of a value, that the PROBLEM row of a record keeps."""
 NO_RECORDS, NO_PROBLEMS = SHARE_RECORD.empty_table(), DECODE_PROBLEM.empty_table()
@@ -42,7 +52,7 @@ def decode_log(records: pa.Table, *, before_ms: int = NO_LOG_TIME) -> DecodedRec
     """Decodes records of one state partition and gives each its log time.
 
     Args:
-        records: LOG_RECORD rows of one state partition, ascending offsets; may be empty.
+        records: DECODABLE rows of one state partition, ascending offsets; may be empty.
         before_ms: log time after the records that precede them.
 
     Raises:
@@ -56,7 +66,7 @@ def decode_logs(records: pa.Table, before_ms: Sequence[int]) -> DecodedRecords:
     """Decodes records of several state partitions and gives each its log time.
 
     Args:
-        records: LOG_RECORD rows of one topic, by state partition, then by offset.
+        records: DECODABLE rows of one topic, by state partition, then by offset.
         before_ms: for each state partition the log time after the records that precede its rows.
 
     Raises:
@@ -75,7 +85,7 @@ def decode_logs(records: pa.Table, before_ms: Sequence[int]) -> DecodedRecords:
 
 
 def decode_rows(records: pa.Table, log_time_ms: Ints | None = None) -> DecodedRecords:
-    """Decodes LOG_RECORD rows of the state topic, in their order, whichever partitions they are of.
+    """Decodes DECODABLE rows of the state topic, in their order, whichever partitions they are of.
 
     `log_time_ms`: the log time of each row; None takes the record's own timestamp, for callers that use no log time.
     """

@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from evidence.decoding import decode_log
+from evidence.decoding import DECODABLE, decode_log
 from evidence.early_draft_records import EARLY_DRAFT_RECORD
 from evidence.early_draft_records import early_draft_records as draft_rows
 from evidence.group_decoding import decode_groups
@@ -127,13 +127,13 @@ def share_records(log_records: "DataFrame", *, log_times: "DataFrame | None" = N
         known = known.withColumnsRenamed({"log_topic_id": "topic_id", "state_partition": "partition"})
         both = F.greatest("before_ms", "known_ms").alias("before_ms")
         begins = begins.join(F.broadcast(known), LOG_PARTITION_KEY, "left").select(*key, both)
-    timed = own.join(F.broadcast(begins), key).select(*LOG_RECORD.names, "chunk", "before_ms")
+    timed = own.join(F.broadcast(begins), key).select(*DECODABLE.names, "chunk", "before_ms")
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         before_ms = NO_LOG_TIME
         for batch in batches:
             before_ms = max(before_ms, batch.column("before_ms")[0].as_py())
-            decoded = decode_log(typed_rows(batch, LOG_RECORD), before_ms=before_ms)
+            decoded = decode_log(typed_rows(batch, DECODABLE), before_ms=before_ms)
             before_ms = decoded.log_time_ms
             yield from decoded.records.to_batches()
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from evidence.decoding import decode_rows
+from evidence.decoding import DECODABLE, decode_rows
 from evidence.losses import DAMAGE_REASONS, GAP, PRUNED, QUARANTINED, losses_of_problems
 from kafka_log.schemas import LOG_RECORD, PROBLEM
 from sharelens.frames.envelopes import LOSS
@@ -66,7 +66,7 @@ def losses(log_records: "DataFrame", *, problems: "DataFrame | None" = None) -> 
         "below",
     )
     in_chunks = in_groups(
-        own.select(*LOG_RECORD.names, "chunk"), [*LOG_PARTITION_KEY, "chunk"], ["offset"], _in_chunk, LOSS
+        own.select(*DECODABLE.names, "chunk"), [*LOG_PARTITION_KEY, "chunk"], ["offset"], _in_chunk, LOSS
     )
     is_missing = F.col("reason") == ""
     starts = bounds.groupBy(*LOG_PARTITION_KEY).agg(F.max("below").alias("below"), F.max("end").alias("end"))
@@ -82,7 +82,7 @@ def _in_chunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """LOSS rows of one chunk: records that can't be decoded, and missing offsets, which have no reason yet ("")."""
     last = None
     for batch in batches:
-        rows = typed_rows(batch, LOG_RECORD)
+        rows = typed_rows(batch, DECODABLE)
         offsets = rows.column("offset").to_numpy()
         before = np.append(offsets[0] - 1 if last is None else last, offsets[:-1])
         last = int(offsets[-1])
