@@ -22,6 +22,7 @@ from jobs.upkeep.compaction import row_groups
 from lake.lake import Lake, LakeReader
 from lake.parquet import conform, write_rows
 from lake.tables import TABLES
+from measures.catalog import MEASURES, OF_TABLE, Rule
 from measures.places import Places, places_of
 from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL, ints
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
@@ -30,10 +31,7 @@ BASE, HISTORY, PROGRESS = "gold.measure_base", "gold.share_partition_history", "
 WHERE = ["cluster_id", "log_topic_id", "state_partition"]
 TEXTS = [*WHERE[:2], *SHARE_PARTITION_KEY[:2]]
 """Text that is read as dictionaries: few values in many rows."""
-BY_OFFSET = {"gold.poison_record": ("offset", "life_log_offset"), "gold.redelivered_record": ("first_offset", "life")}
-"""Measures whose rows are ranges of record offsets, with the columns of the first one and of the life."""
-BY_HOUR = ("gold.latency", "gold.attempts")
-LOG_OFFSET_EDGES = {"gold.stall": "stalls_from_log_offset", "gold.life_event": "events_from_log_offset"}
+LOG_OFFSET_EDGES = {Rule.BY_INTERVAL: "stalls_from_log_offset", Rule.BY_LOG_OFFSET: "events_from_log_offset"}
 EDGES = (*LOG_OFFSET_EDGES.values(), "hours_from_ms", "whole_from_offset", "lives_to_log_offset")
 RANGE_COLUMNS = (*WHERE[1:], *SHARE_PARTITION_KEY, "last_offset", "valid_to_log_offset")
 """Columns that decide whether the start offset passed a range of the delivery history."""
@@ -59,9 +57,9 @@ class Bases:
     def clipped(self, table: str, rows: pa.Table) -> pa.Table:
         """The recomputed rows, without their parts that are never recomputed."""
         for layer in self.layers:
-            if table in BY_OFFSET:
-                first, life = BY_OFFSET[table]
-                rows = _with_firsts(rows, first, _Edge(layer, rows).first_offsets(life))
+            measure = OF_TABLE[table]
+            if measure.first and measure.life:
+                rows = _with_firsts(rows, measure.first, _Edge(layer, rows).first_offsets(measure.life))
             rows = rows.filter(pa.array(~_Edge(layer, rows).stays(table)))
         return rows
 
@@ -91,11 +89,12 @@ class _Edge:
 
     def stays(self, table: str) -> Flags:
         """Whether each row is one that is never recomputed."""
-        if table in BY_OFFSET:
-            return ints(self._rows, "last_offset", ABOVE_ALL) < self.first_offsets(BY_OFFSET[table][1])
-        if table in BY_HOUR:
+        measure = OF_TABLE[table]
+        if measure.life:
+            return ints(self._rows, "last_offset", ABOVE_ALL) < self.first_offsets(measure.life)
+        if measure.rule is Rule.BY_BLOCK:
             return ints(self._rows, "hour_ms", ABOVE_ALL) < self._of("hours_from_ms")
-        return ints(self._rows, "log_offset", ABOVE_ALL) < self._of(LOG_OFFSET_EDGES[table])
+        return ints(self._rows, "log_offset", ABOVE_ALL) < self._of(LOG_OFFSET_EDGES[measure.rule])
 
 
 def _with_firsts(rows: pa.Table, name: str, least: Ints) -> pa.Table:
@@ -186,10 +185,12 @@ def _whole_from(lake: Lake, topic: Mapping[str, str], mine: pa.Table) -> Ints:
     moved = True
     while moved:
         before = lowest.copy()
-        for table, (first, _) in BY_OFFSET.items():
-            for rows in _rows_of_topic(lake, table, topic, [*PLACE_KEY, first, "last_offset"]):
+        for measure in MEASURES.values():
+            if measure.first is None or measure.life is None:
+                continue
+            for rows in _rows_of_topic(lake, measure.table, topic, [*PLACE_KEY, measure.first, "last_offset"]):
                 at = places.of(rows)
-                firsts, edge = rows.column(first).to_numpy(), np.append(lowest, BELOW_ALL)[at]
+                firsts, edge = rows.column(measure.first).to_numpy(), np.append(lowest, BELOW_ALL)[at]
                 across = (firsts < edge) & (rows.column("last_offset").to_numpy() >= edge)
                 np.minimum.at(lowest, at[across], firsts[across])
         moved = bool((lowest < before).any())

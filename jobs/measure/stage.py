@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from evidence.incarnations import newest_first
 from jobs import books
-from jobs.measure.bases import BY_OFFSET, TEXTS, WHERE, Bases, bases
+from jobs.measure.bases import TEXTS, WHERE, Bases, bases
 from jobs.measure.files import MeasureFiles, has_final_rows, is_final
 from jobs.measure.inputs import LakeInputs
 from jobs.measure.reach import Reach
@@ -48,8 +48,8 @@ IN_STEPS = tuple(name for name in STAGED if name != "lag")
 STEP, MOST_STEPS = "measure-step", 1 << 20
 """Transaction of a step before the last one of a run: run and step number in one."""
 COMPARED = {
-    *WHERE, *SHARE_PARTITION_KEY, "hour_ms", *(life for _, life in BY_OFFSET.values()),
-    *(measure.order for measure in STAGED.values()),
+    *WHERE, *SHARE_PARTITION_KEY, "hour_ms",
+    *(column for measure in STAGED.values() for column in (measure.order, measure.life) if column),
 }  # fmt: skip
 """Columns by which a final row is kept or goes."""
 COMPARED_OPEN = {"cluster_id", *PLACE_KEY}

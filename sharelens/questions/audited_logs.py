@@ -12,8 +12,8 @@ from evidence.conditions import filter_rows
 from evidence.reading import Reading
 from measures.settings import DELIVERY_COUNT_LIMIT, largest
 from sharelens.questions.audit_evidence import AuditedLog, BesideAudit, OtherLogs
-from sharelens.questions.evidence import Span
-from sharelens.questions.log_evidence import WORKERS, LogEvidence
+from sharelens.questions.evidence import WORKERS, Span
+from sharelens.questions.log_evidence import LogEvidence
 from sharelens.questions.other_clusters import OtherClusters
 from sharelens.questions.size_limits import size_text, too_much
 from sharelens.questions.state_log import StateLog

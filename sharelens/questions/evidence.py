@@ -32,6 +32,8 @@ class TooMuchError(SharelensError):
     """Raised when more would have to be read than --max-bytes allows."""
 
 
+WORKERS = 2
+"""Threads that a question reads and works with, at most."""
 PLACED = pa.schema(
     [
         pa.field("group_id", pa.string()),

@@ -27,6 +27,7 @@ from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import (
     COUNTED,
     PLACED,
+    WORKERS,
     Keys,
     Span,
     StatePartitionCover,
@@ -55,7 +56,6 @@ from state_model.threads import map_in_threads, threads_for
 from state_model.topics import OFFSETS_TOPIC, UNKNOWN_CLUSTER
 from state_model.uuids import ZERO_UUID
 
-WORKERS = 2
 PROBE_ABOVE_BYTES = 64 << 20
 KEPT_BYTES = 512 << 20
 """Arrow bytes of decoded records that are kept between two readings of the state logs; more are decoded again."""

@@ -20,7 +20,7 @@ from measures.topics import TopicPartition, names_of_topics, topic_partitions
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, RowCounts
 from sharelens.questions.completeness import check_cut, closing_line, incomplete_rows, misplaced_warnings, prefix_of
-from sharelens.questions.evidence import PLACED, Evidence, Keys, Span, of_places
+from sharelens.questions.evidence import PLACED, WORKERS, Evidence, Keys, Span, of_places
 from sharelens.questions.measure_inputs import EvidenceInputs, Part
 from sharelens.questions.misplaced import misplaced_places
 from sharelens.questions.naming import ensure_known, resolve
@@ -31,7 +31,6 @@ from state_model.columnar.keys import FULL_PLACE_KEY, PLACE_KEY, SHARE_PARTITION
 from state_model.threads import map_in_threads
 
 MARKS = ["completeness", "completeness_reason"]
-WORKERS = 2
 Made = TypeVar("Made")
 PART_ROWS = 1 << 17
 """Records of the history in a part, about; a share partition with more is a part of its own."""
