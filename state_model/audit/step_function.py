@@ -64,11 +64,12 @@ def cells(left: StepFunction, right: StepFunction) -> Iterator[tuple[int, int, V
 
 def values_at(function: StepFunction, offsets: Sequence[int]) -> Iterator[Value | None]:
     """The value of each of the ascending offsets; None where no span covers it."""
-    place = 0
+    spans = iter(function)
+    span = next(spans, None)
     for offset in offsets:
-        while place < len(function) and function[place].last < offset:
-            place += 1
-        yield function[place].value if place < len(function) and function[place].first <= offset else None
+        while span is not None and span.last < offset:
+            span = next(spans, None)
+        yield span.value if span is not None and span.first <= offset else None
 
 
 def maximum(left: StepFunction, right: StepFunction) -> StepFunction:
