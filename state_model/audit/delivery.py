@@ -130,10 +130,11 @@ def _cells(step: Step) -> Iterator[Cell]:
     update = step.live_update
     if update is None:
         return
-    written, before = step_function.of_batches(update.state_batches), step.before.content
+    written = step_function.of_batches(update.state_batches)
     start = step.before.start_offset if update.start_offset == NOT_DETERMINED else update.start_offset
     if start != NOT_DETERMINED:
-        written, before = step_function.cut_below(written, start), step_function.cut_below(before, start)
+        written = step_function.cut_below(written, start)
+    before = step_function.touching(step.before.content, written)
     for first, _, ours, theirs in step_function.cells(before, written):
         if theirs is not None:
             yield first, ours, theirs

@@ -188,9 +188,11 @@ class Rule:
 
     def severity_for(self, version: str | None) -> str | None:
         """Its severity for logs of a Kafka version; None: no finding. Unknown version: the lowest of all versions."""
-        if version is None and self.if_version_unknown is not None:
+        if version is not None:
+            return self.exceptions.get(version, self.severity)
+        if self.if_version_unknown is not None:
             return self.if_version_unknown
-        severities = [self.exceptions.get(version, self.severity) for version in ([version] if version else VERSIONS)]
+        severities = [self.exceptions.get(version, self.severity) for version in VERSIONS]
         if None in severities:
             return None
         return max((severity for severity in severities if severity), key=SEVERITIES.index)

@@ -8,7 +8,6 @@ compared over the union of their boundaries; offsets are never enumerated, as a 
     cells    | 2 |  3      |3|1  |
 """
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -57,31 +56,42 @@ def _maximum(functions: list[StepFunction]) -> StepFunction:
 def cells(left: StepFunction, right: StepFunction) -> Iterator[tuple[int, int, Value | None, Value | None]]:
     """(first, last, value of left, value of right) between neighbouring boundaries, where one of them has a value."""
     bounds = sorted({bound for span in (*left, *right) for bound in (span.first, span.last + 1)})
-    for first, end in pairwise(bounds):
-        ours, theirs = value_at(left, first), value_at(right, first)
+    values = zip(values_at(left, bounds), values_at(right, bounds), strict=True)
+    for (first, end), (ours, theirs) in zip(pairwise(bounds), values, strict=False):  # none begins at the last bound
         if ours is not None or theirs is not None:
             yield first, end - 1, ours, theirs
 
 
-def value_at(function: StepFunction, offset: int) -> Value | None:
-    """The value of an offset; None where no span covers it."""
-    place = bisect_right(function, offset, key=lambda span: span.first) - 1
-    return function[place].value if place >= 0 and function[place].last >= offset else None
+def values_at(function: StepFunction, offsets: Sequence[int]) -> Iterator[Value | None]:
+    """The value of each of the ascending offsets; None where no span covers it."""
+    spans = iter(function)
+    span = next(spans, None)
+    for offset in offsets:
+        while span is not None and span.last < offset:
+            span = next(spans, None)
+        yield span.value if span is not None and span.first <= offset else None
 
 
 def maximum(left: StepFunction, right: StepFunction) -> StepFunction:
     """The larger value of each offset; where one function has none, the other's."""
     return _joined(
-        [
-            Span(first, last, max(value for value in (ours, theirs) if value is not None))
-            for first, last, ours, theirs in cells(left, right)
-        ]
+        [Span(first, last, max(filter(None, (ours, theirs)))) for first, last, ours, theirs in cells(left, right)]
     )
 
 
 def cut_below(function: StepFunction, start: int) -> StepFunction:
     """The function on offsets from `start` on."""
+    if function and function[0].first >= start:
+        return function
     return tuple(Span(max(span.first, start), span.last, span.value) for span in function if span.last >= start)
+
+
+def touching(function: StepFunction, other: StepFunction) -> StepFunction:
+    """The spans from the first offset of another function up to its last one."""
+    if not other:
+        return NOWHERE
+    first, last = other[0].first, other[-1].last
+    return tuple(span for span in function if span.last >= first and span.first <= last)
 
 
 def terminal_offsets(function: StepFunction) -> int:

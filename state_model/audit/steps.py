@@ -112,7 +112,8 @@ class Step(NamedTuple):
     @property
     def written(self) -> ShareSnapshot | ShareUpdate | None:
         """The value of a snapshot or an update."""
-        return self.snapshot or self.update
+        value = self.record.value
+        return value if isinstance(value, (ShareSnapshot, ShareUpdate)) else None
 
     @property
     def content(self) -> StepFunction:

@@ -5,6 +5,7 @@ slow and obvious: it looks at every record, and at every moment at which somethi
 audit. A mismatch between two logs counts when it outlasts 60 s in both.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -163,10 +164,13 @@ def _partitions(value: Mapping[str, Any] | None, name: str) -> set[int]:
 
 
 def _only_one_partition(texts: Collection[str]) -> bool:
-    """Whether 1 is the only number of partitions that puts all of these keys in partition 0."""
-    hashes = [magnitude(string_hash(text)) for text in texts]
-    fitting = [count for count in range(1, MOST_PARTITIONS + 1) if all(hashed % count == 0 for hashed in hashes)]
-    return fitting == [1] and len(hashes) >= FEWEST
+    """Whether 1 is the only number of partitions that puts all of these keys in partition 0.
+
+    A number divides all hashes if it divides their greatest common divisor.
+    """
+    common = math.gcd(*(magnitude(string_hash(text)) for text in texts))
+    fitting = [count for count in range(1, MOST_PARTITIONS + 1) if common % count == 0]
+    return fitting == [1] and len(texts) >= FEWEST
 
 
 def _between(logs: Logs) -> Iterator[Violation]:

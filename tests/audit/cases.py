@@ -5,9 +5,10 @@ speaks, or that no rule of severity error or warning does.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from state_model.audit.table import RULES
+from tests.once import computed_once
 
 FEWEST: Final = 3
 """Breaking and near cases that a rule needs, of each."""
@@ -16,6 +17,7 @@ NOT_BREAKABLE: Final = {
     "unit tests change the state of the replay",
 }
 """Rules that no log can break, with the reason."""
+Rows = list[dict[str, Any]]
 Log = TypeVar("Log")
 Logs = Mapping[str, Callable[[], Log]]
 Table = Mapping[str, tuple[Logs[Log], Logs[Log]]]
@@ -45,6 +47,11 @@ def cases_of(*tables: Table[Log]) -> tuple[Case[Log], ...]:
         for breaks, by_name in zip((True, False), logs, strict=True)
         for name, make in by_name.items()
     )
+
+
+def audited_once(case: Case[Log], audit: Callable[[Log], Rows]) -> Rows:
+    """What `audit` finds in the log of a case: several tests ask for it, and it is computed once a test run."""
+    return computed_once(f"audited-cases/{case.title}", lambda: audit(case.make()))
 
 
 def gaps(*tables: Table[Log]) -> dict[str, tuple[int, int]]:

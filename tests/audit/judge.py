@@ -4,6 +4,7 @@ It asks the write side of the reference model for the record, and says nothing b
 (share-partition §1, §5 and §8) is illegal too, whatever the coordinator makes of it.
 """
 
+import functools
 from collections.abc import Iterable, Iterator
 
 from state_model import coordinator
@@ -14,14 +15,14 @@ from state_model.machine import PartitionState, SharePartitionState, apply
 from state_model.rule_sets import KAFKA_4_4
 from state_model.share_records import (
     UNKNOWN_COUNT,
+    SharePartitionKey,
     ShareRecord,
     ShareSnapshot,
     ShareUpdate,
     StateBatch,
     Tombstone,
-    decode_record,
 )
-from tests.audit.histories import LIMIT, Entry
+from tests.audit.histories import LIMIT, Entry, decode_once
 
 PERSISTED = (0, 2, 3, 4)
 LARGEST_LIMIT = 500
@@ -37,24 +38,36 @@ def illegal_offsets(entries: Iterable[Entry], *, limit: int | None = LIMIT) -> l
 
 
 def _illegal(entries: Iterable[Entry], limit: int | None) -> Iterator[int]:
-    state = PartitionState(update_limit=LIMIT if limit is None else limit, rules=KAFKA_4_4)
+    states: dict[SharePartitionKey, SharePartitionState | None] = {}
     expected = 0
     for entry in entries:
         is_next = entry.log_offset == expected
         expected = entry.log_offset + 1
         try:
-            record = decode_record(entry.key, entry.value)
+            record = decode_once(entry.key, entry.value)
         except DecodeError:
             yield entry.log_offset
             continue
-        if (
-            not isinstance(record, ShareRecord)
-            or not is_next
-            or record.trailing_bytes
-            or not any(_is_appended(variant, record) for variant in _variants(state, record, limit is not None))
-        ):
+        if not isinstance(record, ShareRecord):  # it changes nothing that the write side looks at
             yield entry.log_offset
-        state = apply(state, entry.log_offset, entry.timestamp_ms, record)
+            continue
+        is_appended, states[record.key] = _after(states.get(record.key), record, limit)
+        if not is_next or record.trailing_bytes or not is_appended:
+            yield entry.log_offset
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _after(
+    current: SharePartitionState | None, record: ShareRecord, limit: int | None
+) -> tuple[bool, SharePartitionState | None]:
+    """Whether the coordinator appends the record to the state of its share partition, and the state behind it.
+
+    The offsets and times of the log are no part of the states: damaged logs have most of their steps in common.
+    """
+    share_partitions = KeyMap() if current is None else KeyMap([(record.key, current)])
+    state = PartitionState(share_partitions, LIMIT if limit is None else limit, KAFKA_4_4)
+    is_appended = any(_is_appended(variant, record) for variant in _variants(state, record, limit is not None))
+    return is_appended, apply(state, 0, 0, record).share_partitions.get(record.key)
 
 
 def _variants(state: PartitionState, record: ShareRecord, knows_limit: bool) -> Iterator[PartitionState]:

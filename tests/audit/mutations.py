@@ -78,6 +78,13 @@ def log_records(entries: Log) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=LOG_RECORD)
 
 
+@functools.cache
+def severities(version: str | None) -> dict[int, str]:
+    """By the id of a rule that a state log alone can break its severity."""
+    rules = [rule for rule in RULES if is_tested(rule, version, frozenset())]
+    return {rule.id: severity for rule in rules if (severity := rule.severity_for(version))}
+
+
 def audited(entries: Log, *, version: str | None = VERSION) -> list[dict[str, Any]]:
     """The findings (errors and warnings) of a log from offset 0 on."""
     rows = log_records(entries)
@@ -86,8 +93,7 @@ def audited(entries: Log, *, version: str | None = VERSION) -> list[dict[str, An
     decoded = decode_rows(pa.Table.from_batches([rows]), times)
     audit.take(rows, times, decoded.records, decoded.problems)
     audit.close()
-    severities = {rule.id: rule.severity_for(version) for rule in RULES if is_tested(rule, version, frozenset())}
-    listed = findings([audit], {number: severity for number, severity in severities.items() if severity})
+    listed = findings([audit], severities(version))
     return [row for row in with_causes(listed).to_pylist() if row["severity"] != "info"]
 
 

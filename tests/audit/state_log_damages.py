@@ -9,10 +9,9 @@ from state_model.share_records import (
     ShareSnapshot,
     StateBatch,
     Tombstone,
-    decode_record,
     encode_record,
 )
-from tests.audit.histories import Entry, History
+from tests.audit.histories import Entry, History, decode_once
 
 OPERATIONS = 120
 """Of a simulated history."""
@@ -32,7 +31,7 @@ def rows_of(entries: Log, kind: type, chance: random.Random, suits: Callable[[An
 
 def decoded(entry: Entry) -> ShareRecord:
     """The record of an entry of a legal history."""
-    record = decode_record(entry.key, entry.value)
+    record = decode_once(entry.key, entry.value)
     assert isinstance(record, ShareRecord)
     return record
 

@@ -1,10 +1,12 @@
 """What the audit finds of the mutations on streams groups, as a part of the page of detection."""
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
+from state_model.audit.rule import Rule
 from state_model.audit.streams.table import RULES
-from tests.audit.cases import Logs
+from tests.audit.cases import Case, audited_once, cases_of
 from tests.audit.streams_case_tables import STREAMS
 from tests.audit.streams_changes import basic, ended
 from tests.audit.streams_log import GroupLog
@@ -21,27 +23,30 @@ logs, the smallest changes that stay legal, with any error or warning.
 
 def section() -> str:
     """A row for each rule on streams groups."""
-    cases = {rule: pair for table in STREAMS for rule, pair in table.items()}
-    names = {rule.code: f"ST-{rule.number - 100} `{rule.code}`" for rule in RULES}
-    return "\n".join([HEAD, *(_row(names[rule.code], rule.code, *cases[rule.code]) for rule in RULES), ""])
+    cases = cases_of(*STREAMS)
+    rows = [_row(rule, [case for case in cases if case.rule == rule.code]) for rule in RULES]
+    return "\n".join([HEAD, *rows, ""])
 
 
-def _row(name: str, code: str, broken: Logs[GroupLog], near: Logs[GroupLog]) -> str:
-    named = placed = 0
+def _row(rule: Rule, cases: Sequence[Case[GroupLog]]) -> str:
+    named = placed = alarms = 0
     others: Counter[str] = Counter()
-    for make in broken.values():
-        log = make()
-        rows = log.audited()
-        own = [row["first_log_offset"] for row in rows if row["rule"] == code]
+    for case in cases:
+        rows = audited_once(case, GroupLog.audited)
+        if not case.breaks:
+            alarms += bool(rows)
+            continue
+        own = [row["first_log_offset"] for row in rows if row["rule"] == rule.code]
         named += bool(own)
-        placed += bool(own) and min(own) >= first_change(log)
-        others.update({row["rule"] for row in rows} - {code})
-    alarms = sum(bool(make().audited()) for make in near.values())
+        placed += bool(own) and min(own) >= first_change(case.make())
+        others.update({row["rule"] for row in rows} - {rule.code})
+    broken, near = ([case.name for case in cases if case.breaks is breaks] for breaks in (True, False))
     also = ", ".join(
-        f"`{rule}` {count}" for rule, count in sorted(others.items(), key=lambda item: (-item[1], item[0]))
+        f"`{code}` {count}" for code, count in sorted(others.items(), key=lambda item: (-item[1], item[0]))
     )
     counts = f"{named} of {len(broken)} | {placed} of {len(broken)} | {also or '-'}"
-    return f"| {name} | {'; '.join(broken)} | {counts} | {'; '.join(near)} | {alarms} of {len(near)} |"
+    near_ones = f"{'; '.join(near)} | {alarms} of {len(near)}"
+    return f"| {rule.label} `{rule.code}` | {'; '.join(broken)} | {counts} | {near_ones} |"
 
 
 def first_change(log: GroupLog) -> int:

@@ -1,4 +1,4 @@
-"""The lake and the answers from an archive are those from its directory, for logs of every kind."""
+"""An archive holds the files of its directory, for logs of every kind; lakes and answers are the same from both."""
 
 import json
 import tarfile
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from kafka_log.archives import log_directories
+from kafka_log.archives import log_directories, unpacked_path
 from sharelens.cli import main
 from tests.datasets import KINDS, dataset
 from tests.in_process import make_lake, recorded_lake
@@ -30,7 +30,24 @@ def pack(logs: Path, archive: Path) -> Path:
     return plain.rename(archive)
 
 
+def files(folder: Path) -> dict[str, Path]:
+    """Each file below a folder by its path there."""
+    return {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+
+
 @pytest.mark.parametrize(("number", "kind"), list(enumerate(KINDS)))
+def test_an_archive_is_read_as_the_files_of_its_directory(number: int, kind: str, tmp_path: Path) -> None:
+    logs = dataset(kind) / "logs"
+    archive = pack(logs, tmp_path / f"log{SUFFIXES[number % len(SUFFIXES)]}")
+    (directory,) = log_directories([str(archive)])
+    unpacked, packed = files(Path(unpacked_path(directory))), files(logs)
+    assert unpacked.keys() == packed.keys() != set()
+    for name, path in packed.items():
+        assert unpacked[name].read_bytes() == path.read_bytes()
+        assert unpacked[name].stat().st_mtime == pytest.approx(path.stat().st_mtime, abs=1e-5, rel=0)
+
+
+@pytest.mark.parametrize(("number", "kind"), list(enumerate(KINDS[: len(SUFFIXES)])))
 def test_the_lake_of_an_archive_is_the_lake_of_its_directory(number: int, kind: str, tmp_path: Path) -> None:
     archive = pack(dataset(kind) / "logs", tmp_path / f"log{SUFFIXES[number % len(SUFFIXES)]}")
     (directory,) = log_directories([str(archive)])

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.datasets import dataset
 from tests.file_contents import contents_below
 from tests.in_process import make_lake
 from tests.metadata_logs import group_setting, topic, write_metadata
+from tests.once import made_once
 
 STARTED_MS = 1_795_000_000_000
 
@@ -37,33 +39,42 @@ def settings_in_metadata(folder: Path) -> list[tuple[int, bytes]]:
     return records
 
 
+def with_lake(name: str, logs: Path, records: Sequence[tuple[int, bytes]]) -> Path:
+    """A folder with `metadata`, a log of these records, and `lake`, the lake of both logs; made once a test run."""
+
+    def make(folder: Path) -> None:
+        make_lake(folder / "lake", logs, write_metadata(folder / "metadata", records))
+
+    return made_once(f"metadata-settings/{name}", make)
+
+
 @pytest.mark.parametrize("command", [["poison"], ["dlq"], ["stalled", "--now", "2026-11-22T00:00:00Z"]])
 @pytest.mark.parametrize("name", ["dlq", "timeouts"])
 def test_settings_in_the_metadata_log_answer_as_a_file_does(
     name: str, command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     logs = str(dataset(name) / "logs")
-    metadata = write_metadata(tmp_path / "metadata", settings_in_metadata(dataset(name)))
+    folder = with_lake(name, Path(logs), settings_in_metadata(dataset(name)))
+    metadata = folder / "metadata"
     group_configs = given_settings(dataset(name), tmp_path)[:2]
     by_file = answer(capsys, *command, "--log-dir", logs, *group_configs)
     by_metadata = answer(capsys, *command, "--log-dir", logs, "--log-dir", str(metadata))
     assert by_metadata == by_file
-    make_lake(tmp_path / "lake", Path(logs), metadata)
-    by_lake = answer(capsys, *command, "--lake", str(tmp_path / "lake"))
+    by_lake = answer(capsys, *command, "--lake", str(folder / "lake"))
     assert by_lake == [row | {"cluster_id": "unknown"} for row in by_metadata]
     if command == ["poison"]:
         assert by_metadata != answer(capsys, *command, "--log-dir", logs)
 
 
 @pytest.mark.parametrize("command", ["poison", "dlq"])
-def test_gap_of_the_metadata_log_makes_causes_unsure(
-    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_gap_of_the_metadata_log_makes_causes_unsure(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     limit = group_setting("gd-copy", "share.delivery.count.limit", "3")
-    metadata = write_metadata(tmp_path / "metadata", [(STARTED_MS, limit), (STARTED_MS, b"\x01\x06\x00")])
     logs = dataset("dlq") / "logs"
-    make_lake(tmp_path / "lake", logs, metadata)
-    for words in (["--lake", str(tmp_path / "lake")], ["--log-dir", str(logs), "--log-dir", str(metadata)]):
+    folder = with_lake("gap", logs, [(STARTED_MS, limit), (STARTED_MS, b"\x01\x06\x00")])
+    for words in (
+        ["--lake", str(folder / "lake")],
+        ["--log-dir", str(logs), "--log-dir", str(folder / "metadata")],
+    ):
         answer(capsys, command, *words, "--group", "gd-broken")
         assert main([command, *words, "--output", "json"]) == 0
         assert "the metadata log has gaps in which settings of gd-copy can have changed" in capsys.readouterr().err

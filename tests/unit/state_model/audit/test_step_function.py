@@ -22,8 +22,17 @@ def pointwise(batches, offset):
 @given(BATCHES)
 def test_each_offset_has_the_largest_value_of_its_batches(batches):
     function = step_function.of_batches(batches)
-    for offset in range(-1, 32):
-        assert step_function.value_at(function, offset) == pointwise(batches, offset)
+    offsets = range(-1, 32)
+    assert list(step_function.values_at(function, offsets)) == [pointwise(batches, offset) for offset in offsets]
+
+
+@given(BATCHES, BATCHES)
+def test_the_spans_that_touch_another_function_have_all_values_of_its_offsets(left, right):
+    ours, theirs = step_function.of_batches(left), step_function.of_batches(right)
+    touching = step_function.touching(ours, theirs)
+    inside = range(theirs[0].first, theirs[-1].last + 1) if theirs else ()
+    assert list(step_function.values_at(touching, inside)) == [pointwise(left, offset) for offset in inside]
+    assert set(touching) <= set(ours)
 
 
 @given(BATCHES, BATCHES)
