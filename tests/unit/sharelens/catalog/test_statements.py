@@ -30,7 +30,7 @@ def lake(request: pytest.FixtureRequest) -> Path:
     return recorded_lake(request.param)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def registered(lake: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect(":memory:") as connection:
         connection.execute(NO_EXTENSIONS)

@@ -30,8 +30,8 @@ from tests.once import made_once
 from tests.report_pages import gathered, page, pinned_log
 
 GROUPS = ("f", "e", "d", "c", "b", "a")
-RECORDS, SHARE_PARTITIONS = 40_000, 2
-READ_ROWS = 2_000
+RECORDS, SHARE_PARTITIONS = 20_000, 2
+READ_ROWS = 1_000
 
 
 @pytest.mark.slow
@@ -59,7 +59,7 @@ def test_the_worst_share_partitions_are_drawn_whatever_part_they_come_in(
 
 
 def long_lake() -> Path:
-    """A lake with two share partitions of 20,000 records."""
+    """A lake with two share partitions of 10,000 records."""
 
     def make(folder: Path) -> None:
         generate(folder / "logs", shape="hot", records=RECORDS, share_partition_count=SHARE_PARTITIONS)
