@@ -27,7 +27,7 @@ from sharelens.request import CutChoice, Source
 from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake
 from tests.once import made_once
-from tests.report_pages import gathered, page, pinned_log
+from tests.report_pages import gathered, leave_charts_undrawn, page, pinned_log
 
 GROUPS = ("f", "e", "d", "c", "b", "a")
 RECORDS, SHARE_PARTITIONS = 20_000, 2
@@ -41,6 +41,7 @@ def test_however_the_histories_are_cut_the_page_is_the_same(
 ) -> None:
     source = pinned_log(tmp_path, GROUPS)
     monkeypatch.setattr(lag_lines, "SHARE_PARTITIONS_SUMMED", summed)
+    leave_charts_undrawn(monkeypatch)
     whole = page(source)
     monkeypatch.setattr(measured, "PART_ROWS", 1)
     for name in ("history", "deliveries"):
