@@ -16,7 +16,10 @@ from tests.once import made_once
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 WARM_PYTHON = ROOT / "tests" / "warm_python.py"
-WITHOUT_CHECKS = ("sharelens.cli", "numba", "duckdb", "deltalake", "pyarrow.dataset", "lake.scan", "jobs.run")
+WITHOUT_CHECKS = (
+    *("sharelens.cli", "numba", "duckdb", "deltalake", "pyarrow.dataset", "lake.scan", "jobs.run"),
+    *("sharelens.questions.log_evidence", "sharelens.questions.lake_evidence", "sharelens.report.page"),
+)
 WARM_MODULES = (
     *WITHOUT_CHECKS,
     "great_expectations",  # no test of pages asks what a check sends: tests/unit/sharelens/cli/test_quality.py does

@@ -33,9 +33,9 @@ def seeds(most):
 def answers(capsys, option, evidence):
     """What-if by the value that a history had and the value asked for. `evidence`: words for each history."""
     return {
-        (had, asked): answer_of(capsys, "what-if", option, str(asked), *words)
-        for had, words in evidence.items()
-        for asked in evidence
+        (before, after): answer_of(capsys, "what-if", option, str(after), *words)
+        for before, words in evidence.items()
+        for after in evidence
     }
 
 
@@ -47,11 +47,11 @@ def with_interval(records, seed):
 def test_another_snapshot_interval_gives_the_records_of_a_simulation_that_had_it(seed, capsys):
     pair = INTERVALS[seed % len(INTERVALS)]
     logs = {records: ("--log-dir", with_interval(records, seed)) for records in pair}
-    asked = answers(capsys, "--snapshot-update-records", logs)
+    answers_of = answers(capsys, "--snapshot-update-records", logs)
     for before, after in itertools.permutations(pair):
-        assert all(row["in_history"] == row["at_least"] == row["at_most"] for row in asked[before, before])
-        truth = figures(asked[after, after], "in_history")
-        rows = figures(asked[before, after], "certainty", "at_least", "at_most")
+        assert all(row["in_history"] == row["at_least"] == row["at_most"] for row in answers_of[before, before])
+        truth = figures(answers_of[after, after], "in_history")
+        rows = figures(answers_of[before, after], "certainty", "at_least", "at_most")
         assert rows.keys() == truth.keys()
         certain = 0
         for key, (certainty, at_least, at_most) in rows.items():
@@ -104,11 +104,11 @@ def test_another_delivery_count_limit_gives_the_outcomes_of_a_simulation_that_ha
         config.write_text(f"group.share.delivery.count.limit={limit}\n")
         logs = simulated(replace(DRAINED, delivery_count_limit=limit), seed)
         evidence[limit] = ("--broker-config", str(config), "--log-dir", logs)
-    asked = answers(capsys, "--delivery-count-limit", evidence)
+    answers_of = answers(capsys, "--delivery-count-limit", evidence)
     for before, after in itertools.permutations(pair):
-        assert all(row["in_history"] == row["at_least"] == row["at_most"] for row in asked[before, before])
-        truth = figures(asked[after, after], "in_history")
-        rows = figures(asked[before, after], "certainty", "at_least", "at_most")
+        assert all(row["in_history"] == row["at_least"] == row["at_most"] for row in answers_of[before, before])
+        truth = figures(answers_of[after, after], "in_history")
+        rows = figures(answers_of[before, after], "certainty", "at_least", "at_most")
         compared = [key for key in rows if key[3] in ("archived_offsets", "deliveries")]
         assert compared
         for key in compared:
@@ -131,12 +131,12 @@ def test_outcomes_of_a_simulation_with_another_lock_duration_lie_inside_the_boun
         config.write_text(f"group.share.record.lock.duration.ms={lock_ms}\ngroup.share.delivery.count.limit=5\n")
         logs = simulated(replace(DRAINED, lock_duration_ms=lock_ms), seed)
         evidence[lock_ms] = ("--broker-config", str(config), "--log-dir", logs)
-    asked = answers(capsys, "--lock-duration", evidence)
+    answers_of = answers(capsys, "--lock-duration", evidence)
     for before, after in itertools.permutations(pair):
-        same = [row for row in asked[before, before] if row["figure"] != "timed_out"]
+        same = [row for row in answers_of[before, before] if row["figure"] != "timed_out"]
         assert all(row["at_least"] == row["at_most"] == row["in_history"] for row in same)
-        truth = figures(asked[after, after], "in_history")
-        rows = figures(asked[before, after], "at_least", "at_most")
+        truth = figures(answers_of[after, after], "in_history")
+        rows = figures(answers_of[before, after], "at_least", "at_most")
         assert rows.keys() == truth.keys()
         for key, (at_least, at_most) in rows.items():
             assert key[3] == "timed_out" or at_least <= truth[key][0] <= at_most, key
