@@ -16,8 +16,12 @@ from tests.once import made_once
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 WARM_PYTHON = ROOT / "tests" / "warm_python.py"
-WARM_MODULES = (
+WITHOUT_CHECKS = (
     *("sharelens.cli", "numba", "duckdb", "deltalake", "pyarrow.dataset", "lake.scan", "jobs.run"),
+    *("sharelens.questions.log_evidence", "sharelens.questions.lake_evidence", "sharelens.report.page"),
+)
+WARM_MODULES = (
+    *WITHOUT_CHECKS,
     "great_expectations",  # no test of pages asks what a check sends: tests/unit/sharelens/cli/test_quality.py does
 )
 QUIET = {"GX_ANALYTICS_ENABLED": "false"}
@@ -91,13 +95,13 @@ def installed(kind: str, place: Path) -> Installation:
 
 
 @contextmanager
-def warmed(bare: Installation, place: Path) -> Iterator[Installation]:
+def warmed(bare: Installation, place: Path, modules: Sequence[str] = WARM_MODULES) -> Iterator[Installation]:
     """The installation with a command that runs in forks of one process that has imported what costs seconds."""
     socket = place / "socket"
     programs = place / "programs"
     programs.mkdir(parents=True)
     server = subprocess.Popen(
-        [bare.python, WARM_PYTHON, socket, *WARM_MODULES],
+        [bare.python, WARM_PYTHON, socket, *modules],
         cwd=place,
         env={**_other_variables(), **bare.variables, **QUIET},
         stdin=subprocess.DEVNULL,

@@ -1,10 +1,15 @@
 """Reports of small logs, and a log whose names are as hostile as names can be."""
 
+import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+import vl_convert
+
 from measures.settings import GroupSettings
 from sharelens.questions import opening
+from sharelens.report import charts
 from sharelens.report.gather import Gathered, ReportQuestion, gather
 from sharelens.report.page import build, render
 from sharelens.request import Source
@@ -32,6 +37,16 @@ def gathered(source: Source, **question: Any) -> Gathered:
 def page(source: Source, *, written_ms: int = WRITTEN_MS, **question: Any) -> str:
     """The HTML of a report."""
     return render(build(gathered(source, **question), source, written_ms))
+
+
+def leave_out_charts(patch: pytest.MonkeyPatch) -> None:
+    """Pages get no charts, which take half of their time."""
+    patch.setattr(charts, "drawn", lambda *_: charts.Drawn(wide="<svg/>", narrow="<svg/>"))
+
+
+def leave_charts_undrawn(patch: pytest.MonkeyPatch) -> None:
+    """In place of charts pages get all that these are drawn from."""
+    patch.setattr(vl_convert, "vegalite_to_svg", lambda spec, **_: json.dumps(spec))
 
 
 def pinned_log(directory: Path, groups: tuple[str, ...] = ("g",)) -> Source:

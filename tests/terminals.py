@@ -18,14 +18,16 @@ ROOT = Path(__file__).parents[1]
 LONGEST_S = 60
 MARK = "\x1e"
 SEVERAL = """
-import json, sys
+import json, sys, termios
 from sharelens.cli import main
-for command in json.loads(sys.argv[1]):
-    code = main(command)
-    sys.stdout.write(f"exit {code}" + sys.argv[2])
-    sys.stdout.flush()
+for columns in json.loads(sys.argv[3]):
+    termios.tcsetwinsize(1, (50, columns))
+    for command in json.loads(sys.argv[1]):
+        code = main(command)
+        sys.stdout.write(f"exit {code}" + sys.argv[2])
+        sys.stdout.flush()
 """
-"""A program that runs several commands in one process."""
+"""A program that runs several commands in one process, on terminals of several widths."""
 
 
 class Terminal:
@@ -71,11 +73,19 @@ def screens(*commands: Sequence[str], columns: int = 80, folder: Path | None = N
 
     Each must exit 0; with `codes` the last line has its exit code.
     """
+    return screens_of_widths(commands, [columns], folder, codes=codes)[columns]
+
+
+def screens_of_widths(
+    commands: Sequence[Sequence[str]], widths: Sequence[int], folder: Path | None = None, *, codes: bool = False
+) -> dict[int, list[str]]:
+    """`screens` on terminals of several widths."""
     variables = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"PYTHONPATH": str(ROOT)}
-    arguments = [sys.executable, "-c", SEVERAL, json.dumps(commands), MARK]
-    with Terminal(arguments, columns, env=variables, cwd=folder) as terminal:
-        *outputs, rest = terminal.text().split(MARK)
+    arguments = [sys.executable, "-c", SEVERAL, json.dumps(commands), MARK, json.dumps(widths)]
+    with Terminal(arguments, widths[0], env=variables, cwd=folder) as terminal:
+        *outputs, rest = terminal.text(longest_s=LONGEST_S * len(widths)).split(MARK)
         assert terminal.process.wait(LONGEST_S) == 0, rest
     shown = [output.rpartition("exit ") for output in outputs]
-    assert codes or [code for *_, code in shown] == ["0"] * len(commands), outputs
-    return [text + (f"exit {code}" if codes else "") for text, _, code in shown]
+    assert codes or [code for *_, code in shown] == ["0"] * len(commands) * len(widths), outputs
+    texts = [text + (f"exit {code}" if codes else "") for text, _, code in shown]
+    return {width: texts[place * len(commands) :][: len(commands)] for place, width in enumerate(widths)}

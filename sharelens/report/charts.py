@@ -7,6 +7,7 @@ from typing import Any
 
 import altair as alt
 import vl_convert
+from altair.utils.schemapi import debug_mode
 
 from sharelens.report import colours
 from sharelens.report.raster import Picture
@@ -53,20 +54,26 @@ class Drawn:
 def drawn(name: str, height: int, chart: Callable[[Size], Chart], data: Mapping[str, Rows]) -> Drawn:
     """The chart as SVG. `data`: rows by the names that the chart uses; `name` keeps ids on the page apart."""
     sizes = (Size(width=WIDE, height=height), Size(width=NARROW, height=min(height, 260)))
-    wide, narrow = (_svg(f"{name}-{size.width}", size, chart(size), data) for size in sizes)
+    with debug_mode(False):  # checking each part against the schema takes half of the time; the tests check them
+        wide, narrow = (_svg(f"{name}-{size.width}", size, chart(size), data) for size in sizes)
     return Drawn(wide=wide, narrow=narrow)
 
 
 def _svg(name: str, size: Size, chart: Chart, data: Mapping[str, Rows]) -> str:
     """One drawing; no address may be loaded for it."""
-    whole = chart.properties(
-        width=size.width, height=size.height, autosize=alt.AutoSizeParams(type="fit", contains="padding"),
-        background="transparent", padding={"left": 2, "right": 10, "top": 8, "bottom": 2},
-    )  # fmt: skip
-    spec: dict[str, Any] = whole.configure(**_config(size)).to_dict()
+    spec: dict[str, Any] = _whole(chart, size).to_dict(validate=False)
     spec["datasets"] = {key: list(rows) for key, rows in data.items()}
     svg: str = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
     return _with_own_ids(svg, name)
+
+
+def _whole(chart: Chart, size: Size) -> Chart:
+    sized: Chart = chart.properties(
+        width=size.width, height=size.height, autosize=alt.AutoSizeParams(type="fit", contains="padding"),
+        background="transparent", padding={"left": 2, "right": 10, "top": 8, "bottom": 2},
+    )  # fmt: skip
+    configured: Chart = sized.configure(**_config(size))
+    return configured
 
 
 def _with_own_ids(svg: str, name: str) -> str:

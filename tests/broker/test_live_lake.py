@@ -1,6 +1,7 @@
 """A lake from a running cluster, in several runs, holds what a lake from the broker's log directory holds."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.broker import running
 from tests.broker.running import RunningBroker
 from tests.broker.share_clients import SHARE_SETTINGS, TIMEOUT_S, new_share_group, share_consumer
 from tests.broker.test_overview import RECORDS, accept, filled
+from tests.in_process import empty_lake
 from tests.lakes import CONTENT, content, differences
 
 OF_FILES = {"bronze.setting", "silver.name"}
@@ -38,6 +40,9 @@ def consumed(broker: RunningBroker) -> str:
 
 
 def run(capsys: pytest.CaptureFixture[str], lake: Path, *words: str) -> Any:
+    """The summary of a run; the tables of a new lake are copies of empty ones."""
+    if not lake.exists():
+        shutil.copytree(empty_lake(), lake)
     assert main(["run", "--lake", str(lake), *words]) == 0, capsys.readouterr().err
     return json.loads(capsys.readouterr().out)
 

@@ -6,7 +6,7 @@ The command is that of a wheel; tests/docs/test_pages_run.py runs pages with tha
 import socket
 from pathlib import Path
 
-from tests.pages import DOCS, blocks, installed
+from tests.pages import DOCS, WITHOUT_CHECKS, blocks, installed, warmed
 
 PAGE = DOCS / "how-to" / "reproduce-an-incident.md"
 BROKER = "sharelens broker start"
@@ -36,7 +36,10 @@ def test_the_page_runs(tmp_path: Path) -> None:
     folder.mkdir()
     assert script.count(DURATION) == 1
     script = script.replace(DURATION, "--duration 5s").replace("127.0.0.1:9092", free_address())
-    done = installed("wheel", tmp_path).run(script, folder)
+    wheel = installed("wheel", tmp_path)
+    script = script.replace(BROKER, f"{wheel.python.with_name('sharelens')} broker start")  # a process to be ended
+    with warmed(wheel, tmp_path / "warm", WITHOUT_CHECKS) as warm:
+        done = warm.run(script, folder)
     assert done.returncode == 0, f"{script}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     assert "workload-poison" in done.stdout
     assert "record 5: " in done.stdout

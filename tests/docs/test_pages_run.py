@@ -16,7 +16,7 @@ import pytest
 from tests.datasets import dataset
 from tests.in_process import recorded_lake
 from tests.old_lakes import old_lake
-from tests.pages import DOCS, KINDS, ROOT, Installation, blocks, installed, warmed
+from tests.pages import DOCS, KINDS, ROOT, WARM_MODULES, WITHOUT_CHECKS, Installation, blocks, installed, warmed
 
 LOG = "copy"
 """The log directory in the folder of a page."""
@@ -75,7 +75,8 @@ def installations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable
         @cache
         def installation_of(kind: str) -> Installation:
             place = tmp_path_factory.mktemp(kind)
-            return stack.enter_context(warmed(installed(kind, place), place))
+            modules = WARM_MODULES if kind == "wheel" else WITHOUT_CHECKS
+            return stack.enter_context(warmed(installed(kind, place), place, modules))
 
         yield installation_of
 

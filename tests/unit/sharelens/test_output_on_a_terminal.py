@@ -2,15 +2,13 @@
 
 import csv
 import io
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from sharelens.cli import main
 from tests.datasets import dataset
-from tests.in_process import make_lake
+from tests.in_process import story_lake
 from tests.state_logs import snapshot, write_log_directory
 from tests.terminals import screens
 
@@ -28,13 +26,18 @@ def test_no_form_of_an_answer_lets_a_name_act_on_a_terminal(tmp_path: Path) -> N
     assert shown.count("31m") >= len(FORMS)
 
 
-def test_headings_of_csv_are_escaped_on_a_terminal_and_exact_in_a_pipe(tmp_path: Path) -> None:
-    logs = write_log_directory(tmp_path / "logs", [snapshot()])
-    make_lake(tmp_path / "lake", logs)
-    query = ["sql", "--lake", str(tmp_path / "lake"), "--output", "csv", "SELECT 'a\x07' AS \"n\x1b[31m\""]
+def test_headings_of_csv_are_escaped_on_a_terminal_and_exact_in_a_pipe(capfd: pytest.CaptureFixture[str]) -> None:
+    query = [
+        "sql",
+        "--lake",
+        str(story_lake("terminal", [snapshot()])),
+        "--output",
+        "csv",
+        "SELECT 'a\x07' AS \"n\x1b[31m\"",
+    ]
     assert screens(query)[0].splitlines() == ["n\\x1b[31m", "a\\x07"]
-    piped = subprocess.run([sys.executable, "-m", "sharelens", *query], check=True, capture_output=True, text=True)
-    assert list(csv.reader(io.StringIO(piped.stdout))) == [["n\x1b[31m"], ["a\x07"]]
+    assert main(query) == 0
+    assert list(csv.reader(io.StringIO(capfd.readouterr().out))) == [["n\x1b[31m"], ["a\x07"]]
 
 
 def test_options_choose_what_a_terminal_shows() -> None:

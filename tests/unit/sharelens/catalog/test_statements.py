@@ -1,7 +1,5 @@
 """Scripts for engines: DuckDB and SQLGlot's Trino run and read them here, Spark in tests/spark/sharelens/catalog."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,7 +28,7 @@ def lake(request: pytest.FixtureRequest) -> Path:
     return recorded_lake(request.param)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def registered(lake: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect(":memory:") as connection:
         connection.execute(NO_EXTENSIONS)
@@ -146,13 +144,12 @@ def test_a_prefix_that_is_no_identifier_is_refused(lake: Path, capsys: pytest.Ca
     assert "--schema-prefix: 'a;b' is not made of letters, digits and _" in capsys.readouterr().err
 
 
-def test_the_command_line_writes_what_duckdb_runs_from_a_file(lake: Path, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "sharelens", "tables", "gold.lag", "--lake", lake, "--ddl", "duckdb"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+def test_the_command_line_writes_what_duckdb_runs_from_a_file(
+    lake: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["tables", "gold.lag", "--lake", str(lake), "--ddl", "duckdb"]) == 0
     with duckdb.connect(tmp_path / "lake.duckdb") as connection:
-        connection.execute(done.stdout)
+        connection.execute(capfd.readouterr().out)
     with duckdb.connect(tmp_path / "lake.duckdb", read_only=True) as connection:
         counted = connection.sql("SELECT count(*) FROM gold.lag").fetchall()
     assert counted == [(sharelens.open(lake).arrow("gold.lag").num_rows,)]

@@ -9,6 +9,7 @@ from lake.gates import closed
 from lake.lake import Lake
 from sharelens.cli import main
 from tests.in_process import story_lake
+from tests.report_pages import leave_out_charts
 from tests.state_logs import snapshot, update, write_log_directory
 
 pytestmark = pytest.mark.slow
@@ -100,7 +101,8 @@ def test_metrics_of_log_directories_have_no_finding(tmp_path, capsys):
     assert samples(capsys, tmp_path, "--log-dir", str(logs)) == {}
 
 
-def test_a_report_has_a_section_of_the_audit(lake, tmp_path, capsys):
+def test_a_report_has_a_section_of_the_audit(lake, tmp_path, monkeypatch, capsys):
+    leave_out_charts(monkeypatch)
     assert run(capsys, "report", "--lake", lake, "--out", str(tmp_path / "bad.html"))[0] == 0
     page = (tmp_path / "bad.html").read_text(encoding="utf-8")
     assert "2 errors, 1 warning." in page

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sharelens.cli import compiling
-from tests.state_logs import snapshot, write_log_directory
+from tests.evidence_folders import log_directory
 
 
 @pytest.mark.slow
@@ -30,8 +30,9 @@ def test_short_compilations_say_nothing_and_a_long_one_says_it_once(
 
 @pytest.mark.slow
 def test_the_first_question_after_an_installation_says_that_it_compiles(tmp_path: Path) -> None:
-    logs = str(write_log_directory(tmp_path / "logs", [snapshot()]))
-    words = [sys.executable, "-m", "sharelens", "records", "--log-dir", logs, "--output", "json"]
+    soon = "from sharelens.cli import compiling, main; compiling.AFTER_S = 0.1; raise SystemExit(main())"
+    question = ["locate", "--topic", "orders:0", "--key", "k", "--log-dir", str(log_directory(tmp_path / "logs"))]
+    words = [sys.executable, "-c", soon, *question, "--output", "json"]  # it needs few kernels
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     first, second = (
         subprocess.run(words, env=environment, capture_output=True, text=True, check=True) for _ in range(2)

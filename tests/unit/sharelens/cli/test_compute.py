@@ -12,7 +12,7 @@ from unittest import mock
 import pytest
 
 from sharelens.cli import compute, main
-from tests.in_process import make_lake, no_session
+from tests.in_process import empty_lake, make_lake, no_session
 from tests.once import made_once
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
@@ -38,6 +38,12 @@ def execute(capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
 @pytest.fixture
 def logs() -> str:
     return str(made_once("compute/logs", write_logs))
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> str:
+    """A lake whose tables have no rows."""
+    return str(shutil.copytree(empty_lake(), tmp_path / "lake"))
 
 
 @pytest.fixture
@@ -79,21 +85,19 @@ def test_a_second_run_finds_nothing_and_is_a_success_unless_rows_are_required(
     assert "--require-rows" in err
 
 
-def test_the_stages_one_by_one_are_a_run(execute: Run, logs: str, tmp_path: Path) -> None:
-    lake = str(tmp_path / "lake")
+def test_the_stages_one_by_one_are_a_run(execute: Run, logs: str, empty: str) -> None:
     for stage in ("ingest", "decode", "replay", "measure", "audit-log", "publish"):
         log_dir = ["--log-dir", logs] if stage == "ingest" else []
-        code, summary, err = execute(stage, "--lake", lake, *log_dir)
+        code, summary, err = execute(stage, "--lake", empty, *log_dir)
         assert (code, err, summary["command"]) == (0, "", stage)
-    code, rows, _ = execute("state", "--lake", lake, "--output", "json")
+    code, rows, _ = execute("state", "--lake", empty, "--output", "json")
     assert (code, [row["start_offset"] for row in rows]) == (0, [5])  # type: ignore[index]
 
 
-def test_until_takes_the_prefix_before_the_time(execute: Run, logs: str, tmp_path: Path) -> None:
-    lake = str(tmp_path / "lake")
+def test_until_takes_the_prefix_before_the_time(execute: Run, logs: str, empty: str) -> None:
     until = ["--until", str(START_MS + 3000)]
-    assert execute("run", "--log-dir", logs, "--lake", lake, *until)[1]["rows"]["silver.share_record"] == 3
-    _, rows, _ = execute("state", "--lake", lake, "--output", "json")
+    assert execute("run", "--log-dir", logs, "--lake", empty, *until)[1]["rows"]["silver.share_record"] == 3
+    _, rows, _ = execute("state", "--lake", empty, "--output", "json")
     assert [row["start_offset"] for row in rows] == [2]  # type: ignore[index]
 
 
@@ -141,14 +145,13 @@ def test_settings_of_spark_and_flags_reach_the_settings(
     assert {("spark.x", "1"), ("spark.y", "a=b")} <= set(settings.spark_conf.items())
 
 
-def test_the_command_that_an_unpublished_lake_names_finishes_it(execute: Run, logs: str, tmp_path: Path) -> None:
-    lake = str(tmp_path / "lake")
-    assert execute("ingest", "--lake", lake, "--log-dir", logs)[0] == 0
-    code, _, err = execute("state", "--lake", lake)
+def test_the_command_that_an_unpublished_lake_names_finishes_it(execute: Run, logs: str, empty: str) -> None:
+    assert execute("ingest", "--lake", empty, "--log-dir", logs)[0] == 0
+    code, _, err = execute("state", "--lake", empty)
     assert (code, err.count("\n")) == (1, 1)
     (hint,) = re.findall(r"`sharelens (.*?)`", err)
     assert execute(*(logs if word == "DIR" else word for word in hint.split()))[0] == 0
-    assert main(["state", "--lake", lake]) == 0
+    assert main(["state", "--lake", empty]) == 0
 
 
 GROUP_CONFIGS = """\
@@ -167,10 +170,8 @@ def folder(tmp_path: Path) -> Path:
     return path.parent
 
 
-def test_a_run_says_which_settings_are_new_and_from_when_on(
-    execute: Run, logs: str, folder: Path, tmp_path: Path
-) -> None:
-    words = ["--lake", str(tmp_path / "lake"), "--settings", str(folder)]
+def test_a_run_says_which_settings_are_new_and_from_when_on(execute: Run, logs: str, folder: Path, empty: str) -> None:
+    words = ["--lake", empty, "--settings", str(folder)]
     code, summary, err = execute("run", "--log-dir", logs, *words)
     assert (code, err, summary["settings"]) == (0, "", [{"kind": "group_configs", "from_ms": None}])
     assert execute("measure", *words)[1]["settings"] == []

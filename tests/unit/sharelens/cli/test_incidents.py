@@ -5,6 +5,7 @@ import html
 import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from sharelens.cli import main
 from sharelens.settings_files import read_settings_folder
 from tests.dataset_settings import given_settings
 from tests.datasets import dataset
-from tests.in_process import make_lake, recorded_lake
+from tests.in_process import make_lake, recorded_lake, story_lake
+from tests.report_pages import leave_out_charts
 from tests.state_logs import ORDERS_ID, START_MS, snapshot, update, write_log_directory
 
 pytestmark = pytest.mark.slow
@@ -107,7 +109,10 @@ def test_the_commands_of_an_overview_carry_the_settings(folder: Path, capsys: py
     capsys.readouterr()
 
 
-def test_the_commands_of_a_report_carry_the_settings(folder: Path, tmp_path: Path) -> None:
+def test_the_commands_of_a_report_carry_the_settings(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_out_charts(monkeypatch)
     out = tmp_path / "report.html"
     assert main(["report", *logs(), "--settings", str(folder), "--out", str(out)]) == 0
     text = html.unescape(out.read_text(encoding="utf-8"))
@@ -164,13 +169,13 @@ def test_evidence_from_a_lake_with_settings_is_judged_by_them(lake: Path, tmp_pa
 
 @pytest.fixture
 def nameless(tmp_path: Path) -> Path:
-    """A lake whose logs have neither the name nor the end of the topic."""
+    """A lake whose logs, beside it, have neither the name nor the end of the topic."""
     story = [
         snapshot(start=0),
         update(batches=[(3, 4, 4, 2)]),
         update(batches=[(6, 6, 0, 1)], at_ms=START_MS + 120_000),
     ]
-    make_lake(tmp_path / "lake", write_log_directory(tmp_path / "logs", story))
+    shutil.copytree(story_lake("nameless", story).parent, tmp_path, dirs_exist_ok=True)
     return tmp_path / "lake"
 
 
@@ -186,8 +191,14 @@ def names_and_ends(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("stored", [True, False])
 def test_names_and_ends_of_a_folder_count_in_every_answer(
-    stored: bool, nameless: Path, names_and_ends: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    stored: bool,
+    nameless: Path,
+    names_and_ends: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    leave_out_charts(monkeypatch)
     words = ["--lake", str(nameless), "--settings", str(names_and_ends)]
     if stored:
         assert main(["measure", *words]) == main(["publish", *words[:2]]) == 0

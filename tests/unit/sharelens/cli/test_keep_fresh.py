@@ -87,7 +87,7 @@ def until(condition: Callable[[], object]) -> None:
     deadline_s = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline_s
-        time.sleep(0.02)
+        time.sleep(0.1)  # a look at a lake takes the time of the runs that it waits for
 
 
 def records(lake: Path) -> int:

@@ -13,7 +13,8 @@ import pytest
 from sharelens.terminal import text_width
 from tests.datasets import dataset
 from tests.in_process import recorded_lake
-from tests.terminals import screens
+from tests.once import computed_once
+from tests.terminals import screens_of_widths
 
 HERE = Path(__file__).parent
 WIDTHS = (80, 120, 200)
@@ -68,21 +69,25 @@ def places() -> dict[str, str]:
     return {**{name: str(dataset(name) / "logs") for name in LOGS}, LAKE: str(recorded_lake("dlq"))}
 
 
-def shown(columns: int) -> str:
-    """All screens of a width, each below its command."""
+def shown() -> dict[int, str]:
+    """All screens of each width, each below its command."""
     commands = COMMANDS.strip().splitlines()
     with tempfile.TemporaryDirectory() as folder:
         for name, place in places().items():
             (Path(folder) / name).symlink_to(place)
-        outputs = screens(*map(shlex.split, commands), columns=columns, folder=Path(folder))
-    parts = [f"$ sharelens {command}\n{output}" for command, output in zip(commands, outputs, strict=True)]
-    return AGE.sub("2 d 3 h ago", "\n".join(parts))
+        outputs = screens_of_widths([shlex.split(command) for command in commands], WIDTHS, Path(folder))
+    parts = {
+        width: [f"$ sharelens {command}\n{output}" for command, output in zip(commands, of_width, strict=True)]
+        for width, of_width in outputs.items()
+    }
+    return {width: AGE.sub("2 d 3 h ago", "\n".join(of_width)) for width, of_width in parts.items()}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_screens_are_as_they_were_reviewed(columns: int) -> None:
-    assert shown(columns) == (HERE / f"screens-{columns}.txt").read_text(encoding="utf-8")
+    screens = computed_once("screens", shown)
+    assert screens[columns] == (HERE / f"screens-{columns}.txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
@@ -94,5 +99,5 @@ def test_no_line_is_wider_than_its_screen(columns: int) -> None:
 
 
 if __name__ == "__main__":
-    for width in WIDTHS:
-        (HERE / f"screens-{width}.txt").write_text(shown(width), encoding="utf-8")
+    for width, text in shown().items():
+        (HERE / f"screens-{width}.txt").write_text(text, encoding="utf-8")

@@ -1,12 +1,15 @@
 """Losses, covers and states are those of the copies, whether a lake or the directories answer, in any order."""
 
 import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evidence.as_of import WHOLE_LOG, LogPrefix
+from evidence.clock_steps import ClockStep
 from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover
 from sharelens.questions.lake_evidence import open_lake_evidence
 from sharelens.questions.log_evidence import open_log_evidence
@@ -18,19 +21,19 @@ from tests.state_logs import START_MS, STATE_TOPIC, snapshot, update
 
 pytestmark = pytest.mark.slow
 
-STORY = [
-    snapshot(),
-    snapshot("h", 1, at_ms=START_MS + 600_000),
-    *(update(batches=[(n, n, 2, 1)], at_ms=START_MS + n) for n in range(4)),
-    update("h", 1, damage="value_version", at_ms=START_MS + 601_000),
-    *(update("h", 1, batches=[(n, n + 1, 4, 2)], at_ms=START_MS + 602_000 + n) for n in range(3)),
-]
-PREFIXES = [
-    WHOLE_LOG,
-    LogPrefix(as_of_ms=START_MS + 2),
-    LogPrefix(as_of_ms=START_MS + 600_000),
-    *(LogPrefix(at_offsets={0: last}) for last in (-1, 1, 3, 4, 6, 8)),
-]
+
+def story(number: int) -> list[dict[str, Any]]:
+    """The records of a state partition, about groups of its own."""
+    g, h = f"g-{number}", f"h-{number}"
+    return [
+        snapshot(g),
+        snapshot(h, 1, at_ms=START_MS + 600_000),
+        *(update(g, batches=[(n, n, 2, 1)], at_ms=START_MS + n) for n in range(4)),
+        update(h, 1, damage="value_version", at_ms=START_MS + 601_000),
+        *(update(h, 1, batches=[(n, n + 1, 4, 2)], at_ms=START_MS + 602_000 + n) for n in range(3)),
+    ]
+
+
 Copy = tuple[int, int, frozenset[int], frozenset[int]]
 """Records [first, end), of which some are missing and some are broken."""
 CASES: dict[str, list[Copy]] = {
@@ -50,23 +53,44 @@ CASES: dict[str, list[Copy]] = {
 }
 
 
-def write_copies(folder: Path, copies: list[Copy]) -> list[Path]:
-    batches = state_batches(STORY)
-    directories = []
-    for number, (first, end, missing, damaged) in enumerate(copies):
-        kept = [
-            broken(batches[offset]) if offset in damaged else batches[offset]
-            for offset in range(first, end)
-            if offset not in missing
-        ]
-        directories.append(folder / f"copy-{number}")
-        write_batches(directories[-1] / f"{STATE_TOPIC}-0", kept)
-    return directories
+PREFIXES = [
+    WHOLE_LOG,
+    LogPrefix(as_of_ms=START_MS + 2),
+    LogPrefix(as_of_ms=START_MS + 600_000),
+    *(LogPrefix(at_offsets=dict.fromkeys(range(len(CASES)), last)) for last in (-1, 1, 3, 4, 6, 8)),
+]
+COPIES = max(len(copies) for copies in CASES.values())
+Answer = dict[str, tuple[StatePartitionCover, list[list[dict[str, object]]]]]
+"""Case -> the cover of its state partition, and the states after each of PREFIXES."""
+Expected = tuple[Answer, Sequence[ClockStep]]
+MOMENT_MS = START_MS + 2
 
 
-def cover_of(evidence: Evidence) -> list[StatePartitionCover]:
-    """The cover without the counts of problem rows, which are as many as there are copies."""
-    return [replace(part, quarantined=0) for part in evidence.cover()]
+@pytest.fixture(scope="module")
+def directories(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Log directories with a copy of the state partition of each case, as far as the case has so many."""
+    folder = tmp_path_factory.mktemp("copies")
+    for number, copies in enumerate(CASES.values()):
+        batches = state_batches(story(number))
+        for place, (first, end, missing, damaged) in enumerate(copies):
+            kept = [
+                broken(batches[offset]) if offset in damaged else batches[offset]
+                for offset in range(first, end)
+                if offset not in missing
+            ]
+            write_batches(folder / f"copy-{place}" / f"{STATE_TOPIC}-{number}", kept)
+    return [folder / f"copy-{place}" for place in range(COPIES)]
+
+
+def answer_of(evidence: Evidence) -> Answer:
+    """Covers are without the counts of problem rows, which are as many as there are copies."""
+    covers = {cover.state_partition: replace(cover, quarantined=0) for cover in evidence.cover()}
+    assert len(covers) == len(CASES)
+    states = [states_of(evidence, prefix) for prefix in PREFIXES]
+    return {
+        case: (covers[number], [[row for row in rows if row["state_partition"] == number] for rows in states])
+        for number, case in enumerate(CASES)
+    }
 
 
 def states_of(evidence: Evidence, prefix: LogPrefix) -> list[dict[str, object]]:
@@ -74,31 +98,41 @@ def states_of(evidence: Evidence, prefix: LogPrefix) -> list[dict[str, object]]:
     return states.sort_by([*LOG_ORDER, *SHARE_PARTITION_ORDER]).to_pylist()  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_a_lake_and_the_directories_agree_in_any_order_of_the_copies(case: str, tmp_path: Path) -> None:
-    directories = write_copies(tmp_path, CASES[case])
-    answers = []
+def of_directories(directories: Iterable[Path]) -> Evidence:
+    return open_log_evidence(Source(log_dirs=tuple(map(str, directories))))
+
+
+@pytest.fixture(scope="module")
+def expected(directories: list[Path]) -> Expected:
+    """What the directories answer, in their order."""
+    evidence = of_directories(directories)
+    answer = answer_of(evidence)
+    assert all(any(states) for _, states in answer.values())
+    return answer, evidence.clock_steps(MOMENT_MS)
+
+
+def assert_answers(evidence: Evidence, expected: Expected) -> None:
+    answer, steps = expected
+    actual = answer_of(evidence)
+    for case in CASES:
+        assert actual[case] == answer[case], case
+    assert evidence.clock_steps(MOMENT_MS) == steps != []
+
+
+def test_a_lake_and_the_directories_agree_in_any_order_of_the_copies(
+    directories: list[Path], expected: Expected, tmp_path: Path
+) -> None:
     for number, order in enumerate(itertools.permutations(directories)):
         make_lake(tmp_path / f"lake-{number}", *order)
-        evidences = (
-            open_lake_evidence(str(tmp_path / f"lake-{number}"), None),
-            open_log_evidence(Source(log_dirs=tuple(map(str, order)))),
-        )
-        for evidence in evidences:
-            states = [states_of(evidence, prefix) for prefix in PREFIXES]
-            steps = evidence.clock_steps(START_MS + 2)
-            answers.append((cover_of(evidence), states, steps))
-    assert all(answer == answers[0] for answer in answers)
+        assert_answers(open_lake_evidence(str(tmp_path / f"lake-{number}"), None), expected)
+        if number:
+            assert_answers(of_directories(order), expected)
 
 
-@pytest.mark.parametrize("case", [case for case, copies in CASES.items() if len(copies) > 1])
-def test_copies_that_come_one_run_after_the_other_lack_the_same_records(case: str, tmp_path: Path) -> None:
-    directories = write_copies(tmp_path, CASES[case])
-    expected = open_log_evidence(Source(log_dirs=tuple(map(str, directories))))
+def test_copies_that_come_one_run_after_the_other_lack_the_same_records(
+    directories: list[Path], expected: Expected, tmp_path: Path
+) -> None:
     for number, order in enumerate(itertools.permutations(directories)):
         for directory in order:
             make_lake(tmp_path / f"lake-{number}", directory)
-        evidence = open_lake_evidence(str(tmp_path / f"lake-{number}"), None)
-        assert cover_of(evidence) == cover_of(expected)
-        for prefix in PREFIXES:
-            assert states_of(evidence, prefix) == states_of(expected, prefix)
+        assert_answers(open_lake_evidence(str(tmp_path / f"lake-{number}"), None), expected)

@@ -99,30 +99,11 @@ def _threads_alternate() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_threads_alternate")
-@pytest.mark.parametrize(
-    ("question", "most"),
-    [
-        pytest.param(question, most, marks=() if most == 1 or question in ROUGHLY_CUT else pytest.mark.soak)
-        for question in QUESTIONS
-        for most in (1, 5)
-    ],
-)
-def test_however_the_histories_are_cut_the_answer_is_the_same(
-    ask: Callable[..., tuple[object, str]], monkeypatch: pytest.MonkeyPatch, question: str, most: int
-):
-    whole = {source: ask(source, *QUESTIONS[question]) for source in ("--log-dir", "--lake")}
-    monkeypatch.setattr(measured, "PART_ROWS", most)
-    for source, expected in whole.items():
-        assert ask(source, *QUESTIONS[question]) == expected
-    assert whole["--lake"][0] == whole["--log-dir"][0]
-    assert whole["--lake"][0] or question == "dlq"
-
-
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_no_question_holds_more_than_a_part(
+def test_cut_into_share_partitions_the_histories_give_the_same_answer_and_no_question_holds_more_than_a_part(
     ask: Callable[..., tuple[object, str]], monkeypatch: pytest.MonkeyPatch, question: str
 ):
-    whole = ("history", "deliveries", "records")
+    whole = {source: ask(source, *QUESTIONS[question]) for source in ("--log-dir", "--lake")}
     monkeypatch.setattr(measured, "PART_ROWS", 1)
     for evidence in (LogEvidence, LakeEvidence):
         read = evidence.histories
@@ -132,10 +113,26 @@ def test_no_question_holds_more_than_a_part(
             return read(self, places, cut)
 
         monkeypatch.setattr(evidence, "histories", histories)
-        for name in whole:
+        for name in ("history", "deliveries", "records"):
             monkeypatch.delattr(evidence, name)
-    for source in ("--log-dir", "--lake"):
-        ask(source, *QUESTIONS[question])
+    for source, expected in whole.items():
+        assert ask(source, *QUESTIONS[question]) == expected
+    assert whole["--lake"][0] == whole["--log-dir"][0]
+    assert whole["--lake"][0] or question == "dlq"
+
+
+@pytest.mark.usefixtures("_threads_alternate")
+@pytest.mark.parametrize(
+    "question",
+    [pytest.param(question, marks=() if question in ROUGHLY_CUT else pytest.mark.soak) for question in QUESTIONS],
+)
+def test_cut_into_larger_parts_the_histories_give_the_same_answer(
+    ask: Callable[..., tuple[object, str]], monkeypatch: pytest.MonkeyPatch, question: str
+):
+    whole = {source: ask(source, *QUESTIONS[question]) for source in ("--log-dir", "--lake")}
+    monkeypatch.setattr(measured, "PART_ROWS", 5)
+    for source, expected in whole.items():
+        assert ask(source, *QUESTIONS[question]) == expected
 
 
 @pytest.mark.parametrize("question", ["poison", "latency by hour", "overview"])

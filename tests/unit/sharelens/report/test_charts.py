@@ -1,12 +1,28 @@
 """Time axes have few ticks, at round moments."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharelens.report.charts import NARROW, WIDE, Size, _time_axis, delivery_counts, drawn, lag_lines, time_step
+from sharelens.report.charts import (
+    NARROW,
+    WIDE,
+    Chart,
+    Size,
+    _time_axis,
+    _whole,
+    band,
+    delivery_counts,
+    drawn,
+    lag_lines,
+    ownership,
+    state_map,
+    time_step,
+)
+from sharelens.report.raster import Picture, Window
 
 MINUTE_MS, DAY_MS = 60_000, 86_400_000
 START_MS = 1_767_225_600_000
@@ -38,6 +54,33 @@ def test_a_day_is_named_where_the_span_has_several() -> None:
     assert _time_axis(size, START_MS, START_MS + 16 * MINUTE_MS).to_dict()["format"] == "%H:%M"
     assert _time_axis(size, START_MS, START_MS + 3 * DAY_MS).to_dict()["format"] == "%b %d %H:%M"
     assert _time_axis(size, START_MS, START_MS + 30 * DAY_MS).to_dict()["format"] == "%b %d"
+
+
+PICTURE = Picture(
+    window=Window(from_ms=START_MS, to_ms=START_MS + DAY_MS, low=0, high=9), rectangles=(), per_row=1, column_ms=9
+)
+LANES = [("stalls", "square", "#111"), ("archived", "circle", "#222")]
+CHARTS = {
+    "a map": state_map(PICTURE, None),
+    "a map with a pin": state_map(PICTURE, 4),
+    "lags": lag_lines(["g", "h"], START_MS, START_MS + DAY_MS, 3),
+    "high lags": lag_lines(["g"], START_MS, START_MS + DAY_MS, 3_000_000),
+    "delivery counts": delivery_counts([("acknowledged", 1), ("archived", 2)], ["1", "2"], 9),
+    "lanes": band(LANES, START_MS, START_MS + DAY_MS, has_stalls=False),
+    "lanes with stalls": band(LANES, START_MS, START_MS + DAY_MS, has_stalls=True),
+    "owners": ownership(["0_0", "0_1"], {"a": "#111"}, START_MS, START_MS + DAY_MS),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize("chart", CHARTS.values(), ids=CHARTS)
+def test_a_chart_is_one_by_the_schema_which_is_not_asked_when_a_page_is_written(
+    chart: Callable[[Size], Chart], width: int
+) -> None:
+    size = Size(width=width, height=200)
+    spec = _whole(chart(size), size)
+    assert spec.to_dict(validate=True) == spec.to_dict(validate=False)
 
 
 @pytest.mark.slow

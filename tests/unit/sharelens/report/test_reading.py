@@ -27,11 +27,11 @@ from sharelens.request import CutChoice, Source
 from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake
 from tests.once import made_once
-from tests.report_pages import gathered, page, pinned_log
+from tests.report_pages import gathered, leave_charts_undrawn, page, pinned_log
 
 GROUPS = ("f", "e", "d", "c", "b", "a")
-RECORDS, SHARE_PARTITIONS = 40_000, 2
-READ_ROWS = 2_000
+RECORDS, SHARE_PARTITIONS = 20_000, 2
+READ_ROWS = 1_000
 
 
 @pytest.mark.slow
@@ -41,6 +41,7 @@ def test_however_the_histories_are_cut_the_page_is_the_same(
 ) -> None:
     source = pinned_log(tmp_path, GROUPS)
     monkeypatch.setattr(lag_lines, "SHARE_PARTITIONS_SUMMED", summed)
+    leave_charts_undrawn(monkeypatch)
     whole = page(source)
     monkeypatch.setattr(measured, "PART_ROWS", 1)
     for name in ("history", "deliveries"):
@@ -59,7 +60,7 @@ def test_the_worst_share_partitions_are_drawn_whatever_part_they_come_in(
 
 
 def long_lake() -> Path:
-    """A lake with two share partitions of 20,000 records."""
+    """A lake with two share partitions of 10,000 records."""
 
     def make(folder: Path) -> None:
         generate(folder / "logs", shape="hot", records=RECORDS, share_partition_count=SHARE_PARTITIONS)
