@@ -245,9 +245,9 @@ def test_any_order_of_runs_and_settings_is_one_run_with_the_final_settings(
     steps: Sequence[Observation], ends: Sequence[int], order: object
 ) -> None:
     with TemporaryDirectory() as folder:
-        logs, parts, whole = shared_logs(), Path(folder) / "parts", Path(folder) / "whole"
+        logs, whole = shared_logs(), Path(folder) / "whole"
         runs: list[int | None] = [*sorted(ends), None]
-        shutil.copytree(begun_lake(), parts)
+        parts = Lake(shutil.copytree(begun_lake(), Path(folder) / "parts"))
         files = list(steps)
         while runs or files:
             is_run = bool(runs) and (not files or order.random() < 0.5)  # type: ignore[attr-defined]
@@ -255,9 +255,9 @@ def test_any_order_of_runs_and_settings_is_one_run_with_the_final_settings(
                 make_lake(parts, logs, until_ms=runs.pop(0))
             else:
                 make_lake(parts, observations=(files.pop(0),), stages=("measure", "audit", "publish"))
-        make_lake(whole, logs, observations=stored(Lake(parts), UNKNOWN_CLUSTER))
+        make_lake(whole, logs, observations=stored(parts, UNKNOWN_CLUSTER))
         names = [name for name in CONTENT if name != TABLE]
-        assert not differences(content(parts, names), content(whole, names))
+        assert not differences(content(parts.uri, names), content(whole, names))
 
 
 def test_rows_whose_history_retention_cut_keep_their_causes(tmp_path: Path) -> None:

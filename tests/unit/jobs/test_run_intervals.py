@@ -35,8 +35,9 @@ pytestmark = pytest.mark.slow
 def test_three_intervals_of_a_recorded_log_are_one_run(name: str, tmp_path: Path) -> None:
     logs, whole = dataset(name) / "logs", recorded_lake(name)
     times = sorted(open_lake(whole).scan("silver.share_record").column("log_time_ms").to_pylist())
+    parts = Lake(tmp_path / "parts")
     for until_ms in (times[len(times) // 3], times[2 * len(times) // 3], None):
-        assert make_lake(tmp_path / "parts", logs, until_ms=until_ms).counts["bronze.log_record"] > 0
+        assert make_lake(parts, logs, until_ms=until_ms).counts["bronze.log_record"] > 0
     assert headers(whole)
     assert_same(tmp_path / "parts", whole)
 
@@ -71,8 +72,9 @@ def test_any_three_intervals_are_one_run(
     write_orders(folder / "logs", 0)
     write_orders(folder / "logs", 1)
     make_lake(folder / "whole", folder / "logs")
+    parts = Lake(folder / "parts")
     for until_ms in (START_MS + cuts[0], START_MS + cuts[1], None):
-        make_lake(folder / "parts", folder / "logs", until_ms=until_ms)
+        make_lake(parts, folder / "logs", until_ms=until_ms)
     assert_same(folder / "parts", folder / "whole")
 
 
