@@ -16,6 +16,7 @@ from tests.state_logs import write_log_directory
 ANY_SIZE = 1 << 62
 TO_BRONZE = ("ingest", "publish")
 TO_SILVER = ("ingest", "decode", "publish")
+TO_STATE = ("ingest", "decode", "replay", "publish")
 TO_MEASURES = ("ingest", "decode", "replay", "measure", "publish")
 TO_AUDIT = ("ingest", "decode", "replay", "audit", "publish")
 """Stages for tests of one stage that look at no table of the others, which take half of a small run."""

@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from jobs.options import RunOptions
-from jobs.run import run
 from jobs.summary import Summary
 from jobs.upkeep.maintain import MaintainOptions, maintain
 from lake.lake import Lake
 from lake.tables import TABLES
-from tests.in_process import ANY_SIZE, no_session
+from tests.in_process import make_lake, run_here
 from tests.lakes import content, differences
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
@@ -39,13 +37,12 @@ class Process:
     def run(self) -> Summary:
         self.runs += 1
         logs = write_log_directory(self.folder / f"logs-{self.runs}", self.story())
-        return run(RunOptions(lake=self.lake, log_dirs=(str(logs),), in_process_bytes=ANY_SIZE), no_session)
+        return run_here(self.lake, logs)
 
     def equals_one_run(self) -> bool:
-        logs = self.folder / f"logs-{self.runs}"
-        whole = Lake(self.folder / "whole")
-        run(RunOptions(lake=whole, log_dirs=(str(logs),), in_process_bytes=ANY_SIZE), no_session)
-        return differences(content(Path(self.lake.uri)), content(Path(whole.uri))) == []
+        whole = self.folder / "whole"
+        make_lake(whole, self.folder / f"logs-{self.runs}")
+        return differences(content(self.lake.uri), content(whole)) == []
 
 
 @pytest.fixture
