@@ -233,7 +233,8 @@ class Lake:
         if not self.exists(table):
             return None
         with self._readable(table):
-            at = self.version(table) if version is None else version
+            by_name = version is None and self.storage.is_local  # in a store a listing is one request more
+            at = self.version(table) if by_name else int(self._at(table, version).version())
             known = self._transactions.get(table)
             if known is None or known.version != at:
                 known = Transactions(version=at)

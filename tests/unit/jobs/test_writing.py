@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from jobs.summary import Summary
 from jobs.upkeep.maintain import MaintainOptions, maintain
@@ -87,6 +88,22 @@ def test_handles_stay_open_between_runs_of_one_process(process: Process) -> None
     assert process.lake.handle("bronze.log_record") is before
 
 
+def test_a_run_without_news_opens_no_table_but_those_that_it_reads(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process.run()
+    opened: list[object] = []
+    real = DeltaTable.__init__
+
+    def noted(table: DeltaTable, *args: Any, **options: Any) -> None:
+        opened.append(args)
+        real(table, *args, **options)
+
+    monkeypatch.setattr(DeltaTable, "__init__", noted)
+    assert run_here(process.lake.uri, process.folder / "logs-1").run_id is None
+    assert 0 < len(opened) < len(TABLES) / 3
+
+
 def test_a_process_knows_of_each_table_what_delta_rs_reads(process: Process) -> None:
     for _ in range(3):
         process.run()
@@ -96,6 +113,7 @@ def test_a_process_knows_of_each_table_what_delta_rs_reads(process: Process) -> 
     for name in TABLES:
         mine, theirs = process.lake.snapshot(name), read.snapshot(name)
         assert (mine.version, mine.paths) == (theirs.version, theirs.paths)
+        assert Lake(process.lake.uri).version(name) == theirs.version
         for known, file in zip(mine.files, theirs.files, strict=True):
             assert {key: known.get(key) for key in known.keys() | file.keys()} == {
                 key: file.get(key) for key in known.keys() | file.keys()
