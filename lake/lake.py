@@ -226,7 +226,7 @@ class Lake:
             )
 
     def transaction(self, table: str, application: str, version: int | None = None) -> int | None:
-        """The newest version committed for an application up to a version (None: the newest) of a table; None for none."""
+        """The newest version committed for an application up to a version (None: the newest) of a table, or None."""
         if not self.exists(table):
             return None
         with self._readable(table):
