@@ -141,6 +141,7 @@ class Lake:
         """Notes that this object has the lock of a lake on a path, or has no longer: under it nobody else commits."""
         self._is_held = is_held
         self._current.clear()
+        self._versions.clear()
 
     def created(self, table: str, handle: "DeltaTable") -> None:
         """Keeps the handle of a table that was just created: it has no files and no transactions."""
@@ -199,13 +200,13 @@ class Lake:
         """The newest version; -1 when there is no table."""
         if not self.exists(table):
             return -1
-        if self.storage.is_local or table in self._handles:
+        if table in self._handles:
             return int(self.handle(table).version())
         return self._listed_version(table)
 
     def _listed_version(self, table: str) -> int:
-        """The newest version by the names in the log: one request, where delta-rs reads the commits too."""
-        if table not in self._versions or self.lease is None:
+        """The newest version by the names in the log: one listing, where delta-rs reads the commits too."""
+        if table not in self._versions or not (self._is_held or self.lease is not None):
             entries = (LOG_ENTRY.fullmatch(file.name) for file in self.log(table))
             self._versions[table] = max((int(entry[1]) for entry in entries if entry), default=-1)
             self._ensure_fresh(table, self._versions[table])
@@ -225,20 +226,18 @@ class Lake:
             )
 
     def transaction(self, table: str, application: str, version: int | None = None) -> int | None:
-        """The newest version committed for an application, as a version (None: the newest) of a table has it.
-
-        None when there is none, or no table.
-        """
+        """The newest version committed for an application up to a version (None: the newest) of a table, or None."""
         if not self.exists(table):
             return None
         with self._readable(table):
-            handle = self._at(table, version)
+            by_name = version is None and self.storage.is_local  # in a store a listing is one request more
+            at = self.version(table) if by_name else int(self._at(table, version).version())
             known = self._transactions.get(table)
-            if known is None or known.version != handle.version():
-                known = Transactions(version=int(handle.version()))
+            if known is None or known.version != at:
+                known = Transactions(version=at)
                 if version is None:
                     self._transactions[table] = known
-            return known.newest_of(application, self.table_storage(table), handle)
+            return known.newest_of(application, self.table_storage(table), lambda: self._at(table, version))
 
     def schema(self, table: str, version: int | None = None) -> pa.Schema:
         """The columns of a table by its log, not by `lake.tables`."""

@@ -4,7 +4,7 @@ delta-rs reads all commits of a log for each application that it is asked for, w
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -39,17 +39,17 @@ class Transactions:
         newest = {**self.newest, **transactions}
         return Transactions(version=self.version + 1, read_from=self.read_from, newest=newest)
 
-    def newest_of(self, application: str, storage: Storage, handle: "DeltaTable") -> int | None:
+    def newest_of(self, application: str, storage: Storage, opened: Callable[[], "DeltaTable"]) -> int | None:
         """The newest version committed for an application; None when there is none.
 
         Commits are read from the newest one down to the first that has the application. Where upkeep removed commits,
-        delta-rs reads the checkpoint in their place.
+        delta-rs reads the checkpoint in their place: of the table that `opened` returns.
         """
         while application not in self.newest and self.read_from > 0:
             try:
                 content = storage.read(commit_path(self.read_from - 1))
             except FileNotFoundError:
-                self.newest[application] = handle.transaction_version(application)
+                self.newest[application] = opened().transaction_version(application)
                 break
             self.read_from -= 1
             for name, version in transactions_of(content).items():

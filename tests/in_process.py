@@ -14,6 +14,12 @@ from tests.once import made_once
 from tests.state_logs import write_log_directory
 
 ANY_SIZE = 1 << 62
+TO_BRONZE = ("ingest", "publish")
+TO_SILVER = ("ingest", "decode", "publish")
+TO_STATE = ("ingest", "decode", "replay", "publish")
+TO_MEASURES = ("ingest", "decode", "replay", "measure", "publish")
+TO_AUDIT = ("ingest", "decode", "replay", "audit", "publish")
+"""Stages for tests of one stage that look at no table of the others, which take half of a small run."""
 
 
 def no_session() -> Any:
@@ -21,20 +27,23 @@ def no_session() -> Any:
     raise AssertionError("a session was asked for")
 
 
-def run_here(lake: Path | str, *log_dirs: Path | str, **options: Any) -> Summary:
+def run_here(lake: Lake | Path | str, *log_dirs: Path | str, **options: Any) -> Summary:
     """Runs the whole pipeline over log directories."""
-    run_options = RunOptions(lake=Lake(lake), log_dirs=tuple(map(str, log_dirs)), in_process_bytes=ANY_SIZE, **options)
+    opened = lake if isinstance(lake, Lake) else Lake(lake)
+    run_options = RunOptions(lake=opened, log_dirs=tuple(map(str, log_dirs)), in_process_bytes=ANY_SIZE, **options)
     return run(run_options, no_session)
 
 
-def make_lake(lake: Path | str, *log_dirs: Path | str, **options: Any) -> Summary:
+def make_lake(lake: Lake | Path | str, *log_dirs: Path | str, **options: Any) -> Summary:
     """`run_here`; the tables of a new lake are copies of empty ones, as a run that was killed behind their creation
     leaves them.
 
-    Creating them takes a quarter of a small run's processor time.
+    Creating them takes a quarter of a small run's processor time, opening them again a sixth: runs over one `Lake` are
+    those of a process that runs again and again, runs over a path those of processes one after the other.
     """
-    if isinstance(lake, Path) and log_dirs and not lake.exists():
-        shutil.copytree(empty_lake(), lake)
+    folder = Path(lake.uri) if isinstance(lake, Lake) else lake
+    if isinstance(folder, Path) and log_dirs and not folder.exists():
+        shutil.copytree(empty_lake(), folder)
     return run_here(lake, *log_dirs, **options)
 
 

@@ -7,7 +7,7 @@ import pytest
 from jobs.freshness import Freshness, freshness
 from jobs.publish import published_run
 from lake.lake import Lake
-from tests.in_process import make_lake
+from tests.in_process import TO_SILVER, make_lake
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
 pytestmark = pytest.mark.slow
@@ -17,7 +17,7 @@ RECORDS = [snapshot("g", start=0), *(update("g", start=n, at_ms=START_MS + n * 1
 
 def lake_of(folder: Path, *ends: int) -> Lake:
     for end in ends:
-        make_lake(folder / "lake", write_log_directory(folder / f"logs-{end}", RECORDS[:end]))
+        make_lake(folder / "lake", write_log_directory(folder / f"logs-{end}", RECORDS[:end]), stages=TO_SILVER)
     return Lake(folder / "lake")
 
 

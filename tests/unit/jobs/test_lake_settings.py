@@ -22,7 +22,7 @@ from measures.settings import DEAD_LETTER_TOPIC
 from state_model.topics import UNKNOWN_CLUSTER
 from tests.dead_letter_logs import letter_headers, write_letters
 from tests.depths import examples
-from tests.in_process import make_lake
+from tests.in_process import TO_MEASURES, make_lake
 from tests.lakes import CONTENT, assert_same, content, differences
 from tests.once import made_once
 from tests.settings_in_files import broker_config, dead_letter_topics, end_offsets, group_configs
@@ -55,8 +55,26 @@ def directory(folder: Path) -> Path:
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> Path:
-    return directory(tmp_path / "logs")
+def logs() -> Path:
+    """The log directory, to be read."""
+    return made_once("settings/logs", directory)
+
+
+@pytest.fixture
+def plain(logs: Path, tmp_path: Path) -> Path:
+    """A lake that knows no settings, to run on."""
+    made = made_once("settings/plain", lambda lake: make_lake(lake, logs, stages=TO_MEASURES))
+    return Path(shutil.copytree(made, tmp_path / "plain"))
+
+
+@pytest.fixture
+def limited(logs: Path, tmp_path: Path) -> Path:
+    """A lake that knows a limit of group g, to run on."""
+
+    def make(lake: Path) -> None:
+        make_lake(lake, logs, observations=(group_configs(g=2),), stages=TO_MEASURES)
+
+    return Path(shutil.copytree(made_once("settings/limited", make), tmp_path / "limited"))
 
 
 def causes(lake: Path, group: str) -> list[tuple[int, str]]:
@@ -71,7 +89,7 @@ def runs_of(lake: Path, table: str, group: str) -> set[int]:
 
 def test_a_run_stores_settings_and_measures_with_them(logs: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
-    summary = make_lake(lake, logs, observations=(group_configs(g=2, h=3),))
+    summary = make_lake(lake, logs, observations=(group_configs(g=2, h=3),), stages=TO_MEASURES)
     assert summary.settings == [{"kind": "group_configs", "from_ms": None}]
     assert causes(lake, "g") == [(3, "delivery_limit"), (6, "delivery_limit")]
     assert causes(lake, "h") == [(0, "rejected"), (9, "delivery_limit")]
@@ -79,8 +97,8 @@ def test_a_run_stores_settings_and_measures_with_them(logs: Path, tmp_path: Path
 
 def test_later_runs_measure_with_stored_settings(logs: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
-    make_lake(lake, logs, observations=(group_configs(g=2),), until_ms=ENDS[0])
-    make_lake(lake, logs)
+    make_lake(lake, logs, observations=(group_configs(g=2),), until_ms=ENDS[0], stages=TO_MEASURES)
+    make_lake(lake, logs, stages=TO_MEASURES)
     assert causes(lake, "g") == [(3, "delivery_limit"), (6, "delivery_limit")]
 
 
@@ -92,31 +110,25 @@ def test_the_same_files_again_change_no_table(logs: Path, tmp_path: Path) -> Non
     assert publish.current_versions(Lake(lake)) == before
 
 
-def test_a_newer_file_that_says_the_same_adds_nothing(logs: Path, tmp_path: Path) -> None:
-    lake = tmp_path / "lake"
-    make_lake(lake, logs, observations=(group_configs(g=2),))
-    make_lake(lake, logs, observations=(group_configs(CHANGE_MS, g=2),))
-    assert [seen.from_ms for seen in stored(Lake(lake), UNKNOWN_CLUSTER)] == [0]
+def test_a_newer_file_that_says_the_same_adds_nothing(logs: Path, limited: Path) -> None:
+    make_lake(limited, logs, observations=(group_configs(CHANGE_MS, g=2),), stages=TO_MEASURES)
+    assert [seen.from_ms for seen in stored(Lake(limited), UNKNOWN_CLUSTER)] == [0]
 
 
-def test_a_change_counts_from_its_time_on(logs: Path, tmp_path: Path) -> None:
-    lake = tmp_path / "lake"
-    make_lake(lake, logs, observations=(group_configs(g=2),))
-    make_lake(lake, logs, observations=(group_configs(CHANGE_MS, g=5),))
-    assert causes(lake, "g") == [(3, "delivery_limit"), (6, "rejected")]
+def test_a_change_counts_from_its_time_on(logs: Path, limited: Path) -> None:
+    make_lake(limited, logs, observations=(group_configs(CHANGE_MS, g=5),), stages=TO_MEASURES)
+    assert causes(limited, "g") == [(3, "delivery_limit"), (6, "rejected")]
 
 
-def test_a_file_of_the_same_time_replaces_the_one_before(logs: Path, tmp_path: Path) -> None:
-    lake = tmp_path / "lake"
-    make_lake(lake, logs, observations=(group_configs(g=2),))
-    make_lake(lake, logs, observations=(group_configs(g=5),))
-    assert causes(lake, "g") == [(3, "rejected"), (6, "rejected")]
+def test_a_file_of_the_same_time_replaces_the_one_before(logs: Path, limited: Path) -> None:
+    make_lake(limited, logs, observations=(group_configs(g=5),), stages=TO_MEASURES)
+    assert causes(limited, "g") == [(3, "rejected"), (6, "rejected")]
 
 
 def test_only_groups_with_changed_settings_are_measured_again(logs: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
-    make_lake(lake, logs, observations=(group_configs(g=2, h=2),))
-    summary = make_lake(lake, logs, observations=(group_configs(g=2, h=3),))
+    make_lake(lake, logs, observations=(group_configs(g=2, h=2),), stages=TO_MEASURES)
+    summary = make_lake(lake, logs, observations=(group_configs(g=2, h=3),), stages=TO_MEASURES)
     for table in ("gold.poison_record", "gold.life_event", "gold.progress", "gold.stall"):
         assert runs_of(lake, table, "g") <= {1}
         assert runs_of(lake, table, "h") <= {summary.run_id}
@@ -125,43 +137,42 @@ def test_only_groups_with_changed_settings_are_measured_again(logs: Path, tmp_pa
 
 def test_a_dead_letter_topic_touches_dead_letters_alone(logs: Path, tmp_path: Path) -> None:
     lake, letters = tmp_path / "lake", dead_letter_topics("parked")
-    make_lake(lake, logs, observations=(letters, group_configs(0, DEAD_LETTER_TOPIC, h="parked")))
-    summary = make_lake(lake, logs, observations=(group_configs(0, DEAD_LETTER_TOPIC, g="parked"),))
+    make_lake(lake, logs, observations=(letters, group_configs(0, DEAD_LETTER_TOPIC, h="parked")), stages=TO_MEASURES)
+    news = (group_configs(0, DEAD_LETTER_TOPIC, g="parked"),)
+    summary = make_lake(lake, logs, observations=news, stages=TO_MEASURES)
     assert runs_of(lake, "gold.dlq_reconciliation", "g") == {summary.run_id}
     assert runs_of(lake, "gold.poison_record", "g") == {1}
 
 
 def test_letters_of_stored_topics_are_read_when_the_topics_appear(logs: Path, tmp_path: Path) -> None:
     lake, early = tmp_path / "lake", write_log_directory(tmp_path / "early", STATE)
-    make_lake(lake, early, observations=(dead_letter_topics("parked"),))
-    make_lake(lake, logs)
+    make_lake(lake, early, observations=(dead_letter_topics("parked"),), stages=TO_MEASURES)
+    make_lake(lake, logs, stages=TO_MEASURES)
     rows = open_lake(lake).scan("gold.dlq_reconciliation").to_pylist()
     assert [row["dlq_topic"] for row in rows if row["status"] == "matched"] == ["parked"]
 
 
 def test_end_offsets_raise_the_lag_of_their_partition_alone(logs: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
-    make_lake(lake, logs, observations=(end_offsets(orders=50, other=9),))
+    make_lake(lake, logs, observations=(end_offsets(orders=50, other=9),), stages=TO_MEASURES)
     lag = open_lake(lake).scan("gold.lag", ["end_offset", "end_offset_source", "run_id"]).to_pylist()
     assert {(row["end_offset"], row["end_offset_source"]) for row in lag} == {(50, "end_offsets_file")}
-    make_lake(lake, logs, observations=(end_offsets(1, orders=50, other=10),))
+    make_lake(lake, logs, observations=(end_offsets(1, orders=50, other=10),), stages=TO_MEASURES)
     assert open_lake(lake).scan("gold.lag", ["end_offset", "end_offset_source", "run_id"]).to_pylist() == lag
-    make_lake(lake, logs, observations=(end_offsets(2, orders=39),))
+    make_lake(lake, logs, observations=(end_offsets(2, orders=39),), stages=TO_MEASURES)
     lower = open_lake(lake).scan("gold.lag", ["end_offset", "end_offset_source"]).to_pylist()
     assert {(row["end_offset"], row["end_offset_source"]) for row in lower} == {(40, "log_end")}
 
 
-def test_measure_alone_stores_settings(logs: Path, tmp_path: Path) -> None:
-    lake = tmp_path / "lake"
-    make_lake(lake, logs)
-    make_lake(lake, observations=(group_configs(g=2),), stages=("measure", "audit", "publish"))
-    assert causes(lake, "g") == [(3, "delivery_limit"), (6, "delivery_limit")]
+def test_measure_alone_stores_settings(plain: Path) -> None:
+    make_lake(plain, observations=(group_configs(g=2),), stages=("measure", "publish"))
+    assert causes(plain, "g") == [(3, "delivery_limit"), (6, "delivery_limit")]
 
 
 def test_names_of_a_folder_are_stored_too(tmp_path: Path) -> None:
     lake, logs = tmp_path / "lake", write_log_directory(tmp_path / "logs", STATE)
-    make_lake(lake, logs)
-    make_lake(lake, topic_names={ORDERS_ID: "orders"}, stages=("measure", "audit", "publish"))
+    make_lake(lake, logs, stages=TO_MEASURES)
+    make_lake(lake, topic_names={ORDERS_ID: "orders"}, stages=("measure", "publish"))
     assert set(open_lake(lake).scan("gold.poison_record", ["topic"]).column("topic").to_pylist()) == {"orders"}
 
 
@@ -178,24 +189,23 @@ def test_measure_before_replay_leaves_no_record_out(logs: Path, tmp_path: Path) 
 def test_settings_of_a_lake_with_several_clusters_need_the_cluster(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     for cluster_id in ("one", "two"):
-        make_lake(lake, write_log_directory(tmp_path / cluster_id, STATE, cluster_id=cluster_id))
+        logs = write_log_directory(tmp_path / cluster_id, STATE, cluster_id=cluster_id)
+        make_lake(lake, logs, stages=TO_MEASURES)
     with pytest.raises(ClusterMismatchError, match="--settings: .* holds clusters one, two; say --cluster-id"):
         make_lake(lake, observations=(group_configs(g=2),), stages=("measure",))
-    make_lake(lake, observations=(group_configs(g=2),), cluster_id="two", stages=("measure", "audit", "publish"))
+    make_lake(lake, observations=(group_configs(g=2),), cluster_id="two", stages=("measure", "publish"))
     rows = open_lake(lake).scan("gold.poison_record").to_pylist()
     by_cluster = {(row["cluster_id"], row["cause"]) for row in rows if row["group_id"] == "g" and row["offset"] == 6}
     assert by_cluster == {("one", "unknown"), ("two", "delivery_limit")}
 
 
-def test_a_lake_without_the_table_is_read_and_gets_it_by_the_next_run(logs: Path, tmp_path: Path) -> None:
-    lake = tmp_path / "lake"
-    make_lake(lake, logs)
-    whole = shutil.copytree(lake, tmp_path / "whole")
-    without_table(lake)
-    assert open_lake(lake).scan(TABLE).num_rows == 0
-    make_lake(lake, logs, observations=(group_configs(g=2),))
+def test_a_lake_without_the_table_is_read_and_gets_it_by_the_next_run(logs: Path, plain: Path, tmp_path: Path) -> None:
+    whole = Path(shutil.copytree(plain, tmp_path / "whole"))
+    without_table(plain)
+    assert open_lake(plain).scan(TABLE).num_rows == 0
+    make_lake(plain, logs, observations=(group_configs(g=2),))
     make_lake(whole, logs, observations=(group_configs(g=2),))
-    assert_same(lake, whole)
+    assert_same(plain, whole)
 
 
 def without_table(lake: Path) -> None:
@@ -223,16 +233,11 @@ FILES = st.one_of(
 )  # fmt: skip
 
 
-def shared_logs() -> Path:
-    """The log directory, to be read."""
-    return made_once("settings-logs", lambda folder: directory(folder / "logs")) / "logs"
-
-
-def begun_lake() -> Path:
+def begun_lake(logs: Path) -> Path:
     """The lake of a run over the beginning of the log, with a topic for dead letters stored; to be copied."""
     letters = dead_letter_topics("parked")
     return made_once(
-        "settings-lake", lambda lake: make_lake(lake, shared_logs(), until_ms=START_MS + 2, observations=(letters,))
+        "settings/begun", lambda lake: make_lake(lake, logs, until_ms=START_MS + 2, observations=(letters,))
     )
 
 
@@ -242,12 +247,12 @@ def begun_lake() -> Path:
     order=st.randoms(use_true_random=False),
 )  # fmt: skip
 def test_any_order_of_runs_and_settings_is_one_run_with_the_final_settings(
-    steps: Sequence[Observation], ends: Sequence[int], order: object
+    steps: Sequence[Observation], ends: Sequence[int], order: object, logs: Path
 ) -> None:
     with TemporaryDirectory() as folder:
-        logs, parts, whole = shared_logs(), Path(folder) / "parts", Path(folder) / "whole"
+        whole = Path(folder) / "whole"
         runs: list[int | None] = [*sorted(ends), None]
-        shutil.copytree(begun_lake(), parts)
+        parts = Lake(shutil.copytree(begun_lake(logs), Path(folder) / "parts"))
         files = list(steps)
         while runs or files:
             is_run = bool(runs) and (not files or order.random() < 0.5)  # type: ignore[attr-defined]
@@ -255,9 +260,9 @@ def test_any_order_of_runs_and_settings_is_one_run_with_the_final_settings(
                 make_lake(parts, logs, until_ms=runs.pop(0))
             else:
                 make_lake(parts, observations=(files.pop(0),), stages=("measure", "audit", "publish"))
-        make_lake(whole, logs, observations=stored(Lake(parts), UNKNOWN_CLUSTER))
+        make_lake(whole, logs, observations=stored(parts, UNKNOWN_CLUSTER))
         names = [name for name in CONTENT if name != TABLE]
-        assert not differences(content(parts, names), content(whole, names))
+        assert not differences(content(parts.uri, names), content(whole, names))
 
 
 def test_rows_whose_history_retention_cut_keep_their_causes(tmp_path: Path) -> None:
@@ -273,12 +278,12 @@ def test_rows_whose_history_retention_cut_keep_their_causes(tmp_path: Path) -> N
     ]
     logs = write_log_directory(tmp_path / "logs", story)
     write_orders(logs)
-    make_lake(lake, logs, observations=(group_configs(g=2),))
+    make_lake(lake, logs, observations=(group_configs(g=2),), stages=TO_MEASURES)
     assert {cause for _, cause in causes(lake, "g")} == {"delivery_limit"}
     before = causes(lake, "g")
     done = maintain(MaintainOptions(lake=Lake(lake), dry_run=False, retain={"history": 5 * hour_ms}))
     assert sum(table.dropped_rows for table in done.tables) > 0
-    make_lake(lake, observations=(group_configs(g=5),), stages=("measure", "audit", "publish"))
+    make_lake(lake, observations=(group_configs(g=5),), stages=("measure", "publish"))
     after = dict(causes(lake, "g"))
     assert after.keys() == dict(before).keys(), "no row is lost"
     assert after[9] == "rejected"

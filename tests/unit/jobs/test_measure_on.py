@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.measure import steps as measure_steps
+from lake.lake import Lake
 from tests.depths import examples
 from tests.in_process import make_lake
 from tests.lakes import assert_same
@@ -119,10 +120,11 @@ def test_any_cut_of_a_log_measures_what_one_run_measures(
     records = story(steps)
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)
+        parts = Lake(root / "parts")
         for cut in sorted({min(4 + cut, len(records)) for cut in cuts}):
-            make_lake(root / "parts", logs_of(root / "logs", records[:cut], topic=topic and topic_at_first))
+            make_lake(parts, logs_of(root / "logs", records[:cut], topic=topic and topic_at_first))
         whole = logs_of(root / "logs", records, topic=topic)
-        make_lake(root / "parts", whole)
+        make_lake(parts, whole)
         make_lake(root / "at-once", whole)
         assert_same(root / "parts", root / "at-once")
 
@@ -139,8 +141,9 @@ def test_what_a_start_offset_had_passed_is_open_again_when_the_next_life_tells_n
             ((update, "g", {"start": 2, "batches": [(8, 14, 0, 1)]}), 1),
         ]
     )
+    in_parts = Lake(tmp_path / "in-parts")
     for end in range(6, len(records) + 1):
-        make_lake(tmp_path / "in-parts", logs_of(tmp_path / "logs", records[:end], topic=False))
+        make_lake(in_parts, logs_of(tmp_path / "logs", records[:end], topic=False))
     make_lake(tmp_path / "at-once", tmp_path / "logs")
     assert_same(tmp_path / "in-parts", tmp_path / "at-once")
 
@@ -157,6 +160,7 @@ def test_any_steps_measure_what_is_measured_at_once(
         whole = logs_of(root / "logs", records, topic=topic)
         make_lake(root / "at-once", whole)
         patch.setattr(measure_steps, "STEP_ROWS", step_rows)
-        make_lake(root / "in-steps", logs_of(root / "first", records[: 4 + cut], topic=topic))
-        make_lake(root / "in-steps", whole)
+        in_steps = Lake(root / "in-steps")
+        make_lake(in_steps, logs_of(root / "first", records[: 4 + cut], topic=topic))
+        make_lake(in_steps, whole)
         assert_same(root / "in-steps", root / "at-once")

@@ -12,6 +12,7 @@ import pytest
 
 from jobs.errors import ClusterMismatchError
 from lake import crash_points
+from lake.lake import Lake
 from lake.scan import open_lake
 from sharelens.cli import main
 from tests.batch_files import broken, state_batches, state_directory
@@ -84,9 +85,10 @@ def lakes() -> dict[str, Path]:
 
 
 def make_lakes(folder: Path) -> None:
+    both = Lake(folder / "both")
     for turn, count in enumerate((2, None)):
         for cluster in (EAST, WEST):
-            make_lake(folder / "both", logs_of(folder / f"{cluster}-{turn}", cluster, count))
+            make_lake(both, logs_of(folder / f"{cluster}-{turn}", cluster, count))
     whole = {cluster: logs_of(folder / f"{cluster}-whole", cluster) for cluster in (EAST, WEST)}
     for cluster, logs in whole.items():
         make_lake(folder / cluster, logs)
@@ -102,14 +104,15 @@ def alone(lakes: dict[str, Path]) -> Alone:
     return {cluster: content(lakes[cluster]) for cluster in (EAST, WEST)}
 
 
-def part(lake: Path, cluster: str) -> dict[str, pa.Table]:
-    """What a lake holds of a cluster."""
-    return {name: rows.filter(pc.field("cluster_id") == cluster) for name, rows in content(lake).items()}
+def part(tables: dict[str, pa.Table], cluster: str) -> dict[str, pa.Table]:
+    """What is of a cluster, of the tables of a lake."""
+    return {name: rows.filter(pc.field("cluster_id") == cluster) for name, rows in tables.items()}
 
 
 def assert_parts(lake: Path, alone: Alone) -> None:
+    tables = content(lake)
     for cluster in (EAST, WEST):
-        assert not differences(part(lake, cluster), alone[cluster])
+        assert not differences(part(tables, cluster), alone[cluster])
 
 
 def test_runs_in_turns_keep_the_clusters_apart(lakes: dict[str, Path], alone: Alone) -> None:
@@ -209,4 +212,4 @@ def test_a_directory_without_an_id_needs_one_once_the_lake_holds_several(alone: 
     with pytest.raises(ClusterMismatchError, match=f"the lake holds {EAST}, {WEST}; say --cluster-id"):
         make_lake(lake, nameless)
     make_lake(lake, nameless, cluster_id=WEST)
-    assert not differences(part(lake, WEST), alone[WEST])
+    assert not differences(part(content(lake), WEST), alone[WEST])

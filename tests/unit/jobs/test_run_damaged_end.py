@@ -6,7 +6,7 @@ import pytest
 
 from lake.scan import open_lake
 from tests.batch_files import broken, state_batches, state_directory
-from tests.in_process import make_lake
+from tests.in_process import TO_STATE, make_lake
 from tests.state_logs import START_MS, STATE_TOPIC, snapshot, update
 from tools.log_writer.writer import write_checkpoints
 
@@ -32,18 +32,18 @@ def test_what_a_broker_or_a_finished_copy_puts_in_its_place_is_read(
     logs = state_directory(tmp_path / "logs", [*BATCHES[:3], last_batch])
     if committed is not None:
         write_checkpoints(logs, high_watermarks={(STATE_TOPIC, 0): committed})
-    first = make_lake(lake, logs)
+    first = make_lake(lake, logs, stages=TO_STATE)
     assert (offsets(lake), first.quarantined, first.gaps) == ([0, 1, 2], 1, 1)
     (state,) = open_lake(lake).scan("gold.share_partition_state").to_pylist()
     assert (state["log_offset"], state["completeness"]) == (2, "incomplete")
 
-    again = make_lake(lake, logs)
+    again = make_lake(lake, logs, stages=TO_STATE)
     assert (again.counts.get("bronze.log_record", 0), again.gaps) == (0, 0)
 
     state_directory(logs, BATCHES)
     if committed is not None:
         write_checkpoints(logs, high_watermarks={(STATE_TOPIC, 0): 5})
-    make_lake(lake, logs)
+    make_lake(lake, logs, stages=TO_STATE)
     assert offsets(lake) == [0, 1, 2, 3, 4]
     (state,) = open_lake(lake).scan("gold.share_partition_state").to_pylist()
     assert (state["log_offset"], state["completeness"]) == (4, "complete")

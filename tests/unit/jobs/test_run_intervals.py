@@ -15,7 +15,7 @@ from lake.scan import open_lake
 from tests.batch_files import state_batches, state_directory
 from tests.datasets import dataset
 from tests.depths import examples
-from tests.in_process import make_lake, recorded_lake
+from tests.in_process import TO_SILVER, make_lake, recorded_lake
 from tests.lakes import assert_same
 from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update, write_state_partition
 from tests.user_topics import ORDERS_RECORDS, RECORDS_A_BATCH, headers, write_orders
@@ -35,8 +35,9 @@ pytestmark = pytest.mark.slow
 def test_three_intervals_of_a_recorded_log_are_one_run(name: str, tmp_path: Path) -> None:
     logs, whole = dataset(name) / "logs", recorded_lake(name)
     times = sorted(open_lake(whole).scan("silver.share_record").column("log_time_ms").to_pylist())
+    parts = Lake(tmp_path / "parts")
     for until_ms in (times[len(times) // 3], times[2 * len(times) // 3], None):
-        assert make_lake(tmp_path / "parts", logs, until_ms=until_ms).counts["bronze.log_record"] > 0
+        assert make_lake(parts, logs, until_ms=until_ms).counts["bronze.log_record"] > 0
     assert headers(whole)
     assert_same(tmp_path / "parts", whole)
 
@@ -71,17 +72,19 @@ def test_any_three_intervals_are_one_run(
     write_orders(folder / "logs", 0)
     write_orders(folder / "logs", 1)
     make_lake(folder / "whole", folder / "logs")
+    parts = Lake(folder / "parts")
     for until_ms in (START_MS + cuts[0], START_MS + cuts[1], None):
-        make_lake(folder / "parts", folder / "logs", until_ms=until_ms)
+        make_lake(parts, folder / "logs", until_ms=until_ms)
     assert_same(folder / "parts", folder / "whole")
 
 
 def runs(tmp_path: Path, *stories: Sequence[dict[str, Any]]) -> Path:
     """A lake of one run after the other, each over a longer state log and the topic `orders`."""
+    lake = Lake(tmp_path / "lake")
     for number, story in enumerate(stories):
         logs = state_directory(tmp_path / f"logs-{number}", state_batches(story))
         write_orders(logs)
-        make_lake(tmp_path / "lake", logs)
+        make_lake(lake, logs, stages=TO_SILVER)
     return tmp_path / "lake"
 
 
@@ -104,9 +107,9 @@ def test_without_a_start_offset_nothing_is_wanted_of_a_topic(tmp_path: Path) -> 
 def test_a_directory_that_comes_after_its_groups_were_deleted_is_read_all_the_same(tmp_path: Path) -> None:
     story = [snapshot("g", start=21), tombstone("g")]
     alone = state_directory(tmp_path / "alone", state_batches(story))
-    make_lake(tmp_path / "lake", alone)
+    make_lake(tmp_path / "lake", alone, stages=TO_SILVER)
     write_orders(tmp_path / "other")
-    make_lake(tmp_path / "lake", tmp_path / "other")
+    make_lake(tmp_path / "lake", tmp_path / "other", stages=TO_SILVER)
     assert headers(tmp_path / "lake") == [(0, first, first + 4) for first in (20, 25, 30, 35)]
 
 
@@ -115,7 +118,7 @@ def test_a_batch_that_the_high_watermark_cuts_is_replaced_once_it_is_committed(t
     write_orders(logs)
     for committed in (12, ORDERS_RECORDS):
         write_checkpoints(logs, high_watermarks={(STATE_TOPIC, 0): 1, ("orders", 0): committed})
-        make_lake(tmp_path / "lake", logs, include_uncommitted=True)
+        make_lake(tmp_path / "lake", logs, include_uncommitted=True, stages=TO_SILVER)
     assert headers(tmp_path / "lake") == [(0, first, first + 4) for first in range(0, ORDERS_RECORDS, RECORDS_A_BATCH)]
     assert not any(open_lake(tmp_path / "lake").scan("bronze.topic_batch").column("uncommitted").to_pylist())
 

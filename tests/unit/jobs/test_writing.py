@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
-from jobs.options import RunOptions
-from jobs.run import run
 from jobs.summary import Summary
 from jobs.upkeep.maintain import MaintainOptions, maintain
 from lake.lake import Lake
 from lake.tables import TABLES
-from tests.in_process import ANY_SIZE, no_session
+from tests.in_process import make_lake, run_here
 from tests.lakes import content, differences
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
@@ -39,13 +38,12 @@ class Process:
     def run(self) -> Summary:
         self.runs += 1
         logs = write_log_directory(self.folder / f"logs-{self.runs}", self.story())
-        return run(RunOptions(lake=self.lake, log_dirs=(str(logs),), in_process_bytes=ANY_SIZE), no_session)
+        return run_here(self.lake, logs)
 
     def equals_one_run(self) -> bool:
-        logs = self.folder / f"logs-{self.runs}"
-        whole = Lake(self.folder / "whole")
-        run(RunOptions(lake=whole, log_dirs=(str(logs),), in_process_bytes=ANY_SIZE), no_session)
-        return differences(content(Path(self.lake.uri)), content(Path(whole.uri))) == []
+        whole = self.folder / "whole"
+        make_lake(whole, self.folder / f"logs-{self.runs}")
+        return differences(content(self.lake.uri), content(whole)) == []
 
 
 @pytest.fixture
@@ -90,6 +88,22 @@ def test_handles_stay_open_between_runs_of_one_process(process: Process) -> None
     assert process.lake.handle("bronze.log_record") is before
 
 
+def test_a_run_without_news_opens_no_table_but_those_that_it_reads(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process.run()
+    opened: list[object] = []
+    real = DeltaTable.__init__
+
+    def noted(table: DeltaTable, *args: Any, **options: Any) -> None:
+        opened.append(args)
+        real(table, *args, **options)
+
+    monkeypatch.setattr(DeltaTable, "__init__", noted)
+    assert run_here(process.lake.uri, process.folder / "logs-1").run_id is None
+    assert 0 < len(opened) < len(TABLES) / 3
+
+
 def test_a_process_knows_of_each_table_what_delta_rs_reads(process: Process) -> None:
     for _ in range(3):
         process.run()
@@ -99,6 +113,7 @@ def test_a_process_knows_of_each_table_what_delta_rs_reads(process: Process) -> 
     for name in TABLES:
         mine, theirs = process.lake.snapshot(name), read.snapshot(name)
         assert (mine.version, mine.paths) == (theirs.version, theirs.paths)
+        assert Lake(process.lake.uri).version(name) == theirs.version
         for known, file in zip(mine.files, theirs.files, strict=True):
             assert {key: known.get(key) for key in known.keys() | file.keys()} == {
                 key: file.get(key) for key in known.keys() | file.keys()

@@ -11,7 +11,7 @@ from jobs.upkeep.maintain import MaintainOptions, maintain
 from lake import file_rows
 from lake.file_rows import FileRows
 from lake.lake import Lake
-from tests.in_process import make_lake
+from tests.in_process import TO_SILVER, make_lake
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
 pytestmark = pytest.mark.slow
@@ -24,11 +24,12 @@ CONDITIONS = (None, pc.field("status") == "taken", pc.field("run_id") > 1, pc.fi
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     """A lake of three runs and an upkeep."""
     folder = tmp_path_factory.mktemp("file-rows")
+    lake = Lake(folder / "lake")
     for end in (1, 2, 3):
         records = [snapshot("g", start=0), *(update("g", start=n, at_ms=START_MS + n) for n in (1, 2))]
-        make_lake(folder / "lake", write_log_directory(folder / str(end), records[:end]))
-    maintain(MaintainOptions(lake=Lake(folder / "lake"), dry_run=False))
-    return Lake(folder / "lake")
+        make_lake(lake, write_log_directory(folder / str(end), records[:end]), stages=TO_SILVER)
+    maintain(MaintainOptions(lake=lake, dry_run=False))
+    return Lake(lake.uri)
 
 
 @given(data=st.data())

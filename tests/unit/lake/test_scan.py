@@ -14,7 +14,7 @@ from lake.commit import create_tables
 from lake.errors import LakeError, LakeVersionError
 from lake.lake import Lake
 from lake.tables import SCHEMA_VERSION, TABLES
-from tests.in_process import make_lake, story_lake
+from tests.in_process import TO_SILVER, make_lake, story_lake
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
 pytestmark = pytest.mark.slow
@@ -38,7 +38,8 @@ def test_what_is_not_published_is_not_seen(lake: Path) -> None:
 
 def test_a_lake_that_is_open_stays_at_its_cut(lake: Path, tmp_path: Path) -> None:
     opened = scan.open_lake(lake)
-    make_lake(lake, write_log_directory(tmp_path / "more", [*STORY, update(batches=[(9, 9, 4, 1)])]))
+    more = write_log_directory(tmp_path / "more", [*STORY, update(batches=[(9, 9, 4, 1)])])
+    make_lake(lake, more, stages=TO_SILVER)
     assert opened.scan("silver.share_record").num_rows == len(STORY)
     assert scan.open_lake(lake).scan("silver.share_record").num_rows == len(STORY) + 1
 
@@ -46,7 +47,8 @@ def test_a_lake_that_is_open_stays_at_its_cut(lake: Path, tmp_path: Path) -> Non
 def test_a_table_is_opened_once_a_cut(lake: Path, tmp_path: Path) -> None:
     opened = scan.open_lake(lake)
     rows = opened.dataset("silver.share_record")
-    make_lake(lake, write_log_directory(tmp_path / "more", [*STORY, update(batches=[(9, 9, 4, 1)])]))
+    more = write_log_directory(tmp_path / "more", [*STORY, update(batches=[(9, 9, 4, 1)])])
+    make_lake(lake, more, stages=TO_SILVER)
     assert opened.dataset("silver.share_record") is rows
 
 

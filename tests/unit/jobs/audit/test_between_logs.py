@@ -29,7 +29,7 @@ from tests.cluster_logs import (
     write_orders,
 )
 from tests.datasets import dataset
-from tests.in_process import make_lake, recorded_lake
+from tests.in_process import TO_AUDIT, make_lake, recorded_lake
 from tests.lakes import content, differences
 from tests.once import made_once
 from tests.state_logs import START_MS, snapshot, write_state_partition
@@ -67,7 +67,7 @@ def damaged(damage):
 
     def make(folder):
         damage(write_cluster(folder / "logs"))
-        make_lake(folder / "lake", folder / "logs")
+        make_lake(folder / "lake", folder / "logs", stages=TO_AUDIT)
 
     folder = made_once(f"between-logs/{damage.__name__}", make)
     return folder / "logs", folder / "lake"
@@ -95,11 +95,11 @@ def test_rules_of_the_coordinators_configuration_are_tested_in_a_lake(tmp_path, 
     counts = {(row["state_partition"], row["count"]) for row in expected["findings"] if row["rule"] == EARLY}
     assert counts == {(0, 2), (1, 4), (2, 2)}
     observations = read_settings_folder(str(settings)).observations
-    make_lake(tmp_path / "whole", logs, observations=observations)
+    make_lake(tmp_path / "whole", logs, observations=observations, stages=TO_AUDIT)
     for until_ms in (END_MS - 1, END_MS, None):
-        make_lake(tmp_path / "parts", logs, observations=observations, until_ms=until_ms)
-    make_lake(tmp_path / "late", logs)
-    make_lake(tmp_path / "late", observations=observations, stages=("measure", "audit", "publish"))
+        make_lake(tmp_path / "parts", logs, observations=observations, until_ms=until_ms, stages=TO_AUDIT)
+    make_lake(tmp_path / "late", logs, stages=TO_AUDIT)
+    make_lake(tmp_path / "late", observations=observations, stages=("audit", "publish"))
     for name in ("whole", "parts", "late"):
         assert answer(capsys, "--lake", tmp_path / name)["findings"] == expected["findings"]
 
@@ -117,18 +117,18 @@ def test_logs_that_come_one_after_the_other_make_the_lake_of_all_at_once(damage,
     for pattern, until_ms in (("__share*", START_MS + 1), ("__share*", None), ("orders*", None), ("__*", None)):
         for folder in logs.glob(pattern):
             shutil.copytree(folder, part / folder.name, dirs_exist_ok=True)
-        make_lake(lake, part, until_ms=until_ms)
+        make_lake(lake, part, until_ms=until_ms, stages=TO_AUDIT)
     assert not differences(content(lake, AUDIT), content(whole, AUDIT))
 
 
 def test_a_finding_is_withdrawn_when_its_topic_has_grown(tmp_path, capsys):
     logs, lake = write_cluster(tmp_path / "logs"), tmp_path / "lake"
     short_topic(logs)
-    make_lake(lake, logs)
+    make_lake(lake, logs, stages=TO_AUDIT)
     assert of_lake(lake) != []
     shutil.rmtree(logs / "orders-0")
     write_orders(logs)
-    make_lake(lake, logs)
+    make_lake(lake, logs, stages=TO_AUDIT)
     assert of_lake(lake) == of_logs(capsys, logs) == []
     rows = open_lake(lake).scan("gold.audit_finding").to_pylist()
     assert {row["rule"] for row in rows if row["withdrawn_run_id"]} == {"start_offset_beyond_end", "negative_lag"}
@@ -138,7 +138,7 @@ def test_a_lake_without_a_state_log_has_the_findings_about_groups_of_its_log_dir
     logs, lake = write_cluster(tmp_path / "logs"), tmp_path / "lake"
     odd_group_records(logs)
     shutil.rmtree(logs / "__share_group_state-0")
-    make_lake(lake, logs)
+    make_lake(lake, logs, stages=TO_AUDIT)
     assert of_lake(lake) == of_logs(capsys, logs) != []
     by_lake, by_logs = (untested(answer(capsys, *source)) for source in (("--lake", lake), ("--log-dir", logs)))
     assert by_lake - by_logs == {rule.code for rule in RULES if Need.LOG_DIRECTORIES in rule.needs}
@@ -163,9 +163,9 @@ def test_findings_about_groups_stand_when_the_state_log_comes_later(tmp_path, ca
     logs, part, lake = write_cluster(tmp_path / "logs"), tmp_path / "part" / "logs", tmp_path / "lake"
     odd_group_records(logs)
     shutil.copytree(logs, part, ignore=shutil.ignore_patterns("__share*"))
-    make_lake(lake, part)
+    make_lake(lake, part, stages=TO_AUDIT)
     first = of_lake(lake)
-    make_lake(lake, logs)
+    make_lake(lake, logs, stages=TO_AUDIT)
     assert of_lake(lake) == of_logs(capsys, logs) == first != []
 
 

@@ -10,7 +10,7 @@ from jobs.audit import tasks
 from jobs.publish import current_versions, published_versions
 from lake.lake import Lake
 from lake.scan import open_lake
-from tests.in_process import make_lake, story_lake
+from tests.in_process import TO_AUDIT, make_lake, story_lake
 from tests.lakes import content, differences
 from tests.settings_in_files import group_configs
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
@@ -38,7 +38,7 @@ def standing(lake: Path) -> dict[str, tuple[int, int | None]]:
 def test_runs_over_parts_of_a_log_find_what_one_run_does(tmp_path: Path) -> None:
     logs = write_log_directory(tmp_path / "logs", STORY)
     for until_ms in (START_MS + 1, START_MS + 3, START_MS + 6, None):
-        make_lake(tmp_path / "parts", logs, until_ms=until_ms)
+        make_lake(tmp_path / "parts", logs, until_ms=until_ms, stages=TO_AUDIT)
     whole = content(story_lake("audit-stage", STORY), FINDINGS)
     assert whole[FINDINGS[0]].num_rows > 4
     assert not differences(content(tmp_path / "parts", FINDINGS), whole)
@@ -47,27 +47,28 @@ def test_runs_over_parts_of_a_log_find_what_one_run_does(tmp_path: Path) -> None
 def test_a_finding_that_evidence_refutes_is_withdrawn_and_stands_again_when_it_comes_back(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     story = [snapshot("g"), snapshot("g", epoch=2)]
-    make_lake(lake, write_log_directory(tmp_path / "first", story))
+    make_lake(lake, write_log_directory(tmp_path / "first", story), stages=TO_AUDIT)
     assert standing(lake)["snapshot_epoch_skips"] == (1, None)
-    make_lake(lake, write_log_directory(tmp_path / "more", [*story, update("g", epoch=2)]))
+    more = write_log_directory(tmp_path / "more", [*story, update("g", epoch=2)])
+    make_lake(lake, more, stages=TO_AUDIT)
     assert standing(lake)["snapshot_epoch_skips"] == (1, None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tasks, "STORED", {rule: text for rule, text in tasks.STORED.items() if rule != 100})
-        make_lake(lake, rebuild="audit")
+        make_lake(lake, rebuild="audit", stages=TO_AUDIT)
     first, withdrawn = standing(lake)["snapshot_epoch_skips"]
     assert first == 1
     assert withdrawn is not None
-    make_lake(lake, rebuild="audit")
+    make_lake(lake, rebuild="audit", stages=TO_AUDIT)
     assert standing(lake)["snapshot_epoch_skips"] == (1, None)
 
 
 def test_other_settings_judge_their_groups_again(tmp_path: Path) -> None:
     logs = write_log_directory(tmp_path / "logs", STORY)
-    make_lake(tmp_path / "lake", logs)
-    make_lake(tmp_path / "lake", observations=(group_configs(h=3),), stages=("measure", "audit", "publish"))
+    make_lake(tmp_path / "lake", logs, stages=TO_AUDIT)
+    make_lake(tmp_path / "lake", observations=(group_configs(h=3),), stages=("audit", "publish"))
     rows = open_lake(tmp_path / "lake").scan("gold.audit_finding").to_pylist()
     assert "available_at_limit" in {row["rule"] for row in rows if row["group_id"] == "h"}
-    make_lake(tmp_path / "whole", logs, observations=(group_configs(h=3),))
+    make_lake(tmp_path / "whole", logs, observations=(group_configs(h=3),), stages=TO_AUDIT)
     assert not differences(content(tmp_path / "lake", FINDINGS), content(tmp_path / "whole", FINDINGS))
 
 
@@ -89,9 +90,9 @@ def test_the_states_of_the_replay_are_compared(tmp_path: Path) -> None:
         compared = tasks.PartitionsAudit.compare
         without = lambda audit, states, logs: compared(audit, states.slice(0, 0), logs)  # noqa: E731
         patch.setattr(tasks.PartitionsAudit, "compare", without)
-        make_lake(lake, logs)
+        make_lake(lake, logs, stages=TO_AUDIT)
     assert "replay_disagrees" in standing(lake)
-    make_lake(lake, rebuild="audit")
+    make_lake(lake, rebuild="audit", stages=TO_AUDIT)
     assert standing(lake)["replay_disagrees"][1] is not None
 
 

@@ -9,7 +9,7 @@ from jobs.decode.topic_starts import lowest, lowest_of, lowest_offsets
 from lake.lake import Lake
 from lake.table_schemas import TOPIC_START
 from tests.batch_files import state_batches, state_directory
-from tests.in_process import make_lake
+from tests.in_process import TO_SILVER, make_lake
 from tests.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update
 
 pytestmark = pytest.mark.slow
@@ -21,7 +21,8 @@ ORDERS = (ORDERS_ID, 0)
 def starts(tmp_path: Path, *logs: list[dict[str, object]]) -> dict[tuple[str, int], int]:
     """What a lake of one run after the other knows; each list is a longer state log."""
     for number, records in enumerate(logs):
-        make_lake(tmp_path / "lake", state_directory(tmp_path / f"logs-{number}", state_batches(records)))
+        logs = state_directory(tmp_path / f"logs-{number}", state_batches(records))
+        make_lake(tmp_path / "lake", logs, stages=TO_SILVER)
     return lowest_offsets(Lake(tmp_path / "lake"), "unknown")
 
 
@@ -56,13 +57,13 @@ def test_what_a_winning_copy_sets_aside_no_longer_counts(order: tuple[int, int],
     winner = [*state_batches(common), *state_batches([snapshot("h", start=4)], 2, leader_epoch=1)]
     copies = [state_directory(tmp_path / name, batches) for name, batches in (("a", loser), ("b", winner))]
     for place in order:
-        make_lake(tmp_path / "lake", copies[place])
+        make_lake(tmp_path / "lake", copies[place], stages=TO_SILVER)
     assert lowest_offsets(Lake(tmp_path / "lake"), "unknown") == {ORDERS: 4}
 
 
 def test_another_cluster_has_its_own(tmp_path: Path) -> None:
     logs = state_directory(tmp_path / "logs", state_batches([snapshot("g", start=3)]))
-    make_lake(tmp_path / "lake", logs, cluster_id="a")
+    make_lake(tmp_path / "lake", logs, cluster_id="a", stages=TO_SILVER)
     assert lowest_offsets(Lake(tmp_path / "lake"), "b") == {}
     assert lowest_offsets(Lake(tmp_path / "lake"), "a") == {ORDERS: 3}
 

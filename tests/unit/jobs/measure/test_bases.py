@@ -16,7 +16,7 @@ from jobs.upkeep.maintain import MaintainOptions, Upkeep, maintain
 from lake.lake import Lake
 from measures.catalog import STAGED
 from tests.depths import examples
-from tests.in_process import make_lake
+from tests.in_process import TO_MEASURES, make_lake
 from tests.lakes import content, differences
 from tests.once import made_once
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
@@ -95,15 +95,15 @@ class Parts:
         """A lake that was cut between the two parts."""
         shutil.copytree(self.before, lake)
         cut(lake, hours)
-        make_lake(lake, self.second)
+        make_lake(lake, self.second, stages=TO_MEASURES)
         return lake
 
 
 def parts(folder: Path, first: list[dict[str, Any]], second: list[dict[str, Any]]) -> Parts:
     made = Parts(folder=folder, second=write_log_directory(folder / "second", [*first, *second]))
-    make_lake(made.before, write_log_directory(folder / "first", first))
+    make_lake(made.before, write_log_directory(folder / "first", first), stages=TO_MEASURES)
     shutil.copytree(made.before, made.plain)
-    make_lake(made.plain, made.second)
+    make_lake(made.plain, made.second, stages=TO_MEASURES)
     return made
 
 
@@ -137,7 +137,7 @@ def test_measuring_anew_after_a_cut_leaves_what_was_final_before_it(story_parts:
     kept = Path(shutil.copytree(cut_once(story_parts, 2), tmp_path / "cut"))
     cut(kept, 2)
     before = measures(kept)
-    make_lake(kept, rebuild="measure")
+    make_lake(kept, rebuild="measure", stages=TO_MEASURES)
     assert not differences(before, measures(kept))
     assert not differences(measures(story_parts.plain), measures(kept))
 
@@ -156,7 +156,7 @@ def test_a_cut_keeps_the_deletions_that_tell_a_new_creation_from_a_reset(tmp_pat
     for _ in range(2):
         replays = measures(kept)["gold.redelivered_record"].column("kind").to_pylist()
         assert replays == ["replayed_by_recreation"]
-        make_lake(kept, rebuild="measure")
+        make_lake(kept, rebuild="measure", stages=TO_MEASURES)
 
 
 GROUPS = "gh"
@@ -247,5 +247,5 @@ def test_any_cut_of_the_histories_leaves_what_is_measured_after_it(
         assert not differences(measures(story_parts.plain), measures(kept))
         cut(kept, hours)
         before_cut = measures(kept)
-        make_lake(kept, rebuild="measure")
+        make_lake(kept, rebuild="measure", stages=TO_MEASURES)
         assert not differences(before_cut, measures(kept))

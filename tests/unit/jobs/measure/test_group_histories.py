@@ -12,7 +12,7 @@ from lake.lake import Lake
 from lake.scan import open_lake
 from measures.group_histories import histories
 from tests.datasets import dataset
-from tests.in_process import make_lake, recorded_lake, story_lake
+from tests.in_process import TO_MEASURES, make_lake, recorded_lake, story_lake
 from tests.lakes import content, differences
 from tests.state_logs import snapshot
 
@@ -48,9 +48,9 @@ def test_runs_add_up_to_one_and_leave_groups_without_news_alone(tmp_path: Path) 
     whole, step, logs = recorded_lake(SCENARIO), tmp_path / "step", dataset(SCENARIO) / "logs"
     last_ms = {group: newest_ms(whole, group) for group in groups_of(whole)}
     first_to_end = min(last_ms, key=lambda group: last_ms[group])
-    make_lake(step, logs, until_ms=last_ms[first_to_end] + 1)
+    make_lake(step, logs, until_ms=last_ms[first_to_end] + 1, stages=TO_MEASURES)
     versions = {table: Lake(step).version(table) for table in TABLES}
-    make_lake(step, logs)
+    make_lake(step, logs, stages=TO_MEASURES)
     assert not differences(content(step, TABLES), content(whole, TABLES))
     rows = open_lake(step).scan("gold.group_history", ["group_id", "run_id"])
     assert set(rows.filter(pc.field("group_id") == first_to_end).column("run_id").to_pylist()) == {1}
@@ -59,7 +59,7 @@ def test_runs_add_up_to_one_and_leave_groups_without_news_alone(tmp_path: Path) 
         table: version + (open_lake(step).scan(table).num_rows > 0) for table, version in versions.items()
     }
     for stage, run in (("decode", 3), ("measure", 4)):
-        make_lake(step, rebuild=stage)
+        make_lake(step, rebuild=stage, stages=TO_MEASURES)
         assert not differences(content(step, TABLES), content(whole, TABLES))
         assert set(open_lake(step).scan("gold.group_history").column("run_id").to_pylist()) == {run}
 

@@ -23,7 +23,7 @@ from measures.settled import HOUR_MS
 from state_model.columnar.codes import ABOVE_ALL
 from tests.datasets import dataset
 from tests.depths import examples
-from tests.in_process import make_lake, recorded_lake
+from tests.in_process import TO_MEASURES, make_lake, recorded_lake
 from tests.lakes import content, differences
 from tests.state_logs import START_MS, snapshot, update, write_log_directory, write_state_partition
 from tests.unit.jobs.test_measure_on import STEPS, story
@@ -59,14 +59,15 @@ def test_copies_in_any_order_measure_what_one_run_measures(
 ) -> None:
     records = story(steps)
     with tempfile.TemporaryDirectory() as scratch:
-        root = Path(scratch)
+        root, lake = Path(scratch), Lake(Path(scratch) / "lake")
         for number, (first, size, with_topic) in enumerate(copies):
             first = min(first, len(records) - 1)
             end = min(first + size, len(records))
-            make_lake(root / "lake", logs_of(root / f"{number}", records, first, end, topic=topic and with_topic))
+            logs = logs_of(root / f"{number}", records, first, end, topic=topic and with_topic)
+            make_lake(lake, logs, stages=TO_MEASURES)
         whole = logs_of(root / "whole", records, 0, len(records), topic=topic)
-        make_lake(root / "lake", whole)
-        make_lake(root / "at-once", whole)
+        make_lake(lake, whole, stages=TO_MEASURES)
+        make_lake(root / "at-once", whole, stages=TO_MEASURES)
         assert not differences(content(root / "lake", TABLES), content(root / "at-once", TABLES))
 
 
@@ -76,10 +77,10 @@ def test_one_percent_of_news_rewrites_few_rows_and_no_final_one(
 ) -> None:
     logs, lake = tmp_path / "logs", tmp_path / "lake"
     generate.generate(logs, shape=shape, records=20_000, share_partition_count=share_partitions, state_partitions=1)
-    make_lake(lake, logs)
+    make_lake(lake, logs, stages=TO_MEASURES)
     before = files(lake)
     generate.append(logs, fraction=0.01)
-    make_lake(lake, logs)
+    make_lake(lake, logs, stages=TO_MEASURES)
     after = files(lake)
     for table, files_before in before.items():
         gone = {path: rows for path, rows in files_before.items() if path not in after[table]}
@@ -113,7 +114,7 @@ def test_a_snapshot_that_repeats_the_state_reaches_no_row(
     news: list[dict[str, Any]], reach: int, tmp_path: Path
 ) -> None:
     logs = write_log_directory(tmp_path / "logs", [snapshot("g", start=5)])
-    make_lake(tmp_path / "lake", logs)
+    make_lake(tmp_path / "lake", logs, stages=TO_MEASURES)
     write_state_partition(logs, news, base_offset=1)
     make_lake(tmp_path / "lake", logs, stages=("ingest", "decode", "replay"))
     ((task,),) = stage.batches_of(Lake(tmp_path / "lake"), run=2, before=1, names=tuple(STAGED))
@@ -122,7 +123,7 @@ def test_a_snapshot_that_repeats_the_state_reaches_no_row(
 
 def test_open_offsets_that_the_start_offset_passes_are_reached(tmp_path: Path) -> None:
     logs = write_log_directory(tmp_path / "logs", [snapshot("g", start=5, batches=[(5, 6, 0, 1), (7, 7, 2, 1)])])
-    make_lake(tmp_path / "lake", logs)
+    make_lake(tmp_path / "lake", logs, stages=TO_MEASURES)
     write_state_partition(logs, [update("g", start=9)], base_offset=1)
     make_lake(tmp_path / "lake", logs, stages=("ingest", "decode", "replay"))
     ((task,),) = stage.batches_of(Lake(tmp_path / "lake"), run=2, before=1, names=tuple(STAGED))
@@ -139,14 +140,14 @@ def test_a_range_that_a_snapshot_shows_first_is_read_from_the_record_before_on(
     shown = snapshot("g", start=39, epoch=1, batches=[(41, 41, 0, 1)], at_ms=later_ms)
     others = [snapshot("h"), *(update("h", start=number, at_ms=later_ms) for number in range(11))]
     logs = write_log_directory(tmp_path / "logs", [snapshot("g"), *settled, *others, shown])
-    make_lake(tmp_path / "lake", logs)
+    make_lake(tmp_path / "lake", logs, stages=TO_MEASURES)
     write_state_partition(logs, [update("g", batches=[(41, 41, 2, 2)], at_ms=later_ms)], base_offset=53)
     make_lake(tmp_path / "lake", logs, stages=("ingest", "decode", "replay"))
     ((task,),) = stage.batches_of(Lake(tmp_path / "lake"), run=2, before=1, names=tuple(STAGED))
     read = Reach(LakeInputs(task)).by_offset.history().column("log_offset")
     assert sorted(read.to_pylist()) == [39, 52, 53]
-    make_lake(tmp_path / "lake", logs)
-    make_lake(tmp_path / "at-once", logs)
+    make_lake(tmp_path / "lake", logs, stages=TO_MEASURES)
+    make_lake(tmp_path / "at-once", logs, stages=TO_MEASURES)
     assert not differences(content(tmp_path / "lake", TABLES), content(tmp_path / "at-once", TABLES))
 
 
@@ -169,11 +170,11 @@ def test_rows_stay_in_their_files_until_evidence_adds_some_or_makes_them_final(
 ) -> None:
     records = [snapshot("g"), update("g", batches=HALF_DONE), update("g", start=5)]
     logs = write_log_directory(tmp_path / "logs", records)
-    make_lake(tmp_path / "lake", logs)
+    make_lake(tmp_path / "lake", logs, stages=TO_MEASURES)
     before = files(tmp_path / "lake")
     cold = {"start": 5, "epoch": 1, "batches": HALF_DONE[1:], "at_ms": START_MS + later_ms}
     write_state_partition(logs, [snapshot("g", **(cold | more))], base_offset=3)
-    make_lake(tmp_path / "lake", logs)
+    make_lake(tmp_path / "lake", logs, stages=TO_MEASURES)
     after = files(tmp_path / "lake")
     assert [table for table in KEPT if before[table].keys() - after[table].keys()] == list(rewritten)
 

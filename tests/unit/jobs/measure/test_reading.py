@@ -32,8 +32,9 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     records = [snapshot(group, start=0) for group in GROUPS]
     records += [update(group, batches=[(number, number, 2, 1)]) for number in range(RECORDS - 1) for group in GROUPS]
     monkeypatch.setattr(replay_stage, "PART_ROWS", RECORDS)
-    make_lake(tmp_path / "lake", write_log_directory(tmp_path / "logs", records))
-    return Lake(tmp_path / "lake")
+    lake = Lake(tmp_path / "lake")
+    make_lake(lake, write_log_directory(tmp_path / "logs", records), stages=("ingest", "decode", "replay"))
+    return lake
 
 
 @pytest.fixture

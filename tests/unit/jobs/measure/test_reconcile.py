@@ -5,14 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from jobs.options import RunOptions
-from jobs.run import run
 from jobs.upkeep.maintain import MaintainOptions, maintain
 from kafka_log.dead_letter_records import DeadLetterTopics
 from lake.lake import Lake
 from lake.scan import open_lake
 from tests.dead_letter_logs import letter_headers, write_letters
-from tests.in_process import ANY_SIZE, make_lake, no_session
+from tests.in_process import TO_MEASURES, TO_SILVER, make_lake
 from tests.lakes import assert_same
 from tests.once import made_once
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
@@ -70,16 +68,16 @@ def test_a_run_in_parts_is_a_run_in_one(tmp_path: Path, ends: tuple[int, ...]) -
 
 
 def test_dead_letters_that_come_later_are_held_against_what_was_there(tmp_path: Path) -> None:
-    make_lake(tmp_path / "parts", directory(tmp_path / "first", letters=[]))
+    make_lake(tmp_path / "parts", directory(tmp_path / "first", letters=[]), stages=TO_MEASURES)
     assert judged(tmp_path / "parts") == [(3, 4, "unknown"), (7, 7, "unknown")]
-    make_lake(tmp_path / "parts", directory(tmp_path / "logs"))
+    make_lake(tmp_path / "parts", directory(tmp_path / "logs"), stages=TO_MEASURES)
     assert judged(tmp_path / "parts") == ALL
 
 
 def test_state_that_comes_later_explains_dead_letters(tmp_path: Path) -> None:
-    make_lake(tmp_path / "parts", directory(tmp_path / "first", records=STATE[:1]))
+    make_lake(tmp_path / "parts", directory(tmp_path / "first", records=STATE[:1]), stages=TO_MEASURES)
     assert judged(tmp_path / "parts") == [(3, 3, "unknown"), (9, 9, "unknown")]
-    make_lake(tmp_path / "parts", directory(tmp_path / "logs"))
+    make_lake(tmp_path / "parts", directory(tmp_path / "logs"), stages=TO_MEASURES)
     assert judged(tmp_path / "parts") == ALL
 
 
@@ -101,22 +99,30 @@ LONG = [
 """Dead letters long before the newest record."""
 
 
+def long_lake() -> Path:
+    """The lake of LONG; tests copy it."""
+
+    def make(folder: Path) -> None:
+        make_lake(folder / "lake", directory(folder / "logs", LONG), stages=TO_MEASURES)
+
+    return made_once("reconcile/long", make) / "lake"
+
+
 @pytest.mark.parametrize("dropped", [["history"], ["measures"], ["history", "measures"]])
 def test_what_retention_takes_leaves_every_verdict_as_it_was(dropped: list[str], tmp_path: Path) -> None:
-    made = made_once("reconcile/long", lambda folder: make_lake(folder / "lake", directory(folder / "logs", LONG)))
-    lake = Path(shutil.copytree(made / "lake", tmp_path / "lake"))
+    lake = Path(shutil.copytree(long_lake(), tmp_path / "lake"))
     before = judged(lake)
     assert {status for _, _, status in before} == {"matched", "missing", "unexpected"}
     upkeep = maintain(MaintainOptions(lake=Lake(lake), dry_run=False, retain=dict.fromkeys(dropped, 5 * HOUR_MS)))
     assert sum(table.dropped_rows for table in upkeep.tables) > 0
     news = update(start=8, batches=[(9, 9, 1, 1)], at_ms=LATER_MS + 11 * HOUR_MS)
-    make_lake(lake, directory(tmp_path / "second", [*LONG, news]))
+    make_lake(lake, directory(tmp_path / "second", [*LONG, news]), stages=TO_MEASURES)
     assert judged(lake) == before
 
 
 def test_a_topic_of_the_prefix_without_dead_letters_is_named_and_not_taken(tmp_path: Path) -> None:
     logs = directory(tmp_path / "logs", letters=[(None, b"v", [("trace", b"1")])])
-    summary = make_lake(tmp_path / "lake", logs)
+    summary = make_lake(tmp_path / "lake", logs, stages=TO_SILVER)
     assert summary.skipped == ["dlq.orders: 1 offsets without a dead letter (no header __dlq.errors.*): not taken"]
     rows = open_lake(tmp_path / "lake").scan("bronze.log_record")
     assert set(rows.column("topic").to_pylist()) == {"__share_group_state"}
@@ -125,13 +131,9 @@ def test_a_topic_of_the_prefix_without_dead_letters_is_named_and_not_taken(tmp_p
 def test_a_topic_of_any_name_is_taken_when_it_is_named_and_from_then_on(tmp_path: Path) -> None:
     logs = directory(tmp_path / "logs", letters=[])
     write_letters(logs, LETTERS[:1], topic="letters")
-    options = RunOptions(
-        lake=Lake(tmp_path / "lake"),
-        log_dirs=(str(logs),),
-        in_process_bytes=ANY_SIZE,
-        dead_letter_topics=DeadLetterTopics(names=frozenset({"letters"})),
-    )
-    assert run(options, no_session).counts["silver.dlq_record"] == 1
+    named = DeadLetterTopics(names=frozenset({"letters"}))
+    first = make_lake(tmp_path / "lake", logs, dead_letter_topics=named, stages=TO_MEASURES)
+    assert first.counts["silver.dlq_record"] == 1
     write_letters(logs, LETTERS, topic="letters")
-    assert make_lake(tmp_path / "lake", logs).counts["silver.dlq_record"] == 1
+    assert make_lake(tmp_path / "lake", logs, stages=TO_MEASURES).counts["silver.dlq_record"] == 1
     assert judged(tmp_path / "lake") == ALL

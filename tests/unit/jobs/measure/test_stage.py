@@ -8,7 +8,7 @@ import pytest
 
 from lake.lake import Lake
 from lake.scan import open_lake
-from tests.in_process import make_lake
+from tests.in_process import TO_MEASURES, make_lake
 from tests.lakes import assert_same
 from tests.once import made_once
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory, write_state_partition
@@ -63,10 +63,12 @@ def test_live_share_partitions_have_a_row_and_deleted_ones_have_none(first: Path
 
 def test_only_what_a_run_touched_is_measured_again(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
-    make_lake(lake, logs_of(tmp_path / "logs", STORY))
-    assert make_lake(lake, logs_of(tmp_path / "logs", STORY + MORE)).counts["gold.lag"] == 1
+    make_lake(lake, logs_of(tmp_path / "logs", STORY), stages=TO_MEASURES)
+    more = logs_of(tmp_path / "logs", STORY + MORE)
+    assert make_lake(lake, more, stages=TO_MEASURES).counts["gold.lag"] == 1
     assert lags(lake) == {"g": (ORDERS_RECORDS - 10, 2), "h": (ORDERS_RECORDS - 10, 1)}
-    make_lake(lake, logs_of(tmp_path / "logs", [*STORY, *MORE, tombstone("h", at_ms=START_MS + 4)]))
+    ended = logs_of(tmp_path / "logs", [*STORY, *MORE, tombstone("h", at_ms=START_MS + 4)])
+    make_lake(lake, ended, stages=TO_MEASURES)
     assert lags(lake) == {"g": (ORDERS_RECORDS - 10, 2)}, "a share partition that is deleted loses its row"
 
 
@@ -78,9 +80,9 @@ def test_several_runs_hold_what_one_run_holds(first: Path, tmp_path: Path) -> No
 
 
 def test_new_records_of_the_user_topic_alone_change_the_lag(tmp_path: Path) -> None:
-    make_lake(tmp_path / "lake", logs_of(tmp_path / "first", STORY, topic=False))
+    make_lake(tmp_path / "lake", logs_of(tmp_path / "first", STORY, topic=False), stages=TO_MEASURES)
     assert lags(tmp_path / "lake")["g"] == (None, 1), "the count is ahead of the end"
-    make_lake(tmp_path / "lake", logs_of(tmp_path / "first", STORY))
+    make_lake(tmp_path / "lake", logs_of(tmp_path / "first", STORY), stages=TO_MEASURES)
     assert {group: lag for group, (lag, _) in lags(tmp_path / "lake").items()} == {
         "g": ORDERS_RECORDS - 5,
         "h": ORDERS_RECORDS - 10,
@@ -94,7 +96,7 @@ def test_nothing_new_measures_nothing(first: Path) -> None:
 
 
 def test_a_rebuild_measures_everything_again(first: Path) -> None:
-    assert make_lake(first, rebuild="measure").counts["gold.lag"] == 2
+    assert make_lake(first, rebuild="measure", stages=TO_MEASURES).counts["gold.lag"] == 2
     assert {run for _, run in lags(first).values()} == {2}
 
 
@@ -102,7 +104,7 @@ def test_the_stage_alone_measures_what_a_run_without_it_left(tmp_path: Path) -> 
     logs = logs_of(tmp_path / "logs", STORY)
     make_lake(tmp_path / "lake", logs, stages=("ingest", "decode", "replay", "publish"))
     assert lags(tmp_path / "lake") == {}
-    make_lake(tmp_path / "lake", stages=("measure", "audit", "publish"))
+    make_lake(tmp_path / "lake", stages=("measure", "publish"))
     assert {group: lag for group, (lag, _) in lags(tmp_path / "lake").items()} == {
         "g": ORDERS_RECORDS - 5,
         "h": ORDERS_RECORDS - 10,

@@ -26,7 +26,7 @@ def lake_of(folder: Path, minutes: list[int]) -> Path:
         update("long", batches=[(number, number, 2, 1)], at_ms=MIDNIGHT_MS + minute * MINUTE_MS)
         for number, minute in enumerate(minutes)
     ]
-    make_lake(folder / "lake", write_log_directory(folder / "logs", records))
+    make_lake(folder / "lake", write_log_directory(folder / "logs", records), stages=("ingest", "decode", "replay"))
     return folder / "lake"
 
 

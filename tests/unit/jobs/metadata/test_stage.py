@@ -20,7 +20,7 @@ from sharelens.questions.lake_clusters import choose_cluster
 from state_model.metadata.schemas import PARTITION, PARTITION_CHANGE
 from tests.datasets import dataset
 from tests.file_contents import contents_below
-from tests.in_process import make_lake
+from tests.in_process import TO_BRONZE, TO_MEASURES, make_lake
 from tests.lakes import content, differences
 from tests.metadata_logs import group_setting, random_records, topic, value_of, write_metadata
 from tests.settings_in_files import group_configs
@@ -90,7 +90,7 @@ def rows_of(lake: Path, table: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("nodes", [("node1",), ("node2",), ("node1", "node2")])
 def test_lake_has_the_history_of_the_log_directories(nodes: tuple[str, ...], tmp_path: Path) -> None:
     places = [dataset("metadata") / name for name in nodes]
-    make_lake(tmp_path / "lake", *places)
+    make_lake(tmp_path / "lake", *places, stages=TO_BRONZE)
     history = of_lake(tmp_path / "lake")
     assert values_of(history) == values_of(of_logs(*places))
     cut = open_lake(tmp_path / "lake")
@@ -197,7 +197,7 @@ def test_random_content_gives_the_history_of_the_log(tmp_path: Path) -> None:
     epochs = {"leader_epoch": MAX_INT, "partition_epoch": MAX_INT, "leader_recovery_state": 0}
     records += [(9000, value_of(PARTITION, bump | whole | epochs)), (9001, value_of(PARTITION_CHANGE, bump))]
     logs = write_metadata(tmp_path / "random", records)
-    make_lake(tmp_path / "lake", logs)
+    make_lake(tmp_path / "lake", logs, stages=TO_BRONZE)
     ours, theirs = values_of(of_lake(tmp_path / "lake")), values_of(of_logs(logs))
     assert plain(ours) == plain(theirs)
     assert ours["problems"] == theirs["problems"]
@@ -229,35 +229,36 @@ def causes(lake: Path) -> dict[int, str]:
 
 def test_measures_use_the_setting_that_was_in_force(logs: Path, tmp_path: Path) -> None:
     step, whole, metadata = tmp_path / "step", tmp_path / "whole", tmp_path / "metadata"
-    make_lake(step, logs)
+    make_lake(step, logs, stages=TO_MEASURES)
     assert causes(step) == {3: "unknown", 6: "unknown"}
-    make_lake(step, write_metadata(metadata, LIMITS[:1]))
+    make_lake(step, write_metadata(metadata, LIMITS[:1]), stages=TO_MEASURES)
     assert causes(step) == {3: "delivery_limit", 6: "delivery_limit"}
     make_lake(step, write_metadata(metadata, LIMITS))
     assert causes(step) == {3: "delivery_limit", 6: "rejected"}
     assert make_lake(step, metadata).run_id is None
-    make_lake(whole, logs, metadata)
+    make_lake(whole, logs, metadata, stages=TO_MEASURES)
     assert causes(whole) == causes(step)
 
 
 def test_setting_that_never_was_committed_is_taken_back(logs: Path, tmp_path: Path) -> None:
     lake, metadata = tmp_path / "lake", tmp_path / "metadata"
-    make_lake(lake, logs, write_metadata(metadata, LIMITS))
+    make_lake(lake, logs, write_metadata(metadata, LIMITS), stages=TO_MEASURES)
     shutil.rmtree(metadata)
-    make_lake(lake, write_metadata(metadata, LIMITS[:1]))
+    make_lake(lake, write_metadata(metadata, LIMITS[:1]), stages=TO_MEASURES)
     assert causes(lake) == {3: "delivery_limit", 6: "delivery_limit"}
 
 
 def test_files_count_before_the_metadata_log(logs: Path, tmp_path: Path) -> None:
     lake, metadata = tmp_path / "lake", write_metadata(tmp_path / "metadata", LIMITS)
-    make_lake(lake, logs, metadata, observations=(group_configs(g=3),))
+    make_lake(lake, logs, metadata, observations=(group_configs(g=3),), stages=TO_MEASURES)
     assert causes(lake) == {3: "rejected", 6: "rejected"}
-    make_lake(lake, write_metadata(tmp_path / "metadata", [*LIMITS, (START_MS + 70, group_setting("g", "x", "y"))]))
+    more = write_metadata(tmp_path / "metadata", [*LIMITS, (START_MS + 70, group_setting("g", "x", "y"))])
+    make_lake(lake, more, stages=TO_MEASURES)
     assert causes(lake) == {3: "rejected", 6: "rejected"}
 
 
 def test_names_come_from_the_metadata_log_where_no_folder_has_them(logs: Path, tmp_path: Path) -> None:
     shutil.rmtree(logs / "orders-0")
     named = [(START_MS, topic("renamed", ORDERS_ID))]
-    make_lake(tmp_path / "lake", logs, write_metadata(tmp_path / "metadata", named))
+    make_lake(tmp_path / "lake", logs, write_metadata(tmp_path / "metadata", named), stages=TO_MEASURES)
     assert {row["topic"] for row in rows_of(tmp_path / "lake", "gold.poison_record")} == {"renamed"}
