@@ -40,13 +40,21 @@ def long_log() -> Path:
     return made_once("interrupted/logs", make) / "logs"
 
 
-def interrupted(words: list[str], moment: Callable[[Process], bool], **variables: str) -> Ended:
-    """Sends SIGINT to the process group of a command, as a terminal does, once `moment` is true of its process."""
+def interrupted(
+    words: list[str], moment: Callable[[Process], bool], stdout: Path = Path(os.devnull), **variables: str
+) -> Ended:
+    """Sends SIGINT to the process group of a command, as a terminal does, once `moment` is true of its process.
+
+    `stdout`: the file that gets what it prints.
+    """
     command = [*HEEDING, sys.executable, "-m", "sharelens", *words]
     environment = {**os.environ, **variables}
-    with subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
+    with (
+        stdout.open("w", encoding="utf-8") as printed,
+        subprocess.Popen(
+            command, env=environment, stdout=printed, stderr=subprocess.PIPE, text=True, start_new_session=True
+        ) as process,
+    ):
         end_s = time.monotonic() + LONGEST_S
         while not moment(process) and process.poll() is None and time.monotonic() < end_s:
             time.sleep(0.005)

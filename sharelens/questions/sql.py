@@ -2,9 +2,11 @@
 
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -32,6 +34,7 @@ LOCKS = (
     "SET lock_configuration = true",
 )
 BATCH_ROWS = 1 << 12
+AGAIN_S = 0.02
 MEBIBYTE = 1 << 20
 
 
@@ -67,19 +70,42 @@ def sql(
         yield table_names()
         return
     ensure_one_select(query)
-    with tempfile.TemporaryDirectory(prefix="sharelens-sql-") as folder, duckdb.connect(":memory:") as connection:
-        connection.execute(AS_SPARK)
-        _offer_tables(connection, lake, query)
-        _set_limits(connection, limits, folder)
-        for lock in LOCKS:
-            connection.execute(lock)
-        with _plain_errors():
-            relation = connection.sql(query, params=dict(parameters or {}))
-            reader = (relation if most is None else relation.limit(most + 1)).to_arrow_reader(BATCH_ROWS)
+    with tempfile.TemporaryDirectory(prefix="sharelens-sql-") as folder, _engine() as (connection, computed, opened):
+
+        def begin() -> pa.RecordBatchReader:
+            connection.execute(AS_SPARK)
+            _offer_tables(connection, lake, query)
+            _set_limits(connection, limits, folder)
+            for lock in LOCKS:
+                connection.execute(lock)
+            with _plain_errors():
+                relation = connection.sql(query, params=dict(parameters or {}))
+                reader = (relation if most is None else relation.limit(most + 1)).to_arrow_reader(BATCH_ROWS)
+            opened.callback(reader.close)
+            return reader
+
+        reader = computed(begin)
+        yield Stream(schema=reader.schema, batches=_batches(reader, computed), none="no rows")
+
+
+@contextmanager
+def _engine() -> Iterator[tuple[duckdb.DuckDBPyConnection, Callable[[Callable[[], Any]], Any], ExitStack]]:
+    """A connection, what calls a function in the thread of the engine, and what is closed before the connection.
+
+    While its main thread computes in C, Python hears no Ctrl-C, or C code drops it. At the end the engine is
+    interrupted until it has stopped: it forgets what came before a query began, and waits for threads of its own.
+    """
+    opened = ExitStack()
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(int)  # the thread starts before the engine has a call that Ctrl-C could leave behind
+        connection = thread.submit(duckdb.connect, ":memory:").result()
         try:
-            yield Stream(schema=reader.schema, batches=_batches(reader), none="no rows")
+            yield connection, lambda call: thread.submit(call).result(), opened
         finally:
-            reader.close()
+            closed = thread.submit(opened.close)
+            while wait([closed], AGAIN_S).not_done:
+                connection.interrupt()
+            thread.submit(connection.close)
 
 
 def table_names() -> Stream:
@@ -88,13 +114,15 @@ def table_names() -> Stream:
     return Stream(schema=names.schema, batches=iter(names.to_batches()), none="no tables")
 
 
-def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+def _batches(reader: pa.RecordBatchReader, computed: Callable[[Callable[[], Any]], Any]) -> Iterator[pa.RecordBatch]:
+    def read() -> pa.RecordBatch | None:
+        return next(reader, None)
+
     while True:
         with _plain_errors():
-            try:
-                batch = reader.read_next_batch()
-            except StopIteration:
-                return
+            batch = computed(read)
+        if batch is None:
+            return
         yield batch
 
 

@@ -38,12 +38,23 @@ def test_an_interrupted_stage_is_one_line_and_the_next_run_goes_on(stage: str, t
     assert_same(lake, made_once("interrupted/whole", lambda whole: make_lake(whole, logs)))
 
 
+QUERIES = {
+    "before its first row": "SELECT count(*) FROM range(50000000000) AS numbers(n) WHERE n % 7 = 1",
+    "between rows": "SELECT n FROM range(500000000000) AS numbers(n) WHERE n < 50000 OR n % 90000000000 = 1",
+}
+
+
 @pytest.mark.slow
-def test_an_interrupted_question_is_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", QUERIES)
+def test_an_interrupted_question_is_one_line(moment: str, tmp_path: Path) -> None:
     lake = made_once("interrupted/whole", lambda whole: make_lake(whole, long_log()))
-    slow = "SELECT count(*) FROM range(50000000000) AS numbers(n) WHERE n % 7 = 1"
-    ended = interrupted(["sql", "--lake", str(lake), slow], lambda _: is_asking(tmp_path), TMPDIR=str(tmp_path))
-    assert ended == ONE_LINE
+    rows = tmp_path / "rows.csv"
+
+    def is_there(_: object) -> bool:
+        return is_asking(tmp_path) if moment == "before its first row" else rows.exists() and rows.stat().st_size > 0
+
+    question = ["sql", "--lake", str(lake), "--limit", "100000", "--output", "csv", QUERIES[moment]]
+    assert interrupted(question, is_there, rows, TMPDIR=str(tmp_path)) == ONE_LINE
 
 
 def is_asking(folder: Path) -> bool:
