@@ -31,6 +31,8 @@ BASE, HISTORY, PROGRESS = "gold.measure_base", "gold.share_partition_history", "
 WHERE = ["cluster_id", "log_topic_id", "state_partition"]
 TEXTS = [*WHERE[:2], *SHARE_PARTITION_KEY[:2]]
 """Text that is read as dictionaries: few values in many rows."""
+RANGES = {m.table: (m.first, m.life) for m in MEASURES.values() if m.first and m.life}
+"""Measures whose rows are ranges of record offsets, with the columns of the first one and of the life."""
 LOG_OFFSET_EDGES = {Rule.BY_INTERVAL: "stalls_from_log_offset", Rule.BY_LOG_OFFSET: "events_from_log_offset"}
 EDGES = (*LOG_OFFSET_EDGES.values(), "hours_from_ms", "whole_from_offset", "lives_to_log_offset")
 RANGE_COLUMNS = (*WHERE[1:], *SHARE_PARTITION_KEY, "last_offset", "valid_to_log_offset")
@@ -57,9 +59,9 @@ class Bases:
     def clipped(self, table: str, rows: pa.Table) -> pa.Table:
         """The recomputed rows, without their parts that are never recomputed."""
         for layer in self.layers:
-            measure = OF_TABLE[table]
-            if measure.first and measure.life:
-                rows = _with_firsts(rows, measure.first, _Edge(layer, rows).first_offsets(measure.life))
+            if table in RANGES:
+                first, life = RANGES[table]
+                rows = _with_firsts(rows, first, _Edge(layer, rows).first_offsets(life))
             rows = rows.filter(pa.array(~_Edge(layer, rows).stays(table)))
         return rows
 
@@ -89,12 +91,12 @@ class _Edge:
 
     def stays(self, table: str) -> Flags:
         """Whether each row is one that is never recomputed."""
-        measure = OF_TABLE[table]
-        if measure.life:
-            return ints(self._rows, "last_offset", ABOVE_ALL) < self.first_offsets(measure.life)
-        if measure.rule is Rule.BY_BLOCK:
+        if table in RANGES:
+            return ints(self._rows, "last_offset", ABOVE_ALL) < self.first_offsets(RANGES[table][1])
+        rule = OF_TABLE[table].rule
+        if rule is Rule.BY_BLOCK:
             return ints(self._rows, "hour_ms", ABOVE_ALL) < self._of("hours_from_ms")
-        return ints(self._rows, "log_offset", ABOVE_ALL) < self._of(LOG_OFFSET_EDGES[measure.rule])
+        return ints(self._rows, "log_offset", ABOVE_ALL) < self._of(LOG_OFFSET_EDGES[rule])
 
 
 def _with_firsts(rows: pa.Table, name: str, least: Ints) -> pa.Table:
@@ -185,12 +187,10 @@ def _whole_from(lake: Lake, topic: Mapping[str, str], mine: pa.Table) -> Ints:
     moved = True
     while moved:
         before = lowest.copy()
-        for measure in MEASURES.values():
-            if measure.first is None or measure.life is None:
-                continue
-            for rows in _rows_of_topic(lake, measure.table, topic, [*PLACE_KEY, measure.first, "last_offset"]):
+        for table, (first, _) in RANGES.items():
+            for rows in _rows_of_topic(lake, table, topic, [*PLACE_KEY, first, "last_offset"]):
                 at = places.of(rows)
-                firsts, edge = rows.column(measure.first).to_numpy(), np.append(lowest, BELOW_ALL)[at]
+                firsts, edge = rows.column(first).to_numpy(), np.append(lowest, BELOW_ALL)[at]
                 across = (firsts < edge) & (rows.column("last_offset").to_numpy() >= edge)
                 np.minimum.at(lowest, at[across], firsts[across])
         moved = bool((lowest < before).any())

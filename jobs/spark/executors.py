@@ -41,7 +41,7 @@ In bytes: Spark keeps a local relation of up to 48 MB in rows, and sends at most
 LARGEST_SPEC_BYTES = 96 << 20
 """One spec, which travels in one message of Spark (spark.rpc.message.maxSize is 128 MB)."""
 PARTITIONS_OF_ROWS = "spark.sql.leafNodeDefaultParallelism"
-"""So many partitions, at most, has a DataFrame that is made from rows; each is a task of Spark."""
+"""The most partitions of a DataFrame that is made from rows; each partition is a task of Spark."""
 SPARK, LOCAL = "spark", "local"
 WORK = pa.schema([("task", pa.int64()), ("spec", pa.binary())])
 RESULT = pa.schema([("task", pa.int64()), ("result", pa.binary())])
@@ -132,8 +132,8 @@ def _run_on_spark(
     parallelism = spark.sparkContext.defaultParallelism
     results: dict[int, Any] = {}
     for rows in waves(name, specs, parallelism * WAVE_TASKS):
-        partitions = min(rows.num_rows, int(spark.conf.get(PARTITIONS_OF_ROWS, str(parallelism)) or parallelism))
-        with progress.stage(name, partitions, spark):
+        most = spark.conf.get(PARTITIONS_OF_ROWS, None)  # unset: Spark's own parallelism
+        with progress.stage(name, min(rows.num_rows, int(most or parallelism)), spark):
             tasks = spark.createDataFrame(rows).mapInArrow(work, "task bigint, result binary")
             try:
                 answers = tasks.collect()

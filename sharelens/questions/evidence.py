@@ -33,7 +33,7 @@ class TooMuchError(SharelensError):
 
 
 WORKERS = 2
-"""Threads that a question reads and works with, at most."""
+"""The most threads that read and compute for a question."""
 PLACED = pa.schema(
     [
         pa.field("group_id", pa.string()),

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 from sharelens.output import UNKNOWN as UNKNOWN_IN_TEXT
 from sharelens.questions.completeness import COMPLETE
@@ -39,7 +40,7 @@ class Head:
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Sheet:
     """A table. `left_off`: rows that are not shown, with the command that shows them; `empty`: said without rows."""
 
@@ -53,7 +54,7 @@ class Sheet:
     tools: bool = False
     """Whether it can be sorted and filtered."""
 
-    @property
+    @cached_property
     def unprinted(self) -> frozenset[int]:
         """The columns that paper has no room for: all their rows are complete, or in all there is nothing."""
         columns = enumerate(zip(*self.rows, strict=True))

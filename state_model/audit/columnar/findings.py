@@ -22,7 +22,6 @@ from state_model.topics import STATE_TOPIC
 MISPLACED, COUNT_CHANGED = 20, 70
 PROVING = ("first_log_offset", "last_log_offset", "snapshot_log_offset", "previous_log_offset")
 """The columns of COUNTED with the log offsets of records that prove a finding."""
-NO_FINDINGS = FINDING.empty_table()
 
 
 def misplacements(audits: Sequence[PartitionsAudit], between_ms: tuple[int | None, int | None]) -> None:
@@ -70,7 +69,7 @@ def findings(
         severities: by the id of a rule.
         listed: ids of rules that get rows; None: all.
     """
-    return worst_first(pa.concat_tables([NO_FINDINGS, *_tables(audits, severities, listed)]))
+    return worst_first(pa.concat_tables([FINDING.empty_table(), *_tables(audits, severities, listed)]))
 
 
 def ordered(*tables: pa.Table) -> pa.Table:

@@ -43,7 +43,6 @@ NO_TIME_MS: Final = -(1 << 63)
 """The log time before the first record."""
 NEVER: Final = (1 << 63) - 1
 """Above all log offsets."""
-NO_STATES: Final = schemas.SHARE_PARTITION_STATE.empty_table()
 Flags = npt.NDArray[np.bool_]
 
 
@@ -97,7 +96,7 @@ class PartitionsAudit:
         self._log_starts: Ints = np.array([log.log_start_offset for log in logs], np.int64)
         self._has_newest: Flags = np.array([log.has_newest for log in logs], np.bool_)
         self._replays = replays
-        self._replayed = NO_STATES
+        self._replayed = schemas.SHARE_PARTITION_STATE.empty_table()
         self._holes = np.zeros((0, 1 + len(HOLE)), np.int64)  # the log before the columns of HOLE
         self._at_log_start = NO_VIOLATIONS
         self.first_losses: dict[int, int] = {}

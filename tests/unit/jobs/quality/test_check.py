@@ -131,7 +131,7 @@ def a_row_about_a_record_that_is_not_there(lake: Path) -> None:
 
 
 Planted = dict[Callable[[Path], None], set[tuple[str, str]]]
-"""What is planted in different tables, with what is found of it."""
+"""What is planted in different tables, with the table and rule that each planting breaks."""
 PLANTED: tuple[Planted, ...] = (
     {
         a_record_twice: {(FEW[0], "key_is_unique")},
