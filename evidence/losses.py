@@ -4,7 +4,7 @@ Replay marks the share partitions that a loss may touch as incomplete, until the
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,10 +13,12 @@ import pyarrow.dataset as ds
 from evidence.coverage import Extent, coverage
 from evidence.intervals import Interval, difference, union
 from evidence.schemas import DECODED_FROM
-from kafka_log.layout import PartitionDirectory
 from kafka_log.schemas import LOG_RECORD
 from state_model.columnar.keys import LOG_PARTITION_KEY
 from state_model.columnar.values import Loss
+
+if TYPE_CHECKING:
+    from kafka_log.layout import PartitionDirectory
 
 GAP: Final = "gap"
 PRUNED: Final = "pruned"
@@ -36,7 +38,7 @@ LogPartitionKey = tuple[str, str, int]
 
 
 def gap_reason(
-    gap: Interval, damages: Iterable[Damage], copies: Sequence[PartitionDirectory], log_start_offset: int
+    gap: Interval, damages: Iterable[Damage], copies: "Sequence[PartitionDirectory]", log_start_offset: int
 ) -> str:
     """Why a log partition lacks a range of offsets.
 

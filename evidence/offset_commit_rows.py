@@ -5,8 +5,6 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from state_model.offset_commits import key_prefix
-
 COMMIT_COLUMNS = (
     "partition",
     "offset",
@@ -23,6 +21,8 @@ COMMIT_COLUMNS = (
 
 def offset_commit_or_marker(groups: Iterable[str]) -> pc.Expression:
     """The condition for LOG_RECORD rows of the groups' offset commits, and for transaction markers."""
+    from state_model.offset_commits import key_prefix  # the schemas of records, which most questions do without
+
     condition = pc.field("is_control")
     for group in sorted(groups):
         condition |= pc.starts_with(pc.field("key"), key_prefix(group))

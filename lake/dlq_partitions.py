@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafka_log.union import log_start
+from kafka_log.bounds import log_start
 from state_model.topics import RECORD_TOPICS
 
 DLQ_PARTITION = pa.schema(

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_log.union import highest_committed_end, log_start
+from kafka_log.bounds import highest_committed_end, log_start
 from measures.topics import TOPIC_EXTENT, TopicPartition
 
 Scan = Callable[[str, list[str], pc.Expression], pa.Table]

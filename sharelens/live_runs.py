@@ -13,8 +13,9 @@ from kafka_live.errors import ClusterError
 from measures.kept_samples import KeptSamples
 from measures.lag import begins_of
 from measures.observed_settings import SAMPLED_BATCHES, Entry, Observation
+from measures.sampled_batches import with_batches
 from measures.stalls import MOST_SAMPLES
-from measures.waiting import waiting_offsets, with_batches
+from measures.waiting import waiting_offsets
 from sharelens.left_out import LeftOut
 from sharelens.live import Address, LiveCluster, UserTopics
 from sharelens.live_samples import LiveSamples

@@ -12,8 +12,8 @@ from measures.headers import (
     LOG_APPEND_TIME,
     SampledBatches,
 )
+from measures.sampled_batches import sampled_batches
 from measures.topics import Ints, TopicPartition
-from measures.waiting import sampled_batches
 from sharelens.output import name_cell, say_warnings
 
 MOST_BYTES = 64 << 20

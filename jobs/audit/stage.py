@@ -24,7 +24,7 @@ from jobs.lake_settings import stored_settings
 from jobs.progress import Progress
 from jobs.spark import executors
 from jobs.spark.executors import Engine
-from kafka_log.union import log_start
+from kafka_log.bounds import log_start
 from lake.lake import Lake
 from lake.parquet import DataFile, write_rows
 from lake.settings_rows import TABLE as SETTINGS

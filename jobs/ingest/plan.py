@@ -14,11 +14,12 @@ from jobs import books
 from jobs.errors import ClusterMismatchError, IntervalHoleError
 from jobs.ingest.superseding import Compare, supersede
 from kafka_log import reader
+from kafka_log.bounds import highest_committed_end, log_start
 from kafka_log.errors import LogDirectoryError
 from kafka_log.layout import LogDirectory, PartitionDirectory, scan_log_directory
 from kafka_log.leader_epochs import LeaderEpoch, below
 from kafka_log.reader import NO_BATCH, LogEnd, joined_end
-from kafka_log.union import LogPartition, highest_committed_end, log_start, unite
+from kafka_log.union import LogPartition, unite
 from state_model.topics import RECORD_TOPICS, STATE_TOPIC, UNKNOWN_CLUSTER
 
 

@@ -29,8 +29,8 @@ from measures.kept_samples import lowest_new_ranges
 from measures.observed_settings import Settings
 from measures.places import Places, codes_in
 from measures.progress import goes_on, reads_from
+from measures.sampled_batches import batches_of
 from measures.topics import BATCH_COLUMNS, TopicPartition, runs, topic_partitions
-from measures.waiting import batches_of
 from state_model.columnar import schemas
 from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL, ints
 from state_model.columnar.keys import FULL_PLACE_KEY, PLACE_KEY, SHARE_PARTITION_ORDER

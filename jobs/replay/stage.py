@@ -20,7 +20,7 @@ from jobs.progress import Progress
 from jobs.replay.losses import find_losses
 from jobs.spark import executors
 from jobs.spark.executors import Engine
-from kafka_log.union import log_start
+from kafka_log.bounds import log_start
 from lake.lake import Lake
 from lake.parquet import DataFile, ParquetSink, conform
 from lake.slices import SILVER, PartitionKey, Slice, read_partitions, read_unit, slices, take_units, units

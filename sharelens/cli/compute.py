@@ -203,7 +203,7 @@ def _run_options(stages: tuple[str, ...], params: dict[str, Any], settings: Any)
 
     names = params.get("topic_names")
     from sharelens.request import dead_letter_topics
-    from sharelens.settings_files import read_settings_folder
+    from sharelens.settings_folder import read_settings_folder
     from sharelens.topic_names import read_topic_names
 
     files = None if params.get("settings") is None else read_settings_folder(params["settings"])

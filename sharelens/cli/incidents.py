@@ -44,9 +44,10 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
         *args: Any, source: Source, group_configs: str | None, broker_config: str | None, **others: Any
     ) -> None:
         if group_configs is not None or broker_config is not None:
-            from sharelens.settings_files import SettingsFiles
+            from sharelens.settings_files import NO_SETTINGS_FILES
+            from sharelens.settings_folder import with_single_files
 
-            files = (source.settings_files or SettingsFiles()).with_files(group_configs, broker_config)
+            files = with_single_files(source.settings_files or NO_SETTINGS_FILES, group_configs, broker_config)
             say_warnings(files.warnings)
             source = replace(source, settings_files=files)
         command(*args, source=source, **others)

@@ -62,11 +62,9 @@ def evidence_options(command: Command) -> Command:
                 "a cluster gives committed records alone"
             )
         files = None if settings is None else _settings_files(settings)
-        from kafka_log.archives import log_directories  # brings numpy, which a help page does without
-
         source = Source(
             lake=lake,
-            log_dirs=log_directories(log_dir),
+            log_dirs=_log_directories(log_dir) if log_dir else (),
             cluster_id=cluster_id,
             include_uncommitted=include_uncommitted,
             include_deleted=include_deleted,
@@ -101,8 +99,14 @@ def evidence_options(command: Command) -> Command:
     )
 
 
+def _log_directories(places: tuple[str, ...]) -> tuple[str, ...]:
+    from kafka_log.archives import log_directories
+
+    return log_directories(places)
+
+
 def _settings_files(folder: str) -> "SettingsFiles":
-    from sharelens.settings_files import read_settings_folder
+    from sharelens.settings_folder import read_settings_folder
 
     files = read_settings_folder(folder)
     say_warnings(files.warnings)

@@ -11,7 +11,7 @@ from lake.tables import TABLES
 from measures.observed_settings import Observation, settings_of
 from measures.settings import GroupSettings
 from sharelens.frames.shapes import checked
-from sharelens.settings_files import read_settings_folder
+from sharelens.settings_folder import read_settings_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -8,7 +8,7 @@ import pyarrow as pa
 from evidence.conditions import with_value
 from evidence.losses import in_order, losses_of_extents, losses_of_undecodable
 from evidence.schemas import DECODED_FROM
-from kafka_log.union import log_start
+from kafka_log.bounds import log_start
 from lake.gates import closed, closed_text
 from lake.scan import Cut
 from sharelens.questions.evidence import StatePartitionCover

@@ -31,8 +31,8 @@ from lake.tables import TABLES
 from measures.headers import SampledBatches
 from measures.observed_settings import Settings
 from measures.places import Ints, Places
+from measures.sampled_batches import batches_of
 from measures.topics import TopicPartition
-from measures.waiting import batches_of
 from sharelens.questions import dlq_filter, lake_places
 from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import COUNTED, Keys, Span, StatePartitionCover, counted_places

@@ -3,14 +3,13 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from threading import get_ident
 from types import ModuleType
 
 
-class _Hiding(MetaPathFinder):
-    """Hides one module from the imports of the thread that made it."""
+class _Hiding:
+    """A finder of sys.meta_path that hides one module from the imports of the thread that made it."""
 
     def __init__(self, name: str) -> None:
         self._name, self._thread = name, get_ident()

@@ -14,7 +14,8 @@ from sharelens.questions.audit import AuditChoice, audit
 from sharelens.questions.evidence import Span
 from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.request import Source
-from sharelens.settings_files import SettingsFiles
+from sharelens.settings_files import NO_SETTINGS_FILES
+from sharelens.settings_folder import with_single_files
 from tests.cluster_logs import GROUPS, metadata
 from tests.group_files import OFFSETS_TOPIC_ID, GroupEntry, epoch, lists
 from tests.metadata_logs import write_metadata
@@ -178,7 +179,7 @@ def audited(world: World) -> list[dict[str, Any]]:
     """The findings of severity error and warning."""
     with tempfile.TemporaryDirectory(prefix="sharelens-world-") as folder:
         logs = world.write(Path(folder))
-        files = SettingsFiles().with_files(None, str(Path(folder) / "server.properties"))
+        files = with_single_files(NO_SETTINGS_FILES, None, str(Path(folder) / "server.properties"))
         with open_log_evidence(Source(log_dirs=(str(logs),), settings_files=files)) as evidence:
             report = audit(evidence, KeyFilter(), Span(), AuditChoice(version="4.4"))
             rows: list[dict[str, Any]] = report.parts["findings"].table.to_pylist()

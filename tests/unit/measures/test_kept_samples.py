@@ -7,7 +7,8 @@ import pytest
 from measures.headers import NO_RECORD, OFFSET_TIME, SampledBatches
 from measures.kept_samples import KeptSamples, NoRecord, Time, changed_partitions, lowest_new_ranges
 from measures.observed_settings import SAMPLED_BATCHES, Entry, Observation, news, settings_of
-from measures.waiting import STATES, batches_of, waiting_offsets, with_batches
+from measures.sampled_batches import batches_of, with_batches
+from measures.waiting import STATES, waiting_offsets
 from state_model.columnar.schemas import SHARE_PARTITION_STATE
 
 A, B = ("topic-a", 0), ("topic-b", 3)

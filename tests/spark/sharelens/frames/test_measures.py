@@ -13,7 +13,8 @@ from lake.tables import TABLES
 from measures.catalog import STAGED
 from measures.topics import topic_partitions
 from sharelens import frames
-from sharelens.settings_files import SettingsFiles
+from sharelens.settings_files import NO_SETTINGS_FILES
+from sharelens.settings_folder import with_single_files
 from tests.dataset_settings import given_settings
 from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake
@@ -54,7 +55,7 @@ def lake_with_settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The lake of the recorded log `dlq` with the settings of its groups."""
     folder = tmp_path_factory.mktemp("settings")
     given_settings(dataset("dlq"), folder)
-    files = SettingsFiles().with_files(str(folder / "groups.txt"), str(folder / "server.properties"))
+    files = with_single_files(NO_SETTINGS_FILES, str(folder / "groups.txt"), str(folder / "server.properties"))
     make_lake(folder / "lake", dataset("dlq") / "logs", observations=files.observations)
     return folder / "lake"
 

@@ -9,7 +9,7 @@ import pytest
 
 from lake.scan import open_lake
 from sharelens.cli import main
-from sharelens.settings_files import read_settings_folder
+from sharelens.settings_folder import read_settings_folder
 from state_model.audit.columnar.log_pairs import BETWEEN
 from state_model.audit.rule import Need
 from state_model.audit.table import RULES

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from evidence.coverage import coverage
 from evidence.losses import losses_of_extents
 from jobs.upkeep.book_rows import joined
-from kafka_log.union import highest_committed_end, log_start
+from kafka_log.bounds import highest_committed_end, log_start
 
 Row = dict[str, Any]
 

@@ -10,7 +10,8 @@ from lake.settings_rows import observations_of, setting_rows
 from measures.observed_settings import UNSET, news, settings_of
 from measures.settings import DEAD_LETTER_TOPIC, DELIVERY_COUNT_LIMIT, Setting
 from sharelens.request import Source
-from sharelens.settings_files import FILES, SettingsFiles, read_settings_folder
+from sharelens.settings_files import NO_SETTINGS_FILES
+from sharelens.settings_folder import FILES, read_settings_folder, with_single_files
 from state_model.errors import SharelensError, UsageError
 
 GROUP = """\
@@ -65,10 +66,10 @@ def test_single_files_count_before_the_folder(tmp_path: Path) -> None:
     files = read_settings_folder(folder_of(tmp_path / "folder", group_configs=GROUP, broker=BROKER))
     other = tmp_path / "other"
     other.write_text(GROUP.replace("limit=3", "limit=4"), encoding="utf-8")
-    groups = Source(settings_files=files.with_files(str(other), None)).settings.groups
+    groups = Source(settings_files=with_single_files(files, str(other), None)).settings.groups
     assert groups.of("g", DELIVERY_COUNT_LIMIT).value == "4"
     assert groups.of("h", DELIVERY_COUNT_LIMIT).value == "7"
-    alone = Source(settings_files=SettingsFiles().with_files(str(other), None)).settings.groups
+    alone = Source(settings_files=with_single_files(NO_SETTINGS_FILES, str(other), None)).settings.groups
     assert alone.of("h", DELIVERY_COUNT_LIMIT) == Setting()
 
 
@@ -81,7 +82,9 @@ def test_warnings_of_all_files_are_there_and_nothing_is_refused(tmp_path: Path) 
         f"--settings: {tmp_path}/{name}" for name in ("broker.properties", "group-configs.txt")
     ]
     broker = str(tmp_path / "broker.properties")
-    assert files.with_files(None, broker).warnings == (files.warnings[0].replace("settings", "broker-config", 1),)
+    assert with_single_files(files, None, broker).warnings == (
+        files.warnings[0].replace("settings", "broker-config", 1),
+    )
 
 
 def test_a_file_holds_from_its_modification_on(tmp_path: Path) -> None:
