@@ -3,9 +3,11 @@
 import contextlib
 import io
 import json
+import os
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from evidence.schemas import GROUP_RECORD
+from kafka_log.record_batch import walk_headers
 from measures.group_columns import many_histories
 from sharelens.cli import main as sharelens
 from sharelens.demo_data import SCENARIOS, unpack_scenario
+from state_model.columnar.boundaries import count_updates
 from state_model.columnar.json_values import print_values
 from state_model.streams.records import ASSIGNMENT, METADATA
 
@@ -24,8 +28,9 @@ QUESTIONS = (
     "timeline",
     "advise",
 )
-GROUPS = {"basic": "g-explicit", "dlq": "gd-copy"}
-"""A group of each demo log, for the question that is about one group."""
+SHARE_PARTITIONS = {"basic": ("g-explicit", "audit-log"), "dlq": ("gd-copy", "tasks")}
+"""A group and a topic of each demo log, for questions about one group or one share partition."""
+BROKER_CONFIG = "share.coordinator.snapshot.update.records.per.snapshot=500\n"
 
 
 def main() -> int:
@@ -34,14 +39,43 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="sharelens-warm-") as folder:
         for name in SCENARIOS:
             logs = unpack_scenario(name, Path(folder)) / "logs"
-            for question in QUESTIONS:
-                group = ["--group", GROUPS[name]] if question == "timeline" else []
-                if _ask([question, *group, "--log-dir", str(logs), "--output", "json"]) != 0:
-                    print(f"{question} failed on the demo log {name}", file=sys.stderr)
+            for question in _questions(*SHARE_PARTITIONS[name], _old_file(Path(folder) / "server.properties")):
+                if _ask([*question, "--log-dir", str(logs), "--output", "json"]) != 0:
+                    print(f"{question[0]} failed on the demo log {name}", file=sys.stderr)
                     return 1
     _compile_kernels_of_groups()
+    _compile_kernels_of_parts()
     print(f"kernels are compiled ({time.monotonic() - started:.0f} s, once)")
     return 0
+
+
+def _questions(group: str, topic: str, broker_config: Path) -> Iterator[list[str]]:
+    for question in QUESTIONS:
+        yield [question, *(["--group", group] if question == "timeline" else [])]
+    yield ["state", "--group", group, "--topic", topic, "--partition", "0"]
+    yield ["audit", "--broker-config", str(broker_config)]
+
+
+def _old_file(path: Path) -> Path:
+    """A configuration that counts from before the first record on."""
+    path.write_text(BROKER_CONFIG, encoding="utf-8")
+    os.utime(path, (0, 0))
+    return path
+
+
+def _compile_kernels_of_parts() -> None:
+    """Compiles the kernels that only logs in parts need: those of a large share partition, and of a running cluster."""
+    weights = np.ones(1, np.int64)
+    for each in (weights, _read_only(weights)):
+        count_updates(np.zeros(1, np.int64), np.zeros(1, np.int64), each, 1, np.zeros(1, np.int64))
+    walk_headers(_read_only(np.zeros(1, np.uint8)), 1, whole=True)
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    """A view as Arrow's buffers and files give it; kernels of such arrays are compiled apart."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _compile_kernels_of_groups() -> None:
