@@ -71,6 +71,8 @@ class Lake:
         self.extent_rows = FileRows()
         """Rows of FIRST_TABLE, the books, which each stage of a run reads."""
         self._handles: dict[str, DeltaTable] = {}
+        self._at_versions: dict[str, DeltaTable] = {}
+        """Handles at the version that was last named, while this object has the lake's lock."""
         self._snapshots: dict[str, Snapshot] = {}
         self._snapshots_lock = threading.Lock()
         """Questions read parts of the histories in threads."""
@@ -142,6 +144,7 @@ class Lake:
         self._is_held = is_held
         self._current.clear()
         self._versions.clear()
+        self._at_versions.clear()
 
     def created(self, table: str, handle: "DeltaTable") -> None:
         """Keeps the handle of a table that was just created: it has no files and no transactions."""
@@ -172,11 +175,11 @@ class Lake:
     def forget(self, tables: Iterable[str] | None = None) -> None:
         """Closes the handles of tables (None: of all): files of the logs were renamed or removed under them."""
         for table in list(self._handles) if tables is None else tables:
-            for known in (self._handles, self._snapshots, self._transactions, self._versions):
+            for known in (self._handles, self._at_versions, self._snapshots, self._transactions, self._versions):
                 known.pop(table, None)
             self._current.discard(table)
         if tables is None:
-            for every in (self._snapshots, self._transactions, self._versions, self._commit_logs):
+            for every in (self._at_versions, self._snapshots, self._transactions, self._versions, self._commit_logs):
                 every.clear()
             self._current.clear()
             self._names.clear()
@@ -311,8 +314,13 @@ class Lake:
     def _at(self, table: str, version: int | None) -> "DeltaTable":
         if version is None:
             return self.handle(table)
-        handle = self._handles.get(table)
-        return handle if handle is not None and handle.version() == version else self._open(table, version)
+        for handle in (self._handles.get(table), self._at_versions.get(table)):
+            if handle is not None and handle.version() == version:
+                return handle
+        handle = self._open(table, version)
+        if self._is_held:
+            self._at_versions[table] = handle
+        return handle
 
     def _open(self, table: str, version: int | None = None) -> "DeltaTable":
         if os.getpid() != self._process:

@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 
 from jobs.summary import Summary
 from jobs.upkeep.maintain import MaintainOptions, maintain
+from jobs.writing import writing
 from lake.lake import Lake
 from lake.tables import TABLES
 from tests.in_process import make_lake, run_here
@@ -88,20 +89,38 @@ def test_handles_stay_open_between_runs_of_one_process(process: Process) -> None
     assert process.lake.handle("bronze.log_record") is before
 
 
-def test_a_run_without_news_opens_no_table_but_those_that_it_reads(
-    process: Process, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    process.run()
-    opened: list[object] = []
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The tables that delta-rs opens from here on."""
+    tables: list[object] = []
     real = DeltaTable.__init__
 
     def noted(table: DeltaTable, *args: Any, **options: Any) -> None:
-        opened.append(args)
+        tables.append(args)
         real(table, *args, **options)
 
     monkeypatch.setattr(DeltaTable, "__init__", noted)
+    return tables
+
+
+def test_a_run_without_news_opens_no_table_but_those_that_it_reads(process: Process, opened: list[object]) -> None:
+    process.run()
+    opened.clear()
     assert run_here(process.lake.uri, process.folder / "logs-1").run_id is None
     assert 0 < len(opened) < len(TABLES) / 3
+
+
+def test_a_named_version_is_opened_once_while_the_lock_is_held(process: Process, opened: list[object]) -> None:
+    process.run()
+    lake = Lake(process.lake.uri)
+    opened.clear()
+    with writing(lake, 1.0):
+        before = len(opened)
+        for _ in range(3):
+            assert lake.snapshot("gold.lag", 0).version == 0
+        assert len(opened) == before + 1
+    assert lake.snapshot("gold.lag", 0).version == 0
+    assert len(opened) == before + 2, "others may have replaced a version that nobody published"
 
 
 def test_a_process_knows_of_each_table_what_delta_rs_reads(process: Process) -> None:
