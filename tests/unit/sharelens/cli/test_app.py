@@ -149,6 +149,16 @@ BAD_LINES = {
     ),
     "no form": (["state", "--log-dir", "D", "--output", "xml"], 2, "'xml' is not one of"),
     "no record named": (["trace", "--log-dir", "D", "--group", "g"], 2, "Missing option"),
+    "a record without a partition": (
+        ["trace", "--log-dir", "D", "--group", "g", "--topic", "orders", "--offset", "1"],
+        2,
+        "--topic: 'orders' does not name one partition; add --partition N, or type --topic orders:N",
+    ),
+    "a record of two partitions": (
+        ["trace", "--log-dir", "D", "--group", "g", "--topic", "orders:0,1", "--offset", "1"],
+        2,
+        "--topic: 'orders:0,1' does not name one partition; add --partition N",
+    ),
     "no log to run on": (["run", "--lake", "L"], 2, "give --log-dir DIR"),
     "no setting of Spark": (["run", "--lake", "L", "--log-dir", "D", "--conf", "x"], 2, "is not K=V"),
     "no query": (["sql", "--lake", "L"], 2, "either the query or --file"),
