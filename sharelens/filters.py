@@ -66,7 +66,7 @@ def parse_key_filter(groups: Iterable[str], topics: Iterable[str], partitions: I
 
 
 def parse_partition_filter(group: str, topic: str, partition: int | None) -> KeyFilter:
-    """The filter of one share partition, from `--topic NAME --partition N` or `--topic NAME:N`; UsageError without one."""
+    """The filter of one share partition: `--topic NAME --partition N` or `--topic NAME:N`; UsageError without it."""
     if partition is not None:
         return parse_key_filter([group], [topic], [partition])
     choice = parse_topic(topic)
