@@ -132,6 +132,8 @@ def _failed(error: Exception) -> int:
             place = f"{error.filename}: " if error.filename else ""
             message = FULL if error.errno in (errno.ENOSPC, errno.EDQUOT) else _one_line(error.strerror or str(error))
             say(f"sharelens: {place}{message}")
+        case UnicodeEncodeError(object=text):
+            say(f"sharelens: {text!r} is not UTF-8, and tables have no other text; type or rename it in UTF-8")
         case _:
             say(f"sharelens: {type(error).__name__}: {_one_line(str(error))} (set {SHOW_TRACE}=1 to see where)")
     return FAILURE
