@@ -77,6 +77,7 @@ def cli() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit code; a failure is one line on stderr."""
+    _open_closed_streams()
     _survive_odd_terminals()
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # one heap with NumPy: docs/adr/0013
     announce_compilation()
@@ -141,6 +142,16 @@ def _failed(error: Exception) -> int:
 
 def _one_line(message: str) -> str:
     return " ".join(part.strip() for part in message.splitlines() if part.strip())
+
+
+def _open_closed_streams() -> None:
+    """Opens the null device for standard streams that the caller closed (`>&-`).
+
+    A file that opens later would get their numbers, and with them what a library prints.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - as long as the process
 
 
 def _survive_odd_terminals() -> None:

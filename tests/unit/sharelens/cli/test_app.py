@@ -262,3 +262,12 @@ def test_an_interruption_has_its_own_exit_code(ask: Ask, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(app.cli.commands["tables"], "callback", interrupted)
     assert ask("tables")[0] == 130
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_fails_no_command(logs: str, tmp_path: Path, closed: str) -> None:
+    words = [sys.executable, "-m", "sharelens", "run", "--log-dir", logs, "--lake", str(tmp_path / "lake")]
+    done = subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", *words], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert main(["state", "--lake", str(tmp_path / "lake"), "--output", "json"]) == 0
