@@ -65,6 +65,18 @@ def parse_key_filter(groups: Iterable[str], topics: Iterable[str], partitions: I
     )
 
 
+def parse_partition_filter(group: str, topic: str, partition: int | None) -> KeyFilter:
+    """The filter of one share partition: `--topic NAME --partition N` or `--topic NAME:N`; UsageError without it."""
+    if partition is not None:
+        return parse_key_filter([group], [topic], [partition])
+    choice = parse_topic(topic)
+    if choice.partitions is None or len(choice.partitions) != 1:
+        raise UsageError(
+            f"--topic: {topic!r} does not name one partition; add --partition N, or type --topic {choice.text}:N"
+        )
+    return KeyFilter(groups=frozenset([group]), topics=(choice,))
+
+
 def parse_at_offset(text: str) -> dict[int, int]:
     """Last log offset of each state partition in `P:O[,P:O...]`, inclusive; -1: none of its records."""
     cuts: dict[int, int] = {}

@@ -77,6 +77,7 @@ def cli() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit code; a failure is one line on stderr."""
+    _open_closed_streams()
     _survive_odd_terminals()
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # one heap with NumPy: docs/adr/0013
     announce_compilation()
@@ -132,6 +133,8 @@ def _failed(error: Exception) -> int:
             place = f"{error.filename}: " if error.filename else ""
             message = FULL if error.errno in (errno.ENOSPC, errno.EDQUOT) else _one_line(error.strerror or str(error))
             say(f"sharelens: {place}{message}")
+        case UnicodeEncodeError(object=text):
+            say(f"sharelens: {text!r} is not UTF-8, and tables have no other text; type or rename it in UTF-8")
         case _:
             say(f"sharelens: {type(error).__name__}: {_one_line(str(error))} (set {SHOW_TRACE}=1 to see where)")
     return FAILURE
@@ -139,6 +142,16 @@ def _failed(error: Exception) -> int:
 
 def _one_line(message: str) -> str:
     return " ".join(part.strip() for part in message.splitlines() if part.strip())
+
+
+def _open_closed_streams() -> None:
+    """Opens the null device for standard streams that the caller closed (`>&-`).
+
+    A file that opens later would get their numbers, and with them what a library prints.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - as long as the process
 
 
 def _survive_odd_terminals() -> None:

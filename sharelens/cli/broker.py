@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sharelens.cli.options import examples
+from sharelens.cli.options import NewPath, examples
 from sharelens.output import say, tell
 from state_model.errors import UsageError
 
@@ -41,7 +41,7 @@ def broker_group() -> None:
 @click.option(
     "--log-dir",
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=NewPath(path_type=Path),
     help="The log directory: new, empty or the broker's own.",
 )
 @click.option("--config", "config_file", metavar="FILE", type=click.Path(path_type=Path), help="A server.properties.")

@@ -201,6 +201,8 @@ def _run_options(stages: tuple[str, ...], params: dict[str, Any], settings: Any)
     from kafka_log.archives import log_directories
     from lake.lake import Lake
 
+    for path in (params["lake"], *params.get("log_dir", ())):
+        path.encode()  # before there is a lake: its tables name both
     names = params.get("topic_names")
     from sharelens.request import dead_letter_topics
     from sharelens.settings_folder import read_settings_folder

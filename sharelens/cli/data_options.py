@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import click
 
-from sharelens.cli.options import Command, stacked
+from sharelens.cli.options import Command, ensure_name, stacked
 
 STORAGE_OPTION = "--storage-option"
 
@@ -62,11 +62,15 @@ def _set(_context: click.Context, _option: click.Parameter, pairs: Sequence[str]
 
 
 def _lake(_context: click.Context, _option: click.Parameter, lake: str | None) -> str | None:
+    if lake is not None:
+        ensure_name(lake, "--lake")
     _set_defaults_for([] if lake is None else [lake])
     return lake
 
 
 def _log_dirs(_context: click.Context, _option: click.Parameter, log_dirs: tuple[str, ...]) -> tuple[str, ...]:
+    for log_dir in log_dirs:
+        ensure_name(log_dir, "--log-dir")
     _set_defaults_for(log_dirs)
     return log_dirs
 

@@ -172,13 +172,20 @@ class Names(click.ParamType[tuple[str, ...]]):
         return names
 
 
+def ensure_name(path: str | os.PathLike[str], option: str) -> None:
+    """UsageError for an empty path, which would be the current directory."""
+    if not os.fspath(path):
+        raise UsageError(f"{option}: the path is empty (an unset variable?); name it, or type . for this directory")
+
+
 class NewPath(click.Path):
-    """A file or folder to write under its own name; `-` is refused."""
+    """A file or folder to write under its own name; `-` and an empty one are refused."""
 
     def convert(
         self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
     ) -> str | bytes | os.PathLike[str]:
-        """The path; UsageError for `-`, which means stdout elsewhere."""
+        """The path; UsageError for an empty one, and for `-`, which means stdout elsewhere."""
+        ensure_name(value, _option(param, "path"))
         if value == "-":
             raise UsageError(f"{_option(param, 'path')}: - is no name here, and the result can't go to stdout; name it")
         return super().convert(value, param, ctx)

@@ -137,9 +137,12 @@ def records(
 )
 @evidence_options
 @click.option("--group", metavar="GROUP", required=True, help="The share group.")
-@click.option("--topic", metavar="TOPIC", required=True, help="The topic: NAME or ID.")
+@click.option("--topic", metavar="TOPIC", required=True, help="The topic: NAME or ID, or NAME:0 with its partition.")
 @click.option(
-    "--partition", type=click.IntRange(min=0, max=2**31 - 1), required=True, metavar="N", help="The partition."
+    "--partition",
+    type=click.IntRange(min=0, max=2**31 - 1),
+    metavar="N",
+    help="The partition; required unless --topic names it.",
 )
 @click.option(
     "--offset", type=click.IntRange(min=0, max=2**63 - 1), required=True, metavar="O", help="The record's offset."
@@ -151,7 +154,7 @@ def trace(
     source: Source,
     group: str,
     topic: str,
-    partition: int,
+    partition: int | None,
     offset: int,
     members: bool,
     require_complete: bool,
@@ -161,10 +164,10 @@ def trace(
 
     The last line has the outcome, or why there is none: the topic's batch headers show what is at the offset.
     """
-    from sharelens.filters import parse_key_filter
+    from sharelens.filters import parse_partition_filter
     from sharelens.questions import opening, trace
 
-    key_filter = parse_key_filter([group], [topic], [partition])
+    key_filter = parse_partition_filter(group, topic, partition)
     with opening.open_evidence(source) as evidence:
         answered = trace.trace(evidence, key_filter, offset, members=members)
     answer(answered, shown, require_complete)

@@ -10,7 +10,7 @@ import click
 from sharelens.cli.forensics import FROM, TO, in_order
 from sharelens.cli.incidents import MIN_DURATION, settings_options
 from sharelens.cli.now import now_option
-from sharelens.cli.options import END_OFFSETS, cut_options, examples, filter_options
+from sharelens.cli.options import END_OFFSETS, cut_options, ensure_name, examples, filter_options
 from sharelens.cli.source_options import dead_letter_options, evidence_options
 from sharelens.filters import KeyFilter
 from sharelens.output import say, say_warnings
@@ -87,6 +87,7 @@ def _target(out: str) -> Path | None:
     """
     if out == STDOUT:
         return None
+    ensure_name(out, "--out")
     target = Path(out)
     if target.is_dir():
         raise UsageError(f"--out: {out} is a directory; name a file in it, as in --out {target / 'report.html'}")

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from sharelens.cli.data_options import lake_option, log_dir_option
-from sharelens.cli.options import BOOTSTRAP, COMMAND_CONFIG, examples, output_options
+from sharelens.cli.options import BOOTSTRAP, COMMAND_CONFIG, ensure_name, examples, output_options
 from sharelens.output import Answer, Column, Shown, by_importance, name_column, say, show, text_column
 from state_model.errors import UsageError
 
@@ -85,6 +85,7 @@ def demo(lake: str | None, data_set: str | None) -> None:
     from sharelens.cli.demonstration import demonstrate
 
     if lake is not None:
+        ensure_name(lake, "--lake")
         from lake.local_storage import LocalStorage
         from lake.locations import resolve
 

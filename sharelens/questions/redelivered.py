@@ -18,7 +18,7 @@ from sharelens.questions.streaming import Listing, rows_of_stream
 from sharelens.request import CutChoice
 
 EVER = Span()
-ORDER = [*PLACE_ORDER, ("first_offset", "ascending"), ("rank", "ascending")]
+ORDER = [*PLACE_ORDER, *((name, "ascending") for name in ("first_offset", "rank", "life"))]
 UNSEEN = "not in the log: deliveries without an outcome yet, who had the record, whether it was processed before"
 
 

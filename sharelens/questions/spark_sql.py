@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lake.scan import Cut
 from lake.tables import TABLES
 from sharelens.output import Stream
-from sharelens.questions.sql import SHOW_TABLES, table_names
+from sharelens.questions.sql import SHOW_TABLES, table_names, with_distinct_names
 from state_model.errors import SharelensError, UsageError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def spark_sql(
         wrapped = f"SELECT * FROM (\n{text}\n)"  # noqa: S608  # the user's own query, as a subquery only
         rows = spark.sql(wrapped)
         table = (rows if most is None else rows.limit(most + 1)).toArrow()
-        return Stream(schema=table.schema, batches=iter(table.to_batches()), none="no rows")
+        return with_distinct_names(table.schema, iter(table.to_batches()))
     except (ParseException, AnalysisException) as error:
         raise UsageError(f"sql: {_first_line(error)}") from error
     except PySparkException as error:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import Any
 
 import duckdb
@@ -85,7 +86,7 @@ def sql(
             return reader
 
         reader = computed(begin)
-        yield Stream(schema=reader.schema, batches=_batches(reader, computed), none="no rows")
+        yield with_distinct_names(reader.schema, _batches(reader, computed))
 
 
 @contextmanager
@@ -106,6 +107,22 @@ def _engine() -> Iterator[tuple[duckdb.DuckDBPyConnection, Callable[[Callable[[]
             while wait([closed], AGAIN_S).not_done:
                 connection.interrupt()
             thread.submit(connection.close)
+
+
+def with_distinct_names(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Stream:
+    """The rows of a query under the names that DuckDB gives to the columns of a subquery: `a`, `a_1` for a, a.
+
+    A row of JSON has a name once, so that two columns of one name would be one value.
+    """
+    names: list[str] = []
+    used: set[str] = set()
+    for name in schema.names:
+        numbered = (f"{name}_{number}" for number in count(1))
+        names.append(next(label for label in chain([name], numbered) if label.lower() not in used))
+        used.add(names[-1].lower())
+    fields = [field.with_name(name) for field, name in zip(schema, names, strict=True)]
+    renamed = (batch.rename_columns(names) for batch in batches)
+    return Stream(schema=pa.schema(fields), batches=renamed, none="no rows")
 
 
 def table_names() -> Stream:

@@ -50,6 +50,12 @@ def test_both_engines_bind_a_hostile_value(spark: SparkSession) -> None:
     assert spark_sql(spark, lake_of("dlq"), query.spark_sql, values).read_all().table.num_rows == 0
 
 
+def test_both_engines_number_columns_of_the_same_name(spark: SparkSession) -> None:
+    query = "SELECT 1 AS a, 2 AS a, 3 AS b"
+    by_spark = spark_sql(spark, lake_of("dlq"), query).read_all().table
+    assert by_spark.to_pylist() == answer_of(lake_of("dlq"), query).to_pylist() == [{"a": 1, "a_1": 2, "b": 3}]
+
+
 def test_a_session_that_answered_is_left_as_it_was(spark: SparkSession) -> None:
     before = spark.conf.get("spark.sql.runSQLOnFiles")
     spark_sql(spark, lake_of("dlq"), "SELECT 1 AS one")

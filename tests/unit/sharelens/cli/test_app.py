@@ -149,11 +149,31 @@ BAD_LINES = {
     ),
     "no form": (["state", "--log-dir", "D", "--output", "xml"], 2, "'xml' is not one of"),
     "no record named": (["trace", "--log-dir", "D", "--group", "g"], 2, "Missing option"),
+    "a record without a partition": (
+        ["trace", "--log-dir", "D", "--group", "g", "--topic", "orders", "--offset", "1"],
+        2,
+        "--topic: 'orders' does not name one partition; add --partition N, or type --topic orders:N",
+    ),
+    "a record of two partitions": (
+        ["trace", "--log-dir", "D", "--group", "g", "--topic", "orders:0,1", "--offset", "1"],
+        2,
+        "--topic: 'orders:0,1' does not name one partition; add --partition N",
+    ),
     "no log to run on": (["run", "--lake", "L"], 2, "give --log-dir DIR"),
     "no setting of Spark": (["run", "--lake", "L", "--log-dir", "D", "--conf", "x"], 2, "is not K=V"),
     "no query": (["sql", "--lake", "L"], 2, "either the query or --file"),
     "no table": (["tables", "gold.nothing"], 2, "no table gold.nothing; tables: "),
     "no lake for tables": (["tables"], 2, "give --lake DIR"),
+    "a lake to write without a name": (["run", "--lake", "", "--log-dir", "logs"], 2, "--lake: the path is empty"),
+    "a lake without a name": (["state", "--lake="], 2, "--lake: the path is empty"),
+    "a demonstration without a name": (["demo", "--lake", "", "--set", "basic"], 2, "--lake: the path is empty"),
+    "a log without a name": (["state", "--log-dir", "logs", "--log-dir", ""], 2, "--log-dir: the path is empty"),
+    "a report without a name": (["report", "--log-dir", "logs", "--out", ""], 2, "--out: the path is empty"),
+    "a simulation without a name": (["simulate", "--log-dir", ""], 2, "--log-dir: the path is empty"),
+    "a broker without a name": (["broker", "start", "--log-dir", ""], 2, "--log-dir: the path is empty"),
+    "a log whose path is not UTF-8": (["run", "--lake", "L", "--log-dir", "l\udcff"], 1, r"'l\udcff' is not UTF-8"),
+    "a lake whose path is not UTF-8": (["run", "--lake", "l\udcff", "--log-dir", "logs"], 1, r"'l\udcff' is not UTF-8"),
+    "a group that is not UTF-8": (["state", "--log-dir", "logs", "--group", "g\udcff"], 1, r"'g\udcff' is not UTF-8"),
     "a missing directory": (["state", "--log-dir", "missing"], 1, "no such directory"),
     "a missing lake": (["state", "--lake", "missing"], 1, "is not a directory"),
     "an empty directory": (["records", "--log-dir", "empty"], 1, "it is empty"),
@@ -242,3 +262,12 @@ def test_an_interruption_has_its_own_exit_code(ask: Ask, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(app.cli.commands["tables"], "callback", interrupted)
     assert ask("tables")[0] == 130
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_fails_no_command(logs: str, tmp_path: Path, closed: str) -> None:
+    words = [sys.executable, "-m", "sharelens", "run", "--log-dir", logs, "--lake", str(tmp_path / "lake")]
+    done = subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", *words], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert main(["state", "--lake", str(tmp_path / "lake"), "--output", "json"]) == 0

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -41,6 +42,16 @@ def test_a_pipe_gets_tables_without_colours(capsys: pytest.CaptureFixture[str]) 
     out = capsys.readouterr().out
     assert "\x1b" not in out
     assert re.search(r"^error +no_members +g-implicit +orders-1 +402 ", out, re.MULTILINE)
+
+
+@pytest.mark.slow
+def test_each_finding_ends_with_a_command_that_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["overview", "--log-dir", logs("timeouts"), "--now", "2026-11-21T03:30:00Z", "--output", "json"])
+    commands = [shlex.split(row["command"]) for row in json.loads(capsys.readouterr().out)["findings"]]
+    assert {"status", "trace", "groups", "poison", "redelivered"} <= {command[1] for command in commands}
+    for command in commands:
+        assert main([*command[1:], "--output", "json"]) == 0
+        assert json.loads(capsys.readouterr().out)
 
 
 @pytest.mark.slow

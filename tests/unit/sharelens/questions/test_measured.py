@@ -70,7 +70,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     story.sort(key=lambda record: int(record["timestamp_ms"]))
     story.append(tombstone("h", 1, at_ms=START_MS + 9 * MINUTE_MS))
     story.append(snapshot("h", 1, start=0, epoch=1, at_ms=START_MS + 9 * MINUTE_MS + 1))
-    story.append(update("h", 1, batches=[(3, 4, ACKNOWLEDGED, 1)], at_ms=START_MS + 9 * MINUTE_MS + 2))
+    story.append(update("h", 1, batches=[(3, 4, ACKNOWLEDGED, 2)], at_ms=START_MS + 9 * MINUTE_MS + 2))
     logs = write_log_directory(folder / "logs", story)
     make_lake(folder / "lake", logs)
     return {"--log-dir": str(logs), "--lake": str(folder / "lake")}
