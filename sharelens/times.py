@@ -20,7 +20,6 @@ NUMBER = r"([0-9]{1,18}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})"
 DURATION = re.compile("".join(rf"(?:{NUMBER}\s*{unit}\s*)?" for unit in ("d", "h", "m(?:in)?", "s", "ms")))
 BARE_NUMBER = re.compile(NUMBER + r"(?:e[+-]?[0-9]{1,2})?")
 EPOCH_MS = re.compile(r"[0-9]{1,16}")
-DATE_ONLY = re.compile(r"\d{4}-\d{2}-\d{2}")
 TIME_OF_DAY = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:\.([0-9]{1,6}))?)?")
 UTC_OFFSET = re.compile(r"([+-])([01][0-9]|2[0-3]):?([0-5][0-9])")
 EXAMPLE = "2026-11-21T05:10:00Z"
@@ -89,7 +88,7 @@ def _iso_time(text: str, option: str, clock: Clock) -> datetime:
         return moment
     if clock.zone is not None:
         return _in_zone(moment, text, option, clock.zone)
-    iso = f"{text}T00:00:00" if DATE_ONLY.fullmatch(text) else text.replace(" ", "T", 1)
+    iso = text.replace(" ", "T", 1) if ":" in text else moment.isoformat()
     raise UsageError(f"{option}: {text!r} names no zone; for UTC type {option} {iso}Z, for another zone add --tz ZONE")
 
 

@@ -110,6 +110,7 @@ def sql(
     from sharelens.questions.named_queries import named_query
 
     text = file.read() if file is not None else query or ""
+    text.encode()  # a command line may have other text
     chosen = None if named is None else named_query(named)
     values = {} if chosen is None else chosen.values(params)
     opened = open_lake(lake)

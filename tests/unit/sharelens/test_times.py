@@ -60,6 +60,7 @@ def test_a_moment_with_a_zone_is_taken(text: str) -> None:
         ("2026-11-21T05:13:20", "--from 2026-11-21T05:13:20Z"),
         ("2026-11-21 05:13:20.5", "--from 2026-11-21T05:13:20.5Z"),
         ("2026-11-21", "--from 2026-11-21T00:00:00Z"),
+        ("2026-W47-6", "--from 2026-11-21T00:00:00Z"),
     ],
 )
 def test_a_time_without_a_zone_is_refused_with_the_line_to_type(text: str, corrected: str) -> None:

@@ -174,6 +174,7 @@ BAD_LINES = {
     "a log whose path is not UTF-8": (["run", "--lake", "L", "--log-dir", "l\udcff"], 1, r"'l\udcff' is not UTF-8"),
     "a lake whose path is not UTF-8": (["run", "--lake", "l\udcff", "--log-dir", "logs"], 1, r"'l\udcff' is not UTF-8"),
     "a group that is not UTF-8": (["state", "--log-dir", "logs", "--group", "g\udcff"], 1, r"'g\udcff' is not UTF-8"),
+    "a query that is not UTF-8": (["sql", "--lake", "L", "SELECT '\udcff'"], 1, r"'\udcff'" + '" is not UTF-8'),
     "a missing directory": (["state", "--log-dir", "missing"], 1, "no such directory"),
     "a missing lake": (["state", "--lake", "missing"], 1, "is not a directory"),
     "an empty directory": (["records", "--log-dir", "empty"], 1, "it is empty"),
