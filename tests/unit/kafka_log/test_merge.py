@@ -229,6 +229,24 @@ def test_a_compacted_copy_and_a_whole_one_are_no_conflict(tmp_path: Path) -> Non
         assert problems(partition) == []
 
 
+def without_records(log: encoding.Encoded) -> encoding.Encoded:
+    """The first batch of a log as the log cleaner keeps it for its producer: a header alone."""
+    data, table = log.data[: rb.HEADER_BYTES].copy(), log.headers[:1].copy()
+    table[0, rb.SIZE], table[0, rb.RECORD_COUNT] = rb.HEADER_BYTES, 0
+    data[8:12] = np.frombuffer((rb.HEADER_BYTES - 12).to_bytes(4, "big"), np.uint8)
+    data[-4:] = 0
+    encoding.seal(data, table)
+    return encoding.Encoded(data=data, headers=table)
+
+
+def test_copies_with_a_batch_without_records_are_the_log_behind_it(tmp_path: Path) -> None:
+    log = make_log([4, 4])
+    cleaned = joined(without_records(log), batches(log, 1, 2))
+    copies = united(*(write_copy(tmp_path / name, cleaned, segment_bytes=1) for name in "ab"))
+    assert read(copies)["offset"].to_pylist() == [4, 5, 6, 7]
+    assert problems(copies) == []
+
+
 def test_log_start_and_committed_end_are_the_maximum_over_the_copies(tmp_path: Path) -> None:
     log = make_log([5, 5])
     first, second = write_copy(tmp_path / "a", log, committed=3), write_copy(tmp_path / "b", log, committed=7)
