@@ -162,6 +162,16 @@ def test_the_higher_leader_epoch_wins_and_what_followed_the_loser_is_superseded(
         assert problems(partition) == [("superseded", 10, 11), ("superseded", 12, 13)]
 
 
+def test_a_superseded_batch_is_kept_with_its_bytes(tmp_path: Path) -> None:
+    shared = make_log([5], epochs=[0])
+    lost = make_log([2, 2], epochs=[1, 1], base_offset=5, salt=b"old ")
+    winner = joined(shared, make_log([4], epochs=[2], base_offset=5, salt=b"new "))
+    partition = united(write_copy(tmp_path / "old", joined(shared, lost)), write_copy(tmp_path / "new", winner))
+    (split,) = reader.splits(partition, 0, 9, 1 << 20)
+    pieces = [row for chunk in _chunks(split) for row in chunk.problems["bytes"].to_pylist()]
+    assert b"".join(pieces) == lost.data.tobytes()
+
+
 def test_superseded_batches_are_told_without_the_offset_where_the_copies_parted(tmp_path: Path) -> None:
     shared = make_log([5, 5], epochs=[0, 0])
     loser = joined(shared, make_log([2, 2, 2], epochs=[1, 1, 1], base_offset=10, salt=b"old "))
