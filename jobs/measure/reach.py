@@ -274,8 +274,8 @@ class Reach:
         rows, at = histories.history, histories.place
         blind = codes_in(rows.column("completeness"), pa.array(BLIND)) >= 0
         snapshot = codes_in(rows.column("record_type"), pa.array(["snapshot"])) >= 0
+        # The first record of a place that resumes was measured before, so the row above it does not count.
         shows = np.append(False, blind[:-1])[: len(at)]
-        shows[histories.first_rows] = True
         result[at[shows & snapshot & (rows.column("log_offset").to_numpy() > inputs.measured_to[at])]] = True
         newest = rows.take(pa.array(histories.newest_rows))
         differs: Flags = _marks(inputs, newest) != _marks(inputs, inputs.progress)

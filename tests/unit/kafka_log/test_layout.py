@@ -105,6 +105,13 @@ def test_the_log_starts_where_the_checkpoint_says_else_at_the_first_segment(
     assert partition.log_start_known
 
 
+def test_the_log_of_a_partition_without_segments_starts_at_zero(tmp_path: Path) -> None:
+    put(tmp_path, "orders-0", bases=())
+    put(tmp_path, "orders-1")
+    partition, _ = scan_log_directory(str(tmp_path)).partitions
+    assert (partition.segments, partition.log_start_offset, partition.remote_below) == ((), 0, False)
+
+
 @pytest.mark.parametrize(
     ("high_watermarks", "committed_end"),
     [(None, None), ({("other", 0): 4}, 0), ({("orders", 0): 4}, 4)],

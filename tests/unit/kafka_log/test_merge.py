@@ -162,6 +162,16 @@ def test_the_higher_leader_epoch_wins_and_what_followed_the_loser_is_superseded(
         assert problems(partition) == [("superseded", 10, 11), ("superseded", 12, 13)]
 
 
+def test_a_superseded_batch_is_kept_with_its_bytes(tmp_path: Path) -> None:
+    shared = make_log([5], epochs=[0])
+    lost = make_log([2, 2], epochs=[1, 1], base_offset=5, salt=b"old ")
+    winner = joined(shared, make_log([4], epochs=[2], base_offset=5, salt=b"new "))
+    partition = united(write_copy(tmp_path / "old", joined(shared, lost)), write_copy(tmp_path / "new", winner))
+    (split,) = reader.splits(partition, 0, 9, 1 << 20)
+    pieces = [row for chunk in _chunks(split) for row in chunk.problems["bytes"].to_pylist()]
+    assert b"".join(pieces) == lost.data.tobytes()
+
+
 def test_superseded_batches_are_told_without_the_offset_where_the_copies_parted(tmp_path: Path) -> None:
     shared = make_log([5, 5], epochs=[0, 0])
     loser = joined(shared, make_log([2, 2, 2], epochs=[1, 1, 1], base_offset=10, salt=b"old "))
@@ -227,6 +237,24 @@ def test_a_compacted_copy_and_a_whole_one_are_no_conflict(tmp_path: Path) -> Non
         for column in ("offset", "timestamp_ms", "key", "value", "base_offset"):
             assert table[column].to_pylist() == alone[column].to_pylist()
         assert problems(partition) == []
+
+
+def without_records(log: encoding.Encoded) -> encoding.Encoded:
+    """The first batch of a log as the log cleaner keeps it for its producer: a header alone."""
+    data, table = log.data[: rb.HEADER_BYTES].copy(), log.headers[:1].copy()
+    table[0, rb.SIZE], table[0, rb.RECORD_COUNT] = rb.HEADER_BYTES, 0
+    data[8:12] = np.frombuffer((rb.HEADER_BYTES - 12).to_bytes(4, "big"), np.uint8)
+    data[-4:] = 0
+    encoding.seal(data, table)
+    return encoding.Encoded(data=data, headers=table)
+
+
+def test_copies_with_a_batch_without_records_are_the_log_behind_it(tmp_path: Path) -> None:
+    log = make_log([4, 4])
+    cleaned = joined(without_records(log), batches(log, 1, 2))
+    copies = united(*(write_copy(tmp_path / name, cleaned, segment_bytes=1) for name in "ab"))
+    assert read(copies)["offset"].to_pylist() == [4, 5, 6, 7]
+    assert problems(copies) == []
 
 
 def test_log_start_and_committed_end_are_the_maximum_over_the_copies(tmp_path: Path) -> None:

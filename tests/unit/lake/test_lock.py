@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from lake import lock
+from lake.commit import create
 from lake.errors import LakeLockedError
 from lake.lake import Lake
+from tests.unit.lake.test_commit import TABLE, added
 
 HOLD = """
 import sys, time
@@ -137,3 +139,13 @@ def test_a_run_that_failed_leaves_no_java_process_to_wait_for(tmp_path: Path, ja
         fail(tmp_path, java.pid)
     with lock.hold(Lake(tmp_path), 0):
         assert java.poll() is None
+
+
+def test_a_lock_that_is_taken_again_shows_the_commits_of_other_writers(tmp_path: Path) -> None:
+    lake, other = Lake(tmp_path), Lake(tmp_path)
+    create(other, TABLE)
+    with lock.hold(lake, 0):
+        assert lake.version(TABLE.name) == 0
+    added(other, 1, "a")
+    with lock.hold(lake, 0):
+        assert lake.version(TABLE.name) == 1

@@ -159,6 +159,21 @@ def test_a_cut_keeps_the_deletions_that_tell_a_new_creation_from_a_reset(tmp_pat
         make_lake(kept, rebuild="measure", stages=TO_MEASURES)
 
 
+def test_a_row_across_the_lowest_start_offset_of_the_kept_records_stays_whole(tmp_path: Path) -> None:
+    before = [
+        snapshot("g", start=0, at_ms=at(0)),
+        update("g", batches=[(0, 2, 2, 1), (3, 9, 0, 1)], at_ms=at(1)),
+        update("g", start=3, batches=[(3, 9, 2, 2)], at_ms=at(2)),
+        snapshot("g", start=5, epoch=1, batches=[(5, 9, 2, 2), (10, 10, 2, 1)], at_ms=at(3)),
+        update("g", epoch=1, batches=[(12, 12, 2, 1)], at_ms=at(20)),
+    ]
+    story_parts = parts(tmp_path, before, [update("g", epoch=1, start=6, at_ms=at(21))])
+    kept = story_parts.cut_between(tmp_path / "cut", 2)
+    (rows,) = content(kept, ["gold.redelivered_record"]).values()
+    assert rows.select(["first_offset", "last_offset"]).to_pylist() == [{"first_offset": 3, "last_offset": 9}]
+    assert not differences(measures(story_parts.plain), measures(kept))
+
+
 GROUPS = "gh"
 BATCHES = st.lists(
     st.builds(

@@ -25,7 +25,7 @@ from tests.datasets import dataset
 from tests.depths import examples
 from tests.in_process import TO_MEASURES, make_lake, recorded_lake
 from tests.lakes import content, differences
-from tests.state_logs import START_MS, snapshot, update, write_log_directory, write_state_partition
+from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory, write_state_partition
 from tests.unit.jobs.test_measure_on import STEPS, story
 from tests.user_topics import write_orders
 
@@ -177,6 +177,32 @@ def test_rows_stay_in_their_files_until_evidence_adds_some_or_makes_them_final(
     make_lake(tmp_path / "lake", logs, stages=TO_MEASURES)
     after = files(tmp_path / "lake")
     assert [table for table in KEPT if before[table].keys() - after[table].keys()] == list(rewritten)
+
+
+@pytest.mark.parametrize(
+    ("records", "news"),
+    [
+        pytest.param(
+            [snapshot("g"), update("g", batches=[(0, 0, 0, 1)])],
+            [snapshot("g", epoch=1, batches=[(0, 0, 0, 1), (5, 5, 0, 1)])],
+            id="an open offset above those of its block",
+        ),
+        pytest.param(
+            [snapshot("g"), tombstone("g")],
+            [snapshot("g", state_epoch=2)],
+            id="a creation after a deletion that was the newest record",
+        ),
+    ],
+)
+def test_an_increment_has_the_rows_of_one_run(
+    records: list[dict[str, Any]], news: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    logs = write_log_directory(tmp_path / "logs", records)
+    make_lake(tmp_path / "lake", logs, stages=TO_MEASURES)
+    write_state_partition(logs, news, base_offset=len(records))
+    make_lake(tmp_path / "lake", logs, stages=TO_MEASURES)
+    make_lake(tmp_path / "at-once", logs, stages=TO_MEASURES)
+    assert not differences(content(tmp_path / "lake", TABLES), content(tmp_path / "at-once", TABLES))
 
 
 def test_tasks_replace_final_rows_only_where_the_tables_have_some(tmp_path: Path) -> None:

@@ -78,6 +78,14 @@ def ask(source: list[str], capsys: pytest.CaptureFixture[str]) -> Callable[..., 
     return run_command
 
 
+def test_a_user_partition_of_which_only_a_deletion_is_known_is_not_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    logs = write_log_directory(tmp_path, [snapshot(start=0), tombstone("h", 5)])
+    assert main(["stalled", "--log-dir", str(logs)]) == 0
+    assert "user partitions are not in the evidence" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ANSWERED)
 def test_a_question_is_answered_and_the_missing_names_are_told(ask: Callable[..., Outcome], command: str):
     code, out, err = ask(command, *ANSWERED[command], "--output", "jsonl")

@@ -10,6 +10,7 @@ import pytest
 from evidence.schemas import GROUP_RECORD
 from measures.members import assigned
 from measures.offset_kinds import kind_of_offset
+from sharelens.cli import main
 from sharelens.filters import parse_key_filter
 from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.questions.trace import trace
@@ -20,6 +21,7 @@ from tests.topic_headers import headers
 from tests.user_topics import write_orders
 
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
+RECORD = ["--topic", "orders", "--partition", "0"]
 BEYOND = "it lies beyond the end of the topic"
 
 
@@ -62,6 +64,16 @@ def test_a_record_that_was_released_and_then_acknowledged(tmp_path: Path) -> Non
         (5, "start_offset_passed"),
     ]
     assert verdict == "record 3: acknowledged, delivery count 3; passed by the start offset"
+
+
+@pytest.mark.slow
+def test_text_shows_a_state_beside_the_events_that_are_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    story = [snapshot(start=0), update(start=0, batches=[(0, 4, ACKNOWLEDGED, 2)])]
+    logs = write_log_directory(tmp_path, story)
+    assert main(["trace", "--log-dir", str(logs), "--group", "g", *RECORD, "--offset", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert ["ACKNOWLEDGED/2" in line for line in lines[1:5]] == [False, False, False, True]
+    assert not any("None" in line for line in lines)
 
 
 def test_ranges_that_only_split_around_the_record_are_one_state(tmp_path: Path) -> None:
