@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -15,7 +14,7 @@ from lake.commit_log import CommitLog
 from lake.errors import LakeError, LakeVersionError
 from lake.file_rows import FileRows
 from lake.locations import resolve
-from lake.snapshot import Files, Snapshot
+from lake.snapshot import Snapshot, files_of
 from lake.storage import Entry, Storage
 from lake.tables import SCHEMA_VERSION, TABLES
 from lake.transactions import LOG, Transactions, commit_path
@@ -351,7 +350,7 @@ class Lake:
             ) from error
 
     def _snapshot_of(self, table: str, handle: "DeltaTable") -> Snapshot:
-        files = _files_of(handle)
+        files = files_of(handle.get_add_actions(flatten=True))
         before = self._snapshots.get(table)
         conditions = {} if before is None else before.conditions
         paths = (str(file["path"]) for file in files)
@@ -386,20 +385,6 @@ class Lake:
                 f"{snapshot.table} in {self} has schema version {snapshot.schema_version}, this sharelens reads "
                 f"{SCHEMA_VERSION}; see what it needs with `sharelens upgrade --lake {self} --dry-run`"
             )
-
-
-def _files_of(handle: "DeltaTable") -> Files:
-    """The live files of a table as `Snapshot.files` has them."""
-    actions = handle.get_add_actions(flatten=True)
-    if actions.num_rows == 0:  # columns without rows cost as much as columns with some
-        return ()
-    table = pa.table(actions)
-    plain = [
-        field.name
-        for field in table.schema
-        if not pa.types.is_timestamp(field.type) and field.name != "modification_time"
-    ]
-    return tuple(file | {"path": unquote(file["path"])} for file in table.select(plain).to_pylist())
 
 
 LakeReader = Lake | LakeView

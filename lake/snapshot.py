@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import compress
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -171,3 +172,16 @@ def _with_bounds(guarantee: pc.Expression, field: pa.Field, file: Mapping[str, A
     for bound in (column >= pa.scalar(low, field.type), column <= pa.scalar(high, field.type)):
         guarantee = guarantee & (bound if nulls == 0 else bound | column.is_null())  # the form that Arrow knows
     return guarantee
+
+
+def files_of(actions: Any) -> Files:
+    """`Snapshot.files` of the live files of a table, which delta-rs gives as flat Arrow rows."""
+    if actions.num_rows == 0:  # columns without rows cost as much as columns with some
+        return ()
+    table = pa.table(actions)
+    plain = [
+        field.name
+        for field in table.schema
+        if not pa.types.is_timestamp(field.type) and field.name != "modification_time"
+    ]
+    return tuple(file | {"path": unquote(file["path"])} for file in table.select(plain).to_pylist())
