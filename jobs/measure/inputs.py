@@ -90,9 +90,7 @@ class LakeInputs:
 
     def known(self, name: str, otherwise: int) -> Ints:
         """A column of the progress, one entry a place; `otherwise` where it is null or the place is measured whole."""
-        result = np.full(self.places.count, otherwise, np.int64)
-        result[self.places.of(self.progress)] = ints(self.progress, name, otherwise)
-        return result
+        return self.places.values(self.progress, name, null=otherwise, missing=otherwise)
 
     @cached_property
     def measured_to(self) -> Ints:
@@ -149,9 +147,8 @@ class LakeInputs:
         old = self._deliveries(("last_offset", offsets), most=(END, self.read_from))
         late = new.column("last_offset").to_numpy() >= offsets[new.column(PLACE).to_numpy()]
         deliveries = pa.concat_tables([old, new.filter(pa.array(late))]).combine_chunks()
-        first = np.full(self.places.count, ABOVE_ALL, np.int64)
-        np.minimum.at(first, deliveries.column(PLACE).to_numpy(), deliveries.column("valid_from_log_offset").to_numpy())
-        first = np.where(offsets == BELOW_ALL, BELOW_ALL, first)
+        began = (deliveries.column(name).to_numpy() for name in (PLACE, "valid_from_log_offset"))
+        first = np.where(offsets == BELOW_ALL, BELOW_ALL, self.places.lowest(*began))
         history = self.recent.history
         named = history.filter(pa.array(history.column("log_offset").to_numpy() >= first[self.recent.place]))
         old = self._history(("log_offset", first), most=("log_offset", self.read_from - 1))
@@ -189,16 +186,16 @@ class LakeInputs:
         """
         if self.whole.all():
             return np.full(self.places.count, BELOW_ALL, np.int64)
-        result, recent = self.new_headers_from.copy(), self.recent
+        recent = self.recent
         ranges, at = recent.ranges, recent.place_of_range
         new = ranges[:, RANGE_FROM] > self.measured_to[at]
-        np.minimum.at(result, at[new], ranges[new, RANGE_FIRST])
+        by_range = self.places.lowest(at[new], ranges[new, RANGE_FIRST])
         rows, at = recent.history, recent.place
         start = ints(rows, "start_offset", ABOVE_ALL)
         # A start offset that is not known any more (-1) lies below all that it had passed.
         lower = (start >= 0) | (self.known("start_offset", ABOVE_ALL)[at] >= 0)
         new = (rows.column("log_offset").to_numpy() > self.measured_to[at]) & lower & ~repeats(recent)
-        np.minimum.at(result, at[new], start[new])
+        result = np.minimum.reduce([self.new_headers_from, by_range, self.places.lowest(at[new], start[new])])
         return np.where(self.whole, BELOW_ALL, result)
 
     @cached_property
@@ -207,14 +204,12 @@ class LakeInputs:
 
         The start offset passed them, or the share partition was deleted.
         """
-        result = self.reach.copy()
         if self.whole.all():
-            return result
+            return self.reach
         ranges, at = self.recent.ranges, self.recent.place_of_range
         was_open = ~np.isin(ranges[:, RANGE_STATE], DONE)
         gone = was_open & (ranges[:, RANGE_TO] > self.measured_to[at])
-        np.minimum.at(result, at[gone], ranges[gone, RANGE_FIRST])
-        return result
+        return np.minimum(self.reach, self.places.lowest(at[gone], ranges[gone, RANGE_FIRST]))
 
     @cached_property
     def passed_before(self) -> Ints:
@@ -374,9 +369,7 @@ def start_offsets(places: Places, progress: pa.Table) -> Ints:
 
     None lies below one that is not known.
     """
-    result = np.full(places.count, BELOW_ALL, np.int64)
-    result[places.of(progress)] = ints(progress, "start_offset", ABOVE_ALL)
-    return result
+    return places.values(progress, "start_offset", null=ABOVE_ALL, missing=BELOW_ALL)
 
 
 def repeats(histories: Histories) -> Flags:

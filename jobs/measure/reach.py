@@ -161,12 +161,8 @@ class Reach:
         if measure.rule is Rule.BY_RECORD_OFFSET:
             return start_offsets(self.inputs.places, now)
         if measure.rule is Rule.BY_INTERVAL:
-            other, known = ABOVE_ALL, ints(now, "since_log_offset", ABOVE_ALL)
-        else:
-            other, known = BELOW_ALL, ints(now, "read_from_log_offset", -1) + 1
-        result = np.full(self.inputs.places.count, other, np.int64)
-        result[self.inputs.places.of(now)] = known
-        return result
+            return self.inputs.places.values(now, "since_log_offset", null=ABOVE_ALL, missing=ABOVE_ALL)
+        return self.inputs.places.values(now, "read_from_log_offset", null=-1, missing=BELOW_ALL) + 1
 
     @cached_property
     def _since_offset(self) -> Mapping[str, Ints]:
@@ -182,8 +178,7 @@ class Reach:
             rows = inputs.rows_from(measure.table, [*PLACE_KEY, first, "last_offset"], result)
             at = inputs.places.of(rows)
             across = rows.column("last_offset").to_numpy() >= result[at]
-            lower = result.copy()
-            np.minimum.at(lower, at[across], rows.column(first).to_numpy()[across])
+            lower = np.minimum(result, inputs.places.lowest(at[across], rows.column(first).to_numpy()[across]))
             moved, result = bool((lower < result).any()), lower
         return result
 
@@ -242,11 +237,9 @@ class Reach:
         grows &= (first | (BLOCK_OFFSETS - 1)) >= since[groups.place]
         affected = (last >= since[groups.place]) | grows
         affected = groups.among(groups.where(affected))
-        floor = since.copy()
-        np.minimum.at(floor, groups.place[affected], first[affected])
         return Contributions(
             since=since,
-            floor=floor,
+            floor=np.minimum(since, inputs.places.lowest(groups.place[affected], first[affected])),
             groups=groups.where(affected),
             kept=groups.where(~affected),
             kept_last=last[~affected],
@@ -319,8 +312,7 @@ class Reach:
         """Whether each group is final; `last`: the highest offset of each."""
         places, now = self.inputs.places, self.progress
         start = start_offsets(places, now)[groups.place]
-        hour = np.full(places.count, 0, np.int64)
-        hour[places.of(now)] = hour_of(now.column("log_time_ms").to_numpy())
+        hour = hour_of(places.values(now, "log_time_ms", null=0, missing=0))
         over = (groups.hour_ms != NOT_KNOWN) & (groups.hour_ms < hour[groups.place])
         block_ends = ((groups.block + 1) << BLOCK_BITS) - 1
         final: Flags = (last < start) & (over | (block_ends < start)) & (groups.outcome != OUTCOMES.index(OPEN))
