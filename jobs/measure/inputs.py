@@ -59,10 +59,11 @@ class LakeInputs:
 
     def __init__(self, task: Task) -> None:
         self.task = task
+        self.topic = task.topic
         keys = task.keys.sort_by([(name, "ascending") for name in PLACE_KEY]).combine_chunks()
         self.places = Places(keys=keys.select(PLACE_KEY))
         self._all_new: Flags = keys.column("whole").to_numpy(zero_copy_only=False).astype(np.bool_)
-        self.lake = Reader(task, self.places, keys.column("upto").to_numpy())
+        self.lake = Reader(task.topic, self.places, keys.column("upto").to_numpy())
         self._memo: dict[str, object] = {}
 
     def once(self, name: str, make: Callable[[], Made]) -> Made:
@@ -121,7 +122,7 @@ class LakeInputs:
 
     def _histories(self, history: pa.Table, deliveries: pa.Table) -> Histories:
         """Rows with PLACE in order, by the numbers of `places`."""
-        topic = pa.repeat(pa.scalar(self.task.log_topic_id, pa.string()), self.places.count)
+        topic = pa.repeat(pa.scalar(self.topic.log_topic_id, pa.string()), self.places.count)
         keys = self.places.keys.append_column("log_topic_id", topic).select(FULL_PLACE_KEY)
         numbers = [rows.column(PLACE).to_numpy() for rows in (history, deliveries)]
         return Histories.in_places(history, deliveries, numbers, keys)
@@ -168,7 +169,7 @@ class LakeInputs:
         result, length = rows.slice(0, 0), FIRST_STRETCH
         while (ends > 0).any():
             begins = np.where(ends > 0, ends - length, ABOVE_ALL)
-            part = Reader(self.task, self.places, ends - 1).rows(
+            part = Reader(self.topic, self.places, ends - 1).rows(
                 HISTORY, [*HISTORY_COLUMNS, PLACE], ("log_offset", begins)
             )
             newest_first = self.placed(part).sort_by([("log_offset", "descending")])
@@ -227,12 +228,12 @@ class LakeInputs:
     @cached_property
     def settings(self) -> Settings:
         """The settings that the lake keeps."""
-        return stored_settings(self.task.lake, self.task.cluster_id)
+        return stored_settings(self.topic.lake, self.topic.cluster_id)
 
     @cached_property
     def base(self) -> Bases:
         """The bounds below which rows are never recomputed, because retention has cut their histories."""
-        return bases(self.task.lake, self.task.cluster_id, self.task.log_topic_id)
+        return bases(self.topic.lake, self.topic.cluster_id, self.topic.log_topic_id)
 
     @cached_property
     def lowest_offsets(self) -> dict[TopicPartition, int]:
@@ -240,7 +241,7 @@ class LakeInputs:
         if self.topic_books.num_rows == 0:
             return {}
         of_topics = pc.field("topic_id").isin(pc.unique(self.places.keys.column("topic_id")))
-        rows = self.lake.scan("silver.topic_start", ["topic_id", "partition", "start_offset"], of_topics)
+        rows = self.topic.scan("silver.topic_start", ["topic_id", "partition", "start_offset"], of_topics)
         lowest = rows.group_by(["topic_id", "partition"]).aggregate([("start_offset", "min")])
         return dict(zip(topic_partitions(lowest), lowest.column("start_offset_min").to_pylist(), strict=True))
 
@@ -252,9 +253,9 @@ class LakeInputs:
             return np.full(self.places.count, ABOVE_ALL, np.int64)
         is_header_extent = (pc.field("content") == "topic_batch") & (pc.field("status") == "taken")
         later = is_header_extent & (pc.field("run_id") > self.task.before)
-        new = set(topic_partitions(self.lake.scan("bronze.ingest_extent", ["topic_id", "partition"], later)))
+        new = set(topic_partitions(self.topic.scan("bronze.ingest_extent", ["topic_id", "partition"], later)))
         begins = {place: first for place, first in self.lowest_offsets.items() if place in new}
-        for batches in user_topics.batches(self.lake.scan, self.topic_books, begins, [*BATCH_COLUMNS, "run_id"]):
+        for batches in user_topics.batches(self.topic.scan, self.topic_books, begins, [*BATCH_COLUMNS, "run_id"]):
             for mine in runs(batches) if batches.num_rows else ():
                 lowest = news_from(mine, mine.column("run_id").to_numpy() > self.task.before)
                 if lowest is not None:
@@ -266,20 +267,20 @@ class LakeInputs:
         """The lowest record offset that new sampled batches say to hold no record, for each place; ABOVE_ALL: none."""
         if not self.settings.samples.no_records:
             return np.full(self.places.count, ABOVE_ALL, np.int64)
-        earlier = stored_settings(self.task.lake, self.task.cluster_id, self.task.before)
+        earlier = stored_settings(self.topic.lake, self.topic.cluster_id, self.task.before)
         lowest = lowest_new_ranges(earlier.samples, self.settings.samples)
         return np.array([lowest.get(place, ABOVE_ALL) for place in topic_partitions(self.places.keys)], np.int64)
 
     @cached_property
     def topic_books(self) -> pa.Table:
         """The books of user partitions (`lake.user_topics`)."""
-        return user_topics.books(self.lake.scan)
+        return user_topics.books(self.topic.scan)
 
     @cached_property
     def names(self) -> Mapping[str, str]:
         """Topic names by id, the newest."""
         topics = pc.unique(self.places.keys.column("topic_id"))
-        rows = self.lake.scan("silver.name", ["topic_id", "topic", "run_id"], pc.field("topic_id").isin(topics))
+        rows = self.topic.scan("silver.name", ["topic_id", "topic", "run_id"], pc.field("topic_id").isin(topics))
         ordered = rows.sort_by("run_id")
         return dict(zip(ordered.column("topic_id").to_pylist(), ordered.column("topic").to_pylist(), strict=True))
 
@@ -297,7 +298,7 @@ class LakeInputs:
             rows = rows.filter(pa.array(~self._misplaced[rows.column(PLACE).to_numpy()]))
         if "log_topic_id" in rows.column_names:
             return rows
-        topic = pa.DictionaryArray.from_arrays(np.zeros(rows.num_rows, np.int32), [self.task.log_topic_id])
+        topic = pa.DictionaryArray.from_arrays(np.zeros(rows.num_rows, np.int32), [self.topic.log_topic_id])
         return rows.append_column("log_topic_id", topic)
 
     def history_parts(self, columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -341,7 +342,7 @@ class View(StateInputs):
 
     def headers(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
         """HEADER_COLUMNS rows of bronze.topic_batch."""
-        return user_topics.batches(self.source.lake.scan, self.source.topic_books, begins, HEADER_COLUMNS)
+        return user_topics.batches(self.source.topic.scan, self.source.topic_books, begins, HEADER_COLUMNS)
 
     def extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
         """From the books."""

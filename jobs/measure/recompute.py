@@ -37,7 +37,7 @@ def changes(reach: Reach, measure: Measure) -> Changes:
         settled = reach.settled
         view.once("settled in blocks", lambda: settled)
     rows = measure.rows(view)
-    constants = {"run_id": inputs.task.run, "cluster_id": inputs.task.cluster_id}
+    constants = {"run_id": inputs.task.run, "cluster_id": inputs.topic.cluster_id}
     if measure.rule is Rule.WHOLE:
         no_since = np.full(inputs.places.count, ABOVE_ALL, np.int64)
         rows = conform_open(rows, measure, constants)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -20,7 +21,7 @@ from jobs.measure.bases import TEXTS, WHERE, Bases, bases
 from jobs.measure.files import MeasureFiles, has_final_rows, is_final
 from jobs.measure.inputs import LakeInputs
 from jobs.measure.reach import Reach
-from jobs.measure.reading import HISTORY, Flags, Ints, Task
+from jobs.measure.reading import HISTORY, Flags, Ints, StateTopic, Task
 from jobs.measure.recompute import changes, order_of
 from jobs.measure.steps import in_one_step, steps
 from jobs.measure.touched import touched_since
@@ -69,12 +70,14 @@ class Outcome:
     replaces_open: tuple[Flags, ...]
 
 
-def measure_tasks(tasks: Sequence[Task]) -> dict[str, Outcome]:
-    """Measures the share partitions of tasks one after the other, and writes their rows; runs on an executor."""
-    names = tasks[0].measures
+def measure_tasks(names: Sequence[str], tasks: Sequence[Task]) -> dict[str, Outcome]:
+    """Measures the share partitions of tasks one after the other, and writes the rows of the measures `names`.
+
+    Runs on an executor.
+    """
     replaced: dict[str, list[tuple[Ints | None, Flags]]] = {name: [] for name in names}
     with ExitStack() as stack:
-        files = {name: stack.enter_context(MeasureFiles(tasks[0].lake, STAGED[name])) for name in names}
+        files = {name: stack.enter_context(MeasureFiles(tasks[0].topic.lake, STAGED[name])) for name in names}
         for task in tasks:
             reach = Reach(LakeInputs(task))
             for name in names:
@@ -93,7 +96,7 @@ def _measured(reach: Reach, measure: Measure, files: MeasureFiles) -> tuple[Ints
     made = changes(reach, measure)
     files.write(made.open_rows)
     files.write_final(made.final_rows)
-    has_final = any(map(is_final, reach.inputs.task.lake.snapshot(measure.table).paths))
+    has_final = any(map(is_final, reach.inputs.topic.lake.snapshot(measure.table).paths))
     return made.since if has_final and (made.since < ABOVE_ALL).any() else None, made.replaces_open
 
 
@@ -119,8 +122,8 @@ def run_measure(engine: Engine, lake: Lake, run: int, progress: Progress) -> dic
     for number, part in enumerate(parts, 1):
         is_last = number == len(parts)
         names = tuple(name for name in due if is_last or name in IN_STEPS)
-        batches = _batches(_tasks(lake, run, names, part))
-        outcomes = engine.run("measure", measure_tasks, batches, progress, size_bytes=size_bytes)
+        batches = _batches(_tasks(lake, run, part))
+        outcomes = engine.run("measure", partial(measure_tasks, names), batches, progress, size_bytes=size_bytes)
         txn = ("measure", run) if is_last else (STEP, run * MOST_STEPS + number)
         threads = threads_for(size_bytes, cores())
         counts.update(_commit(lake, txn, names, part, batches, outcomes, threads))
@@ -149,7 +152,8 @@ def _commit(
         cluster_id: Places(keys=rows.group_by(PLACE_KEY).aggregate([]).sort_by(order).combine_chunks())
         for cluster_id, rows in _by_cluster(touched)
     }
-    tasks = [(task.cluster_id, np.sort(places[task.cluster_id].of(task.keys))) for batch in batches for task in batch]
+    keys = [(task.topic.cluster_id, task.keys) for batch in batches for task in batch]
+    tasks = [(cluster_id, np.sort(places[cluster_id].of(rows))) for cluster_id, rows in keys]
 
     def without(name: str) -> tuple[list[DataFile], list[str]]:
         since = {cluster_id: np.full(some.count + 1, ABOVE_ALL, np.int64) for cluster_id, some in places.items()}
@@ -172,12 +176,12 @@ def _commit(
     return counts
 
 
-def batches_of(lake: Lake, run: int, before: int, names: Sequence[str]) -> list[list[Task]]:
-    """The tasks of some measures over the news of the runs after `before` up to `run`, for `measure_tasks`.
+def batches_of(lake: Lake, run: int, before: int) -> list[list[Task]]:
+    """The tasks over the news of the runs after `before` up to `run`, for `measure_tasks`.
 
     Without the steps, which go on from what was committed.
     """
-    return _batches(_tasks(lake, run, tuple(names), in_one_step(touched_since(lake, before), before)))
+    return _batches(_tasks(lake, run, in_one_step(touched_since(lake, before), before)))
 
 
 def _batches(tasks: Iterable[Task]) -> list[list[Task]]:
@@ -194,26 +198,18 @@ def _of_all_cores(count: int) -> int:
     return count + -count % cores()
 
 
-def _tasks(lake: Lake, run: int, names: tuple[str, ...], step: pa.Table) -> Iterator[Task]:
+def _tasks(lake: Lake, run: int, step: pa.Table) -> Iterator[Task]:
     """Tasks of about TASK_ROWS records of a step, share partitions of one state partition together."""
     incarnations, view = newest_incarnations(lake), lake.view()
     kinds = step.group_by(["cluster_id", "before"]).aggregate([]).sort_by("cluster_id").to_pylist()
     for cluster_id, before in (kind.values() for kind in kinds):
-        log_topic_id = incarnations.get(cluster_id, "")
-        here = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == log_topic_id)
+        topic = StateTopic(lake=view, cluster_id=cluster_id, log_topic_id=incarnations.get(cluster_id, ""))
+        here = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == topic.log_topic_id)
         here &= pc.field("before") == before
         keys = step.filter(here).sort_by([(name, "ascending") for name in ("state_partition", *SHARE_PARTITION_KEY)])
         weights = np.maximum(keys.column("rows").to_numpy(), LEAST_ROWS)
         for some in stretches(keys, weights, _task_rows(int(weights.sum()))):
-            yield Task(
-                lake=view,
-                run=run,
-                before=before,
-                measures=names,
-                cluster_id=cluster_id,
-                log_topic_id=log_topic_id,
-                keys=some.select([*PLACE_KEY, "whole", "upto"]),
-            )
+            yield Task(topic=topic, run=run, before=before, keys=some.select([*PLACE_KEY, "whole", "upto"]))
 
 
 def _task_rows(total: int) -> int:
