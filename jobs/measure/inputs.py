@@ -1,8 +1,7 @@
 """Inputs of measures from a lake: the histories of a task's share partitions, whole or from the reach on."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -47,7 +46,6 @@ DONE = (DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED)
 SNAPSHOT = pa.array(["snapshot"])
 FIRST_STRETCH = 1 << 10
 """Log offsets that are looked through at first for the record before another one."""
-Made = TypeVar("Made")
 
 
 class LakeInputs:
@@ -64,13 +62,6 @@ class LakeInputs:
         self.places = Places(keys=keys.select(PLACE_KEY))
         self._all_new: Flags = keys.column("whole").to_numpy(zero_copy_only=False).astype(np.bool_)
         self.lake = Reader(task.topic, self.places, keys.column("upto").to_numpy())
-        self._memo: dict[str, object] = {}
-
-    def once(self, name: str, make: Callable[[], Made]) -> Made:
-        """The value that `make` returns, computed at the first call."""
-        if name not in self._memo:
-            self._memo[name] = make()
-        return cast(Made, self._memo[name])
 
     @cached_property
     def progress(self) -> pa.Table:
@@ -271,6 +262,15 @@ class LakeInputs:
         lowest = lowest_new_ranges(earlier.samples, self.settings.samples)
         return np.array([lowest.get(place, ABOVE_ALL) for place in topic_partitions(self.places.keys)], np.int64)
 
+    def headers(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
+        """HEADER_COLUMNS rows of bronze.topic_batch that reach the offsets or lie above."""
+        return user_topics.batches(self.topic.scan, self.topic_books, begins, HEADER_COLUMNS)
+
+    @cached_property
+    def no_records(self) -> NoRecords:
+        """The offsets that hold no record, from `lowest_offsets` on."""
+        return NoRecords.of(self.headers(self.lowest_offsets))
+
     @cached_property
     def topic_books(self) -> pa.Table:
         """The books of user partitions (`lake.user_topics`)."""
@@ -280,9 +280,7 @@ class LakeInputs:
     def names(self) -> Mapping[str, str]:
         """Topic names by id, the newest."""
         topics = pc.unique(self.places.keys.column("topic_id"))
-        rows = self.topic.scan("silver.name", ["topic_id", "topic", "run_id"], pc.field("topic_id").isin(topics))
-        ordered = rows.sort_by("run_id")
-        return dict(zip(ordered.column("topic_id").to_pylist(), ordered.column("topic").to_pylist(), strict=True))
+        return user_topics.names(self.topic.scan, pc.field("topic_id").isin(topics))
 
     @cached_property
     def _misplaced(self) -> Flags:
@@ -342,7 +340,7 @@ class View(StateInputs):
 
     def headers(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
         """HEADER_COLUMNS rows of bronze.topic_batch."""
-        return user_topics.batches(self.source.topic.scan, self.source.topic_books, begins, HEADER_COLUMNS)
+        return self.source.headers(begins)
 
     def extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
         """From the books."""
@@ -358,7 +356,7 @@ class View(StateInputs):
 
     def no_records(self) -> NoRecords:
         """Read once for all views."""
-        return self.source.once("no records", super().no_records)
+        return self.source.no_records
 
     def names(self) -> Mapping[str, str]:
         """From silver.name."""

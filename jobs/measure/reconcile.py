@@ -23,6 +23,7 @@ from jobs.measure.steps import in_one_step
 from jobs.measure.touched import touched_since
 from jobs.progress import Progress
 from jobs.spark.executors import Engine
+from lake import user_topics
 from lake.dlq_partitions import partitions_in_books
 from lake.lake import Lake, LakeReader
 from lake.parquet import DataFile, ParquetSink
@@ -197,8 +198,7 @@ def _judged(task: Task) -> Iterator[pa.Table]:
     topic = task.topic
     of_groups = pc.field("group_id").isin(pa.array(task.groups, pa.string()))
     letters = topic.scan(LETTERS, LETTER_COLUMNS, of_groups)
-    every_name = topic.scan("silver.name", ["topic_id", "topic", "run_id"], pc.scalar(True)).sort_by("run_id")
-    names = dict(zip(every_name.column("topic_id").to_pylist(), every_name.column("topic").to_pylist(), strict=True))
+    names = user_topics.names(topic.scan, pc.scalar(True))
     books_rows = topic.scan(books.EXTENT, TABLES[books.EXTENT].schema.names, pc.scalar(True))
     settings = stored_settings(topic.lake, topic.cluster_id).groups
     letter_topics = LetterTopics.of(letters, partitions_in_books(books_rows.to_pylist()))
