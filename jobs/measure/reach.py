@@ -32,6 +32,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.measure.bases import not_across
 from jobs.measure.inputs import LakeInputs, View, start_offsets
 from jobs.measure.reading import Flags, Ints
 from lake.tables import TABLES
@@ -127,8 +128,7 @@ class Reach:
 
     def reaches_final(self, measure: Measure) -> Flags:
         """Places whose final rows are replaced."""
-        by_record = measure.rule in (Rule.BY_RECORD_OFFSET, Rule.BY_BLOCK)
-        late = self.since(measure) < self.inputs.passed_before if by_record else False
+        late = self.since(measure) < self.inputs.passed_before if _by_record_offset(measure) else False
         return np.asarray(self.inputs.whole | late)
 
     def replaces_open(self, measure: Measure) -> Flags:
@@ -139,7 +139,7 @@ class Reach:
         if measure.rule is Rule.BY_LOG_OFFSET:
             moved = self.final_below(measure) != inputs.known("read_from_log_offset", -1) + 1
             return np.asarray(inputs.whole | moved | (inputs.read_from < inputs.measured_to))
-        result: Flags = inputs.whole | (self.since(measure) < ABOVE_ALL)
+        result: Flags = self.since(measure) < ABOVE_ALL
         result |= start_offsets(inputs.places, self.progress) != inputs.passed_before
         if measure.rule is Rule.BY_BLOCK:
             kept = self.contributions.kept
@@ -148,7 +148,7 @@ class Reach:
 
     def view(self, measure: Measure) -> View:
         """The histories that the measure reads."""
-        return self.by_offset if measure.rule in (Rule.BY_RECORD_OFFSET, Rule.BY_BLOCK) else self.from_record
+        return self.by_offset if _by_record_offset(measure) else self.from_record
 
     @property
     def progress(self) -> pa.Table:
@@ -172,14 +172,12 @@ class Reach:
 
     def _not_across(self, measure: Measure) -> Ints:
         """The reach, moved down so that no row of the table lies across it; rows of several lives overlap."""
-        inputs, first = self.inputs, str(measure.first)
+        inputs, columns = self.inputs, [*PLACE_KEY, str(measure.first), "last_offset"]
         result, moved = inputs.reach, not inputs.whole.all()
         while moved and (result < ABOVE_ALL).any():
-            rows = inputs.rows_from(measure.table, [*PLACE_KEY, first, "last_offset"], result)
-            at = inputs.places.of(rows)
-            across = rows.column("last_offset").to_numpy() >= result[at]
-            lower = np.minimum(result, inputs.places.lowest(at[across], rows.column(first).to_numpy()[across]))
-            moved, result = bool((lower < result).any()), lower
+            before, rows = result, inputs.rows_from(measure.table, columns, result)
+            result = not_across(before, measure, rows, inputs.places)
+            moved = bool((result < before).any())
         return result
 
     @property
@@ -229,7 +227,7 @@ class Reach:
         still = inputs.rows_from("gold.attempts", GROUP_COLUMNS, since)
         still = still.filter(pc.equal(still.column("outcome").cast(pa.string()), OPEN))
         rows = pa.concat_tables([rows, still.cast(rows.schema)])
-        rows = rows.filter(pa.array(~inputs.base.stays("gold.latency", rows)))
+        rows = rows.filter(pa.array(~inputs.base.stays(STAGED["latency"], rows)))
         groups = Groups.of(inputs, rows)
         first, last = rows.column("first_offset").to_numpy(), rows.column("last_offset").to_numpy()
         hour_before = hour_of(inputs.known("log_time_ms", 0))[groups.place]
@@ -317,6 +315,10 @@ class Reach:
         block_ends = ((groups.block + 1) << BLOCK_BITS) - 1
         final: Flags = (last < start) & (over | (block_ends < start)) & (groups.outcome != OUTCOMES.index(OPEN))
         return final
+
+
+def _by_record_offset(measure: Measure) -> bool:
+    return measure.rule in (Rule.BY_RECORD_OFFSET, Rule.BY_BLOCK)
 
 
 def groups_of(done: Settled, at: Ints) -> tuple[Groups, Groups]:

@@ -271,7 +271,7 @@ def _without(
                 place = touched[cluster_id].of(rows)
                 if final:
                     mine &= order_of(rows, measure) >= since[cluster_id][place]
-                    mine &= ~base[cluster_id].stays(table, rows)
+                    mine &= ~base[cluster_id].stays(measure, rows)
                 else:
                     mine &= opened[cluster_id][place]
                 gone |= mine
