@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +33,7 @@ from lake.parquet import DataFile, coded_schema
 from lake.tables import TABLES
 from measures.catalog import STAGED, Measure
 from measures.parts import stretches
-from measures.places import Places, codes_in
+from measures.places import Places, codes_in, places_of
 from state_model.columnar.codes import ABOVE_ALL
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.threads import map_in_threads, threads_for
@@ -57,17 +58,23 @@ COMPARED_OPEN = {"cluster_id", *PLACE_KEY}
 """The same for an open row."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """New files of one measure by some tasks, and the rows that they replace.
+class Replaced(NamedTuple):
+    """The rows of one measure that a task replaces, by its share partitions in the order of PLACE_KEY.
 
-    For each task, by its share partitions in the order of PLACE_KEY, `since`: from which value of the measure's order
-    on final rows go (None: none goes); `replaces_open`: whether open rows go. The driver has the names.
+    `since`: from which value of the measure's order on final rows go; ABOVE_ALL alone: none goes. `opened`: whether
+    open rows go.
     """
 
+    since: Ints
+    opened: Flags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """New files of one measure by some tasks, and the rows that each task replaces. The driver has the names."""
+
     files: tuple[DataFile, ...]
-    since: tuple[Ints | None, ...]
-    replaces_open: tuple[Flags, ...]
+    replaced: tuple[Replaced, ...]
 
 
 def measure_tasks(names: Sequence[str], tasks: Sequence[Task]) -> dict[str, Outcome]:
@@ -75,7 +82,7 @@ def measure_tasks(names: Sequence[str], tasks: Sequence[Task]) -> dict[str, Outc
 
     Runs on an executor.
     """
-    replaced: dict[str, list[tuple[Ints | None, Flags]]] = {name: [] for name in names}
+    replaced: dict[str, list[Replaced]] = {name: [] for name in names}
     with ExitStack() as stack:
         files = {name: stack.enter_context(MeasureFiles(tasks[0].topic.lake, STAGED[name])) for name in names}
         for task in tasks:
@@ -84,20 +91,17 @@ def measure_tasks(names: Sequence[str], tasks: Sequence[Task]) -> dict[str, Outc
                 replaced[name].append(_measured(reach, STAGED[name], files[name]))
             del reach
             pa.default_memory_pool().release_unused()
-    outcomes = {}
-    for name in names:
-        since, replaces_open = zip(*replaced[name], strict=True)
-        outcomes[name] = Outcome(files=tuple(files[name].files), since=since, replaces_open=replaces_open)
-    return outcomes
+    return {name: Outcome(files=tuple(files[name].files), replaced=tuple(replaced[name])) for name in names}
 
 
-def _measured(reach: Reach, measure: Measure, files: MeasureFiles) -> tuple[Ints | None, Flags]:
-    """Writes the rows of a task; the final and the open rows that they replace, as in `Outcome`."""
+def _measured(reach: Reach, measure: Measure, files: MeasureFiles) -> Replaced:
+    """Writes the rows of a task."""
     made = changes(reach, measure)
     files.write(made.open_rows)
     files.write_final(made.final_rows)
     has_final = any(map(is_final, reach.inputs.topic.lake.snapshot(measure.table).paths))
-    return made.since if has_final and (made.since < ABOVE_ALL).any() else None, made.replaces_open
+    since = made.since if has_final and (made.since < ABOVE_ALL).any() else np.array([ABOVE_ALL])
+    return Replaced(since=since, opened=made.replaces_open)
 
 
 def is_due(lake: Lake, run: int) -> bool:
@@ -147,24 +151,21 @@ def _commit(
 ) -> dict[str, int]:
     """Commits the rows of tasks in place of the replaced rows; returns the number of rows written by table."""
     base = {cluster_id: bases(lake, cluster_id, topic_id) for cluster_id, topic_id in newest_incarnations(lake).items()}
-    order = [(name, "ascending") for name in PLACE_KEY]
-    places = {
-        cluster_id: Places(keys=rows.group_by(PLACE_KEY).aggregate([]).sort_by(order).combine_chunks())
-        for cluster_id, rows in _by_cluster(touched)
-    }
+    places = {cluster_id: places_of(rows)[1] for cluster_id, rows in _by_cluster(touched)}
     keys = [(task.topic.cluster_id, task.keys) for batch in batches for task in batch]
     tasks = [(cluster_id, np.sort(places[cluster_id].of(rows))) for cluster_id, rows in keys]
 
     def without(name: str) -> tuple[list[DataFile], list[str]]:
-        since = {cluster_id: np.full(some.count + 1, ABOVE_ALL, np.int64) for cluster_id, some in places.items()}
         # Share partitions of earlier incarnations of the state topic are in no task; their rows go.
-        opened = {cluster_id: np.arange(some.count + 1) < some.count for cluster_id, some in places.items()}
-        by_task = (pair for made in outcomes for pair in zip(made[name].since, made[name].replaces_open, strict=True))
-        for (cluster_id, at), (values, replaces_open) in zip(tasks, by_task, strict=True):
-            opened[cluster_id][at] = replaces_open
-            if values is not None:
-                since[cluster_id][at] = values
-        return _without(lake, STAGED[name], places, since, opened, base)
+        replaced = {
+            cluster_id: Replaced(np.full(some.count + 1, ABOVE_ALL, np.int64), np.arange(some.count + 1) < some.count)
+            for cluster_id, some in places.items()
+        }
+        by_task = (of_task for outcome in outcomes for of_task in outcome[name].replaced)
+        for (cluster_id, at), of_task in zip(tasks, by_task, strict=True):
+            replaced[cluster_id].since[at] = of_task.since
+            replaced[cluster_id].opened[at] = of_task.opened
+        return _without(lake, STAGED[name], replaced, places, base)
 
     rewritten = map_in_threads(without, names, threads)
     counts = {}
@@ -240,21 +241,19 @@ def _size_bytes(lake: Lake, touched: pa.Table) -> int:
 def _without(
     lake: Lake,
     measure: Measure,
-    touched: Mapping[str, Places],
-    since: Mapping[str, Ints],
-    opened: Mapping[str, Flags],
+    replaced: Mapping[str, Replaced],
+    places: Mapping[str, Places],
     base: Mapping[str, Bases],
 ) -> tuple[list[DataFile], list[str]]:
     """New files with the rows that no task replaced, and the paths of the files that they replace.
 
-    By cluster: the measured share partitions (`touched`); for each, and at last for unknown ones, from which value of
-    the measure's order on final rows go (`since`), and whether open rows go (`opened`); the bounds of rows never
-    recomputed (`base`).
+    By cluster: the rows that are replaced, of the measured share partitions (`places`) and at last of unknown ones; the
+    bounds of rows never recomputed (`base`).
     """
     table = measure.table
     removes: list[str] = []
-    late = {cluster_id for cluster_id, values in since.items() if (values < ABOVE_ALL).any()}
-    early = {cluster_id for cluster_id, values in opened.items() if values.any()}
+    late = {cluster_id for cluster_id, some in replaced.items() if (some.since < ABOVE_ALL).any()}
+    early = {cluster_id for cluster_id, some in replaced.items() if some.opened.any()}
     with MeasureFiles(lake, measure) as files:
         for fragment in lake.snapshot(table).dataset(TEXTS).get_fragments():
             path = fragment.path
@@ -268,12 +267,12 @@ def _without(
             gone = np.zeros(rows.num_rows, np.bool_)
             for cluster_id in late if final else early:
                 mine = codes_in(rows.column("cluster_id"), pa.array([cluster_id])) == 0
-                place = touched[cluster_id].of(rows)
+                place = places[cluster_id].of(rows)
                 if final:
-                    mine &= order_of(rows, measure) >= since[cluster_id][place]
+                    mine &= order_of(rows, measure) >= replaced[cluster_id].since[place]
                     mine &= ~base[cluster_id].stays(measure, rows)
                 else:
-                    mine &= opened[cluster_id][place]
+                    mine &= replaced[cluster_id].opened[place]
                 gone |= mine
             if gone.any():
                 removes.append(path)
