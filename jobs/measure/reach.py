@@ -185,29 +185,28 @@ class Reach:
         """The contributions to latency and attempts that are recomputed."""
         return self._read[0]
 
-    @property
+    @cached_property
     def from_record(self) -> View:
         """The histories from the record on that the progress of earlier runs names."""
-        return self._read[1]
+        return self.inputs.from_record()
 
     @property
     def by_offset(self) -> View:
         """The histories from the lowest offset on that measures about record offsets recompute."""
-        return self._read[2]
+        return self._read[1]
 
     @cached_property
-    def _read(self) -> tuple[Contributions, View, View]:
+    def _read(self) -> tuple[Contributions, View]:
         whole = self.inputs.whole | self._marked_otherwise()
         contributions = self._contributions(whole)
-        from_record = self.inputs.from_record()
         if self.inputs.whole.all():
-            return contributions, from_record, from_record
+            return contributions, self.from_record
         by_offset = self.inputs.by_offset(self._lowest(contributions))
         unclear = self._unclear(by_offset) & ~whole
         if unclear.any():
             contributions = self._contributions(whole | unclear)
             by_offset = self.inputs.by_offset(self._lowest(contributions))
-        return contributions, from_record, by_offset
+        return contributions, by_offset
 
     def _lowest(self, contributions: Contributions) -> Ints:
         lowest: Ints = np.minimum.reduce([contributions.floor, *self._since_offset.values()])

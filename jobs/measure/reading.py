@@ -219,6 +219,12 @@ class Reader:
         return rows if result.all() else rows.filter(pa.array(result))
 
 
+def by_cluster(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each cluster, by cluster id."""
+    for cluster_id in pc.unique(rows.column("cluster_id")).sort().to_pylist():
+        yield cluster_id, rows.filter(pc.field("cluster_id") == cluster_id)
+
+
 def _with_place(rows: pa.Table, place: Ints) -> pa.Table:
     return rows.append_column(PLACE, pa.array(place))
 

@@ -18,7 +18,7 @@ from jobs.lake_settings import stored_settings
 from jobs.measure import reading
 from jobs.measure import stage as measure
 from jobs.measure.inputs import PROGRESS, LakeInputs
-from jobs.measure.reading import STATE, StateTopic
+from jobs.measure.reading import STATE, StateTopic, by_cluster
 from jobs.measure.steps import in_one_step
 from jobs.measure.touched import touched_since
 from jobs.progress import Progress
@@ -134,8 +134,8 @@ def _touched(lake: Lake, before: int) -> pa.Table:
 def _rows_of(groups: pa.Table) -> pc.Expression | None:
     """The rows of these groups in the table."""
     drop: pc.Expression | None = None
-    for cluster_id in pc.unique(groups.column("cluster_id")).sort().to_pylist():
-        mine = groups.filter(pc.field("cluster_id") == cluster_id).column("group_id").combine_chunks()
+    for cluster_id, rows in by_cluster(groups):
+        mine = rows.column("group_id").combine_chunks()
         here = (pc.field("cluster_id") == cluster_id) & pc.field("group_id").isin(mine)
         drop = here if drop is None else drop | here
     return drop
@@ -145,12 +145,12 @@ def _tasks(lake: Lake, run: int, touched: pa.Table) -> Iterator[Task]:
     if touched.num_rows == 0:
         return
     incarnations = measure.newest_incarnations(lake)
-    begins = _begins(lake)
     dropped, view = _dropped(lake), lake.view()
-    for cluster_id in pc.unique(touched.column("cluster_id")).sort().to_pylist():
+    begins = _begins(lake, dropped)
+    for cluster_id, rows in by_cluster(touched):
         topic = StateTopic(lake=view, cluster_id=cluster_id, log_topic_id=incarnations.get(cluster_id, ""))
         dropped_times = [time for key, time in dropped.items() if key[:2] == (cluster_id, topic.log_topic_id)]
-        groups = touched.filter(pc.field("cluster_id") == cluster_id).column("group_id").sort().to_pylist()
+        groups = rows.column("group_id").sort().to_pylist()
         for first in range(0, len(groups), GROUPS_A_TASK):
             yield Task(
                 topic=topic,
@@ -161,10 +161,9 @@ def _tasks(lake: Lake, run: int, touched: pa.Table) -> Iterator[Task]:
             )
 
 
-def _begins(lake: Lake) -> dict[tuple[str, str], int]:
+def _begins(lake: Lake, dropped: Mapping[PartitionKey, int]) -> dict[tuple[str, str], int]:
     """For each state topic the log time from which on the lake has all its partitions."""
     begins: dict[tuple[str, str], int] = {}
-    dropped = _dropped(lake)
     pieces_of = slices(lake.snapshot("silver.share_record"), SILVER, runs=EVERY_RUN)
     for (cluster_id, topic_id, number), pieces in pieces_of.items():
         first = max(min(piece.oldest_ms for piece in pieces), dropped.get((cluster_id, topic_id, number), 0))
@@ -267,10 +266,10 @@ def _together(
     """
     named = [_named(rows, names) for rows in (measured, due, letters.filter(pc.is_valid(letters.column("topic"))))]
     names_to_judge = pa.concat_tables([rows.select(NAMED.names).cast(NAMED) for rows in named[1:]])
-    names_to_judge = names_to_judge.group_by(NAMED.names).aggregate([])
     order = [(name, "ascending") for name in NAMED.names]
+    names_to_judge = names_to_judge.group_by(NAMED.names).aggregate([]).sort_by(order)
     for first in range(0, names_to_judge.num_rows, KEYS_AT_ONCE):
-        some = names_to_judge.sort_by(order).slice(first, KEYS_AT_ONCE)
+        some = names_to_judge.slice(first, KEYS_AT_ONCE)
         keys, mine = (rows.join(some, keys=NAMED.names, join_type="left semi") for rows in (named[0], named[2]))
         yield keys.select(PLACE_KEY).sort_by([(name, "ascending") for name in PLACE_KEY]), mine.select(LETTER_COLUMNS)
 

@@ -22,7 +22,7 @@ from jobs.measure.bases import TEXTS, WHERE, Bases, bases
 from jobs.measure.files import MeasureFiles, has_final_rows, is_final
 from jobs.measure.inputs import LakeInputs
 from jobs.measure.reach import Reach
-from jobs.measure.reading import HISTORY, Flags, Ints, StateTopic, Task
+from jobs.measure.reading import HISTORY, Flags, Ints, StateTopic, Task, by_cluster
 from jobs.measure.recompute import changes, order_of
 from jobs.measure.steps import in_one_step, steps
 from jobs.measure.touched import touched_since
@@ -151,7 +151,7 @@ def _commit(
 ) -> dict[str, int]:
     """Commits the rows of tasks in place of the replaced rows; returns the number of rows written by table."""
     base = {cluster_id: bases(lake, cluster_id, topic_id) for cluster_id, topic_id in newest_incarnations(lake).items()}
-    places = {cluster_id: places_of(rows)[1] for cluster_id, rows in _by_cluster(touched)}
+    places = {cluster_id: places_of(rows)[1] for cluster_id, rows in by_cluster(touched)}
     keys = [(task.topic.cluster_id, task.keys) for batch in batches for task in batch]
     tasks = [(cluster_id, np.sort(places[cluster_id].of(rows))) for cluster_id, rows in keys]
 
@@ -280,9 +280,3 @@ def _without(
                 kept = fragment.to_table(schema=schema).filter(pa.array(~gone))
                 (files.write_final if final else files.write)(kept)
     return list(files.files), removes
-
-
-def _by_cluster(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each cluster."""
-    for cluster_id in pc.unique(rows.column("cluster_id")).to_pylist():
-        yield cluster_id, rows.filter(pc.field("cluster_id") == cluster_id)

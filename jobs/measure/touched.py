@@ -16,7 +16,7 @@ from jobs.decode.stage import changed
 from jobs.lake_settings import stored_settings
 from jobs.measure.bases import TEXTS, WHERE
 from jobs.measure.inputs import PROGRESS
-from jobs.measure.reading import HISTORY, STATE
+from jobs.measure.reading import HISTORY, STATE, by_cluster
 from lake.lake import Lake
 from lake.parquet import coded_schema
 from lake.settings_rows import TABLE as SETTINGS
@@ -73,8 +73,7 @@ def _with_changed_settings(lake: Lake, measured: pa.Table, before: int, names: S
     """
     if (lake.snapshot(SETTINGS).largest("run_id") or 0) <= before:
         return
-    for cluster_id in pc.unique(measured.column("cluster_id")).to_pylist():
-        mine = measured.filter(pc.field("cluster_id") == cluster_id)
+    for cluster_id, mine in by_cluster(measured):
         groups = pc.unique(mine.column("group_id")).to_pylist()
         earlier, now = stored_settings(lake, cluster_id, before), stored_settings(lake, cluster_id)
         ends = {place for place, _ in earlier.end_offsets.items() ^ now.end_offsets.items()}
