@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.measure.bases import from_offsets
-from jobs.measure.reach import Groups, Reach
+from jobs.measure.reach import Reach, are_among, groups_of
 from jobs.measure.reading import Flags, Ints
 from lake.parquet import conform
 from lake.tables import TABLES, TOPIC
@@ -91,7 +91,7 @@ def _with_kept(rows: pa.Table, measure: Measure, reach: Reach, since: Ints, repl
         open_rows = inputs.lake.rows(measure.table, names, coded=False, final=False).cast(rows.schema)
         at = inputs.places.of(open_rows)
         if measure.rule is Rule.BY_BLOCK:
-            stays = ~Groups.of(inputs, open_rows).among(reach.contributions.groups) & (since[at] != BELOW_ALL)
+            stays = ~are_among(groups_of(inputs, open_rows), reach.contributions.groups) & (since[at] != BELOW_ALL)
         else:
             stays = order_of(open_rows, measure) < since[at]
         stays |= inputs.base.stays(measure, open_rows)
