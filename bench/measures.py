@@ -89,8 +89,8 @@ def _measured(folder: Path, names: tuple[str, ...]) -> float:
     """CPU seconds of the due measures, without their commit."""
     begun, lake = _cpu_s(), Lake(folder)
     before, run = books.done(lake, "measure"), books.done(lake, "replay")
-    for tasks in measure.batches_of(lake, run, before, names):
-        measure.measure_tasks(tasks)
+    for tasks in measure.batches_of(lake, run, before):
+        measure.measure_tasks(names, tasks)
     return _cpu_s() - begun
 
 

@@ -48,6 +48,12 @@ def batches(
         yield _from_begins(headers, group).sort_by(BATCH_ORDER)
 
 
+def names(scan: Scan, where: pc.Expression) -> dict[str, str]:
+    """The newest name of each topic id, of the rows of silver.name that meet a condition."""
+    rows = scan("silver.name", ["topic_id", "topic", "run_id"], where).sort_by("run_id")
+    return dict(zip(rows.column("topic_id").to_pylist(), rows.column("topic").to_pylist(), strict=True))
+
+
 def _row_counts(extent_rows: pa.Table) -> dict[TopicPartition, int]:
     counts = extent_rows.group_by(["topic_id", "partition"]).aggregate([("record_count", "sum")])
     columns = (counts.column(name).to_pylist() for name in ("topic_id", "partition", "record_count_sum"))

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from state_model.columnar.codes import ABOVE_ALL, ints
 from state_model.columnar.keys import SHARE_PARTITION_KEY, number_keys, place_of_keys
 
 Ints = npt.NDArray[np.int64]
@@ -39,6 +40,21 @@ class Places:
         here = np.full(both.count, -1, np.int64)
         here[own] = np.arange(self.count)
         return here[theirs]
+
+    def values(self, rows: pa.Table, name: str, *, null: int, missing: int) -> Ints:
+        """A column of integers by place: `null` where it is null, `missing` for a place without a row.
+
+        Of each place `rows` has one row at most; rows of unknown places are left out.
+        """
+        result = np.full(self.count + 1, missing, np.int64)
+        result[self.of(rows)] = ints(rows, name, null)
+        return result[:-1]
+
+    def lowest(self, place: Ints, values: Ints) -> Ints:
+        """The lowest of the values of each place, by place; ABOVE_ALL for a place without a value."""
+        result = np.full(self.count, ABOVE_ALL, np.int64)
+        np.minimum.at(result, place, values)
+        return result
 
     @cached_property
     def _lookup(self) -> "_Lookup | None":

@@ -101,10 +101,7 @@ def progress(intervals: Intervals, before: pa.Table) -> pa.Table:
 
 def _before(before: pa.Table, name: str, places: Places) -> Ints:
     """A column of the earlier PROGRESS rows, one value for each place; -1: none."""
-    at = places.of(before)
-    result = np.full(places.count, UNKNOWN, np.int64)
-    result[at[at >= 0]] = ints(before, name)[at >= 0]
-    return result
+    return places.values(before, name, null=UNKNOWN, missing=UNKNOWN)
 
 
 def _last_writes(intervals: Intervals, of_row: Ints, count: int) -> Ints:

@@ -22,7 +22,7 @@ from jobs.upkeep.compaction import row_groups
 from lake.lake import Lake, LakeReader
 from lake.parquet import conform, write_rows
 from lake.tables import TABLES
-from measures.catalog import MEASURES, OF_TABLE, Rule
+from measures.catalog import STAGED, Measure, Rule
 from measures.places import Places, places_of
 from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL, ints
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
@@ -31,8 +31,8 @@ BASE, HISTORY, PROGRESS = "gold.measure_base", "gold.share_partition_history", "
 WHERE = ["cluster_id", "log_topic_id", "state_partition"]
 TEXTS = [*WHERE[:2], *SHARE_PARTITION_KEY[:2]]
 """Text that is read as dictionaries: few values in many rows."""
-RANGES = {m.table: (m.first, m.life) for m in MEASURES.values() if m.first and m.life}
-"""Measures whose rows are ranges of record offsets, with the columns of the first one and of the life."""
+RANGES = [measure for measure in STAGED.values() if measure.rule is Rule.BY_RECORD_OFFSET]
+"""Measures whose rows are ranges of record offsets."""
 LOG_OFFSET_EDGES = {Rule.BY_INTERVAL: "stalls_from_log_offset", Rule.BY_LOG_OFFSET: "events_from_log_offset"}
 EDGES = (*LOG_OFFSET_EDGES.values(), "hours_from_ms", "whole_from_offset", "lives_to_log_offset")
 RANGE_COLUMNS = (*WHERE[1:], *SHARE_PARTITION_KEY, "last_offset", "valid_to_log_offset")
@@ -49,20 +49,21 @@ class Bases:
 
     layers: tuple[pa.Table, ...]
 
-    def stays(self, table: str, rows: pa.Table) -> Flags:
+    def stays(self, measure: Measure, rows: pa.Table) -> Flags:
         """Whether each row of a measure (with PLACE_KEY columns) is one that is never recomputed."""
         result = np.zeros(rows.num_rows, np.bool_)
         for layer in self.layers:
-            result |= _Edge(layer, rows).stays(table)
+            result |= _Edge(layer, rows).stays(measure)
         return result
 
-    def clipped(self, table: str, rows: pa.Table) -> pa.Table:
+    def clipped(self, measure: Measure, rows: pa.Table) -> pa.Table:
         """The recomputed rows, without their parts that are never recomputed."""
         for layer in self.layers:
-            if table in RANGES:
-                first, life = RANGES[table]
-                rows = _with_firsts(rows, first, _Edge(layer, rows).first_offsets(life))
-            rows = rows.filter(pa.array(~_Edge(layer, rows).stays(table)))
+            edge = _Edge(layer, rows)
+            if measure.rule is Rule.BY_RECORD_OFFSET:
+                rows = from_offsets(rows, measure, edge.first_offsets(measure))
+            else:
+                rows = rows.filter(pa.array(~edge.stays(measure)))
         return rows
 
 
@@ -84,27 +85,40 @@ class _Edge:
         values: Ints = np.append(self._layer.column(name).to_numpy(), BELOW_ALL)[self._at]
         return values
 
-    def first_offsets(self, life: str) -> Ints:
-        """The offset at which each row of a life (a column) that was there begins at least; BELOW_ALL for others."""
-        old = ints(self._rows, life, BELOW_ALL) <= self._of("lives_to_log_offset")
+    def first_offsets(self, measure: Measure) -> Ints:
+        """The offset at which each row of a life that was there begins at least; BELOW_ALL for others."""
+        old = ints(self._rows, str(measure.life), BELOW_ALL) <= self._of("lives_to_log_offset")
         return np.where(old, self._of("whole_from_offset"), BELOW_ALL)
 
-    def stays(self, table: str) -> Flags:
+    def stays(self, measure: Measure) -> Flags:
         """Whether each row is one that is never recomputed."""
-        if table in RANGES:
-            return ints(self._rows, "last_offset", ABOVE_ALL) < self.first_offsets(RANGES[table][1])
-        rule = OF_TABLE[table].rule
-        if rule is Rule.BY_BLOCK:
+        if measure.rule is Rule.BY_RECORD_OFFSET:
+            return ints(self._rows, "last_offset", ABOVE_ALL) < self.first_offsets(measure)
+        if measure.rule is Rule.BY_BLOCK:
             return ints(self._rows, "hour_ms", ABOVE_ALL) < self._of("hours_from_ms")
-        return ints(self._rows, "log_offset", ABOVE_ALL) < self._of(LOG_OFFSET_EDGES[rule])
+        return ints(self._rows, "log_offset", ABOVE_ALL) < self._of(LOG_OFFSET_EDGES[measure.rule])
 
 
-def _with_firsts(rows: pa.Table, name: str, least: Ints) -> pa.Table:
-    """Rows whose first offset is moved up to the least one where they reach it."""
-    first, last = rows.column(name).to_numpy(), rows.column("last_offset").to_numpy()
-    moved = np.where(last >= least, np.maximum(first, least), first)
-    at = rows.schema.get_field_index(name)
-    return rows.set_column(at, rows.schema.field(at), pa.array(moved))
+def from_offsets(rows: pa.Table, measure: Measure, least: Ints) -> pa.Table:
+    """Rows of a measure by record offset, each without its part below an offset; rows that lie below it are left out.
+
+    `least`: the offset of each row.
+    """
+    at = rows.schema.get_field_index(measure.first)
+    first = np.maximum(rows.column(at).to_numpy(), least)
+    reaches = rows.column("last_offset").to_numpy() >= least
+    return rows.set_column(at, rows.schema.field(at), pa.array(first)).filter(pa.array(reaches))
+
+
+def not_across(edges: Ints, measure: Measure, rows: pa.Table, places: Places) -> Ints:
+    """Record offsets by place, each moved down to the first offset of the lowest row of a measure that lies across it.
+
+    A row moved an offset may have rows of other lives across it in turn.
+    """
+    at = places.of(rows)
+    first, last = (rows.column(str(name)).to_numpy() for name in (measure.first, "last_offset"))
+    across = (at >= 0) & (last >= edges[at])
+    return np.minimum(edges, places.lowest(at[across], first[across]))
 
 
 def bases(lake: LakeReader, cluster_id: str, log_topic_id: str) -> Bases:
@@ -177,24 +191,19 @@ def _whole_from(lake: Lake, topic: Mapping[str, str], mine: pa.Table) -> Ints:
     Moved down so that no row of a measure lies across it.
     """
     places = Places(keys=mine.select(PLACE_KEY))
-    begins = np.append(mine.column("from").to_numpy(), ABOVE_ALL)
-    lowest = np.full(places.count, ABOVE_ALL, np.int64)
+    begins, lowest = mine.column("from").to_numpy(), np.full(places.count, ABOVE_ALL, np.int64)
     for rows in _rows_of_topic(lake, HISTORY, topic, [*PLACE_KEY, "log_offset", "start_offset"]):
         at = places.of(rows)
         start = ints(rows, "start_offset", ABOVE_ALL)
         known = (at >= 0) & (rows.column("log_offset").to_numpy() >= begins[at])
-        np.minimum.at(lowest, at[known], start[known])
-    moved = True
-    while moved:
-        before = lowest.copy()
-        for table, (first, _) in RANGES.items():
-            for rows in _rows_of_topic(lake, table, topic, [*PLACE_KEY, first, "last_offset"]):
-                at = places.of(rows)
-                firsts, edge = rows.column(first).to_numpy(), np.append(lowest, BELOW_ALL)[at]
-                across = (firsts < edge) & (rows.column("last_offset").to_numpy() >= edge)
-                np.minimum.at(lowest, at[across], firsts[across])
-        moved = bool((lowest < before).any())
-    return lowest
+        lowest = np.minimum(lowest, places.lowest(at[known], start[known]))
+    while True:
+        before = lowest
+        for measure in RANGES:
+            for rows in _rows_of_topic(lake, measure.table, topic, [*PLACE_KEY, str(measure.first), "last_offset"]):
+                lowest = not_across(lowest, measure, rows, places)
+        if (lowest == before).all():
+            return lowest
 
 
 def _rows_of_topic(lake: Lake, table: str, topic: Mapping[str, str], columns: list[str]) -> Iterator[pa.Table]:

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from types import TracebackType
-from typing import Self
 
 from lake.lake import LakeReader
 from lake.parquet import DataFile, ParquetSink
@@ -21,29 +19,18 @@ def is_final(path: str) -> bool:
     return path.startswith("is_final=true")
 
 
-class MeasureFiles:
+class MeasureFiles(ExitStack):
     """Writes rows of a measure to new files, which are part of the table only by a commit."""
 
     def __init__(self, lake: LakeReader, measure: Measure) -> None:
-        self._stack = ExitStack()
-        table = TABLES[measure.table]
+        super().__init__()
 
         def sink(is_final: str) -> ParquetSink:
             values = {"is_final": is_final} if has_final_rows(measure) else {}
-            return ParquetSink(lake, table, constants={}, partition_values=values)
+            return self.enter_context(ParquetSink(lake, TABLES[measure.table], constants={}, partition_values=values))
 
         self._open, self._final = sink("false"), sink("true")
         self.write, self.write_final = self._open.write, self._final.write
-
-    def __enter__(self) -> Self:
-        self._stack.enter_context(self._open)
-        self._stack.enter_context(self._final)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
 
     @property
     def files(self) -> Sequence[DataFile]:

@@ -1,8 +1,7 @@
 """Inputs of measures from a lake: the histories of a task's share partitions, whole or from the reach on."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -47,7 +46,6 @@ DONE = (DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED)
 SNAPSHOT = pa.array(["snapshot"])
 FIRST_STRETCH = 1 << 10
 """Log offsets that are looked through at first for the record before another one."""
-Made = TypeVar("Made")
 
 
 class LakeInputs:
@@ -59,17 +57,11 @@ class LakeInputs:
 
     def __init__(self, task: Task) -> None:
         self.task = task
+        self.topic = task.topic
         keys = task.keys.sort_by([(name, "ascending") for name in PLACE_KEY]).combine_chunks()
         self.places = Places(keys=keys.select(PLACE_KEY))
         self._all_new: Flags = keys.column("whole").to_numpy(zero_copy_only=False).astype(np.bool_)
-        self.lake = Reader(task, self.places, keys.column("upto").to_numpy())
-        self._memo: dict[str, object] = {}
-
-    def once(self, name: str, make: Callable[[], Made]) -> Made:
-        """The value that `make` returns, computed at the first call."""
-        if name not in self._memo:
-            self._memo[name] = make()
-        return cast(Made, self._memo[name])
+        self.lake = Reader(task.topic, self.places, keys.column("upto").to_numpy())
 
     @cached_property
     def progress(self) -> pa.Table:
@@ -90,9 +82,7 @@ class LakeInputs:
 
     def known(self, name: str, otherwise: int) -> Ints:
         """A column of the progress, one entry a place; `otherwise` where it is null or the place is measured whole."""
-        result = np.full(self.places.count, otherwise, np.int64)
-        result[self.places.of(self.progress)] = ints(self.progress, name, otherwise)
-        return result
+        return self.places.values(self.progress, name, null=otherwise, missing=otherwise)
 
     @cached_property
     def measured_to(self) -> Ints:
@@ -123,7 +113,7 @@ class LakeInputs:
 
     def _histories(self, history: pa.Table, deliveries: pa.Table) -> Histories:
         """Rows with PLACE in order, by the numbers of `places`."""
-        topic = pa.repeat(pa.scalar(self.task.log_topic_id, pa.string()), self.places.count)
+        topic = pa.repeat(pa.scalar(self.topic.log_topic_id, pa.string()), self.places.count)
         keys = self.places.keys.append_column("log_topic_id", topic).select(FULL_PLACE_KEY)
         numbers = [rows.column(PLACE).to_numpy() for rows in (history, deliveries)]
         return Histories.in_places(history, deliveries, numbers, keys)
@@ -149,9 +139,8 @@ class LakeInputs:
         old = self._deliveries(("last_offset", offsets), most=(END, self.read_from))
         late = new.column("last_offset").to_numpy() >= offsets[new.column(PLACE).to_numpy()]
         deliveries = pa.concat_tables([old, new.filter(pa.array(late))]).combine_chunks()
-        first = np.full(self.places.count, ABOVE_ALL, np.int64)
-        np.minimum.at(first, deliveries.column(PLACE).to_numpy(), deliveries.column("valid_from_log_offset").to_numpy())
-        first = np.where(offsets == BELOW_ALL, BELOW_ALL, first)
+        began = (deliveries.column(name).to_numpy() for name in (PLACE, "valid_from_log_offset"))
+        first = np.where(offsets == BELOW_ALL, BELOW_ALL, self.places.lowest(*began))
         history = self.recent.history
         named = history.filter(pa.array(history.column("log_offset").to_numpy() >= first[self.recent.place]))
         old = self._history(("log_offset", first), most=("log_offset", self.read_from - 1))
@@ -171,7 +160,7 @@ class LakeInputs:
         result, length = rows.slice(0, 0), FIRST_STRETCH
         while (ends > 0).any():
             begins = np.where(ends > 0, ends - length, ABOVE_ALL)
-            part = Reader(self.task, self.places, ends - 1).rows(
+            part = Reader(self.topic, self.places, ends - 1).rows(
                 HISTORY, [*HISTORY_COLUMNS, PLACE], ("log_offset", begins)
             )
             newest_first = self.placed(part).sort_by([("log_offset", "descending")])
@@ -189,16 +178,16 @@ class LakeInputs:
         """
         if self.whole.all():
             return np.full(self.places.count, BELOW_ALL, np.int64)
-        result, recent = self.new_headers_from.copy(), self.recent
+        recent = self.recent
         ranges, at = recent.ranges, recent.place_of_range
         new = ranges[:, RANGE_FROM] > self.measured_to[at]
-        np.minimum.at(result, at[new], ranges[new, RANGE_FIRST])
+        by_range = self.places.lowest(at[new], ranges[new, RANGE_FIRST])
         rows, at = recent.history, recent.place
         start = ints(rows, "start_offset", ABOVE_ALL)
         # A start offset that is not known any more (-1) lies below all that it had passed.
         lower = (start >= 0) | (self.known("start_offset", ABOVE_ALL)[at] >= 0)
         new = (rows.column("log_offset").to_numpy() > self.measured_to[at]) & lower & ~repeats(recent)
-        np.minimum.at(result, at[new], start[new])
+        result = np.minimum.reduce([self.new_headers_from, by_range, self.places.lowest(at[new], start[new])])
         return np.where(self.whole, BELOW_ALL, result)
 
     @cached_property
@@ -207,14 +196,12 @@ class LakeInputs:
 
         The start offset passed them, or the share partition was deleted.
         """
-        result = self.reach.copy()
         if self.whole.all():
-            return result
+            return self.reach
         ranges, at = self.recent.ranges, self.recent.place_of_range
         was_open = ~np.isin(ranges[:, RANGE_STATE], DONE)
         gone = was_open & (ranges[:, RANGE_TO] > self.measured_to[at])
-        np.minimum.at(result, at[gone], ranges[gone, RANGE_FIRST])
-        return result
+        return np.minimum(self.reach, self.places.lowest(at[gone], ranges[gone, RANGE_FIRST]))
 
     @cached_property
     def passed_before(self) -> Ints:
@@ -232,12 +219,12 @@ class LakeInputs:
     @cached_property
     def settings(self) -> Settings:
         """The settings that the lake keeps."""
-        return stored_settings(self.task.lake, self.task.cluster_id)
+        return stored_settings(self.topic.lake, self.topic.cluster_id)
 
     @cached_property
     def base(self) -> Bases:
         """The bounds below which rows are never recomputed, because retention has cut their histories."""
-        return bases(self.task.lake, self.task.cluster_id, self.task.log_topic_id)
+        return bases(self.topic.lake, self.topic.cluster_id, self.topic.log_topic_id)
 
     @cached_property
     def lowest_offsets(self) -> dict[TopicPartition, int]:
@@ -245,7 +232,7 @@ class LakeInputs:
         if self.topic_books.num_rows == 0:
             return {}
         of_topics = pc.field("topic_id").isin(pc.unique(self.places.keys.column("topic_id")))
-        rows = self.lake.scan("silver.topic_start", ["topic_id", "partition", "start_offset"], of_topics)
+        rows = self.topic.scan("silver.topic_start", ["topic_id", "partition", "start_offset"], of_topics)
         lowest = rows.group_by(["topic_id", "partition"]).aggregate([("start_offset", "min")])
         return dict(zip(topic_partitions(lowest), lowest.column("start_offset_min").to_pylist(), strict=True))
 
@@ -257,9 +244,9 @@ class LakeInputs:
             return np.full(self.places.count, ABOVE_ALL, np.int64)
         is_header_extent = (pc.field("content") == "topic_batch") & (pc.field("status") == "taken")
         later = is_header_extent & (pc.field("run_id") > self.task.before)
-        new = set(topic_partitions(self.lake.scan("bronze.ingest_extent", ["topic_id", "partition"], later)))
+        new = set(topic_partitions(self.topic.scan("bronze.ingest_extent", ["topic_id", "partition"], later)))
         begins = {place: first for place, first in self.lowest_offsets.items() if place in new}
-        for batches in user_topics.batches(self.lake.scan, self.topic_books, begins, [*BATCH_COLUMNS, "run_id"]):
+        for batches in user_topics.batches(self.topic.scan, self.topic_books, begins, [*BATCH_COLUMNS, "run_id"]):
             for mine in runs(batches) if batches.num_rows else ():
                 lowest = news_from(mine, mine.column("run_id").to_numpy() > self.task.before)
                 if lowest is not None:
@@ -271,22 +258,29 @@ class LakeInputs:
         """The lowest record offset that new sampled batches say to hold no record, for each place; ABOVE_ALL: none."""
         if not self.settings.samples.no_records:
             return np.full(self.places.count, ABOVE_ALL, np.int64)
-        earlier = stored_settings(self.task.lake, self.task.cluster_id, self.task.before)
+        earlier = stored_settings(self.topic.lake, self.topic.cluster_id, self.task.before)
         lowest = lowest_new_ranges(earlier.samples, self.settings.samples)
         return np.array([lowest.get(place, ABOVE_ALL) for place in topic_partitions(self.places.keys)], np.int64)
+
+    def headers(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
+        """HEADER_COLUMNS rows of bronze.topic_batch that reach the offsets or lie above."""
+        return user_topics.batches(self.topic.scan, self.topic_books, begins, HEADER_COLUMNS)
+
+    @cached_property
+    def no_records(self) -> NoRecords:
+        """The offsets that hold no record, from `lowest_offsets` on."""
+        return NoRecords.of(self.headers(self.lowest_offsets))
 
     @cached_property
     def topic_books(self) -> pa.Table:
         """The books of user partitions (`lake.user_topics`)."""
-        return user_topics.books(self.lake.scan)
+        return user_topics.books(self.topic.scan)
 
     @cached_property
     def names(self) -> Mapping[str, str]:
         """Topic names by id, the newest."""
         topics = pc.unique(self.places.keys.column("topic_id"))
-        rows = self.lake.scan("silver.name", ["topic_id", "topic", "run_id"], pc.field("topic_id").isin(topics))
-        ordered = rows.sort_by("run_id")
-        return dict(zip(ordered.column("topic_id").to_pylist(), ordered.column("topic").to_pylist(), strict=True))
+        return user_topics.names(self.topic.scan, pc.field("topic_id").isin(topics))
 
     @cached_property
     def _misplaced(self) -> Flags:
@@ -302,7 +296,7 @@ class LakeInputs:
             rows = rows.filter(pa.array(~self._misplaced[rows.column(PLACE).to_numpy()]))
         if "log_topic_id" in rows.column_names:
             return rows
-        topic = pa.DictionaryArray.from_arrays(np.zeros(rows.num_rows, np.int32), [self.task.log_topic_id])
+        topic = pa.DictionaryArray.from_arrays(np.zeros(rows.num_rows, np.int32), [self.topic.log_topic_id])
         return rows.append_column("log_topic_id", topic)
 
     def history_parts(self, columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -346,7 +340,7 @@ class View(StateInputs):
 
     def headers(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
         """HEADER_COLUMNS rows of bronze.topic_batch."""
-        return user_topics.batches(self.source.lake.scan, self.source.topic_books, begins, HEADER_COLUMNS)
+        return self.source.headers(begins)
 
     def extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
         """From the books."""
@@ -362,7 +356,7 @@ class View(StateInputs):
 
     def no_records(self) -> NoRecords:
         """Read once for all views."""
-        return self.source.once("no records", super().no_records)
+        return self.source.no_records
 
     def names(self) -> Mapping[str, str]:
         """From silver.name."""
@@ -374,9 +368,7 @@ def start_offsets(places: Places, progress: pa.Table) -> Ints:
 
     None lies below one that is not known.
     """
-    result = np.full(places.count, BELOW_ALL, np.int64)
-    result[places.of(progress)] = ints(progress, "start_offset", ABOVE_ALL)
-    return result
+    return places.values(progress, "start_offset", null=ABOVE_ALL, missing=BELOW_ALL)
 
 
 def repeats(histories: Histories) -> Flags:

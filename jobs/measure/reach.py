@@ -32,6 +32,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.measure.bases import not_across
 from jobs.measure.inputs import LakeInputs, View, start_offsets
 from jobs.measure.reading import Flags, Ints
 from lake.tables import TABLES
@@ -47,45 +48,10 @@ from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL, ints
 from state_model.columnar.keys import PLACE_KEY
 
 MARK = ["completeness", "completeness_reason"]
-GROUP = ("place", "block", "hour_ms", "outcome")
+# Contributions of one place, block, hour and outcome, a group, are recomputed, and final, together. Groups are an array
+# of four rows:
+GROUP_PLACE, GROUP_BLOCK, GROUP_HOUR, GROUP_OUTCOME = range(4)
 GROUP_COLUMNS = [*PLACE_KEY, "hour_ms", "outcome", "first_offset", "last_offset"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Groups:
-    """Groups of contributions: those of one place, block, hour and outcome are recomputed, and final, together."""
-
-    place: Ints
-    block: Ints
-    hour_ms: Ints
-    outcome: Ints
-
-    @classmethod
-    def of(cls, inputs: LakeInputs, rows: pa.Table) -> "Groups":
-        """Of LATENCY_CONTRIBUTION or ATTEMPTS_CONTRIBUTION rows."""
-        return cls(
-            place=inputs.places.of(rows),
-            block=rows.column("first_offset").to_numpy() >> BLOCK_BITS,
-            hour_ms=ints(rows, "hour_ms", NOT_KNOWN),
-            outcome=codes_in(rows.column("outcome"), pa.array(OUTCOMES)),
-        )
-
-    def where(self, chosen: Flags | Ints) -> "Groups":
-        """The selected groups."""
-        return Groups(**{name: getattr(self, name)[chosen] for name in GROUP})
-
-    def among(self, others: "Groups") -> Flags:
-        """Whether each group is among `others`."""
-        if len(others.place) == 0:
-            return np.zeros(len(self.place), np.bool_)
-        mine, theirs = codes_of(self, others)
-        return np.isin(mine, theirs)
-
-
-def codes_of(*parts: Groups) -> list[Ints]:
-    """For each part the number of each group, in one numbering."""
-    code, _ = numbered(*(together([getattr(part, name) for part in parts]) for name in GROUP))
-    return np.split(code, np.cumsum([len(part.place) for part in parts])[:-1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +64,8 @@ class Contributions:
 
     since: Ints
     floor: Ints
-    groups: Groups
-    kept: Groups
+    groups: Ints
+    kept: Ints
     kept_last: Ints
 
 
@@ -127,8 +93,7 @@ class Reach:
 
     def reaches_final(self, measure: Measure) -> Flags:
         """Places whose final rows are replaced."""
-        by_record = measure.rule in (Rule.BY_RECORD_OFFSET, Rule.BY_BLOCK)
-        late = self.since(measure) < self.inputs.passed_before if by_record else False
+        late = self.since(measure) < self.inputs.passed_before if _by_record_offset(measure) else False
         return np.asarray(self.inputs.whole | late)
 
     def replaces_open(self, measure: Measure) -> Flags:
@@ -139,16 +104,16 @@ class Reach:
         if measure.rule is Rule.BY_LOG_OFFSET:
             moved = self.final_below(measure) != inputs.known("read_from_log_offset", -1) + 1
             return np.asarray(inputs.whole | moved | (inputs.read_from < inputs.measured_to))
-        result: Flags = inputs.whole | (self.since(measure) < ABOVE_ALL)
+        result: Flags = self.since(measure) < ABOVE_ALL
         result |= start_offsets(inputs.places, self.progress) != inputs.passed_before
         if measure.rule is Rule.BY_BLOCK:
             kept = self.contributions.kept
-            result[kept.place[self._are_final(kept, self.contributions.kept_last)]] = True
+            result[kept[GROUP_PLACE, self._are_final(kept, self.contributions.kept_last)]] = True
         return result
 
     def view(self, measure: Measure) -> View:
         """The histories that the measure reads."""
-        return self.by_offset if measure.rule in (Rule.BY_RECORD_OFFSET, Rule.BY_BLOCK) else self.from_record
+        return self.by_offset if _by_record_offset(measure) else self.from_record
 
     @property
     def progress(self) -> pa.Table:
@@ -161,12 +126,8 @@ class Reach:
         if measure.rule is Rule.BY_RECORD_OFFSET:
             return start_offsets(self.inputs.places, now)
         if measure.rule is Rule.BY_INTERVAL:
-            other, known = ABOVE_ALL, ints(now, "since_log_offset", ABOVE_ALL)
-        else:
-            other, known = BELOW_ALL, ints(now, "read_from_log_offset", -1) + 1
-        result = np.full(self.inputs.places.count, other, np.int64)
-        result[self.inputs.places.of(now)] = known
-        return result
+            return self.inputs.places.values(now, "since_log_offset", null=ABOVE_ALL, missing=ABOVE_ALL)
+        return self.inputs.places.values(now, "read_from_log_offset", null=-1, missing=BELOW_ALL) + 1
 
     @cached_property
     def _since_offset(self) -> Mapping[str, Ints]:
@@ -176,15 +137,12 @@ class Reach:
 
     def _not_across(self, measure: Measure) -> Ints:
         """The reach, moved down so that no row of the table lies across it; rows of several lives overlap."""
-        inputs, first = self.inputs, str(measure.first)
+        inputs, columns = self.inputs, [*PLACE_KEY, str(measure.first), "last_offset"]
         result, moved = inputs.reach, not inputs.whole.all()
         while moved and (result < ABOVE_ALL).any():
-            rows = inputs.rows_from(measure.table, [*PLACE_KEY, first, "last_offset"], result)
-            at = inputs.places.of(rows)
-            across = rows.column("last_offset").to_numpy() >= result[at]
-            lower = result.copy()
-            np.minimum.at(lower, at[across], rows.column(first).to_numpy()[across])
-            moved, result = bool((lower < result).any()), lower
+            before, rows = result, inputs.rows_from(measure.table, columns, result)
+            result = not_across(before, measure, rows, inputs.places)
+            moved = bool((result < before).any())
         return result
 
     @property
@@ -192,29 +150,28 @@ class Reach:
         """The contributions to latency and attempts that are recomputed."""
         return self._read[0]
 
-    @property
+    @cached_property
     def from_record(self) -> View:
         """The histories from the record on that the progress of earlier runs names."""
-        return self._read[1]
+        return self.inputs.from_record()
 
     @property
     def by_offset(self) -> View:
         """The histories from the lowest offset on that measures about record offsets recompute."""
-        return self._read[2]
+        return self._read[1]
 
     @cached_property
-    def _read(self) -> tuple[Contributions, View, View]:
+    def _read(self) -> tuple[Contributions, View]:
         whole = self.inputs.whole | self._marked_otherwise()
         contributions = self._contributions(whole)
-        from_record = self.inputs.from_record()
         if self.inputs.whole.all():
-            return contributions, from_record, from_record
+            return contributions, self.from_record
         by_offset = self.inputs.by_offset(self._lowest(contributions))
         unclear = self._unclear(by_offset) & ~whole
         if unclear.any():
             contributions = self._contributions(whole | unclear)
             by_offset = self.inputs.by_offset(self._lowest(contributions))
-        return contributions, from_record, by_offset
+        return contributions, by_offset
 
     def _lowest(self, contributions: Contributions) -> Ints:
         lowest: Ints = np.minimum.reduce([contributions.floor, *self._since_offset.values()])
@@ -228,27 +185,24 @@ class Reach:
         since = np.where(late, since & -BLOCK_OFFSETS, since)
         since = np.where(whole, BELOW_ALL, since)
         if inputs.whole.all():
-            none = Groups.of(inputs, TABLES["gold.latency"].schema.empty_table())
-            return Contributions(since=since, floor=since, groups=none, kept=none, kept_last=none.block)
+            none = groups_of(inputs, TABLES["gold.latency"].schema.empty_table())
+            return Contributions(since=since, floor=since, groups=none, kept=none, kept_last=none[GROUP_BLOCK])
         rows = inputs.rows_from("gold.latency", GROUP_COLUMNS, since)
         still = inputs.rows_from("gold.attempts", GROUP_COLUMNS, since)
         still = still.filter(pc.equal(still.column("outcome").cast(pa.string()), OPEN))
         rows = pa.concat_tables([rows, still.cast(rows.schema)])
-        rows = rows.filter(pa.array(~inputs.base.stays("gold.latency", rows)))
-        groups = Groups.of(inputs, rows)
+        rows = rows.filter(pa.array(~inputs.base.stays(STAGED["latency"], rows)))
+        groups = groups_of(inputs, rows)
+        place, hour_ms = groups[GROUP_PLACE], groups[GROUP_HOUR]
         first, last = rows.column("first_offset").to_numpy(), rows.column("last_offset").to_numpy()
-        hour_before = hour_of(inputs.known("log_time_ms", 0))[groups.place]
-        grows = (groups.hour_ms == NOT_KNOWN) | (groups.hour_ms >= hour_before)
-        grows &= (first | (BLOCK_OFFSETS - 1)) >= since[groups.place]
-        affected = (last >= since[groups.place]) | grows
-        affected = groups.among(groups.where(affected))
-        floor = since.copy()
-        np.minimum.at(floor, groups.place[affected], first[affected])
+        grows = (hour_ms == NOT_KNOWN) | (hour_ms >= hour_of(inputs.known("log_time_ms", 0))[place])
+        grows &= (first | (BLOCK_OFFSETS - 1)) >= since[place]
+        affected = are_among(groups, groups[:, (last >= since[place]) | grows])
         return Contributions(
             since=since,
-            floor=floor,
-            groups=groups.where(affected),
-            kept=groups.where(~affected),
+            floor=np.minimum(since, inputs.places.lowest(place[affected], first[affected])),
+            groups=groups[:, affected],
+            kept=groups[:, ~affected],
             kept_last=last[~affected],
         )
 
@@ -290,54 +244,74 @@ class Reach:
             return done.in_blocks()
         at = places.of(done.places)
         done = done.from_offsets(contributions.floor[at]).in_blocks()
-        settled, still = groups_of(done, at)
-        new = done.last >= contributions.since[settled.place]
-        done = done.where(new | settled.among(contributions.groups))
-        new = done.open_last >= contributions.since[still.place]
-        return done.where_open(new | still.among(contributions.groups))
+        settled, still = groups_of_ranges(done, at)
+        new = done.last >= contributions.since[settled[GROUP_PLACE]]
+        done = done.where(new | are_among(settled, contributions.groups))
+        new = done.open_last >= contributions.since[still[GROUP_PLACE]]
+        return done.where_open(new | are_among(still, contributions.groups))
 
     @cached_property
-    def _group_ends(self) -> tuple[Groups, Ints]:
+    def _group_ends(self) -> tuple[Ints, Ints]:
         """Groups of contributions, recomputed or kept, each once, and the highest offset of each."""
-        settled, _ = groups_of(self.settled, self.inputs.places.of(self.settled.places))
-        kept = self.contributions.kept
-        both = Groups(**{name: together([getattr(settled, name), getattr(kept, name)]) for name in GROUP})
-        code, sample = numbered(*(getattr(both, name) for name in GROUP))
+        settled, _ = groups_of_ranges(self.settled, self.inputs.places.of(self.settled.places))
+        both = np.concatenate([settled, self.contributions.kept], axis=1)
+        code, sample = numbered(*both)
         last = np.full(len(sample), -1, np.int64)
         np.maximum.at(last, code, together([self.settled.last, self.contributions.kept_last]))
-        return both.where(sample), last
+        return both[:, sample], last
 
     def is_final(self, rows: pa.Table) -> Flags:
         """Whether each contribution, kept or recomputed, is final: whether its group is."""
-        groups, (known, known_last) = Groups.of(self.inputs, rows), self._group_ends
+        groups, (known, known_last) = groups_of(self.inputs, rows), self._group_ends
         mine, theirs = codes_of(groups, known)
         last = np.full(int(max(mine.max(initial=-1), theirs.max(initial=-1))) + 1, -1, np.int64)
         last[theirs] = known_last
         return self._are_final(groups, last[mine])
 
-    def _are_final(self, groups: Groups, last: Ints) -> Flags:
+    def _are_final(self, groups: Ints, last: Ints) -> Flags:
         """Whether each group is final; `last`: the highest offset of each."""
         places, now = self.inputs.places, self.progress
-        start = start_offsets(places, now)[groups.place]
-        hour = np.full(places.count, 0, np.int64)
-        hour[places.of(now)] = hour_of(now.column("log_time_ms").to_numpy())
-        over = (groups.hour_ms != NOT_KNOWN) & (groups.hour_ms < hour[groups.place])
-        block_ends = ((groups.block + 1) << BLOCK_BITS) - 1
-        final: Flags = (last < start) & (over | (block_ends < start)) & (groups.outcome != OUTCOMES.index(OPEN))
+        place, block, hour_ms, outcome = groups
+        start = start_offsets(places, now)[place]
+        hour = hour_of(places.values(now, "log_time_ms", null=0, missing=0))
+        over = (hour_ms != NOT_KNOWN) & (hour_ms < hour[place])
+        block_ends = ((block + 1) << BLOCK_BITS) - 1
+        final: Flags = (last < start) & (over | (block_ends < start)) & (outcome != OUTCOMES.index(OPEN))
         return final
 
 
-def groups_of(done: Settled, at: Ints) -> tuple[Groups, Groups]:
+def _by_record_offset(measure: Measure) -> bool:
+    return measure.rule in (Rule.BY_RECORD_OFFSET, Rule.BY_BLOCK)
+
+
+def groups_of(inputs: LakeInputs, rows: pa.Table) -> Ints:
+    """The group of each LATENCY_CONTRIBUTION or ATTEMPTS_CONTRIBUTION row."""
+    block = rows.column("first_offset").to_numpy() >> BLOCK_BITS
+    outcome = codes_in(rows.column("outcome"), pa.array(OUTCOMES))
+    return np.stack([inputs.places.of(rows), block, ints(rows, "hour_ms", NOT_KNOWN), outcome])
+
+
+def groups_of_ranges(done: Settled, at: Ints) -> tuple[Ints, Ints]:
     """The groups of settled ranges and of open ones; `at`: where the places of `done` stand among all."""
-    settled = Groups(place=at[done.place], block=done.first >> BLOCK_BITS, hour_ms=done.hour_ms, outcome=done.outcome)
-    size = len(done.open_place)
-    still = Groups(
-        place=at[done.open_place],
-        block=done.open_first >> BLOCK_BITS,
-        hour_ms=np.full(size, NOT_KNOWN, np.int64),
-        outcome=np.full(size, OUTCOMES.index(OPEN), np.int64),
-    )
+    settled = np.stack([at[done.place], done.first >> BLOCK_BITS, done.hour_ms, done.outcome])
+    still = np.empty((4, len(done.open_place)), np.int64)
+    still[GROUP_PLACE], still[GROUP_BLOCK] = at[done.open_place], done.open_first >> BLOCK_BITS
+    still[GROUP_HOUR], still[GROUP_OUTCOME] = NOT_KNOWN, OUTCOMES.index(OPEN)
     return settled, still
+
+
+def codes_of(*parts: Ints) -> list[Ints]:
+    """For each part the number of each group, in one numbering."""
+    code, _ = numbered(*np.concatenate(parts, axis=1))
+    return np.split(code, np.cumsum([part.shape[1] for part in parts])[:-1])
+
+
+def are_among(groups: Ints, others: Ints) -> Flags:
+    """Whether each group is among the others."""
+    if others.shape[1] == 0:
+        return np.zeros(groups.shape[1], np.bool_)
+    mine, theirs = codes_of(groups, others)
+    return np.isin(mine, theirs)
 
 
 def _marks(inputs: LakeInputs, rows: pa.Table) -> np.ndarray:

@@ -34,38 +34,79 @@ Limit = tuple[str, Ints]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """Share partitions of one cluster, by name, for some measures.
-
-    `log_topic_id`: of the state topic. `keys`: PLACE_KEY rows without repetition, `whole`: whether all their rows are
-    recomputed, `upto`: the last log offset that is read. `before`: the last run that was measured; 0 for none.
-    """
+class StateTopic:
+    """An incarnation of __share_group_state in a lake (`log_topic_id`), published or not."""
 
     lake: LakeView
-    run: int
-    before: int
-    measures: tuple[str, ...]
     cluster_id: str
     log_topic_id: str
-    keys: pa.Table
-
-
-class Reader:
-    """Reads the tables of a task's lake, published or not. Histories read as if their log ended at `upto`."""
-
-    def __init__(self, task: Task, places: Places, upto: Ints) -> None:
-        self.task = task
-        self.places = places
-        self._upto = upto
-        self._state_partitions = np.unique(places.keys.column("state_partition").to_numpy())
-        self._row_groups: dict[str, RowGroups] = {}
 
     def scan(self, table: str, columns: list[str], where: pc.Expression) -> pa.Table:
         """Rows of the cluster in a table that meet a condition."""
-        mine = (pc.field("cluster_id") == self.task.cluster_id) & where
-        dataset = self.task.lake.snapshot(table).dataset(LOG_TOPIC)
+        mine = (pc.field("cluster_id") == self.cluster_id) & where
+        dataset = self.lake.snapshot(table).dataset(LOG_TOPIC)
         kinds = pa.schema([TABLES[table].schema.field(name) for name in columns])
         return dataset.to_table(columns=columns, filter=mine).cast(kinds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Share partitions of one state topic, by name.
+
+    `keys`: PLACE_KEY rows without repetition, `whole`: whether all their rows are recomputed, `upto`: the last log
+    offset that is read. `before`: the last run that was measured; 0 for none.
+    """
+
+    topic: StateTopic
+    run: int
+    before: int
+    keys: pa.Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limits:
+    """Rows that meet one of the limits `least`, if there are any, and all of `most`."""
+
+    least: Sequence[Limit]
+    most: Sequence[Limit]
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are compared."""
+        return [name for name, _ in (*self.least, *self.most)]
+
+    def met(self, rows: pa.Table, at: Ints) -> Flags:
+        """Whether each row meets the limits; `at`: which value of the limits is the row's."""
+        values = {name: ints(rows, name, ABOVE_ALL) for name in self.columns}
+        result = np.ones(rows.num_rows, np.bool_)
+        if self.least:
+            result = np.logical_or.reduce([values[name] >= lowest[at] for name, lowest in self.least])
+        for name, highest in self.most:
+            result &= values[name] <= highest[at]
+        return result
+
+    def widest(self, part: Ints, count: int) -> "_Limits":
+        """The widest limits of each of `count` parts of the places; `part`: of each place."""
+        least = [(name, np.full(count, ABOVE_ALL, np.int64)) for name, _ in self.least]
+        for (_, lowest), (_, values) in zip(least, self.least, strict=True):
+            np.minimum.at(lowest, part, values)
+        most = [(name, np.full(count, BELOW_ALL, np.int64)) for name, _ in self.most]
+        for (_, highest), (_, values) in zip(most, self.most, strict=True):
+            np.maximum.at(highest, part, values)
+        return _Limits(least=least, most=most)
+
+
+class Reader:
+    """Reads the tables of a state topic. Histories read as if their log ended at `upto`, an offset for each place."""
+
+    def __init__(self, topic: StateTopic, places: Places, upto: Ints) -> None:
+        self.topic = topic
+        self.places = places
+        self._upto = upto
+        # Row groups hold few state partitions: limits by state partition exclude most rows of other places.
+        state_partitions = places.keys.column("state_partition").to_numpy()
+        self._state_partitions, self._part = np.unique(state_partitions, return_inverse=True)
+        self._row_groups: dict[str, RowGroups] = {}
 
     def rows(
         self,
@@ -92,41 +133,96 @@ class Reader:
         final: bool | None = None,
     ) -> Iterator[pa.Table]:
         """The same in bounded tables, one at least."""
-        highest = [] if most is None else [most]
         is_cut = table in BEGINS and bool((self._upto < ABOVE_ALL).any())
+        limits = _Limits(least=least, most=[] if most is None else [most])
         if is_cut:
-            highest.append((BEGINS[table], self._upto))
-            least = tuple(
-                (name, np.minimum(values, self._upto + 1 if name == END else ABOVE_ALL)) for name, values in least
-            )
-        limits = _Limits(self.task, self.places, least, highest)
+            limits = self._cut(table, limits)
         ends = [END] if is_cut and table == DELIVERY else []
-        stored = [name for name in columns if name != PLACE]
-        names = [*dict.fromkeys([*stored, *self.places.keys.column_names, *limits.columns(table), *ends])]
+        names = {*columns, *self.places.keys.column_names, *self._own(table), *limits.columns, *ends} - {PLACE}
         texts = [name for name in (*LOG_TOPIC, *(CODED if coded else ())) if name in names]
         groups = self._groups(table)
-        yield _with_place(groups.schema(stored, texts).empty_table(), np.zeros(0, np.int64)).select(columns)
-        chosen = limits.chosen(table, groups)
+        yield _with_place(groups.schema(sorted(names), texts).empty_table(), np.zeros(0, np.int64)).select(columns)
+        near = limits.widest(self._part, len(self._state_partitions))
+        chosen = self._chosen(table, groups, near)
         if final is not None:
             chosen &= groups.partition_is("is_final", str(final).lower())
-        for read in groups.read(chosen, names, texts):
-            rows = limits.near(read)
+        for rows in groups.read(chosen, sorted(names), texts):
+            rows = self._near(rows, near)
             at = self.places.of(rows)
-            kept = (at >= 0) & limits.is_here(rows)
-            if least:
-                kept &= np.logical_or.reduce([ints(rows, name, ABOVE_ALL) >= values[at] for name, values in least])
-            for name, values in highest:
-                kept &= ints(rows, name, ABOVE_ALL) <= values[at]
+            kept = (at >= 0) & self._is_here(table, rows) & limits.met(rows, at)
             mine = rows if kept.all() else rows.filter(pa.array(kept))
             if ends:
                 mine = _reopened(mine, ints(mine, END, ABOVE_ALL) > self._upto[at[kept]])
             yield _with_place(mine, at[kept]).select(columns)
 
+    def _cut(self, table: str, limits: _Limits) -> _Limits:
+        """Limits of a history whose log ends at `upto`: a range that ended later is open, which is above all."""
+        least = [
+            (name, np.minimum(values, self._upto + 1 if name == END else ABOVE_ALL)) for name, values in limits.least
+        ]
+        return _Limits(least=least, most=[*limits.most, (BEGINS[table], self._upto)])
+
     def _groups(self, table: str) -> RowGroups:
         """The row groups of the files with the places' state partitions."""
         if table not in self._row_groups:
-            self._row_groups[table] = self.task.lake.snapshot(table).row_groups(self._state_partitions)
+            self._row_groups[table] = self.topic.lake.snapshot(table).row_groups(self._state_partitions)
         return self._row_groups[table]
+
+    def _own(self, table: str) -> dict[str, str]:
+        """The columns of a table that name the state topic, with its values."""
+        values = {"cluster_id": self.topic.cluster_id, "log_topic_id": self.topic.log_topic_id}
+        return {name: text for name, text in values.items() if name in TABLES[table].schema.names}
+
+    def _is_here(self, table: str, rows: pa.Table) -> Flags:
+        """Which rows are of the cluster and the state topic."""
+        result = np.ones(rows.num_rows, np.bool_)
+        for name, text in self._own(table).items():
+            result &= codes_in(rows.column(name), pa.array([text])) == 0
+        return result
+
+    def _chosen(self, table: str, groups: RowGroups, near: _Limits) -> Flags:
+        """Whether each row group may have rows of the places in the limits, by statistics; a null is above all values.
+
+        `near`: the limits by state partition.
+        """
+        texts = {name: (text, text) for name, text in self._own(table).items()}
+        if self.places.count:
+            group_ids = self.places.keys.column("group_id")
+            texts["group_id"] = (group_ids[0].as_py(), group_ids[-1].as_py())
+        result = np.ones(groups.count, np.bool_)
+        for name, (first, last) in texts.items():
+            result &= groups.may_hold(name, first, last)
+        numbers = groups.integers("state_partition")
+        begin = np.searchsorted(self._state_partitions, numbers.low)
+        end = np.searchsorted(self._state_partitions, numbers.high, "right")
+        result &= end > begin
+        reached = np.full(groups.count, not near.least)
+        for name, lowest in near.least:
+            values = groups.integers(name)
+            highest = np.where(values.nulls, ABOVE_ALL, values.high)
+            for number in np.flatnonzero(result & ~reached).tolist():
+                reached[number] = lowest[begin[number] : end[number]].min() <= highest[number]
+        result &= reached
+        for name, highest in near.most:
+            low = groups.integers(name).low
+            for number in np.flatnonzero(result).tolist():
+                result[number] = low[number] <= highest[begin[number] : end[number]].max()
+        return result
+
+    def _near(self, rows: pa.Table, near: _Limits) -> pa.Table:
+        """The rows in the limits of their state partition: those of the places are among them."""
+        if not near.least:
+            return rows
+        numbers = rows.column("state_partition").to_numpy()
+        at = np.minimum(np.searchsorted(self._state_partitions, numbers), len(self._state_partitions) - 1)
+        result = near.met(rows, at) & (self._state_partitions[at] == numbers)
+        return rows if result.all() else rows.filter(pa.array(result))
+
+
+def by_cluster(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each cluster, by cluster id."""
+    for cluster_id in pc.unique(rows.column("cluster_id")).sort().to_pylist():
+        yield cluster_id, rows.filter(pc.field("cluster_id") == cluster_id)
 
 
 def _with_place(rows: pa.Table, place: Ints) -> pa.Table:
@@ -142,74 +238,3 @@ def _reopened(rows: pa.Table, ended_later: Flags) -> pa.Table:
             column = pc.if_else(pa.array(ended_later), pa.scalar(value, kind.type), rows.column(at))
             rows = rows.set_column(at, kind, column)
     return rows
-
-
-class _Limits:
-    """Whether each row group may have rows of a task's places, by its statistics.
-
-    `least`: a row group must meet one of these limits, if there are any; `most`: it must meet them all. Of a state
-    partition the lowest and the highest one count.
-    """
-
-    def __init__(self, task: Task, places: Places, least: Sequence[Limit], most: Sequence[Limit]) -> None:
-        self._log_topic = {"cluster_id": task.cluster_id, "log_topic_id": task.log_topic_id}
-        self._texts = {name: (text, text) for name, text in self._log_topic.items()}
-        if places.count:
-            groups = places.keys.column("group_id")
-            self._texts["group_id"] = (groups[0].as_py(), groups[-1].as_py())
-        state_partitions = places.keys.column("state_partition").to_numpy()
-        self._numbers = np.unique(state_partitions)
-        at = np.searchsorted(self._numbers, state_partitions)
-        self._least = [(name, np.full(len(self._numbers), ABOVE_ALL, np.int64)) for name, _ in least]
-        for (_, lowest), (_, values) in zip(self._least, least, strict=True):
-            np.minimum.at(lowest, at, values)
-        self._most = [(name, np.full(len(self._numbers), BELOW_ALL, np.int64)) for name, _ in most]
-        for (_, highest), (_, values) in zip(self._most, most, strict=True):
-            np.maximum.at(highest, at, values)
-
-    def columns(self, table: str) -> list[str]:
-        """Columns that `chosen` and `is_here` read, and those that are compared."""
-        own = [name for name in (*LOG_TOPIC, "state_partition") if name in TABLES[table].schema.names]
-        return [*own, *(name for name, _ in (*self._least, *self._most))]
-
-    def chosen(self, table: str, groups: RowGroups) -> Flags:
-        """Whether each row group may have rows in the limits, by statistics; a null is above all values."""
-        result = np.ones(groups.count, np.bool_)
-        for name, (first, last) in self._texts.items():
-            if name in TABLES[table].schema.names:
-                result &= groups.may_hold(name, first, last)
-        numbers = groups.integers("state_partition")
-        begin = np.searchsorted(self._numbers, numbers.low)
-        end = np.searchsorted(self._numbers, numbers.high, "right")
-        result &= end > begin
-        if self._least:
-            reached = np.zeros(groups.count, np.bool_)
-            for name, lowest in self._least:
-                values = groups.integers(name)
-                highest = np.where(values.nulls, ABOVE_ALL, values.high)
-                for number in np.flatnonzero(result & ~reached).tolist():
-                    reached[number] = lowest[begin[number] : end[number]].min() <= highest[number]
-            result &= reached
-        for name, highest in self._most:
-            low = groups.integers(name).low
-            for number in np.flatnonzero(result).tolist():
-                result[number] = low[number] <= highest[begin[number] : end[number]].max()
-        return result
-
-    def near(self, rows: pa.Table) -> pa.Table:
-        """The rows that meet one of the limits of their state partition: those of its share partitions lie above."""
-        if not self._least:
-            return rows
-        numbers = rows.column("state_partition").to_numpy()
-        at = np.minimum(np.searchsorted(self._numbers, numbers), len(self._numbers) - 1)
-        reached = [ints(rows, name, ABOVE_ALL) >= lowest[at] for name, lowest in self._least]
-        result = np.logical_or.reduce(reached) & (self._numbers[at] == numbers)
-        return rows if result.all() else rows.filter(pa.array(result))
-
-    def is_here(self, rows: pa.Table) -> Flags:
-        """Which rows are of the task's cluster and state topic."""
-        result = np.ones(rows.num_rows, np.bool_)
-        for name, text in self._log_topic.items():
-            if name in rows.column_names:
-                result &= codes_in(rows.column(name), pa.array([text])) == 0
-        return result

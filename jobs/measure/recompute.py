@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.measure.reach import Groups, Reach
+from jobs.measure.bases import from_offsets
+from jobs.measure.reach import Reach, are_among, groups_of
 from jobs.measure.reading import Flags, Ints
 from lake.parquet import conform
 from lake.tables import TABLES, TOPIC
@@ -37,7 +38,7 @@ def changes(reach: Reach, measure: Measure) -> Changes:
         settled = reach.settled
         view.once("settled in blocks", lambda: settled)
     rows = measure.rows(view)
-    constants = {"run_id": inputs.task.run, "cluster_id": inputs.task.cluster_id}
+    constants = {"run_id": inputs.task.run, "cluster_id": inputs.topic.cluster_id}
     if measure.rule is Rule.WHOLE:
         no_since = np.full(inputs.places.count, ABOVE_ALL, np.int64)
         rows = conform_open(rows, measure, constants)
@@ -45,7 +46,7 @@ def changes(reach: Reach, measure: Measure) -> Changes:
         return Changes(open_rows=rows, final_rows=rows.slice(0, 0), since=no_since, replaces_open=every)
     since = reach.since(measure)
     rows = _with_topic(_from(rows, measure, reach, since), reach)
-    rows = inputs.base.clipped(measure.table, conform_open(rows, measure, constants))
+    rows = inputs.base.clipped(measure, conform_open(rows, measure, constants))
     replaces_open = reach.replaces_open(measure)
     replaces_open[inputs.places.of(rows)] = True
     rows = _with_kept(rows, measure, reach, since, replaces_open)
@@ -74,13 +75,11 @@ def order_of(rows: pa.Table, measure: Measure) -> Ints:
 
 def _from(rows: pa.Table, measure: Measure, reach: Reach, since: Ints) -> pa.Table:
     """The rows that are recomputed; of ranges of record offsets the part from `since` on."""
-    if measure.rule in (Rule.BY_BLOCK, Rule.BY_INTERVAL) or reach.inputs.whole.all():
+    if measure.rule in (Rule.BY_BLOCK, Rule.BY_INTERVAL):
         return rows
     least = since[reach.inputs.places.of(rows)]
     if measure.rule is Rule.BY_RECORD_OFFSET:
-        at = rows.schema.get_field_index(measure.first)
-        first = np.maximum(rows.column(at).to_numpy(), least)
-        rows = rows.set_column(at, rows.schema.field(at), pa.array(first))
+        return from_offsets(rows, measure, least)
     return rows.filter(pa.array(order_of(rows, measure) >= least))
 
 
@@ -92,11 +91,10 @@ def _with_kept(rows: pa.Table, measure: Measure, reach: Reach, since: Ints, repl
         open_rows = inputs.lake.rows(measure.table, names, coded=False, final=False).cast(rows.schema)
         at = inputs.places.of(open_rows)
         if measure.rule is Rule.BY_BLOCK:
-            stays = ~Groups.of(inputs, open_rows).among(reach.contributions.groups) & (since[at] != BELOW_ALL)
+            stays = ~are_among(groups_of(inputs, open_rows), reach.contributions.groups) & (since[at] != BELOW_ALL)
         else:
             stays = order_of(open_rows, measure) < since[at]
-        stays &= ~inputs.whole[at]
-        stays |= inputs.base.stays(measure.table, open_rows)
+        stays |= inputs.base.stays(measure, open_rows)
         stays &= replaced[at]
         if stays.any():
             rows = pa.concat_tables([rows, open_rows.filter(pa.array(stays))])

@@ -14,16 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import books, retained
+from jobs.lake_settings import stored_settings
 from jobs.measure import reading
 from jobs.measure import stage as measure
 from jobs.measure.inputs import PROGRESS, LakeInputs
-from jobs.measure.reading import STATE
+from jobs.measure.reading import STATE, StateTopic, by_cluster
 from jobs.measure.steps import in_one_step
 from jobs.measure.touched import touched_since
 from jobs.progress import Progress
 from jobs.spark.executors import Engine
+from lake import user_topics
 from lake.dlq_partitions import partitions_in_books
-from lake.lake import Lake, LakeReader, LakeView
+from lake.lake import Lake, LakeReader
 from lake.parquet import DataFile, ParquetSink
 from lake.slices import EVERY_RUN, SILVER, PartitionKey, slices
 from lake.tables import TABLES
@@ -48,7 +50,6 @@ GROUPS_A_TASK = 128
 KEYS_AT_ONCE = 512
 NAMED = pa.schema([("group_id", pa.string()), ("name", pa.string()), ("partition", pa.int32())])
 """Share partitions whose topics bore one name are judged together."""
-NO_PLACES = TABLES[STATE].schema.empty_table().select(PLACE_KEY)
 DUE = pc.field("archiving_ms").is_valid()
 """The given up records that were on their way to a dead letter (ARCHIVING)."""
 RESTS_ON = ["cluster_id", "state_partition", "log_offset"]
@@ -57,16 +58,14 @@ RESTS_ON = ["cluster_id", "state_partition", "log_offset"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Groups of one cluster to judge.
+    """Groups of one state topic to judge.
 
     `begins_ms`: log time from which on no share partition's records are missing. `dropped_ms`: the same, where it is
     retention that took what came before; None where it took nothing.
     """
 
-    lake: LakeView
+    topic: StateTopic
     run: int
-    cluster_id: str
-    log_topic_id: str
     groups: tuple[str, ...]
     begins_ms: int | None
     dropped_ms: int | None
@@ -135,8 +134,8 @@ def _touched(lake: Lake, before: int) -> pa.Table:
 def _rows_of(groups: pa.Table) -> pc.Expression | None:
     """The rows of these groups in the table."""
     drop: pc.Expression | None = None
-    for cluster_id in pc.unique(groups.column("cluster_id")).sort().to_pylist():
-        mine = groups.filter(pc.field("cluster_id") == cluster_id).column("group_id").combine_chunks()
+    for cluster_id, rows in by_cluster(groups):
+        mine = rows.column("group_id").combine_chunks()
         here = (pc.field("cluster_id") == cluster_id) & pc.field("group_id").isin(mine)
         drop = here if drop is None else drop | here
     return drop
@@ -146,28 +145,25 @@ def _tasks(lake: Lake, run: int, touched: pa.Table) -> Iterator[Task]:
     if touched.num_rows == 0:
         return
     incarnations = measure.newest_incarnations(lake)
-    begins = _begins(lake)
     dropped, view = _dropped(lake), lake.view()
-    for cluster_id in pc.unique(touched.column("cluster_id")).sort().to_pylist():
-        log_topic_id = incarnations.get(cluster_id, "")
-        dropped_times = [time for key, time in dropped.items() if key[:2] == (cluster_id, log_topic_id)]
-        groups = touched.filter(pc.field("cluster_id") == cluster_id).column("group_id").sort().to_pylist()
+    begins = _begins(lake, dropped)
+    for cluster_id, rows in by_cluster(touched):
+        topic = StateTopic(lake=view, cluster_id=cluster_id, log_topic_id=incarnations.get(cluster_id, ""))
+        dropped_times = [time for key, time in dropped.items() if key[:2] == (cluster_id, topic.log_topic_id)]
+        groups = rows.column("group_id").sort().to_pylist()
         for first in range(0, len(groups), GROUPS_A_TASK):
             yield Task(
-                lake=view,
+                topic=topic,
                 run=run,
-                cluster_id=cluster_id,
-                log_topic_id=log_topic_id,
                 groups=tuple(groups[first : first + GROUPS_A_TASK]),
-                begins_ms=begins.get((cluster_id, log_topic_id)),
+                begins_ms=begins.get((cluster_id, topic.log_topic_id)),
                 dropped_ms=max(dropped_times, default=None),
             )
 
 
-def _begins(lake: Lake) -> dict[tuple[str, str], int]:
+def _begins(lake: Lake, dropped: Mapping[PartitionKey, int]) -> dict[tuple[str, str], int]:
     """For each state topic the log time from which on the lake has all its partitions."""
     begins: dict[tuple[str, str], int] = {}
-    dropped = _dropped(lake)
     pieces_of = slices(lake.snapshot("silver.share_record"), SILVER, runs=EVERY_RUN)
     for (cluster_id, topic_id, number), pieces in pieces_of.items():
         first = max(min(piece.oldest_ms for piece in pieces), dropped.get((cluster_id, topic_id, number), 0))
@@ -190,51 +186,50 @@ def _size_bytes(lake: Lake) -> int:
 
 def reconcile_task(task: Task) -> tuple[DataFile, ...]:
     """Judges the groups of a task and writes their rows; runs on an executor."""
-    with ParquetSink(task.lake, TABLES[TABLE], constants={"run_id": task.run}) as sink:
+    with ParquetSink(task.topic.lake, TABLES[TABLE], constants={"run_id": task.run}) as sink:
         for rows in _judged(task):
-            sink.write(rows, cluster_id=task.cluster_id)
+            sink.write(rows, cluster_id=task.topic.cluster_id)
     return tuple(sink.files)
 
 
 def _judged(task: Task) -> Iterator[pa.Table]:
     """DLQ_RECONCILIATION rows, a bounded number of share partitions at a time."""
-    of_cluster = LakeInputs(_measured(task, NO_PLACES))
+    topic = task.topic
     of_groups = pc.field("group_id").isin(pa.array(task.groups, pa.string()))
-    letters = of_cluster.lake.scan(LETTERS, LETTER_COLUMNS, of_groups)
-    every_name = of_cluster.lake.scan("silver.name", ["topic_id", "topic", "run_id"], pc.scalar(True)).sort_by("run_id")
-    names = dict(zip(every_name.column("topic_id").to_pylist(), every_name.column("topic").to_pylist(), strict=True))
-    books_rows = of_cluster.lake.scan(
-        "bronze.ingest_extent", TABLES["bronze.ingest_extent"].schema.names, pc.scalar(True)
-    )
-    topics = LetterTopics.of(letters, partitions_in_books(books_rows.to_pylist()))
-    here = of_groups & (pc.field("cluster_id") == task.cluster_id)
-    of_topic = pc.field("log_topic_id") == task.log_topic_id
-    measured = _different(task.lake, PROGRESS, PLACE_KEY, here & of_topic)
-    due = _different(task.lake, GIVEN_UP, SHARE_PARTITION_KEY, here & DUE)
+    letters = topic.scan(LETTERS, LETTER_COLUMNS, of_groups)
+    names = user_topics.names(topic.scan, pc.scalar(True))
+    books_rows = topic.scan(books.EXTENT, TABLES[books.EXTENT].schema.names, pc.scalar(True))
+    settings = stored_settings(topic.lake, topic.cluster_id).groups
+    letter_topics = LetterTopics.of(letters, partitions_in_books(books_rows.to_pylist()))
+    here = of_groups & (pc.field("cluster_id") == topic.cluster_id)
+    of_topic = pc.field("log_topic_id") == topic.log_topic_id
+    measured = _different(topic.lake, PROGRESS, PLACE_KEY, here & of_topic)
+    due = _different(topic.lake, GIVEN_UP, SHARE_PARTITION_KEY, here & DUE)
     nameless = nameless_places(measured, names)
-    verdicts = _verdicts(of_cluster, of_groups, task.dropped_ms)
+    verdicts = _verdicts(topic, of_groups, task.dropped_ms)
     for keys, some in _together(measured, due, letters, names):
-        inputs = LakeInputs(_measured(task, keys))
+        every_row = in_one_step(keys.append_column("whole", pa.repeat(True, keys.num_rows)), 0)
+        inputs = LakeInputs(reading.Task(topic=topic, run=task.run, before=0, keys=every_row))
         called = _only(names, keys)
         rows = reconcile(
             inputs.lake.rows(GIVEN_UP, POISON_RECORD.names).cast(POISON_RECORD),
             some,
             inputs.history_parts(HISTORY_READ),
             called,
-            topics,
-            of_cluster.settings.groups,
+            letter_topics,
+            settings,
             begins_ms=task.begins_ms,
             nameless=nameless,
         )
         yield _with_verdicts(rows, verdicts)
 
 
-def _verdicts(of_cluster: LakeInputs, of_groups: pc.Expression, dropped_ms: int | None) -> pa.Table:
+def _verdicts(topic: StateTopic, of_groups: pc.Expression, dropped_ms: int | None) -> pa.Table:
     """DLQ_RECONCILIATION rows of unexpected letters whose verdict rests on records that retention dropped since."""
     if dropped_ms is None:
         return words.DLQ_RECONCILIATION.empty_table()
     sure = of_groups & (pc.field("status") == words.UNEXPECTED) & (pc.field("dead_lettered_ms") < dropped_ms)
-    return of_cluster.lake.scan(TABLE, words.DLQ_RECONCILIATION.names, sure)
+    return topic.scan(TABLE, words.DLQ_RECONCILIATION.names, sure)
 
 
 def _with_verdicts(rows: pa.Table, verdicts: pa.Table) -> pa.Table:
@@ -262,18 +257,6 @@ def _only(names: Mapping[str, str], keys: pa.Table) -> dict[str, str]:
     return {topic_id: names[topic_id] for topic_id in ids if topic_id in names}
 
 
-def _measured(task: Task, keys: pa.Table) -> reading.Task:
-    return reading.Task(
-        lake=task.lake,
-        run=task.run,
-        before=0,
-        measures=(TABLE,),
-        cluster_id=task.cluster_id,
-        log_topic_id=task.log_topic_id,
-        keys=in_one_step(keys.append_column("whole", pa.repeat(True, keys.num_rows)), 0),
-    )
-
-
 def _together(
     measured: pa.Table, due: pa.Table, letters: pa.Table, names: Mapping[str, str]
 ) -> Iterator[tuple[pa.Table, pa.Table]]:
@@ -283,10 +266,10 @@ def _together(
     """
     named = [_named(rows, names) for rows in (measured, due, letters.filter(pc.is_valid(letters.column("topic"))))]
     names_to_judge = pa.concat_tables([rows.select(NAMED.names).cast(NAMED) for rows in named[1:]])
-    names_to_judge = names_to_judge.group_by(NAMED.names).aggregate([])
     order = [(name, "ascending") for name in NAMED.names]
+    names_to_judge = names_to_judge.group_by(NAMED.names).aggregate([]).sort_by(order)
     for first in range(0, names_to_judge.num_rows, KEYS_AT_ONCE):
-        some = names_to_judge.sort_by(order).slice(first, KEYS_AT_ONCE)
+        some = names_to_judge.slice(first, KEYS_AT_ONCE)
         keys, mine = (rows.join(some, keys=NAMED.names, join_type="left semi") for rows in (named[0], named[2]))
         yield keys.select(PLACE_KEY).sort_by([(name, "ascending") for name in PLACE_KEY]), mine.select(LETTER_COLUMNS)
 

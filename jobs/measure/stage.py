@@ -8,7 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +22,7 @@ from jobs.measure.bases import TEXTS, WHERE, Bases, bases
 from jobs.measure.files import MeasureFiles, has_final_rows, is_final
 from jobs.measure.inputs import LakeInputs
 from jobs.measure.reach import Reach
-from jobs.measure.reading import HISTORY, Flags, Ints, Task
+from jobs.measure.reading import HISTORY, Flags, Ints, StateTopic, Task, by_cluster
 from jobs.measure.recompute import changes, order_of
 from jobs.measure.steps import in_one_step, steps
 from jobs.measure.touched import touched_since
@@ -31,7 +33,7 @@ from lake.parquet import DataFile, coded_schema
 from lake.tables import TABLES
 from measures.catalog import STAGED, Measure
 from measures.parts import stretches
-from measures.places import Places, codes_in
+from measures.places import Places, codes_in, places_of
 from state_model.columnar.codes import ABOVE_ALL
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.threads import map_in_threads, threads_for
@@ -56,45 +58,50 @@ COMPARED_OPEN = {"cluster_id", *PLACE_KEY}
 """The same for an open row."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """New files of one measure by some tasks, and the rows that they replace.
+class Replaced(NamedTuple):
+    """The rows of one measure that a task replaces, by its share partitions in the order of PLACE_KEY.
 
-    For each task, by its share partitions in the order of PLACE_KEY, `since`: from which value of the measure's order
-    on final rows go (None: none goes); `replaces_open`: whether open rows go. The driver has the names.
+    `since`: from which value of the measure's order on final rows go; ABOVE_ALL alone: none goes. `opened`: whether
+    open rows go.
     """
 
+    since: Ints
+    opened: Flags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """New files of one measure by some tasks, and the rows that each task replaces. The driver has the names."""
+
     files: tuple[DataFile, ...]
-    since: tuple[Ints | None, ...]
-    replaces_open: tuple[Flags, ...]
+    replaced: tuple[Replaced, ...]
 
 
-def measure_tasks(tasks: Sequence[Task]) -> dict[str, Outcome]:
-    """Measures the share partitions of tasks one after the other, and writes their rows; runs on an executor."""
-    names = tasks[0].measures
-    replaced: dict[str, list[tuple[Ints | None, Flags]]] = {name: [] for name in names}
+def measure_tasks(names: Sequence[str], tasks: Sequence[Task]) -> dict[str, Outcome]:
+    """Measures the share partitions of tasks one after the other, and writes the rows of the measures `names`.
+
+    Runs on an executor.
+    """
+    replaced: dict[str, list[Replaced]] = {name: [] for name in names}
     with ExitStack() as stack:
-        files = {name: stack.enter_context(MeasureFiles(tasks[0].lake, STAGED[name])) for name in names}
+        files = {name: stack.enter_context(MeasureFiles(tasks[0].topic.lake, STAGED[name])) for name in names}
         for task in tasks:
             reach = Reach(LakeInputs(task))
             for name in names:
                 replaced[name].append(_measured(reach, STAGED[name], files[name]))
             del reach
             pa.default_memory_pool().release_unused()
-    outcomes = {}
-    for name in names:
-        since, replaces_open = zip(*replaced[name], strict=True)
-        outcomes[name] = Outcome(files=tuple(files[name].files), since=since, replaces_open=replaces_open)
-    return outcomes
+    return {name: Outcome(files=tuple(files[name].files), replaced=tuple(replaced[name])) for name in names}
 
 
-def _measured(reach: Reach, measure: Measure, files: MeasureFiles) -> tuple[Ints | None, Flags]:
-    """Writes the rows of a task; the final and the open rows that they replace, as in `Outcome`."""
+def _measured(reach: Reach, measure: Measure, files: MeasureFiles) -> Replaced:
+    """Writes the rows of a task."""
     made = changes(reach, measure)
     files.write(made.open_rows)
     files.write_final(made.final_rows)
-    has_final = any(map(is_final, reach.inputs.task.lake.snapshot(measure.table).paths))
-    return made.since if has_final and (made.since < ABOVE_ALL).any() else None, made.replaces_open
+    has_final = any(map(is_final, reach.inputs.topic.lake.snapshot(measure.table).paths))
+    since = made.since if has_final and (made.since < ABOVE_ALL).any() else np.array([ABOVE_ALL])
+    return Replaced(since=since, opened=made.replaces_open)
 
 
 def is_due(lake: Lake, run: int) -> bool:
@@ -119,8 +126,8 @@ def run_measure(engine: Engine, lake: Lake, run: int, progress: Progress) -> dic
     for number, part in enumerate(parts, 1):
         is_last = number == len(parts)
         names = tuple(name for name in due if is_last or name in IN_STEPS)
-        batches = _batches(_tasks(lake, run, names, part))
-        outcomes = engine.run("measure", measure_tasks, batches, progress, size_bytes=size_bytes)
+        batches = _batches(_tasks(lake, run, part))
+        outcomes = engine.run("measure", partial(measure_tasks, names), batches, progress, size_bytes=size_bytes)
         txn = ("measure", run) if is_last else (STEP, run * MOST_STEPS + number)
         threads = threads_for(size_bytes, cores())
         counts.update(_commit(lake, txn, names, part, batches, outcomes, threads))
@@ -144,23 +151,21 @@ def _commit(
 ) -> dict[str, int]:
     """Commits the rows of tasks in place of the replaced rows; returns the number of rows written by table."""
     base = {cluster_id: bases(lake, cluster_id, topic_id) for cluster_id, topic_id in newest_incarnations(lake).items()}
-    order = [(name, "ascending") for name in PLACE_KEY]
-    places = {
-        cluster_id: Places(keys=rows.group_by(PLACE_KEY).aggregate([]).sort_by(order).combine_chunks())
-        for cluster_id, rows in _by_cluster(touched)
-    }
-    tasks = [(task.cluster_id, np.sort(places[task.cluster_id].of(task.keys))) for batch in batches for task in batch]
+    places = {cluster_id: places_of(rows)[1] for cluster_id, rows in by_cluster(touched)}
+    keys = [(task.topic.cluster_id, task.keys) for batch in batches for task in batch]
+    tasks = [(cluster_id, np.sort(places[cluster_id].of(rows))) for cluster_id, rows in keys]
 
     def without(name: str) -> tuple[list[DataFile], list[str]]:
-        since = {cluster_id: np.full(some.count + 1, ABOVE_ALL, np.int64) for cluster_id, some in places.items()}
         # Share partitions of earlier incarnations of the state topic are in no task; their rows go.
-        opened = {cluster_id: np.arange(some.count + 1) < some.count for cluster_id, some in places.items()}
-        by_task = (pair for made in outcomes for pair in zip(made[name].since, made[name].replaces_open, strict=True))
-        for (cluster_id, at), (values, replaces_open) in zip(tasks, by_task, strict=True):
-            opened[cluster_id][at] = replaces_open
-            if values is not None:
-                since[cluster_id][at] = values
-        return _without(lake, STAGED[name], places, since, opened, base)
+        replaced = {
+            cluster_id: Replaced(np.full(some.count + 1, ABOVE_ALL, np.int64), np.arange(some.count + 1) < some.count)
+            for cluster_id, some in places.items()
+        }
+        by_task = (of_task for outcome in outcomes for of_task in outcome[name].replaced)
+        for (cluster_id, at), of_task in zip(tasks, by_task, strict=True):
+            replaced[cluster_id].since[at] = of_task.since
+            replaced[cluster_id].opened[at] = of_task.opened
+        return _without(lake, STAGED[name], replaced, places, base)
 
     rewritten = map_in_threads(without, names, threads)
     counts = {}
@@ -172,12 +177,12 @@ def _commit(
     return counts
 
 
-def batches_of(lake: Lake, run: int, before: int, names: Sequence[str]) -> list[list[Task]]:
-    """The tasks of some measures over the news of the runs after `before` up to `run`, for `measure_tasks`.
+def batches_of(lake: Lake, run: int, before: int) -> list[list[Task]]:
+    """The tasks over the news of the runs after `before` up to `run`, for `measure_tasks`.
 
     Without the steps, which go on from what was committed.
     """
-    return _batches(_tasks(lake, run, tuple(names), in_one_step(touched_since(lake, before), before)))
+    return _batches(_tasks(lake, run, in_one_step(touched_since(lake, before), before)))
 
 
 def _batches(tasks: Iterable[Task]) -> list[list[Task]]:
@@ -194,26 +199,18 @@ def _of_all_cores(count: int) -> int:
     return count + -count % cores()
 
 
-def _tasks(lake: Lake, run: int, names: tuple[str, ...], step: pa.Table) -> Iterator[Task]:
+def _tasks(lake: Lake, run: int, step: pa.Table) -> Iterator[Task]:
     """Tasks of about TASK_ROWS records of a step, share partitions of one state partition together."""
     incarnations, view = newest_incarnations(lake), lake.view()
     kinds = step.group_by(["cluster_id", "before"]).aggregate([]).sort_by("cluster_id").to_pylist()
     for cluster_id, before in (kind.values() for kind in kinds):
-        log_topic_id = incarnations.get(cluster_id, "")
-        here = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == log_topic_id)
+        topic = StateTopic(lake=view, cluster_id=cluster_id, log_topic_id=incarnations.get(cluster_id, ""))
+        here = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == topic.log_topic_id)
         here &= pc.field("before") == before
         keys = step.filter(here).sort_by([(name, "ascending") for name in ("state_partition", *SHARE_PARTITION_KEY)])
         weights = np.maximum(keys.column("rows").to_numpy(), LEAST_ROWS)
         for some in stretches(keys, weights, _task_rows(int(weights.sum()))):
-            yield Task(
-                lake=view,
-                run=run,
-                before=before,
-                measures=names,
-                cluster_id=cluster_id,
-                log_topic_id=log_topic_id,
-                keys=some.select([*PLACE_KEY, "whole", "upto"]),
-            )
+            yield Task(topic=topic, run=run, before=before, keys=some.select([*PLACE_KEY, "whole", "upto"]))
 
 
 def _task_rows(total: int) -> int:
@@ -244,21 +241,19 @@ def _size_bytes(lake: Lake, touched: pa.Table) -> int:
 def _without(
     lake: Lake,
     measure: Measure,
-    touched: Mapping[str, Places],
-    since: Mapping[str, Ints],
-    opened: Mapping[str, Flags],
+    replaced: Mapping[str, Replaced],
+    places: Mapping[str, Places],
     base: Mapping[str, Bases],
 ) -> tuple[list[DataFile], list[str]]:
     """New files with the rows that no task replaced, and the paths of the files that they replace.
 
-    By cluster: the measured share partitions (`touched`); for each, and at last for unknown ones, from which value of
-    the measure's order on final rows go (`since`), and whether open rows go (`opened`); the bounds of rows never
-    recomputed (`base`).
+    By cluster: the rows that are replaced, of the measured share partitions (`places`) and at last of unknown ones; the
+    bounds of rows never recomputed (`base`).
     """
     table = measure.table
     removes: list[str] = []
-    late = {cluster_id for cluster_id, values in since.items() if (values < ABOVE_ALL).any()}
-    early = {cluster_id for cluster_id, values in opened.items() if values.any()}
+    late = {cluster_id for cluster_id, some in replaced.items() if (some.since < ABOVE_ALL).any()}
+    early = {cluster_id for cluster_id, some in replaced.items() if some.opened.any()}
     with MeasureFiles(lake, measure) as files:
         for fragment in lake.snapshot(table).dataset(TEXTS).get_fragments():
             path = fragment.path
@@ -272,12 +267,12 @@ def _without(
             gone = np.zeros(rows.num_rows, np.bool_)
             for cluster_id in late if final else early:
                 mine = codes_in(rows.column("cluster_id"), pa.array([cluster_id])) == 0
-                place = touched[cluster_id].of(rows)
+                place = places[cluster_id].of(rows)
                 if final:
-                    mine &= order_of(rows, measure) >= since[cluster_id][place]
-                    mine &= ~base[cluster_id].stays(table, rows)
+                    mine &= order_of(rows, measure) >= replaced[cluster_id].since[place]
+                    mine &= ~base[cluster_id].stays(measure, rows)
                 else:
-                    mine &= opened[cluster_id][place]
+                    mine &= replaced[cluster_id].opened[place]
                 gone |= mine
             if gone.any():
                 removes.append(path)
@@ -285,9 +280,3 @@ def _without(
                 kept = fragment.to_table(schema=schema).filter(pa.array(~gone))
                 (files.write_final if final else files.write)(kept)
     return list(files.files), removes
-
-
-def _by_cluster(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each cluster."""
-    for cluster_id in pc.unique(rows.column("cluster_id")).to_pylist():
-        yield cluster_id, rows.filter(pc.field("cluster_id") == cluster_id)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.measure.bases import WHERE
-from jobs.measure.reading import HISTORY, LOG_TOPIC, Reader, Task
+from jobs.measure.reading import HISTORY, LOG_TOPIC, Reader, StateTopic
 from jobs.spark.executors import cores
 from lake.lake import Lake, LakeView
 from measures.places import Places
@@ -86,12 +86,8 @@ def _ends(lake: LakeView, place: pa.Table, before: int) -> list[int]:
 
 def _samples(lake: LakeView, place: pa.Table, before: int) -> Iterator[Ints]:
     """Some records that runs after `before` wrote: log offsets; for how many records each stands; log times."""
-    cluster_id, log_topic_id = (place.column(name)[0].as_py() for name in LOG_TOPIC)
-    keys = place.select(PLACE_KEY)
-    task = Task(
-        lake=lake, run=0, before=before, measures=(), cluster_id=cluster_id, log_topic_id=log_topic_id, keys=keys
-    )
-    reader = Reader(task, Places(keys=keys), np.array([ABOVE_ALL]))
+    topic = StateTopic(lake=lake, **place.select(LOG_TOPIC).to_pylist()[0])
+    reader = Reader(topic, Places(keys=place.select(PLACE_KEY)), np.array([ABOVE_ALL]))
     stride = max(1, STEP_ROWS // SAMPLES)
     for rows in reader.parts(HISTORY, ["log_offset", "log_time_ms"], ("run_id", np.array([before + 1]))):
         mine = rows.sort_by("log_offset")

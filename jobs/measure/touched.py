@@ -6,9 +6,8 @@ a hole that was detected or filled, it moved to another state partition, or anot
 """
 
 from collections.abc import Iterator, Sequence, Set
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,15 +16,14 @@ from jobs.decode.stage import changed
 from jobs.lake_settings import stored_settings
 from jobs.measure.bases import TEXTS, WHERE
 from jobs.measure.inputs import PROGRESS
-from jobs.measure.reading import HISTORY, STATE
+from jobs.measure.reading import HISTORY, STATE, by_cluster
 from lake.lake import Lake
 from lake.parquet import coded_schema
 from lake.settings_rows import TABLE as SETTINGS
 from lake.tables import TABLES
 from measures.kept_samples import changed_partitions
-from measures.places import places_of
 from measures.settings import SHARE_PARTITION_NAMES, changed_groups
-from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY, number_keys
+from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.topics import STATE_TOPIC
 
 NO_PLACES = pa.schema(
@@ -36,7 +34,7 @@ NO_PLACES = pa.schema(
     ]
 ).empty_table()
 NAME_KEY = ["cluster_id", "topic_id"]
-Flags = npt.NDArray[np.bool_]
+KEY, PLACE = ["cluster_id", *SHARE_PARTITION_KEY], ["cluster_id", *PLACE_KEY]
 
 
 def touched_since(
@@ -51,25 +49,21 @@ def touched_since(
     holes = _state_partitions_with_holes(lake, before)
     if holes is not None and before > 0:
         parts.append(_with_records(lake, holes, whole=True))
-    measured = _measured_before(lake)
+    measured = _places_in(lake, PROGRESS)
     parts += _with_changed_settings(lake, measured, before, settings)
     topics = changed(lake, before, ["topic_batch"])
-    later = lake.snapshot("silver.name").rows(["cluster_id", "topic_id"], pc.field("run_id") > before)
-    named = set(zip(*(later.column(name).to_pylist() for name in later.column_names), strict=True))
-    if topics or named:
-        places = list(
-            zip(*(measured.column(name).to_pylist() for name in ("cluster_id", "topic_id", "partition")), strict=True)
-        )
-        parts.append(measured.filter(pa.array([place in topics for place in places], pa.bool_())))
-        parts.append(_from_the_start(measured.filter(pa.array([place[:2] in named for place in places], pa.bool_()))))
-    touched = _unique(pa.concat_tables(parts))
-    live = _places_in(lake, STATE, ["misplaced"])
+    if topics:
+        parts.append(_with_values(measured, ["cluster_id", "topic_id", "partition"], topics.keys()))
+    named = lake.snapshot("silver.name").rows(NAME_KEY, pc.field("run_id") > before)
+    if named.num_rows:
+        parts.append(_from_the_start(_joined(measured, named, NAME_KEY)))
+    live = _places_in(lake, STATE, "misplaced")
+    touched = _unique(*parts, *_judged_otherwise(live, measured))
     known = pa.concat_tables([measured, live.select(NO_PLACES.column_names)])
-    touched = _unique(pa.concat_tables([touched, *_moved(touched, known), *_judged_otherwise(live, measured)]))
-    touched = _unique(
-        pa.concat_tables([touched, _from_the_start(_only_keys(measured, touched.filter(pc.field("whole"))))])
-    )
-    return touched if before == 0 else _unique(pa.concat_tables([touched, *_counted(lake, touched)]))
+    touched = _unique(touched, _joined(known, touched, KEY))
+    # A share partition with rows in several state partitions, or state topics, is measured whole in all of them.
+    touched = _unique(touched, _from_the_start(_joined(touched, _in_several_places(touched), KEY)))
+    return touched if before == 0 else _unique(touched, *_counted(lake, touched))
 
 
 def _with_changed_settings(lake: Lake, measured: pa.Table, before: int, names: Sequence[str]) -> Iterator[pa.Table]:
@@ -79,30 +73,15 @@ def _with_changed_settings(lake: Lake, measured: pa.Table, before: int, names: S
     """
     if (lake.snapshot(SETTINGS).largest("run_id") or 0) <= before:
         return
-    for cluster_id in pc.unique(measured.column("cluster_id")).to_pylist():
-        mine = measured.filter(pc.field("cluster_id") == cluster_id)
+    for cluster_id, mine in by_cluster(measured):
         groups = pc.unique(mine.column("group_id")).to_pylist()
         earlier, now = stored_settings(lake, cluster_id, before), stored_settings(lake, cluster_id)
-        yield _with_changed_ends(lake, mine, earlier.end_offsets.items() ^ now.end_offsets.items())
-        yield _on_partitions(mine, "topic_id", changed_partitions(earlier.samples, now.samples))
+        ends = {place for place, _ in earlier.end_offsets.items() ^ now.end_offsets.items()}
+        named = mine.join(lake.snapshot("silver.name").rows([*NAME_KEY, "topic"]), NAME_KEY)
+        yield _with_values(named, ["topic", "partition"], ends)
+        yield _with_values(mine, ["topic_id", "partition"], changed_partitions(earlier.samples, now.samples))
         changed_ids = pa.array(sorted(changed_groups(earlier.groups, now.groups, groups, names)), pa.string())
         yield _from_the_start(mine.filter(pc.field("group_id").isin(changed_ids)))
-
-
-def _with_changed_ends(lake: Lake, measured: pa.Table, ends: Set[tuple[tuple[str, int], int]]) -> pa.Table:
-    """The measured share partitions of one cluster whose topic partition is in `ends`, with an end offset."""
-    rows = measured.join(lake.snapshot("silver.name").rows(["cluster_id", "topic_id", "topic"]), NAME_KEY)
-    return _on_partitions(rows, "topic", {place for place, _ in ends})
-
-
-def _on_partitions(rows: pa.Table, topic: str, places: Set[tuple[str, int]]) -> pa.Table:
-    """The share partitions of one cluster on user partitions, whose topics the column `topic` has."""
-    names = [topic, "partition"]
-    chosen = pa.Table.from_pylist(
-        [dict(zip(names, place, strict=True)) for place in places],
-        schema=pa.schema([rows.schema.field(name) for name in names]),
-    )
-    return rows.join(chosen, names, join_type="left semi").select(NO_PLACES.column_names).cast(NO_PLACES.schema)
 
 
 def _counted(lake: Lake, touched: pa.Table) -> Iterator[pa.Table]:
@@ -111,7 +90,7 @@ def _counted(lake: Lake, touched: pa.Table) -> Iterator[pa.Table]:
     if whole.num_rows:
         there = pc.field("state_partition").isin(pc.unique(whole.column("state_partition")))
         rows = _with_records(lake, there, whole=True)
-        yield rows.filter(pa.array(_among(rows, whole, ["cluster_id", *PLACE_KEY])))
+        yield _joined(rows, whole, PLACE)
 
 
 def _with_records(lake: Lake, where: pc.Expression, *, whole: bool) -> pa.Table:
@@ -128,12 +107,7 @@ def _with_records(lake: Lake, where: pc.Expression, *, whole: bool) -> pa.Table:
     return summed.rename_columns([*columns, "whole", "rows"]).select(NO_PLACES.column_names)
 
 
-def _measured_before(lake: Lake) -> pa.Table:
-    """The share partitions that were measured before, as rows of NO_PLACES."""
-    return _places_in(lake, PROGRESS, [])
-
-
-def _places_in(lake: Lake, table: str, more: list[str]) -> pa.Table:
+def _places_in(lake: Lake, table: str, *more: str) -> pa.Table:
     """The share partitions in a table, as rows of NO_PLACES, with some more of its columns."""
     rows = lake.snapshot(table).rows([*WHERE, *SHARE_PARTITION_KEY, *more])
     rows = rows.append_column("whole", pa.repeat(False, rows.num_rows))
@@ -143,13 +117,10 @@ def _places_in(lake: Lake, table: str, more: list[str]) -> pa.Table:
 
 def _judged_otherwise(live: pa.Table, measured: pa.Table) -> Iterator[pa.Table]:
     """Places to measure whole because records of other places changed whether they are misplaced."""
-    names = ["cluster_id", *SHARE_PARTITION_KEY]
-    counted = live.group_by(names).aggregate([([], "count_all")]).filter(pc.field("count_all") > 1)
-    if counted.num_rows:
-        several = _only_keys(live, counted)
-        is_held = _among(several, measured, ["cluster_id", *PLACE_KEY])
-        misplaced = several.column("misplaced").to_numpy(zero_copy_only=False)
-        yield _from_the_start(several.select(NO_PLACES.column_names).filter(pa.array(is_held == misplaced)))
+    several = _joined(live, _in_several_places(live), KEY)
+    for misplaced, join_type in ((True, "left semi"), (False, "left anti")):
+        rows = several.filter(pc.field("misplaced") == misplaced).select(NO_PLACES.column_names)
+        yield _from_the_start(_joined(rows, measured, PLACE, join_type))
 
 
 def _from_the_start(rows: pa.Table) -> pa.Table:
@@ -157,36 +128,29 @@ def _from_the_start(rows: pa.Table) -> pa.Table:
     return rows.set_column(at, NO_PLACES.schema.field(at), pa.repeat(True, rows.num_rows))
 
 
-def _unique(rows: pa.Table) -> pa.Table:
-    grouped = rows.group_by([*WHERE, *SHARE_PARTITION_KEY]).aggregate([("whole", "any"), ("rows", "max")])
-    return grouped.rename_columns([*WHERE, *SHARE_PARTITION_KEY, "whole", "rows"]).select(NO_PLACES.column_names)
+def _unique(*tables: pa.Table) -> pa.Table:
+    names = [*WHERE, *SHARE_PARTITION_KEY]
+    grouped = pa.concat_tables(tables).group_by(names).aggregate([("whole", "any"), ("rows", "max")])
+    return grouped.rename_columns([*names, "whole", "rows"]).select(NO_PLACES.column_names)
 
 
-def _only_keys(rows: pa.Table, keys: pa.Table) -> pa.Table:
-    return rows.filter(pa.array(_among(rows, keys, ["cluster_id", *SHARE_PARTITION_KEY])))
+def _in_several_places(rows: pa.Table) -> pa.Table:
+    """The share partitions with more than one row; no place has two."""
+    return rows.group_by(KEY).aggregate([([], "count_all")]).filter(pc.field("count_all") > 1)
 
 
-def _moved(touched: pa.Table, measured: pa.Table) -> list[pa.Table]:
-    """All places of share partitions that lie in several state partitions or state topics, to measure whole."""
-    both = _unique(pa.concat_tables([touched, _only_keys(measured, touched)]))
-    names = ["cluster_id", *SHARE_PARTITION_KEY]
-    several = both.group_by(names).aggregate([([], "count_all")]).filter(pc.field("count_all") > 1)
-    return [_from_the_start(_only_keys(both, several))]
+def _joined(rows: pa.Table, others: pa.Table, names: Sequence[str], join_type: str = "left semi") -> pa.Table:
+    """The rows whose values of some columns the others have, too ("left anti": have not), in any order."""
+    if rows.num_rows == 0 or (others.num_rows == 0 and join_type == "left semi"):
+        return rows.slice(0, 0)
+    return rows.join(others.select(names), names, join_type=join_type, use_threads=False).cast(rows.schema)
 
 
-def _among(rows: pa.Table, others: pa.Table, names: Sequence[str]) -> Flags:
-    """Whether each row's values of the columns are those of one of the others."""
-    result = np.zeros(rows.num_rows, np.bool_)
-    clusters = rows.column("cluster_id")
-    for cluster_id in pc.unique(clusters).to_pylist():
-        here = pc.equal(clusters, cluster_id)
-        mine, candidates = rows.filter(here), others.filter(pc.field("cluster_id") == cluster_id)
-        if "state_partition" in names:
-            (ours, theirs), _ = places_of(mine, candidates)
-        else:
-            (ours, theirs), _ = number_keys(mine, candidates)
-        result[here.to_numpy(zero_copy_only=False)] = np.isin(ours, theirs)
-    return result
+def _with_values(rows: pa.Table, names: Sequence[str], values: Set[tuple[Any, ...]]) -> pa.Table:
+    """Rows of NO_PLACES: those whose values of some columns together are among `values`."""
+    schema = pa.schema([rows.schema.field(name) for name in names])
+    others = pa.Table.from_pylist([dict(zip(names, some, strict=True)) for some in values], schema=schema)
+    return _joined(rows, others, names).select(NO_PLACES.column_names).cast(NO_PLACES.schema)
 
 
 def _state_partitions_with_holes(lake: Lake, before: int) -> pc.Expression | None:

@@ -106,9 +106,7 @@ class LakeEvidence(WithoutCluster):
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        rows = self.rows.scan("silver.name", ["topic_id", "topic", "run_id"]).sort_by("run_id")
-        names = dict(zip(rows.column("topic_id").to_pylist(), rows.column("topic").to_pylist(), strict=True))
-        return names | dict(self._settings_files.topic_names)
+        return user_topics.names(self.rows.scan, pc.scalar(True)) | dict(self._settings_files.topic_names)
 
     def share_partitions(self) -> pa.Table:
         """Those of `places`."""

@@ -1,5 +1,6 @@
 """Share partitions as places: every row has the place of its key, whichever way it is looked up."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 
 from measures import places
 from measures.places import Places
+from state_model.columnar.codes import ABOVE_ALL
 
 SCHEMA = pa.schema(
     [
@@ -45,3 +47,19 @@ def test_a_row_has_the_place_of_its_key(most_cells: int, keys: list[Row], rows: 
         assert known_places.of(table(rows)).tolist() == expected
         coded = pa.schema([*CODED, *list(SCHEMA)[2:]])
         assert known_places.of(table(rows).cast(coded)).tolist() == expected
+
+
+@given(st.dictionaries(ROW, st.none() | st.integers(0, 9)), st.lists(ROW))
+def test_values_by_place_say_where_a_row_or_its_value_is_missing(
+    by_key: dict[Row, int | None], keys: list[Row]
+) -> None:
+    known_places = known(keys)
+    rows = table(list(by_key)).append_column("number", pa.array(list(by_key.values()), pa.int64()))
+    order = [tuple(row.values()) for row in known_places.keys.to_pylist()]
+    expected = [-1 if key not in by_key else -2 if by_key[key] is None else by_key[key] for key in order]
+    assert known_places.values(rows, "number", null=-2, missing=-1).tolist() == expected
+
+
+def test_the_lowest_value_of_a_place_without_values_is_above_all() -> None:
+    known_places = known([("a", "t", number, 0) for number in range(3)])
+    assert known_places.lowest(np.array([2, 0, 2]), np.array([7, 5, 4])).tolist() == [5, ABOVE_ALL, 4]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from jobs.measure.reading import HISTORY, Flags, Reader, Task
+from jobs.measure.reading import HISTORY, Flags, Reader, StateTopic
 from jobs.measure.stage import newest_incarnations
 from jobs.replay import stage as replay_stage
 from lake.lake import Lake
@@ -57,10 +57,8 @@ def reader_of(lake: Lake, groups: Sequence[str]) -> Reader:
     rows = lake.snapshot(HISTORY).dataset().to_table(columns=PLACE_KEY)
     keys = rows.filter(pc.field("group_id").isin(pa.array(groups, pa.string()))).group_by(PLACE_KEY).aggregate([])
     keys = keys.sort_by([(name, "ascending") for name in PLACE_KEY]).combine_chunks()
-    task = Task(
-        lake=lake.view(), run=1, before=0, measures=(), cluster_id=cluster_id, log_topic_id=log_topic_id, keys=keys
-    )
-    return Reader(task, Places(keys=keys), np.full(keys.num_rows, ABOVE_ALL))
+    topic = StateTopic(lake=lake.view(), cluster_id=cluster_id, log_topic_id=log_topic_id)
+    return Reader(topic, Places(keys=keys), np.full(keys.num_rows, ABOVE_ALL))
 
 
 @pytest.mark.parametrize(("groups", "row_groups"), [("", 0), ("a", 1), ("b", 1), ("bc", 2), ("ad", 4), ("abcd", 4)])
