@@ -10,6 +10,7 @@ import pytest
 
 from sharelens.cli import main
 from sharelens.settings_files import NO_SETTINGS_FILES
+from sharelens.settings_folder import with_single_files
 from state_model.audit.table import BY_CODE
 from tests.datasets import STREAMS_SETS, dataset
 from tests.in_process import make_lake
@@ -75,7 +76,7 @@ def test_the_configuration_of_a_group_counts_before_that_of_the_brokers(tmp_path
 
 def test_a_lake_audits_with_the_settings_that_it_keeps(tmp_path, capsys):
     (tmp_path / "server.properties").write_text("group.streams.assignment.interval.ms=15000\n")
-    observations = NO_SETTINGS_FILES.with_files(None, str(tmp_path / "server.properties")).observations
+    observations = with_single_files(NO_SETTINGS_FILES, None, str(tmp_path / "server.properties")).observations
     make_lake(tmp_path / "lake", dataset("streams") / "logs", observations=observations)
     capsys.readouterr()
     assert main(["audit", "--lake", str(tmp_path / "lake"), "--rule", "ST-5", "--output", "json"]) in (0, None)
