@@ -32,7 +32,9 @@ class Kernel(Generic[Parameters, Result]):
 
     @property
     def _numba_type_(self) -> object:
-        return self._compiled._numba_type_
+        from state_model.columnar.kernel_types import KernelType  # imports numba
+
+        return KernelType(self._compiled)
 
     @cached_property
     def _compiled(self) -> Any:
