@@ -3,7 +3,7 @@
 Replay marks the share partitions that a loss may touch as incomplete, until their next snapshot.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -87,17 +87,21 @@ def losses_of_extents(extents: Iterable[Extent], *, runs: tuple[int, int] = EVER
     )
 
 
-def losses_of_undecodable(log_records: ds.Dataset | None, quarantined: pa.Table) -> dict[LogPartitionKey, list[Loss]]:
+def losses_of_undecodable(
+    log_records: Callable[[], ds.Dataset | None], quarantined: pa.Table
+) -> dict[LogPartitionKey, list[Loss]]:
     """Losses of each log partition by its rows of bronze.quarantine that records which can't be decoded have left.
 
     A record whose key can be read is a loss of its own share partition only; one that the broker skips as well is none.
 
     Args:
-        log_records: bronze.log_record, where the records are looked up; None: there is no such table, so no loss.
+        log_records: opens bronze.log_record, where the records are looked up; None: there is no such table, so no loss.
+            It is called only if there is a record to look up.
         quarantined: rows with QUARANTINE_KEY, offset and file, in any order.
     """
     rows = quarantined.filter(pc.field("file") == DECODED_FROM)
-    if rows.num_rows == 0 or log_records is None:
+    bronze = log_records() if rows.num_rows else None
+    if bronze is None:
         return {}
     from evidence.decoding import decode_rows  # loads kernels, which most questions do not need
 
@@ -109,7 +113,7 @@ def losses_of_undecodable(log_records: ds.Dataset | None, quarantined: pa.Table)
         condition = pc.field("offset").isin(numbers)
         for name, value in zip(QUARANTINE_KEY, key, strict=True):
             condition &= pc.field(name) == value
-        records = log_records.to_table(columns=LOG_RECORD.names, filter=condition).cast(LOG_RECORD).sort_by("offset")
+        records = bronze.to_table(columns=LOG_RECORD.names, filter=condition).cast(LOG_RECORD).sort_by("offset")
         losses[key] = losses_of_problems(decode_rows(records).problems)
     return losses
 

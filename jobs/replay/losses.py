@@ -48,4 +48,4 @@ def _undecodable(
     quarantined = lake.snapshot(QUARANTINE).rows([*QUARANTINE_KEY, "offset", "file"], chosen)
     if quarantined.num_rows == 0:
         return {}
-    return losses_of_undecodable(lake.snapshot(DECODED_FROM).dataset(), quarantined)
+    return losses_of_undecodable(lambda: lake.snapshot(DECODED_FROM).dataset(), quarantined)

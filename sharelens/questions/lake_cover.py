@@ -22,7 +22,7 @@ def state_partition_covers(
     `evidence`: rows of the publication's evidence; `extents`, `problems`: rows of bronze.ingest_extent and of
     bronze.quarantine about the state topic.
     """
-    undecodable = losses_of_undecodable(lake.dataset(DECODED_FROM), problems)
+    undecodable = losses_of_undecodable(lambda: lake.dataset(DECODED_FROM), problems)
     gates = closed_text(closed(lake.lake))
     parts = []
     for row in evidence:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from evidence.losses import Damage, gap_reason, in_order, losses_of_extents, losses_of_undecodable, losses_up_to
 from evidence.schemas import DECODED_FROM
-from kafka_log.schemas import LOG_RECORD
 from state_model.columnar.values import Loss
 from tests.log_rows import TOPIC_ID, log_rows
 from tests.state_logs import ORDERS_ID, encoded_records, snapshot, update
@@ -158,7 +157,7 @@ def test_a_record_that_cannot_be_decoded_is_a_loss_of_its_own_share_partition() 
             for offset, file in ((102, DECODED_FROM), (101, DECODED_FROM), (103, DECODED_FROM), (100, "x.log"))
         ]
     )
-    losses = losses_of_undecodable(bronze, quarantined)
+    losses = losses_of_undecodable(lambda: bronze, quarantined)
     assert losses == {
         ("c", TOPIC_ID, 3): [
             _loss(101, "h", 2),
@@ -166,8 +165,8 @@ def test_a_record_that_cannot_be_decoded_is_a_loss_of_its_own_share_partition() 
             Loss(first_offset=103, last_offset=103, reason="quarantined"),
         ]
     }
-    assert losses_of_undecodable(None, quarantined) == {}
-    assert losses_of_undecodable(ds.dataset(LOG_RECORD.empty_table()), quarantined.slice(0, 0)) == {}
+    assert losses_of_undecodable(lambda: None, quarantined) == {}
+    assert losses_of_undecodable(pytest.fail, quarantined.slice(0, 0)) == {}
 
 
 def _loss(offset: int, group: str, partition: int) -> Loss:
