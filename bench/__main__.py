@@ -271,7 +271,7 @@ def broker(bench: Bench) -> Iterator[Figure]:
     ours = brokers.measure(brokers.light_broker, bench.folder / "broker-light", records)
     kafka: brokers.Speed | None = None
     try:
-        kafka = brokers.measure(brokers.kafka_broker, bench.folder / "broker-kafka", records)
+        kafka = brokers.measure(brokers.kafka_server, bench.folder / "broker-kafka", records)
     except SharelensError as error:
         yield Figure(section="broker", name="Kafka", value="skipped", note=str(error))
     for name, speed in (("the light broker", ours), ("Kafka", kafka)):

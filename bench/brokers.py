@@ -24,8 +24,10 @@ PROPERTIES = "server.properties"
 STOP_TIMEOUT_S = 60
 TRY_AGAIN_S = 0.01
 IDLE_S = 3.0
-# What Kafka's own start script gives a broker.
-JVM = ("-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Djava.awt.headless=true")
+QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1G")
+"""For a broker that lives for a minute: most of its processor time would be Java's second compiler."""
+SERVER_JVM = ("-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Djava.awt.headless=true")
+"""As Kafka's own start script starts a broker."""
 # Both ask members to report as often, so that neither waits longer for its first assignment.
 SHARE_SETTINGS = {"group.share.heartbeat.interval.ms": "1000", "group.share.min.heartbeat.interval.ms": "1000"}
 KAFKA_SETTINGS = """\
@@ -119,7 +121,11 @@ def light_broker(
 
 @contextmanager
 def kafka_broker(
-    folder: Path, changed: Mapping[str, object] = SHARE_SETTINGS, listeners: Mapping[str, Listener] = NO_LISTENERS
+    folder: Path,
+    changed: Mapping[str, object] = SHARE_SETTINGS,
+    listeners: Mapping[str, Listener] = NO_LISTENERS,
+    *,
+    jvm: Sequence[str] = QUICK_JVM,
 ) -> Iterator[Started]:
     """A real broker in KRaft mode, with its defaults but for the changed configurations; `listeners`: more, by name.
 
@@ -130,20 +136,24 @@ def kafka_broker(
     broker, controller = free_ports(2)
     properties = _properties(folder, changed, listeners, broker, controller)
     formatted = subprocess.run(
-        _java("kafka.tools.StorageTool", "format", "-t", new_id(), "-c", str(properties), "--standalone"),
+        tool_command("kafka.tools.StorageTool", "format", "-t", new_id(), "-c", str(properties), "--standalone"),
         capture_output=True, text=True, timeout=START_TIMEOUT_S, check=False,
     )  # fmt: skip
     if formatted.returncode != 0:
         raise BrokerUnavailableError(f"Kafka's log directory can't be formatted: {_last_line(formatted.stderr)}")
-    with _running(_java("kafka.Kafka", str(properties)), folder, broker) as started:
+    with _running(_kafka(properties, jvm), folder, broker) as started:
         yield started
+
+
+def kafka_server(folder: Path) -> AbstractContextManager[Started]:
+    """A real broker with the JVM options of Kafka's own start script, to be measured."""
+    return kafka_broker(folder, jvm=SERVER_JVM)
 
 
 @contextmanager
 def kafka_again(folder: Path, bootstrap: str) -> Iterator[Started]:
     """A real broker that had ended, with the files and the address that `kafka_broker` gave it."""
-    command = _java("kafka.Kafka", str(folder / PROPERTIES))
-    with _running(command, folder, int(bootstrap.rpartition(":")[2])) as started:
+    with _running(_kafka(folder / PROPERTIES, QUICK_JVM), folder, int(bootstrap.rpartition(":")[2])) as started:
         yield started
 
 
@@ -207,10 +217,10 @@ def _answers(port: int) -> bool:
         return False
 
 
-def _java(main_class: str, *arguments: str) -> list[str]:
-    """The command of Kafka's tools with the JVM options of a broker."""
-    command = tool_command(main_class, *arguments)
-    return [command[0], *JVM, *command[command.index("-cp") :]]
+def _kafka(properties: Path, jvm: Sequence[str]) -> list[str]:
+    """The command that starts a broker."""
+    command = tool_command("kafka.Kafka", str(properties))
+    return [command[0], *jvm, *command[command.index("-cp") :]]
 
 
 def _last_line(text: str) -> str:
