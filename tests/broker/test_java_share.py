@@ -182,7 +182,7 @@ def test_a_late_acknowledgement_is_refused_and_the_record_is_delivered_again(jav
     with java.share_consumer(broker.bootstrap, group, topic) as consumer:
         records = wait_for(consumer)
         configure_group(broker, group, **LONG_LOCK)  # for the second delivery
-        time.sleep(LOCK_MS / 1000 + 0.5)  # the lock's time, which is what is tested
+        time.sleep(LOCK_MS / 1000 + 2)  # the lock's time, which is what is tested; a busy machine ends it late
         consumer.acknowledge(records)
         assert consumer.commit() == {(topic, 0): "InvalidRecordStateException"}
         assert counts(accept(consumer, 2)) == [(0, 0, 2), (0, 1, 2)]
