@@ -108,7 +108,7 @@ format: $(ENV_STAMP) ## Bring the code into the one format
 
 # Debian's package holds it; unpacking one file of it installs no daemon.
 .PHONY: promtool
-promtool: ## Get promtool, which tests the alert rules, unless it is there
+promtool: | $(VENV)/bin/uv ## Get promtool, which tests the alert rules, unless it is there
 	@if command -v promtool >/dev/null || [ -x $(TOOLS)/promtool ]; then exit 0; fi; \
 	if ! command -v apt-get >/dev/null || ! command -v dpkg-deb >/dev/null; then \
 	  echo "make promtool: no promtool and no apt-get here; the tests of the alert rules are skipped" >&2; exit 0; \
@@ -121,7 +121,7 @@ promtool: ## Get promtool, which tests the alert rules, unless it is there
 # Azure's blobs for tests, from Microsoft, as a package of npm.
 AZURITE_VERSION := 3.35.0
 .PHONY: azurite
-azurite: ## Get Azurite, which stands for Azure's blobs in tests, unless it is there
+azurite: | $(VENV)/bin/uv ## Get Azurite, which stands for Azure's blobs in tests, unless it is there
 	@if [ -f $(TOOLS)/azurite/node_modules/azurite/package.json ]; then exit 0; fi; \
 	if ! command -v npm >/dev/null; then \
 	  echo "make azurite: no npm here; the tests against Azure's blobs are skipped" >&2; exit 0; \
