@@ -1,9 +1,11 @@
 """Work on several things at once, in threads of this process: only where it is large enough to gain by it."""
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -27,9 +29,15 @@ def map_in_threads(
     """
     items = list(items)
     results: list[Result] = []
-    with ThreadPoolExecutor(threads) if min(threads, len(items)) > 1 else nullcontext() as pool:
+    with _pool(threads) if min(threads, len(items)) > 1 else nullcontext() as pool:
         for result in map(work, items) if pool is None else pool.map(work, items):
             results.append(result)
             if done is not None:
                 done(len(results))
     return results
+
+
+def _pool(threads: int) -> "ThreadPoolExecutor":
+    from concurrent.futures import ThreadPoolExecutor  # a short question starts no threads
+
+    return ThreadPoolExecutor(threads)
