@@ -124,7 +124,7 @@ def offset_times(
 def topic_ends(inputs: Inputs, begins: Mapping[TopicPartition, int]) -> pa.Table:
     """TOPIC_END rows of user partitions at the cut; none is known at offsets of the state log.
 
-    An end from a file is that of the topic in `begins` with its name: leave topics out that were deleted before the cut.
+    An end from a file is that of the topic in `begins` with its name: leave out topics that were deleted before.
     """
     extents = inputs.extents(begins)
     if inputs.at_offsets:

@@ -16,7 +16,15 @@ from tests.dataset_settings import given_settings
 from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake, story_lake
 from tests.report_pages import leave_out_charts
-from tests.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update, write_log_directory, write_state_partition
+from tests.state_logs import (
+    ORDERS_ID,
+    START_MS,
+    snapshot,
+    tombstone,
+    update,
+    write_log_directory,
+    write_state_partition,
+)
 
 pytestmark = pytest.mark.slow
 
