@@ -1,6 +1,6 @@
 """End offsets of topic partitions from a file, which names topics and no ids."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -57,13 +57,21 @@ def _only_id(ids: Sequence[str], partition: int, partitions: Collection[TopicPar
 
 
 def with_end_offsets(
-    ends: pa.Table, end_offsets: EndOffsets, names: Mapping[str, str], *, only_higher: bool = False
+    ends: pa.Table,
+    end_offsets: EndOffsets,
+    names: Mapping[str, str],
+    *,
+    partitions: Iterable[TopicPartition] = (),
+    only_higher: bool = False,
 ) -> pa.Table:
-    """TOPIC_END rows in which ends from a file replace those of the evidence; `only_higher`: lower ones alone."""
+    """TOPIC_END rows in which ends from a file replace those of the evidence; `only_higher`: lower ones alone.
+
+    `partitions`: those that a name may mean, beside those of `ends` (`ends_by_id`).
+    """
     if not end_offsets:
         return ends
     rows = {(row["topic_id"], row["partition"]): row for row in ends.to_pylist()}
-    for place, offset in ends_by_id(end_offsets, names, rows).items():
+    for place, offset in ends_by_id(end_offsets, names, {*rows, *partitions}).items():
         before = rows.get(place, dict.fromkeys(TOPIC_END.names))
         known = before["end_offset"]
         if only_higher and known is not None and known >= offset:

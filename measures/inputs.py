@@ -122,7 +122,10 @@ def offset_times(
 
 
 def topic_ends(inputs: Inputs, begins: Mapping[TopicPartition, int]) -> pa.Table:
-    """TOPIC_END rows of user partitions at the cut; none is known at offsets of the state log."""
+    """TOPIC_END rows of user partitions at the cut; none is known at offsets of the state log.
+
+    An end from a file is that of the topic in `begins` with its name: leave out topics that were deleted before.
+    """
     extents = inputs.extents(begins)
     if inputs.at_offsets:
         return pa.Table.from_pylist(extents.select(["topic_id", "partition"]).to_pylist(), schema=TOPIC_END)
@@ -131,12 +134,15 @@ def topic_ends(inputs: Inputs, begins: Mapping[TopicPartition, int]) -> pa.Table
         folded.take(batches.select(BATCH_COLUMNS))
     ends = folded.ends(extents)
     if inputs.as_of_ms is None and inputs.end_offsets:
-        ends = with_end_offsets(ends, inputs.end_offsets, inputs.names(), only_higher=True)
+        ends = with_end_offsets(ends, inputs.end_offsets, inputs.names(), partitions=begins, only_higher=True)
     return ends
 
 
 def known_ends(inputs: Inputs, begins: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[int, str]]:
-    """End offsets at the cut with their source; at an earlier moment perhaps the producers' clocks (create_time)."""
+    """End offsets at the cut with their source; at an earlier moment perhaps the producers' clocks (create_time).
+
+    Of `begins` the same is true as in `topic_ends`.
+    """
     is_whole = inputs.as_of_ms is None and not inputs.at_offsets
     if is_whole:
         rows = inputs.extents(begins)

@@ -58,8 +58,10 @@ FOREVER = 1 << 62
 def rows(inputs: Inputs, *, now_ms: int | None = None, min_duration_ms: int = MIN_DURATION_MS) -> pa.Table:
     """STALL rows, the longest first, idle share partitions among them; `now_ms` as in `stalls`."""
     lasting = long_enough(intervals_of(inputs), now_ms, min_duration_ms)
-    times = offset_times(inputs, offsets_of(lasting), offsets_of(unended(lasting)))
-    ends = known_ends(inputs, inputs.lowest_offsets())
+    standing = offsets_of(unended(lasting))
+    times = offset_times(inputs, offsets_of(lasting), standing)
+    lowest = inputs.lowest_offsets()
+    ends = known_ends(inputs, {place: lowest.get(place, int(firsts[0])) for place, firsts in standing.items()})
     settings = inputs.settings.in_force(inputs.as_of_ms)
     return stalls(lasting, times, ends, settings, now_ms=now_ms, min_duration_ms=min_duration_ms)
 

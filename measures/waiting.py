@@ -1,10 +1,11 @@
 """The offsets that share partitions wait for, by their states."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
+from measures.headers import ABORTED
 from measures.kept_samples import NoRecord
 from measures.lag import ACKNOWLEDGED, ARCHIVED, progress_of
 from measures.topics import TopicPartition, topic_partitions
@@ -16,7 +17,10 @@ STATES = ["topic_id", "partition", "start_offset", "state_batches"]
 def waiting_offsets(
     states: pa.Table, no_records: Mapping[TopicPartition, Collection[NoRecord]]
 ) -> dict[TopicPartition, set[int]]:
-    """The first incomplete offsets, below the end or at it, of share partitions by their states (STATES)."""
+    """The first incomplete offsets, below the end or at it, of share partitions by their states (STATES).
+
+    A share partition has two where aborted records come first: they wait if its group reads uncommitted records.
+    """
     unknown = np.full(states.num_rows, -1, np.int64)
     firsts = progress_of(states, unknown, unknown).first_incomplete.tolist()
     batches = states.column("state_batches")
@@ -24,9 +28,15 @@ def waiting_offsets(
     for row, (place, offset) in enumerate(zip(topic_partitions(states), firsts, strict=True)):
         if offset >= 0:
             ranges = no_records.get(place, ())
-            first = _first_behind(offset, batches[row].as_py(), ranges) if ranges else offset
-            waiting.setdefault(place, set()).add(first)
+            offsets = {offset} if not ranges else _firsts_behind(offset, batches[row].as_py(), ranges)
+            waiting.setdefault(place, set()).update(offsets)
     return waiting
+
+
+def _firsts_behind(offset: int, batches: Sequence[Mapping[str, int]], ranges: Collection[NoRecord]) -> set[int]:
+    """For groups that read uncommitted records, and for those that do not."""
+    uncommitted = [each for each in ranges if each.reason != ABORTED]
+    return {_first_behind(offset, batches, some) for some in (uncommitted, ranges)}
 
 
 def _first_behind(offset: int, batches: Iterable[Mapping[str, int]], ranges: Iterable[NoRecord]) -> int:

@@ -59,7 +59,8 @@ class LiveSamples:
     def of(self, offsets: Mapping[TopicPartition, Ints]) -> SampledBatches:
         """The times of those of the offsets that hold a record, and the ranges without one around the others.
 
-        Warns once of each topic that one may not read, and of offsets beyond the limit of bytes.
+        An aborted record has both: it waits for groups that read uncommitted records alone. Warns once of each topic
+        that one may not read, and of offsets beyond the limit of bytes.
         """
         with self._lock:
             readable = dict(self._below_ends(offsets))
@@ -72,10 +73,11 @@ class LiveSamples:
             place = (topic_id, each.place.partition)
             if batch.base_offset > each.offset:
                 no_records.append((*place, each.offset, batch.base_offset - 1, ABSENT))
-            elif batch.is_control or batch.is_aborted:
+                continue
+            if batch.is_control or batch.is_aborted:
                 reason = CONTROL if batch.is_control else ABORTED
                 no_records.append((*place, batch.base_offset, batch.last_offset, reason))
-            else:
+            if not batch.is_control:
                 clock = LOG_APPEND_TIME if batch.is_log_append_time else CREATE_TIME
                 times.append((*place, each.offset, batch.max_timestamp_ms, clock))
         return sampled_batches(times, no_records)

@@ -124,6 +124,25 @@ def test_markers_and_aborted_records_do_not_wait(broker, groups, transactional, 
     assert [row["group_id"] for row in rows if transactional.get(row["group_id"]) == waiting]
 
 
+def test_aborted_records_wait_for_a_group_that_reads_uncommitted_ones(broker, tmp_path, capsys):
+    group, topic = new_share_group(broker), new_topic(broker)
+    produce(broker, topic, ["read"])
+    with share_consumer(broker, group, topic) as consumer:
+        accept(consumer, 1)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "uncommitted"})
+    producer.init_transactions(TIMEOUT_S)
+    transaction(producer, topic, is_committed=False)
+    lake = str(tmp_path / "lake")
+    for _ in range(2):
+        rows = stalls(broker, capsys, "samples", {group})
+        assert rows == stalls(broker, capsys, "all", {group})
+        assert [row["first_incomplete_offset"] for row in rows] == [1]
+        assert main(["run", "--lake", lake, "--bootstrap-server", broker.bootstrap]) == 0
+        capsys.readouterr()
+        assert [row for row in stalls_of(capsys, "--lake", lake) if row["group_id"] == group] == rows
+        produce(broker, topic, ["behind"])
+
+
 def test_a_lake_has_the_ages_that_the_cluster_gives_and_reads_each_batch_once(
     broker, groups, transactional, tmp_path, capsys
 ):

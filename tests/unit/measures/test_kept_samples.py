@@ -86,3 +86,10 @@ def test_a_share_partition_waits_for_the_first_offset_that_is_not_done_and_may_h
     states = pa.Table.from_pylist([state], pa.schema([SHARE_PARTITION_STATE.field(name) for name in STATES]))
     no_records = {A: [NoRecord(*each, "control") for each in ranges]} if ranges else {}
     assert waiting_offsets(states, no_records) == ({} if waits is None else {A: {waits}})
+
+
+def test_aborted_records_wait_for_groups_that_read_uncommitted_ones():
+    state = {"topic_id": A[0], "partition": A[1], "start_offset": 5, "state_batches": []}
+    states = pa.Table.from_pylist([state], pa.schema([SHARE_PARTITION_STATE.field(name) for name in STATES]))
+    no_records = {A: [NoRecord(5, 5, "control"), NoRecord(6, 9, "aborted"), NoRecord(10, 10, "control")]}
+    assert waiting_offsets(states, no_records) == {A: {6, 11}}

@@ -16,7 +16,15 @@ from tests.dataset_settings import given_settings
 from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake, story_lake
 from tests.report_pages import leave_out_charts
-from tests.state_logs import ORDERS_ID, START_MS, snapshot, update, write_log_directory
+from tests.state_logs import (
+    ORDERS_ID,
+    START_MS,
+    snapshot,
+    tombstone,
+    update,
+    write_log_directory,
+    write_state_partition,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -218,6 +226,36 @@ def test_names_and_ends_of_a_folder_count_in_every_answer(
     assert re.search(r'kafka_sharegroup_lag\{[^}]*topic="orders"[^}]*\} 50', metrics), metrics
     assert main(["report", *words, "--out", str(tmp_path / "report.html")]) == 0
     assert "orders" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("source", ["log directory", "lake", "stored in the lake"])
+def test_the_end_of_a_topic_that_was_created_again_is_that_of_the_new_one(
+    source: str, names_and_ends: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = "AAAAAAAAAAAAAAAAAAAABg"
+    story = [
+        snapshot(start=0, batches=[(0, 3, 2, 1)]),
+        tombstone(at_ms=START_MS + 1_000),
+        snapshot(start=0, topic_id=new, at_ms=START_MS + 2_000),
+        update(topic_id=new, batches=[(1, 8, 2, 1)], delivery_complete_count=8, at_ms=START_MS + 3_000),
+        update(topic_id=new, batches=[(9, 9, 2, 1)], delivery_complete_count=9, at_ms=START_MS + 123_000),
+    ]
+    logs, lake = tmp_path / "logs", tmp_path / "lake"
+    logs.mkdir()
+    write_state_partition(logs, story)
+    (names_and_ends / "topics.txt").write_text(f"{ORDERS_ID} orders\n{new} orders\n", encoding="utf-8")
+    words = ["--log-dir", str(logs), "--settings", str(names_and_ends)]
+    if source != "log directory":
+        make_lake(lake, logs)
+        words = ["--lake", str(lake), "--settings", str(names_and_ends)]
+    if source == "stored in the lake":
+        assert main(["measure", *words]) == main(["publish", *words[:2]]) == 0
+        capsys.readouterr()
+        words = words[:2]
+    (row,) = rows_of(capsys, "lag", *words)
+    assert (row["topic_id"], row["end_offset"], row["lag"]) == (new, 50, 41)
+    (row,) = rows_of(capsys, "stalled", "--min-duration", "1m", *words)
+    assert (row["topic_id"], row["end_offset"], row["first_incomplete_offset"]) == (new, 50, 0)
 
 
 def test_an_evidence_folder_depends_on_no_end_offset_of_settings(
