@@ -41,9 +41,15 @@ def published_run(lake: Lake) -> int:
 
 
 def oldest_versions_since(lake: Lake, since_ms: int) -> dict[str, int]:
-    """The oldest version of each table that the newest publication names, or one of those since a moment."""
+    """The oldest version of each table that one of these names: the newest publication, that of a moment, those since.
+
+    A question that began just before the next publication still reads that of the moment, however old it is.
+    """
     snapshot = lake.snapshot(PUBLICATION)
-    kept = (pc.field("run_id") == (snapshot.largest("run_id") or 0)) | (pc.field("published_at_ms") >= since_ms)
+    published_at = pc.field("published_at_ms")
+    of_the_moment = pc.max(snapshot.rows(["run_id"], published_at < since_ms).column("run_id")).as_py()
+    runs = [run for run in (snapshot.largest("run_id"), of_the_moment) if run is not None]
+    kept = pc.field("run_id").isin(pa.array(runs, pa.int64())) | (published_at >= since_ms)
     entries = pc.list_flatten(snapshot.rows(["tables"], kept).column("tables"))
     named = pa.table({name: pc.struct_field(entries, name) for name in ("table", "version")})
     oldest = named.group_by("table").aggregate([("version", "min")])

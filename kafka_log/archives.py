@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from kafka_log.errors import ArchiveError
@@ -153,15 +154,23 @@ def _unpacked(archive: str) -> str:
     key = hashlib.sha256(f"{archive}\0{version}".encode()).hexdigest()[:32]
     place = archives_folder()
     target = place / key
-    if not target.is_dir():
+    if not _is_used(target):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         _remove_unused(place)
         _unpack_whole(archive, place, target)
         if _version(archive) != version:
-            shutil.rmtree(target, ignore_errors=True)
+            _remove(target)
             raise ArchiveError(f"{archive} changed while it was read; repeat when it is written completely")
-    os.utime(target)
     return str(target)
+
+
+def _is_used(target: Path) -> bool:
+    """Notes that a command uses an unpacked archive; False where there is none."""
+    try:
+        os.utime(target)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _unpack_whole(archive: str, place: Path, target: Path) -> None:
@@ -186,6 +195,14 @@ def _remove_unused(place: Path) -> None:
     for folder in place.iterdir():
         try:
             if folder.stat().st_mtime < oldest:
-                shutil.rmtree(folder, ignore_errors=True)
+                _remove(folder)
         except FileNotFoundError:
             continue
+
+
+def _remove(folder: Path) -> None:
+    """Removes a folder, which has another name by then: one that is half removed is no archive to any command."""
+    scratch = Path(tempfile.mkdtemp(prefix=".removing-", dir=folder.parent))
+    with suppress(OSError):  # another command may have removed it
+        os.rename(folder, scratch)
+    shutil.rmtree(scratch, ignore_errors=True)

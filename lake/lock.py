@@ -48,9 +48,8 @@ def hold(lake: Lake, timeout_s: float) -> "Iterator[LakeLock | Lease]":
         with lease.hold(lake, timeout_s) as held_lease:
             yield held_lease
         return
-    handle = os.open(os.path.join(lake.storage.root, ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    handle = _acquire(lake, time.monotonic() + timeout_s)
     try:
-        _acquire(handle, lake, time.monotonic() + timeout_s)
         changed_hands = lake.last_hold != os.fstat(handle).st_mtime_ns
         _describe(handle, None)
         lake.last_hold = None
@@ -65,7 +64,31 @@ def hold(lake: Lake, timeout_s: float) -> "Iterator[LakeLock | Lease]":
         os.close(handle)
 
 
-def _acquire(handle: int, lake: Lake, deadline: float) -> None:
+def _acquire(lake: Lake, deadline: float) -> int:
+    """The locked file of a lake; one that was removed or replaced while it was waited for keeps no other writer out."""
+    path = os.path.join(lake.storage.root, ".lock")
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            _lock(handle, lake, deadline)
+            is_current = _is_at(path, handle)
+        except BaseException:
+            os.close(handle)
+            raise
+        if is_current:
+            return handle
+        os.close(handle)
+
+
+def _is_at(path: str, handle: int) -> bool:
+    """Whether an open file is the one at a path."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(handle))
+    except FileNotFoundError:
+        return False
+
+
+def _lock(handle: int, lake: Lake, deadline: float) -> None:
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -111,6 +112,28 @@ def test_folders_that_no_command_used_for_a_day_are_removed(tmp_path: Path, fold
     log_directories([str(pack(tmp_path / "second.tar", (tmp_path / "data", ".")))])
     assert not old.exists()
     assert len(list(folder.iterdir())) == 1
+
+
+def test_a_command_that_is_killed_while_it_removes_an_unused_folder_leaves_no_half_archive(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = pack(tmp_path / "first.tar", (broker(tmp_path / "data"), "."))
+    second = pack(tmp_path / "second.tar", (tmp_path / "data", "."))
+    log_directories([str(first)])
+    (old,) = folder.iterdir()
+    os.utime(old, (1, 1))
+
+    def killed(path: str | Path, *, ignore_errors: bool = False) -> None:
+        for segment in Path(path).rglob("*.log"):
+            segment.unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            log_directories([str(second)])
+    (uri,) = log_directories([str(first)])
+    assert [len(part.segments) for part in scan_log_directory(uri).partitions] == [1]
 
 
 def test_others_may_not_read_what_was_unpacked(tmp_path: Path, folder: Path) -> None:

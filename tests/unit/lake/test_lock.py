@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,26 @@ def test_a_waiting_writer_goes_on_as_soon_as_the_lake_is_free(tmp_path: Path) ->
         freed.append(time.monotonic())
     thread.join()
     assert freed[0] - begun >= 0.3
+
+
+def test_a_writer_that_waits_for_a_file_that_is_replaced_waits_for_the_new_one(tmp_path: Path) -> None:
+    refusals: list[str] = []
+
+    def wait() -> None:
+        try:
+            take(tmp_path, 0.4)
+        except LakeLockedError as error:
+            refusals.append(str(error))
+
+    waiting = threading.Thread(target=wait)
+    with ExitStack() as newer:
+        with lock.hold(Lake(tmp_path), 0):
+            waiting.start()
+            time.sleep(2 * lock.POLL_S)
+            (tmp_path / ".lock").unlink()  # as where the folder was removed and made again
+            newer.enter_context(lock.hold(Lake(tmp_path), 0))
+        waiting.join()
+    assert [text.endswith("raise --lock-timeout") for text in refusals] == [True]
 
 
 @pytest.fixture

@@ -291,6 +291,18 @@ def test_vacuum_leaves_every_cut_inside_the_window_readable(lake: Path) -> None:
     assert all(cut_at(lake, {name: version}).scan(name).equals(rows) for (name, version), rows in seen.items())
 
 
+def test_the_newest_cut_of_the_time_when_the_window_began_stays_readable(lake: Path, tmp_path: Path) -> None:
+    versions = open_lake(lake).versions
+    rows = {name: cut_at(lake, versions).scan(name) for name in DERIVED}
+    more = write_log_directory(tmp_path / "more", [*story(), update("late", start=2, at_ms=START_MS + 20 * HOUR)])
+    make_lake(lake, more, stages=("ingest", "decode", "replay", "measure"))
+    time.sleep(0.01)
+    begin_ms = time.time_ns() // 1_000_000
+    make_lake(lake, more)  # publishes what was committed before the window
+    kept(lake, now_ms=later(days=1), window_ms=later(days=1) - begin_ms)
+    assert {name: cut_at(lake, versions).scan(name) for name in DERIVED} == rows
+
+
 def test_vacuum_removes_what_is_older_than_the_window_and_what_killed_runs_left(lake: Path) -> None:
     old = shared_content(five_runs())
     orphan = Lake(lake).table_storage("gold.stall").path / "is_final=true" / "part-0.zstd.parquet"
