@@ -25,6 +25,9 @@ PARALLEL ?= 2
 # Tests that wait for processes, locks and timeouts rather than for the processor.
 WAITING ?= 4
 workers = --numprocesses $(1) --dist worksteal
+# Tests with programs of other projects that take minutes each: they begin first, so that none is waited for alone.
+BESIDE ?= 3
+LONGEST := tests/dags tests/components/test_bundle.py tests/components/test_spark_cluster.py
 # Free memory that tests need to write their lakes to it.
 MEMORY_KIB := 8388608
 
@@ -77,11 +80,12 @@ test: setup promtool ## Run all tests but the components and the soak
 
 .PHONY: test-components
 test-components: setup setup-airflow browser azurite ## Run the tests with programs of other projects, such as S3 servers, Kafka in Java, Airflow (at most a quarter of an hour)
-	@$(IN_MEMORY); logs=$$(mktemp -d); failed=0; \
-	$(PYTEST) tests/dags -m "components and not soak" >"$$logs/dags" 2>&1 & dags=$$!; \
-	trap 'kill $$dags' INT TERM; \
-	$(PYTEST) tests/components tests/broker tests/unit/sharelens/report -m "components and not soak" $(call workers,$(WAITING)) || failed=$$?; \
-	wait $$dags || failed=$$?; cat "$$logs"/*; rm -rf "$$logs"; exit $$failed
+	@$(IN_MEMORY); logs=$$(mktemp -d); failed=0; apart=""; marked="components and not soak"; \
+	for each in $(LONGEST); do $(PYTEST) $$each -m "$$marked" >"$$logs/$$(basename $$each)" 2>&1 & apart+=" $$!"; done; \
+	trap 'kill $$apart' INT TERM; \
+	$(PYTEST) tests/components tests/broker tests/unit/sharelens/report -m "$$marked" $(addprefix --ignore ,$(LONGEST)) \
+	  $(call workers,$(BESIDE)) || failed=$$?; \
+	for each in $$apart; do wait $$each || failed=$$?; done; cat "$$logs"/*; rm -rf "$$logs"; exit $$failed
 
 .PHONY: test-fast
 test-fast: $(ENV_STAMP) ## Run the tests that need no Spark and take less than a twentieth of a second each (at most twenty seconds)
