@@ -345,8 +345,8 @@ class Lake:
                 raise explained from None
             reason = (str(error).strip().splitlines() or ["no reason"])[0]
             raise LakeError(
-                f"{table} in {self}: its {LOG} can't be read ({reason}); ask again if upkeep may have "
-                "removed the version that was read, run again if a run was cut off, else put the folder back from a copy"
+                f"{table} in {self}: its {LOG} can't be read ({reason}); ask again if upkeep may have removed the "
+                "version that was read, run again if a run was cut off, else put the folder back from a copy"
             ) from error
 
     def _snapshot_of(self, table: str, handle: "DeltaTable") -> Snapshot:
