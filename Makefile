@@ -26,8 +26,9 @@ PARALLEL ?= 2
 WAITING ?= 4
 workers = --numprocesses $(1) --dist worksteal
 # Tests with programs of other projects that take minutes each: they begin first, so that none is waited for alone.
-BESIDE ?= 3
 LONGEST := tests/dags tests/components/test_bundle.py tests/components/test_spark_cluster.py
+# Workers for those that run beside the longest ones.
+BESIDE ?= 3
 # Free memory that tests need to write their lakes to it.
 MEMORY_KIB := 8388608
 
