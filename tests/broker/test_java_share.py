@@ -191,7 +191,7 @@ def test_a_late_acknowledgement_is_refused_and_the_record_is_delivered_again(jav
         other.subscribe(topic)
         again = wait_for(other)
         assert [record.place for record in again] == [record.place for record in records]
-        assert all(record.delivery_count >= 2 for record in again)
+        assert {record.delivery_count for record in again} in ({2}, {3})  # 3: after such a fetch
         late.acknowledge(records)
         assert late.commit() == {(topic, 0): "InvalidRecordStateException"}
         other.acknowledge(again)
