@@ -16,7 +16,7 @@ from typing import NamedTuple
 from bench.measure import COMMAND
 from broker.storage.catalog import new_id
 from state_model.errors import SharelensError
-from tools.kafka_tools import tool_command
+from tools.kafka_tools import QUICK_JVM, tool_command
 
 HOST = "127.0.0.1"
 START_TIMEOUT_S = 180
@@ -24,7 +24,7 @@ PROPERTIES = "server.properties"
 STOP_TIMEOUT_S = 60
 TRY_AGAIN_S = 0.01
 IDLE_S = 3.0
-QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1G")
+BRIEF_JVM = (*QUICK_JVM, "-Xmx1G")
 """For a broker that lives for a minute: most of its processor time would be Java's second compiler."""
 SERVER_JVM = ("-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Djava.awt.headless=true")
 """As Kafka's own start script starts a broker."""
@@ -125,7 +125,7 @@ def kafka_broker(
     changed: Mapping[str, object] = SHARE_SETTINGS,
     listeners: Mapping[str, Listener] = NO_LISTENERS,
     *,
-    jvm: Sequence[str] = QUICK_JVM,
+    jvm: Sequence[str] = BRIEF_JVM,
 ) -> Iterator[Started]:
     """A real broker in KRaft mode, with its defaults but for the changed configurations; `listeners`: more, by name.
 
@@ -141,7 +141,7 @@ def kafka_broker(
     )  # fmt: skip
     if formatted.returncode != 0:
         raise BrokerUnavailableError(f"Kafka's log directory can't be formatted: {_last_line(formatted.stderr)}")
-    with _running(_kafka(properties, jvm), folder, broker) as started:
+    with _running(tool_command("kafka.Kafka", str(properties), jvm=jvm), folder, broker) as started:
         yield started
 
 
@@ -153,7 +153,8 @@ def kafka_server(folder: Path) -> AbstractContextManager[Started]:
 @contextmanager
 def kafka_again(folder: Path, bootstrap: str) -> Iterator[Started]:
     """A real broker that had ended, with the files and the address that `kafka_broker` gave it."""
-    with _running(_kafka(folder / PROPERTIES, QUICK_JVM), folder, int(bootstrap.rpartition(":")[2])) as started:
+    command = tool_command("kafka.Kafka", str(folder / PROPERTIES), jvm=BRIEF_JVM)
+    with _running(command, folder, int(bootstrap.rpartition(":")[2])) as started:
         yield started
 
 
@@ -215,12 +216,6 @@ def _answers(port: int) -> bool:
             return len(connection.recv(8)) > 0
     except OSError:
         return False
-
-
-def _kafka(properties: Path, jvm: Sequence[str]) -> list[str]:
-    """The command that starts a broker."""
-    command = tool_command("kafka.Kafka", str(properties))
-    return [command[0], *jvm, *command[command.index("-cp") :]]
 
 
 def _last_line(text: str) -> str:

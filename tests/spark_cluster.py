@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jobs.spark.java import find_java, home_for_spark, spark_home
+from tools.kafka_tools import QUICK_JVM
 
 MASTER_HOST = "127.0.0.1"
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""The JVMs live for seconds: the quick compiler and the simple collector start soonest."""
+QUICK = " ".join(QUICK_JVM)
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
 PATIENCE_S = 1200.0
 """Only a machine with much else to do needs more than a tenth of it."""

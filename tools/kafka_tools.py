@@ -5,6 +5,7 @@ kafka-tools has most tools; kafka-configs still lives in the broker's own jar.
 """
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from jobs.spark.java import find_java
@@ -16,7 +17,9 @@ ARTIFACTS = ("kafka-tools", "kafka_2.13")
 # Spark's resolver names a jar GROUP_ARTIFACT-VERSION.jar.
 JARS = tuple(f"{GROUP}_{artifact}-{KAFKA_VERSION}.jar" for artifact in ARTIFACTS)
 FOLDER = f"kafka-tools-{KAFKA_VERSION}"
-HEAP = "-Xmx256m"
+QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""For a JVM that lives for seconds: the quick compiler and the simple collector start sooner."""
+TOOL_JVM = (*QUICK_JVM, "-Xmx256m")
 
 
 def fetch_tools() -> Path:
@@ -34,12 +37,10 @@ def class_path() -> str:
     return os.pathsep.join([str(fetch_tools() / "*"), *map(str, scala)])
 
 
-def tool_command(main_class: str, *arguments: str) -> list[str]:
-    """The command that runs one of the tools, by its Java class.
+def tool_command(main_class: str, *arguments: str, jvm: Sequence[str] = TOOL_JVM) -> list[str]:
+    """The command that runs one of the tools, by its Java class; `jvm`: options of the JVM.
 
     Raises:
         ToolUnavailableError: no tools. JavaError: no Java.
     """
-    # A tool lives for seconds: the quick compiler and the simple collector start sooner.
-    options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", HEAP)
-    return [str(find_java().program), *options, "-cp", class_path(), main_class, *arguments]
+    return [str(find_java().program), *jvm, "-cp", class_path(), main_class, *arguments]

@@ -17,9 +17,9 @@ from py4j.protocol import Py4JJavaError
 
 from jobs.spark.java import find_java, spark_home
 from state_model.errors import SharelensError
-from tools.kafka_tools import class_path
+from tools.kafka_tools import QUICK_JVM, class_path
 
-OPTIONS = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1g"]
+OPTIONS = [*QUICK_JVM, "-Xmx1g"]
 TOOL_TIMEOUT_S = 60
 END_TIMEOUT_S = 20
 
