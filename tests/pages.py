@@ -135,7 +135,7 @@ def _build_wheel(folder: Path) -> None:
 def install_wheel(place: Path) -> Path:
     """The Python of a new environment with the wheel; its libraries are those of the environment of the tests.
 
-    Compiled kernels of the checkout go with it: the compiler would take half a minute.
+    Compiled kernels of the checkout go with it: the compiler would take a minute or two.
     """
     (wheel,) = made_once("wheel", _build_wheel).glob("*.whl")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place / "env")], check=True)

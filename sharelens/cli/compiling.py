@@ -1,4 +1,4 @@
-"""One line on stderr when kernels are compiled, which takes half a minute once after an installation."""
+"""One line on stderr when kernels are compiled, which takes half a minute or more once after an installation."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ from sharelens.output import say
 from state_model.columnar import kernels
 
 AFTER_S = 1.0
-LINE = "sharelens: compiling kernels, once after an installation; this takes about half a minute"
+LINE = "sharelens: compiling kernels, once after an installation; this takes half a minute to two minutes"
 
 
 class Notice:
