@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.books import MARKER
+from jobs.incarnations import newest_incarnations
 from jobs.lake_settings import stored_settings
-from jobs.measure.stage import newest_incarnations
 from jobs.options import Observed
 from lake.lake import Lake
 from measures.kept_samples import KeptSamples

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from evidence.schemas import GROUP_RECORD
 from jobs import books
 from jobs.decode.stage import GROUP, changed
-from jobs.measure.stage import newest_incarnations
+from jobs.incarnations import incarnations
 from lake.lake import Lake
 from lake.parquet import write_rows
 from lake.tables import TABLES
@@ -40,11 +40,11 @@ def run_group_histories(lake: Lake) -> dict[str, int]:
         return {}
     rows: dict[str, list[pa.Table]] = {table: [] for table in TABLE_OF.values()}
     drop = pc.scalar(False)
-    incarnations = newest_incarnations(lake, OFFSETS_TOPIC)
+    topic_ids = incarnations(lake, OFFSETS_TOPIC)
     for cluster_id, groups in news:
         mine = pc.field("cluster_id") == cluster_id
         drop |= mine if groups is None else mine & pc.field("group_id").isin(groups)
-        made = _histories(lake, cluster_id, incarnations.get(cluster_id, ""), groups)
+        made = _histories(lake, cluster_id, topic_ids.get(cluster_id, [""])[0], groups)
         for field, table in TABLE_OF.items():
             rows[table].append(books.of_cluster(getattr(made, field), cluster_id))
     counts = {}
@@ -58,9 +58,15 @@ def run_group_histories(lake: Lake) -> dict[str, int]:
 
 
 def _news(lake: Lake, before: int) -> Iterator[tuple[str, pa.Array | None]]:
-    """The clusters with new records of groups with a history, and the groups; None: all, as a log starts over."""
+    """The clusters with new records of groups with a history, and the groups; None: all.
+
+    All where a log starts over, and where the topic was once created again: the other incarnation may have been the
+    newest one at the last run.
+    """
     partitions = changed(lake, before, ["log_record", "replay", "measure"])
-    starts_over = {key[0] for key, row in partitions.items() if row["topic"] == OFFSETS_TOPIC and row["rebuild"]}
+    of_groups = [(key[0], row["rebuild"]) for key, row in partitions.items() if row["topic"] == OFFSETS_TOPIC]
+    several = {cluster_id for cluster_id, ids in incarnations(lake, OFFSETS_TOPIC).items() if len(ids) > 1}
+    starts_over = {cluster_id for cluster_id, is_rebuilt in of_groups if is_rebuilt or cluster_id in several}
     yield from ((cluster_id, None) for cluster_id in sorted(starts_over))
     names = ["cluster_id", "group_id"]
     fresh = lake.snapshot(GROUP).rows(names, (pc.field("run_id") > before) & WITH_HISTORY)

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import books, retained
+from jobs.incarnations import newest_incarnations
 from jobs.lake_settings import stored_settings
 from jobs.measure import reading
-from jobs.measure import stage as measure
 from jobs.measure.inputs import PROGRESS, LakeInputs
 from jobs.measure.reading import STATE, StateTopic, by_cluster
 from jobs.measure.steps import in_one_step
@@ -144,7 +144,7 @@ def _rows_of(groups: pa.Table) -> pc.Expression | None:
 def _tasks(lake: Lake, run: int, touched: pa.Table) -> Iterator[Task]:
     if touched.num_rows == 0:
         return
-    incarnations = measure.newest_incarnations(lake)
+    incarnations = newest_incarnations(lake)
     dropped, view = _dropped(lake), lake.view()
     begins = _begins(lake, dropped)
     for cluster_id, rows in by_cluster(touched):

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.incarnations import newest_first
 from jobs import books
+from jobs.incarnations import newest_incarnations
 from jobs.measure.bases import TEXTS, WHERE, Bases, bases
 from jobs.measure.files import MeasureFiles, has_final_rows, is_final
 from jobs.measure.inputs import LakeInputs
@@ -34,10 +34,9 @@ from lake.tables import TABLES
 from measures.catalog import STAGED, Measure
 from measures.parts import stretches
 from measures.places import Places, codes_in, places_of
-from state_model.columnar.codes import ABOVE_ALL
+from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.threads import map_in_threads, threads_for
-from state_model.topics import STATE_TOPIC
 
 TASK_ROWS, LEAST_TASK_ROWS = 1 << 17, 1 << 15
 """About the number of history records that one task reads: its memory, and the unit of parallel work."""
@@ -157,9 +156,10 @@ def _commit(
 
     def without(name: str) -> tuple[list[DataFile], list[str]]:
         # Share partitions of earlier incarnations of the state topic are in no task; their rows go.
+        known = {cluster_id: np.arange(some.count + 1) < some.count for cluster_id, some in places.items()}
         replaced = {
-            cluster_id: Replaced(np.full(some.count + 1, ABOVE_ALL, np.int64), np.arange(some.count + 1) < some.count)
-            for cluster_id, some in places.items()
+            cluster_id: Replaced(np.where(is_known, BELOW_ALL, ABOVE_ALL), is_known)
+            for cluster_id, is_known in known.items()
         }
         by_task = (of_task for outcome in outcomes for of_task in outcome[name].replaced)
         for (cluster_id, at), of_task in zip(tasks, by_task, strict=True):
@@ -217,16 +217,6 @@ def _task_rows(total: int) -> int:
     """The rows of a task: an equal part of all, at most TASK_ROWS, with as many tasks for each core."""
     count = _of_all_cores(max(1, -(-total // TASK_ROWS)))
     return max(LEAST_TASK_ROWS, -(-total // count))
-
-
-def newest_incarnations(lake: Lake, topic: str = STATE_TOPIC) -> dict[str, str]:
-    """Per cluster the id of an internal topic with the newest records, from which questions answer."""
-    extents = books.extents(lake, (pc.field("topic") == topic) & (pc.field("status") == "taken"))
-    times: dict[str, list[tuple[str, int | None]]] = {}
-    for row in extents:
-        if row["content"] == "log_record":
-            times.setdefault(row["cluster_id"], []).append((row["topic_id"], row["log_time_ms"]))
-    return {cluster_id: newest_first(incarnations)[0] for cluster_id, incarnations in times.items()}
 
 
 def _size_bytes(lake: Lake, touched: pa.Table) -> int:

@@ -2,7 +2,8 @@
 
 A share partition has new evidence when a later run wrote a record of it or took headers of its user partition. It is
 measured whole when its topic's name was learned, a setting of its group changed, its state partition starts over or has
-a hole that was detected or filled, it moved to another state partition, or another one is misplaced now.
+a hole that was detected or filled, it moved to another state partition, another one is misplaced now, or the state
+topic was created again.
 """
 
 from collections.abc import Iterator, Sequence, Set
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 
 from jobs import books
 from jobs.decode.stage import changed
+from jobs.incarnations import changed_since
 from jobs.lake_settings import stored_settings
 from jobs.measure.bases import TEXTS, WHERE
 from jobs.measure.inputs import PROGRESS
@@ -49,6 +51,7 @@ def touched_since(
     holes = _state_partitions_with_holes(lake, before)
     if holes is not None and before > 0:
         parts.append(_with_records(lake, holes, whole=True))
+    parts += _with_another_state_topic(lake, before)
     measured = _places_in(lake, PROGRESS)
     parts += _with_changed_settings(lake, measured, before, settings)
     topics = changed(lake, before, ["topic_batch"])
@@ -64,6 +67,19 @@ def touched_since(
     # A share partition with rows in several state partitions, or state topics, is measured whole in all of them.
     touched = _unique(touched, _from_the_start(_joined(touched, _in_several_places(touched), KEY)))
     return touched if before == 0 else _unique(touched, *_counted(lake, touched))
+
+
+def _with_another_state_topic(lake: Lake, before: int) -> Iterator[pa.Table]:
+    """All share partitions of clusters whose state topic is another one than at run `before`.
+
+    Those of the newest one are measured whole; those of earlier ones lose their rows.
+    """
+    for cluster_id, log_topic_id in changed_since(lake, before).items():
+        here, is_newest = pc.field("cluster_id") == cluster_id, pc.field("log_topic_id") == log_topic_id
+        yield _with_records(lake, here & is_newest, whole=True)
+        earlier = _with_records(lake, here & ~is_newest, whole=False)
+        nothing_to_read = pa.repeat(pa.scalar(0, pa.int64()), earlier.num_rows)
+        yield earlier.set_column(earlier.column_names.index("rows"), NO_PLACES.schema.field("rows"), nothing_to_read)
 
 
 def _with_changed_settings(lake: Lake, measured: pa.Table, before: int, names: Sequence[str]) -> Iterator[pa.Table]:

@@ -12,6 +12,7 @@ from lake.lake import Lake
 from lake.scan import open_lake
 from measures.group_histories import histories
 from tests.datasets import dataset
+from tests.group_files import GroupEntry, epoch, write_group_partition
 from tests.in_process import TO_MEASURES, make_lake, recorded_lake, story_lake
 from tests.lakes import content, differences
 from tests.state_logs import snapshot
@@ -67,6 +68,21 @@ def test_runs_add_up_to_one_and_leave_groups_without_news_alone(tmp_path: Path) 
 def groups_of(lake: Path) -> list[str]:
     rows = open_lake(lake).scan("gold.group_history", ["group_id"])
     return sorted(set(rows.column("group_id").to_pylist()))
+
+
+def test_groups_of_an_earlier_topic_alone_have_no_history(tmp_path: Path) -> None:
+    earlier, again, lake = tmp_path / "earlier", tmp_path / "again", tmp_path / "lake"
+    for folder, groups, time_ms, more in (
+        (earlier, ("g", "gone"), 1_000, {}),
+        (again, ("g", "new"), 2_000, {"topic_id": "BBBBBBBBBBBBBBBBBBBBBg"}),
+    ):
+        folder.mkdir()
+        write_group_partition(folder, [GroupEntry(time_ms, 11, epoch(1), group) for group in groups], **more)
+    for logs in (earlier, again):
+        make_lake(lake, logs, stages=TO_MEASURES)
+    make_lake(tmp_path / "whole", earlier, again, stages=TO_MEASURES)
+    assert groups_of(lake) == ["g", "new"]
+    assert not differences(content(lake, TABLES), content(tmp_path / "whole", TABLES))
 
 
 def test_a_lake_without_group_records_commits_nothing() -> None:

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from jobs.incarnations import newest_incarnations
 from jobs.measure.reading import HISTORY, Flags, Reader, StateTopic
-from jobs.measure.stage import newest_incarnations
 from jobs.replay import stage as replay_stage
 from lake.lake import Lake
 from lake.row_groups import RowGroups
