@@ -35,7 +35,7 @@ from measures.sampled_batches import batches_of
 from measures.topics import TopicPartition
 from sharelens.questions import dlq_filter, lake_places
 from sharelens.questions.dlq_filter import DeadLetterFilter
-from sharelens.questions.evidence import COUNTED, Keys, Span, StatePartitionCover, counted_places
+from sharelens.questions.evidence import COUNTED, GroupLogCover, Keys, Span, StatePartitionCover, counted_places
 from sharelens.questions.lake_clusters import choose_cluster
 from sharelens.questions.lake_cover import state_partition_covers
 from sharelens.questions.lake_metadata import LakeMetadata
@@ -302,9 +302,9 @@ class LakeEvidence(WithoutCluster):
         """Rows of silver.group_record."""
         return lake_places.group_records(self.rows.scan, groups)
 
-    def group_log_times(self) -> Mapping[int, tuple[int, int]]:
-        """By bronze.log_record."""
-        return lake_places.group_log_times(self.rows.scan)
+    def group_log_covers(self) -> Mapping[int, GroupLogCover]:
+        """By bronze.log_record and bronze.ingest_extent."""
+        return lake_places.group_log_covers(self.rows.scan)
 
     def offset_commits(self, groups: frozenset[str]) -> pa.Table:
         """Rows of bronze.log_record."""

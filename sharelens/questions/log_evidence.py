@@ -28,6 +28,7 @@ from sharelens.questions.evidence import (
     COUNTED,
     PLACED,
     WORKERS,
+    GroupLogCover,
     Keys,
     Span,
     StatePartitionCover,
@@ -35,7 +36,7 @@ from sharelens.questions.evidence import (
     of_places,
 )
 from sharelens.questions.group_names import (
-    group_log_times,
+    group_log_covers,
     group_logs,
     read_group_names,
     read_offset_commits,
@@ -269,9 +270,10 @@ class LogEvidence(WithoutCluster):
 
     _kept_groups: tuple[frozenset[str] | None, pa.Table] | None = None
 
-    def group_log_times(self) -> Mapping[int, tuple[int, int]]:
+    def group_log_covers(self) -> Mapping[int, GroupLogCover]:
         """By the headers of batches."""
-        return group_log_times(log for log in self._partitions.values() if log.topic == OFFSETS_TOPIC)
+        logs = (log for log in self._partitions.values() if log.topic == OFFSETS_TOPIC)
+        return group_log_covers(logs, include_uncommitted=self.source.include_uncommitted)
 
     def offset_commits(self, groups: frozenset[str]) -> pa.Table:
         """Read from __consumer_offsets."""

@@ -341,8 +341,8 @@ def upgraded_after_waiting(lake: Path, meanwhile: Callable[[], object]) -> Upgra
     def waiting(*arguments: Any) -> Iterator[Any]:
         if others:
             others.pop()()
-        with hold(*arguments) as held:
-            yield held
+        with hold(*arguments) as writer_lock:
+            yield writer_lock
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lock, "hold", waiting)
