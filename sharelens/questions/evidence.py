@@ -235,6 +235,9 @@ class Evidence(Protocol):
     def topic_ids(self, name: str) -> Sequence[str]:
         """Every id of the name: a recreated topic has a new id."""
 
+    def topic_id_now(self, name: str) -> str | None:
+        """The id of the topic that has the name at the end of the evidence; None where that is not known."""
+
     def share_partitions(self) -> pa.Table:
         """Every share partition ever seen: group_id, topic_id, partition, without repetition."""
 

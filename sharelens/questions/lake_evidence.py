@@ -104,6 +104,11 @@ class LakeEvidence(WithoutCluster):
         """Ids by silver.name."""
         return [topic_id for topic_id, known in self._names.items() if known == name]
 
+    def topic_id_now(self, name: str) -> str | None:
+        """The one that was read last, by bronze.ingest_extent."""
+        ids = self.topic_ids(name)
+        return ids[0] if len(ids) == 1 else user_topics.newest_topic(self.rows.scan, ids)
+
     @cached_property
     def _names(self) -> dict[str, str]:
         return user_topics.names(self.rows.scan, pc.scalar(True)) | dict(self._settings_files.topic_names)

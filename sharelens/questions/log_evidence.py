@@ -117,6 +117,11 @@ class LogEvidence(WithoutCluster):
         names = self._group_names | self.metadata.names | self._folder_names
         return [topic_id for topic_id, known in names.items() if known == name]
 
+    def topic_id_now(self, name: str) -> str | None:
+        """By folder, else by the other logs."""
+        ids = [topic_id for topic_id, known in self._folder_names.items() if known == name] or self.topic_ids(name)
+        return ids[0] if len(ids) == 1 else None
+
     @cached_property
     def _group_names(self) -> dict[str, str]:
         """Names of topics in __consumer_offsets; none when it is larger than --max-bytes."""
