@@ -1,5 +1,6 @@
 """One writer a lake: on a path a flock on LAKE/.lock, and the JVM that a killed driver may leave behind for a while."""
 
+import errno
 import fcntl
 import json
 import os
@@ -10,13 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lake.errors import LakeLockedError
+from lake.errors import LakeError, LakeLockedError
 from lake.lake import Lake
 
 if TYPE_CHECKING:
     from lake.lease import Lease
 
 POLL_S = 0.1
+NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class LakeLock:
@@ -41,6 +43,7 @@ def hold(lake: Lake, timeout_s: float) -> "Iterator[LakeLock | Lease]":
 
     Raises:
         LakeLockedError: somebody else still held it after `timeout_s` seconds; the message says who.
+        LakeError: this user can't write it, or it was removed or replaced, in place of the error that this led to.
     """
     if not lake.storage.is_local:
         from lake import lease
@@ -53,9 +56,15 @@ def hold(lake: Lake, timeout_s: float) -> "Iterator[LakeLock | Lease]":
         changed_hands = lake.last_hold != os.fstat(handle).st_mtime_ns
         _describe(handle, None)
         lake.last_hold = None
+        folder = os.stat(lake.storage.root)
         lake.hold(is_held=True)
         try:
             yield LakeLock(handle, changed_hands=changed_hands)
+        except Exception as error:
+            if not _is_at(lake.storage.root, folder):
+                text = "was removed or replaced by another process while this one wrote it"
+                raise LakeError(f"{lake} {text}; `sharelens run` writes a new one from the logs") from error
+            raise
         finally:  # a run that ends commits no more: only a killed one leaves its JVM's name
             os.ftruncate(handle, 0)
             lake.hold(is_held=False)
@@ -68,10 +77,10 @@ def _acquire(lake: Lake, deadline: float) -> int:
     """The locked file of a lake; one that was removed or replaced while it was waited for keeps no other writer out."""
     path = os.path.join(lake.storage.root, ".lock")
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        handle = _open(path, lake)
         try:
             _lock(handle, lake, deadline)
-            is_current = _is_at(path, handle)
+            is_current = _is_at(path, os.fstat(handle))
         except BaseException:
             os.close(handle)
             raise
@@ -80,10 +89,20 @@ def _acquire(lake: Lake, deadline: float) -> int:
         os.close(handle)
 
 
-def _is_at(path: str, handle: int) -> bool:
-    """Whether an open file is the one at a path."""
+def _open(path: str, lake: Lake) -> int:
     try:
-        return os.path.samestat(os.stat(path), os.fstat(handle))
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        if error.errno not in NOT_WRITABLE:
+            raise
+        text = f"{lake} can't be written ({path}: {error.strerror})"
+        raise LakeError(f"{text}; make the folder writable for this user, or name another lake") from error
+
+
+def _is_at(path: str, status: os.stat_result) -> bool:
+    """Whether a file or folder is the one at a path."""
+    try:
+        return os.path.samestat(os.stat(path), status)
     except FileNotFoundError:
         return False
 

@@ -1,6 +1,6 @@
 """User topics of a lake: their batch headers in bounded tables, and the extents of their partitions."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,18 @@ def books(scan: Scan) -> pa.Table:
     """BOOK_COLUMNS of all runs: the extents of user partitions that they took."""
     condition = (pc.field("content") == "topic_batch") & (pc.field("status") == "taken")
     return scan("bronze.ingest_extent", BOOK_COLUMNS, condition)
+
+
+def newest_topic(scan: Scan, topic_ids: Sequence[str]) -> str | None:
+    """Of topics with one name the one whose extents were read last; None where several were, and for no extent.
+
+    The time of a source decides before the run: a copy may be read after a newer one.
+    """
+    condition = (pc.field("content") == "topic_batch") & pc.field("topic_id").isin(list(topic_ids))
+    rows = scan("bronze.ingest_extent", ["topic_id", "read_until_ms", "run_id"], condition).to_pylist()
+    newest = max(((row["read_until_ms"] or 0, row["run_id"]) for row in rows), default=None)
+    ids = {row["topic_id"] for row in rows if (row["read_until_ms"] or 0, row["run_id"]) == newest}
+    return ids.pop() if len(ids) == 1 else None
 
 
 def batches(

@@ -78,19 +78,17 @@ def upgrade(
         JobError: a closed gate forbids the publication.
     """
     lake = options.lake
-    if not options.dry_run and is_complete(lake):
-        os.umask(0o077)
-        with lock.hold(lake, options.lock_timeout_s):
-            exchange(lake)
-        lake.forget()
-    needs = look(lake)
-    stage = derived_from(needs)
-    looked_at = Upgraded(needs=needs, stage=stage, dry_run=options.dry_run)
     if options.dry_run:
-        return looked_at
+        return _looked_at(lake, dry_run=True)
     os.umask(0o077)
+    if not is_complete(lake):
+        _looked_at(lake, dry_run=False)  # a folder without a lake, or with a newer one, gets no lock
     with lock.hold(lake, options.lock_timeout_s) as writer_lock:
-        lake.forget()  # others may have committed since the look at the tables, which the lease does not repeat
+        if is_complete(lake):  # also where the upgrade that it waited for was killed
+            exchange(lake)
+        lake.forget()  # what others committed while it waited decides what is needed
+        looked_at = _looked_at(lake, dry_run=False)
+        needs, stage = looked_at.needs, looked_at.stage
         lake.storage.remove_folder(OLDER)
         if not looked_at.is_needed:
             lake.storage.remove_folder(UPGRADE)
@@ -115,6 +113,12 @@ def upgrade(
         exchange(lake)
     lake.forget()
     return Upgraded(needs=needs, stage=stage, dry_run=False, run_id=run, summary=summary.as_dict())
+
+
+def _looked_at(lake: Lake, *, dry_run: bool) -> Upgraded:
+    """The work that the lake needs, before any of it is done."""
+    needs = look(lake)
+    return Upgraded(needs=needs, stage=derived_from(needs), dry_run=dry_run)
 
 
 def _refuse_closed_gates(lake: Lake) -> None:

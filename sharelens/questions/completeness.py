@@ -123,14 +123,16 @@ def evidence_line(cover: Sequence[StatePartitionCover], incomplete: int = 0) -> 
 def closing_line(evidence: Evidence, incomplete: int = 0) -> str:
     """The evidence line; of evidence without a state log it says what there is of the group coordinator's log."""
     cover = evidence.cover()
-    logs = {} if cover else evidence.group_log_times()
+    logs = [] if cover else list(evidence.group_log_covers().values())
     if not logs:
         return evidence_line(cover, incomplete) + evidence.fetched
-    first, last = min(first for first, _ in logs.values()), max(last for _, last in logs.values())
+    first, last = min(log.first_ms for log in logs), max(log.last_ms for log in logs)
+    held_back = sum(log.held_back for log in logs)
+    back = f"; held back {held_back}" if held_back else ""
     rows = f"; {incomplete} rows not complete" if incomplete else ""
     return (
         f"evidence: {counted(len(logs), 'partition')} of {OFFSETS_TOPIC}, {time_text(first)} to {time_text(last)}"
-        f"{rows}{evidence.fetched}"
+        f"{back}{rows}{evidence.fetched}"
     )
 
 

@@ -3,7 +3,7 @@
 End offsets are those of the topics in the evidence: at an earlier moment they are inferred from batches' timestamps.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -87,6 +87,7 @@ def offset_rows(
     readers = _readers(name, group)
     places = {place for place, offset in committed.items() if offset.committed or offset.marks != COMPLETE}
     subtopologies = {topic: own.subtopology_id for own in subtopologies_of(group) for topic in source_topics(own)}
+    topic_ids = _topic_ids(evidence, places | readers.keys(), committed, prefix)
     rows = [
         {
             **cluster_and_group(evidence, name),
@@ -94,7 +95,7 @@ def offset_rows(
             "partition": place.partition,
             "subtopology_id": subtopologies.get(place.topic),
             "member_id": readers.get(place),
-            **_committed_values(evidence, place, committed.get(place)),
+            **_committed_values(committed.get(place), topic_ids[place.topic]),
         }
         for place in sorted(places | readers.keys())
     ]
@@ -114,14 +115,31 @@ def _readers(name: str, group: StreamsGroup) -> dict[OffsetPlace, str]:
     }
 
 
-def _committed_values(evidence: Evidence, place: OffsetPlace, committed: Committed | None) -> dict[str, Any]:
+def _topic_ids(
+    evidence: Evidence, places: Iterable[OffsetPlace], committed: Mapping[OffsetPlace, Committed], prefix: LogPrefix
+) -> dict[str, str | None]:
+    """The id of each topic of these places at the moment; None where several topics had the name.
+
+    Offsets of a deleted topic are deleted with it, so those that are committed are of the topic that has the name.
+    """
+    of_commits: dict[str, set[str]] = {}
+    for place, offset in committed.items():
+        if offset.committed is not None and offset.committed.topic_id != ZERO_UUID:
+            of_commits.setdefault(place.topic, set()).add(offset.committed.topic_id)
+    topic_ids: dict[str, str | None] = {}
+    for name in {place.topic for place in places}:
+        ids = list(of_commits.get(name, ())) or evidence.topic_ids(name)
+        if len(ids) != 1 and prefix.is_whole:
+            topic_ids[name] = evidence.topic_id_now(name)
+        else:
+            topic_ids[name] = ids[0] if len(ids) == 1 else None
+    return topic_ids
+
+
+def _committed_values(committed: Committed | None, topic_id: str | None) -> dict[str, Any]:
     value: CommittedOffset | None = None if committed is None else committed.committed
-    topic_id = None if value is None or value.topic_id == ZERO_UUID else value.topic_id
-    if topic_id is None:
-        ids = evidence.topic_ids(place.topic)
-        topic_id = ids[0] if len(ids) == 1 else None
     return {
-        "topic_id": topic_id,
+        "topic_id": topic_id if value is None or value.topic_id == ZERO_UUID else value.topic_id,
         "committed_offset": None if value is None else value.offset,
         "leader_epoch": None if value is None or value.leader_epoch < 0 else value.leader_epoch,
         "metadata": None if value is None else value.metadata,

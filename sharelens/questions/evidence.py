@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -179,6 +179,17 @@ class StatePartitionCover:
         }
 
 
+class GroupLogCover(NamedTuple):
+    """The evidence of one partition of __consumer_offsets: times of its first and newest record, in ms.
+
+    `held_back` counts offsets at or above the high watermark that were left out.
+    """
+
+    first_ms: int
+    last_ms: int
+    held_back: int
+
+
 class Metadata(Protocol):
     """The metadata log beside the other logs."""
 
@@ -223,6 +234,9 @@ class Evidence(Protocol):
 
     def topic_ids(self, name: str) -> Sequence[str]:
         """Every id of the name: a recreated topic has a new id."""
+
+    def topic_id_now(self, name: str) -> str | None:
+        """The id of the topic that has the name at the end of the evidence; None where that is not known."""
 
     def share_partitions(self) -> pa.Table:
         """Every share partition ever seen: group_id, topic_id, partition, without repetition."""
@@ -321,8 +335,8 @@ class Evidence(Protocol):
     def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
         """GROUP_RECORD rows of these groups (None: all), by (partition of __consumer_offsets, log offset)."""
 
-    def group_log_times(self) -> Mapping[int, tuple[int, int]]:
-        """Times of the first and of the newest record of each partition of __consumer_offsets with a record."""
+    def group_log_covers(self) -> Mapping[int, GroupLogCover]:
+        """The evidence of each partition of __consumer_offsets with a record, by partition."""
 
     def offset_commits(self, groups: frozenset[str]) -> pa.Table:
         """COMMIT_COLUMNS rows of the groups' offset commits and their transaction markers, by (partition, offset)."""

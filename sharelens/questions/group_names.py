@@ -13,6 +13,7 @@ from kafka_log import reader
 from kafka_log.schemas import LOG_RECORD
 from kafka_log.union import LogPartition
 from measures.group_replay import in_log_order
+from sharelens.questions.evidence import GroupLogCover
 from sharelens.questions.size_limits import size_text, too_much
 from sharelens.questions.state_log import size_bytes
 from state_model.schema import CLASSIC_STRING
@@ -61,15 +62,28 @@ def group_logs(partitions: Iterable[LogPartition], max_bytes: int) -> list[LogPa
     return logs
 
 
-def group_log_times(logs: Iterable[LogPartition]) -> dict[int, tuple[int, int]]:
-    """Times of the first batch and of the newest one of each log with a batch, by partition."""
-    times = {}
+def group_log_covers(logs: Iterable[LogPartition], *, include_uncommitted: bool) -> dict[int, GroupLogCover]:
+    """The first and the newest time of the batches of each log that can be read, and what is held back."""
+    covers = {}
     for log in logs:
-        end = reader.log_end(log)
-        batches = reader.scan_batches(log, log.log_start_offset, end.end_offset)
-        first = next((row["base_timestamp_ms"] for some in batches for row in some.slice(0, 1).to_pylist()), None)
-        if first is not None and end.newest_ms is not None:
-            times[log.partition] = (first, end.newest_ms)
+        log_end = reader.log_end(log)
+        end = log_end.readable(log.committed_end, include_uncommitted=include_uncommitted)
+        times = _batch_times(log, end, None if end < log_end.end_offset else log_end.newest_ms)
+        if times is not None:
+            covers[log.partition] = GroupLogCover(*times, held_back=log_end.end_offset - end)
+    return covers
+
+
+def _batch_times(log: LogPartition, end: int, newest_ms: int | None) -> tuple[int, int] | None:
+    """The first and the newest time of the batches below an offset; all are read where the newest is not known yet."""
+    times: tuple[int, int] | None = None
+    for batches in reader.scan_batches(log, log.log_start_offset, end):
+        if batches.num_rows == 0:
+            continue
+        first_ms, last_ms = times or (batches["base_timestamp_ms"][0].as_py(), 0)
+        if newest_ms is not None:
+            return first_ms, newest_ms
+        times = first_ms, max(last_ms, pc.max(batches["max_timestamp_ms"]).as_py())
     return times
 
 

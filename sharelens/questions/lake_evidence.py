@@ -35,7 +35,7 @@ from measures.sampled_batches import batches_of
 from measures.topics import TopicPartition
 from sharelens.questions import dlq_filter, lake_places
 from sharelens.questions.dlq_filter import DeadLetterFilter
-from sharelens.questions.evidence import COUNTED, Keys, Span, StatePartitionCover, counted_places
+from sharelens.questions.evidence import COUNTED, GroupLogCover, Keys, Span, StatePartitionCover, counted_places
 from sharelens.questions.lake_clusters import choose_cluster
 from sharelens.questions.lake_cover import state_partition_covers
 from sharelens.questions.lake_metadata import LakeMetadata
@@ -103,6 +103,11 @@ class LakeEvidence(WithoutCluster):
     def topic_ids(self, name: str) -> Sequence[str]:
         """Ids by silver.name."""
         return [topic_id for topic_id, known in self._names.items() if known == name]
+
+    def topic_id_now(self, name: str) -> str | None:
+        """The one that was read last, by bronze.ingest_extent."""
+        ids = self.topic_ids(name)
+        return ids[0] if len(ids) == 1 else user_topics.newest_topic(self.rows.scan, ids)
 
     @cached_property
     def _names(self) -> dict[str, str]:
@@ -302,9 +307,9 @@ class LakeEvidence(WithoutCluster):
         """Rows of silver.group_record."""
         return lake_places.group_records(self.rows.scan, groups)
 
-    def group_log_times(self) -> Mapping[int, tuple[int, int]]:
-        """By bronze.log_record."""
-        return lake_places.group_log_times(self.rows.scan)
+    def group_log_covers(self) -> Mapping[int, GroupLogCover]:
+        """By bronze.log_record and bronze.ingest_extent."""
+        return lake_places.group_log_covers(self.rows.scan)
 
     def offset_commits(self, groups: frozenset[str]) -> pa.Table:
         """Rows of bronze.log_record."""

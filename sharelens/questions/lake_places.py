@@ -10,12 +10,13 @@ from evidence.conditions import all_of
 from evidence.offset_commit_rows import COMMIT_COLUMNS, offset_commit_or_marker, without_other_markers
 from evidence.schemas import GROUP_RECORD, GROUP_RECORD_ORDER
 from measures.places import Ints, Places
-from sharelens.questions.evidence import COUNTED, PLACED, Keys
+from sharelens.questions.evidence import COUNTED, PLACED, GroupLogCover, Keys
 from state_model.columnar.keys import PLACE_KEY
 from state_model.topics import OFFSETS_TOPIC
 
 Scan = Callable[[str, list[str], pc.Expression | None], pa.Table]
 """Reads columns of the rows of a table that meet a condition."""
+EXTENT_ENDS = ("end_offset_exclusive", "held_back")
 MOST_NAMES = 64
 """A condition lists so many names at most; more are bounded by the first and the last one alone."""
 
@@ -81,11 +82,31 @@ def group_records(scan: Scan, groups: frozenset[str] | None) -> pa.Table:
     return scan("silver.group_record", GROUP_RECORD.names, where).sort_by(GROUP_RECORD_ORDER).cast(GROUP_RECORD)
 
 
-def group_log_times(scan: Scan) -> dict[int, tuple[int, int]]:
-    """The least and the largest time of the records of each partition of __consumer_offsets."""
-    rows = scan("bronze.log_record", ["partition", "timestamp_ms"], pc.field("topic") == OFFSETS_TOPIC)
+def group_log_covers(scan: Scan) -> dict[int, GroupLogCover]:
+    """The least and the largest time of the records of each partition of __consumer_offsets, and what was held back."""
+    of_topic = pc.field("topic") == OFFSETS_TOPIC
+    rows = scan("bronze.log_record", ["partition", "timestamp_ms"], of_topic)
     times = rows.group_by("partition").aggregate([("timestamp_ms", "min"), ("timestamp_ms", "max")])
-    return {row["partition"]: (row["timestamp_ms_min"], row["timestamp_ms_max"]) for row in times.to_pylist()}
+    held_back = _held_back(scan("bronze.ingest_extent", ["topic_id", "partition", *EXTENT_ENDS], of_topic))
+    return {
+        row["partition"]: GroupLogCover(
+            row["timestamp_ms_min"], row["timestamp_ms_max"], held_back.get(row["partition"], 0)
+        )
+        for row in times.to_pylist()
+    }
+
+
+def _held_back(extents: pa.Table) -> dict[int, int]:
+    """By partition the offsets behind the last extent that a run saw, in all incarnations of the topic."""
+    ends: dict[tuple[str, int], tuple[int, int]] = {}
+    for row in extents.to_pylist():
+        place, end = (row["topic_id"], row["partition"]), row["end_offset_exclusive"]
+        known, seen = ends.get(place, (0, 0))
+        ends[place] = max(known, end), max(seen, end + row["held_back"])
+    held_back: dict[int, int] = {}
+    for (_, partition), (known, seen) in ends.items():
+        held_back[partition] = held_back.get(partition, 0) + seen - known
+    return held_back
 
 
 def offset_commits(scan: Scan, groups: frozenset[str]) -> pa.Table:

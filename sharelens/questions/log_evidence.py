@@ -28,6 +28,7 @@ from sharelens.questions.evidence import (
     COUNTED,
     PLACED,
     WORKERS,
+    GroupLogCover,
     Keys,
     Span,
     StatePartitionCover,
@@ -35,7 +36,7 @@ from sharelens.questions.evidence import (
     of_places,
 )
 from sharelens.questions.group_names import (
-    group_log_times,
+    group_log_covers,
     group_logs,
     read_group_names,
     read_offset_commits,
@@ -115,6 +116,11 @@ class LogEvidence(WithoutCluster):
         """Ids by folder, by the group coordinator's log, and by the metadata log."""
         names = self._group_names | self.metadata.names | self._folder_names
         return [topic_id for topic_id, known in names.items() if known == name]
+
+    def topic_id_now(self, name: str) -> str | None:
+        """By folder, else by the other logs."""
+        ids = [topic_id for topic_id, known in self._folder_names.items() if known == name] or self.topic_ids(name)
+        return ids[0] if len(ids) == 1 else None
 
     @cached_property
     def _group_names(self) -> dict[str, str]:
@@ -269,9 +275,10 @@ class LogEvidence(WithoutCluster):
 
     _kept_groups: tuple[frozenset[str] | None, pa.Table] | None = None
 
-    def group_log_times(self) -> Mapping[int, tuple[int, int]]:
+    def group_log_covers(self) -> Mapping[int, GroupLogCover]:
         """By the headers of batches."""
-        return group_log_times(log for log in self._partitions.values() if log.topic == OFFSETS_TOPIC)
+        logs = (log for log in self._partitions.values() if log.topic == OFFSETS_TOPIC)
+        return group_log_covers(logs, include_uncommitted=self.source.include_uncommitted)
 
     def offset_commits(self, groups: frozenset[str]) -> pa.Table:
         """Read from __consumer_offsets."""

@@ -1,5 +1,6 @@
 """One writer a lake."""
 
+import errno
 import json
 import os
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 
 from lake import lock
 from lake.commit import create
-from lake.errors import LakeLockedError
+from lake.errors import LakeError, LakeLockedError
 from lake.lake import Lake
 from tests.unit.lake.test_commit import TABLE, added
 
@@ -170,3 +171,38 @@ def test_a_lock_that_is_taken_again_shows_the_commits_of_other_writers(tmp_path:
     added(other, 1, "a")
     with lock.hold(lake, 0):
         assert lake.version(TABLE.name) == 1
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_an_error_in_a_lake_that_was_removed_says_so(is_replaced: bool, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    lake.mkdir()
+
+    def write() -> None:
+        lake.rename(tmp_path / "away")
+        if is_replaced:
+            lake.mkdir()
+        raise FileNotFoundError(lake / "gold" / "a.parquet")
+
+    message = r"lake was removed or replaced by another process .*; `sharelens run` writes a new one from the logs"
+    with pytest.raises(LakeError, match=message) as caught, lock.hold(Lake(lake), 0):
+        write()
+    assert isinstance(caught.value.__cause__, FileNotFoundError)
+
+
+def test_other_errors_stay_as_they_are(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="a segment"), lock.hold(Lake(tmp_path), 0):
+        raise FileNotFoundError("a segment")
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS])
+def test_a_lake_that_this_user_cannot_write_is_refused(
+    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "open", refuse)
+    message = rf"can't be written \(.*\.lock: {os.strerror(code)}\); make the folder writable"
+    with pytest.raises(LakeError, match=message):
+        take(tmp_path, 0)

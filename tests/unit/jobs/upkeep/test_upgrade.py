@@ -4,7 +4,10 @@ import hashlib
 import json
 import random
 import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,7 +19,7 @@ from jobs.errors import JobError
 from jobs.upkeep.maintain import MaintainOptions, maintain
 from jobs.upkeep.upgrade import Upgraded, UpgradeOptions, upgrade
 from jobs.upkeep.upgrade_plan import Kind, look
-from lake import crash_points, scan
+from lake import crash_points, lock, scan
 from lake.commit import create_tables
 from lake.errors import LakeError, LakeLockedError, LakeVersionError
 from lake.lake import SCHEMA_VERSION_PROPERTY, Lake
@@ -328,3 +331,48 @@ def test_a_lake_that_is_held_and_a_folder_without_one_are_refused(small: Path, t
     (tmp_path / "empty").mkdir()
     with pytest.raises(LakeError, match="holds no lake"):
         brought(tmp_path / "empty", dry_run=True)
+
+
+def upgraded_after_waiting(lake: Path, meanwhile: Callable[[], object]) -> Upgraded:
+    """An upgrade that waits for the lock, while another process, which holds it, does something."""
+    others = [meanwhile]
+
+    @contextmanager
+    def waiting(*arguments: Any) -> Iterator[Any]:
+        if others:
+            others.pop()()
+        with hold(*arguments) as writer_lock:
+            yield writer_lock
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lock, "hold", waiting)
+        return brought(lake)
+
+
+def test_an_upgrade_that_waited_for_another_one_and_a_run_changes_nothing(small: Path, tmp_path: Path) -> None:
+    logs = write_log_directory(tmp_path / "more", [*SMALL, update(batches=[(4, 4, 4, 2)])])
+    settings = {"group_configs": "Dynamic configs for group g are:\n  share.delivery.count.limit=7\n"}
+    (tmp_path / "settings").mkdir()
+    (tmp_path / "settings" / "group-configs.txt").write_text(settings["group_configs"], encoding="utf-8")
+    shutil.rmtree(Lake(small).table_storage("bronze.setting").root)
+    age(small, "3")
+    seen: list[dict[str, str]] = []
+
+    def upgrade_and_run() -> None:
+        assert brought(small).is_needed
+        make_lake(small, logs)
+        seen.append(bytes_of(small))
+
+    done = upgraded_after_waiting(small, upgrade_and_run)
+    assert not done.is_needed
+    assert bytes_of(small) == seen[0]
+
+
+@pytest.mark.parametrize("layer", ["gold", "silver", "bronze"])
+def test_an_upgrade_that_waited_for_one_that_was_killed_in_the_exchange_ends_it(layer: str, small: Path) -> None:
+    before = content(small)
+    age(small, "3")
+    point = (f"exchange:{layer}:between", 1)
+    upgraded_after_waiting(small, lambda: kill(point, lambda: brought(small)))
+    assert not differences(content(small), before)
+    assert sorted(entry.name for entry in small.iterdir()) == [".lock", "bronze", "gold", "silver"]
