@@ -48,7 +48,9 @@ def status(source: Source, shown: Shown) -> None:
 )
 @click.argument("query", required=False)
 @lake_option("The lake that `sharelens run` wrote.")
-@click.option("--file", "file", type=click.File("r", encoding="utf-8"), help="Read the query from a file; - is standard input.")
+@click.option(
+    "--file", "file", type=click.File("r", encoding="utf-8"), help="Read the query from a file; - is standard input."
+)
 @click.option("--query", "named", metavar="NAME", help="A named query; --list shows them.")
 @click.option("--param", "params", metavar="NAME=VALUE", multiple=True, help="With --query: a parameter. Repeatable.")
 @click.option("--list", "list_them", is_flag=True, help="List the named queries; with --output json also their SQL.")

@@ -48,7 +48,9 @@ def test_null_integers_stay_integers_in_pandas(lake: OpenLake) -> None:
 
 def test_an_unknown_column_is_refused_with_those_of_the_table(lake: OpenLake) -> None:
     for read in (lake.arrow, lake.pandas):
-        with pytest.raises(UsageError, match=r"^gold\.lag has no column 'offset'; columns: cluster_id, [\w, ]+, run_id$"):
+        with pytest.raises(
+            UsageError, match=r"^gold\.lag has no column 'offset'; columns: cluster_id, [\w, ]+, run_id$"
+        ):
             read("gold.lag", ["group_id", "offset"])
 
 
