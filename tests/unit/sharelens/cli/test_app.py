@@ -102,6 +102,12 @@ BAD_LINES = {
     "a log to stdout": (["simulate", "--log-dir", "-"], 2, "--log-dir: - is no name here"),
     "an unknown command": (["stat"], 2, "No such command 'stat'"),
     "an unknown option": (["state", "--lak", "x"], 2, "No such option"),
+    "an option without its value": (["state", "--lake"], 2, "requires an argument. (sharelens state --help shows how)"),
+    "an option of a command's part without its value": (
+        ["dlq", "plan", "--out"],
+        2,
+        "requires an argument. (sharelens dlq plan --help shows how)",
+    ),
     "a log option for a lake": (["state", "--lake", "L", "--include-deleted"], 2, "go with --log-dir"),
     "two cuts": (["state", "--log-dir", "D", "--as-of", "0", "--at-offset", "0:1"], 2, "exclude"),
     "no zone": (
