@@ -1,5 +1,7 @@
 """Errors of the broker. The message is one line: what is wrong, where, what to do."""
 
+import os
+
 from state_model.errors import SharelensError, UsageError
 
 
@@ -85,3 +87,10 @@ class FrameError(BrokerError):
 
 class TooManyElementsError(FrameError):
     """Raised when a request has more array elements than its API allows."""
+
+
+def listen_problem(host: str, port: int, error: OSError) -> str:
+    """Why an address can't be bound, in the words of the system: asyncio's repeat the address."""
+    number = error.errno or 0
+    reason = os.strerror(number) if number > 0 else error.strerror or error
+    return f"can't listen on {host}:{port}: {reason}; give another address"

@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from broker.coordinators.share_groups import ShareGroups
 from broker.coordinators.streams_groups import StreamsGroups
+from broker.errors import listen_problem
 from broker.metrics import BrokerMetrics, IdleSelector, Timing
 from broker.ports import Topics
 from broker.protocol.api_keys import ApiKey
@@ -140,7 +141,7 @@ class MetricsEndpoint(TextEndpoint):
         try:
             return await self.open(HOST, port)
         except OSError as error:
-            raise ListenError(f"can't listen on {HOST}:{port}: {error.strerror or error}") from error
+            raise ListenError(listen_problem(HOST, port, error)) from error
 
     async def _metrics_page(self) -> bytes:
         return generate_latest(self._registry)

@@ -202,7 +202,8 @@ def _conf_folder() -> Path:
 
 def _require_environment(folder: Path) -> None:
     if not list(folder.glob("*.yaml")):
-        environments = sorted(path.name for path in folder.parent.iterdir() if path.is_dir())
+        files = {path.name for path in (folder.parent / "base").glob("*.yaml")}
+        environments = sorted({path.parent.name for path in folder.parent.glob("*/*.yaml") if path.name in files})
         raise SettingsError(f"no settings in {folder}: no *.yaml is there; environments are {', '.join(environments)}")
 
 

@@ -46,11 +46,19 @@ class OpenLake:
         return rows if isinstance(rows, ds.Dataset) else ds.dataset(rows)
 
     def arrow(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows in memory, in any order; `columns`: these alone."""
-        return self.dataset(table).to_table(columns=None if columns is None else list(columns))
+        """The rows in memory, in any order; `columns`: these alone.
+
+        Raises:
+            UsageError: no such table, or no such column in it.
+        """
+        dataset = self.dataset(table)
+        for name in columns or ():
+            if name not in dataset.schema.names:
+                raise UsageError(f"{table} has no column {name!r}; columns: {', '.join(dataset.schema.names)}")
+        return dataset.to_table(columns=None if columns is None else list(columns))
 
     def pandas(self, table: str, columns: Sequence[str] | None = None) -> "pd.DataFrame":
-        """The rows as pandas data with Arrow's types, so that null integers stay integers."""
+        """The rows as pandas data with Arrow's types, so that null integers stay integers; errors as in `arrow`."""
         import pandas as pd
 
         return self.arrow(table, columns).to_pandas(types_mapper=pd.ArrowDtype)

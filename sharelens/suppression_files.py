@@ -22,9 +22,13 @@ def read_suppressions(path: str | None) -> tuple[Suppression, ...]:
 
     text = read_text_file(path, OPTION, "a list of suppressions")
     try:
-        return suppressions_of(yaml.safe_load(text))
+        entries = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise UsageError(f"{OPTION}: {path} can't be read as YAML ({reason})") from error
+    except ValueError as error:  # a date that the calendar does not have
+        raise UsageError(f"{OPTION}: {path} has a date that does not exist ({error}); type it as 2026-12-31") from error
+    try:
+        return suppressions_of(entries)
     except ValueError as error:
         raise UsageError(f"{OPTION}: {path}: {error}") from error

@@ -30,7 +30,7 @@ is 0 and the figures of groups are absent.
 
 **What the figures stand for.** All are those at the end of the evidence, `sharelens_data_timestamp_seconds`; a stale
 file shows by `sharelens_read_timestamp_seconds`. What is unknown has no sample, never -1 or 0. Counters count what
-the evidence holds: in a lake they only grow; of a log directory that was pruned less may be held later on, so compare
+the evidence holds: in a lake they only grow; a log directory that was pruned may have less later, so compare
 with an earlier sample (`x - x offset 15m`) rather than by `increase`. They come from the answers of the same names
 ([measures](measures.md)), with the settings of the lake or of `--settings`; from a lake and from the log directories
 it was made of come the same samples, `sharelens_read_timestamp_seconds` and the audit's findings aside: a run audits

@@ -19,7 +19,9 @@ def read_settings(file: Path | None, overrides: Sequence[str]) -> Settings:
         try:
             configured = properties.parse(file.read_text(encoding="utf-8"), str(file))
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{file} can't be read: {getattr(error, 'strerror', None) or error}") from error
+            raise ConfigError(
+                f"{file} can't be read: {getattr(error, 'strerror', None) or 'it is no text in UTF-8'}"
+            ) from error
     return Settings(configured | parse_overrides(overrides))
 
 

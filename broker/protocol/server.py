@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable
 from dataclasses import dataclass
 
-from broker.errors import BrokerError
+from broker.errors import BrokerError, listen_problem
 from broker.protocol.authentication import ConnectionSecurity
 from broker.protocol.connection import Connection
 from broker.protocol.dispatch import Dispatcher, Pieces
@@ -70,7 +70,7 @@ class Server:
                 lambda: self._connect(name, security), host, port, backlog=max(self._limits.backlog, BACKLOG_MIN)
             )
         except OSError as error:
-            raise ListenError(f"can't listen on {host}:{port}: {error.strerror or error}") from error
+            raise ListenError(listen_problem(host, port, error)) from error
         self._servers.append(server)
         if self._idle_check is None and self._limits.idle_ms > 0:
             self._close_idle()

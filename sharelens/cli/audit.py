@@ -27,7 +27,7 @@ def explain(ctx: click.Context, param: click.Parameter, rule: str | None) -> Non
     if rule in EVENTS:
         tell(f"{rule} (cause of findings): {EVENTS[rule]}.")
         ctx.exit()
-    tell("\n\n".join("\n".join(explanation(named)) for named in rules_named(rule)))
+    tell("\n\n".join("\n".join(explanation(named)) for named in rules_named(rule, "--explain")))
     ctx.exit()
 
 

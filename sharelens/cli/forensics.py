@@ -5,7 +5,7 @@ from dataclasses import replace
 import click
 
 from sharelens.cli.options import REQUIRE_COMPLETE, Time, cut_options, examples, filter_options, output_options
-from sharelens.cli.questions import answer
+from sharelens.cli.questions import answer, offsets_in_order
 from sharelens.cli.source_options import evidence_options
 from sharelens.filters import KeyFilter
 from sharelens.output import Shown, say
@@ -118,12 +118,11 @@ def account(
     not_in_evidence.
     """
     in_order("account", from_ms, to_ms)
+    offsets_in_order("account", from_offset, to_offset)
     from measures.schemas import CLASSES
     from sharelens.questions import accounting, opening
     from sharelens.questions.evidence import Span
 
-    if from_offset is not None and to_offset is not None and to_offset < from_offset:
-        raise UsageError("account: --to-offset lies before --from-offset; exchange them")
     for unknown in sorted(set(classes) - set(CLASSES)):
         raise UsageError(f"account: --class: {unknown!r} is no class; classes: {', '.join(CLASSES)}")
     window = Span(from_ms=from_ms, to_ms=to_ms, from_offset=from_offset, to_offset=to_offset)

@@ -1,6 +1,7 @@
 """Help pages whose options stand in groups."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
 
 import click
 
@@ -78,9 +79,16 @@ class GroupedFormatter(click.HelpFormatter):
 
 
 class GroupedContext(click.Context):
-    """A context whose help pages have groups."""
+    """A context whose help pages have groups, and whose command every usage error names."""
 
     formatter_class = GroupedFormatter
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_value: BaseException | None, tb: TracebackType | None
+    ) -> bool | None:
+        if isinstance(exc_value, click.UsageError) and exc_value.ctx is None:
+            exc_value.ctx = self  # click's parser leaves it out where an option lacks its value
+        return super().__exit__(exc_type, exc_value, tb)
 
 
 def write_commands(commands: Mapping[str, click.Command], formatter: click.HelpFormatter) -> None:

@@ -10,7 +10,7 @@ from sharelens.cli.options import Size, examples, output_options
 from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown, show
 from sharelens.request import Source
-from state_model.errors import UsageError
+from state_model.errors import SharelensError, UsageError
 
 if TYPE_CHECKING:
     from lake.scan import Cut
@@ -48,7 +48,9 @@ def status(source: Source, shown: Shown) -> None:
 )
 @click.argument("query", required=False)
 @lake_option("The lake that `sharelens run` wrote.")
-@click.option("--file", "file", type=click.File("r"), help="Read the query from a file; - is standard input.")
+@click.option(
+    "--file", "file", type=click.File("r", encoding="utf-8"), help="Read the query from a file; - is standard input."
+)
 @click.option("--query", "named", metavar="NAME", help="A named query; --list shows them.")
 @click.option("--param", "params", metavar="NAME=VALUE", multiple=True, help="With --query: a parameter. Repeatable.")
 @click.option("--list", "list_them", is_flag=True, help="List the named queries; with --output json also their SQL.")
@@ -109,7 +111,7 @@ def sql(
     from lake.scan import open_lake
     from sharelens.questions.named_queries import named_query
 
-    text = file.read() if file is not None else query or ""
+    text = query or "" if file is None else _text_of(file)
     text.encode()  # a command line may have other text
     chosen = None if named is None else named_query(named)
     values = {} if chosen is None else chosen.values(params)
@@ -123,6 +125,15 @@ def sql(
     text = text if chosen is None else chosen.duckdb_sql
     with sql.sql(opened, text, values, most=shown.most, limits=limits) as answer:
         show(answer, shown)
+
+
+def _text_of(file: TextIO) -> str:
+    try:
+        return file.read()
+    except UnicodeDecodeError as error:
+        raise SharelensError(
+            f"sql: --file: can't read {file.name}: it is no text in UTF-8; give a file with one SELECT"
+        ) from error
 
 
 def _show_by_spark(opened: "Cut", text: str, values: Mapping[str, str | int | None], shown: Shown) -> None:

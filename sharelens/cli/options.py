@@ -202,7 +202,8 @@ BOOTSTRAP = click.option("--bootstrap-server", metavar="HOST:PORT", help="A runn
 COMMAND_CONFIG = click.option(
     "--command-config",
     metavar="FILE",
-    help="With --bootstrap-server, a file of Kafka's client properties: TLS with PEM files, SASL PLAIN and SCRAM.",
+    help="With --bootstrap-server, a file of Kafka's client properties: TLS with PEM files; SASL PLAIN, SCRAM and "
+    "OAUTHBEARER.",
 )
 USER_TOPICS = click.option(
     "--user-topics",

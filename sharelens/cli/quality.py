@@ -73,6 +73,8 @@ def check(lake: str, shown: Shown, **params: Any) -> None:
     unknown = [name for name in params["table"] if name not in TABLES]
     if unknown:
         raise UsageError(f"--table {unknown[0]}: no such table; tables: {', '.join(TABLES)}")
+    if params["data_docs"] is not None and Path(params["data_docs"]).is_file():
+        raise UsageError(f"--data-docs: {params['data_docs']} is no folder; name another one for the pages")
     limits = load_settings().limits()
     options = CheckOptions(
         lake=Lake(lake),

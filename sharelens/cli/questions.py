@@ -34,6 +34,12 @@ def answer(answered: Answer, shown: Shown, require_complete: bool) -> None:
         raise click.exceptions.Exit(INCOMPLETE)
 
 
+def offsets_in_order(command: str, from_offset: int | None, to_offset: int | None) -> None:
+    """Raises UsageError for offsets that end before their beginning."""
+    if from_offset is not None and to_offset is not None and to_offset < from_offset:
+        raise UsageError(f"{command}: --to-offset lies before --from-offset; exchange them")
+
+
 def _with_what_it_lacks(answered: Answer) -> Answer:
     from sharelens.questions.missing import nameless, unnamed_topics
 
@@ -110,6 +116,7 @@ def records(
     """Decoded records of the state log, in (state partition, log offset) order."""
     if from_ms is not None and to_ms is not None and to_ms < from_ms:
         raise UsageError("records: --to lies before --from; exchange them")
+    offsets_in_order("records", from_offset, to_offset)
     if is_early_draft:
         if state_partition or (from_ms, to_ms, from_offset, to_offset) != (None,) * 4:
             raise UsageError("records: --early-draft takes --group, --topic and --partition only; leave out the others")

@@ -63,6 +63,11 @@ def _show_tables(name: str | None, lake: str | None, shown: Shown) -> None:
     from sharelens.questions import tables
 
     if name is not None:
+        if lake is not None:
+            from lake.lake import Lake
+            from lake.scan import ensure_lake
+
+            ensure_lake(Lake(lake))
         show(tables.table_columns(name), shown)
         return
     if lake is None:

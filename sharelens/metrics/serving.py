@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 
+from broker.errors import listen_problem
 from broker.text_endpoint import PageError, TextEndpoint
 from state_model.errors import SharelensError
 
@@ -86,7 +87,7 @@ async def _answer_until(
     try:
         bound = await endpoint.open(host, port)
     except OSError as error:
-        raise ServeError(f"can't listen on {host}:{port}: {error.strerror or error}") from error
+        raise ServeError(listen_problem(host, port, error)) from error
     try:
         ready(bound)
         await stop.wait()

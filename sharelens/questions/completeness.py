@@ -88,6 +88,17 @@ def _check_offsets(evidence: Evidence, at_offsets: Mapping[int, int]) -> list[st
     return warnings
 
 
+def check_beginning(evidence: Evidence, from_ms: int | None, now_ms: int | None = None) -> tuple[str, ...]:
+    """A warning where the window of an answer begins after the evidence; call it after the answer.
+
+    `now_ms`: until when the evidence was read, of answers that go on until then; None: its last log time.
+    """
+    end_ms = evidence_times(evidence)[1] if now_ms is None else now_ms
+    if from_ms is None or end_ms is None or from_ms <= end_ms:
+        return ()
+    return (f"--from {time_text(from_ms)} lies after the evidence, which ends at {time_text(end_ms)}",)
+
+
 def times(cover: Sequence[StatePartitionCover]) -> tuple[int | None, int | None]:
     """First and last log time of the evidence; None when it holds no record."""
     first = min((part.first_ms for part in cover if part.first_ms is not None), default=None)

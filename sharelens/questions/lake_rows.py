@@ -1,6 +1,7 @@
 """Rows of the tables of a lake's published cut that are of one cluster."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +12,7 @@ from evidence.conditions import all_of, with_value
 from evidence.incarnations import newest_incarnation
 from lake import bounded_scan
 from lake.bounded_scan import Choice
+from lake.errors import LakeError
 from lake.scan import Cut as PublishedCut
 from lake.tables import TABLES
 from measures.places import Ints, Places
@@ -64,8 +66,9 @@ class LakeRows:
             return
         mine = all_of(self._is(table, "cluster_id", self._cluster), where)
         kinds = pa.schema([TABLES[table].schema.field(name) for name in columns])
-        for rows in bounded_scan.tables(dataset, columns, mine):
-            yield rows.cast(kinds)
+        with self._data_files_of(table):
+            for rows in bounded_scan.tables(dataset, columns, mine):
+                yield rows.cast(kinds)
 
     def in_log_order(
         self, table: str, schema: pa.Schema, where: pc.Expression | None, choice: Choice | None = None
@@ -76,8 +79,21 @@ class LakeRows:
             return
         mine = all_of(self._is(table, "cluster_id", self._cluster), self.of_log(table), where)
         order = [name for name, _ in LOG_ORDER]
-        for rows in bounded_scan.tables_in_order(dataset, order, schema.names, mine, choice):
-            yield rows.cast(schema)
+        with self._data_files_of(table):
+            for rows in bounded_scan.tables_in_order(dataset, order, schema.names, mine, choice):
+                yield rows.cast(schema)
+
+    @contextmanager
+    def _data_files_of(self, table: str) -> Iterator[None]:
+        """LakeError in place of Arrow's errors where a data file of the table is missing or damaged."""
+        try:
+            yield
+        except (pa.ArrowInvalid, FileNotFoundError) as error:
+            reason = str(error).splitlines()[0]
+            raise LakeError(
+                f"{table} in {self._lake.lake}: a data file can't be read ({reason}); ask again if upkeep may have "
+                "removed it, else put the folder back from a copy"
+            ) from error
 
     def of_places(self, table: str, names: list[str], places: pa.Table, where: pc.Expression | None) -> pa.Table:
         """Columns of the rows of some places (PLACE_KEY), as one table."""

@@ -49,7 +49,7 @@ def unknown_ends(lag: pa.Table) -> list[str]:
     line = (
         f"no end offset of {count} user partitions is known, so their lag is unknown: copy their TOPIC-N folders and "
         "replication-offset-checkpoint too, or give --end-offsets FILE (the output of kafka-get-offsets), or "
-        "--user-topics samples"
+        "--user-topics samples (for an evidence folder all)"
     )
     return [line]
 

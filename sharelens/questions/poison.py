@@ -11,6 +11,7 @@ from measures import poison as measure
 from measures.settings import GroupSettings
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, time_column
+from sharelens.questions.completeness import check_beginning
 from sharelens.questions.digests import Digest, as_answer
 from sharelens.questions.dlq import given_up_with_dead_letter_causes
 from sharelens.questions.doubtful_settings import doubtful_settings
@@ -58,7 +59,10 @@ def poison(
         listing.table(),
         TEXT_COLUMNS,
         totals=_totals(_offsets_by_cause(sums)),
-        warnings=poison_warnings(scoped, without_limit=without_limit),
+        warnings=(
+            *check_beginning(evidence, span.from_ms),
+            *poison_warnings(scoped, without_limit=without_limit),
+        ),
         none="no archived record",
         all_rows=listing.row_counts(evidence),
     )

@@ -11,6 +11,7 @@ from measures.offset_counts import offset_counts
 from measures.schemas import REDELIVERIES
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, by_importance, name_column, number_column, time_column
+from sharelens.questions.completeness import check_beginning
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_stream, scope, stream_of
 from sharelens.questions.state import COMPLETENESS, TOPIC
@@ -49,7 +50,7 @@ def redelivered(
         listing.table().drop_columns(["rank"]),
         TEXT_COLUMNS,
         totals=f"record offsets: {totals}\n{UNSEEN}",
-        warnings=scoped.warnings,
+        warnings=(*scoped.warnings, *check_beginning(evidence, span.from_ms)),
         none="no outcome of a second delivery",
         all_rows=listing.row_counts(evidence),
     )

@@ -154,9 +154,12 @@ def _plain_errors() -> Iterator[None]:
     """Errors of the engine as our own, in one line."""
     try:
         yield
+    except duckdb.CatalogException as error:
+        message = _first_line(error)
+        remedy = "; `sharelens tables --lake DIR` lists the tables" if "Table with name" in message else ""
+        raise UsageError(f"sql: {message}{remedy}") from error
     except (
         duckdb.ParserException,
-        duckdb.CatalogException,
         duckdb.BinderException,
         duckdb.PermissionException,
     ) as error:

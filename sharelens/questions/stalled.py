@@ -9,6 +9,7 @@ from measures import stalls as measure
 from measures.settings import GroupSettings
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, time_column
+from sharelens.questions.completeness import check_beginning
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import Scope, answer, scope, stream_of
 from sharelens.questions.missing import COPY_FOLDERS, unseen_stalls
@@ -65,7 +66,11 @@ def stalled(
         table,
         TEXT_COLUMNS,
         totals="\n".join([*lines, SAME]),
-        warnings=(*scoped.warnings, *unseen_stalls(evidence, scoped.user_partitions, UNSEEN)),
+        warnings=(
+            *scoped.warnings,
+            *check_beginning(evidence, span.from_ms, now_ms),
+            *unseen_stalls(evidence, scoped.user_partitions, UNSEEN),
+        ),
         none="no share partition stalled",
         now_ms=now_ms,
     )

@@ -12,7 +12,7 @@ from measures.settings import GroupSettings
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, by_importance, name_column, number_column, text_column, time_column
 from sharelens.questions import timeline_entries as entries_of
-from sharelens.questions.completeness import closing_line
+from sharelens.questions.completeness import check_beginning, closing_line
 from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.gap_entries import gap_entries
@@ -60,7 +60,7 @@ def timeline(
         table=table,
         columns=TEXT_COLUMNS,
         summary=f"{totals}\n{closing_line(evidence)}; {now_text(evidence, now_ms)}",
-        warnings=scoped.warnings,
+        warnings=(*scoped.warnings, *check_beginning(evidence, span.from_ms, now_ms)),
         none="nothing happened",
     )
 

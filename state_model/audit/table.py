@@ -44,8 +44,10 @@ SECTIONS: Final = {
 }
 
 
-def rules_named(text: str) -> tuple[Rule, ...]:
+def rules_named(text: str, option: str = "--rule") -> tuple[Rule, ...]:
     """The rule of a code, or all rules of a number; `ST-4` is number 4 of the rules on streams groups.
+
+    `option` is named in the message of an error.
 
     Raises:
         UsageError: neither names a rule.
@@ -54,7 +56,7 @@ def rules_named(text: str) -> tuple[Rule, ...]:
         return (BY_CODE[text],)
     rules = tuple(rule for rule in RULES if text.upper() == rule.label)
     if not rules:
-        raise UsageError(f"--rule: {text!r} is no rule; type a code or a number from docs/reference/audit-rules.md")
+        raise UsageError(f"{option}: {text!r} is no rule; type a code or a number from docs/reference/audit-rules.md")
     return rules
 
 

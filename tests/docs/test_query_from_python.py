@@ -25,3 +25,6 @@ def test_the_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert dict(names["kinds"])["retry"] > 0
     assert names["rows"].num_rows == 2
     assert names["causes"].num_rows > 0
+    for shown, items in re.findall(r"^lake\.(\w+)  # (\[.*\])$", "".join(BLOCKS), re.MULTILINE):
+        values = iter(getattr(names["lake"], shown))
+        assert all(item in values for item in re.findall(r"'(.*?)'", items)), f"{shown}: in this order"

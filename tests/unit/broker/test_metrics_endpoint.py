@@ -102,5 +102,5 @@ def test_a_port_in_use_is_refused():
     async def work(endpoint: MetricsEndpoint, port: int) -> None:
         await MetricsEndpoint(collector()).listen(port)
 
-    with pytest.raises(ListenError, match="can't listen on 127.0.0.1"):
+    with pytest.raises(ListenError, match=r"^can't listen on 127\.0\.0\.1:\d+: Address already in use; "):
         served(work)

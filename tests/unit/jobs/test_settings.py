@@ -154,7 +154,12 @@ def test_file_that_holds_something_else_is_refused(conf, content, reason):
 
 
 def test_named_environment_without_settings_is_refused_with_those_there_are(conf):
-    with pytest.raises(SettingsError, match="environments are base"):
+    (conf / "staging").mkdir()
+    (conf / "staging" / "jobs.yaml").write_text("{}")
+    (conf / "kubernetes").mkdir()
+    (conf / "kubernetes" / "exporter.yaml").write_text("kind: Deployment")
+    (conf / "systemd").mkdir()
+    with pytest.raises(SettingsError, match="environments are base, staging$"):
         load("production")
 
 

@@ -46,6 +46,14 @@ def test_null_integers_stay_integers_in_pandas(lake: OpenLake) -> None:
     assert str(frame["until_ms"].dtype) == "int64[pyarrow]"
 
 
+def test_an_unknown_column_is_refused_with_those_of_the_table(lake: OpenLake) -> None:
+    for read in (lake.arrow, lake.pandas):
+        with pytest.raises(
+            UsageError, match=r"^gold\.lag has no column 'offset'; columns: cluster_id, [\w, ]+, run_id$"
+        ):
+            read("gold.lag", ["group_id", "offset"])
+
+
 def test_conditions_of_polars_are_its_own(lake: OpenLake) -> None:
     import polars as pl
 

@@ -17,6 +17,13 @@ def test_single_keys_come_before_the_file(tmp_path):
     assert read_settings(None, []).integer("num.partitions") == 1
 
 
+def test_a_file_that_is_no_text_is_refused(tmp_path):
+    file = tmp_path / "server.properties"
+    file.write_bytes(b"\xff")
+    with pytest.raises(ConfigError, match="server.properties can't be read: it is no text in UTF-8$"):
+        read_settings(file, [])
+
+
 def test_the_option_overrides_log_dirs_which_overrides_log_dir():
     settings = Settings({"log.dirs": "/a", "log.dir": "/b"})
     assert log_directory(settings, Path("/c")) == Path("/c")

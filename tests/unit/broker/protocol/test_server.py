@@ -327,7 +327,9 @@ def test_an_address_in_use_is_refused_in_one_line():
     async def scenario(echo, server, connect):
         port = server._servers[0].sockets[0].getsockname()[1]
         other = Server(echo, Limits())
-        with pytest.raises(ListenError, match=f"can't listen on 127.0.0.1:{port}: "):
+        with pytest.raises(
+            ListenError, match=f"^can't listen on 127.0.0.1:{port}: Address already in use; give another address$"
+        ):
             await other.listen("PLAINTEXT", "127.0.0.1", port)
 
     served(scenario)

@@ -102,6 +102,12 @@ BAD_LINES = {
     "a log to stdout": (["simulate", "--log-dir", "-"], 2, "--log-dir: - is no name here"),
     "an unknown command": (["stat"], 2, "No such command 'stat'"),
     "an unknown option": (["state", "--lak", "x"], 2, "No such option"),
+    "an option without its value": (["state", "--lake"], 2, "requires an argument. (sharelens state --help shows how)"),
+    "an option of a command's part without its value": (
+        ["dlq", "plan", "--out"],
+        2,
+        "requires an argument. (sharelens dlq plan --help shows how)",
+    ),
     "a log option for a lake": (["state", "--lake", "L", "--include-deleted"], 2, "go with --log-dir"),
     "two cuts": (["state", "--log-dir", "D", "--as-of", "0", "--at-offset", "0:1"], 2, "exclude"),
     "no zone": (
@@ -121,6 +127,7 @@ BAD_LINES = {
     ),
     "no time": (["records", "--log-dir", "D", "--to", "soon"], 2, "'soon' is no time"),
     "bounds exchanged": (["records", "--log-dir", "D", "--from", "5", "--to", "4"], 2, "exchange them"),
+    "offsets exchanged": (["records", "--log-dir", "D", "--from-offset", "5", "--to-offset", "4"], 2, "exchange them"),
     "no zone of that name": (["records", "--log-dir", "D", "--tz", "Mars", "--to", "03:29"], 2, "is no time zone"),
     "a length of time for a time": (["records", "--log-dir", "D", "--from", "1h"], 2, "'1h' is no time; type 2026-"),
     "relative times exchanged": (["records", "--log-dir", "D", "--from=-1h", "--to", "-2h"], 2, "exchange them"),
@@ -162,7 +169,15 @@ BAD_LINES = {
     "no log to run on": (["run", "--lake", "L"], 2, "give --log-dir DIR"),
     "no setting of Spark": (["run", "--lake", "L", "--log-dir", "D", "--conf", "x"], 2, "is not K=V"),
     "no query": (["sql", "--lake", "L"], 2, "either the query or --file"),
+    "a query in a file that is no text": (
+        ["sql", "--lake", "L", "--file", "bytes"],
+        1,
+        "--file: can't read bytes: it is no text in UTF-8; give a file with one SELECT",
+    ),
+    "no rule to explain": (["audit", "--explain", "nothing"], 2, "--explain: 'nothing' is no rule"),
+    "pages into a file": (["check", "--lake", "L", "--data-docs", "file"], 2, "--data-docs: file is no folder"),
     "no table": (["tables", "gold.nothing"], 2, "no table gold.nothing; tables: "),
+    "a table of a missing lake": (["tables", "gold.lag", "--lake", "missing"], 1, "is not a directory"),
     "no lake for tables": (["tables"], 2, "give --lake DIR"),
     "a lake to write without a name": (["run", "--lake", "", "--log-dir", "logs"], 2, "--lake: the path is empty"),
     "a lake without a name": (["state", "--lake="], 2, "--lake: the path is empty"),
@@ -210,6 +225,7 @@ def test_what_cannot_be_answered_is_one_clear_line(
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file.txt").write_text("x")
     (tmp_path / "file").write_text("x")
+    (tmp_path / "bytes").write_bytes(b"\xff")
     for cluster in ("east", "west"):
         write_log_directory(tmp_path / cluster, [snapshot()], cluster_id=cluster)
     before = sorted(tmp_path.rglob("*"))

@@ -148,6 +148,13 @@ def test_suppressed_findings_are_listed_with_their_reasons(logs, known, capsys):
     ]
 
 
+def test_a_suppression_until_a_day_that_does_not_exist_is_refused(logs, tmp_path, capsys):
+    (tmp_path / "known.yaml").write_text("- {rule: 62, reason: known, until: 2026-02-30}", encoding="utf-8")
+    code, _, err = run(capsys, "--log-dir", logs, "--suppressions", str(tmp_path / "known.yaml"))
+    assert code == 2
+    assert "has a date that does not exist (" in err
+
+
 @pytest.mark.slow
 def test_suppressions_come_from_the_configuration(logs, monkeypatch, capsys):
     entry = {"rule": 10, "reason": "known", "until": "2999-01-01"}

@@ -38,3 +38,12 @@ def test_an_empty_answer_and_its_summary_agree(words: str, logs: str, capsys: py
     out, err = capsys.readouterr()
     assert out.splitlines()[0] == none
     assert summary in out + err
+
+
+@pytest.mark.parametrize("command", ["timeline --group g", "stalled", "poison", "redelivered"])
+def test_a_window_after_the_evidence_is_a_warning(command: str, logs: str, capsys: pytest.CaptureFixture[str]) -> None:
+    late = "lies after the evidence, which ends at "
+    assert main([*command.split(), "--log-dir", logs, "--from", "2099-01-01T00:00:00Z"]) == 0
+    assert f"warning: --from 2099-01-01T00:00:00.000Z {late}" in capsys.readouterr().err
+    assert main([*command.split(), "--log-dir", logs, "--from", "1970-01-02T00:00:00Z"]) == 0
+    assert late not in capsys.readouterr().err

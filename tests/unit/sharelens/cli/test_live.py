@@ -24,7 +24,7 @@ def test_the_record_that_was_delivered_most_often_is_chosen(tmp_path: Path):
 
 
 def test_a_journal_without_deliveries_fails_the_demo(tmp_path: Path):
-    with pytest.raises(DemoError, match="no client was given a record"):
+    with pytest.raises(DemoError, match="no consumer received a record; .*--set basic"):
         most_delivered(journal(tmp_path))
 
 

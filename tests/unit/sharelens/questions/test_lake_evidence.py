@@ -1,5 +1,7 @@
 """Which cluster and which cut of a lake answer; that a lake and its log answer alike is held in tests/compat."""
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,17 @@ def test_the_named_cluster_alone_answers(two_clusters: Path, cluster: str) -> No
     (row,) = state(evidence, KeyFilter(), CutChoice()).table.to_pylist()
     assert (row["cluster_id"], row["group_id"]) == (cluster, cluster)
     assert records(evidence, KeyFilter(), Span()).read_all().table.num_rows == 1
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_bytes(b"no Parquet")])
+def test_a_data_file_that_can_not_be_read_is_one_line_about_its_table(
+    two_clusters: Path, tmp_path: Path, damage: Callable[[Path], object]
+) -> None:
+    lake = Path(shutil.copytree(two_clusters, tmp_path / "lake"))
+    for file in (lake / "silver" / "share_record").rglob("*.parquet"):
+        damage(file)
+    with pytest.raises(LakeError, match=r"^silver\.share_record in .*: a data file can't be read \(.*from a copy$"):
+        records(open_lake_evidence(str(lake), "first"), KeyFilter(), Span()).read_all()
 
 
 def test_an_unknown_group_is_refused_with_those_of_the_cluster(two_clusters: Path) -> None:

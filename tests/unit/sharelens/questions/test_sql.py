@@ -100,6 +100,12 @@ def test_anything_but_one_select_over_tables_is_refused(lake: Cut, tmp_path: Pat
     assert sorted(Path().iterdir()) == before
 
 
+@pytest.mark.parametrize("table", ["gold.nothing", "lag"])
+def test_an_unknown_table_names_the_command_that_lists_them(lake: Cut, table: str) -> None:
+    with pytest.raises(UsageError, match="^sql: .*Table with name .*; `sharelens tables --lake DIR` lists the tables$"):
+        answer_of(lake, f"SELECT * FROM {table}")
+
+
 def test_a_query_that_fails_on_the_way_is_a_failure(lake: Cut) -> None:
     with pytest.raises(SharelensError, match="^sql: .*Conversion"):
         answer_of(lake, "SELECT CAST(group_id AS INT) FROM gold.share_partition_state")
