@@ -64,8 +64,8 @@ def _dropped_ms(extents: Iterable[Extent]) -> dict[str, int]:
 
 def _unreadable_bytes(extents: Iterable[Extent]) -> int:
     """The bytes behind the last complete batch of a state partition when a run last took records of it."""
-    taken = (row for row in extents if row["status"] == "taken" and row["content"] == "log_record")
-    newest = sorted(taken, key=_run)[-1:]
+    with_records = (row for row in extents if row["status"] == "taken" and row["content"] == "log_record")
+    newest = sorted(with_records, key=_run)[-1:]
     return int(newest[0]["unreadable_bytes"] or 0) if newest else 0
 
 
