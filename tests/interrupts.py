@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,7 +76,11 @@ def written(lake: Path, table: str) -> Callable[[object], bool]:
 
 def has_jvm(process: Process) -> bool:
     """Whether a process has started the shell that becomes a JVM, its only child."""
-    return any(children.read_text() for children in Path(f"/proc/{process.pid}/task").glob("*/children"))
+    for children in Path(f"/proc/{process.pid}/task").glob("*/children"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
+            if children.read_text():
+                return True
+    return False
 
 
 def on_a_terminal(words: list[str], **variables: str) -> str:
