@@ -29,6 +29,6 @@ def changed_since(lake: Lake, run: int) -> dict[str, str]:
 
     One whose extents up to the run are not known by themselves, because upkeep joined them, counts as changed.
     """
-    now, before = incarnations(lake), incarnations(lake, up_to_run=run)
-    several = {cluster_id: ids[0] for cluster_id, ids in now.items() if len(ids) > 1}
+    several = {cluster_id: ids[0] for cluster_id, ids in incarnations(lake).items() if len(ids) > 1}
+    before = incarnations(lake, up_to_run=run) if several else {}
     return {cluster_id: new for cluster_id, new in several.items() if before.get(cluster_id, [""])[0] != new}

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from evidence.schemas import GROUP_RECORD
 from jobs import books
 from jobs.decode.stage import GROUP, changed
-from jobs.incarnations import incarnations
+from jobs.incarnations import incarnations, newest_incarnations
 from lake.lake import Lake
 from lake.parquet import write_rows
 from lake.tables import TABLES
@@ -40,11 +40,11 @@ def run_group_histories(lake: Lake) -> dict[str, int]:
         return {}
     rows: dict[str, list[pa.Table]] = {table: [] for table in TABLE_OF.values()}
     drop = pc.scalar(False)
-    topic_ids = incarnations(lake, OFFSETS_TOPIC)
+    newest = newest_incarnations(lake, OFFSETS_TOPIC)
     for cluster_id, groups in news:
         mine = pc.field("cluster_id") == cluster_id
         drop |= mine if groups is None else mine & pc.field("group_id").isin(groups)
-        made = _histories(lake, cluster_id, topic_ids.get(cluster_id, [""])[0], groups)
+        made = _histories(lake, cluster_id, newest.get(cluster_id, ""), groups)
         for field, table in TABLE_OF.items():
             rows[table].append(books.of_cluster(getattr(made, field), cluster_id))
     counts = {}
@@ -65,7 +65,8 @@ def _news(lake: Lake, before: int) -> Iterator[tuple[str, pa.Array | None]]:
     """
     partitions = changed(lake, before, ["log_record", "replay", "measure"])
     of_groups = [(key[0], row["rebuild"]) for key, row in partitions.items() if row["topic"] == OFFSETS_TOPIC]
-    several = {cluster_id for cluster_id, ids in incarnations(lake, OFFSETS_TOPIC).items() if len(ids) > 1}
+    topic_ids = incarnations(lake, OFFSETS_TOPIC) if of_groups else {}
+    several = {cluster_id for cluster_id, ids in topic_ids.items() if len(ids) > 1}
     starts_over = {cluster_id for cluster_id, is_rebuilt in of_groups if is_rebuilt or cluster_id in several}
     yield from ((cluster_id, None) for cluster_id in sorted(starts_over))
     names = ["cluster_id", "group_id"]

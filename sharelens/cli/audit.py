@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import click
 
-from sharelens.cli.forensics import FROM, TO, fail_on_findings, in_order
+from sharelens.cli.forensics import FROM, TO, fail_on_findings
 from sharelens.cli.incidents import settings_options
 from sharelens.cli.options import examples, filter_options, output_options
+from sharelens.cli.questions import in_order
 from sharelens.cli.source_options import evidence_options
 from sharelens.filters import KeyFilter
 from sharelens.output import Shown, show, tell

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sharelens.cli.forensics import FAIL_ON, FROM, TO, fail_on_findings, in_order
+from sharelens.cli.forensics import FAIL_ON, FROM, TO, fail_on_findings
 from sharelens.cli.incidents import settings_options
 from sharelens.cli.options import (
     REQUIRE_COMPLETE,
@@ -18,7 +18,7 @@ from sharelens.cli.options import (
     filter_options,
     output_options,
 )
-from sharelens.cli.questions import answer
+from sharelens.cli.questions import answer, in_order
 from sharelens.cli.source_options import dead_letter_options, evidence_options
 from sharelens.filters import KeyFilter
 from sharelens.output import Form, Shown, json_text, say_warnings, tell

@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from sharelens.cli.forensics import FROM, TO, in_order
+from sharelens.cli.forensics import FROM, TO
 from sharelens.cli.options import REQUIRE_COMPLETE, cut_options, examples, filter_options, output_options, stacked
-from sharelens.cli.questions import answer
+from sharelens.cli.questions import answer, in_order
 from sharelens.cli.source_options import evidence_options
 from sharelens.filters import KeyFilter
 from sharelens.output import Shown

@@ -5,7 +5,7 @@ from dataclasses import replace
 import click
 
 from sharelens.cli.options import REQUIRE_COMPLETE, Time, cut_options, examples, filter_options, output_options
-from sharelens.cli.questions import answer, offsets_in_order
+from sharelens.cli.questions import OFFSETS, answer, in_order
 from sharelens.cli.source_options import evidence_options
 from sharelens.filters import KeyFilter
 from sharelens.output import Shown, say
@@ -18,12 +18,6 @@ MAX_OFFSET = (1 << 63) - 2
 FROM = click.option("--from", "from_ms", type=Time(Rounding.UP), metavar="TIME", help="Log times from TIME on.")
 TO = click.option("--to", "to_ms", type=Time(Rounding.UP), metavar="TIME", help="Log times before TIME.")
 FAIL_ON = click.option("--fail-on", is_flag=True, help="Exit with 3 when there is a finding.")
-
-
-def in_order(command: str, from_ms: int | None, to_ms: int | None) -> None:
-    """Raises UsageError for an interval that ends before its beginning."""
-    if from_ms is not None and to_ms is not None and to_ms < from_ms:
-        raise UsageError(f"{command}: --to lies before --from; exchange them")
 
 
 def fail_on_findings(count: int, noun: str) -> None:
@@ -118,7 +112,7 @@ def account(
     not_in_evidence.
     """
     in_order("account", from_ms, to_ms)
-    offsets_in_order("account", from_offset, to_offset)
+    in_order("account", from_offset, to_offset, OFFSETS)
     from measures.schemas import CLASSES
     from sharelens.questions import accounting, opening
     from sharelens.questions.evidence import Span

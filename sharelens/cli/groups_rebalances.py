@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import click
 
-from sharelens.cli.forensics import FROM, TO, in_order
+from sharelens.cli.forensics import FROM, TO
 from sharelens.cli.groups_describe import GROUP
 from sharelens.cli.options import REQUIRE_COMPLETE, examples, output_options
-from sharelens.cli.questions import answer
+from sharelens.cli.questions import answer, in_order
 from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown
 from sharelens.request import Source

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sharelens.cli.forensics import FAIL_ON, FROM, TO, fail_on_findings, in_order
+from sharelens.cli.forensics import FAIL_ON, FROM, TO, fail_on_findings
 from sharelens.cli.now import now_option
 from sharelens.cli.options import (
     REQUIRE_COMPLETE,
@@ -18,7 +18,7 @@ from sharelens.cli.options import (
     output_options,
     stacked,
 )
-from sharelens.cli.questions import answer
+from sharelens.cli.questions import answer, in_order
 from sharelens.cli.source_options import evidence_options
 from sharelens.filters import KeyFilter
 from sharelens.output import Shown, say_warnings

@@ -6,9 +6,8 @@ import os
 
 import click
 
-from sharelens.cli.forensics import in_order
 from sharelens.cli.options import REQUIRE_COMPLETE, Duration, Time, examples, output_options
-from sharelens.cli.questions import answer
+from sharelens.cli.questions import answer, in_order
 from sharelens.cli.source_options import evidence_options
 from sharelens.filters import parse_key_filter
 from sharelens.output import Shown

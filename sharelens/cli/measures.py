@@ -4,7 +4,6 @@ import time
 
 import click
 
-from sharelens.cli.forensics import in_order
 from sharelens.cli.options import (
     END_OFFSETS,
     REQUIRE_COMPLETE,
@@ -15,7 +14,7 @@ from sharelens.cli.options import (
     filter_options,
     output_options,
 )
-from sharelens.cli.questions import answer
+from sharelens.cli.questions import answer, in_order
 from sharelens.cli.source_options import evidence_options
 from sharelens.filters import KeyFilter
 from sharelens.output import Shown

@@ -34,10 +34,13 @@ def answer(answered: Answer, shown: Shown, require_complete: bool) -> None:
         raise click.exceptions.Exit(INCOMPLETE)
 
 
-def offsets_in_order(command: str, from_offset: int | None, to_offset: int | None) -> None:
-    """Raises UsageError for offsets that end before their beginning."""
-    if from_offset is not None and to_offset is not None and to_offset < from_offset:
-        raise UsageError(f"{command}: --to-offset lies before --from-offset; exchange them")
+TIMES, OFFSETS = ("--from", "--to"), ("--from-offset", "--to-offset")
+
+
+def in_order(command: str, begin: int | None, end: int | None, options: tuple[str, str] = TIMES) -> None:
+    """Raises UsageError for an interval, given by two options, that ends before its beginning."""
+    if begin is not None and end is not None and end < begin:
+        raise UsageError(f"{command}: {options[1]} lies before {options[0]}; exchange them")
 
 
 def _with_what_it_lacks(answered: Answer) -> Answer:
@@ -114,9 +117,8 @@ def records(
     shown: Shown,
 ) -> None:
     """Decoded records of the state log, in (state partition, log offset) order."""
-    if from_ms is not None and to_ms is not None and to_ms < from_ms:
-        raise UsageError("records: --to lies before --from; exchange them")
-    offsets_in_order("records", from_offset, to_offset)
+    in_order("records", from_ms, to_ms)
+    in_order("records", from_offset, to_offset, OFFSETS)
     if is_early_draft:
         if state_partition or (from_ms, to_ms, from_offset, to_offset) != (None,) * 4:
             raise UsageError("records: --early-draft takes --group, --topic and --partition only; leave out the others")

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 
-from sharelens.cli.forensics import FROM, TO, in_order
+from sharelens.cli.forensics import FROM, TO
 from sharelens.cli.incidents import MIN_DURATION, settings_options
 from sharelens.cli.now import now_option
 from sharelens.cli.options import END_OFFSETS, cut_options, ensure_name, examples, filter_options
+from sharelens.cli.questions import in_order
 from sharelens.cli.source_options import dead_letter_options, evidence_options
 from sharelens.filters import KeyFilter
 from sharelens.output import say, say_warnings

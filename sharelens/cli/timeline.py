@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import click
 
-from sharelens.cli.forensics import FROM, TO, in_order
+from sharelens.cli.forensics import FROM, TO
 from sharelens.cli.incidents import MIN_DURATION, settings_options
 from sharelens.cli.now import now_option
 from sharelens.cli.options import cut_options, examples, filter_options, output_options
-from sharelens.cli.questions import answer
+from sharelens.cli.questions import answer, in_order
 from sharelens.cli.source_options import dead_letter_options, evidence_options
 from sharelens.filters import KeyFilter
 from sharelens.output import Shown

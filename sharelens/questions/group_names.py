@@ -63,7 +63,7 @@ def group_logs(partitions: Iterable[LogPartition], max_bytes: int) -> list[LogPa
 
 
 def group_log_covers(logs: Iterable[LogPartition], *, include_uncommitted: bool) -> dict[int, GroupLogCover]:
-    """The first and the newest time of the batches of each log that can be read, and what is held back."""
+    """The first and the newest time of the batches of each log that can be read, and how many offsets can not."""
     covers = {}
     for log in logs:
         log_end = reader.log_end(log)

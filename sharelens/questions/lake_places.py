@@ -83,7 +83,7 @@ def group_records(scan: Scan, groups: frozenset[str] | None) -> pa.Table:
 
 
 def group_log_covers(scan: Scan) -> dict[int, GroupLogCover]:
-    """The least and the largest time of the records of each partition of __consumer_offsets, and what was held back."""
+    """The least and the largest time of the records of each partition of __consumer_offsets; the offsets left out."""
     of_topic = pc.field("topic") == OFFSETS_TOPIC
     rows = scan("bronze.log_record", ["partition", "timestamp_ms"], of_topic)
     times = rows.group_by("partition").aggregate([("timestamp_ms", "min"), ("timestamp_ms", "max")])
