@@ -55,7 +55,7 @@ PRUNED = SETTINGS | {
 OF_RUNS = ("run_id", "below_log_start", "uncommitted")
 METADATA = "__cluster_metadata-0"
 NOT_COPIED = shutil.ignore_patterns(METADATA, "*.tmp")
-MOST_ATTEMPTS, PAUSE_S, BURSTS = 12, 8, 3
+MOST_ATTEMPTS, BREATH_S = 12, 0.3
 CHECKPOINTED_S = 0.7
 """Longer than the broker's checkpoints of high watermarks are apart."""
 
@@ -182,23 +182,25 @@ def java_admin(kafka: Kafka) -> Iterator[JavaAdmin]:
 
 
 def test_a_lake_filled_while_clients_work_is_that_of_the_directory(kafka, tmp_path, capsys):
-    """Runs go on while a member works in bursts. Where the logs end alike before and behind a run and a copy of the
-    directory, each table of the lake equals that of a lake from the copy.
+    """Runs go on while a member works in bursts. Between two bursts, where the logs end alike before and after a run and
+    a copy of the directory, each table of the lake equals that of a lake from the copy.
     """
     live, words = tmp_path / "live", ["run", "--bootstrap-server", kafka.bootstrap, "--user-topics", "all", "--lake"]
     group, topic, ends = new_share_group(kafka), filled(kafka), []
-    stop = threading.Event()
-    work = threading.Thread(target=bursts, args=(kafka, group, topic, stop))
+    stop, quiet = threading.Event(), threading.Lock()
+    work = threading.Thread(target=bursts, args=(kafka, group, topic, stop, quiet))
     work.start()
     try:
         for attempt in range(MOST_ATTEMPTS):
             assert main([*words, str(live)]) == 0
-            before = log_ends(kafka)
-            time.sleep(CHECKPOINTED_S)
-            assert main([*words, str(live)]) == 0
             copy, copied = tmp_path / f"copy-{attempt}", tmp_path / f"copied-{attempt}"
-            shutil.copytree(kafka.log_dir, copy, ignore=NOT_COPIED)
-            if log_ends(kafka) != before or before in ends:
+            with quiet:
+                before = log_ends(kafka)
+                time.sleep(CHECKPOINTED_S)
+                assert main([*words, str(live)]) == 0
+                shutil.copytree(kafka.log_dir, copy, ignore=NOT_COPIED)
+                after = log_ends(kafka)
+            if after != before or before in ends:
                 continue
             assert work.is_alive()
             capsys.readouterr()
@@ -214,12 +216,12 @@ def test_a_lake_filled_while_clients_work_is_that_of_the_directory(kafka, tmp_pa
     assert len(ends) == 2
 
 
-def bursts(kafka: Kafka, group: str, topic: str, stop: threading.Event) -> None:
-    """Writes records and takes them as one member, with a pause behind each burst."""
+def bursts(kafka: Kafka, group: str, topic: str, stop: threading.Event, quiet: threading.Lock) -> None:
+    """Writes records and takes them as one member, in bursts; between them another thread may have `quiet`."""
     with share_consumer(kafka, group, topic) as consumer:
         accept(consumer, RECORDS)
-        while not stop.wait(PAUSE_S):
-            for _ in range(BURSTS):
+        while not stop.wait(BREATH_S):
+            with quiet:
                 produce(kafka, topic, [str(number) for number in range(RECORDS)])
                 accept(consumer, RECORDS)
 
