@@ -17,12 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.account_windows import Bounds, reaches_of, windows_of
 from measures.delivery_outcomes import NEVER, Outcomes, outcomes_of
 from measures.histories import Histories
+from measures.inputs import Inputs
 from measures.lives import DELETED, LIVE, Lives, lives_of
 from measures.schemas import ACCOUNTED, CLASSES
 from measures.steps import LAST_OFFSET, NO_VALUE, Flags, Ints, Layers, Ranges, together
-from measures.topic_log import ABORTED, CONTROL, WHATS, TopicLog
+from measures.topic_log import ABORTED, CONTROL, WHATS, TopicLog, limits
 from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.columnar.values import Loss
 from state_model.share_records import DeliveryState
@@ -35,7 +37,12 @@ UNKNOWN = WHATS.index("unknown")
 DROPPED = ("changed", "split_or_joined", "start_offset_passed")
 """Ends of a range after which its offsets are in another range of the same life, or in none."""
 
-"""Ranges of one class, by share partition and offset."""
+
+def rows(inputs: Inputs) -> pa.Table:
+    """ACCOUNTED rows of all share partitions of some user partitions, up to the end of the topics."""
+    history, deliveries = inputs.history(), inputs.deliveries()
+    logs = windows_of(reaches_of([(history, deliveries)]), inputs.headers, inputs.extents, Bounds()).logs
+    return account(history, deliveries, limits(logs), logs, inputs.losses())
 
 
 def account(

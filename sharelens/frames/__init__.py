@@ -22,7 +22,9 @@ from sharelens.frames.logs import (
 )
 from sharelens.frames.lost import losses
 from sharelens.frames.measures import (
+    account,
     attempts,
+    cost,
     lag,
     latency,
     life,
@@ -44,8 +46,10 @@ from sharelens.frames.what_if import (
 )
 
 __all__ = [
+    "account",
     "attempts",
     "audit_findings",
+    "cost",
     "dead_letters",
     "delivery_history",
     "early_draft_records",

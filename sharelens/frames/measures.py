@@ -6,87 +6,17 @@
 in one task, which holds the histories of that user partition.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
-
-from kafka_log.schemas import TOPIC_BATCH
-from lake.parquet import conform
+from measures import account as accounts
+from measures import cost as costs
 from measures.catalog import MEASURES
-from measures.inputs import StateInputs
+from measures.schemas import ACCOUNTED, COST
 from measures.settings import NO_SETTINGS, GroupSettings
-from measures.topics import TOPIC_EXTENT, TopicPartition, topic_partitions
-from measures.what_if.appends import READ
-from sharelens.frames.shapes import blank, checked, in_groups, nullable_struct, spark_schema, timed_schema
-from state_model.columnar.keys import LOG_PARTITION_KEY
-from state_model.columnar.schemas import (
-    DELIVERY_HISTORY,
-    SHARE_PARTITION_HISTORY,
-    SHARE_PARTITION_STATE,
-    SHARE_RECORD,
-)
+from sharelens.frames.group_inputs import of_each_user_partition, of_user_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-RECORD = pa.schema([SHARE_RECORD.field(name) for name in READ])
-"""The columns of decoded records that a what-if reads."""
-_SCHEMAS = {
-    "states": SHARE_PARTITION_STATE,
-    "share_partition_history": SHARE_PARTITION_HISTORY,
-    "delivery_history": DELIVERY_HISTORY,
-    "headers": TOPIC_BATCH,
-    "extents": TOPIC_EXTENT,
-    "records": RECORD,
-}
-"""Columns of each argument; the rows of a group come in structs of the same names."""
-_ENVELOPE = pa.schema(
-    [*(TOPIC_EXTENT.field(name) for name in LOG_PARTITION_KEY)]
-    + [pa.field("place", pa.int64())]
-    + [pa.field(name, nullable_struct(schema)) for name, schema in _SCHEMAS.items()]
-)
-
-
-class GroupInputs(StateInputs):
-    """The rows of one user partition and one state topic, as measures read them."""
-
-    def __init__(self, tables: Mapping[str, pa.Table], settings: GroupSettings) -> None:
-        self._tables = tables
-        self.settings = settings
-
-    def states(self) -> pa.Table:
-        """SHARE_PARTITION_STATE rows."""
-        return self._tables["states"]
-
-    def history(self) -> pa.Table:
-        """SHARE_PARTITION_HISTORY rows."""
-        return self._tables["share_partition_history"]
-
-    def deliveries(self) -> pa.Table:
-        """DELIVERY_HISTORY rows."""
-        return self._tables["delivery_history"]
-
-    def records(self) -> pa.Table:
-        """RECORD rows."""
-        return self._tables["records"]
-
-    def headers(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
-        """TOPIC_BATCH rows that reach the offsets or lie above."""
-        rows = self._tables["headers"]
-        for (topic_id, partition), begin in begins.items():
-            here = (pc.field("topic_id") == topic_id) & (pc.field("partition") == partition)
-            mine = rows.filter(here & (pc.field("last_offset") >= begin))
-            if mine.num_rows:
-                yield mine
-
-    def extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
-        """TOPIC_EXTENT rows of those of the user partitions that are there."""
-        selected = set(partitions)
-        rows = self._tables["extents"]
-        return rows.filter(pa.array([place in selected for place in topic_partitions(rows)], pa.bool_()))
 
 
 def lag(states: "DataFrame", *, headers: "DataFrame | None" = None, extents: "DataFrame | None" = None) -> "DataFrame":
@@ -249,6 +179,60 @@ def attempts(
     return _of_histories("attempts", "attempts", share_partition_history, delivery_history, headers)
 
 
+def account(
+    share_partition_history: "DataFrame",
+    delivery_history: "DataFrame",
+    *,
+    headers: "DataFrame | None" = None,
+    extents: "DataFrame | None" = None,
+    losses: "DataFrame | None" = None,
+) -> "DataFrame":
+    """The class of every record offset of each share partition; each offset has exactly one.
+
+    The window of a user partition begins with its log start offset, or the lowest start offset of a group, and ends
+    with its end, or above all that the state log names.
+
+    Args:
+        share_partition_history, delivery_history: as in `stalls`.
+        headers, extents: as in `lag`; headers say why offsets were passed without an outcome.
+        losses: ranges that the records lack (`frames.losses`): offsets whose outcome may lie there are
+            not_in_evidence.
+
+    Returns:
+        ACCOUNTED rows (`sharelens account --list`, without cluster_id, topic and marks of completeness), in no order:
+        ranges of offsets with a class and a reason, which are disjoint and cover the window.
+
+    Raises:
+        UsageError: a column is missing or has another type.
+    """
+    function, histories = "account", (share_partition_history, delivery_history)
+    named = {"share_partition_history": histories[0], "delivery_history": histories[1]}
+    if losses is not None:
+        named["losses"] = of_each_user_partition(losses, share_partition_history, function)
+    return of_user_partitions(
+        accounts.rows, ACCOUNTED, function, NO_SETTINGS, **named, headers=headers, extents=extents
+    )
+
+
+def cost(
+    share_records: "DataFrame", share_partition_history: "DataFrame", delivery_history: "DataFrame"
+) -> "DataFrame":
+    """Records, bytes and snapshots that the state of each share partition costs, also for each acknowledged offset.
+
+    Args:
+        share_records: SHARE_RECORD rows (`frames.share_records`, silver.share_record).
+        share_partition_history, delivery_history: of the same records, as in `stalls`.
+
+    Returns:
+        COST rows (`sharelens cost`, without cluster_id, topic and marks of completeness), in no order.
+
+    Raises:
+        UsageError: a column is missing or has another type.
+    """
+    rows = {"share_partition_history": share_partition_history, "delivery_history": delivery_history}
+    return of_user_partitions(costs.rows, COST, "cost", NO_SETTINGS, records=share_records, **rows)
+
+
 def _of_histories(
     measure: str,
     function: str,
@@ -267,57 +251,3 @@ def _measured(measure: str, function: str, settings: GroupSettings, **arguments:
     rows = MEASURES[measure].rows
     assert rows is not None
     return of_user_partitions(rows, MEASURES[measure].schema, function, settings, **arguments)
-
-
-def of_user_partitions(
-    rows_of: Callable[[GroupInputs], pa.Table],
-    schema: pa.Schema,
-    function: str,
-    settings: GroupSettings,
-    **arguments: "DataFrame | None",
-) -> "DataFrame":
-    """What `rows_of` makes of the rows of each user partition; `function` names it in error messages."""
-    timed = timed_schema(schema)
-    parts = [_enveloped(rows, name, function) for name, rows in arguments.items() if rows is not None]
-    together = parts[0]
-    for part in parts[1:]:
-        together = together.unionByName(part)
-
-    def compute(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for tables in _by_state_topic(pa.Table.from_batches(list(batches))):
-            yield from conform(rows_of(GroupInputs(tables, settings)), timed).to_batches()
-
-    return in_groups(together, LOG_PARTITION_KEY, ["place"], compute, timed)
-
-
-def _enveloped(rows: "DataFrame", name: str, function: str) -> "DataFrame":
-    """Rows of an argument as _ENVELOPE rows; headers come in offset order."""
-    own = checked(rows, _SCHEMAS[name], function, name)
-    columns = {key: F.col(key) for key in LOG_PARTITION_KEY} | {
-        name: F.struct(*own.columns),
-        "place": F.col("base_offset") if name == "headers" else F.lit(-1),
-    }
-    fields = spark_schema(_ENVELOPE).fields
-    return own.select(
-        *(
-            columns.get(field.name, blank(_ENVELOPE.field(field.name).type)).cast(field.dataType).alias(field.name)
-            for field in fields
-        )
-    )
-
-
-def _by_state_topic(rows: pa.Table) -> Iterator[dict[str, pa.Table]]:
-    """The tables of a group, those of each state topic by themselves: a recreated topic begins at offset 0."""
-    tables = {}
-    for name, schema in _SCHEMAS.items():
-        structs = rows.column(name).combine_chunks()
-        structs = structs.filter(pc.is_valid(pc.struct_field(structs, "topic_id")))
-        columns = {field.name: part for field, part in zip(structs.type, structs.flatten(), strict=True)}
-        tables[name] = pa.table({field.name: columns[field.name] for field in schema}).cast(schema)
-    topics = {text for some in tables.values() if "log_topic_id" in some.column_names
-              for text in some.column("log_topic_id").unique().to_pylist()}  # fmt: skip
-    for topic in sorted(topics):
-        yield {
-            name: some.filter(pc.field("log_topic_id") == topic) if "log_topic_id" in some.column_names else some
-            for name, some in tables.items()
-        }

@@ -19,7 +19,7 @@ from measures.what_if import cold_rounds, delivery_limit, isolation, lock_durati
 from measures.what_if.appends import APPENDS, appends
 from measures.what_if.delivery_limit import OTHER_OUTCOME, DeliveryLimit
 from measures.what_if.schema import WHAT_IF
-from sharelens.frames.measures import GroupInputs, of_user_partitions
+from sharelens.frames.group_inputs import GroupInputs, of_user_partitions
 from sharelens.frames.shapes import checked, in_groups, spark_schema, typed_rows
 from state_model.columnar.keys import FULL_PLACE_KEY, STATE_PARTITION_KEY
 from state_model.columnar.schemas import SHARE_RECORD

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import account as measure
-from measures.headers import begins_of
+from measures.account_windows import FROM_TOPIC, Bounds, Windows, reaches_of, windows_of
 from measures.offset_counts import offset_counts
 from measures.schemas import CLASSES
-from measures.topic_log import TopicLog, TopicLogs, limits
+from measures.topic_log import TopicLog, limits
 from measures.topics import TopicPartition, topic_partitions
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, by_importance, name_cell, name_column, number_column
@@ -21,8 +21,6 @@ from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.request import CutChoice
 from state_model.columnar.keys import FULL_PLACE_KEY
 
-FROM_STATE_LOG = "state_log"
-FROM_TOPIC = "topic"
 NAMED = 4
 
 
@@ -35,71 +33,38 @@ def account(
     window. User partitions for which no share group determined a start offset are left out.
     """
     scoped = scope(evidence, key_filter, cut)
-    logs, sources, warnings = _windows(evidence, scoped, _reaches(scoped), window)
+    windows = _windows(evidence, scoped, window)
+    logs = windows.logs
     losses = {part.state_partition: part.losses for part in evidence.cover()}
 
     def of_part(part: Part) -> tuple[pa.Table, Counter[str], int]:
         rows = measure.account(part.history, part.deliveries, limits(logs), logs, losses)
-        shown = marked(_listed(rows, listed) if listed else _counted(rows, logs, sources), part.history)
+        shown = marked(_listed(rows, listed) if listed else _counted(rows, windows), part.history)
         return shown, _offsets_of_classes(rows), _offsets_of_windows(rows, logs)
 
-    tables, counts, windows = zip(*scoped.of_each_part(of_part), strict=True)
+    tables, counts, sizes = zip(*scoped.of_each_part(of_part), strict=True)
     return answer(
         evidence,
         by_place(tables),
         LISTED_COLUMNS if listed else COUNTED_COLUMNS,
-        totals=_totals(sum(counts, Counter()), sum(windows)),
-        warnings=[*scoped.warnings, *warnings],
+        totals=_totals(sum(counts, Counter()), sum(sizes)),
+        warnings=[
+            *scoped.warnings,
+            *_missing(evidence, windows.without_topic, window),
+            *_beyond(evidence, windows.beyond),
+        ],
         none=f"no offset is {' or '.join(listed)}" if listed else "no offset in the window",
     )
 
 
-def _reaches(scoped: Scope) -> dict[TopicPartition, tuple[int, int]]:
-    """The smallest start offset of each user partition, and the first offset above all that the state log names.
-
-    User partitions without any start offset are left out.
-    """
-    begins: dict[TopicPartition, int] = {}
-    reached: dict[TopicPartition, int] = {}
-    for part in scoped.parts():
-        for place, begin in begins_of(part.history).items():
-            begins[place] = min(begin, begins.get(place, begin))
-        for place, end in _reached(part).items():
-            reached[place] = max(end, reached.get(place, end))
-    return {place: (begin, reached.get(place, begin)) for place, begin in begins.items()}
-
-
-def _windows(
-    evidence: Evidence, scoped: Scope, reaches: Mapping[TopicPartition, tuple[int, int]], window: Span
-) -> tuple[dict[TopicPartition, TopicLog], dict[TopicPartition, str], list[str]]:
-    """The window of each user partition, the source of its end, and warnings."""
+def _windows(evidence: Evidence, scoped: Scope, window: Span) -> Windows:
+    """The window of each user partition; at a moment in the past it ends there."""
     to_ms = window.to_ms
     if to_ms is None and scoped.cut.as_of_ms is not None:
         to_ms = scoped.cut.as_of_ms + 1
-    begins = {place: begin for place, (begin, _) in reaches.items()}
-    folded = TopicLogs(window.from_ms, to_ms)
-    for batches in evidence.topic_batches(begins):
-        folded.take(batches)
-    extents = {(row["topic_id"], row["partition"]): row for row in evidence.topic_extents(begins).to_pylist()}
-    logs, sources = {}, {}
-    missing, beyond = [], []
-    for place, begin in sorted(begins.items()):
-        extent = extents.get(place)
-        log_start = extent["log_start_offset"] if extent else None
-        end = extent["end_offset"] if extent else None
-        sources[place] = FROM_TOPIC if extent else FROM_STATE_LOG
-        if extent is None:
-            missing.append(place)
-        if end is not None and window.to_offset is None and to_ms is None and reaches[place][1] > end:
-            beyond.append(place)
-        first = begin if log_start is None else log_start
-        first = first if window.from_offset is None else window.from_offset
-        end = reaches[place][1] if end is None else end
-        end = end if window.to_offset is None else min(end, window.to_offset)
-        log = folded.log(place, first=first, end=max(first, end), log_start=log_start, looked_from=begin)
-        if log is not None:
-            logs[place] = log
-    return logs, sources, [*_missing(evidence, missing, window), *_beyond(evidence, beyond)]
+    bounds = Bounds(from_ms=window.from_ms, to_ms=to_ms, from_offset=window.from_offset, to_offset=window.to_offset)
+    reaches = reaches_of((part.history, part.deliveries) for part in scoped.parts())
+    return windows_of(reaches, evidence.topic_batches, evidence.topic_extents, bounds)
 
 
 def _missing(evidence: Evidence, places: Sequence[TopicPartition], window: Span) -> list[str]:
@@ -131,28 +96,13 @@ def _named(evidence: Evidence, places: Sequence[TopicPartition]) -> str:
     return some + (f" and {len(places) - NAMED} more" if len(places) > NAMED else "")
 
 
-def _reached(part: Part) -> dict[TopicPartition, int]:
-    """The first offset above all that the state log names, by user partition."""
-    parts = [
-        part.deliveries.select(["topic_id", "partition"]).append_column(
-            "end", pc.add(part.deliveries.column("last_offset"), 1)
-        ),
-        part.history.select(["topic_id", "partition"]).append_column("end", part.history.column("start_offset")),
-    ]
-    ends = pa.concat_tables(parts).group_by(["topic_id", "partition"]).aggregate([("end", "max")]).to_pylist()
-    return {(row["topic_id"], row["partition"]): max(0, row["end_max"] or 0) for row in ends}
-
-
 def _listed(rows: pa.Table, classes: Sequence[str]) -> pa.Table:
     return rows.filter(pc.is_in(rows.column("class"), value_set=pa.array(sorted(classes), pa.string())))
 
 
-def _counted(
-    rows: pa.Table,
-    logs: Mapping[TopicPartition, TopicLog],
-    sources: Mapping[TopicPartition, str],
-) -> pa.Table:
+def _counted(rows: pa.Table, windows: Windows) -> pa.Table:
     """One row a class and reason of each share partition, with the window and what the batches of it hold."""
+    logs, sources = windows.logs, windows.sources
     sizes = offset_counts(rows)
     table = rows.append_column("offsets", sizes)
     by = [*FULL_PLACE_KEY, "class", "reason"]

@@ -182,8 +182,8 @@ def java_admin(kafka: Kafka) -> Iterator[JavaAdmin]:
 
 
 def test_a_lake_filled_while_clients_work_is_that_of_the_directory(kafka, tmp_path, capsys):
-    """Runs go on while a member works in bursts. Between two bursts, where the logs end alike before and after a run and
-    a copy of the directory, each table of the lake equals that of a lake from the copy.
+    """Runs go on while a member works in bursts. Between two of them, where the logs end alike before and after a run
+    and a copy of the directory, each table of the lake equals that of a lake from the copy.
     """
     live, words = tmp_path / "live", ["run", "--bootstrap-server", kafka.bootstrap, "--user-topics", "all", "--lake"]
     group, topic, ends = new_share_group(kafka), filled(kafka), []

@@ -4,8 +4,10 @@ Several logs are read as one: Spark takes longer to plan a query than to compute
 says which log a row is of.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,8 +17,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from kafka_log.schemas import TOPIC_BATCH
+from lake import user_topics
 from lake.scan import open_lake
+from measures.topics import topic_partitions
+from sharelens.filters import KeyFilter
+from sharelens.frames.envelopes import LOSS
 from sharelens.frames.shapes import spark_schema
+from sharelens.output import Answer
+from sharelens.questions.evidence import Evidence
+from sharelens.questions.opening import open_evidence
+from sharelens.request import CutChoice, Source
 from tests.datasets import dataset
 from tests.in_process import recorded_lake
 
@@ -68,9 +78,53 @@ def histories_of(names: Sequence[str]) -> dict[str, pa.Table]:
     }
 
 
+def extents_of(name: str) -> pa.Table:
+    """TOPIC_EXTENT rows of all user partitions of a recorded log."""
+    return extents_in(recorded_lake(name))
+
+
+def extents_in(path: Path) -> pa.Table:
+    """TOPIC_EXTENT rows of all user partitions of a lake."""
+    lake = open_lake(path)
+    states = lake.scan("gold.share_partition_state", ["topic_id", "partition"])
+    books = user_topics.books(lambda table, columns, where: lake.scan(table, columns, where))
+    return user_topics.extents(books, set(topic_partitions(states)))
+
+
 def cached(spark: "SparkSession", tables: dict[str, pa.Table]) -> dict[str, DataFrame]:
     """The tables as DataFrames that are computed once."""
     return {name: spark.createDataFrame(rows).cache() for name, rows in tables.items()}
+
+
+def answers(
+    names: Sequence[str], question: Callable[[Evidence, KeyFilter, CutChoice], Answer], columns: Sequence[str]
+) -> pa.Table:
+    """The rows of a question to each lake, with the columns of a DataFrame."""
+    tables = []
+    for name in names:
+        with open_evidence(Source(lake=str(recorded_lake(name)))) as evidence:
+            rows = question(evidence, KeyFilter(), CutChoice()).table
+            topic = f"{name}:{evidence.cover()[0].log_topic_id}"
+        rows = rows.drop_columns([column for column in ("log_topic_id",) if column in rows.column_names])
+        tables.append(rows.append_column("log_topic_id", pa.repeat(topic, rows.num_rows)).select(columns))
+    return pa.concat_tables(tables)
+
+
+def compare_with(answer: pa.Table, computed: DataFrame, *order: str) -> None:
+    """`assert_same` with an answer, whose text may be dictionary-encoded."""
+    plain = [(f.name, pa.string() if pa.types.is_dictionary(f.type) else f.type) for f in answer.schema]
+    assert_same(computed, answer.cast(pa.schema(plain)), *order)
+
+
+def losses_of(names: Sequence[str]) -> pa.Table:
+    """LOSS rows of the state logs of recorded logs, as their lakes have them."""
+    rows = []
+    for name in names:
+        with open_evidence(Source(lake=str(recorded_lake(name)))) as evidence:
+            for part in evidence.cover():
+                place = {"log_topic_id": f"{name}:{part.log_topic_id}", "state_partition": part.state_partition}
+                rows += [place | asdict(loss) for loss in part.losses]
+    return pa.Table.from_pylist(rows, schema=LOSS)
 
 
 def assert_same(computed: DataFrame, expected: pa.Table, *order: str) -> None:

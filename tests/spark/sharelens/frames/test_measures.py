@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from lake import user_topics
 from lake.scan import open_lake
 from lake.tables import TABLES
 from measures.catalog import STAGED
-from measures.topics import topic_partitions
 from sharelens import frames
 from sharelens.settings_files import NO_SETTINGS_FILES
 from sharelens.settings_folder import with_single_files
 from tests.dataset_settings import given_settings
 from tests.datasets import dataset
-from tests.in_process import make_lake, recorded_lake
-from tests.spark.sharelens.frames.recorded import assert_same, cached, histories_of, table_of
+from tests.in_process import make_lake
+from tests.spark.sharelens.frames.recorded import assert_same, cached, extents_in, extents_of, histories_of, table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,19 +74,6 @@ def test_settings_decide_as_in_the_lake(measure: str, spark: "SparkSession", lak
     assert_same(computed.select(*names), expected.select(names), *order)
     if measure == "poison_record":
         assert set(expected.column("cause").to_pylist()) == {"rejected", "delivery_limit"}
-
-
-def extents_of(name: str) -> pa.Table:
-    """TOPIC_EXTENT rows of all user partitions of a recorded log."""
-    return extents_in(recorded_lake(name))
-
-
-def extents_in(path: Path) -> pa.Table:
-    """TOPIC_EXTENT rows of all user partitions of a lake."""
-    lake = open_lake(path)
-    states = lake.scan("gold.share_partition_state", ["topic_id", "partition"])
-    books = user_topics.books(lambda table, columns, where: lake.scan(table, columns, where))
-    return user_topics.extents(books, set(topic_partitions(states)))
 
 
 def plain(rows: pa.Table, names: Sequence[str]) -> pa.Table:

@@ -2,17 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pytest
 
 from sharelens import frames
-from sharelens.filters import KeyFilter
-from sharelens.questions import opening, what_if, what_if_placement
-from sharelens.request import CutChoice, Source
+from sharelens.questions import what_if, what_if_placement
 from state_model.errors import UsageError
 from tests.datasets import KINDS
-from tests.in_process import recorded_lake
-from tests.spark.sharelens.frames.recorded import assert_same, cached, histories_of, table_of
+from tests.spark.sharelens.frames.recorded import answers, cached, compare_with, histories_of, table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,32 +17,14 @@ NAMES = tuple(name for name in KINDS if name != "streams")
 PLACE = ("log_topic_id", "state_partition", "group_id", "topic_id", "partition")
 
 
+def compare(computed, question, value, *order) -> None:
+    compare_with(answers(NAMES, lambda *scope: question(*scope, value), computed.columns), computed, *order)
+
+
 @pytest.fixture(scope="module")
 def inputs(spark: "SparkSession") -> "dict[str, DataFrame]":
     """The records, histories and headers of some lakes."""
     return cached(spark, {**histories_of(NAMES), "records": table_of(NAMES, "silver.share_record")})
-
-
-def answers(question, value, names) -> pa.Table:
-    """The rows of a question to each lake, with the columns of a DataFrame."""
-    tables = []
-    for name in NAMES:
-        with opening.open_evidence(Source(lake=str(recorded_lake(name)))) as evidence:
-            rows = question(evidence, KeyFilter(), CutChoice(), value).table
-            topic = f"{name}:{evidence.cover()[0].log_topic_id}"
-        rows = rows.drop_columns([column for column in ("log_topic_id",) if column in rows.column_names])
-        tables.append(rows.append_column("log_topic_id", pa.repeat(topic, rows.num_rows)).select(names))
-    return pa.concat_tables(tables)
-
-
-def compare(computed, question, value, *order) -> None:
-    expected = answers(question, value, computed.columns)
-    assert_same(computed, expected.cast(plain(expected.schema)), *order)
-
-
-def plain(schema: pa.Schema) -> pa.Schema:
-    """The schema with text that is not encoded."""
-    return pa.schema([(f.name, pa.string() if pa.types.is_dictionary(f.type) else f.type) for f in schema])
 
 
 @pytest.mark.parametrize("limit", [3, 10])
