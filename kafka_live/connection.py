@@ -1,6 +1,7 @@
 """Connections to the brokers of a cluster: requests of the library kafka-python, to several brokers at a time."""
 
 import logging
+import re
 import socket
 import time
 from collections.abc import Mapping, Sequence
@@ -16,9 +17,11 @@ from kafka.net.selector import NetworkSelector
 from kafka_live.command_config import PLAINTEXT, CommandConfig
 from kafka_live.errors import ClusterError
 from kafka_live.failures import LISTENER_HINT, explain, is_final
+from state_model.errors import UsageError
 
 CLIENT_ID = "sharelens"
 CONNECT_S = 5.0
+HIGHEST_PORT = 65_535
 LARGEST_RESPONSE_BYTES = 256 << 20
 """A broker sends the first batch of a response whole, however large."""
 GRACE_MS = 500
@@ -69,12 +72,27 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
             self.failure = error
 
 
+def _listeners(bootstrap_server: str) -> list[tuple[str, int]]:
+    """Hosts and ports of a list of addresses."""
+    listeners = []
+    for address in bootstrap_server.split(","):
+        host, _, port = address.strip().rpartition(":")
+        number = int(port) if re.fullmatch("[0-9]{1,5}", port) else 0
+        if not host or not 0 < number <= HIGHEST_PORT:
+            raise UsageError(
+                f"--bootstrap-server {bootstrap_server}: {address!r} is no HOST:PORT; give the address of a listener, "
+                "as localhost:9092"
+            )
+        listeners.append((host.strip("[]"), number))
+    return listeners
+
+
 class Connection:
     """Connections to the brokers of a cluster; `config`: how to connect.
 
     Raises:
         ClusterError: no broker can be reached at the address.
-        UsageError: files that `config` names can't be used.
+        UsageError: an address is no HOST:PORT, or files that `config` names can't be used.
     """
 
     def __init__(self, bootstrap_server: str, config: CommandConfig = PLAINTEXT) -> None:
@@ -108,15 +126,12 @@ class Connection:
 
     def _ensure_a_listener(self) -> None:
         """Raises ClusterError at once where no address of the list takes a connection: the library tries for long."""
-        for address in self.bootstrap_server.split(","):
-            host, _, port = address.strip().rpartition(":")
+        for host, port in _listeners(self.bootstrap_server):
             try:
-                socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
+                socket.create_connection((host, port), timeout=CONNECT_S).close()
                 return
             except OSError as error:
                 problem = f"the cluster does not answer ({error.strerror or error}); {LISTENER_HINT}"
-            except (ValueError, OverflowError):  # a port that is no number, or too large
-                problem = f"{address!r} is no HOST:PORT; give the address of a listener, as localhost:9092"
         raise ClusterError(f"--bootstrap-server {self.bootstrap_server}: {problem}")
 
     def __enter__(self) -> Self:

@@ -9,6 +9,7 @@ from sharelens.cli.options import Duration, examples
 from sharelens.cli.source_options import evidence_options
 from sharelens.output import say, tell
 from sharelens.request import Source
+from sharelens.wording import counted
 from state_model.errors import UsageError
 
 MS_PER_S = 1000
@@ -131,13 +132,14 @@ def _write(source: Source, target: Path, form: str, max_series: int, mode: int) 
         write_whole(target, text, mode=mode)
     series = sum(map(len, made.samples.values()))
     groups = sum(len(figures.of_groups) for figures in made.figures)
-    say(f"{'stdout' if to_stdout else target}: {series} series of {groups} groups in {len(made.figures)} clusters")
+    where = f"{counted(groups, 'group')} in {counted(len(made.figures), 'cluster')}"
+    say(f"{'stdout' if to_stdout else target}: {series:,} series of {where}")
     for line in dict.fromkeys(line for figures in made.figures for line in figures.warnings):
         say(f"warning: {line}")
     if made.left_out:
         say(
-            f"warning: {made.left_out} share partitions have no series of their own (--max-series {max_series}); "
-            "the sums of their groups count them"
+            f"warning: {counted(made.left_out, 'share partition')} without own series (--max-series "
+            f"{max_series}); the sums of their groups count them"
         )
 
 

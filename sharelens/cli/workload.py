@@ -9,6 +9,7 @@ import click
 
 from sharelens.cli.options import NewPath, Seconds, examples, output_options
 from sharelens.output import Answer, Column, Shown, by_importance, name_cell, name_column, say, show, text_column
+from sharelens.wording import counted
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def _judge(path: Path, shown: Shown) -> None:
     ranked = by_importance(columns, "CODE WHERE WHY LINE")
     show(Answer(table=table, columns=ranked, summary=_summary(checked), none="no findings"), shown)
     if checked.findings:
-        say(f"sharelens: {len(checked.findings)} findings in {path}")
+        say(f"sharelens: {counted(len(checked.findings), 'finding')} in {path}")
         raise click.exceptions.Exit(FINDINGS)
 
 

@@ -176,7 +176,9 @@ def closed_port() -> int:
     [
         (["state", "--bootstrap-server", "127.0.0.1:{port}"], "the cluster does not answer", 1),
         (["state", "--bootstrap-server", "127.0.0.1:{port}"], "look whether the broker runs there\n", 1),
-        (["state", "--bootstrap-server", "no port"], "'no port' is no HOST:PORT; give the address of a listener", 1),
+        (["state", "--bootstrap-server", "no port"], "'no port' is no HOST:PORT; give the address of a listener", 2),
+        (["state", "--bootstrap-server", "127.0.0.1:{port},h:65536"], "'h:65536' is no HOST:PORT", 2),
+        (["lag", "--bootstrap-server", ":9092"], "':9092' is no HOST:PORT", 2),
         (["run", "--lake", "x", "--log-dir", "y", "--max-bytes", "1"], "--max-bytes goes with --bootstrap-server", 2),
         (["state", "--bootstrap-server", "127.0.0.1:1", "--lake", "x"], "give either --lake DIR", 2),
         (["state", "--bootstrap-server", "127.0.0.1:1", "--include-uncommitted"], "committed records alone", 2),

@@ -1,4 +1,7 @@
-"""A client of Spark Connect, in a process without Java: prints what the DataFrame functions compute, as JSON.
+"""A client of Spark Connect, in a process without Java: prints what the DataFrame functions give, as JSON.
+
+`rows`: how many rows a function computes. `columns`: of the others the server analyzes the plan alone, which shows that
+they call no JVM; what they compute is shown without Spark Connect.
 
 python connect_client.py sc://127.0.0.1:PORT FOLDER
 """
@@ -8,11 +11,17 @@ import sys
 
 from pyspark.sql import SparkSession
 
+from kafka_log.schemas import TOPIC_BATCH
 from sharelens import frames
+
+OF_KAFKA = (
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int, "
+    "headers array<struct<key: string, value: binary>>"
+)
 
 
 def main(remote: str, folder: str) -> None:
-    """Runs every function over the log directory `folder`."""
+    """Calls every function over the log directory `folder`."""
     spark = SparkSession.builder.remote(remote).getOrCreate()
     logs = spark.read.format("kafka_log").load(folder).transform(frames.log_records).cache()
     records = logs.transform(frames.share_records).cache()
@@ -24,6 +33,7 @@ def main(remote: str, folder: str) -> None:
     groups = logs.transform(frames.group_records).cache()
     last_ms = history.agg({"log_time_ms": "max"}).toArrow().column(0)[0].as_py()
     rows = {
+        "log_records": logs,
         "share_records": records,
         "group_records": groups,
         "group_history": groups.transform(frames.group_history),
@@ -37,7 +47,32 @@ def main(remote: str, folder: str) -> None:
         "audit_findings": frames.audit_findings(logs, losses=losses),
         "states_as_of": history.transform(frames.states_as_of, deliveries, last_ms),
     }
-    json.dump({name: frame.toArrow().num_rows for name, frame in rows.items()}, sys.stdout)
+    histories = (history, deliveries)
+    headers = spark.createDataFrame(TOPIC_BATCH.empty_table())
+    other = {
+        "log_records_of_kafka_source": spark.createDataFrame([], OF_KAFKA).transform(
+            frames.log_records_of_kafka_source
+        ),
+        "early_draft_records": logs.transform(frames.early_draft_records),
+        "task_history": groups.transform(frames.task_history),
+        "account": frames.account(*histories, headers=headers, losses=losses),
+        "attempts": frames.attempts(*histories),
+        "cost": frames.cost(records, *histories),
+        "lag": states.transform(frames.lag),
+        "latency": frames.latency(*histories, headers=headers),
+        "life": frames.life(*histories),
+        "poison_records": frames.poison_records(*histories),
+        "progress": frames.progress(*histories),
+        "redelivered_records": frames.redelivered_records(*histories),
+        "stalls": frames.stalls(*histories),
+        "what_if_delivery_count_limit": frames.what_if_delivery_count_limit(*histories, 3),
+        "what_if_isolation_level": frames.what_if_isolation_level(*histories, "read_committed", headers=headers),
+        "what_if_lock_duration": frames.what_if_lock_duration(*histories, 5_000),
+        "what_if_snapshot_update_records": frames.what_if_snapshot_update_records(records, *histories, 7),
+        "what_if_state_partitions": frames.what_if_state_partitions(records, 7),
+    }
+    counts = {name: frame.toArrow().num_rows for name, frame in rows.items()}
+    json.dump({"rows": counts, "columns": {name: len(frame.columns) for name, frame in other.items()}}, sys.stdout)
     spark.stop()
 
 
