@@ -166,11 +166,11 @@ def serve() -> None:
     """Serves until standard input ends."""
     import logging
 
-    from moto.server import DomainDispatcherApplication, create_backend_app
+    from moto.server import create_backend_app
     from werkzeug.serving import make_server
 
     logging.getLogger("werkzeug").disabled = True
-    application = _Middleware(DomainDispatcherApplication(create_backend_app))
+    application = _Middleware(create_backend_app("s3"))
     server = make_server("127.0.0.1", 0, application, threaded=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     sys.stdout.write(f"{server.server_port}\n")
