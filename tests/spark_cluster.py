@@ -66,15 +66,18 @@ class Cluster:
         os.killpg(process.pid, number)
         process.wait(PATIENCE_S)
 
+    def stop(self, name: str) -> None:
+        """A process and the executors that it started stand still from now on."""
+        os.killpg(self.processes[name].pid, signal.SIGSTOP)
+
     @contextmanager
     def stopped(self, name: str) -> Iterator[None]:
-        """A process and the executors that it started stand still for the block."""
-        group = self.processes[name].pid
-        os.killpg(group, signal.SIGSTOP)
+        """They stand still for the block."""
+        self.stop(name)
         try:
             yield
         finally:
-            os.killpg(group, signal.SIGCONT)
+            os.killpg(self.processes[name].pid, signal.SIGCONT)
 
     def log(self, name: str) -> str:
         """What a process printed."""

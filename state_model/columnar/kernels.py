@@ -1,5 +1,6 @@
 """Compiles kernels with numba: without the interpreter lock, cached on disk where a cache is writable."""
 
+import os
 from collections.abc import Callable
 from functools import cached_property, update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar, cast
@@ -10,6 +11,8 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Function = TypeVar("Function", bound=Callable[..., object])
 
+OPTIMIZATION = "2"
+"""Of LLVM. At numba's 3 kernels take a third longer to compile and are no faster: docs/adr/0010."""
 when_numba_is_there: Callable[[], None] | None = None
 """Called once, when numba has been imported and before it compiles, so that a caller can listen to its events."""
 
@@ -34,21 +37,33 @@ class Kernel(Generic[Parameters, Result]):
     def _numba_type_(self) -> object:
         from state_model.columnar.kernel_types import KernelType  # imports numba
 
-        return KernelType(self._compiled)
+        return KernelType(self._inlined)
 
     @cached_property
     def _compiled(self) -> Any:
+        """What Python calls."""
+        compiler = self._compiler()
+        try:
+            return compiler(cache=True, nogil=True, **self._options)(self.interpreted)
+        except RuntimeError:  # no cache is writable
+            return compiler(nogil=True, **self._options)(self.interpreted)
+
+    @cached_property
+    def _inlined(self) -> Any:
+        """What other kernels call: it has no entry for Python, and lies in the machine code of its callers alone."""
+        options = self._options | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        return self._compiler()(nogil=True, **options)(self.interpreted)
+
+    @staticmethod
+    def _compiler() -> Any:
+        os.environ.setdefault("NUMBA_OPT", OPTIMIZATION)  # numba reads it when it is imported
         with hidden("scipy"):  # numba.np.arraymath looks for a BLAS in SciPy, which no kernel uses: docs/adr/0010
             import numba  # deferred: a command that computes nothing starts without it
             import numba.np.arraymath
 
         Kernel.is_numba_loaded = True
         _call_once()
-        compiler: Any = numba.njit
-        try:
-            return compiler(cache=True, nogil=True, **self._options)(self.interpreted)
-        except RuntimeError:
-            return compiler(nogil=True, **self._options)(self.interpreted)
+        return numba.njit
 
 
 def _call_once() -> None:
