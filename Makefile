@@ -82,11 +82,13 @@ test: setup promtool ## Run all tests but the components and the soak
 .PHONY: test-components
 test-components: setup setup-airflow browser azurite ## Run the tests with programs of other projects, such as S3 servers, Kafka in Java, Airflow (at most a quarter of an hour)
 	@$(IN_MEMORY); logs=$$(mktemp -d); failed=0; apart=""; marked="components and not soak"; \
+	export SHARELENS_TEST_RUN_FOLDER=$$(mktemp -d); \
 	for each in $(LONGEST); do $(PYTEST) $$each -m "$$marked" >"$$logs/$$(basename $$each)" 2>&1 & apart+=" $$!"; done; \
 	trap 'kill $$apart' INT TERM; \
 	$(PYTEST) tests/components tests/broker tests/unit/sharelens/report -m "$$marked" $(addprefix --ignore ,$(LONGEST)) \
 	  $(call workers,$(BESIDE)) || failed=$$?; \
-	for each in $$apart; do wait $$each || failed=$$?; done; cat "$$logs"/*; rm -rf "$$logs"; exit $$failed
+	for each in $$apart; do wait $$each || failed=$$?; done; \
+	cat "$$logs"/*; rm -rf "$$logs" "$$SHARELENS_TEST_RUN_FOLDER"; exit $$failed
 
 .PHONY: test-fast
 test-fast: $(ENV_STAMP) ## Run the tests that need no Spark and take less than a twentieth of a second each (at most twenty seconds)

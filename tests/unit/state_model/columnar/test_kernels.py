@@ -1,5 +1,8 @@
 """Kernels with and without the counting of references, called as Python calls them and by each other."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -49,3 +52,27 @@ def test_a_kernel_is_compiled_once_whatever_constants_others_call_it_with() -> N
     signatures = [event.data["args"] for _, event in recorder.buffer if event.is_start and "put" in str(event.data)]
     assert {len(signature) for signature in signatures} == {4}
     assert len(signatures) == 2  # with a step and without one
+
+
+def test_python_calls_a_kernel_that_a_kernel_called_before() -> None:
+    names: dict[str, Any] = {}
+    exec(CALLED_WITH_CONSTANTS, names)
+    names["put"] = kernel(names["put"])
+    rows = np.zeros(4, np.int64)
+    kernel(names["fill"])(rows, 7)
+    names["put"](rows, 1, 3)
+    assert rows.tolist() == [5, 3, 7, 56]
+
+
+@pytest.mark.parametrize(("of_user", "level"), [(None, "2"), ("1", "1")])
+def test_the_environment_decides_how_far_llvm_optimizes(of_user: str | None, level: str) -> None:
+    program = """
+from state_model.columnar.kernels import kernel
+kernel(lambda number: number + 1)(1)
+import numba
+print(int(numba.config.OPT))
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_OPT"}
+    environment |= {"NUMBA_OPT": of_user} if of_user else {}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{level}\n"
