@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from kafka_log.schemas import TOPIC_BATCH
 from sharelens import frames
+from sharelens.frames.shapes import spark_schema
 
 OF_KAFKA = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int, "
@@ -48,7 +49,7 @@ def main(remote: str, folder: str) -> None:
         "states_as_of": history.transform(frames.states_as_of, deliveries, last_ms),
     }
     histories = (history, deliveries)
-    headers = spark.createDataFrame(TOPIC_BATCH.empty_table())
+    headers = spark.createDataFrame([], spark_schema(TOPIC_BATCH))
     other = {
         "log_records_of_kafka_source": spark.createDataFrame([], OF_KAFKA).transform(
             frames.log_records_of_kafka_source

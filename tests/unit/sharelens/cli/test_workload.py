@@ -36,7 +36,7 @@ def test_findings_are_listed_and_end_with_their_exit_code(tmp_path, capsys):
     output = capsys.readouterr()
     (finding,) = json.loads(output.out)
     assert (finding["code"], finding["where"], finding["line"]) == ("delivered_after_end", "g/t-0@4", 2)
-    assert "1 findings" in output.err
+    assert "1 finding in" in output.err
 
 
 @pytest.mark.parametrize(
