@@ -1,6 +1,5 @@
 """Compiles kernels with numba: without the interpreter lock, cached on disk where a cache is writable."""
 
-import os
 from collections.abc import Callable
 from functools import cached_property, update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar, cast
@@ -11,8 +10,6 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Function = TypeVar("Function", bound=Callable[..., object])
 
-OPTIMIZATION = "2"
-"""Of LLVM. At numba's 3 kernels take a third longer to compile and are no faster: docs/adr/0010."""
 when_numba_is_there: Callable[[], None] | None = None
 """Called once, when numba has been imported and before it compiles, so that a caller can listen to its events."""
 
@@ -56,7 +53,6 @@ class Kernel(Generic[Parameters, Result]):
 
     @staticmethod
     def _compiler() -> Any:
-        os.environ.setdefault("NUMBA_OPT", OPTIMIZATION)  # numba reads it when it is imported
         with hidden("scipy"):  # numba.np.arraymath looks for a BLAS in SciPy, which no kernel uses: docs/adr/0010
             import numba  # deferred: a command that computes nothing starts without it
             import numba.np.arraymath

@@ -1,8 +1,5 @@
 """Kernels with and without the counting of references, called as Python calls them and by each other."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -62,17 +59,3 @@ def test_python_calls_a_kernel_that_a_kernel_called_before() -> None:
     kernel(names["fill"])(rows, 7)
     names["put"](rows, 1, 3)
     assert rows.tolist() == [5, 3, 7, 56]
-
-
-@pytest.mark.parametrize(("of_user", "level"), [(None, "2"), ("1", "1")])
-def test_the_environment_decides_how_far_llvm_optimizes(of_user: str | None, level: str) -> None:
-    program = """
-from state_model.columnar.kernels import kernel
-kernel(lambda number: number + 1)(1)
-import numba
-print(int(numba.config.OPT))
-"""
-    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_OPT"}
-    environment |= {"NUMBA_OPT": of_user} if of_user else {}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == f"{level}\n"
