@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.account_windows import Bounds, reaches_of, windows_of
+from measures.account_windows import reaches_of, windows_of
 from measures.delivery_outcomes import NEVER, Outcomes, outcomes_of
 from measures.histories import Histories
 from measures.inputs import Inputs
@@ -41,7 +41,7 @@ DROPPED = ("changed", "split_or_joined", "start_offset_passed")
 def rows(inputs: Inputs) -> pa.Table:
     """ACCOUNTED rows of all share partitions of some user partitions, up to the end of the topics."""
     history, deliveries = inputs.history(), inputs.deliveries()
-    logs = windows_of(reaches_of([(history, deliveries)]), inputs.headers, inputs.extents, Bounds()).logs
+    logs = windows_of(reaches_of([(history, deliveries)]), inputs.headers, inputs.extents).logs
     return account(history, deliveries, limits(logs), logs, inputs.losses())
 
 

@@ -6,7 +6,7 @@
 Without evidence of the topic the window ends above all offsets that the state log names.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -23,16 +23,6 @@ Reaches = Mapping[TopicPartition, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """What a question asks for: batch timestamps and record offsets, both half-open; None puts no bound."""
-
-    from_ms: int | None = None
-    to_ms: int | None = None
-    from_offset: int | None = None
-    to_offset: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Windows:
     """The window of each user partition, and what says where it ends (FROM_TOPIC or FROM_STATE_LOG).
 
@@ -41,8 +31,8 @@ class Windows:
 
     logs: Mapping[TopicPartition, TopicLog]
     sources: Mapping[TopicPartition, str]
-    without_topic: list[TopicPartition]
-    beyond: list[TopicPartition]
+    without_topic: Sequence[TopicPartition]
+    beyond: Sequence[TopicPartition]
 
 
 def reaches_of(histories: Iterable[tuple[pa.Table, pa.Table]]) -> dict[TopicPartition, tuple[int, int]]:
@@ -78,32 +68,38 @@ def windows_of(
     reaches: Reaches,
     headers: Callable[[Mapping[TopicPartition, int]], Iterable[pa.Table]],
     extents: Callable[[Iterable[TopicPartition]], pa.Table],
-    bounds: Bounds,
+    *,
+    from_ms: int | None = None,
+    to_ms: int | None = None,
+    from_offset: int | None = None,
+    to_offset: int | None = None,
 ) -> Windows:
-    """The windows of user partitions; `headers` and `extents` are those of `measures.inputs.Inputs`."""
+    """The windows of user partitions; `headers` and `extents` are those of `measures.inputs.Inputs`.
+
+    `from_ms` to `to_offset`: batch timestamps and record offsets, both half-open; None puts no bound.
+    """
     begins = {place: begin for place, (begin, _) in reaches.items()}
-    folded = TopicLogs(bounds.from_ms, bounds.to_ms)
+    folded = TopicLogs(from_ms, to_ms)
     for batches in headers(begins):
         folded.take(batches)
     known = {(row["topic_id"], row["partition"]): row for row in extents(begins).to_pylist()}
-    has_no_bound_above = bounds.to_offset is None and bounds.to_ms is None
     logs: dict[TopicPartition, TopicLog] = {}
-    sources: dict[TopicPartition, str] = {}
-    windows = Windows(logs=logs, sources=sources, without_topic=[], beyond=[])
-    for place, begin in sorted(begins.items()):
-        extent = known.get(place)
-        log_start = extent["log_start_offset"] if extent else None
-        end = extent["end_offset"] if extent else None
-        sources[place] = FROM_TOPIC if extent else FROM_STATE_LOG
-        if extent is None:
-            windows.without_topic.append(place)
-        if end is not None and has_no_bound_above and reaches[place][1] > end:
-            windows.beyond.append(place)
+    beyond = []
+    for place, (begin, reached) in sorted(reaches.items()):
+        extent = known.get(place, {})
+        log_start, end = extent.get("log_start_offset"), extent.get("end_offset")
+        if end is not None and to_offset is None and to_ms is None and reached > end:
+            beyond.append(place)
         first = begin if log_start is None else log_start
-        first = first if bounds.from_offset is None else bounds.from_offset
-        end = reaches[place][1] if end is None else end
-        end = end if bounds.to_offset is None else min(end, bounds.to_offset)
+        first = first if from_offset is None else from_offset
+        end = reached if end is None else end
+        end = end if to_offset is None else min(end, to_offset)
         log = folded.log(place, first=first, end=max(first, end), log_start=log_start, looked_from=begin)
         if log is not None:
             logs[place] = log
-    return windows
+    return Windows(
+        logs=logs,
+        sources={place: FROM_TOPIC if place in known else FROM_STATE_LOG for place in reaches},
+        without_topic=sorted(reaches.keys() - known.keys()),
+        beyond=beyond,
+    )

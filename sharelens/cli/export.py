@@ -13,6 +13,7 @@ from sharelens.wording import counted
 from state_model.errors import UsageError
 
 MS_PER_S = 1000
+WITHOUT_SERIES = ("share partition has no series of its own", "share partitions have no series of their own")
 STDOUT = "-"
 
 
@@ -138,8 +139,8 @@ def _write(source: Source, target: Path, form: str, max_series: int, mode: int) 
         say(f"warning: {line}")
     if made.left_out:
         say(
-            f"warning: {counted(made.left_out, 'share partition')} without own series (--max-series "
-            f"{max_series}); the sums of their groups count them"
+            f"warning: {counted(made.left_out, *WITHOUT_SERIES)} (--max-series {max_series}); "
+            "the sums of their groups count them"
         )
 
 

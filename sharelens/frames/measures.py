@@ -205,13 +205,12 @@ def account(
     Raises:
         UsageError: a column is missing or has another type.
     """
-    function, histories = "account", (share_partition_history, delivery_history)
-    named = {"share_partition_history": histories[0], "delivery_history": histories[1]}
+    function = "account"
+    rows = {"share_partition_history": share_partition_history, "delivery_history": delivery_history}
+    rows |= {name: frame for name, frame in (("headers", headers), ("extents", extents)) if frame is not None}
     if losses is not None:
-        named["losses"] = of_each_user_partition(losses, share_partition_history, function)
-    return of_user_partitions(
-        accounts.rows, ACCOUNTED, function, NO_SETTINGS, **named, headers=headers, extents=extents
-    )
+        rows["losses"] = of_each_user_partition(losses, share_partition_history, function)
+    return of_user_partitions(accounts.rows, ACCOUNTED, function, NO_SETTINGS, **rows)
 
 
 def cost(

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import account as measure
-from measures.account_windows import FROM_TOPIC, Bounds, Windows, reaches_of, windows_of
+from measures.account_windows import FROM_TOPIC, Windows, reaches_of, windows_of
 from measures.offset_counts import offset_counts
 from measures.schemas import CLASSES
 from measures.topic_log import TopicLog, limits
@@ -62,9 +62,15 @@ def _windows(evidence: Evidence, scoped: Scope, window: Span) -> Windows:
     to_ms = window.to_ms
     if to_ms is None and scoped.cut.as_of_ms is not None:
         to_ms = scoped.cut.as_of_ms + 1
-    bounds = Bounds(from_ms=window.from_ms, to_ms=to_ms, from_offset=window.from_offset, to_offset=window.to_offset)
-    reaches = reaches_of((part.history, part.deliveries) for part in scoped.parts())
-    return windows_of(reaches, evidence.topic_batches, evidence.topic_extents, bounds)
+    return windows_of(
+        reaches_of((part.history, part.deliveries) for part in scoped.parts()),
+        evidence.topic_batches,
+        evidence.topic_extents,
+        from_ms=window.from_ms,
+        to_ms=to_ms,
+        from_offset=window.from_offset,
+        to_offset=window.to_offset,
+    )
 
 
 def _missing(evidence: Evidence, places: Sequence[TopicPartition], window: Span) -> list[str]:

@@ -29,6 +29,8 @@ from tools.make_dist_env import ENTRY, make_environment
 
 SCENARIO = "edge"
 LOGS = dataset(SCENARIO) / "logs"
+COMMITTED = f"_delta_log/{1:020d}.json"
+"""In the folder of a table: the commit behind that of its creation."""
 NO_PATH = {"spark.executorEnv.PYTHONPATH": ""}
 """Without the folder of this checkout, which executors on this machine would see."""
 
@@ -50,7 +52,7 @@ def wait_for_file(folder: Path, pattern: str, run: "subprocess.Popen[str]") -> N
 
 def is_committed(lake: Path, table: str) -> bool:
     """Whether a table has a commit behind that of its creation."""
-    return (lake / table / "_delta_log" / f"{1:020d}.json").exists()
+    return (lake / table / COMMITTED).exists()
 
 
 def test_a_packed_environment_submitted_to_a_cluster_fills_a_bucket_with_options_of_the_driver_alone(
@@ -82,7 +84,7 @@ def test_a_worker_that_is_killed_in_a_stage_costs_its_tasks_alone(cluster: Clust
     """The worker stands still before it is killed, so that the stage waits for its tasks."""
     lake = tmp_path / "lake"
     run = start_run(cluster, lake, LOGS)
-    wait_for_file(lake / "bronze" / "log_record", f"_delta_log/{1:020d}.json", run)
+    wait_for_file(lake / "bronze" / "log_record", COMMITTED, run)
     cluster.stop("worker-2")
     wait_for_file(lake / "silver" / "share_record", "*.parquet", run)
     in_stage = not is_committed(lake, "silver/share_record")

@@ -12,6 +12,7 @@ from sharelens.frames.envelopes import LOSS
 from sharelens.questions import accounting
 from sharelens.questions.cost import cost
 from sharelens.questions.evidence import Span
+from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.errors import UsageError
 from tests.spark.sharelens.frames.recorded import (
     answers,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 NAMES = ("dlq", "edge", "pruned", "transactions")
-PLACE = ("log_topic_id", "state_partition", "group_id", "topic_id", "partition")
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +44,14 @@ def test_every_offset_has_the_class_of_the_command(inputs: "dict[str, DataFrame]
     question = partial(accounting.account, window=Span(), listed=CLASSES)
     expected = answers(NAMES, question, rows.columns)
     assert {"acknowledged_once", "open", "not_in_evidence"} <= set(expected.column("class").to_pylist())
-    compare_with(expected, rows, *PLACE, "first_offset")
+    compare_with(expected, rows, *FULL_PLACE_KEY, "first_offset")
 
 
 def test_a_loss_hides_outcomes_of_the_share_partitions_that_it_touches(inputs: "dict[str, DataFrame]") -> None:
     """In the recorded log `transactions` a group passed aborted records; here records are lost in between."""
-    (some,) = inputs["history"].where("group_id = 'g-rc' and partition = 0").select(*PLACE).distinct().collect()
+    (some,) = (
+        inputs["history"].where("group_id = 'g-rc' and partition = 0").select(*FULL_PLACE_KEY).distinct().collect()
+    )
     history, deliveries = (
         inputs[name].where(f"topic_id = '{some.topic_id}'").coalesce(1) for name in ("history", "deliveries")
     )
@@ -69,7 +71,7 @@ def test_a_loss_hides_outcomes_of_the_share_partitions_that_it_touches(inputs: "
 
 def test_the_cost_is_that_of_the_command(inputs: "dict[str, DataFrame]") -> None:
     rows = frames.cost(inputs["records"], inputs["history"], inputs["deliveries"])
-    compare_with(answers(NAMES, partial(cost, window=Span()), rows.columns), rows, *PLACE)
+    compare_with(answers(NAMES, partial(cost, window=Span()), rows.columns), rows, *FULL_PLACE_KEY)
 
 
 def test_losses_that_do_not_fit_are_refused(inputs: "dict[str, DataFrame]") -> None:

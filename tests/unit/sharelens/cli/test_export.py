@@ -60,7 +60,7 @@ def test_otlp_is_one_line_of_json(logs: str, tmp_path: Path):
 def test_series_that_are_left_out_are_told(logs: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     words = ["metrics", "--log-dir", logs, "--output-file", str(tmp_path / "m.prom"), "--max-series", "1"]
     assert main(words) == 0
-    assert "warning: 1 share partition without own series (--max-series 1)" in capsys.readouterr().err
+    assert "warning: 1 share partition has no series of its own (--max-series 1)" in capsys.readouterr().err
 
 
 def test_a_file_stays_as_it_was_when_nothing_can_be_read(tmp_path: Path):
