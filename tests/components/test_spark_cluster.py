@@ -31,6 +31,8 @@ SCENARIO = "edge"
 LOGS = dataset(SCENARIO) / "logs"
 COMMITTED = f"_delta_log/{1:020d}.json"
 """In the folder of a table: the commit behind that of its creation."""
+ATTEMPTS = 4
+"""Runs in which a kill may come too late: on a busy machine this process may sleep until the stage is over."""
 NO_PATH = {"spark.executorEnv.PYTHONPATH": ""}
 """Without the folder of this checkout, which executors on this machine would see."""
 
@@ -81,18 +83,21 @@ def test_a_packed_environment_submitted_to_a_cluster_fills_a_bucket_with_options
 
 
 def test_a_worker_that_is_killed_in_a_stage_costs_its_tasks_alone(cluster: Cluster, tmp_path: Path) -> None:
-    lake = tmp_path / "lake"
-    run = start_run(cluster, lake, LOGS)
-    wait_for_file(lake / "silver" / "share_record", "*.parquet", run)
-    cluster.kill("worker-2")
-    in_stage = not is_committed(lake, "silver/share_record")
-    code, _, messages = outcome(run)
-    registered = cluster.log("master").count("Registering worker")
-    cluster.start_worker(2)
-    cluster.wait_for_workers(registered + 1)
-    assert code == 0, messages
-    assert in_stage
-    assert_same(lake, recorded_lake(SCENARIO))
+    for attempt in range(ATTEMPTS):
+        lake = tmp_path / str(attempt)
+        run = start_run(cluster, lake, LOGS)
+        wait_for_file(lake / "silver" / "share_record", "*.parquet", run)
+        cluster.kill("worker-2")
+        in_stage = not is_committed(lake, "silver/share_record")
+        code, _, messages = outcome(run)
+        registered = cluster.log("master").count("Registering worker")
+        cluster.start_worker(2)
+        cluster.wait_for_workers(registered + 1)
+        assert code == 0, messages
+        assert_same(lake, recorded_lake(SCENARIO))
+        if in_stage:
+            return
+    pytest.fail(f"in none of {ATTEMPTS} runs was the worker killed before its stage was committed")
 
 
 def test_a_driver_that_is_killed_is_finished_by_the_next_run(cluster: Cluster, tmp_path: Path) -> None:
