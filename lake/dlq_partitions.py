@@ -1,9 +1,10 @@
 """The partitions that runs have searched for dead letters, from a lake's books."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kafka_log.bounds import log_start
 from state_model.topics import RECORD_TOPICS
@@ -17,14 +18,23 @@ DLQ_PARTITION = pa.schema(
         pa.field("end_offset", pa.int64()),
         pa.field("held_back", pa.int64()),
         pa.field("letters", pa.int64()),
+        pa.field("oldest_ms", pa.int64()),
     ]
 )
-"""A searched partition: the end (exclusive), the offsets above it that were left out, the number of dead letters."""
-ORDER = [("dlq_topic", "ascending"), ("dlq_topic_id", "ascending"), ("dlq_partition", "ascending")]
+"""A searched partition: the end (exclusive), the offsets above it that were left out, the number of dead letters, and
+the timestamp of the oldest one (null: there is none, or the partition begins with offset 0)."""
+PLACE = DLQ_PARTITION.names[:3]
+ORDER = [(name, "ascending") for name in PLACE]
+LETTERS_READ = [*PLACE, "timestamp_ms"]
 
 
-def partitions_in_books(extents: Sequence[dict[str, Any]]) -> pa.Table:
-    """DLQ_PARTITION rows from rows of bronze.ingest_extent; rows without an extent of such a topic are left out."""
+def partitions_in_books(
+    extents: Sequence[dict[str, Any]], read_letters: Callable[[pc.Expression], Iterable[pa.Table]]
+) -> pa.Table:
+    """DLQ_PARTITION rows from rows of bronze.ingest_extent; rows without an extent of such a topic are left out.
+
+    `read_letters` gives LETTERS_READ columns of silver.dlq_record rows that meet a condition, in bounded tables.
+    """
     groups: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
     for row in extents:
         is_ingested = row["status"] == "taken" and row["content"] == "log_record"
@@ -34,7 +44,7 @@ def partitions_in_books(extents: Sequence[dict[str, Any]]) -> pa.Table:
     for place, mine in groups.items():
         newest = max(mine, key=lambda row: row["run_id"])
         rows.append(
-            dict(zip(DLQ_PARTITION.names[:3], place, strict=True))
+            dict(zip(PLACE, place, strict=True))
             | {
                 "log_start_offset": log_start((row["log_start_offset"], row["log_start_known"]) for row in mine),
                 "end_offset": max(row["end_offset_exclusive"] for row in mine),
@@ -42,7 +52,19 @@ def partitions_in_books(extents: Sequence[dict[str, Any]]) -> pa.Table:
                 "letters": sum(row["record_count"] for row in mine),
             }
         )
-    return partitions_table(rows)
+    cut = sorted({row["dlq_topic"] for row in rows if row["log_start_offset"] > 0})
+    oldest = _oldest_letters(read_letters(pc.field("dlq_topic").isin(pa.array(cut, pa.string())))) if cut else {}
+    return partitions_table(row | {"oldest_ms": oldest.get(tuple(row[name] for name in PLACE))} for row in rows)
+
+
+def _oldest_letters(tables: Iterable[pa.Table]) -> dict[tuple[Any, ...], int]:
+    """The timestamp of the oldest dead letter of each partition, from LETTERS_READ columns."""
+    oldest: dict[tuple[Any, ...], int] = {}
+    for table in tables:
+        for row in table.group_by(PLACE).aggregate([("timestamp_ms", "min")]).to_pylist():
+            place, first = tuple(row[name] for name in PLACE), row["timestamp_ms_min"]
+            oldest[place] = min(first, oldest.get(place, first))
+    return oldest
 
 
 def partitions_table(rows: Iterable[dict[str, Any]]) -> pa.Table:

@@ -48,9 +48,9 @@ CLEAR_CAUSES = pa.array(["rejected", "delivery_limit"])
 class LetterTopics:
     """The dead letter topics of groups, and how far back their logs reach.
 
-    `of_groups`: the topics in which dead letters of a group lie. `since_ms`: for each topic that was read, None
-    when its log reaches back to its beginning, else the time of its oldest dead letter. `held_back`: topics with
-    records above the high watermark that were not read.
+    `of_groups`: the topics in which dead letters of a group lie. `since_ms`: for each topic that was read, the time
+    from which on all its partitions have their dead letters; None where they reach back to their beginning.
+    `held_back`: topics with records above the high watermark that were not read.
     """
 
     of_groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -59,18 +59,22 @@ class LetterTopics:
 
     @classmethod
     def of(cls, letters: pa.Table, partitions: pa.Table) -> "LetterTopics":
-        """From group_id, dlq_topic and timestamp_ms of all dead letters, and DLQ_PARTITION rows of all topics."""
-        oldest_rows = letters.group_by(["group_id", "dlq_topic"]).aggregate([("timestamp_ms", "min")])
+        """From group_id and dlq_topic of the dead letters of the groups to judge, and DLQ_PARTITION rows of all topics.
+
+        How far back a partition reaches shows its oldest dead letter, of whatever group it is; a dead letter that is
+        due may have been in any partition.
+        """
         groups: dict[str, set[str]] = {}
-        oldest: dict[str, int] = {}
-        for row in oldest_rows.to_pylist():
+        for row in letters.group_by(["group_id", "dlq_topic"]).aggregate([]).to_pylist():
             groups.setdefault(row["group_id"], set()).add(row["dlq_topic"])
-            oldest[row["dlq_topic"]] = min(row["timestamp_ms_min"], oldest.get(row["dlq_topic"], DUSK))
-        since: dict[str, int | None] = {}
+        cuts: dict[str, list[int | None]] = {}
         for row in partitions.to_pylist():
-            topic = row["dlq_topic"]
-            cut = oldest.get(topic, DUSK) if row["log_start_offset"] > 0 else None
-            since[topic] = since.get(topic) if cut is None else cut
+            some = cuts.setdefault(row["dlq_topic"], [])
+            some += [row["oldest_ms"]] if row["log_start_offset"] > 0 else []
+        since = {
+            topic: max((DUSK if oldest is None else oldest for oldest in some), default=None)
+            for topic, some in cuts.items()
+        }
         held_back = partitions.filter(pc.greater(partitions.column("held_back"), 0)).column("dlq_topic").to_pylist()
         of_groups = {group: frozenset(names) for group, names in groups.items()}
         return cls(of_groups=of_groups, since_ms=since, held_back=frozenset(held_back))

@@ -86,3 +86,10 @@ def letter_rows(text: str) -> pa.Table:
             }
         )
     return pa.Table.from_pylist(rows, schema=DLQ_RECORD)
+
+
+def write_cut_letters(logs: Path, records: Sequence[Record]) -> None:
+    """The same as `write_letters`, where Kafka has deleted what came before: the log begins with offset 1."""
+    write_letters(logs, records)
+    checkpoint = f"0\n1\n{DLQ_TOPIC} 0 1\n"
+    (logs / "log-start-offset-checkpoint").write_text(checkpoint, encoding="ascii")

@@ -23,8 +23,8 @@ from jobs.measure.steps import in_one_step
 from jobs.measure.touched import touched_since
 from jobs.progress import Progress
 from jobs.spark.executors import Engine
-from lake import user_topics
-from lake.dlq_partitions import partitions_in_books
+from lake import bounded_scan, user_topics
+from lake.dlq_partitions import LETTERS_READ, partitions_in_books
 from lake.lake import Lake, LakeReader
 from lake.parquet import DataFile, ParquetSink
 from lake.slices import EVERY_RUN, SILVER, PartitionKey, slices
@@ -60,6 +60,7 @@ RESTS_ON = ["cluster_id", "state_partition", "log_offset"]
 class Task:
     """Groups of one state topic to judge.
 
+    `searched`: DLQ_PARTITION rows of the cluster.
     `begins_ms`: log time from which on no share partition's records are missing. `dropped_ms`: the same, where it is
     retention that took what came before; None where it took nothing.
     """
@@ -67,6 +68,7 @@ class Task:
     topic: StateTopic
     run: int
     groups: tuple[str, ...]
+    searched: pa.Table
     begins_ms: int | None
     dropped_ms: int | None
 
@@ -151,14 +153,27 @@ def _tasks(lake: Lake, run: int, touched: pa.Table) -> Iterator[Task]:
         topic = StateTopic(lake=view, cluster_id=cluster_id, log_topic_id=incarnations.get(cluster_id, ""))
         dropped_times = [time for key, time in dropped.items() if key[:2] == (cluster_id, topic.log_topic_id)]
         groups = rows.column("group_id").sort().to_pylist()
+        searched = _searched(lake, topic)
         for first in range(0, len(groups), GROUPS_A_TASK):
             yield Task(
                 topic=topic,
                 run=run,
                 groups=tuple(groups[first : first + GROUPS_A_TASK]),
+                searched=searched,
                 begins_ms=begins.get((cluster_id, topic.log_topic_id)),
                 dropped_ms=max(dropped_times, default=None),
             )
+
+
+def _searched(lake: Lake, topic: StateTopic) -> pa.Table:
+    """DLQ_PARTITION rows of a cluster."""
+
+    def read_letters(where: pc.Expression) -> Iterator[pa.Table]:
+        mine = (pc.field("cluster_id") == topic.cluster_id) & where
+        return bounded_scan.tables(lake.snapshot(LETTERS).dataset(), LETTERS_READ, mine)
+
+    books_rows = topic.scan(books.EXTENT, TABLES[books.EXTENT].schema.names, pc.scalar(True))
+    return partitions_in_books(books_rows.to_pylist(), read_letters)
 
 
 def _begins(lake: Lake, dropped: Mapping[PartitionKey, int]) -> dict[tuple[str, str], int]:
@@ -198,9 +213,8 @@ def _judged(task: Task) -> Iterator[pa.Table]:
     of_groups = pc.field("group_id").isin(pa.array(task.groups, pa.string()))
     letters = topic.scan(LETTERS, LETTER_COLUMNS, of_groups)
     names = user_topics.names(topic.scan, pc.scalar(True))
-    books_rows = topic.scan(books.EXTENT, TABLES[books.EXTENT].schema.names, pc.scalar(True))
     settings = stored_settings(topic.lake, topic.cluster_id).groups
-    letter_topics = LetterTopics.of(letters, partitions_in_books(books_rows.to_pylist()))
+    letter_topics = LetterTopics.of(letters, task.searched)
     here = of_groups & (pc.field("cluster_id") == topic.cluster_id)
     of_topic = pc.field("log_topic_id") == topic.log_topic_id
     measured = _different(topic.lake, PROGRESS, PLACE_KEY, here & of_topic)

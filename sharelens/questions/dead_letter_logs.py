@@ -11,11 +11,12 @@ from sharelens.questions import dlq_filter, topic_evidence
 from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.size_limits import MEMORY_PER_BYTE, size_text, too_much
 from sharelens.questions.state_log import size_bytes
+from sharelens.questions.topic_evidence import LettersSeen
 from sharelens.request import Source
 
 
 class DeadLetterLogs:
-    """The partitions of dead-letter topics; counts the dead letters of each while it reads them.
+    """The partitions of dead-letter topics; counts the dead letters of each, and sees the oldest, while it reads.
 
     Raises:
         TooMuchError: they are larger than --max-bytes.
@@ -27,7 +28,7 @@ class DeadLetterLogs:
             raise too_much(f"{size_text(size)} of dead-letter topics would have to be read")
         self._source = source
         self._logs = partitions
-        self._counts: list[int] = []
+        self._seen: list[LettersSeen] = []
 
     def letters(self, letter_filter: DeadLetterFilter) -> pa.Table:
         """DLQ_RECORD rows of these dead letters, by (topic, id, partition, offset).
@@ -35,25 +36,25 @@ class DeadLetterLogs:
         Raises:
             TooMuchError: they take too much memory.
         """
-        condition, tables, size, counts = letter_filter.expression(), [], 0, []
+        condition, tables, size, all_seen = letter_filter.expression(), [], 0, []
         for log in self._logs:
-            count = 0
+            seen = LettersSeen()
             for rows in topic_evidence.read_letters(log, self._source.include_uncommitted):
-                count += rows.num_rows
+                seen = seen.also(rows)
                 tables.append(filter_rows(rows, condition))
                 size += tables[-1].nbytes
                 if size > self._source.max_bytes * MEMORY_PER_BYTE:
                     raise too_much(f"the selected dead letters take more than {size_text(size)}")
-            counts.append(count)
-        self._counts = counts
+            all_seen.append(seen)
+        self._seen = all_seen
         return dlq_filter.in_order(tables)
 
     def partitions(self) -> pa.Table:
         """DLQ_PARTITION rows; the partitions are read when no question has read them."""
-        if not self._counts:
+        if not self._seen:
             self.letters(DeadLetterFilter(groups=frozenset()))
         uncommitted = self._source.include_uncommitted
         return dlq_partitions.partitions_table(
-            topic_evidence.partition_row(log, uncommitted, count)
-            for log, count in zip(self._logs, self._counts, strict=True)
+            topic_evidence.partition_row(log, uncommitted, seen)
+            for log, seen in zip(self._logs, self._seen, strict=True)
         )

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Self
 
 import pyarrow as pa
@@ -321,8 +321,10 @@ class LakeEvidence(WithoutCluster):
         return dlq_filter.in_order([rows.cast(DLQ_RECORD)])
 
     def dead_letter_partitions(self) -> pa.Table:
-        """From bronze.ingest_extent."""
-        return dlq_partitions.partitions_in_books(self.rows.scan("bronze.ingest_extent", None).to_pylist())
+        """From bronze.ingest_extent, and of logs that were cut from silver.dlq_record."""
+        read_letters = partial(self.rows.stream, "silver.dlq_record", dlq_partitions.LETTERS_READ)
+        extents = self.rows.scan("bronze.ingest_extent", None).to_pylist()
+        return dlq_partitions.partitions_in_books(extents, read_letters)
 
     def cover(self) -> Sequence[StatePartitionCover]:
         """The published range of each state partition, with its gaps and quarantine counts."""

@@ -1,9 +1,11 @@
 """Batch headers, dead letters and extents of topics in log directories, in bounded tables."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from evidence.reading import read_whole
 from kafka_log import reader
@@ -50,7 +52,21 @@ def read_letters(partition: LogPartition, include_uncommitted: bool) -> Iterator
         yield typed_letters(pa.Table.from_batches([letters]))
 
 
-def partition_row(partition: LogPartition, include_uncommitted: bool, letters: int) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LettersSeen:
+    """How many dead letters of a partition were read, and the timestamp of the oldest; None: there was none."""
+
+    count: int = 0
+    oldest_ms: int | None = None
+
+    def also(self, letters: pa.Table) -> "LettersSeen":
+        """The same with these DLQ_RECORD rows."""
+        times = (self.oldest_ms, pc.min(letters.column("timestamp_ms")).as_py())
+        oldest_ms = min((time for time in times if time is not None), default=None)
+        return LettersSeen(count=self.count + letters.num_rows, oldest_ms=oldest_ms)
+
+
+def partition_row(partition: LogPartition, include_uncommitted: bool, letters: LettersSeen) -> dict[str, Any]:
     """A DLQ_PARTITION row of a partition in log directories."""
     log_end = reader.log_end(partition)
     end = log_end.readable(partition.committed_end, include_uncommitted=include_uncommitted)
@@ -61,5 +77,6 @@ def partition_row(partition: LogPartition, include_uncommitted: bool, letters: i
         "log_start_offset": partition.log_start_offset,
         "end_offset": end,
         "held_back": max(0, log_end.end_offset - end),
-        "letters": letters,
+        "letters": letters.count,
+        "oldest_ms": letters.oldest_ms if partition.log_start_offset > 0 else None,
     }

@@ -28,9 +28,10 @@ ONE_RECORD = """
 NO_SETTINGS = GroupSettings()
 
 
-def looked_into(topic=DLQ_TOPIC, *, log_start=0, held_back=0):
-    place = {"dlq_topic": topic, "dlq_topic_id": DLQ_ID, "dlq_partition": 0}
-    return place | {"log_start_offset": log_start, "end_offset": 9, "held_back": held_back, "letters": 1}
+def looked_into(topic=DLQ_TOPIC, *, partition=0, log_start=0, held_back=0, oldest=None):
+    place = {"dlq_topic": topic, "dlq_topic_id": DLQ_ID, "dlq_partition": partition}
+    offsets = {"log_start_offset": log_start, "end_offset": 9, "held_back": held_back}
+    return place | offsets | {"letters": 1, "oldest_ms": oldest}
 
 
 def configured(topic):
@@ -127,8 +128,13 @@ def test_what_is_not_held_of_the_group_s_topic_is_not_missing():
     assert reason() == [("unknown", "dead_letter_topic_not_in_evidence", DLQ_TOPIC)]
     assert reason(looked_into(held_back=1)) == [("unknown", "dead_letters_held_back", DLQ_TOPIC)]
     assert reason(looked_into(log_start=5)) == [("unknown", "dead_letter_may_have_expired", DLQ_TOPIC)]
-    older = "0@5 at 5: other orders-0 9 rejected 1"
-    assert ("missing", "no_dead_letter", DLQ_TOPIC) in reason(looked_into(log_start=5), letters=older)
+    missing = ("missing", "no_dead_letter", DLQ_TOPIC)
+    expired = ("unknown", "dead_letter_may_have_expired", DLQ_TOPIC)
+    assert reason(looked_into(log_start=5, oldest=5)) == [missing]
+    assert reason(looked_into(log_start=5, oldest=11)) == [expired]
+    whole, later = looked_into(partition=1, oldest=5), looked_into(partition=1, log_start=5, oldest=11)
+    assert reason(looked_into(log_start=5, oldest=5), whole) == [missing]
+    assert reason(looked_into(log_start=5, oldest=5), later) == [expired]
 
 
 def test_a_record_that_is_archiving_still_waits_for_its_dead_letter():

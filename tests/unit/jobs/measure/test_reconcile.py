@@ -9,7 +9,7 @@ from jobs.upkeep.maintain import MaintainOptions, maintain
 from kafka_log.dead_letter_records import DeadLetterTopics
 from lake.lake import Lake
 from lake.scan import open_lake
-from tests.dead_letter_logs import letter_headers, write_letters
+from tests.dead_letter_logs import letter_headers, write_cut_letters, write_letters
 from tests.in_process import TO_MEASURES, TO_SILVER, make_lake
 from tests.lakes import assert_same
 from tests.once import made_once
@@ -137,3 +137,17 @@ def test_a_topic_of_any_name_is_taken_when_it_is_named_and_from_then_on(tmp_path
     write_letters(logs, LETTERS, topic="letters")
     assert make_lake(tmp_path / "lake", logs, stages=TO_MEASURES).counts["silver.dlq_record"] == 1
     assert judged(tmp_path / "lake") == ALL
+
+
+def test_how_far_back_a_topic_reaches_does_not_hang_on_the_groups_with_news(tmp_path: Path) -> None:
+    """Its oldest dead letter is of another group: a run over news of g alone judges as a run over all."""
+    write_log_directory(tmp_path / "logs", STATE)
+    write_orders(tmp_path / "logs")
+    others = [(None, b"v", letter_headers(1, group="other"))] * 4
+    write_cut_letters(tmp_path / "logs", [*others, (None, b"v", letter_headers(3))])
+    make_lake(tmp_path / "parts", tmp_path / "logs", until_ms=START_MS + 45)
+    make_lake(tmp_path / "parts", tmp_path / "logs")
+    make_lake(tmp_path / "whole", tmp_path / "logs")
+    of_g = [row for row in judged(tmp_path / "whole") if row[0] > 1]
+    assert of_g == [(3, 3, "matched"), (4, 4, "missing"), (7, 7, "missing")]
+    assert_same(tmp_path / "parts", tmp_path / "whole")

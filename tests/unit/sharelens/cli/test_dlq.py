@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from sharelens.cli import main
-from tests.dead_letter_logs import letter_headers, write_letters
-from tests.state_logs import snapshot, update, write_log_directory
+from tests.dead_letter_logs import letter_headers, write_cut_letters, write_letters
+from tests.in_process import make_lake
+from tests.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.user_topics import write_orders
 
 FINDINGS, USAGE, FAILURE = 3, 2, 1
@@ -47,6 +48,27 @@ def test_findings_are_an_exit_code_when_they_are_asked_for(logs: str, capsys: py
     assert "2 rows missing, duplicate or unexpected" in err
     assert "headers that can't be read in 1 dead letters: dlq.orders-0 @ 3 (" in err
     assert run_dlq(capsys, "--log-dir", logs, "--fail-on", "--status", "matched")[0] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", ["--log-dir", "--lake"])
+def test_a_group_is_judged_alone_as_among_others(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The topic for dead letters was cut; how far back it reaches shows its oldest dead letter, of whatever group."""
+    states = [update(start=0, batches=[(3, 5, state, 1)], at_ms=START_MS + at) for state, at in ((3, 10), (4, 20))]
+    write_log_directory(tmp_path / "logs", [snapshot(), *states, snapshot("other", at_ms=START_MS + 25)])
+    write_orders(tmp_path / "logs")
+    letters = [(1, "other"), (1, "other"), (3, "g")]
+    write_cut_letters(tmp_path / "logs", [(None, b"v", letter_headers(at, group=group)) for at, group in letters])
+    place = str(tmp_path / "logs")
+    if source == "--lake":
+        place = str(tmp_path / "lake")
+        make_lake(tmp_path / "lake", tmp_path / "logs")
+    everything = json.loads(run_dlq(capsys, source, place, "--output", "json")[1])
+    alone = json.loads(run_dlq(capsys, source, place, "--group", "g", "--output", "json")[1])
+    assert [row["status"] for row in alone] == ["matched", "missing"]
+    assert alone == [row for row in everything if row["group_id"] == "g"]
 
 
 @pytest.mark.slow
