@@ -18,10 +18,19 @@ from measures.schemas import COST, PRUNING
 from measures.steps import Flags, Ints, numbered, together
 from measures.sums import sums_by
 from state_model.columnar.keys import FULL_PLACE_KEY
+from state_model.columnar.schemas import SHARE_RECORD
 from state_model.share_records import DeliveryState
 
 PRUNING_READ = [*FULL_PLACE_KEY, "record_type", "log_offset", "log_time_ms", "record_bytes", "below_log_start"]
 """The columns of a record from which PRUNING rows are computed."""
+FREEABLE = ("freeable_records", "freeable_bytes")
+KINDS = pa.schema(
+    [
+        *(SHARE_RECORD.field(name) for name in (*FULL_PLACE_KEY, "record_type")),
+        *(pa.field(name, pa.int64()) for name in ("records", "record_bytes", "log_offset", "log_time_ms")),
+    ]
+)
+"""The records of one type of a share partition: their number, their bytes, the newest one's offset and log time."""
 STALL_MS = 600_000
 """Pruning stalls when the oldest newest snapshot is older than two rounds of the cold snapshot job (300 s each)."""
 
@@ -110,7 +119,19 @@ def pruning(records: Callable[[], Iterable[pa.Table]]) -> pa.Table:
     `records` gives the PRUNING_READ columns of all SHARE_RECORD rows of these state partitions, in bounded tables, in
     any order. It is called twice: what can be freed depends on the newest snapshots of all share partitions.
     """
-    kinds = _kinds_of_places(records())
+    points = prune_points(_kinds_of_places(records()))
+    numbers, ends = (points.column(name).to_pylist() for name in ("state_partition", "prune_log_offset"))
+    prune_to = {number: end for number, end in zip(numbers, ends, strict=True) if end is not None}
+    free = _freeable(records(), prune_to)
+    counts = [free.get(number, (0, 0)) for number in numbers]
+    for part, name in enumerate(FREEABLE):
+        column = pa.array([count[part] for count in counts], pa.int64())
+        points = points.set_column(PRUNING.get_field_index(name), PRUNING.field(name), column)
+    return points
+
+
+def prune_points(kinds: pa.Table) -> pa.Table:
+    """PRUNING rows by state partition, whose FREEABLE columns are 0, from KINDS rows of whole state partitions."""
     snapshots = kinds.filter(pc.equal(kinds.column("record_type"), "snapshot"))
     tombstones = kinds.filter(pc.equal(kinds.column("record_type"), "tombstone")).select(
         [*FULL_PLACE_KEY, "log_offset"]
@@ -121,18 +142,16 @@ def pruning(records: Callable[[], Iterable[pa.Table]]) -> pa.Table:
     totals = kinds.group_by(FULL_PLACE_KEY[:2], use_threads=False).aggregate(sums).sort_by("state_partition")
     oldest = live.sort_by([("state_partition", "ascending"), ("log_offset", "ascending")]).to_pylist()
     holding = {row["state_partition"]: row for row in reversed(oldest)}
-    free = _freeable(records(), {number: row["log_offset"] for number, row in holding.items()})
     rows = []
     for total in totals.to_pylist():
         number = total["state_partition"]
-        held_up_by, (count, size) = holding.get(number), free.get(number, (0, 0))
+        held_up_by = holding.get(number)
         row: dict[str, object] = {
             "log_topic_id": total["log_topic_id"],
             "state_partition": number,
             "records": total["records_sum"],
             "bytes": total["record_bytes_sum"],
-            "freeable_records": count,
-            "freeable_bytes": size,
+            **dict.fromkeys(FREEABLE, 0),
         }
         if held_up_by is not None:
             waited = total["log_time_ms_max"] - held_up_by["log_time_ms"]
@@ -144,7 +163,7 @@ def pruning(records: Callable[[], Iterable[pa.Table]]) -> pa.Table:
 
 
 def _kinds_of_places(records: Iterable[pa.Table]) -> pa.Table:
-    """By share partition, state partition and record type: `records`, their bytes, the newest one's offset and time."""
+    """KINDS rows."""
     by = [*FULL_PLACE_KEY, "record_type"]
     folds = {"records": "sum", "record_bytes": "sum", "log_offset": "max", "log_time_ms": "max"}
     sums: pa.Table | None = None

@@ -35,8 +35,10 @@ from sharelens.frames.measures import (
 )
 from sharelens.frames.moments import states_as_of
 from sharelens.frames.other_logs import other_logs, untested_rules
+from sharelens.frames.reconciled import dlq_reconciliation
 from sharelens.frames.replayed import delivery_history, share_partition_history, share_partition_states
 from sharelens.frames.settings import group_settings
+from sharelens.frames.state_partitions import pruning
 from sharelens.frames.what_if import (
     what_if_delivery_count_limit,
     what_if_isolation_level,
@@ -52,6 +54,7 @@ __all__ = [
     "cost",
     "dead_letters",
     "delivery_history",
+    "dlq_reconciliation",
     "early_draft_records",
     "group_history",
     "group_records",
@@ -66,6 +69,7 @@ __all__ = [
     "other_logs",
     "poison_records",
     "progress",
+    "pruning",
     "redelivered_records",
     "share_initialization_history",
     "share_partition_history",

@@ -19,6 +19,7 @@ OF_KAFKA = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int, "
     "headers array<struct<key: string, value: binary>>"
 )
+SEARCHED = "dlq_topic string, dlq_topic_id string, dlq_partition int, log_start_offset bigint, held_back bigint"
 
 
 def main(remote: str, folder: str) -> None:
@@ -54,6 +55,13 @@ def main(remote: str, folder: str) -> None:
         "log_records_of_kafka_source": spark.createDataFrame([], OF_KAFKA).transform(
             frames.log_records_of_kafka_source
         ),
+        "dlq_reconciliation": frames.dlq_reconciliation(
+            frames.poison_records(*histories),
+            logs.transform(frames.dead_letters),
+            history,
+            topic_names=spark.createDataFrame([], "topic_id string, topic string"),
+            searched=spark.createDataFrame([], SEARCHED),
+        ),
         "early_draft_records": logs.transform(frames.early_draft_records),
         "task_history": groups.transform(frames.task_history),
         "account": frames.account(*histories, headers=headers, losses=losses),
@@ -64,6 +72,7 @@ def main(remote: str, folder: str) -> None:
         "life": frames.life(*histories),
         "poison_records": frames.poison_records(*histories),
         "progress": frames.progress(*histories),
+        "pruning": frames.pruning(records),
         "redelivered_records": frames.redelivered_records(*histories),
         "stalls": frames.stalls(*histories),
         "what_if_delivery_count_limit": frames.what_if_delivery_count_limit(*histories, 3),

@@ -1,18 +1,19 @@
-"""Account and cost of recorded logs are the rows of the commands."""
+"""Account, cost and pruning of recorded logs are the rows of the commands."""
 
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from measures.schemas import CLASSES
 from sharelens import frames
 from sharelens.frames.envelopes import LOSS
 from sharelens.questions import accounting
-from sharelens.questions.cost import cost
+from sharelens.questions.cost import cost, pruning
 from sharelens.questions.evidence import Span
-from state_model.columnar.keys import FULL_PLACE_KEY
+from state_model.columnar.keys import FULL_PLACE_KEY, STATE_PARTITION_KEY
 from state_model.errors import UsageError
 from tests.spark.sharelens.frames.recorded import (
     answers,
@@ -72,6 +73,13 @@ def test_a_loss_hides_outcomes_of_the_share_partitions_that_it_touches(inputs: "
 def test_the_cost_is_that_of_the_command(inputs: "dict[str, DataFrame]") -> None:
     rows = frames.cost(inputs["records"], inputs["history"], inputs["deliveries"])
     compare_with(answers(NAMES, partial(cost, window=Span()), rows.columns), rows, *FULL_PLACE_KEY)
+
+
+def test_what_pruning_would_free_is_that_of_the_command(inputs: "dict[str, DataFrame]") -> None:
+    rows = inputs["records"].transform(frames.pruning)
+    expected = answers(NAMES, lambda evidence, _, cut: pruning(evidence, cut), rows.columns)
+    assert pc.sum(expected.column("freeable_records")).as_py() > 0
+    compare_with(expected, rows, *STATE_PARTITION_KEY)
 
 
 def test_losses_that_do_not_fit_are_refused(inputs: "dict[str, DataFrame]") -> None:
