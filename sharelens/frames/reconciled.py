@@ -8,7 +8,6 @@ one task, by `measures.dlq_reconciliation`. What a task needs to know of all oth
 
 from collections import deque
 from collections.abc import Iterator
-from functools import reduce
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -105,7 +104,9 @@ def dlq_reconciliation(
         "letter": readable,
         "history": _with_name(history, "topic_id", names).join(of_letters, _NAMED, "left_semi"),
     }
-    rows = reduce(lambda one, other: one.unionByName(other), (_enveloped(parts[name], name) for name in _PARTS))
+    rows, *others = (_enveloped(parts[name], name) for name in _PARTS)
+    for part in others:
+        rows = rows.unionByName(part)
     timed = timed_schema(DLQ_RECONCILIATION)
 
     def compute(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -65,10 +65,10 @@ def test_a_group_is_judged_alone_as_among_others(
     if source == "--lake":
         place = str(tmp_path / "lake")
         make_lake(tmp_path / "lake", tmp_path / "logs")
-    everything = json.loads(run_dlq(capsys, source, place, "--output", "json")[1])
+    of_all = json.loads(run_dlq(capsys, source, place, "--output", "json")[1])
     alone = json.loads(run_dlq(capsys, source, place, "--group", "g", "--output", "json")[1])
     assert [row["status"] for row in alone] == ["matched", "missing"]
-    assert alone == [row for row in everything if row["group_id"] == "g"]
+    assert alone == [row for row in of_all if row["group_id"] == "g"]
 
 
 @pytest.mark.slow
