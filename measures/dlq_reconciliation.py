@@ -11,7 +11,7 @@ is `unknown`, not a finding.
 """
 
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import dlq_schemas as words
+from measures.dlq_reach import DAWN, LetterTopics
 from measures.dlq_schemas import DLQ_RECONCILIATION
 from measures.poison import ARCHIVED_STATE, DEAD_LETTER, GAP
-from measures.settings import DEAD_LETTER_TOPIC, GroupSettings, in_force_at
+from measures.settings import GroupSettings, in_force_at
 from measures.topics import names_of_topics
 from state_model.columnar.keys import SHARE_PARTITION_KEY, number_keys
 from state_model.columnar.ranges import MAX_OFFSET
@@ -31,7 +32,6 @@ from state_model.uuids import ZERO_UUID
 Ints = npt.NDArray[np.int64]
 CLOCK_TOLERANCE_MS = 60_000
 """How far a dead letter's clock may lie behind the state log's: what counts as a step of a broker's clock elsewhere."""
-DAWN, DUSK = -(1 << 62), 1 << 62
 DLQ_POSITION = ["dlq_topic", "dlq_topic_id", "dlq_partition", "dlq_offset"]
 LETTER_COLUMNS = [
     *DLQ_POSITION, "timestamp_ms", "group_id", "topic", "partition", "offset", "delivery_count", "cause",
@@ -42,56 +42,6 @@ HISTORY_READ = [*SHARE_PARTITION_KEY, "log_offset", "log_time_ms", "completeness
 LIFE_KEY = ("state_partition", "life_log_offset")
 ORDER = [(name, "ascending") for name in (*SHARE_PARTITION_KEY, "offset", *LIFE_KEY, *DLQ_POSITION)]
 CLEAR_CAUSES = pa.array(["rejected", "delivery_limit"])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LetterTopics:
-    """The dead letter topics of groups, and how far back their logs reach.
-
-    `of_groups`: the topics in which dead letters of a group lie. `since_ms`: for each topic that was read, the time
-    from which on all its partitions have their dead letters; None where they reach back to their beginning.
-    `held_back`: topics with records above the high watermark that were not read.
-    """
-
-    of_groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    since_ms: Mapping[str, int | None] = field(default_factory=dict)
-    held_back: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, letters: pa.Table, partitions: pa.Table) -> "LetterTopics":
-        """From group_id and dlq_topic of the dead letters of the groups to judge, and DLQ_PARTITION rows of all topics.
-
-        How far back a partition reaches shows its oldest dead letter, of whatever group it is; a dead letter that is
-        due may have been in any partition.
-        """
-        groups: dict[str, set[str]] = {}
-        for row in letters.group_by(["group_id", "dlq_topic"]).aggregate([]).to_pylist():
-            groups.setdefault(row["group_id"], set()).add(row["dlq_topic"])
-        cuts: dict[str, list[int | None]] = {}
-        for row in partitions.to_pylist():
-            some = cuts.setdefault(row["dlq_topic"], [])
-            some += [row["oldest_ms"]] if row["log_start_offset"] > 0 else []
-        since = {
-            topic: max((DUSK if oldest is None else oldest for oldest in some), default=None)
-            for topic, some in cuts.items()
-        }
-        held_back = partitions.filter(pc.greater(partitions.column("held_back"), 0)).column("dlq_topic").to_pylist()
-        of_groups = {group: frozenset(names) for group, names in groups.items()}
-        return cls(of_groups=of_groups, since_ms=since, held_back=frozenset(held_back))
-
-    def judged(self, group_id: str, settings: GroupSettings) -> tuple[str, str, str | None, int]:
-        """(status, reason, topic, time) of a group's records without a dead letter; before that time it may be gone."""
-        configured = settings.of(group_id, DEAD_LETTER_TOPIC).value or None
-        topics = self.of_groups.get(group_id, frozenset()) | ({configured} if configured else frozenset())
-        name = configured or (next(iter(topics)) if len(topics) == 1 else None)
-        if not topics:
-            return words.UNKNOWN, words.NO_TOPIC_KNOWN, None, DAWN
-        if configured is not None and configured not in self.since_ms:
-            return words.UNKNOWN, words.TOPIC_NOT_HELD, name, DAWN
-        if topics & self.held_back:
-            return words.UNKNOWN, words.HELD_BACK, name, DAWN
-        cuts = [since for since in map(self.since_ms.get, topics) if since is not None]
-        return words.MISSING, words.NO_DEAD_LETTER, name, max(cuts, default=DAWN)
 
 
 def reconcile(
@@ -115,7 +65,7 @@ def reconcile(
         names: topic names by id. An id that a dead letter holds instead of a name stands for itself.
         topics: the dead letter topics of all groups.
         settings: of the groups; DEAD_LETTER_TOPIC names where a group's dead letters go when they are due.
-        begins_ms: log time from which on no share partition's records are missing; None: there is none.
+        begins_ms: log time from which on no share partition's records are missing (`whole_since_ms`).
         nameless: (group, partition) of share partitions whose topic has no known name (`nameless_places`).
     """
     order = [(name, "ascending") for name in ("timestamp_ms", *DLQ_POSITION)]

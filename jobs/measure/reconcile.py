@@ -8,11 +8,13 @@ streamed. A verdict whose history rows retention dropped stays.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.coverage import coverage
 from jobs import books, retained
 from jobs.incarnations import newest_incarnations
 from jobs.lake_settings import stored_settings
@@ -30,19 +32,19 @@ from lake.parquet import DataFile, ParquetSink
 from lake.slices import EVERY_RUN, SILVER, PartitionKey, slices
 from lake.tables import TABLES
 from measures import dlq_schemas as words
+from measures.dlq_reach import LetterTopics, whole_since_ms
 from measures.dlq_reconciliation import (
     DLQ_POSITION,
     HISTORY_READ,
     LETTER_COLUMNS,
     ORDER,
-    LetterTopics,
     nameless_places,
     reconcile,
 )
 from measures.schemas import POISON_RECORD
 from measures.settings import GROUP_NAMES
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
-from state_model.topics import RECORD_TOPICS
+from state_model.topics import RECORD_TOPICS, STATE_TOPIC
 
 TABLE, LETTERS, GIVEN_UP = "gold.dlq_reconciliation", "silver.dlq_record", "gold.poison_record"
 CLUSTER_GROUP = ["cluster_id", "group_id"]
@@ -117,11 +119,13 @@ def _different(lake: LakeReader, table: str, columns: Sequence[str], where: pc.E
 
 
 def _touched(lake: Lake, before: int) -> pa.Table:
-    """The concerned groups with news since run `before`: their share partitions, their dead letters, or any topic for
-    dead letters; what a topic holds decides what is missing."""
-    later = (pc.field("run_id") > before) & (pc.field("status") == "taken")
-    looked_into = [row for row in books.extents(lake, later) if row["topic"] not in RECORD_TOPICS]
+    """The concerned groups with news since run `before`: of their share partitions, their dead letters, any topic for
+    dead letters (what a topic holds decides what is missing), or the beginning of a state partition."""
+    later = books.extents(lake, (pc.field("run_id") > before) & (pc.field("status") == "taken"))
+    looked_into = [row for row in later if row["topic"] not in RECORD_TOPICS]
     if any(row["content"] == "log_record" or row["rebuild"] for row in looked_into):
+        return _concerned(lake, 0)
+    if lake.snapshot(LETTERS).files and _begins_otherwise(lake, before, later):
         return _concerned(lake, 0)
     named = lake.snapshot("silver.name").dataset().count_rows(filter=pc.field("run_id") > before)
     groups = _concerned(lake, 0 if named else before)
@@ -151,7 +155,7 @@ def _tasks(lake: Lake, run: int, touched: pa.Table) -> Iterator[Task]:
     begins = _begins(lake, dropped)
     for cluster_id, rows in by_cluster(touched):
         topic = StateTopic(lake=view, cluster_id=cluster_id, log_topic_id=incarnations.get(cluster_id, ""))
-        dropped_times = [time for key, time in dropped.items() if key[:2] == (cluster_id, topic.log_topic_id)]
+        dropped_times = [cut.time_ms for key, cut in dropped.items() if key[:2] == (cluster_id, topic.log_topic_id)]
         groups = rows.column("group_id").sort().to_pylist()
         searched = _searched(lake, topic)
         for first in range(0, len(groups), GROUPS_A_TASK):
@@ -176,20 +180,36 @@ def _searched(lake: Lake, topic: StateTopic) -> pa.Table:
     return partitions_in_books(books_rows.to_pylist(), read_letters)
 
 
-def _begins(lake: Lake, dropped: Mapping[PartitionKey, int]) -> dict[tuple[str, str], int]:
+def _begins(lake: Lake, dropped: Mapping[PartitionKey, retained.Cut]) -> dict[tuple[str, str], int]:
     """For each state topic the log time from which on the lake has all its partitions."""
-    begins: dict[tuple[str, str], int] = {}
+    beginnings: dict[tuple[str, str], list[tuple[int, int]]] = {}
     pieces_of = slices(lake.snapshot("silver.share_record"), SILVER, runs=EVERY_RUN)
-    for (cluster_id, topic_id, number), pieces in pieces_of.items():
-        first = max(min(piece.oldest_ms for piece in pieces), dropped.get((cluster_id, topic_id, number), 0))
-        begins[cluster_id, topic_id] = max(first, begins.get((cluster_id, topic_id), first))
-    return begins
+    for key, pieces in pieces_of.items():
+        offset = min(piece.first_offset for piece in pieces)
+        time_ms = min(piece.oldest_ms for piece in pieces)
+        if (cut := dropped.get(key)) is not None:
+            offset, time_ms = max(offset, cut.offset), max(time_ms, cut.time_ms)
+        beginnings.setdefault(key[:2], []).append((offset, time_ms))
+    return {topic: begins for topic, firsts in beginnings.items() if (begins := whole_since_ms(firsts)) is not None}
 
 
-def _dropped(lake: Lake) -> dict[PartitionKey, int]:
-    """The log time of the retention cut of each state partition that has one."""
-    cuts = {**retained.cuts(lake, retained.SILVER), **retained.cuts(lake, retained.HISTORY)}
-    return {key: cut.time_ms for key, cut in cuts.items()}
+def _begins_otherwise(lake: Lake, before: int, later: Sequence[dict[str, Any]]) -> bool:
+    """Whether the `later` extents change from when on the lake has all state partitions.
+
+    Those do that reach below earlier ones, and those of a partition without earlier ones that lacks its first records.
+    """
+    news = [row for row in later if row["topic"] == STATE_TOPIC and row["content"] == "log_record"]
+    if any(row["rebuild"] for row in news):
+        return True
+    earlier = (pc.field("topic") == STATE_TOPIC) & (pc.field("status") == "taken") & (pc.field("run_id") <= before)
+    known = books.by_partition(books.extents(lake, earlier)).keys()
+    fresh = [coverage(rows).covered for key, rows in books.by_partition(news).items() if key not in known]
+    return any(covered[0][0] > 0 for covered in fresh if covered)
+
+
+def _dropped(lake: Lake) -> dict[PartitionKey, retained.Cut]:
+    """The retention cut of each state partition that has one."""
+    return {**retained.cuts(lake, retained.SILVER), **retained.cuts(lake, retained.HISTORY)}
 
 
 def _size_bytes(lake: Lake) -> int:

@@ -18,7 +18,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from kafka_log.dead_letter_records import DLQ_RECORD
 from lake.dlq_partitions import DLQ_PARTITION, PLACE
 from lake.parquet import conform
-from measures.dlq_reconciliation import HISTORY_READ, LETTER_COLUMNS, LetterTopics, reconcile
+from measures.dlq_reach import LetterTopics, whole_since_ms
+from measures.dlq_reconciliation import HISTORY_READ, LETTER_COLUMNS, reconcile
 from measures.dlq_schemas import DLQ_RECONCILIATION
 from measures.schemas import POISON_RECORD
 from measures.settings import NO_SETTINGS, GroupSettings
@@ -37,18 +38,19 @@ _REACH = pa.schema([*_SEARCHED, DLQ_PARTITION.field("oldest_ms")])
 _TOPIC = pa.schema([DLQ_RECORD.field(name) for name in ("group_id", "dlq_topic")])
 _LETTER = pa.schema([DLQ_RECORD.field(name) for name in LETTER_COLUMNS])
 _HISTORY = pa.schema([SHARE_PARTITION_HISTORY.field(name) for name in HISTORY_READ])
+_BEGINNING = pa.schema([SHARE_PARTITION_HISTORY.field(name) for name in ("log_offset", "log_time_ms")])
 _AROUND = pa.schema(
     [
-        pa.field("begins_ms", pa.int64()),
+        pa.field("beginnings", pa.list_(nullable_struct(_BEGINNING))),
         pa.field("has_nameless", pa.bool_()),
         pa.field("topic_ids", pa.list_(pa.string())),
         pa.field("dlq_topics", pa.list_(pa.string())),
         pa.field("searched", pa.list_(nullable_struct(_REACH))),
     ]
 )
-"""What a group of rows needs to know of all others: the log time from which on no share partition lacks records,
-whether a share partition of the group and partition has a topic without a name, the ids of the name, the topics with
-dead letters of the group, and the partitions that were searched."""
+"""What a group of rows needs to know of all others: the first record of each state partition, whether a share partition
+of the group and partition has a topic without a name, the ids of the name, the topics with dead letters of the group,
+and the partitions that were searched."""
 _PARTS = {"around": _AROUND, "given_up": POISON_RECORD, "letter": _LETTER, "history": _HISTORY}
 """The rows of a group, in this order; those of the history are streamed."""
 _ENVELOPE = pa.schema(
@@ -126,8 +128,8 @@ def _around(
     judged: "DataFrame", letters: "DataFrame", history: "DataFrame", names: "DataFrame", searched: "DataFrame"
 ) -> "DataFrame":
     """A row of _AROUND for each group of rows."""
-    first = history.groupBy(*STATE_PARTITION_KEY).agg(F.min("log_time_ms").alias("first_ms"))
-    begins = first.agg(F.max("first_ms").alias("begins_ms"))
+    firsts = history.groupBy(*STATE_PARTITION_KEY).agg(*(F.min(name).alias(name) for name in _BEGINNING.names))
+    beginnings = firsts.agg(F.collect_list(F.struct(*_BEGINNING.names)).alias("beginnings"))
     oldest = letters.groupBy(*PLACE).agg(F.min("timestamp_ms").alias("oldest_ms"))
     reach = searched.join(F.broadcast(oldest), PLACE, "left").agg(
         F.collect_list(F.struct(*_REACH.names)).alias("searched")
@@ -138,7 +140,7 @@ def _around(
     nameless = places.join(names, "topic_id", "left_anti").select("group_id", "partition").distinct()
     nameless = nameless.withColumn("has_nameless", F.lit(True))
     rows = judged
-    for single in (begins, reach):
+    for single in (beginnings, reach):
         rows = rows.crossJoin(F.broadcast(single))
     for more, key in ((of_groups, ["group_id"]), (ids, ["name"]), (nameless, ["group_id", "partition"])):
         rows = rows.join(more, key, "left")
@@ -180,7 +182,7 @@ def _reconciled(batches: Iterator[pa.RecordBatch], settings: GroupSettings) -> p
         dict.fromkeys(around["topic_ids"] or (), key["name"]),
         LetterTopics.of(pa.Table.from_pylist(of_group, _TOPIC), pa.Table.from_pylist(around["searched"], _REACH)),
         settings,
-        begins_ms=around["begins_ms"],
+        begins_ms=whole_since_ms((first["log_offset"], first["log_time_ms"]) for first in around["beginnings"]),
         nameless={(key["group_id"], key["partition"])} if around["has_nameless"] else frozenset(),
     )
     deque(history, maxlen=0)

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from evidence.conditions import filter_rows
 from kafka_log.dead_letter_records import DeadLetterTopics
+from measures import dlq_reach
 from measures import dlq_reconciliation as measure
 from measures.dead_lettered_rows import named_rows
 from measures.dlq_causes import with_letter_causes
@@ -128,7 +129,7 @@ class _LettersAbout:
     names: Mapping[str, str]
     mine: pa.Table
     partitions: pa.Table
-    topics: measure.LetterTopics
+    topics: dlq_reach.LetterTopics
 
     def apart(self, stream: Iterable[pa.Table]) -> Iterator[tuple["_LettersAbout", pa.Table]]:
         """POISON_RECORD rows that no dead letter names, without letters; at the end the others, with these letters.
@@ -161,7 +162,9 @@ class _LettersAbout:
             self.names,
             self.topics,
             settings,
-            begins_ms=max((p.first_ms for p in scoped.evidence.cover() if p.first_ms is not None), default=None),
+            begins_ms=dlq_reach.whole_since_ms(
+                (part.first_offset, part.first_ms) for part in scoped.evidence.cover() if part.first_ms is not None
+            ),
             nameless=measure.nameless_places(scoped.places, self.names),
         )
 
@@ -174,7 +177,7 @@ def _letters_about(scoped: Scope, as_of_ms: int | None, topics: DeadLetterTopics
         names=names,
         mine=_of_keys(letters, scoped.keys, names),
         partitions=partitions,
-        topics=measure.LetterTopics.of(letters, partitions),
+        topics=dlq_reach.LetterTopics.of(letters, partitions),
     )
 
 

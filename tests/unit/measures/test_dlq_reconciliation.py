@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from lake.dlq_partitions import partitions_table
 from measures import poison
-from measures.dlq_reconciliation import HISTORY_READ, LetterTopics, nameless_places, reconcile
+from measures.dlq_reach import LetterTopics
+from measures.dlq_reconciliation import HISTORY_READ, nameless_places, reconcile
 from measures.dlq_schemas import DLQ_RECONCILIATION
 from measures.headers import NoRecords
 from measures.histories import Histories

@@ -4,13 +4,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from lake.dlq_partitions import DLQ_PARTITION
 from lake.scan import open_lake
 from lake.tables import TABLES
-from measures.dlq_reconciliation import HISTORY_READ, LETTER_COLUMNS, LetterTopics, nameless_places, reconcile
+from measures.dlq_reconciliation import (
+    HISTORY_READ,
+    LETTER_COLUMNS,
+    LetterTopics,
+    nameless_places,
+    reconcile,
+    whole_since_ms,
+)
 from measures.dlq_schemas import DLQ_RECONCILIATION
 from measures.schemas import POISON_RECORD
 from measures.settings import NO_SETTINGS, GroupSettings
@@ -100,7 +106,7 @@ def test_letters_that_are_lost_repeated_or_of_no_record_are_judged_as_over_all_r
         names,
         LetterTopics.of(rows["dead_letters"], with_oldest(rows["searched"], rows["dead_letters"])),
         NO_SETTINGS,
-        begins_ms=first_whole_ms(history),
+        begins_ms=whole_since_ms(beginnings(history)),
         nameless=nameless_places(history, names),
     )
     assert {"matched", "duplicate", "missing", "unexpected"} <= set(expected.column("status").to_pylist())
@@ -118,10 +124,11 @@ def with_oldest(searched: pa.Table, letters: pa.Table) -> pa.Table:
     return pa.Table.from_pylist(rows, DLQ_PARTITION)
 
 
-def first_whole_ms(history: pa.Table) -> int:
-    """The log time from which on all state partitions have records."""
-    first = history.group_by(["log_topic_id", "state_partition"]).aggregate([("log_time_ms", "min")])
-    return int(pc.max(first.column("log_time_ms_min")).as_py())
+def beginnings(history: pa.Table) -> list[tuple[int, int]]:
+    """The offset and log time of the first record of each state partition."""
+    folds = [("log_offset", "min"), ("log_time_ms", "min")]
+    first = history.group_by(["log_topic_id", "state_partition"]).aggregate(folds)
+    return [(row["log_offset_min"], row["log_time_ms_min"]) for row in first.to_pylist()]
 
 
 def test_arguments_that_do_not_fit_are_refused(spark: "SparkSession", tables: dict[str, pa.Table]) -> None:

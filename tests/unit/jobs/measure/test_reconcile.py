@@ -13,7 +13,7 @@ from tests.dead_letter_logs import letter_headers, write_cut_letters, write_lett
 from tests.in_process import TO_MEASURES, TO_SILVER, make_lake
 from tests.lakes import assert_same
 from tests.once import made_once
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.state_logs import START_MS, snapshot, update, write_log_directory, write_state_partition
 from tests.user_topics import write_orders
 
 pytestmark = pytest.mark.slow
@@ -150,4 +150,19 @@ def test_how_far_back_a_topic_reaches_does_not_hang_on_the_groups_with_news(tmp_
     make_lake(tmp_path / "whole", tmp_path / "logs")
     of_g = [row for row in judged(tmp_path / "whole") if row[0] > 1]
     assert of_g == [(3, 3, "matched"), (4, 4, "missing"), (7, 7, "missing")]
+    assert_same(tmp_path / "parts", tmp_path / "whole")
+
+
+@pytest.mark.parametrize(("base_offset", "status"), [(0, "unexpected"), (5, "unknown")])
+def test_a_state_partition_that_gets_records_later_begins_with_its_log_or_hides_records(
+    base_offset: int, status: str, tmp_path: Path
+) -> None:
+    """A dead letter of a group without state; Kafka has pruned the later state partition, or it begins at offset 0."""
+    logs = directory(tmp_path / "logs", letters=[(None, b"v", letter_headers(9, group="ghost"))])
+    make_lake(tmp_path / "parts", logs)
+    assert (9, 9, "unexpected") in judged(tmp_path / "parts")
+    write_state_partition(logs, [snapshot("late", at_ms=START_MS + HOUR_MS)], number=1, base_offset=base_offset)
+    make_lake(tmp_path / "parts", logs)
+    make_lake(tmp_path / "whole", logs)
+    assert (9, 9, status) in judged(tmp_path / "whole")
     assert_same(tmp_path / "parts", tmp_path / "whole")
