@@ -9,14 +9,8 @@ import pytest
 from lake.dlq_partitions import DLQ_PARTITION
 from lake.scan import open_lake
 from lake.tables import TABLES
-from measures.dlq_reconciliation import (
-    HISTORY_READ,
-    LETTER_COLUMNS,
-    LetterTopics,
-    nameless_places,
-    reconcile,
-    whole_since_ms,
-)
+from measures.dlq_reach import LetterTopics, whole_since_ms
+from measures.dlq_reconciliation import HISTORY_READ, LETTER_COLUMNS, nameless_places, reconcile
 from measures.dlq_schemas import DLQ_RECONCILIATION
 from measures.schemas import POISON_RECORD
 from measures.settings import NO_SETTINGS, GroupSettings
