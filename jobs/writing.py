@@ -9,6 +9,7 @@ from jobs import books, publish
 from lake import durability, lock
 from lake.lake import Lake
 from lake.lease import Lease
+from lake.other_writers import check_writers
 from lake.scan import UNLISTED
 from lake.tables import SILVER_METADATA_RECORD, TABLES
 from measures.catalog import STAGED
@@ -42,7 +43,8 @@ def writing(lake: Lake, timeout_s: float) -> Iterator[Writer]:
     Raises:
         LakeLockedError: somebody else writes.
         LakeVersionError: another version wrote the lake.
-        LakeError: a log is damaged where a publication needs it, or a store's listings are stale.
+        LakeError: a log is damaged where a publication needs it, another program has changed a table, or a store's
+            listings are stale.
     """
     os.umask(0o077)
     lake.storage.make()
@@ -53,9 +55,17 @@ def writing(lake: Lake, timeout_s: float) -> Iterator[Writer]:
             if isinstance(lock_of_lake, Lease):
                 lake.least_versions[publish.PUBLICATION] = lock_of_lake.least_published
             set_aside = _recovered(lake)
+        _check_writers(lake)
         yield Writer(lock=lock_of_lake, set_aside=tuple(set_aside))
         if isinstance(lock_of_lake, Lease):
             lock_of_lake.published = lake.version(publish.PUBLICATION)
+
+
+def _check_writers(lake: Lake) -> None:
+    """Refuses a lake with a table that another program has changed since the newest publication."""
+    published = publish.published_versions(lake)
+    for name in TABLES.keys() & published:
+        check_writers(lake, name, published[name])
 
 
 def _rests_on_torn(lake: Lake, torn: Iterable[str]) -> str | None:
