@@ -1,15 +1,21 @@
 """gold.dlq_reconciliation: incremental and full say the same, whatever comes in which order."""
 
+import itertools
 import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jobs.upkeep.maintain import MaintainOptions, maintain
 from kafka_log.dead_letter_records import DeadLetterTopics
 from lake.lake import Lake
 from lake.scan import open_lake
-from tests.dead_letter_logs import letter_headers, write_cut_letters, write_letters
+from tests.dead_letter_logs import Record, letter_headers, write_cut_letters, write_letters
+from tests.depths import examples
 from tests.in_process import TO_MEASURES, TO_SILVER, make_lake
 from tests.lakes import assert_same
 from tests.once import made_once
@@ -166,3 +172,50 @@ def test_a_state_partition_that_gets_records_later_begins_with_its_log_or_hides_
     make_lake(tmp_path / "whole", logs)
     assert (9, 9, status) in judged(tmp_path / "whole")
     assert_same(tmp_path / "parts", tmp_path / "whole")
+
+
+GROUPS = ("g", "h", "ghost")
+"""Dead letters speak of all; state has the first two."""
+CHANGES = st.one_of(
+    st.builds(snapshot, st.sampled_from(GROUPS[:2]), start=st.just(0)),
+    st.builds(
+        update,
+        st.sampled_from(GROUPS[:2]),
+        start=st.just(0),
+        batches=st.tuples(st.integers(0, 9), st.sampled_from([0, 2, 3, 4])).map(lambda at: [(at[0], at[0], at[1], 1)]),
+    ),
+)
+
+
+@examples("lake")
+@given(
+    stories=st.lists(st.lists(CHANGES, min_size=1, max_size=8), min_size=1, max_size=3),
+    begins=st.lists(st.sampled_from([0, 7]), min_size=3, max_size=3),
+    steps_ms=st.lists(st.integers(0, 40), min_size=12, max_size=12),
+    spoken_of=st.lists(st.tuples(st.sampled_from(GROUPS), st.integers(0, 9)), max_size=6),
+    writes=st.sampled_from([write_letters, write_cut_letters]),
+    cuts=st.lists(st.integers(-5, 250), min_size=2, max_size=2).map(sorted),
+)
+def test_dead_letters_of_any_intervals_are_judged_as_those_of_one_run(
+    stories: list[list[dict[str, Any]]],
+    begins: list[int],
+    steps_ms: list[int],
+    spoken_of: list[tuple[str, int]],
+    writes: Callable[[Path, Sequence[Record]], object],
+    cuts: list[int],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """State partitions begin with offset 0 or later, at different times; the topic for dead letters may be cut."""
+    folder = tmp_path_factory.mktemp("letters")
+    logs = folder / "logs"
+    for number, story in enumerate(stories):
+        times = itertools.accumulate(steps_ms[number:], initial=START_MS)
+        timed = [record | {"timestamp_ms": at_ms} for record, at_ms in zip(story, times, strict=False)]
+        write_state_partition(logs, timed, number=number, base_offset=begins[number])
+    write_orders(logs)
+    if spoken_of:
+        writes(logs, [(None, b"v", letter_headers(offset, group=group)) for group, offset in spoken_of])
+    make_lake(folder / "whole", logs)
+    for until_ms in (START_MS + cuts[0], START_MS + cuts[1], None):
+        make_lake(folder / "parts", logs, until_ms=until_ms)
+    assert_same(folder / "parts", folder / "whole")
