@@ -78,6 +78,20 @@ def test_any_three_intervals_are_one_run(
     assert_same(folder / "parts", folder / "whole")
 
 
+def test_a_run_without_until_audits_where_the_log_ends_though_nothing_is_new(tmp_path: Path) -> None:
+    """Kafka has pruned the snapshot of g; that none follows is known of a log that was read to its end."""
+    logs = tmp_path / "logs"
+    write_state_partition(logs, [update("g", start=0), snapshot("h", start=0)], base_offset=7)
+    write_orders(logs)
+    make_lake(tmp_path / "whole", logs)
+    assert (
+        "needed_snapshot_pruned" in open_lake(tmp_path / "whole").scan("gold.audit_finding").column("rule").to_pylist()
+    )
+    for until_ms in (START_MS + 10, None, None):
+        make_lake(tmp_path / "parts", logs, until_ms=until_ms)
+    assert_same(tmp_path / "parts", tmp_path / "whole")
+
+
 def runs(tmp_path: Path, *stories: Sequence[dict[str, Any]]) -> Path:
     """A lake of one run after the other, each over a longer state log and the topic `orders`."""
     lake = Lake(tmp_path / "lake")

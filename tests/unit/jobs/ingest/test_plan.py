@@ -93,6 +93,14 @@ def test_until_cuts_by_log_time(logs: Path, until_ms: int, end: int) -> None:
     assert (0 if extent is None else extent.end) == end
 
 
+def test_a_run_without_until_notes_that_the_log_ends_where_an_interval_did(logs: Path) -> None:
+    first = taken_by(some(planned(partition_of(logs), until_ms=START_MS + 999)), until_ms=START_MS + 999)
+    assert planned(partition_of(logs), first, until_ms=START_MS + 1000) is None
+    extent = some(planned(partition_of(logs), first))
+    assert (extent.ranges, extent.from_offset, extent.end) == ((), 10, 10)
+    assert planned(partition_of(logs), [*first, *taken_by(extent, run=2)]) is None
+
+
 def test_until_refuses_to_go_on_behind_a_hole_whether_records_after_it_are_wanted_or_not(
     logs: Path, tmp_path: Path
 ) -> None:
