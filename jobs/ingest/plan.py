@@ -130,8 +130,7 @@ def plan_partition(
     ranges = union(
         interval for copy in partition.copies for interval in known.missing_from(copy.source_id, offered[copy.uri])
     )
-    is_whole_now = until_ms is None and partition.topic == STATE_TOPIC and _ends_with_an_interval(rows)
-    if not ranges and not unread and not is_whole_now and not _log_start_moved(partition, rows):
+    if not ranges and not unread and not _has_other_ends(partition, rows, until_ms):
         takes_end = not rows and until_ms is None and partition.topic not in RECORD_TOPICS
         return _only_its_end(partition, content, joined_end(ends), include_uncommitted) if takes_end else None
     begin = ranges[0][0] if ranges else known.end
@@ -150,12 +149,6 @@ def plan_partition(
         superseded_from=superseded_from,
         leader_epochs=known.leader_epochs,
     )
-
-
-def _ends_with_an_interval(rows: Sequence[dict[str, Any]]) -> bool:
-    """Whether the newest run took the records up to a log time, so that it is not known that the log ends there."""
-    newest = max(rows, key=lambda row: int(row["run_id"]), default=None)
-    return newest is not None and newest["until_ms"] is not None
 
 
 def _only_its_end(partition: LogPartition, content: str, log_end: LogEnd, include_uncommitted: bool) -> Extent:
@@ -209,10 +202,16 @@ def _end_until(
     return end
 
 
-def _log_start_moved(partition: LogPartition, rows: Sequence[dict[str, Any]]) -> bool:
-    """Whether the log start of a state partition is news: Kafka prunes minutes behind the last record."""
+def _has_other_ends(partition: LogPartition, rows: Sequence[dict[str, Any]], until_ms: int | None) -> bool:
+    """Whether the beginning or the end of a state partition is news.
+
+    Kafka prunes minutes behind the last record, and an interval says nothing of what lies behind it.
+    """
     if partition.topic != STATE_TOPIC or not rows:
         return False
+    newest = max(rows, key=lambda row: int(row["run_id"]))
+    if until_ms is None and newest["until_ms"] is not None:
+        return True
     log_starts = [(row["log_start_offset"], row["log_start_known"]) for row in rows]
     return log_start([*log_starts, (partition.log_start_offset, partition.log_start_known)]) != log_start(log_starts)
 
