@@ -203,14 +203,10 @@ def _end_until(
 
 
 def _has_other_ends(partition: LogPartition, rows: Sequence[dict[str, Any]], until_ms: int | None) -> bool:
-    """Whether the beginning or the end of a state partition is news.
-
-    Kafka prunes minutes behind the last record, and an interval says nothing of what lies behind it.
-    """
+    """Whether a state partition's beginning is news (Kafka prunes it), or its end, which an interval does not tell."""
     if partition.topic != STATE_TOPIC or not rows:
         return False
-    newest = max(rows, key=lambda row: int(row["run_id"]))
-    if until_ms is None and newest["until_ms"] is not None:
+    if until_ms is None and max(rows, key=lambda row: int(row["run_id"]))["until_ms"] is not None:
         return True
     log_starts = [(row["log_start_offset"], row["log_start_known"]) for row in rows]
     return log_start([*log_starts, (partition.log_start_offset, partition.log_start_known)]) != log_start(log_starts)
