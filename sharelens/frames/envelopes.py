@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from sharelens.frames.shapes import blank, blanks, checked, nullable_struct, spark_schema
+from sharelens.frames.shapes import blanks, checked, in_envelope, nullable_struct
 from state_model.columnar import schemas
 from state_model.columnar.keys import SHARE_PARTITION_KEY, STATE_PARTITION_KEY
 from state_model.columnar.schemas import column
@@ -160,13 +160,7 @@ def enveloped(rows: "DataFrame", columns: "dict[str, Column]") -> "DataFrame":
     columns = (
         {name: F.col(name) for name in STATE_PARTITION_KEY} | {"chunk": F.lit(BEFORE_ALL), "place": F.lit(-1)} | columns
     )
-    fields = spark_schema(ENVELOPE).fields
-    return rows.select(
-        *(
-            columns.get(field.name, blank(ENVELOPE.field(field.name).type)).cast(field.dataType).alias(field.name)
-            for field in fields
-        )
-    )
+    return in_envelope(rows, columns, ENVELOPE)
 
 
 def bucket_of(*places: str) -> "Column":

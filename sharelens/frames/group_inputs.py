@@ -17,7 +17,7 @@ from measures.settings import GroupSettings
 from measures.topics import TOPIC_EXTENT, TopicPartition, topic_partitions
 from measures.what_if.appends import READ
 from sharelens.frames.envelopes import LOSS
-from sharelens.frames.shapes import blank, checked, in_groups, nullable_struct, spark_schema, timed_schema
+from sharelens.frames.shapes import checked, in_envelope, in_groups, nullable_struct, timed_schema, together
 from state_model.columnar.keys import LOG_PARTITION_KEY, STATE_PARTITION_KEY
 from state_model.columnar.schemas import (
     DELIVERY_HISTORY,
@@ -111,16 +111,13 @@ def of_user_partitions(
 ) -> "DataFrame":
     """What `rows_of` makes of the rows of each user partition; `function` names it in error messages."""
     timed = timed_schema(schema)
-    parts = [_enveloped(rows, name, function) for name, rows in arguments.items() if rows is not None]
-    together = parts[0]
-    for part in parts[1:]:
-        together = together.unionByName(part)
+    rows = together(_enveloped(rows, name, function) for name, rows in arguments.items() if rows is not None)
 
     def compute(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for tables in _by_state_topic(pa.Table.from_batches(list(batches))):
             yield from conform(rows_of(GroupInputs(tables, settings)), timed).to_batches()
 
-    return in_groups(together, LOG_PARTITION_KEY, ["place"], compute, timed)
+    return in_groups(rows, LOG_PARTITION_KEY, ["place"], compute, timed)
 
 
 def _enveloped(rows: "DataFrame", name: str, function: str) -> "DataFrame":
@@ -130,13 +127,7 @@ def _enveloped(rows: "DataFrame", name: str, function: str) -> "DataFrame":
         name: F.struct(*own.columns),
         "place": F.col("base_offset") if name == "headers" else F.lit(-1),
     }
-    fields = spark_schema(_ENVELOPE).fields
-    return own.select(
-        *(
-            columns.get(field.name, blank(_ENVELOPE.field(field.name).type)).cast(field.dataType).alias(field.name)
-            for field in fields
-        )
-    )
+    return in_envelope(own, columns, _ENVELOPE)
 
 
 def _by_state_topic(rows: pa.Table) -> Iterator[dict[str, pa.Table]]:

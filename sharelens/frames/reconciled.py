@@ -23,7 +23,7 @@ from measures.dlq_reconciliation import HISTORY_READ, LETTER_COLUMNS, reconcile
 from measures.dlq_schemas import DLQ_RECONCILIATION
 from measures.schemas import POISON_RECORD
 from measures.settings import NO_SETTINGS, GroupSettings
-from sharelens.frames.shapes import blank, checked, in_groups, nullable_struct, spark_schema, timed_schema
+from sharelens.frames.shapes import checked, in_envelope, in_groups, nullable_struct, timed_schema, together
 from state_model.columnar.keys import STATE_PARTITION_KEY
 from state_model.columnar.schemas import SHARE_PARTITION_HISTORY
 
@@ -106,9 +106,7 @@ def dlq_reconciliation(
         "letter": readable,
         "history": _with_name(history, "topic_id", names).join(of_letters, _NAMED, "left_semi"),
     }
-    rows, *others = (_enveloped(parts[name], name) for name in _PARTS)
-    for part in others:
-        rows = rows.unionByName(part)
+    rows = together(_enveloped(parts[name], name) for name in _PARTS)
     timed = timed_schema(DLQ_RECONCILIATION)
 
     def compute(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -153,13 +151,7 @@ def _enveloped(rows: "DataFrame", part: str) -> "DataFrame":
         "part": F.lit(list(_PARTS).index(part)),
         part: F.struct(*_PARTS[part].names),
     }
-    fields = spark_schema(_ENVELOPE).fields
-    return rows.select(
-        *(
-            columns.get(field.name, blank(_ENVELOPE.field(field.name).type)).cast(field.dataType).alias(field.name)
-            for field in fields
-        )
-    )
+    return in_envelope(rows, columns, _ENVELOPE)
 
 
 def _reconciled(batches: Iterator[pa.RecordBatch], settings: GroupSettings) -> pa.Table:

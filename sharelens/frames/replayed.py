@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from lake.parquet import conform
 from sharelens.frames import envelopes
 from sharelens.frames.envelopes import AT_END, ENVELOPE, PLAIN_REPLAYED, of_kind, packed, unpacked
-from sharelens.frames.shapes import checked, in_groups, spark_schema, timed_schema
+from sharelens.frames.shapes import checked, in_groups, spark_schema, timed_schema, together
 from state_model.columnar import replay, schemas
 from state_model.columnar.boundaries import WEIGHT, BoundaryStates, ChunkReducer, ChunkSummary
 from state_model.columnar.keys import STATE_PARTITION_KEY
@@ -149,14 +149,11 @@ def _boundary_states(
         rows = checked(seeds, SHARE_PARTITION_STATE, function, "seeds")
         own = {"kind": F.lit(envelopes.STATE), "state": F.struct(*rows.columns), "bucket": envelopes.bucket_of("")}
         parts.append(envelopes.enveloped(rows, own))
-    together = parts[0]
-    for part in parts[1:]:
-        together = together.unionByName(part)
 
     def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _states_between(batches, update_limit)
 
-    return in_groups(together, [*STATE_PARTITION_KEY, "bucket"], ["chunk", "kind", "place"], fold, ENVELOPE)
+    return in_groups(together(parts), [*STATE_PARTITION_KEY, "bucket"], ["chunk", "kind", "place"], fold, ENVELOPE)
 
 
 def _summaries(records: "DataFrame") -> "DataFrame":
@@ -211,7 +208,7 @@ def _by_chunk(
 ) -> "DataFrame":
     """A part of what the replay of each chunk yields; of states at the end their ranges."""
     timed = timed_schema(schema)
-    together = boundary_states.unionByName(_records(share_records, "replay"))
+    both = boundary_states.unionByName(_records(share_records, "replay"))
 
     def replayed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = envelopes.Context([])
@@ -230,4 +227,4 @@ def _by_chunk(
             state = done.state
             yield from conform(part(done), timed).to_batches()
 
-    return in_groups(together, [*STATE_PARTITION_KEY, "chunk"], ["kind", "place"], replayed, timed)
+    return in_groups(both, [*STATE_PARTITION_KEY, "chunk"], ["kind", "place"], replayed, timed)

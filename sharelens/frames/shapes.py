@@ -1,6 +1,6 @@
 """What the functions of this package share: columns that they check, schemas of what they return, groups in order."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -43,6 +43,22 @@ def blank(kind: pa.DataType) -> "Column":
     if pa.types.is_struct(kind):
         return F.struct(*(blank(field.type).alias(field.name) for field in kind))
     return F.array() if pa.types.is_list(kind) else F.lit(None)
+
+
+def in_envelope(rows: "DataFrame", columns: Mapping[str, "Column"], envelope: pa.Schema) -> "DataFrame":
+    """Rows of an envelope: those of several DataFrames, of one schema; what `columns` does not name is blank."""
+    fields = zip(envelope, spark_schema(envelope).fields, strict=True)
+    return rows.select(
+        *(columns.get(own.name, blank(own.type)).cast(field.dataType).alias(own.name) for own, field in fields)
+    )
+
+
+def together(parts: "Iterable[DataFrame]") -> "DataFrame":
+    """The rows of DataFrames of one schema, at least one."""
+    rows, *others = parts
+    for other in others:
+        rows = rows.unionByName(other)
+    return rows
 
 
 def blanks(count: int, kind: pa.DataType) -> pa.Array:

@@ -322,6 +322,10 @@ class LakeEvidence(WithoutCluster):
 
     def dead_letter_partitions(self) -> pa.Table:
         """From bronze.ingest_extent, and of logs that were cut from silver.dlq_record."""
+        return self._dead_letter_partitions
+
+    @cached_property
+    def _dead_letter_partitions(self) -> pa.Table:
         read_letters = partial(self.rows.stream, "silver.dlq_record", dlq_partitions.LETTERS_READ)
         extents = self.rows.scan("bronze.ingest_extent", None).to_pylist()
         return dlq_partitions.partitions_in_books(extents, read_letters)

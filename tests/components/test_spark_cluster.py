@@ -20,6 +20,7 @@ import pytest
 
 import sharelens
 from jobs.spark.java import spark_home
+from lake.transactions import commit_path
 from tests.datasets import dataset
 from tests.in_process import recorded_lake
 from tests.lakes import assert_same, content, differences
@@ -29,8 +30,6 @@ from tools.make_dist_env import ENTRY, make_environment
 
 SCENARIO = "edge"
 LOGS = dataset(SCENARIO) / "logs"
-COMMITTED = f"_delta_log/{1:020d}.json"
-"""In the folder of a table: the commit behind that of its creation."""
 ATTEMPTS = 4
 """Runs in which a kill may come too late: on a busy machine this process may sleep until the stage is over."""
 NO_PATH = {"spark.executorEnv.PYTHONPATH": ""}
@@ -54,7 +53,7 @@ def wait_for_file(folder: Path, pattern: str, run: "subprocess.Popen[str]") -> N
 
 def is_committed(lake: Path, table: str) -> bool:
     """Whether a table has a commit behind that of its creation."""
-    return (lake / table / COMMITTED).exists()
+    return (lake / table / commit_path(1)).exists()
 
 
 def test_a_packed_environment_submitted_to_a_cluster_fills_a_bucket_with_options_of_the_driver_alone(

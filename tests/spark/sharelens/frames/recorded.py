@@ -27,8 +27,12 @@ from sharelens.output import Answer
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.opening import open_evidence
 from sharelens.request import CutChoice, Source
+from sharelens.settings_files import NO_SETTINGS_FILES
+from sharelens.settings_folder import with_single_files
+from tests.dataset_settings import given_settings
 from tests.datasets import dataset
-from tests.in_process import recorded_lake
+from tests.in_process import make_lake, recorded_lake
+from tests.once import made_once
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -89,6 +93,18 @@ def extents_in(path: Path) -> pa.Table:
     states = lake.scan("gold.share_partition_state", ["topic_id", "partition"])
     books = user_topics.books(lambda table, columns, where: lake.scan(table, columns, where))
     return user_topics.extents(books, set(topic_partitions(states)))
+
+
+def lake_with_its_settings(name: str) -> Path:
+    """The lake of a recorded log with the settings of its groups; tests share it."""
+
+    def make(folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        given_settings(dataset(name), folder)
+        files = with_single_files(NO_SETTINGS_FILES, str(folder / "groups.txt"), str(folder / "server.properties"))
+        make_lake(folder / "lake", dataset(name) / "logs", observations=files.observations)
+
+    return made_once(f"lakes/with-settings-{name}", make) / "lake"
 
 
 def cached(spark: "SparkSession", tables: dict[str, pa.Table]) -> dict[str, DataFrame]:

@@ -11,12 +11,15 @@ from lake.scan import open_lake
 from lake.tables import TABLES
 from measures.catalog import STAGED
 from sharelens import frames
-from sharelens.settings_files import NO_SETTINGS_FILES
-from sharelens.settings_folder import with_single_files
-from tests.dataset_settings import given_settings
-from tests.datasets import dataset
-from tests.in_process import make_lake
-from tests.spark.sharelens.frames.recorded import assert_same, cached, extents_in, extents_of, histories_of, table_of
+from tests.spark.sharelens.frames.recorded import (
+    assert_same,
+    cached,
+    extents_in,
+    extents_of,
+    histories_of,
+    lake_with_its_settings,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,13 +52,9 @@ def inputs(spark: "SparkSession") -> "dict[str, DataFrame]":
 
 
 @pytest.fixture(scope="module")
-def lake_with_settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def lake_with_settings() -> Path:
     """The lake of the recorded log `dlq` with the settings of its groups."""
-    folder = tmp_path_factory.mktemp("settings")
-    given_settings(dataset("dlq"), folder)
-    files = with_single_files(NO_SETTINGS_FILES, str(folder / "groups.txt"), str(folder / "server.properties"))
-    make_lake(folder / "lake", dataset("dlq") / "logs", observations=files.observations)
-    return folder / "lake"
+    return lake_with_its_settings("dlq")
 
 
 @pytest.mark.parametrize("measure", ["stall", "poison_record"])

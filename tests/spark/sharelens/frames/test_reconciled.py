@@ -17,13 +17,8 @@ from measures.settings import NO_SETTINGS, GroupSettings
 from sharelens import frames
 from sharelens.questions.opening import open_evidence
 from sharelens.request import Source
-from sharelens.settings_files import NO_SETTINGS_FILES
-from sharelens.settings_folder import with_single_files
 from state_model.errors import UsageError
-from tests.dataset_settings import given_settings
-from tests.datasets import dataset
-from tests.in_process import make_lake
-from tests.spark.sharelens.frames.recorded import assert_same
+from tests.spark.sharelens.frames.recorded import assert_same, lake_with_its_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,13 +34,9 @@ READ = {
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def lake() -> Path:
     """The lake of the recorded log `dlq` with the settings of its groups."""
-    folder = tmp_path_factory.mktemp("settings")
-    given_settings(dataset("dlq"), folder)
-    files = with_single_files(NO_SETTINGS_FILES, str(folder / "groups.txt"), str(folder / "server.properties"))
-    make_lake(folder / "lake", dataset("dlq") / "logs", observations=files.observations)
-    return folder / "lake"
+    return lake_with_its_settings("dlq")
 
 
 @pytest.fixture(scope="module")
