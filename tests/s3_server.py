@@ -6,6 +6,7 @@ since the last listing.
 """
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -100,6 +101,21 @@ def s3_server() -> Iterator[S3Server]:
         process.stdout.close()
 
 
+class AtomicPuts:
+    """An application whose conditional puts are done one at a time: moto looks, then writes, in two steps."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+        self._exclusive = threading.Lock()
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if environ["REQUEST_METHOD"] != "PUT" or not any(name in environ for name in CONDITIONS):
+            return self._application(environ, start_response)
+        body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))  # outside the lock: a client may be slow
+        with self._exclusive:
+            return [b"".join(self._application({**environ, "wsgi.input": io.BytesIO(body)}, start_response))]
+
+
 class _Middleware:
     """Counts the requests to an application, and answers some of them wrongly."""
 
@@ -170,7 +186,7 @@ def serve() -> None:
     from werkzeug.serving import make_server
 
     logging.getLogger("werkzeug").disabled = True
-    application = _Middleware(create_backend_app("s3"))
+    application = _Middleware(AtomicPuts(create_backend_app("s3")))
     server = make_server("127.0.0.1", 0, application, threaded=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     sys.stdout.write(f"{server.server_port}\n")
