@@ -16,8 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from lake.commit import fence
 from lake.errors import LakeError, LakeLockedError
@@ -34,8 +33,9 @@ POLL_S = 1.0
 class Holding:
     """The content of the lease with its ETag. `pid`, `host`: of the owner, or null when it was given back.
 
-    `published`: the newest version of the publications, when a run gave the lease back; -1 for unknown. An object is
-    read as it is even where listings lag behind, so that the next owner knows whether one does.
+    `writer`: a random text for each time that it is taken; "" in a lease of an older version. `published`: the newest
+    version of the publications, when a run gave the lease back; -1 for unknown. An object is read as it is even where
+    listings lag behind, so that the next owner knows whether one does.
     """
 
     token: int
@@ -44,12 +44,12 @@ class Holding:
     host: str | None
     renewals: int
     tag: str
+    writer: str
     published: int = -1
 
     def text(self) -> bytes:
         """The content as it is stored."""
-        fields = {name: getattr(self, name) for name in ("token", "term_s", "pid", "host", "renewals", "published")}
-        return json.dumps(fields).encode()
+        return json.dumps({name: getattr(self, name) for name in Holding.__slots__ if name != "tag"}).encode()
 
     @property
     def owner(self) -> str:
@@ -111,7 +111,7 @@ class Lease:
     def give_back(self) -> None:
         """Lets the next writer in at once; after the renewals have ended."""
         if not self._is_lost:
-            self._write(Holding(**_fields(self._holding) | {"pid": None, "host": None, "published": self.published}))
+            self._write(replace(self._holding, pid=None, host=None, published=self.published))
 
     def _renew_until_ended(self) -> None:
         while not self._ended.wait(self._holding.term_s / 3) and not self._is_lost:
@@ -122,23 +122,15 @@ class Lease:
 
     def _renew(self) -> None:
         with self._exclusive:
-            self._write(Holding(**_fields(self._holding) | {"renewals": self._holding.renewals + 1}))
+            self._write(replace(self._holding, renewals=self._holding.renewals + 1))
 
     def _write(self, holding: Holding) -> None:
         begun = time.monotonic()
         tag = self._storage.replace(LEASE, holding.text(), self._holding.tag)
-        if tag is None and not self._was_written(holding):
+        if tag is None:
             self._is_lost = True
-        elif tag is not None:
-            self._holding, self._renewed_s = Holding(**_fields(holding) | {"tag": tag}), begun
-
-    def _was_written(self, holding: Holding) -> bool:
-        """Whether a write took place though it was refused: its answer was lost, and it was repeated."""
-        known = _read(self._storage)
-        if known is None or _fields(known) | {"tag": ""} != _fields(holding) | {"tag": ""}:
-            return False
-        self._holding, self._renewed_s = known, time.monotonic()
-        return True
+        else:
+            self._holding, self._renewed_s = replace(holding, tag=tag), begun
 
 
 @contextmanager
@@ -182,7 +174,7 @@ def _acquire(storage: ObjectStorage, lake: Lake, deadline: float) -> tuple[Holdi
             holding = _take(storage, known)
             if holding is not None:
                 return holding, known
-        if time.monotonic() >= deadline and known is not None:
+        if time.monotonic() >= deadline and known is not None and known.pid is not None:
             raise LakeLockedError(
                 f"{lake} is held by {known.owner}; wait for it, or raise --lock-timeout (a lease that is not renewed "
                 f"for {known.term_s:g} s is taken over)"
@@ -204,9 +196,10 @@ def _take(storage: ObjectStorage, known: Holding | None) -> Holding | None:
         host=socket.gethostname(),
         renewals=0,
         tag="",
+        writer=os.urandom(8).hex(),
     )
     tag = storage.replace(LEASE, mine.text(), None if known is None else known.tag)
-    return None if tag is None else Holding(**_fields(mine) | {"tag": tag})
+    return None if tag is None else replace(mine, tag=tag)
 
 
 def _ensure_conditional_put(storage: ObjectStorage) -> None:
@@ -250,13 +243,10 @@ def _read(storage: ObjectStorage) -> Holding | None:
             host=None if fields["host"] is None else str(fields["host"])[:255],
             renewals=int(fields["renewals"]),
             tag=stored[1],
+            writer=str(fields.get("writer", ""))[:64],
             published=int(fields.get("published", -1)),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise LakeError(
             f"{storage.root}/{LEASE} is no lease of sharelens; if nobody writes to the lake, remove the object"
         ) from error
-
-
-def _fields(holding: Holding) -> dict[str, Any]:
-    return {name: getattr(holding, name) for name in Holding.__slots__}

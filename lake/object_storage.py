@@ -107,7 +107,8 @@ class ObjectStorage(Storage):
     def replace(self, path: str, content: bytes, tag: str | None) -> str | None:
         """Writes an object if its ETag is still `tag` (None: if there is no such object), and returns the new ETag.
 
-        None when another writer was first.
+        None when another writer was first. A write may take place and be refused all the same: its answer was lost, and
+        the client repeated it. So an object with this content counts as written; the caller makes the content unique.
         """
         import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
@@ -117,7 +118,8 @@ class ObjectStorage(Storage):
             try:
                 return str(obstore.put(self.store, self.key(path), content, mode=condition)["e_tag"])
             except (AlreadyExistsError, PreconditionError, FileNotFoundError):
-                return None
+                newest = self.read_tagged(path)
+        return newest[1] if newest is not None and newest[0] == content else None
 
     def remove(self, path: str) -> None:
         import obstore

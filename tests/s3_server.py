@@ -30,13 +30,15 @@ CONDITIONS = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH")
 class Fault:
     """A wrong answer to some of the requests whose `METHOD path` contains `to`, after the first `after` of them.
 
-    `answer`: a status with an S3 error code, such as "503 SlowDown"; `delay_s`: seconds to wait; `cut`: only half of
+    `answer`: a status with an S3 error code, such as "503 SlowDown"; `is_done`: the request is carried out before that
+    answer; `delay_s`: seconds to wait; `cut`: only half of
     the body is sent; `is_unconditional`: If-Match and If-None-Match are ignored; `every`: each such request of so many;
     `times`: how often at most; `hidden`: listings leave out objects with names that end so.
     """
 
     to: str = ""
     answer: str | None = None
+    is_done: bool = False
     delay_s: float = 0.0
     cut: bool = False
     is_unconditional: bool = False
@@ -139,6 +141,8 @@ class _Middleware:
         time.sleep(fault.delay_s)
         if fault.answer is not None:
             status, code = fault.answer.split()
+            if fault.is_done:
+                b"".join(self._application(environ, lambda *_: None))
             start_response(f"{status} {code}", [("Content-Type", "application/xml")])
             return [f"<Error><Code>{code}</Code><Message>as the test wants it</Message></Error>".encode()]
         if fault.hidden:

@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import pyarrow as pa
 import pytest
@@ -103,6 +104,22 @@ def test_of_writers_that_start_at_once_one_at_a_time_holds_the_lake(
     assert lease_of(bucket)["token"] == 4
 
 
+def test_who_comes_second_to_a_free_lake_says_who_was_first(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with hold(Lake(bucket), 0):
+        pass
+    take = lease._take
+    with ExitStack() as first:
+
+        def come_second(storage: ObjectStorage, known: lease.Holding | None) -> lease.Holding | None:
+            monkeypatch.setattr(lease, "_take", take)
+            first.enter_context(hold(Lake(bucket), 0))
+            return take(storage, known)
+
+        monkeypatch.setattr(lease, "_take", come_second)
+        with pytest.raises(LakeLockedError, match=f"held by process {os.getpid()} on "), hold(Lake(bucket), 0):
+            pass
+
+
 def test_a_lease_without_renewals_is_taken_over_after_its_term_and_every_table_is_fenced(bucket: str) -> None:
     with hold(lake := Lake(bucket), 0):
         create_tables(lake)
@@ -172,16 +189,22 @@ def test_an_object_that_is_no_lease_is_refused(bucket: str) -> None:
         pass
 
 
-def test_a_renewal_whose_answer_was_lost_keeps_the_lease(s3: S3Server, bucket: str) -> None:
+@pytest.mark.parametrize("lost", range(8))
+def test_the_answer_to_each_request_of_a_writer_may_be_lost(s3: S3Server, bucket: str, lost: int) -> None:
     """The store has written the object; the repeated request no longer meets its condition."""
+    s3.answer(Fault(to="PUT", answer="500 InternalError", is_done=True, after=lost, times=1))
+    for token in (1, 2):
+        with hold(Lake(bucket), 0):
+            assert lease_of(bucket)["token"] == token
+    assert lease_of(bucket)["pid"] is None
+
+
+def test_a_renewal_whose_answer_was_lost_keeps_the_lease(s3: S3Server, bucket: str) -> None:
     with hold(lake := Lake(bucket), 0):
         assert lake.lease is not None
         lake.lease.end()
-        storage = lake.storage
-        assert isinstance(storage, ObjectStorage)
-        content_before, tag = storage.read_tagged(lease.LEASE) or (b"", "")
-        renewed = {**json.loads(content_before), "renewals": json.loads(content_before)["renewals"] + 1}
-        storage.replace(lease.LEASE, json.dumps(renewed).encode(), tag)
+        s3.answer(Fault(to="PUT", answer="500 InternalError", is_done=True, times=1))
         time.sleep(TERM_S / 2)
         lake.lease.ensure_held()
+        assert lease_of(bucket)["renewals"] == 1
     assert lease_of(bucket)["pid"] is None
