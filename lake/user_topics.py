@@ -41,7 +41,7 @@ def newest_topic(scan: Scan, topic_ids: Sequence[str]) -> str | None:
 
     The time of a source decides before the run: a copy may be read after a newer one.
     """
-    condition = (pc.field("content") == "topic_batch") & pc.field("topic_id").isin(list(topic_ids))
+    condition = (pc.field("content") == "topic_batch") & pc.field("topic_id").isin(pa.array(topic_ids, pa.string()))
     rows = scan("bronze.ingest_extent", ["topic_id", "read_until_ms", "run_id"], condition).to_pylist()
     newest = max(((row["read_until_ms"] or 0, row["run_id"]) for row in rows), default=None)
     ids = {row["topic_id"] for row in rows if (row["read_until_ms"] or 0, row["run_id"]) == newest}

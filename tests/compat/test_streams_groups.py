@@ -380,6 +380,19 @@ def test_rebalances_add_up_to_what_the_broker_described(name: str) -> None:
     assert compared > 20
 
 
+def test_offsets_of_transactions_are_described_without_their_topics(capsys: pytest.CaptureFixture[str]) -> None:
+    """Such commits name no topic id, and neither the lake nor the directory has the topics."""
+
+    def described(*source: str) -> Any:
+        assert main(["describe", *source, "--group", "app-eos", "--output", "json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    from_log = described("--log-dir", str(dataset("streams-admin") / "logs"))
+    assert any(row["committed_offset"] is not None for row in from_log)
+    assert {row["topic_id"] for row in from_log} == {None}
+    assert described("--lake", str(recorded_lake("streams-admin"))) == from_log
+
+
 def test_a_killed_instance_leaves_its_tasks_without_owner_until_the_others_take_them(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
