@@ -19,7 +19,7 @@ from lake.lake import SCHEMA_VERSION_PROPERTY, Lake
 from lake.object_storage import ObjectStorage
 from lake.parquet import DataFile
 from lake.tables import TABLES, Table
-from lake.transactions import commit_path
+from lake.transactions import commit_path, files_of, transactions_of
 from state_model.threads import map_in_threads
 
 if TYPE_CHECKING:
@@ -177,23 +177,43 @@ def _commit(
 ) -> None:
     """Commits actions on top of a version, which is the newest one that the handle of the table has seen."""
     from deltalake import CommitProperties, PostCommitHookProperties, Transaction
+    from deltalake.exceptions import CommitFailedError
 
     handle = lake.handle(name)
     lake.ensure_writable()  # nothing behind it looks for a newer version: a fence makes the commit fail
     with _one_line(lake, name, version + 1):
-        handle.create_write_transaction(
-            list(actions),
-            mode="append",
-            schema=handle.schema(),
-            commit_properties=CommitProperties(
-                app_transactions=[Transaction(application, run) for application, run in transactions.items()],
-                custom_metadata={"userMetadata": ", ".join(f"{name} {run}" for name, run in transactions.items())},
-                max_commit_retries=0,
-            ),
-            post_commithook_properties=PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False),
-        )
+        try:
+            handle.create_write_transaction(
+                list(actions),
+                mode="append",
+                schema=handle.schema(),
+                commit_properties=CommitProperties(
+                    app_transactions=[Transaction(application, run) for application, run in transactions.items()],
+                    custom_metadata={"userMetadata": ", ".join(f"{name} {run}" for name, run in transactions.items())},
+                    max_commit_retries=0,
+                ),
+                post_commithook_properties=PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False),
+            )
+        except CommitFailedError:
+            if not _took_place(lake, name, version + 1, actions, transactions):
+                raise
     if lake.updated(name) != version + 1:
         raise _other_writer(lake, name, version + 1)
+
+
+def _took_place(
+    lake: Lake,
+    name: str,
+    version: int,
+    actions: "Sequence[AddAction | RemoveAction]",
+    transactions: Mapping[str, int],
+) -> bool:
+    """Whether a commit that was refused took place all the same: its answer was lost, and the client repeated it."""
+    try:
+        commit = lake.table_storage(name).read(commit_path(version))
+    except FileNotFoundError:
+        return False
+    return transactions_of(commit) == transactions and files_of(commit) == {action.path for action in actions}
 
 
 def _check(lake: Lake, name: str, unknown: set[str]) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 LOG = "_delta_log"
 MARK = b'{"txn":'
+FILE_MARKS = (b'{"add":', b'{"remove":')
 
 
 def commit_path(version: int) -> str:
@@ -61,3 +62,9 @@ def transactions_of(commit: bytes) -> dict[str, int]:
     """The versions of applications in a commit."""
     actions = (json.loads(line)["txn"] for line in commit.splitlines() if line.startswith(MARK))
     return {str(action["appId"]): int(action["version"]) for action in actions}
+
+
+def files_of(commit: bytes) -> set[str]:
+    """The paths of the files that a commit adds or removes."""
+    actions = (json.loads(line) for line in commit.splitlines() if line.startswith(FILE_MARKS))
+    return {str(fields["path"]) for action in actions for fields in action.values()}

@@ -77,8 +77,9 @@ def test_the_right_to_read_alone_answers_questions_and_refuses_runs(s3: S3Server
         Fault(answer="503 SlowDown", every=7),
         Fault(answer="500 InternalError", every=11),
         Fault(delay_s=0.5, every=40),
+        Fault(to="PUT", answer="500 InternalError", is_done=True, every=2),
     ],
-    ids=["throttled", "failing", "slow"],
+    ids=["throttled", "failing", "slow", "losing its answers"],
 )
 def test_a_store_that_fails_now_and_then_has_the_same_lake(fault: Fault, s3: S3Server, bucket: str) -> None:
     s3.answer(fault)
