@@ -111,6 +111,16 @@ def _interrupted() -> int:
     return INTERRUPTED
 
 
+def _usage_text(error: click.UsageError) -> str:
+    """What is wrong with a command line; of options that are missing all, where click names the first."""
+    context = error.ctx
+    if not isinstance(error, click.MissingParameter) or context is None:
+        return error.format_message()
+    required = [option for option in context.command.params if isinstance(option, click.Option) and option.required]
+    missing = [f"'{option.opts[-1]}'" for option in required if option.name not in context.params]
+    return error.format_message() if len(missing) < 2 else f"Missing options {', '.join(missing)}."
+
+
 def _failed(error: Exception) -> int:
     """Prints an error in one line."""
     if os.environ.get(SHOW_TRACE):
@@ -123,7 +133,7 @@ def _failed(error: Exception) -> int:
             say(f"sharelens: {_one_line(str(error))}")
         case click.UsageError():
             where = error.ctx.command_path if error.ctx is not None else "sharelens"
-            say(f"sharelens: {_one_line(error.format_message())} ({where} --help shows how)")
+            say(f"sharelens: {_one_line(_usage_text(error))} ({where} --help shows how)")
             return USAGE
         case click.ClickException():
             say(f"sharelens: {_one_line(error.format_message())}")

@@ -155,7 +155,8 @@ BAD_LINES = {
         "dead letters came with Kafka 4.4",
     ),
     "no form": (["state", "--log-dir", "D", "--output", "xml"], 2, "'xml' is not one of"),
-    "no record named": (["trace", "--log-dir", "D", "--group", "g"], 2, "Missing option"),
+    "no record named": (["trace", "--log-dir", "D", "--group", "g"], 2, "Missing options '--topic', '--offset'."),
+    "no lake named": (["run", "--log-dir", "D"], 2, "Missing option '--lake'. (sharelens run --help shows how)"),
     "a record without a partition": (
         ["trace", "--log-dir", "D", "--group", "g", "--topic", "orders", "--offset", "1"],
         2,
