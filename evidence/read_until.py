@@ -5,11 +5,12 @@ Kafka writes its checkpoint files every few seconds (ReplicaManager: `replica.hi
 directory in use is the present.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from kafka_log.layout import LogDirectory
 from kafka_log.reader import LogEnd
 from kafka_log.union import LogPartition
+from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 IN_USE_MS = 15_000
 """A checkpoint file that is younger belongs to a directory that a broker writes: three times Kafka's interval."""
@@ -18,27 +19,42 @@ LOST_TIME_MS = 60_000
 
 
 def read_until(
-    directories: Sequence[LogDirectory], state_ends: Iterable[tuple[LogPartition, LogEnd]], clock_ms: int
+    directories: Sequence[LogDirectory],
+    partitions: Sequence[LogPartition],
+    log_end: Callable[[LogPartition], LogEnd],
+    clock_ms: int,
 ) -> int | None:
     """Until when the directories were read (epoch ms); None where the times of their files do not say it.
 
     Args:
         directories: the log directories.
-        state_ends: the partitions of the state topic, each with the end of its log.
+        partitions: the logs in them.
+        log_end: the end of one of these logs.
         clock_ms: the present.
     """
     written_ms = [directory.checkpoint_ms for directory in directories if directory.checkpoint_ms is not None]
-    if not written_ms or _lost_times(state_ends):
+    if not written_ms or _lost_times(_ends(partitions, log_end)):
         return None
     newest = max(written_ms)
     return clock_ms if newest >= clock_ms - IN_USE_MS else newest
 
 
-def _lost_times(state_ends: Iterable[tuple[LogPartition, LogEnd]]) -> bool:
-    """Whether no segment bears the time of its last append; a directory without records has none to lose."""
+def _ends(
+    partitions: Sequence[LogPartition], log_end: Callable[[LogPartition], LogEnd]
+) -> Sequence[tuple[LogPartition, LogEnd]]:
+    """The ends of the state logs, or, where these have no record, of those of the group coordinator."""
+    for topic in (STATE_TOPIC, OFFSETS_TOPIC):
+        ends = [(partition, log_end(partition)) for partition in partitions if partition.topic == topic]
+        if any(end.newest_ms is not None for _, end in ends):
+            return ends
+    return []
+
+
+def _lost_times(ends: Iterable[tuple[LogPartition, LogEnd]]) -> bool:
+    """Whether no segment bears the time of its last append; logs without records have none to lose."""
     delays = [
         segment.modified_ms - end.newest_ms
-        for partition, end in state_ends
+        for partition, end in ends
         if end.newest_ms is not None
         for copy in partition.copies
         for segment in copy.segments

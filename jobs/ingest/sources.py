@@ -9,8 +9,8 @@ from jobs.ingest import plan
 from jobs.ingest.plan import Extent
 from kafka_log import reader
 from kafka_log.layout import LogDirectory
+from kafka_log.reader import LogEnd
 from kafka_log.union import LogPartition, unite
-from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 
 class Sources:
@@ -22,17 +22,14 @@ class Sources:
         self._until: tuple[int | None] | None = None
 
     def _read_until(self, extents: Sequence[Extent]) -> int | None:
-        """Reads the ends of the state logs, else those of __consumer_offsets; so only a run with news takes it.
-
-        Extents have the ends of their logs.
-        """
+        """Reads ends of logs, but for those of the extents; so only a run with news takes it."""
         if self._until is None:
             known = {_place(extent.partition): extent.log_end for extent in extents}
-            topics = {part.topic for part in self.partitions}
-            topic = STATE_TOPIC if STATE_TOPIC in topics else OFFSETS_TOPIC
-            mine = [part for part in self.partitions if part.topic == topic]
-            ends = ((part, known.get(_place(part)) or reader.log_end(part)) for part in mine)
-            self._until = (read_until(self.directories, ends, books.now_ms()),)
+
+            def log_end(partition: LogPartition) -> LogEnd:
+                return known.get(_place(partition)) or reader.log_end(partition)
+
+            self._until = (read_until(self.directories, self.partitions, log_end, books.now_ms()),)
         return self._until[0]
 
     def extent_rows(

@@ -15,7 +15,7 @@ from evidence.clock_steps import ClockStep, steps_around
 from evidence.conditions import all_of, filter_rows, with_value
 from evidence.read_until import read_until
 from kafka_log.layout import LogDirectory, scan_log_directory
-from kafka_log.reader import log_end
+from kafka_log.reader import LogEnd, log_end
 from kafka_log.union import LogPartition, unite
 from lake.bounded_scan import Choice
 from measures.observed_settings import UNSET, Settings
@@ -324,9 +324,12 @@ class LogEvidence(WithoutCluster):
 
     def read_until_ms(self) -> int | None:
         """By the times of the checkpoint files."""
-        ends = [(log.partition, log.log_end) for log in self.logs]
-        ends = ends or [(log, log_end(log)) for log in self._partitions.values() if log.topic == OFFSETS_TOPIC]
-        return read_until(self.directories, ends, time.time_ns() // 1_000_000)
+        known = {(log.partition.topic_id, log.number): log.log_end for log in self.logs}
+
+        def end_of(partition: LogPartition) -> LogEnd:
+            return known.get((partition.topic_id, partition.partition)) or log_end(partition)
+
+        return read_until(self.directories, list(self._partitions.values()), end_of, time.time_ns() // 1_000_000)
 
     def clock_steps(self, moment_ms: int) -> Sequence[ClockStep]:
         """From the records whose own time lies over a minute behind the log's."""

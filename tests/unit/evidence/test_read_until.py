@@ -10,6 +10,7 @@ from kafka_log.layout import scan_log_directory
 from kafka_log.union import unite
 from state_model.topics import STATE_TOPIC
 from tests.file_times import set_times
+from tests.group_files import GroupEntry, epoch, write_group_partition
 from tests.state_logs import START_MS, snapshot, write_log_directory
 
 HOUR_MS = 3_600_000
@@ -24,8 +25,7 @@ def directory(folder: Path, *, appended_ms: int = START_MS, checkpoint_ms: int) 
 
 def answer(*directories: Path, clock_ms: int = LATER_MS) -> int | None:
     scanned = [scan_log_directory(str(logs)) for logs in directories]
-    ends = ((part, reader.log_end(part)) for part in unite(scanned) if part.topic == STATE_TOPIC)
-    return read_until(scanned, ends, clock_ms)
+    return read_until(scanned, unite(scanned), reader.log_end, clock_ms)
 
 
 def test_a_copy_was_read_until_its_newest_checkpoint(tmp_path: Path) -> None:
@@ -61,3 +61,14 @@ def test_a_directory_without_records_has_no_times_to_lose(tmp_path: Path) -> Non
     for path in logs.glob(f"{STATE_TOPIC}-*/*.log"):
         path.write_bytes(b"")
     assert answer(logs) == START_MS + HOUR_MS
+
+
+@pytest.mark.parametrize(("delay_ms", "is_known"), [(LOST_TIME_MS, True), (LOST_TIME_MS + 1, False)])
+def test_without_state_the_log_of_the_group_coordinator_has_the_times(
+    tmp_path: Path, delay_ms: int, is_known: bool
+) -> None:
+    logs = write_log_directory(tmp_path, [snapshot()], committed=0)
+    (logs / f"{STATE_TOPIC}-0" / "00000000000000000000.log").write_bytes(b"")
+    write_group_partition(logs, [GroupEntry(START_MS, 11, epoch(1), "g")])
+    set_times(logs, appended_ms=START_MS + delay_ms, checkpoint_ms=START_MS + HOUR_MS)
+    assert answer(logs) == (START_MS + HOUR_MS if is_known else None)
