@@ -213,7 +213,8 @@ def _took_place(
         commit = lake.table_storage(name).read(commit_path(version))
     except FileNotFoundError:
         return False
-    return transactions_of(commit) == transactions and files_of(commit) == {action.path for action in actions}
+    paths = {action.path for action in actions}
+    return transactions_of(commit) == transactions and files_of(commit, "add", "remove") == paths
 
 
 def _check(lake: Lake, name: str, unknown: set[str]) -> None:

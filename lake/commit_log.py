@@ -3,17 +3,14 @@
 A process that runs for long asks again and again: it looks at each commit once, and goes on behind the newest one.
 """
 
-import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from urllib.parse import unquote
 
 from lake.storage import Entry, Storage
-from lake.transactions import LOG, commit_path
+from lake.transactions import LOG, commit_path, files_of
 
 CHECKPOINT = ".checkpoint.parquet"
-REMOVE = b'{"remove":'
 ENTRY = re.compile(r"([0-9]{20})\.(json|checkpoint\.parquet)")
 STAGED = re.compile(r"#[0-9]+$")
 """The end of the name of a file of the log to which delta-rs had not given its own name yet."""
@@ -29,7 +26,7 @@ class CommitLog:
     times: dict[int, int] = field(default_factory=dict)
     checkpoints: set[int] = field(default_factory=set)
     staged: set[str] = field(default_factory=set)
-    removed: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    removed: dict[int, set[str]] = field(default_factory=dict)
     """The data files that a commit removed, by version, of the commits above the floor that were read."""
     dead: set[str] = field(default_factory=set)
     """The data files that the commits that were read have removed up to the floor."""
@@ -79,7 +76,7 @@ class CommitLog:
             self.dead.update(self.removed.pop(version))
         for version in range(floor + 1, newest + 1):
             if version not in self.removed:
-                self.removed[version] = _removed_by(storage.read(commit_path(version)))
+                self.removed[version] = files_of(storage.read(commit_path(version)), "remove")
         return {path for paths in self.removed.values() for path in paths}
 
     def cut(self, floor: int) -> None:
@@ -92,8 +89,3 @@ class CommitLog:
 def checkpoint_path(version: int) -> str:
     """The file of a checkpoint, below the table's folder."""
     return f"{LOG}/{version:020d}{CHECKPOINT}"
-
-
-def _removed_by(commit: bytes) -> tuple[str, ...]:
-    lines = (line for line in commit.splitlines() if line.startswith(REMOVE))
-    return tuple(unquote(json.loads(line)["remove"]["path"]) for line in lines)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from lake.storage import Storage
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 LOG = "_delta_log"
 MARK = b'{"txn":'
-FILE_MARKS = (b'{"add":', b'{"remove":')
 
 
 def commit_path(version: int) -> str:
@@ -64,7 +64,8 @@ def transactions_of(commit: bytes) -> dict[str, int]:
     return {str(action["appId"]): int(action["version"]) for action in actions}
 
 
-def files_of(commit: bytes) -> set[str]:
-    """The paths of the files that a commit adds or removes."""
-    actions = (json.loads(line) for line in commit.splitlines() if line.startswith(FILE_MARKS))
-    return {str(fields["path"]) for action in actions for fields in action.values()}
+def files_of(commit: bytes, *kinds: str) -> set[str]:
+    """The paths of the files of a commit's actions of some kinds, "add" or "remove"."""
+    marks = tuple(f'{{"{kind}":'.encode() for kind in kinds)
+    lines = (line for line in commit.splitlines() if line.startswith(marks))
+    return {unquote(fields["path"]) for line in lines for fields in json.loads(line).values()}

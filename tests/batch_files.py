@@ -26,11 +26,6 @@ def base_offset(batch: bytes) -> int:
     return int.from_bytes(batch[:8], "big")
 
 
-def largest_timestamp(batch: bytes) -> int:
-    """The largest timestamp of a batch (epoch ms)."""
-    return int.from_bytes(batch[35:43], "big", signed=True)
-
-
 def broken(batch: bytes, place: int = -1) -> bytes:
     """A batch with one byte of its records changed, so that its checksum fails."""
     changed = bytearray(batch)

@@ -31,9 +31,9 @@ class Fault:
     """A wrong answer to some of the requests whose `METHOD path` contains `to`, after the first `after` of them.
 
     `answer`: a status with an S3 error code, such as "503 SlowDown"; `is_done`: the request is carried out before that
-    answer; `delay_s`: seconds to wait; `cut`: only half of
-    the body is sent; `is_unconditional`: If-Match and If-None-Match are ignored; `every`: each such request of so many;
-    `times`: how often at most; `hidden`: listings leave out objects with names that end so.
+    answer; `delay_s`: seconds to wait; `cut`: only half of the body is sent; `is_unconditional`: If-Match and
+    If-None-Match are ignored; `every`: each such request of so many; `times`: how often at most; `hidden`: listings
+    leave out objects with names that end so.
     """
 
     to: str = ""

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.storage.record_batch import max_timestamp_of
 from jobs.upkeep.maintain import MaintainOptions, maintain
 from lake.lake import Lake
-from tests.batch_files import batches_of, copy_changed, largest_timestamp
+from tests.batch_files import batches_of, copy_changed
 from tests.datasets import STREAMS_SETS, dataset, scenarios
 from tests.depths import examples
 from tests.file_times import set_times
@@ -39,7 +40,7 @@ def copy_of(logs: Path, target: Path, parts: Mapping[str, float]) -> Path:
     copy_changed(logs, target, begin_of)
     for checkpoint in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint"):
         (target / checkpoint).unlink(missing_ok=True)  # those of the whole log
-    newest_ms = max(map(largest_timestamp, kept), default=0)
+    newest_ms = max(map(max_timestamp_of, kept), default=0)
     return set_times(target, appended_ms=newest_ms, checkpoint_ms=newest_ms)
 
 
@@ -63,7 +64,7 @@ def test_copies_that_grow_from_run_to_run_are_one_run(
 ) -> None:
     folder, logs = tmp_path_factory.mktemp("growing"), dataset(name) / "logs"
     partitions = sorted(entry.name for entry in logs.iterdir() if any(entry.glob("*.log")))
-    times = [largest_timestamp(batch) for path in logs.glob("*/*.log") for batch in batches_of(path)]
+    times = [max_timestamp_of(batch) for path in logs.glob("*/*.log") for batch in batches_of(path)]
     parts = {partition: chance.choice([NOT_THERE, 0.0, 0.0]) for partition in partitions}
     lake = Lake(folder / "lake")
     for number in range(copies):
