@@ -19,7 +19,7 @@ from lake.lake import SCHEMA_VERSION_PROPERTY, Lake
 from lake.object_storage import ObjectStorage
 from lake.parquet import DataFile
 from lake.tables import TABLES, Table
-from lake.transactions import commit_path, files_of, transactions_of
+from lake.transactions import commit_path, paths_in, transactions_of
 from state_model.threads import map_in_threads
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def _took_place(
     except FileNotFoundError:
         return False
     paths = {action.path for action in actions}
-    return transactions_of(commit) == transactions and files_of(commit, "add", "remove") == paths
+    return transactions_of(commit) == transactions and paths_in(commit, "add", "remove") == paths
 
 
 def _check(lake: Lake, name: str, unknown: set[str]) -> None:

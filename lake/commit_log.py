@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from lake.storage import Entry, Storage
-from lake.transactions import LOG, commit_path, files_of
+from lake.transactions import LOG, commit_path, paths_in
 
 CHECKPOINT = ".checkpoint.parquet"
 ENTRY = re.compile(r"([0-9]{20})\.(json|checkpoint\.parquet)")
@@ -76,7 +76,7 @@ class CommitLog:
             self.dead.update(self.removed.pop(version))
         for version in range(floor + 1, newest + 1):
             if version not in self.removed:
-                self.removed[version] = files_of(storage.read(commit_path(version)), "remove")
+                self.removed[version] = paths_in(storage.read(commit_path(version)), "remove")
         return {path for paths in self.removed.values() for path in paths}
 
     def cut(self, floor: int) -> None:

@@ -64,7 +64,7 @@ def transactions_of(commit: bytes) -> dict[str, int]:
     return {str(action["appId"]): int(action["version"]) for action in actions}
 
 
-def files_of(commit: bytes, *kinds: str) -> set[str]:
+def paths_in(commit: bytes, *kinds: str) -> set[str]:
     """The paths of the files of a commit's actions of some kinds, "add" or "remove"."""
     marks = tuple(f'{{"{kind}":'.encode() for kind in kinds)
     lines = (line for line in commit.splitlines() if line.startswith(marks))
