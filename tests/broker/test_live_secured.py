@@ -27,8 +27,7 @@ MODULE = "org.apache.kafka.common.security"
 MECHANISMS = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
 PROTOCOLS = {"NAMED": "SASL_PLAINTEXT", "TLS": "SSL", "MUTUAL": "SSL", "BOTH": "SASL_SSL", "MISNAMED": "SSL"}
 PROTOCOLS |= {"EXPIRED": "SSL", "WEAK": "SASL_SSL"}
-TIMEOUT_MS, CLIENT_TIMEOUT_MS = 3_000, 30_000
-"""request.timeout.ms of these tests, and that of clients that do not set it."""
+TIMEOUT_MS = 3_000
 Properties = Mapping[str, object]
 
 
@@ -195,4 +194,4 @@ def test_a_refusal_is_one_line_that_says_why(kafka, listener, properties, text, 
     assert text in message
     assert message.count("\n") == 1
     assert "wr0ng" not in message
-    assert time.monotonic() - begun_s < CLIENT_TIMEOUT_MS / 1000  # it waits as long as its properties say
+    assert time.monotonic() - begun_s < TIMEOUT_MS / 1000 + 2
