@@ -19,9 +19,9 @@ from rich.table import Table
 from bench import brokers, dump_log_segments, generate, rebalances
 from bench import groups as group_costs
 from bench.measure import Measured, best, best_inside, sharelens
-from kafka_log import reader
-from kafka_log.layout import scan_log_directory
-from kafka_log.union import unite
+from sharelens.kafka_log import reader
+from sharelens.kafka_log.layout import scan_log_directory
+from sharelens.kafka_log.union import unite
 from state_model.columnar import record_kernels, replay
 from state_model.columnar.decode import decode_share_records
 from state_model.errors import SharelensError

@@ -14,7 +14,7 @@ from jobs.options import RunOptions
 from jobs.progress import Progress
 from jobs.replay import stage as replay
 from jobs.spark.executors import Engine
-from lake.lake import Lake
+from sharelens.lake.lake import Lake
 
 EVERYTHING_BYTES = 1 << 60
 FEW_RECORDS = 2000

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.measure import COMMAND
-from broker.storage.catalog import new_id
+from sharelens.broker.storage.catalog import new_id
 from state_model.errors import SharelensError
 from tools.kafka_tools import QUICK_JVM, tool_command
 

@@ -16,10 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from broker.simulator.settings import Habits, SimulationSettings
-from broker.simulator.simulation import simulate
-from measures.early_draft_cost import draft_cost
+from sharelens.broker.simulator.settings import Habits, SimulationSettings
+from sharelens.broker.simulator.simulation import simulate
 from sharelens.filters import KeyFilter
+from sharelens.measures.early_draft_cost import draft_cost
 from sharelens.questions.measured import scope
 from sharelens.questions.opening import open_logs
 from sharelens.request import CutChoice, Source

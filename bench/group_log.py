@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from bench.log_files import LogDirectoryWriter
-from broker.coordinators import share_group_records
-from broker.coordinators.share_group import Assignment, ShareMember
+from sharelens.broker.coordinators import share_group_records
+from sharelens.broker.coordinators.share_group import Assignment, ShareMember
 from state_model.group_records import GroupRecord, encode_record
 from state_model.group_schemas import OFFSET_KEY
 from state_model.java import partition_for_group

@@ -22,7 +22,7 @@ from bench.brokers import SHARE_SETTINGS, Started, light_broker
 from bench.measure import COMMAND, Measured, sharelens
 from bench.state_load import REQUEST_RECORDS, write
 from bench.upkeep import IN_ONE_PROCESS
-from lake.scan import PUBLICATION, open_lake
+from sharelens.lake.scan import PUBLICATION, open_lake
 from state_model.topics import STATE_TOPIC
 
 Line = tuple[str, str, str]

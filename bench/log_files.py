@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kafka_log import record_batch as rb
-from kafka_log.text_files import (
+from sharelens.kafka_log import record_batch as rb
+from sharelens.kafka_log.text_files import (
     HIGH_WATERMARK_CHECKPOINT,
     META_PROPERTIES,
     PARTITION_METADATA,

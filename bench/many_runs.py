@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from bench import generate
 from bench.measure import sharelens
 from jobs import books
-from lake.commit import create_tables
-from lake.lake import Lake
-from lake.parquet import DataFile, write_rows
-from lake.tables import TABLES
+from sharelens.lake.commit import create_tables
+from sharelens.lake.lake import Lake
+from sharelens.lake.parquet import DataFile, write_rows
+from sharelens.lake.tables import TABLES
 
 RUNS = (1, 1_000, 10_000)
 RECORDS, STATE_PARTITIONS = 50_000, 5
@@ -111,7 +111,7 @@ def files_lines(folder: Path, count: int = 50_000) -> Iterator[tuple[str, str, s
 OPEN = """
 import json, sys, time
 from bench.many_runs import resident_bytes
-from lake.lake import Lake
+from sharelens.lake.lake import Lake
 import jobs.run
 before, begun = resident_bytes(), time.process_time()
 lake = Lake(sys.argv[1])

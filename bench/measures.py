@@ -14,8 +14,8 @@ from bench import generate
 from bench.measure import sharelens
 from jobs import books
 from jobs.measure import stage as measure
-from lake.lake import Lake
-from measures.catalog import STAGED
+from sharelens.lake.lake import Lake
+from sharelens.measures.catalog import STAGED
 
 ROW = ("--limit", "1")
 QUESTIONS = (

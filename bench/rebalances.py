@@ -3,9 +3,9 @@
 import time
 from pathlib import Path
 
-from broker.broker import Broker, Options
-from broker.config.settings import Settings
-from broker.simulator.timers import Clock, VirtualTimers
+from sharelens.broker.broker import Broker, Options
+from sharelens.broker.config.settings import Settings
+from sharelens.broker.simulator.timers import Clock, VirtualTimers
 from state_model.streams.heartbeat import Heartbeat
 from state_model.streams.values import (
     NO_TASKS_BY_TYPE,

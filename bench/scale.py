@@ -15,9 +15,9 @@ from bench import dump_log_segments, generate
 from bench.measure import Measured, sharelens
 from jobs import books
 from jobs.ingest.plan import rebuild_rows
-from lake.lake import Lake
-from lake.parquet import write_rows
-from lake.tables import TABLES
+from sharelens.lake.lake import Lake
+from sharelens.lake.parquet import write_rows
+from sharelens.lake.tables import TABLES
 from state_model.topics import STATE_TOPIC
 from tools.kept_jars import ToolUnavailableError
 

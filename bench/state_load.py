@@ -17,10 +17,10 @@ from typing import Any, Self
 from confluent_kafka.admin import AdminClient, NewTopic
 from kio.index import load_response_schema
 
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages import FRAME_SIZE
-from broker.protocol.reader import read
-from workloads.wire import ask, encode_request
+from sharelens.broker.protocol.api_keys import ApiKey
+from sharelens.broker.protocol.messages import FRAME_SIZE
+from sharelens.broker.protocol.reader import read
+from sharelens.workloads.wire import ask, encode_request
 
 PARTITIONS = 50
 REQUEST_RECORDS = 25

@@ -18,11 +18,11 @@ from bench import generate
 from bench.measure import sharelens
 from jobs import books, publish
 from jobs.upkeep.maintain import MaintainOptions, Upkeep, maintain
-from lake import scan
-from lake.commit import commit
-from lake.lake import Lake
-from lake.parquet import DataFile, ParquetSink, write_rows
-from lake.tables import TABLES
+from sharelens.lake import scan
+from sharelens.lake.commit import commit
+from sharelens.lake.lake import Lake
+from sharelens.lake.parquet import DataFile, ParquetSink, write_rows
+from sharelens.lake.tables import TABLES
 
 GROWING = {
     "bronze.log_record": "timestamp_ms",

@@ -15,13 +15,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake import commit as commits
-from lake import durability, parquet, scan
-from lake.lake import Lake
-from lake.parquet import DataFile
-from lake.settings_rows import TABLE as SETTINGS
-from lake.slices import PartitionKey
-from lake.tables import GOLD_AUDIT_STATE, TABLES
+from sharelens.lake import commit as commits
+from sharelens.lake import durability, parquet, scan
+from sharelens.lake.lake import Lake
+from sharelens.lake.parquet import DataFile
+from sharelens.lake.settings_rows import TABLE as SETTINGS
+from sharelens.lake.slices import PartitionKey
+from sharelens.lake.tables import GOLD_AUDIT_STATE, TABLES
 
 EXTENT = "bronze.ingest_extent"
 MARKER = {

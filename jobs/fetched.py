@@ -6,10 +6,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from lake import lock
-from lake.errors import LakeLockedError
-from lake.lake import Lake
-from lake.local_storage import LocalStorage
+from sharelens.lake import lock
+from sharelens.lake.errors import LakeLockedError
+from sharelens.lake.lake import Lake
+from sharelens.lake.local_storage import LocalStorage
 
 FETCHED = ".fetched"
 """The name of the folder in a lake."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from jobs.decode.stage import SHARE_RECORD
-from lake.lake import Lake
+from sharelens.lake.lake import Lake
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,9 @@
 
 import pyarrow.compute as pc
 
-from evidence.incarnations import newest_first
 from jobs import books
-from lake.lake import Lake
+from sharelens.evidence.incarnations import newest_first
+from sharelens.lake.lake import Lake
 from state_model.topics import STATE_TOPIC
 
 

@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 
 from jobs import books
 from jobs.ingest.names import commit_names
-from kafka_log.dead_letter_records import DeadLetterTopics
-from lake.lake import Lake, LakeReader
-from lake.parquet import write_rows
-from lake.settings_rows import COLUMNS, TABLE, observations_of, setting_rows
-from lake.tables import TABLES
-from measures.observed_settings import OF_NOW, Observation, Settings, news, settings_of
+from sharelens.kafka_log.dead_letter_records import DeadLetterTopics
+from sharelens.lake.lake import Lake, LakeReader
+from sharelens.lake.parquet import write_rows
+from sharelens.lake.settings_rows import COLUMNS, TABLE, observations_of, setting_rows
+from sharelens.lake.tables import TABLES
+from sharelens.measures.observed_settings import OF_NOW, Observation, Settings, news, settings_of
 
 STAGE = "settings"
 

@@ -9,9 +9,9 @@ from jobs.books import MARKER
 from jobs.incarnations import newest_incarnations
 from jobs.lake_settings import stored_settings
 from jobs.options import Observed
-from lake.lake import Lake
-from measures.kept_samples import KeptSamples
-from measures.waiting import STATES
+from sharelens.lake.lake import Lake
+from sharelens.measures.kept_samples import KeptSamples
+from sharelens.measures.waiting import STATES
 
 
 def observed(lake: Lake, cluster_id: str, observe: Callable[[pa.Table, KeptSamples], Observed]) -> Observed:

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.quality.limits import DEFAULT_LIMITS, Limits
-from kafka_log.dead_letter_records import DeadLetterTopics
-from measures.observed_settings import Observation
+from sharelens.kafka_log.dead_letter_records import DeadLetterTopics
+from sharelens.measures.observed_settings import Observation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from lake.lake import Lake
-    from measures.kept_samples import KeptSamples
+    from sharelens.lake.lake import Lake
+    from sharelens.measures.kept_samples import KeptSamples
 
 STAGES = ("ingest", "decode", "replay", "measure", "audit", "publish")
 CHECKED_STAGES = ("ingest", "decode", "replay", "measure", "audit", "check", "publish")

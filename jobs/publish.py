@@ -5,14 +5,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.coverage import coverage
 from jobs import books, retained
 from jobs.errors import JobError
-from lake import durability, gates, scan
-from lake.lake import Lake
-from lake.parquet import DataFile, write_rows
-from lake.slices import EVERY_RUN, SILVER, PartitionKey, slices
-from lake.tables import TABLES
+from sharelens.evidence.coverage import coverage
+from sharelens.lake import durability, gates, scan
+from sharelens.lake.lake import Lake
+from sharelens.lake.parquet import DataFile, write_rows
+from sharelens.lake.slices import EVERY_RUN, SILVER, PartitionKey, slices
+from sharelens.lake.tables import TABLES
 from state_model.topics import STATE_TOPIC
 
 PUBLICATION = scan.PUBLICATION

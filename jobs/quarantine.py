@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from lake.lake import Lake
+from sharelens.lake.lake import Lake
 
 QUARANTINE = "bronze.quarantine"
 

@@ -7,8 +7,8 @@ from jobs.fetched import FETCHED
 from jobs.ingest import plan
 from jobs.ingest.sources import Sources
 from jobs.options import RunOptions
-from kafka_log import archives, filesystem
-from lake import scan
+from sharelens.kafka_log import archives, filesystem
+from sharelens.lake import scan
 
 OWN = (".lock", ".lease", FETCHED, "bronze", "silver", "gold")
 

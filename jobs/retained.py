@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import books
-from lake.lake import Lake
-from lake.slices import PartitionKey
+from sharelens.lake.lake import Lake
+from sharelens.lake.slices import PartitionKey
 
 BASE = "gold.share_partition_base"
 DROPPED = "dropped"

@@ -38,10 +38,10 @@ from jobs.replay import stage as replay
 from jobs.spark import executors
 from jobs.summary import Summary
 from jobs.writing import Writer, writing
-from lake import gates
-from lake.commit import create_tables
-from lake.parquet import write_rows
-from lake.tables import TABLES
+from sharelens.lake import gates
+from sharelens.lake.commit import create_tables
+from sharelens.lake.parquet import write_rows
+from sharelens.lake.tables import TABLES
 from state_model.topics import METADATA_TOPIC, RECORD_TOPICS, STATE_TOPIC, UNKNOWN_CLUSTER
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from jobs import books
 from jobs.freshness import Freshness
-from lake.gates import Gate
-from lake.tables import SILVER_METADATA_RECORD as RECORDS
+from sharelens.lake.gates import Gate
+from sharelens.lake.tables import SILVER_METADATA_RECORD as RECORDS
 
 if TYPE_CHECKING:
     from jobs.metadata.stage import Outcome

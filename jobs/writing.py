@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from jobs import books, publish
-from lake import durability, lock
-from lake.lake import Lake
-from lake.lease import Lease
-from lake.other_writers import check_writers
-from lake.scan import UNLISTED
-from lake.tables import SILVER_METADATA_RECORD, TABLES
-from measures.catalog import STAGED
+from sharelens.lake import durability, lock
+from sharelens.lake.lake import Lake
+from sharelens.lake.lease import Lease
+from sharelens.lake.other_writers import check_writers
+from sharelens.lake.scan import UNLISTED
+from sharelens.lake.tables import SILVER_METADATA_RECORD, TABLES
+from sharelens.measures.catalog import STAGED
 
 CHECKED = (books.EXTENT, "gold.share_partition_state", publish.PUBLICATION)
 """Tables whose schema version is that of the lake."""

@@ -14,11 +14,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
-from kafka_log import reader
-from kafka_log.archives import log_directories
-from kafka_log.layout import scan_log_directory
-from kafka_log.schemas import LOG_RECORD, PROBLEM
-from kafka_log.union import unite
+from sharelens.kafka_log import reader
+from sharelens.kafka_log.archives import log_directories
+from sharelens.kafka_log.layout import scan_log_directory
+from sharelens.kafka_log.schemas import LOG_RECORD, PROBLEM
+from sharelens.kafka_log.union import unite
 from state_model.errors import UsageError
 
 DEFAULT_SPLIT_BYTES = 64 << 20

@@ -3,16 +3,12 @@
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from sharelens.shadowing import check_packages
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from sharelens.opened import OpenLake
 
 __version__ = "0.1.0"
-
-check_packages()
 
 
 def open(lake: str | PathLike[str]) -> "OpenLake":  # noqa: A001  # sharelens.open(lake) reads as what it does

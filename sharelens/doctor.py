@@ -148,8 +148,8 @@ def check_disk(name: str, folder: Path) -> Check:
 
 def check_lake_folder(uri: str) -> list[Check]:
     """The lake and its disk; no disk where the URI names none."""
-    from lake.local_storage import LocalStorage
-    from lake.locations import resolve
+    from sharelens.lake.local_storage import LocalStorage
+    from sharelens.lake.locations import resolve
 
     try:
         storage = resolve(uri)
@@ -178,8 +178,8 @@ def check_lake(lake: Path) -> Check:
 
 def check_log_dir(log_dir: str) -> Check:
     """The log directory can be read: every partition folder and segment in it."""
-    from kafka_log.archives import log_directories
-    from kafka_log.layout import scan_log_directory
+    from sharelens.kafka_log.archives import log_directories
+    from sharelens.kafka_log.layout import scan_log_directory
 
     name = "log-dir"
     try:

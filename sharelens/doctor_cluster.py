@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from kafka_live.cluster import Cluster
-from kafka_live.configurations import group_ids, group_settings
-from kafka_live.connection import Connection
-from kafka_live.errors import ClusterError
-from kafka_live.features import ensure_share_groups
-from kafka_live.rights import ensure_visible, missing_rights, unreadable
 from sharelens.doctor import Check
+from sharelens.kafka_live.cluster import Cluster
+from sharelens.kafka_live.configurations import group_ids, group_settings
+from sharelens.kafka_live.connection import Connection
+from sharelens.kafka_live.errors import ClusterError
+from sharelens.kafka_live.features import ensure_share_groups
+from sharelens.kafka_live.rights import ensure_visible, missing_rights, unreadable
 from sharelens.live import LOGS, Address
 from sharelens.output import name_cell
 from sharelens.wording import counted

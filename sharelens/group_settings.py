@@ -6,12 +6,19 @@ Only settings that measures read are taken from a file; server.properties has pa
 import re
 from typing import Generic, NamedTuple, TypeVar
 
-from broker.config.broker_keys import BROKER
-from broker.config.group_keys import GROUP
-from broker.config.known_keys import is_ignored
-from broker.config.properties import numbered
-from measures.observed_settings import GROUP_CONFIGS
-from measures.settings import BROKER_NAMES, DELIVERY_COUNT_LIMIT, KEPT_NAMES, MAX_RECORD_LOCKS, STREAMS_NAMES, Setting
+from sharelens.broker.config.broker_keys import BROKER
+from sharelens.broker.config.group_keys import GROUP
+from sharelens.broker.config.known_keys import is_ignored
+from sharelens.broker.config.properties import numbered
+from sharelens.measures.observed_settings import GROUP_CONFIGS
+from sharelens.measures.settings import (
+    BROKER_NAMES,
+    DELIVERY_COUNT_LIMIT,
+    KEPT_NAMES,
+    MAX_RECORD_LOCKS,
+    STREAMS_NAMES,
+    Setting,
+)
 from sharelens.setting_names import UnknownNames
 from sharelens.text_files import read_text_file
 from state_model.audit.streams.bounds import MAX_STANDBY_REPLICAS

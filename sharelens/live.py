@@ -13,10 +13,10 @@ from enum import Enum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from broker.config.properties import parse
-from measures.observed_settings import END_OFFSETS, GROUP_CONFIGS, Entry, Observation, group_entries
-from measures.settings import BROKER_CONFIG, BROKER_NAMES, KEPT_NAMES, Setting
+from sharelens.broker.config.properties import parse
 from sharelens.left_out import LeftOut
+from sharelens.measures.observed_settings import END_OFFSETS, GROUP_CONFIGS, Entry, Observation, group_entries
+from sharelens.measures.settings import BROKER_CONFIG, BROKER_NAMES, KEPT_NAMES, Setting
 from sharelens.output import name_cell, say_warnings
 from sharelens.questions.naming import listed
 from sharelens.request import Source
@@ -27,14 +27,22 @@ from state_model.errors import UsageError
 from state_model.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, STATE_TOPIC, UNKNOWN_CLUSTER
 
 try:
-    from kafka_live.cluster import LATEST, NO_OFFSET, READ_COMMITTED, READ_UNCOMMITTED, Cluster, Place, Topic
-    from kafka_live.command_config import PLAINTEXT, CommandConfig, command_config, unknown_keys
-    from kafka_live.configurations import broker_settings, group_ids, group_settings
-    from kafka_live.connection import Connection
-    from kafka_live.errors import ClusterError
-    from kafka_live.features import ensure_share_groups
-    from kafka_live.log_copy import Begin, LogCopy, Pruned
-    from kafka_live.rights import ensure_visible, missing_rights
+    from sharelens.kafka_live.cluster import (
+        LATEST,
+        NO_OFFSET,
+        READ_COMMITTED,
+        READ_UNCOMMITTED,
+        Cluster,
+        Place,
+        Topic,
+    )
+    from sharelens.kafka_live.command_config import PLAINTEXT, CommandConfig, command_config, unknown_keys
+    from sharelens.kafka_live.configurations import broker_settings, group_ids, group_settings
+    from sharelens.kafka_live.connection import Connection
+    from sharelens.kafka_live.errors import ClusterError
+    from sharelens.kafka_live.features import ensure_share_groups
+    from sharelens.kafka_live.log_copy import Begin, LogCopy, Pruned
+    from sharelens.kafka_live.rights import ensure_visible, missing_rights
     from sharelens.live_check import LiveCheck
     from sharelens.live_samples import LiveSamples
 except ModuleNotFoundError as missing:

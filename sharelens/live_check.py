@@ -11,10 +11,10 @@ from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from kafka_live.cluster import LATEST, Cluster, Place
-from kafka_live.coordinators import Coordinators
-from kafka_live.errors import ClusterError
-from kafka_live.group_now import GroupNow, MemberNow, OffsetNow, SharePartition
+from sharelens.kafka_live.cluster import LATEST, Cluster, Place
+from sharelens.kafka_live.coordinators import Coordinators
+from sharelens.kafka_live.errors import ClusterError
+from sharelens.kafka_live.group_now import GroupNow, MemberNow, OffsetNow, SharePartition
 from sharelens.output import known, name_cell
 from sharelens.questions.checked import UNCHECKED, Checked
 from sharelens.wording import counted

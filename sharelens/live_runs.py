@@ -9,16 +9,16 @@ import pyarrow as pa
 from jobs.fetched import fetch_folder, remove_fetched
 from jobs.ingest.first_missing import first_missing
 from jobs.options import Observed, RunOptions
-from kafka_live.errors import ClusterError
-from measures.kept_samples import KeptSamples
-from measures.lag import begins_of
-from measures.observed_settings import SAMPLED_BATCHES, Entry, Observation
-from measures.sampled_batches import with_batches
-from measures.stalls import MOST_SAMPLES
-from measures.waiting import waiting_offsets
+from sharelens.kafka_live.errors import ClusterError
 from sharelens.left_out import LeftOut
 from sharelens.live import Address, LiveCluster, UserTopics
 from sharelens.live_samples import LiveSamples
+from sharelens.measures.kept_samples import KeptSamples
+from sharelens.measures.lag import begins_of
+from sharelens.measures.observed_settings import SAMPLED_BATCHES, Entry, Observation
+from sharelens.measures.sampled_batches import with_batches
+from sharelens.measures.stalls import MOST_SAMPLES
+from sharelens.measures.waiting import waiting_offsets
 from sharelens.output import say, say_warnings
 from sharelens.questions.size_limits import size_text
 from sharelens.request import Source
@@ -105,7 +105,8 @@ class ClusterOfRuns:
 
 
 def sampled_now(samples: LiveSamples, states: pa.Table, kept: KeptSamples) -> KeptSamples:
-    """What to keep of single batches for these states (measures.waiting.STATES); what is kept is not read again.
+    """What to keep of single batches for these states (sharelens.measures.waiting.STATES); what is kept is not read
+    again.
 
     Raises:
         ClusterError: the cluster does not answer.

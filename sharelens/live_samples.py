@@ -3,17 +3,11 @@
 import threading
 from collections.abc import Iterator, Mapping
 
-from kafka_live.cluster import Cluster, Place
-from kafka_live.sampled_batches import Batch, Sampled, sampled
-from measures.headers import (
-    ABORTED,
-    ABSENT,
-    CONTROL,
-    LOG_APPEND_TIME,
-    SampledBatches,
-)
-from measures.sampled_batches import sampled_batches
-from measures.topics import Ints, TopicPartition
+from sharelens.kafka_live.cluster import Cluster, Place
+from sharelens.kafka_live.sampled_batches import Batch, Sampled, sampled
+from sharelens.measures.headers import ABORTED, ABSENT, CONTROL, LOG_APPEND_TIME, SampledBatches
+from sharelens.measures.sampled_batches import sampled_batches
+from sharelens.measures.topics import Ints, TopicPartition
 from sharelens.output import name_cell, say_warnings
 
 MOST_BYTES = 64 << 20

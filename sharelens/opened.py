@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from lake.scan import Cut, open_lake
-from lake.tables import TABLES
+from sharelens.lake.scan import Cut, open_lake
+from sharelens.lake.tables import TABLES
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:

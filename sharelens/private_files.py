@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lake.whole_file import write_whole
+from sharelens.lake.whole_file import write_whole
 from state_model.errors import SharelensError
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
-    from kafka_log.dead_letter_records import DeadLetterTopics
-    from measures.observed_settings import Settings
+    from sharelens.kafka_log.dead_letter_records import DeadLetterTopics
     from sharelens.live import LiveCluster
+    from sharelens.measures.observed_settings import Settings
     from sharelens.settings_files import SettingsFiles
 
 DEFAULT_MAX_BYTES = 2 << 30
@@ -43,7 +43,7 @@ class Source:
     @property
     def settings(self) -> "Settings":
         """What the files of settings say."""
-        from measures.observed_settings import UNSET
+        from sharelens.measures.observed_settings import UNSET
 
         return UNSET if self.settings_files is None else self.settings_files.settings()
 
@@ -66,7 +66,7 @@ def dead_letter_topics(names: Iterable[str], prefix: str | None) -> "DeadLetterT
     Raises:
         UsageError: an empty prefix, which would mean every topic, or an internal topic.
     """
-    from kafka_log.dead_letter_records import DEFAULT_PREFIX, INTERNAL, DeadLetterTopics
+    from sharelens.kafka_log.dead_letter_records import DEFAULT_PREFIX, INTERNAL, DeadLetterTopics
 
     names = frozenset(names)
     if prefix == "":

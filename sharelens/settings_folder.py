@@ -15,7 +15,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from measures.observed_settings import (
+from sharelens.end_offsets import read_end_offsets
+from sharelens.group_settings import FromFile, read_broker_config, read_group_configs
+from sharelens.measures.observed_settings import (
     DEAD_LETTER_TOPICS,
     END_OFFSETS,
     GROUP_CONFIGS,
@@ -23,9 +25,7 @@ from measures.observed_settings import (
     Observation,
     group_entries,
 )
-from measures.settings import BROKER_CONFIG
-from sharelens.end_offsets import read_end_offsets
-from sharelens.group_settings import FromFile, read_broker_config, read_group_configs
+from sharelens.measures.settings import BROKER_CONFIG
 from sharelens.settings_files import SettingsFiles
 from sharelens.text_files import read_text_file
 from sharelens.topic_names import read_topic_names

@@ -3,13 +3,18 @@
 import itertools
 from dataclasses import dataclass, field, replace
 
-from broker.config.groups import StreamsGroupSettings
-from broker.coordinators.classic_groups import ClassicGroups, ClassicGroupSettings, JoinRequest, MemberCall
-from broker.coordinators.group_log import GroupLog
-from broker.coordinators.internal_topics import InternalTopics
-from broker.coordinators.offset_commits import OffsetCommits
-from broker.coordinators.streams_groups import StreamsGroups
-from broker.errors import ConfigError
+from sharelens.broker.config.groups import StreamsGroupSettings
+from sharelens.broker.coordinators.classic_groups import (
+    ClassicGroups,
+    ClassicGroupSettings,
+    JoinRequest,
+    MemberCall,
+)
+from sharelens.broker.coordinators.group_log import GroupLog
+from sharelens.broker.coordinators.internal_topics import InternalTopics
+from sharelens.broker.coordinators.offset_commits import OffsetCommits
+from sharelens.broker.coordinators.streams_groups import StreamsGroups
+from sharelens.broker.errors import ConfigError
 from state_model.group_schemas import GroupKind
 from state_model.streams.soft_state import Settings
 

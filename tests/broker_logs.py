@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from broker.ports import Record, TopicPartition
-from broker.storage import record_batch as rb
-from broker.storage.files import OpenFiles
-from broker.storage.log_config import LogConfig
-from broker.storage.partition_log import Faults, PartitionLog
+from sharelens.broker.ports import Record, TopicPartition
+from sharelens.broker.storage import record_batch as rb
+from sharelens.broker.storage.files import OpenFiles
+from sharelens.broker.storage.log_config import LogConfig
+from sharelens.broker.storage.partition_log import Faults, PartitionLog
 
 TOPIC_ID = "K51Cxa-PRr201FlO_cKcVQ"
 TOPIC_PARTITION = TopicPartition("orders", 0)
@@ -24,7 +24,7 @@ class Timer:
 
 
 class Clock:
-    """broker.ports.Timers whose time passes by `pass_ms` alone."""
+    """sharelens.broker.ports.Timers whose time passes by `pass_ms` alone."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self.time_ms = now_ms

@@ -4,9 +4,9 @@ import heapq
 import itertools
 from dataclasses import replace
 
-from broker.errors import OffsetOutOfRangeError, StorageError
-from broker.ports import BatchSpan, Fetched, Topic, TopicPartition
-from broker.storage import record_batch
+from sharelens.broker.errors import OffsetOutOfRangeError, StorageError
+from sharelens.broker.ports import BatchSpan, Fetched, Topic, TopicPartition
+from sharelens.broker.storage import record_batch
 from state_model.uuids import uuid_text
 
 

@@ -3,10 +3,10 @@
 import dataclasses
 from typing import Any
 
-from broker.protocol.messages import Request, decode_in_steps
-from broker.protocol.reader import read
-from broker.protocol.steps import run
-from broker.protocol.writer import write
+from sharelens.broker.protocol.messages import Request, decode_in_steps
+from sharelens.broker.protocol.reader import read
+from sharelens.broker.protocol.steps import run
+from sharelens.broker.protocol.writer import write
 
 
 def build(schema: Any, fields: Any) -> Any:

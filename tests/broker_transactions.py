@@ -2,16 +2,16 @@
 
 import itertools
 
-from broker.coordinators.classic_groups import ClassicGroups
-from broker.coordinators.group_log import GroupLog
-from broker.coordinators.offset_commits import OffsetCommits
-from broker.coordinators.transaction_log import TransactionLog
-from broker.coordinators.transactions import Transactions, TransactionSettings
-from broker.ports import Topic, TopicPartition
-from broker.storage import record_batch as rb
-from broker.storage.files import OpenFiles
-from broker.storage.log_config import LogConfig
-from broker.storage.partition_log import PartitionLog
+from sharelens.broker.coordinators.classic_groups import ClassicGroups
+from sharelens.broker.coordinators.group_log import GroupLog
+from sharelens.broker.coordinators.offset_commits import OffsetCommits
+from sharelens.broker.coordinators.transaction_log import TransactionLog
+from sharelens.broker.coordinators.transactions import Transactions, TransactionSettings
+from sharelens.broker.ports import Topic, TopicPartition
+from sharelens.broker.storage import record_batch as rb
+from sharelens.broker.storage.files import OpenFiles
+from sharelens.broker.storage.log_config import LogConfig
+from sharelens.broker.storage.partition_log import PartitionLog
 from state_model.group_schemas import GroupKind
 from state_model.uuids import uuid_text
 from tests.broker_groups import streams_groups

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from kafka_log.dead_letter_records import CAUSES, DLQ_RECORD, KEYS, NAMES
-from kafka_log.schemas import HEADER
+from sharelens.kafka_log.dead_letter_records import CAUSES, DLQ_RECORD, KEYS, NAMES
+from sharelens.kafka_log.schemas import HEADER
 from tests.state_logs import START_MS
 from tools.log_writer.writer import encode_batch
 

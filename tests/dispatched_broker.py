@@ -4,14 +4,14 @@ import re
 
 from kio.index import load_request_schema, load_response_schema
 
-from broker.broker import Broker, Options
-from broker.config.settings import Settings
-from broker.faults import parse_fault
-from broker.handlers.all import MODULES
-from broker.protocol.dispatch import Dispatcher
-from broker.protocol.reader import read
-from broker.protocol.registry import ANONYMOUS
-from broker.protocol.writer import write
+from sharelens.broker.broker import Broker, Options
+from sharelens.broker.config.settings import Settings
+from sharelens.broker.faults import parse_fault
+from sharelens.broker.handlers.all import MODULES
+from sharelens.broker.protocol.dispatch import Dispatcher
+from sharelens.broker.protocol.reader import read
+from sharelens.broker.protocol.registry import ANONYMOUS
+from sharelens.broker.protocol.writer import write
 from tests.broker_memory import ManualTimers
 from tests.broker_messages import plain
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from evidence.schemas import GROUP_RECORD
+from sharelens.evidence.schemas import GROUP_RECORD
 
 Entry = tuple[int, str | None, Mapping[str, Any] | None]
 """Record type, member and value (None: a tombstone)."""

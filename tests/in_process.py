@@ -7,8 +7,8 @@ from typing import Any
 
 from jobs.options import RunOptions
 from jobs.run import Summary, run
-from lake.commit import create_tables
-from lake.lake import Lake
+from sharelens.lake.commit import create_tables
+from sharelens.lake.lake import Lake
 from tests.datasets import dataset
 from tests.once import made_once
 from tests.state_logs import write_log_directory

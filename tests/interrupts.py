@@ -33,8 +33,8 @@ def long_log() -> Path:
     """A log whose stages take long enough to be interrupted, written once a test run."""
 
     def make(folder: Path) -> None:
-        from broker.simulator.settings import profile
-        from broker.simulator.simulation import simulate
+        from sharelens.broker.simulator.settings import profile
+        from sharelens.broker.simulator.simulation import simulate
 
         simulate(profile("steady", records=20_000), 7, folder / "logs")
 

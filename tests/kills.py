@@ -1,4 +1,4 @@
-"""Runs that a raised fault kills at the crash points they pass (lake.crash_points)."""
+"""Runs that a raised fault kills at the crash points they pass (sharelens.lake.crash_points)."""
 
 import os
 from collections.abc import Callable, Collection, Sequence
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lake import crash_points
+from sharelens.lake import crash_points
 
 Point = tuple[str, int]
 """A name, and which pass of it."""

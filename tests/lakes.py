@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake.scan import open_lake
-from lake.tables import TABLES
+from sharelens.lake.scan import open_lake
+from sharelens.lake.tables import TABLES
 from tests.once import run_folder
 
 BOOKKEEPING = {"run_id", "is_final", "first_run_id", "withdrawn_run_id"}

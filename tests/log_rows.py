@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from kafka_log.schemas import LOG_RECORD
+from sharelens.kafka_log.schemas import LOG_RECORD
 
 TOPIC_ID = "c3RhdGUtdG9waWMtaWQtMQ"
 

@@ -9,8 +9,8 @@ import obstore
 import pytest
 from obstore.store import MemoryStore
 
-from kafka_log import object_files
-from object_stores.addresses import ObjectAddress
+from sharelens.kafka_log import object_files
+from sharelens.object_stores.addresses import ObjectAddress
 
 REQUESTS = ("get", "get_range", "head", "list", "list_with_delimiter")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from evidence.reading import read_whole
-from kafka_log.layout import scan_log_directory
-from kafka_log.metadata_files import metadata_files
+from sharelens.evidence.reading import read_whole
+from sharelens.kafka_log.layout import scan_log_directory
+from sharelens.kafka_log.metadata_files import metadata_files
 from state_model.metadata.schemas import CONFIG, RECORD_TYPES, TOPIC
 from state_model.schema import Value
 from tests.batch_files import write_batches

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from lake.lake import SCHEMA_VERSION_PROPERTY, Lake
-from lake.tables import TABLES
+from sharelens.lake.lake import SCHEMA_VERSION_PROPERTY, Lake
+from sharelens.lake.tables import TABLES
 from sharelens.packed import SUFFIX, unpack
 from tests.datasets import DATA
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 WARM_PYTHON = ROOT / "tests" / "warm_python.py"
 WITHOUT_CHECKS = (
-    *("sharelens.cli", "numba", "duckdb", "deltalake", "pyarrow.dataset", "lake.scan", "jobs.run"),
+    *("sharelens.cli", "numba", "duckdb", "deltalake", "pyarrow.dataset", "sharelens.lake.scan", "jobs.run"),
     *("sharelens.questions.log_evidence", "sharelens.questions.lake_evidence", "sharelens.report.page"),
 )
 WARM_MODULES = (

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from jobs.quality.rule import Rule
 from jobs.quality.suites import rules_of
-from lake.tables import TABLES, TIME
+from sharelens.lake.tables import TABLES, TIME
 
 NUMBER, TIME_MS = 5, 1_790_000_000_000
 FITTING: dict[str, object] = {

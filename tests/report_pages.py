@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import vl_convert
 
-from measures.settings import GroupSettings
+from sharelens.measures.settings import GroupSettings
 from sharelens.questions import opening
 from sharelens.report import charts
 from sharelens.report.gather import Gathered, ReportQuestion, gather

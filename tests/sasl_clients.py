@@ -7,17 +7,22 @@ import json
 
 from kio.index import load_response_schema
 
-import broker.handlers.all  # noqa: F401  (registers the handlers)
-from broker.protocol.messages import FRAME_SIZE
-from broker.protocol.reader import read
-from broker.protocol.registry import registered
-from broker.security.authentication.oauthbearer import OAuthBearer
-from broker.security.authentication.plain import Plain
-from broker.security.authentication.sasl import SaslAuthenticator, SaslSettings
-from broker.security.authentication.scram import HASHES, Scram, credential_of_salted, salted_password
-from broker.security.authentication.unsecured_tokens import UnsecuredValidator
+import sharelens.broker.handlers.all  # noqa: F401  (registers the handlers)
+from sharelens.broker.protocol.messages import FRAME_SIZE
+from sharelens.broker.protocol.reader import read
+from sharelens.broker.protocol.registry import registered
+from sharelens.broker.security.authentication.oauthbearer import OAuthBearer
+from sharelens.broker.security.authentication.plain import Plain
+from sharelens.broker.security.authentication.sasl import SaslAuthenticator, SaslSettings
+from sharelens.broker.security.authentication.scram import (
+    HASHES,
+    Scram,
+    credential_of_salted,
+    salted_password,
+)
+from sharelens.broker.security.authentication.unsecured_tokens import UnsecuredValidator
+from sharelens.workloads.wire import encode_request
 from tests.broker_messages import plain
-from workloads.wire import encode_request
 
 HANDSHAKE, VERSIONS, AUTHENTICATE, METADATA = 17, 18, 36, 3
 PASSWORDS = {"alice": "alice-secret", "bob": "bob-secret"}

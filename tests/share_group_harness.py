@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from broker.coordinators.group_log import GroupLog
-from broker.coordinators.share_coordinator import ShareCoordinator, ShareCoordinatorSettings
-from broker.coordinators.share_groups import ShareGroupCoordinatorSettings, ShareGroups
-from broker.coordinators.share_membership import Heartbeat
-from broker.coordinators.share_offsets import ShareOffsets
-from broker.ports import ShareGroupSettings
+from sharelens.broker.coordinators.group_log import GroupLog
+from sharelens.broker.coordinators.share_coordinator import ShareCoordinator, ShareCoordinatorSettings
+from sharelens.broker.coordinators.share_groups import ShareGroupCoordinatorSettings, ShareGroups
+from sharelens.broker.coordinators.share_membership import Heartbeat
+from sharelens.broker.coordinators.share_offsets import ShareOffsets
+from sharelens.broker.ports import ShareGroupSettings
 from state_model import group_records, share_records
 from state_model.group_schemas import GroupKind
 from state_model.rule_sets import KAFKA_4_3

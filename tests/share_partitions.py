@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, replace
 
-from broker.errors import OffsetOutOfRangeError
-from broker.ports import BatchSpan, Fetched, Record, ShareGroupSettings, Topic, TopicPartition
-from broker.share.acknowledgement import AcknowledgementBatch, AcknowledgeType
-from broker.share.acquisition import AcquireMode
-from broker.share.manager import FetchTerms, SharePartitions, share_partition_key
-from broker.share.share_partition import SharePartition
+from sharelens.broker.errors import OffsetOutOfRangeError
+from sharelens.broker.ports import BatchSpan, Fetched, Record, ShareGroupSettings, Topic, TopicPartition
+from sharelens.broker.share.acknowledgement import AcknowledgementBatch, AcknowledgeType
+from sharelens.broker.share.acquisition import AcquireMode
+from sharelens.broker.share.manager import FetchTerms, SharePartitions, share_partition_key
+from sharelens.broker.share.share_partition import SharePartition
 from state_model import coordinator, machine
 from state_model.answers import ErrorCode, ReadAnswer, SummaryAnswer
 from state_model.share_records import SharePartitionKey, StateBatch

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from lake.scan import Cut
+from sharelens.lake.scan import Cut
 from sharelens.questions.sql import sql
 
 

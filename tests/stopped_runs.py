@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lake.lake import Lake
-from lake.tables import TABLES
+from sharelens.lake.lake import Lake
+from sharelens.lake.tables import TABLES
 from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake
 from tests.lakes import content, differences
@@ -20,7 +20,7 @@ import sys
 from jobs.options import RunOptions
 from jobs.run import run
 from lake import crash_points, lease
-from lake.lake import Lake
+from sharelens.lake.lake import Lake
 lease.TERM_S = float(sys.argv[3])
 stop_at = sys.argv[4]
 passing = crash_points.passing

@@ -45,7 +45,7 @@ class StoreServer:
             request = urllib.request.Request(f"{self.endpoint}/{name}", method="PUT")
             urllib.request.urlopen(request, timeout=30).close()
         else:
-            from object_stores.options import AZURE, arrow_file_system, options_of
+            from sharelens.object_stores.options import AZURE, arrow_file_system, options_of
 
             arrow_file_system(self.scheme, options_of(AZURE)).create_dir(name)
         return f"{self.scheme}://{name}"
@@ -55,7 +55,7 @@ def put_folder(folder: Path, uri: str) -> str:
     """Puts the files below a folder into the store that the environment of this process names; the URI."""
     import obstore
 
-    from kafka_log.object_files import address_of, store_of
+    from sharelens.kafka_log.object_files import address_of, store_of
 
     address = address_of(uri)
     store = store_of(address)

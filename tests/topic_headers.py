@@ -4,7 +4,7 @@ import re
 
 import pyarrow as pa
 
-from kafka_log.schemas import TOPIC_BATCH
+from sharelens.kafka_log.schemas import TOPIC_BATCH
 from tests.state_logs import ORDERS_ID
 
 LINE = re.compile(r"(\d+)-(\d+) +at (-?\d+)( append)?(?: producer (\d+))?(?: (COMMIT|ABORT|OTHER))?")

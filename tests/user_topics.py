@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lake.scan import open_lake
+from sharelens.lake.scan import open_lake
 from tests.state_logs import ORDERS_ID, START_MS
 from tools.log_writer.writer import encode_log, record_columns, write_partition
 

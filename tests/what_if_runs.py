@@ -4,8 +4,8 @@ import hashlib
 import json
 from dataclasses import replace
 
-from broker.simulator.settings import Habits, SimulationSettings
-from broker.simulator.simulation import simulate
+from sharelens.broker.simulator.settings import Habits, SimulationSettings
+from sharelens.broker.simulator.simulation import simulate
 from sharelens.cli import main
 from tests.once import made_once
 

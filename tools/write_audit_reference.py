@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from measures.audit_needs import SETTING_OF_NEED
+from sharelens.measures.audit_needs import SETTING_OF_NEED
 from sharelens.questions.audit_evidence import GIVEN_BY_LOGS
 from state_model.audit.columnar.finding_schema import FINDING
 from state_model.audit.common_causes import EVENTS, WIDE

@@ -1,7 +1,7 @@
 """Writes the generated reference pages of the light broker: python -m tools.write_broker_reference [--check].
 
 docs/reference/broker-apis.md comes from the registry of handlers, docs/reference/broker-configuration.md from the
-definitions in broker/config.
+definitions in sharelens/broker/config.
 """
 
 import sys
@@ -10,13 +10,13 @@ from pathlib import Path
 
 from kio.schema.index import api_key_map, schema_name_map
 
-from broker.config.broker_keys import BROKER
-from broker.config.definitions import INT_MAX, LONG_MAX, Definition
-from broker.config.group_keys import BOUNDS, GROUP
-from broker.config.topic_keys import TOPIC
-from broker.handlers.all import MODULES
-from broker.handlers.rights.table import RULES
-from broker.protocol.registry import registered
+from sharelens.broker.config.broker_keys import BROKER
+from sharelens.broker.config.definitions import INT_MAX, LONG_MAX, Definition
+from sharelens.broker.config.group_keys import BOUNDS, GROUP
+from sharelens.broker.config.topic_keys import TOPIC
+from sharelens.broker.handlers.all import MODULES
+from sharelens.broker.handlers.rights.table import RULES
+from sharelens.broker.protocol.registry import registered
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 APIS_HEAD = """# The light broker: APIs and versions
@@ -35,8 +35,8 @@ does not have.
 """
 CONFIGURATION_HEAD = """# The light broker: configuration
 
-Written by `python -m tools.write_broker_reference` from `broker/config`. Names, defaults and bounds are those of Kafka
-4.3. For other keys, and for keys without an effect, see
+Written by `python -m tools.write_broker_reference` from `sharelens/broker/config`. Names, defaults and bounds are
+those of Kafka 4.3. For other keys, and for keys without an effect, see
 [the reference of the broker](broker.md).
 """
 BROKER_TITLE = """## Broker

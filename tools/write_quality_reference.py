@@ -13,7 +13,7 @@ import yaml
 from jobs.quality.limits import Limits
 from jobs.quality.rule import BLOCKING, KINDS, LEVELS, SKIPPABLE, Rule
 from jobs.quality.suites import rules_of
-from lake.tables import TABLES
+from sharelens.lake.tables import TABLES
 
 DOCS = Path(__file__).parent.parent / "docs"
 REFERENCE = DOCS / "reference" / "quality.md"

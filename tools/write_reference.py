@@ -8,13 +8,14 @@ import pyarrow as pa
 
 from jobs.retained import STAYS
 from jobs.upkeep.retention import RULES
-from lake.tables import TABLES, Table
+from sharelens.lake.tables import TABLES, Table
 from sharelens.questions.definitions import comment, spark_type
 
 TARGET = Path(__file__).parent.parent / "docs" / "reference" / "tables.md"
 HEAD = """# Tables
 
-Written by `python -m tools.write_reference` from `lake/tables.py`. Rows are sorted by the clustering columns in every
+Written by `python -m tools.write_reference` from `sharelens/lake/tables.py`. Rows are sorted by the clustering
+columns in every
 file. Times are epoch milliseconds; a gold `…_time` column shows the same as a timestamp. What is dropped by age, and
 only when asked for: [keep the lake small](../how-to/keep-the-lake-small.md).
 """

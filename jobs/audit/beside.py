@@ -13,9 +13,9 @@ from jobs.audit.counters import Configs, Counters
 from jobs.audit.records import Topics
 from jobs.audit.topics import LakeTopics
 from jobs.lake_settings import stored
-from lake.lake import Lake
-from lake.slices import PartitionKey
-from measures.coordinator_settings import coordinator_config
+from sharelens.lake.lake import Lake
+from sharelens.lake.slices import PartitionKey
+from sharelens.measures.coordinator_settings import coordinator_config
 from state_model.audit.columnar.configured import NO_COUNTERS, ConfiguredAudit
 from state_model.audit.columnar.kept_records import KnownTopics, RecordKeeper
 from state_model.audit.columnar.partitions import PartitionsAudit

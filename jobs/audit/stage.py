@@ -10,7 +10,6 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.losses import PRUNED, REMOTE, losses_of_extents
 from jobs import books, retained
 from jobs.audit import standing
 from jobs.audit.across import ACROSS, COUNTS_OF_STATE, LOG_FINDING, PLACE, across_logs
@@ -24,13 +23,14 @@ from jobs.lake_settings import stored_settings
 from jobs.progress import Progress
 from jobs.spark import executors
 from jobs.spark.executors import Engine
-from kafka_log.bounds import log_start
-from lake.lake import Lake
-from lake.parquet import DataFile, write_rows
-from lake.settings_rows import TABLE as SETTINGS
-from lake.slices import BRONZE, PartitionKey, Slice, slices
-from lake.tables import BRONZE_LOG_RECORD, GOLD_AUDIT_STATE, TABLES
-from measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, changed_groups
+from sharelens.evidence.losses import PRUNED, REMOTE, losses_of_extents
+from sharelens.kafka_log.bounds import log_start
+from sharelens.lake.lake import Lake
+from sharelens.lake.parquet import DataFile, write_rows
+from sharelens.lake.settings_rows import TABLE as SETTINGS
+from sharelens.lake.slices import BRONZE, PartitionKey, Slice, slices
+from sharelens.lake.tables import BRONZE_LOG_RECORD, GOLD_AUDIT_STATE, TABLES
+from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, changed_groups
 from state_model.audit.columnar.continuation import FORMAT
 from state_model.audit.columnar.explained import with_causes
 from state_model.audit.columnar.log_pairs import BETWEEN, STATES_READ

@@ -8,17 +8,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.auditing import audited_batches
 from jobs.audit import standing
 from jobs.audit.across import LOG_FINDING, STORED, of_log
 from jobs.audit.beside import NO_ROWS, Beside, BesideAudit
-from kafka_log.schemas import LOG_RECORD
-from lake.lake import LakeView
-from lake.parquet import DataFile, ParquetSink
-from lake.row_groups import hold_any
-from lake.slices import PartitionKey, Slice, read_partitions, read_unit, units
-from lake.tables import GOLD_AUDIT_STATE, TABLES
-from measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, largest
+from sharelens.evidence.auditing import audited_batches
+from sharelens.kafka_log.schemas import LOG_RECORD
+from sharelens.lake.lake import LakeView
+from sharelens.lake.parquet import DataFile, ParquetSink
+from sharelens.lake.row_groups import hold_any
+from sharelens.lake.slices import PartitionKey, Slice, read_partitions, read_unit, units
+from sharelens.lake.tables import GOLD_AUDIT_STATE, TABLES
+from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, largest
 from state_model.audit.columnar.continuation import AUDIT_STATE, FORMAT
 from state_model.audit.columnar.findings import findings
 from state_model.audit.columnar.partition import PartitionAudit

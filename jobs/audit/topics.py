@@ -7,16 +7,16 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.incarnations import newest_incarnation
-from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
 from jobs import books
 from jobs.ingest.stage import is_rebuild
 from jobs.lake_settings import stored_settings
-from lake.lake import Lake
-from lake.metadata_log import stored_history
-from lake.tables import BRONZE_TOPIC_BATCH
-from measures.settings import MAX_RECORD_LOCKS, largest
-from measures.streams_settings import bounds_of
+from sharelens.evidence.incarnations import newest_incarnation
+from sharelens.evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
+from sharelens.lake.lake import Lake
+from sharelens.lake.metadata_log import stored_history
+from sharelens.lake.tables import BRONZE_TOPIC_BATCH
+from sharelens.measures.settings import MAX_RECORD_LOCKS, largest
+from sharelens.measures.streams_settings import bounds_of
 from state_model.audit.columnar.kept_records import KnownTopics
 from state_model.audit.columnar.log_pairs import GroupLog
 from state_model.audit.columnar.topic_metadata import TopicMetadata, topic_metadata

@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake.lake import Lake
-from lake.parquet import DataFile, write_rows
-from lake.tables import TABLES
+from sharelens.lake.lake import Lake
+from sharelens.lake.parquet import DataFile, write_rows
+from sharelens.lake.tables import TABLES
 
 LEAST = {"silver.name": "valid_from_ms", "silver.topic_start": "start_offset"}
 """The column that decides between rows of one key; null counts as the greatest."""

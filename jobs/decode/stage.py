@@ -8,12 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.clock_steps import clock_steps
-from evidence.coverage import newest_log_time
-from evidence.decoding import decode_logs, problem_rows
-from evidence.group_decoding import decode_groups
-from evidence.log_time import NO_LOG_TIME
-from evidence.schemas import CLOCK_STEP, DECODED_FROM, NAME, ODD_GROUP_RECORD
 from jobs import books, retained
 from jobs.decode.merged import LEAST, merged
 from jobs.decode.topic_starts import STARTS, lowest, named_starts
@@ -23,13 +17,19 @@ from jobs.progress import Progress
 from jobs.quarantine import QUARANTINE, new_problems
 from jobs.spark import executors
 from jobs.spark.executors import Engine
-from kafka_log.dead_letter_records import LETTER, typed_letters
-from kafka_log.schemas import LOG_RECORD, PROBLEM
-from lake.lake import Lake
-from lake.parquet import DataFile, ParquetSink, write_rows
-from lake.slices import BRONZE, PartitionKey, Slice, read_partitions, read_unit, slices, units
-from lake.table_schemas import TOPIC_START
-from lake.tables import TABLES
+from sharelens.evidence.clock_steps import clock_steps
+from sharelens.evidence.coverage import newest_log_time
+from sharelens.evidence.decoding import decode_logs, problem_rows
+from sharelens.evidence.group_decoding import decode_groups
+from sharelens.evidence.log_time import NO_LOG_TIME
+from sharelens.evidence.schemas import CLOCK_STEP, DECODED_FROM, NAME, ODD_GROUP_RECORD
+from sharelens.kafka_log.dead_letter_records import LETTER, typed_letters
+from sharelens.kafka_log.schemas import LOG_RECORD, PROBLEM
+from sharelens.lake.lake import Lake
+from sharelens.lake.parquet import DataFile, ParquetSink, write_rows
+from sharelens.lake.slices import BRONZE, PartitionKey, Slice, read_partitions, read_unit, slices, units
+from sharelens.lake.table_schemas import TOPIC_START
+from sharelens.lake.tables import TABLES
 from state_model.topics import RECORD_TOPICS, STATE_TOPIC
 
 SHARE_RECORD, GROUP, LETTERS = "silver.share_record", "silver.group_record", "silver.dlq_record"

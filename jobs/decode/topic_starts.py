@@ -7,8 +7,8 @@ delivered to a share group (start offsets only go up within a life, and each lif
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake.lake import Lake
-from lake.table_schemas import TOPIC_START
+from sharelens.lake.lake import Lake
+from sharelens.lake.table_schemas import TOPIC_START
 
 STARTS = "silver.topic_start"
 START = "start_offset"

@@ -12,18 +12,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.decoding import KEPT_BYTES
-from evidence.intervals import Interval
 from jobs.ingest.plan import Extent
 from jobs.ingest.superseding import Divergence
-from kafka_log import reader
-from kafka_log.dead_letter_records import letters_of, without_digests
-from kafka_log.errors import CopyConflictError
-from kafka_log.layout import PartitionDirectory
-from kafka_log.schemas import PROBLEM
-from kafka_log.union import LogPartition
-from lake.lake import Lake
-from lake.tables import BRONZE_LOG_RECORD
+from sharelens.evidence.decoding import KEPT_BYTES
+from sharelens.evidence.intervals import Interval
+from sharelens.kafka_log import reader
+from sharelens.kafka_log.dead_letter_records import letters_of, without_digests
+from sharelens.kafka_log.errors import CopyConflictError
+from sharelens.kafka_log.layout import PartitionDirectory
+from sharelens.kafka_log.schemas import PROBLEM
+from sharelens.kafka_log.union import LogPartition
+from sharelens.lake.lake import Lake
+from sharelens.lake.tables import BRONZE_LOG_RECORD
 from state_model.topics import RECORD_TOPICS
 
 COMPARED = ["timestamp_ms", "key", "value"]

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pyarrow.compute as pc
 
-from evidence.coverage import Coverage, coverage
 from jobs import books
-from kafka_log.leader_epochs import LeaderEpoch, below
-from lake.lake import Lake
+from sharelens.evidence.coverage import Coverage, coverage
+from sharelens.kafka_log.leader_epochs import LeaderEpoch, below
+from sharelens.lake.lake import Lake
 from state_model.errors import SharelensError
 from state_model.topics import RECORD_TOPICS
 

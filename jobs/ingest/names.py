@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from evidence.schemas import NAME
 from jobs import books
-from kafka_log.union import LogPartition
-from lake.lake import Lake
-from lake.parquet import write_rows
-from lake.tables import TABLES
+from sharelens.evidence.schemas import NAME
+from sharelens.kafka_log.union import LogPartition
+from sharelens.lake.lake import Lake
+from sharelens.lake.parquet import write_rows
+from sharelens.lake.tables import TABLES
 from state_model.uuids import ZERO_UUID
 
 NAMES = "silver.name"

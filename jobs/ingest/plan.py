@@ -7,19 +7,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evidence.coverage import Coverage, coverage
-from evidence.intervals import Interval, difference, union
-from evidence.log_time import NO_LOG_TIME
 from jobs import books
 from jobs.errors import ClusterMismatchError, IntervalHoleError
 from jobs.ingest.superseding import Compare, supersede
-from kafka_log import reader
-from kafka_log.bounds import highest_committed_end, log_start
-from kafka_log.errors import LogDirectoryError
-from kafka_log.layout import LogDirectory, PartitionDirectory, scan_log_directory
-from kafka_log.leader_epochs import LeaderEpoch, below
-from kafka_log.reader import NO_BATCH, LogEnd, joined_end
-from kafka_log.union import LogPartition, unite
+from sharelens.evidence.coverage import Coverage, coverage
+from sharelens.evidence.intervals import Interval, difference, union
+from sharelens.evidence.log_time import NO_LOG_TIME
+from sharelens.kafka_log import reader
+from sharelens.kafka_log.bounds import highest_committed_end, log_start
+from sharelens.kafka_log.errors import LogDirectoryError
+from sharelens.kafka_log.layout import LogDirectory, PartitionDirectory, scan_log_directory
+from sharelens.kafka_log.leader_epochs import LeaderEpoch, below
+from sharelens.kafka_log.reader import NO_BATCH, LogEnd, joined_end
+from sharelens.kafka_log.union import LogPartition, unite
 from state_model.topics import RECORD_TOPICS, STATE_TOPIC, UNKNOWN_CLUSTER
 
 
@@ -53,7 +53,7 @@ def scan_directories(uris: Sequence[str], *, include_deleted: bool) -> list[LogD
 
 
 def cluster_of(directories: Sequence[LogDirectory], named: str | None, known_clusters: Iterable[str]) -> str:
-    """The cluster id of a run; `directories` name one at most (`kafka_log.union.unite` refuses more).
+    """The cluster id of a run; `directories` name one at most (`sharelens.kafka_log.union.unite` refuses more).
 
     Raises:
         ClusterMismatchError: an id that contradicts --cluster-id, or no id at all while the lake already holds a

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from evidence.read_until import read_until
 from jobs import books
 from jobs.ingest import plan
 from jobs.ingest.plan import Extent
-from kafka_log import reader
-from kafka_log.layout import LogDirectory
-from kafka_log.reader import LogEnd
-from kafka_log.union import LogPartition, unite
+from sharelens.evidence.read_until import read_until
+from sharelens.kafka_log import reader
+from sharelens.kafka_log.layout import LogDirectory
+from sharelens.kafka_log.reader import LogEnd
+from sharelens.kafka_log.union import LogPartition, unite
 
 
 class Sources:

@@ -13,9 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.coverage import ranges_of_offsets
-from evidence.intervals import Interval, difference, union
-from evidence.losses import Damage, gap_reason
 from jobs import books
 from jobs.errors import JobError
 from jobs.ingest.copies import set_aside, superseded_problems
@@ -24,12 +21,15 @@ from jobs.progress import Progress
 from jobs.quarantine import QUARANTINE, new_problems
 from jobs.spark import executors
 from jobs.spark.executors import Engine
-from kafka_log import reader
-from kafka_log.dead_letter_records import letters_of, without_digests
-from kafka_log.schemas import PROBLEM
-from lake.lake import Lake
-from lake.parquet import DataFile, ParquetSink, write_rows
-from lake.tables import BRONZE_LOG_RECORD, BRONZE_TOPIC_BATCH, TABLES
+from sharelens.evidence.coverage import ranges_of_offsets
+from sharelens.evidence.intervals import Interval, difference, union
+from sharelens.evidence.losses import Damage, gap_reason
+from sharelens.kafka_log import reader
+from sharelens.kafka_log.dead_letter_records import letters_of, without_digests
+from sharelens.kafka_log.schemas import PROBLEM
+from sharelens.lake.lake import Lake
+from sharelens.lake.parquet import DataFile, ParquetSink, write_rows
+from sharelens.lake.tables import BRONZE_LOG_RECORD, BRONZE_TOPIC_BATCH, TABLES
 from state_model.topics import RECORD_TOPICS, STATE_TOPIC
 
 TABLE_OF = {"ingest": BRONZE_LOG_RECORD, "topics": BRONZE_TOPIC_BATCH}

@@ -8,7 +8,7 @@ import json
 
 import pyarrow.compute as pc
 
-from lake.lake import Lake
+from sharelens.lake.lake import Lake
 from state_model.streams.records import TOPOLOGY
 
 GROUP_RECORDS = "silver.group_record"

@@ -6,11 +6,11 @@ Kafka truncates a log whose leader lost its tail, and the next leader epoch star
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from evidence.coverage import Coverage
-from evidence.intervals import Interval, intersection
-from kafka_log.layout import PartitionDirectory
-from kafka_log.leader_epochs import latest
-from kafka_log.union import LogPartition
+from sharelens.evidence.coverage import Coverage
+from sharelens.evidence.intervals import Interval, intersection
+from sharelens.kafka_log.layout import PartitionDirectory
+from sharelens.kafka_log.leader_epochs import latest
+from sharelens.kafka_log.union import LogPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

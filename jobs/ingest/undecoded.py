@@ -8,18 +8,18 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from evidence.decoding import decode_rows
-from evidence.schemas import DECODED_FROM
 from jobs import books
 from jobs.decode.stage import changed
 from jobs.decode.topic_starts import lowest, lowest_of, named_starts
 from jobs.progress import Progress
 from jobs.spark import executors
 from jobs.spark.executors import Engine
-from kafka_log.schemas import LOG_RECORD
-from lake.lake import Lake
-from lake.slices import BRONZE, Slice, read_unit, slices, units
-from lake.table_schemas import TOPIC_START
+from sharelens.evidence.decoding import decode_rows
+from sharelens.evidence.schemas import DECODED_FROM
+from sharelens.kafka_log.schemas import LOG_RECORD
+from sharelens.lake.lake import Lake
+from sharelens.lake.slices import BRONZE, Slice, read_unit, slices, units
+from sharelens.lake.table_schemas import TOPIC_START
 from state_model.topics import STATE_TOPIC
 
 

@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 from jobs import books
 from jobs.retained import joined
 from jobs.upkeep.compaction import row_groups
-from lake.lake import Lake, LakeReader
-from lake.parquet import conform, write_rows
-from lake.tables import TABLES
-from measures.catalog import STAGED, Measure, Rule
-from measures.places import Places, places_of
+from sharelens.lake.lake import Lake, LakeReader
+from sharelens.lake.parquet import conform, write_rows
+from sharelens.lake.tables import TABLES
+from sharelens.measures.catalog import STAGED, Measure, Rule
+from sharelens.measures.places import Places, places_of
 from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL, ints
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 

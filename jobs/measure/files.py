@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from lake.lake import LakeReader
-from lake.parquet import DataFile, ParquetSink
-from lake.tables import TABLES
-from measures.catalog import Measure, Rule
+from sharelens.lake.lake import LakeReader
+from sharelens.lake.parquet import DataFile, ParquetSink
+from sharelens.lake.tables import TABLES
+from sharelens.measures.catalog import Measure, Rule
 
 
 def has_final_rows(measure: Measure) -> bool:

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.schemas import GROUP_RECORD
 from jobs import books
 from jobs.decode.stage import GROUP, changed
 from jobs.incarnations import incarnations, newest_incarnations
-from lake.lake import Lake
-from lake.parquet import write_rows
-from lake.tables import TABLES
-from measures.group_histories import histories
-from measures.group_intervals import Histories
-from measures.group_replay import SHARE_TYPES, in_log_order
+from sharelens.evidence.schemas import GROUP_RECORD
+from sharelens.lake.lake import Lake
+from sharelens.lake.parquet import write_rows
+from sharelens.lake.tables import TABLES
+from sharelens.measures.group_histories import histories
+from sharelens.measures.group_intervals import Histories
+from sharelens.measures.group_replay import SHARE_TYPES, in_log_order
 from state_model.streams.records import STREAMS_TYPES
 from state_model.topics import OFFSETS_TOPIC
 

@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 from jobs.lake_settings import stored_settings
 from jobs.measure.bases import Bases, bases
 from jobs.measure.reading import DELIVERY, END, HISTORY, PLACE, STATE, Flags, Ints, Limit, Reader, Task
-from lake import user_topics
-from lake.tables import TABLES
-from measures.headers import NoRecords, SampledBatches, news_from
-from measures.histories import (
+from sharelens.lake import user_topics
+from sharelens.lake.tables import TABLES
+from sharelens.measures.headers import NoRecords, SampledBatches, news_from
+from sharelens.measures.histories import (
     DELIVERY_COLUMNS,
     HISTORY_COLUMNS,
     RANGE_FIRST,
@@ -22,14 +22,14 @@ from measures.histories import (
     RANGE_TO,
     Histories,
 )
-from measures.incomplete import PAST_COLUMNS
-from measures.inputs import StateInputs
-from measures.kept_samples import lowest_new_ranges
-from measures.observed_settings import Settings
-from measures.places import Places, codes_in
-from measures.progress import goes_on, reads_from
-from measures.sampled_batches import batches_of
-from measures.topics import BATCH_COLUMNS, TopicPartition, runs, topic_partitions
+from sharelens.measures.incomplete import PAST_COLUMNS
+from sharelens.measures.inputs import StateInputs
+from sharelens.measures.kept_samples import lowest_new_ranges
+from sharelens.measures.observed_settings import Settings
+from sharelens.measures.places import Places, codes_in
+from sharelens.measures.progress import goes_on, reads_from
+from sharelens.measures.sampled_batches import batches_of
+from sharelens.measures.topics import BATCH_COLUMNS, TopicPartition, runs, topic_partitions
 from state_model.columnar import schemas
 from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL, ints
 from state_model.columnar.keys import FULL_PLACE_KEY, PLACE_KEY, SHARE_PARTITION_ORDER
@@ -273,7 +273,7 @@ class LakeInputs:
 
     @cached_property
     def topic_books(self) -> pa.Table:
-        """The books of user partitions (`lake.user_topics`)."""
+        """The books of user partitions (`sharelens.lake.user_topics`)."""
         return user_topics.books(self.topic.scan)
 
     @cached_property

@@ -35,15 +35,15 @@ import pyarrow.compute as pc
 from jobs.measure.bases import not_across
 from jobs.measure.inputs import LakeInputs, View, start_offsets
 from jobs.measure.reading import Flags, Ints
-from lake.tables import TABLES
-from measures import progress
-from measures.catalog import STAGED, Measure, Rule
-from measures.histories import RANGE_FIRST, RANGE_LAST
-from measures.latency_schemas import OPEN, OUTCOMES
-from measures.lives import BLIND
-from measures.places import codes_in
-from measures.settled import BLOCK_BITS, BLOCK_OFFSETS, HOUR_MS, NOT_KNOWN, Settled, settled_of
-from measures.steps import numbered, together
+from sharelens.lake.tables import TABLES
+from sharelens.measures import progress
+from sharelens.measures.catalog import STAGED, Measure, Rule
+from sharelens.measures.histories import RANGE_FIRST, RANGE_LAST
+from sharelens.measures.latency_schemas import OPEN, OUTCOMES
+from sharelens.measures.lives import BLIND
+from sharelens.measures.places import codes_in
+from sharelens.measures.settled import BLOCK_BITS, BLOCK_OFFSETS, HOUR_MS, NOT_KNOWN, Settled, settled_of
+from sharelens.measures.steps import numbered, together
 from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL, ints
 from state_model.columnar.keys import PLACE_KEY
 

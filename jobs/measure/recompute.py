@@ -9,10 +9,10 @@ import pyarrow as pa
 from jobs.measure.bases import from_offsets
 from jobs.measure.reach import Reach, are_among, groups_of
 from jobs.measure.reading import Flags, Ints
-from lake.parquet import conform
-from lake.tables import TABLES, TOPIC
-from measures.catalog import Measure, Rule
-from measures.places import coded
+from sharelens.lake.parquet import conform
+from sharelens.lake.tables import TABLES, TOPIC
+from sharelens.measures.catalog import Measure, Rule
+from sharelens.measures.places import coded
 from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL, ints
 
 

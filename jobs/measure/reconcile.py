@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.coverage import coverage
 from jobs import books, retained
 from jobs.incarnations import newest_incarnations
 from jobs.lake_settings import stored_settings
@@ -25,15 +24,16 @@ from jobs.measure.steps import in_one_step
 from jobs.measure.touched import touched_since
 from jobs.progress import Progress
 from jobs.spark.executors import Engine
-from lake import bounded_scan, user_topics
-from lake.dlq_partitions import LETTERS_READ, partitions_in_books
-from lake.lake import Lake, LakeReader
-from lake.parquet import DataFile, ParquetSink
-from lake.slices import EVERY_RUN, SILVER, PartitionKey, slices
-from lake.tables import TABLES
-from measures import dlq_schemas as words
-from measures.dlq_reach import LetterTopics, whole_since_ms
-from measures.dlq_reconciliation import (
+from sharelens.evidence.coverage import coverage
+from sharelens.lake import bounded_scan, user_topics
+from sharelens.lake.dlq_partitions import LETTERS_READ, partitions_in_books
+from sharelens.lake.lake import Lake, LakeReader
+from sharelens.lake.parquet import DataFile, ParquetSink
+from sharelens.lake.slices import EVERY_RUN, SILVER, PartitionKey, slices
+from sharelens.lake.tables import TABLES
+from sharelens.measures import dlq_schemas as words
+from sharelens.measures.dlq_reach import LetterTopics, whole_since_ms
+from sharelens.measures.dlq_reconciliation import (
     DLQ_POSITION,
     HISTORY_READ,
     LETTER_COLUMNS,
@@ -41,8 +41,8 @@ from measures.dlq_reconciliation import (
     nameless_places,
     reconcile,
 )
-from measures.schemas import POISON_RECORD
-from measures.settings import GROUP_NAMES
+from sharelens.measures.schemas import POISON_RECORD
+from sharelens.measures.settings import GROUP_NAMES
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.topics import RECORD_TOPICS, STATE_TOPIC
 

@@ -1,4 +1,4 @@
-"""The measure stage: rows of every measure (`measures.catalog`) for the share partitions with new evidence.
+"""The measure stage: rows of every measure (`sharelens.measures.catalog`) for the share partitions with new evidence.
 
 Plan: `jobs.measure.touched` and `jobs.measure.steps`. Task: `measure_tasks` computes and writes the rows of some share
 partitions. Commit: each table's new files replace old ones. `jobs.measure.reach` decides which rows are replaced.
@@ -28,12 +28,12 @@ from jobs.measure.steps import in_one_step, steps
 from jobs.measure.touched import touched_since
 from jobs.progress import Progress
 from jobs.spark.executors import TASKS_AIMED_AT, Engine, cores
-from lake.lake import Lake
-from lake.parquet import DataFile, coded_schema
-from lake.tables import TABLES
-from measures.catalog import STAGED, Measure
-from measures.parts import stretches
-from measures.places import Places, codes_in, places_of
+from sharelens.lake.lake import Lake
+from sharelens.lake.parquet import DataFile, coded_schema
+from sharelens.lake.tables import TABLES
+from sharelens.measures.catalog import STAGED, Measure
+from sharelens.measures.parts import stretches
+from sharelens.measures.places import Places, codes_in, places_of
 from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.threads import map_in_threads, threads_for

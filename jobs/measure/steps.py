@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 from jobs.measure.bases import WHERE
 from jobs.measure.reading import HISTORY, LOG_TOPIC, Reader, StateTopic
 from jobs.spark.executors import cores
-from lake.lake import Lake, LakeView
-from measures.places import Places
-from measures.settled import HOUR_MS
+from sharelens.lake.lake import Lake, LakeView
+from sharelens.measures.places import Places
+from sharelens.measures.settled import HOUR_MS
 from state_model.columnar.codes import ABOVE_ALL
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.threads import map_in_threads

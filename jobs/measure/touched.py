@@ -19,12 +19,12 @@ from jobs.lake_settings import stored_settings
 from jobs.measure.bases import TEXTS, WHERE
 from jobs.measure.inputs import PROGRESS
 from jobs.measure.reading import HISTORY, STATE, by_cluster
-from lake.lake import Lake
-from lake.parquet import coded_schema
-from lake.settings_rows import TABLE as SETTINGS
-from lake.tables import TABLES
-from measures.kept_samples import changed_partitions
-from measures.settings import SHARE_PARTITION_NAMES, changed_groups
+from sharelens.lake.lake import Lake
+from sharelens.lake.parquet import coded_schema
+from sharelens.lake.settings_rows import TABLE as SETTINGS
+from sharelens.lake.tables import TABLES
+from sharelens.measures.kept_samples import changed_partitions
+from sharelens.measures.settings import SHARE_PARTITION_NAMES, changed_groups
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.topics import STATE_TOPIC
 

@@ -12,20 +12,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.coverage import coverage
-from evidence.intervals import Interval, difference, union
-from evidence.log_time import NO_LOG_TIME
-from evidence.losses import Damage
-from evidence.metadata_reading import INCOMPLETE_SNAPSHOT, SnapshotFiles, stretches_of
-from evidence.metadata_rows import row_of
-from evidence.metadata_schemas import METADATA_RECORD
-from evidence.reading import first_offset, read_chunks
-from kafka_log import reader
-from kafka_log.metadata_files import SnapshotFile
-from kafka_log.reasons import REASONS
-from kafka_log.schemas import PROBLEM
-from kafka_log.union import LogPartition
-from lake.metadata_log import RECORDS, books_of
+from sharelens.evidence.coverage import coverage
+from sharelens.evidence.intervals import Interval, difference, union
+from sharelens.evidence.log_time import NO_LOG_TIME
+from sharelens.evidence.losses import Damage
+from sharelens.evidence.metadata_reading import INCOMPLETE_SNAPSHOT, SnapshotFiles, stretches_of
+from sharelens.evidence.metadata_rows import row_of
+from sharelens.evidence.metadata_schemas import METADATA_RECORD
+from sharelens.evidence.reading import first_offset, read_chunks
+from sharelens.kafka_log import reader
+from sharelens.kafka_log.metadata_files import SnapshotFile
+from sharelens.kafka_log.reasons import REASONS
+from sharelens.kafka_log.schemas import PROBLEM
+from sharelens.kafka_log.union import LogPartition
+from sharelens.lake.metadata_log import RECORDS, books_of
 
 Row = dict[str, Any]
 

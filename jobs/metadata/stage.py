@@ -11,30 +11,44 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.coverage import newest_log_time
-from evidence.intervals import Interval, difference, union
-from evidence.log_time import NO_LOG_TIME
-from evidence.losses import gap_reason
-from evidence.metadata_commit import committed_end
-from evidence.metadata_events import MetadataHistory
-from evidence.metadata_reading import SnapshotFiles, voter_copies
-from evidence.metadata_rows import RECORD_COLUMNS, changed_topics, needed_for, record_history, voters
-from evidence.metadata_tables import configuration_rows, topic_rows
-from evidence.schemas import NAME
 from jobs import books, lake_settings
 from jobs.ingest import plan
 from jobs.ingest.names import NAMES, new_names
 from jobs.metadata.reading import Reading, holes_of, missing, take_snapshots
 from jobs.quarantine import QUARANTINE, new_problems
-from kafka_log import reader
-from kafka_log.layout import LogDirectory
-from kafka_log.metadata_files import MetadataFiles, metadata_files
-from lake.lake import Lake
-from lake.metadata_log import CONTENT, PROBLEM_COLUMNS, RECORDS, Books, books_of, problem_counts, problems_of
-from lake.parquet import write_rows
-from lake.tables import TABLES
-from measures.metadata_settings import group_observations, with_moments_of
-from measures.observed_settings import METADATA_CONFIGS, news
+from sharelens.evidence.coverage import newest_log_time
+from sharelens.evidence.intervals import Interval, difference, union
+from sharelens.evidence.log_time import NO_LOG_TIME
+from sharelens.evidence.losses import gap_reason
+from sharelens.evidence.metadata_commit import committed_end
+from sharelens.evidence.metadata_events import MetadataHistory
+from sharelens.evidence.metadata_reading import SnapshotFiles, voter_copies
+from sharelens.evidence.metadata_rows import (
+    RECORD_COLUMNS,
+    changed_topics,
+    needed_for,
+    record_history,
+    voters,
+)
+from sharelens.evidence.metadata_tables import configuration_rows, topic_rows
+from sharelens.evidence.schemas import NAME
+from sharelens.kafka_log import reader
+from sharelens.kafka_log.layout import LogDirectory
+from sharelens.kafka_log.metadata_files import MetadataFiles, metadata_files
+from sharelens.lake.lake import Lake
+from sharelens.lake.metadata_log import (
+    CONTENT,
+    PROBLEM_COLUMNS,
+    RECORDS,
+    Books,
+    books_of,
+    problem_counts,
+    problems_of,
+)
+from sharelens.lake.parquet import write_rows
+from sharelens.lake.tables import TABLES
+from sharelens.measures.metadata_settings import group_observations, with_moments_of
+from sharelens.measures.observed_settings import METADATA_CONFIGS, news
 from state_model.metadata.changes import TOPIC
 
 STAGE = "metadata"

@@ -18,11 +18,11 @@ from jobs.quality.rule import BLOCKING, FACTS, LEVELS, ROWS, SHAPE, Rule
 from jobs.quality.slices import Scope, pieces, published, unpublished
 from jobs.quality.suites import rules_of
 from jobs.writing import writing
-from lake import scan
-from lake.commit import create_tables
-from lake.gates import Gate, closed
-from lake.lake import Lake
-from lake.tables import TABLES
+from sharelens.lake import scan
+from sharelens.lake.commit import create_tables
+from sharelens.lake.gates import Gate, closed
+from sharelens.lake.lake import Lake
+from sharelens.lake.tables import TABLES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,8 +21,8 @@ from jobs.quality.results import earlier_volumes
 from jobs.quality.rule import AUDIT, FRESHNESS, KEYS, REFERENCES, SHAPE, STAGE, VOLUME, Reference, Rule
 from jobs.quality.slices import Scope
 from jobs.quality.suites import field_text
-from lake.lake import Lake
-from lake.tables import TABLES
+from sharelens.lake.lake import Lake
+from sharelens.lake.tables import TABLES
 from state_model.audit.columnar.suppressed import sifted
 from state_model.audit.severities import ERROR, WARNING
 from state_model.audit.suppression import Suppression
@@ -230,7 +230,7 @@ def _key_text(names: Sequence[str], values: Sequence[Any]) -> str:
 
 def _runs_behind(lake: Lake, table: str) -> int:
     """How many runs the table's stage has yet to take up; 0: it has seen all that was written before it."""
-    from measures.catalog import OF_TABLE
+    from sharelens.measures.catalog import OF_TABLE
 
     if table.startswith("silver."):
         return max(0, books.done(lake, "ingest") - books.done(lake, "decode"))

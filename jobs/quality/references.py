@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pyarrow.compute as pc
 
 from jobs.quality.rule import BLOCKING, REFERENCES, Reference, Rule
-from lake.tables import TABLES
+from sharelens.lake.tables import TABLES
 
 EXTENT, RECORD, SHARE_RECORD = "bronze.ingest_extent", "bronze.log_record", "silver.share_record"
 HISTORY = "gold.share_partition_history"

@@ -8,10 +8,10 @@ import pyarrow.compute as pc
 
 from jobs import books
 from jobs.quality.rule import BLOCKING, VOLUME
-from lake.gates import RESULTS
-from lake.lake import Lake
-from lake.parquet import write_rows
-from lake.tables import TABLES
+from sharelens.lake.gates import RESULTS
+from sharelens.lake.lake import Lake
+from sharelens.lake.parquet import write_rows
+from sharelens.lake.tables import TABLES
 
 CHECK = "check"
 REMEMBERED = 10

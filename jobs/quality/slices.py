@@ -9,9 +9,9 @@ import pyarrow.dataset as ds
 
 from jobs import books
 from jobs.quality.rule import Rule
-from lake import scan
-from lake.lake import Lake
-from lake.tables import TABLES
+from sharelens.lake import scan
+from sharelens.lake.lake import Lake
+from sharelens.lake.tables import TABLES
 
 PIECE_ROWS = 1 << 18
 """Rows that are judged at once; more come in pieces, so that memory has a bound."""

@@ -1,4 +1,4 @@
-"""The expectations of every table. Most follow from its definition in `lake.tables`.
+"""The expectations of every table. Most follow from its definition in `sharelens.lake.tables`.
 
 A log that a broker wrote oddly must not close a gate: what blocks is what our own stages guarantee of any log. What
 only a strange log would break is a warning.
@@ -25,9 +25,9 @@ from jobs.quality.rule import (
     WARNING,
     Rule,
 )
-from lake.scan import UNLISTED
-from lake.settings_rows import TABLE as BRONZE_SETTING
-from lake.tables import TABLES, Table
+from sharelens.lake.scan import UNLISTED
+from sharelens.lake.settings_rows import TABLE as BRONZE_SETTING
+from sharelens.lake.tables import TABLES, Table
 from state_model.audit.severities import ERROR
 from state_model.audit.severities import WARNING as WARNING_FINDING
 

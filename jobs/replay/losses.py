@@ -4,12 +4,12 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from evidence.losses import QUARANTINE_KEY, in_order, losses_of_extents, losses_of_undecodable
-from evidence.schemas import DECODED_FROM
 from jobs import books
 from jobs.quarantine import QUARANTINE
-from lake.lake import Lake
-from lake.slices import PartitionKey
+from sharelens.evidence.losses import QUARANTINE_KEY, in_order, losses_of_extents, losses_of_undecodable
+from sharelens.evidence.schemas import DECODED_FROM
+from sharelens.lake.lake import Lake
+from sharelens.lake.slices import PartitionKey
 from state_model.columnar.values import Loss
 
 

@@ -13,18 +13,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.placement import placed
 from jobs import books, retained
 from jobs.decode.stage import SHARE_RECORD, changed
 from jobs.progress import Progress
 from jobs.replay.losses import find_losses
 from jobs.spark import executors
 from jobs.spark.executors import Engine
-from kafka_log.bounds import log_start
-from lake.lake import Lake
-from lake.parquet import DataFile, ParquetSink, conform
-from lake.slices import SILVER, PartitionKey, Slice, read_partitions, read_unit, slices, take_units, units
-from lake.tables import TABLES
+from sharelens.evidence.placement import placed
+from sharelens.kafka_log.bounds import log_start
+from sharelens.lake.lake import Lake
+from sharelens.lake.parquet import DataFile, ParquetSink, conform
+from sharelens.lake.slices import (
+    SILVER,
+    PartitionKey,
+    Slice,
+    read_partitions,
+    read_unit,
+    slices,
+    take_units,
+    units,
+)
+from sharelens.lake.tables import TABLES
 from state_model.columnar import replay, schemas
 from state_model.columnar.boundaries import BoundaryStates, ChunkSummary, settled, summary_of
 from state_model.columnar.keys import number_keys, place_of_keys

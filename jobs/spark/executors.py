@@ -18,9 +18,9 @@ import pyarrow as pa
 from jobs.books import software_version
 from jobs.errors import JobError
 from jobs.progress import Progress
-from kafka_log.schemas import LOG_RECORD
-from lake import crash_points
-from object_stores.options import options_to_send, receive_options
+from sharelens.kafka_log.schemas import LOG_RECORD
+from sharelens.lake import crash_points
+from sharelens.object_stores.options import options_to_send, receive_options
 from state_model.columnar import replay
 from state_model.columnar.decode import decode_share_records
 from state_model.columnar.schemas import SHARE_RECORD

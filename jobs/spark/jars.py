@@ -15,7 +15,7 @@ from jobs.settings import Settings, load_settings
 from jobs.spark.java import BUNDLED, find_java, home_for_spark
 from jobs.spark.kept_files import keep_folder
 from jobs.spark.trust import trust_options
-from lake.whole_file import write_whole
+from sharelens.lake.whole_file import write_whole
 from state_model.errors import SharelensError
 
 DELTA_VERSION: Final = "4.4.0"

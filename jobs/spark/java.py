@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from jobs.spark.kept_files import keep_folder
-from lake.whole_file import write_whole
+from sharelens.lake.whole_file import write_whole
 from state_model.errors import SharelensError
 
 SUPPORTED: Final = (17, 21)

@@ -28,7 +28,7 @@ def path_without_archives(path: str) -> str:
 def import_code_of(kind: str) -> None:
     """Imports what workers of a kind (a module of pyspark) need of ours."""
     if kind != TASK_WORKER:
-        from kafka_log import layout, reader, union  # noqa: F401  # what the data source kafka_log plans with
+        from sharelens.kafka_log import layout, reader, union  # noqa: F401  # what the data source kafka_log plans with
 
         return
     import jobs.run  # noqa: F401  # all stages

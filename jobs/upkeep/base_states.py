@@ -6,10 +6,10 @@ import pyarrow.compute as pc
 from jobs import books, retained
 from jobs.replay import stage as replay
 from jobs.retained import BASE
-from lake.lake import Lake
-from lake.parquet import DataFile, conform, write_rows
-from lake.slices import PartitionKey, read_unit, units
-from lake.tables import TABLES
+from sharelens.lake.lake import Lake
+from sharelens.lake.parquet import DataFile, conform, write_rows
+from sharelens.lake.slices import PartitionKey, read_unit, units
+from sharelens.lake.tables import TABLES
 from state_model.columnar import schemas
 from state_model.columnar.boundaries import settled
 from state_model.columnar.replay import replay_states

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from jobs import books
 from jobs.upkeep.compaction import Keep, Rewritten, row_groups
-from lake.lake import Lake
-from lake.parquet import write_rows
-from lake.tables import TABLES
+from sharelens.lake.lake import Lake
+from sharelens.lake.parquet import write_rows
+from sharelens.lake.tables import TABLES
 
 STAGES = ("decode", "replay", "measure", "audit")
 """The stages that look for the extents of runs after their last one."""

@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lake.lake import Lake
-from lake.parquet import FILE_BYTES, ROW_GROUP_ROWS, DataFile, ParquetSink
-from lake.tables import Table
+from sharelens.lake.lake import Lake
+from sharelens.lake.parquet import FILE_BYTES, ROW_GROUP_ROWS, DataFile, ParquetSink
+from sharelens.lake.tables import Table
 
 RUN_BYTES = 128 << 20
 GROUP_BYTES = 32 << 20
@@ -34,7 +34,7 @@ ONE_PARTITION = {
     "bronze.log_record": ("cluster_id", "topic_id", "partition"),
     "silver.share_record": ("cluster_id", "log_topic_id", "state_partition"),
 }
-"""Tables whose row groups have one log partition each (`lake.slices`), by these columns."""
+"""Tables whose row groups have one log partition each (`sharelens.lake.slices`), by these columns."""
 LEAST = -(1 << 63)
 Ints = npt.NDArray[np.int64]
 Keep = Callable[[pa.Table], pa.Table]

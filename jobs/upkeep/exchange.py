@@ -4,11 +4,11 @@ On a disk folders are renamed. A store has no folders: objects are copied, and t
 `.upgrade` until the last one is in its place.
 """
 
-from lake import crash_points
-from lake.lake import Lake
-from lake.local_storage import LocalStorage
-from lake.object_storage import ObjectStorage
-from lake.scan import UPGRADE, UPGRADE_COMPLETE
+from sharelens.lake import crash_points
+from sharelens.lake.lake import Lake
+from sharelens.lake.local_storage import LocalStorage
+from sharelens.lake.object_storage import ObjectStorage
+from sharelens.lake.scan import UPGRADE, UPGRADE_COMPLETE
 
 OLDER = ".older"
 LAYERS = ("gold", "silver", "bronze")

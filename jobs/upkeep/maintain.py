@@ -17,7 +17,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.coverage import coverage
 from jobs import books, publish, retained
 from jobs.decode.stage import SHARE_RECORD
 from jobs.errors import JobError
@@ -28,14 +27,15 @@ from jobs.upkeep.base_states import commit_bases
 from jobs.upkeep.compaction import Rewritten
 from jobs.upkeep.retention import Dropping
 from jobs.writing import writing
-from lake import durability, gates, scan, vacuum
-from lake.commit import commit, create_tables
-from lake.gates import Gate
-from lake.lake import Lake
-from lake.parquet import FILE_BYTES, DataFile, partition_values, write_rows
-from lake.slices import PartitionKey
-from lake.tables import TABLES, Table
-from measures.settled import DAY_MS
+from sharelens.evidence.coverage import coverage
+from sharelens.lake import durability, gates, scan, vacuum
+from sharelens.lake.commit import commit, create_tables
+from sharelens.lake.gates import Gate
+from sharelens.lake.lake import Lake
+from sharelens.lake.parquet import FILE_BYTES, DataFile, partition_values, write_rows
+from sharelens.lake.slices import PartitionKey
+from sharelens.lake.tables import TABLES, Table
+from sharelens.measures.settled import DAY_MS
 from state_model.topics import UNKNOWN_CLUSTER
 
 STAGE, CUTS = "maintain", "maintain-cuts"

@@ -23,11 +23,11 @@ from jobs.measure.bases import Passed
 from jobs.quality import results
 from jobs.retained import BRONZE, CHECKS, HISTORY, MEASURES, SILVER, Cut, joined
 from jobs.upkeep.compaction import row_groups
-from lake import gates
-from lake.lake import Lake
-from lake.slices import PartitionKey
-from lake.tables import TABLES
-from measures.settled import HOUR_MS
+from sharelens.lake import gates
+from sharelens.lake.lake import Lake
+from sharelens.lake.slices import PartitionKey
+from sharelens.lake.tables import TABLES
+from sharelens.measures.settled import HOUR_MS
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC, UNKNOWN_CLUSTER
 
 SCALARS, RANGES = "gold.share_partition_history", "gold.delivery_history"

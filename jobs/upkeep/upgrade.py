@@ -24,12 +24,12 @@ from jobs.run import Pipeline
 from jobs.upkeep.exchange import OLDER, exchange, is_complete
 from jobs.upkeep.upgrade_plan import FILLED, Kind, Need, derived_from, look
 from jobs.writing import Writer
-from lake import crash_points, durability, gates, lock
-from lake.commit import create_tables, write
-from lake.lake import Lake
-from lake.parquet import DataFile, ParquetSink, partition_values, statistics
-from lake.scan import UPGRADE, UPGRADE_COMPLETE
-from lake.tables import TABLES
+from sharelens.lake import crash_points, durability, gates, lock
+from sharelens.lake.commit import create_tables, write
+from sharelens.lake.lake import Lake
+from sharelens.lake.parquet import DataFile, ParquetSink, partition_values, statistics
+from sharelens.lake.scan import UPGRADE, UPGRADE_COMPLETE
+from sharelens.lake.tables import TABLES
 from state_model.topics import UNKNOWN_CLUSTER
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from functools import cache
 from typing import Any
 
 from jobs import books
-from lake import gates, scan
-from lake.errors import LakeVersionError
-from lake.lake import Lake
-from lake.snapshot import Snapshot
-from lake.tables import SCHEMA_VERSION, TABLES, Table
+from sharelens.lake import gates, scan
+from sharelens.lake.errors import LakeVersionError
+from sharelens.lake.lake import Lake
+from sharelens.lake.snapshot import Snapshot
+from sharelens.lake.tables import SCHEMA_VERSION, TABLES, Table
 
 STAGES = ("decode", "replay", "measure", "audit")
 REPLAYED = ("gold.share_partition_state", "gold.share_partition_history", "gold.delivery_history")

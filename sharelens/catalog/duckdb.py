@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from lake.snapshot import Snapshot
-from lake.tables import TIME
 from sharelens.catalog.views import AS_OF, MOMENT, NOW, View, as_of_condition, literal, quoted, type_name
+from sharelens.lake.snapshot import Snapshot
+from sharelens.lake.tables import TIME
 from sharelens.questions.definitions import comment
 
 TYPES = {

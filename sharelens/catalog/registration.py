@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from lake.scan import Cut
 from sharelens.catalog import spark
 from sharelens.catalog.views import views
+from sharelens.lake.scan import Cut
 from state_model.errors import SharelensError
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from lake.scan import Cut
 from sharelens.catalog import duckdb, spark, trino
 from sharelens.catalog.views import View, views
+from sharelens.lake.scan import Cut
 
 Statements = Callable[[Sequence[View], int], Iterator[str]]
 STATEMENTS: Mapping[str, Statements] = {

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from lake.tables import TIME
 from sharelens.catalog.views import NOW, View, literal, quoted, type_name
+from sharelens.lake.tables import TIME
 
 DELTA = "_delta"
 """Behind the name of a table that the connector reads at its newest version; the views read it at the cut's."""

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lake.gates import RESULTS
-from lake.scan import PUBLICATION, Cut
-from lake.snapshot import Snapshot
-from lake.tables import TABLES, Table
+from sharelens.lake.gates import RESULTS
+from sharelens.lake.scan import PUBLICATION, Cut
+from sharelens.lake.snapshot import Snapshot
+from sharelens.lake.tables import TABLES, Table
 from sharelens.questions.definitions import table_named
 from state_model.errors import UsageError
 
@@ -95,7 +95,7 @@ def _view(lake: Cut, table: Table, prefix: str) -> View:
 def as_of_condition(moment_ms: str) -> str:
     """SQL of every engine: rows that are valid at a moment, an expression in epoch milliseconds.
 
-    A row is valid from `valid_from_ms`, inclusive, to `valid_to_ms`, exclusive (`evidence.as_of`).
+    A row is valid from `valid_from_ms`, inclusive, to `valid_to_ms`, exclusive (`sharelens.evidence.as_of`).
     """
     return f"{BEGIN} <= {moment_ms} AND ({END} IS NULL OR {END} > {moment_ms})"
 

@@ -11,8 +11,8 @@ from sharelens.output import say, tell
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
-    from broker.config.settings import Settings
+    from sharelens.broker.broker import Broker
+    from sharelens.broker.config.settings import Settings
 
 
 @click.group(
@@ -99,13 +99,13 @@ def start(
 ) -> None:
     """Runs the broker until SIGTERM; prints one line when clients can connect."""
     try:
-        from broker import process
-        from broker.broker import Options
-        from broker.config.listeners import listeners
-        from broker.config.start import log_directory, read_settings
-        from broker.faults import parse_fault
-        from broker.features import parse
-        from broker.security.scram_options import read_scram_users
+        from sharelens.broker import process
+        from sharelens.broker.broker import Options
+        from sharelens.broker.config.listeners import listeners
+        from sharelens.broker.config.start import log_directory, read_settings
+        from sharelens.broker.faults import parse_fault
+        from sharelens.broker.features import parse
+        from sharelens.broker.security.scram_options import read_scram_users
     except ModuleNotFoundError as missing:
         raise UsageError(f"the broker needs {missing.name}: pip install 'sharelens[broker]'") from missing
     settings = read_settings(config_file, overrides)
@@ -123,7 +123,7 @@ def start(
 
 def _tell_of_keys(settings: "Settings") -> None:
     """Logs the configuration keys without effect."""
-    from broker.config.listeners import controller_listeners
+    from sharelens.broker.config.listeners import controller_listeners
 
     ignored = [*controller_listeners(settings), *settings.given_keys.ignored]
     if ignored:

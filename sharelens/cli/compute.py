@@ -171,7 +171,7 @@ def _fetching(params: dict[str, Any]) -> "Callable[[RunOptions, ExitStack], RunO
             raise UsageError(
                 f"--bootstrap-server and --{name.replace('_', '-')} exclude each other; leave one of them out"
             )
-    from kafka_live.connection import Connection
+    from sharelens.kafka_live.connection import Connection
     from sharelens.live_runs import DEFAULT_FETCHED_BYTES, ClusterOfRuns
 
     with Connection(place.bootstrap_server, place.config):  # before there is a lake
@@ -185,7 +185,7 @@ def _fetching(params: dict[str, Any]) -> "Callable[[RunOptions, ExitStack], RunO
 
 def _say_settings(stored: Sequence[Mapping[str, Any]]) -> None:
     """A line for each file of settings that counts only from some time on."""
-    from measures.observed_settings import OF_NOW
+    from sharelens.measures.observed_settings import OF_NOW
 
     for seen in stored:
         if seen["from_ms"] is not None and seen["kind"] not in OF_NOW:
@@ -198,8 +198,8 @@ def _say_settings(stored: Sequence[Mapping[str, Any]]) -> None:
 def _run_options(stages: tuple[str, ...], params: dict[str, Any], settings: Any) -> "RunOptions":
     from jobs.options import RunOptions
     from jobs.spark.session import in_process_bytes
-    from kafka_log.archives import log_directories
-    from lake.lake import Lake
+    from sharelens.kafka_log.archives import log_directories
+    from sharelens.lake.lake import Lake
 
     for path in (params["lake"], *params.get("log_dir", ())):
         path.encode()  # before there is a lake: its tables name both

@@ -55,7 +55,7 @@ def configurations(
     """
     if (lake is None) == (not log_dir):
         raise UsageError("give either --lake DIR (the tables) or --log-dir DIR (a broker's log directory)")
-    from kafka_log.archives import log_directories  # brings numpy, which a help page does without
+    from sharelens.kafka_log.archives import log_directories  # brings numpy, which a help page does without
     from sharelens.questions import configurations
 
     source = Source(lake=lake, log_dirs=log_directories(log_dir), cluster_id=cluster_id, max_bytes=max_bytes)

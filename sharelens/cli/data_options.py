@@ -56,7 +56,7 @@ def without_values(words: Sequence[str]) -> list[str]:
 def _set(_context: click.Context, _option: click.Parameter, pairs: Sequence[str]) -> None:
     """Puts the options of the command line into the environment, where those of the store's SDK are."""
     if pairs:
-        from object_stores.options import set_options
+        from sharelens.object_stores.options import set_options
 
         set_options(pairs)
 
@@ -79,6 +79,6 @@ def _set_defaults_for(addresses: Sequence[str]) -> None:
     """For what lies in a store, the environment gets the options of the configuration that it lacks."""
     if any("://" in address for address in addresses):
         from jobs.settings import load_settings
-        from object_stores.options import set_defaults
+        from sharelens.object_stores.options import set_defaults
 
         set_defaults(load_settings().storage_options)

@@ -26,7 +26,7 @@ from sharelens.request import CutChoice, Source, dead_letter_topics
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
-    from kafka_log.dead_letter_records import DeadLetterTopics
+    from sharelens.kafka_log.dead_letter_records import DeadLetterTopics
 
 SUFFIXES = (".json", ".csv")
 DEFAULT_GAP_MS = 60_000
@@ -102,7 +102,7 @@ def dlq(
     time of the dead letter, or of archiving where there is none. --fail-on: missing, duplicate or unexpected.
     """
     in_order("dlq", from_ms, to_ms)
-    from measures.dlq_schemas import STATUSES
+    from sharelens.measures.dlq_schemas import STATUSES
     from sharelens.questions import dlq as questions
     from sharelens.questions import opening
     from sharelens.questions.evidence import Span

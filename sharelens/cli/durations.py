@@ -93,7 +93,7 @@ def _answer(
     shown: Shown,
 ) -> None:
     in_order(command, from_ms, to_ms)
-    from measures.tallies import By
+    from sharelens.measures.tallies import By
     from sharelens.questions import latency, opening
     from sharelens.questions.evidence import Span
 

@@ -209,7 +209,7 @@ def _source(
     read: "Manifest", lake: str | None, log_dir: tuple[str, ...], topic_names: str | None, max_bytes: int
 ) -> Source:
     """The source with the reading options of the manifest."""
-    from kafka_log.archives import log_directories
+    from sharelens.kafka_log.archives import log_directories
     from state_model.topics import UNKNOWN_CLUSTER
 
     cluster = read.document.get("cluster_id")

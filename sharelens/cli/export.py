@@ -113,7 +113,7 @@ def _write(source: Source, target: Path, form: str, max_series: int, mode: int) 
         raise UsageError(f"metrics: --output-file: no directory {target.parent}")
     if target.is_dir():
         raise UsageError(f"metrics: --output-file: {target} is a directory; name a file in it")
-    from lake.whole_file import write_whole
+    from sharelens.lake.whole_file import write_whole
     from sharelens.metrics.reading import read
     from sharelens.metrics.samples import export
 

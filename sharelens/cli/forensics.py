@@ -62,7 +62,7 @@ def redelivered(
     --to bound the log time of the later delivery's newest outcome.
     """
     in_order("redelivered", from_ms, to_ms)
-    from measures.schemas import REDELIVERIES
+    from sharelens.measures.schemas import REDELIVERIES
     from sharelens.questions import opening, redelivered
     from sharelens.questions.evidence import Span
 
@@ -113,7 +113,7 @@ def account(
     """
     in_order("account", from_ms, to_ms)
     in_order("account", from_offset, to_offset, OFFSETS)
-    from measures.schemas import CLASSES
+    from sharelens.measures.schemas import CLASSES
     from sharelens.questions import accounting, opening
     from sharelens.questions.evidence import Span
 
@@ -157,7 +157,7 @@ def life(
     command infers it from __consumer_offsets.
     """
     in_order("life", from_ms, to_ms)
-    from measures.schemas import EVENTS
+    from sharelens.measures.schemas import EVENTS
     from sharelens.questions import life, opening
     from sharelens.questions.evidence import Span
 

@@ -13,7 +13,7 @@ from sharelens.request import Source
 from state_model.errors import SharelensError, UsageError
 
 if TYPE_CHECKING:
-    from lake.scan import Cut
+    from sharelens.lake.scan import Cut
 
 
 @click.command(
@@ -27,7 +27,7 @@ def status(source: Source, shown: Shown) -> None:
     from sharelens.questions import status
 
     if source.lake is not None:
-        from lake.scan import open_lake
+        from sharelens.lake.scan import open_lake
 
         show(status.lake_status(open_lake(source.lake), source.cluster_id), shown)
         return
@@ -108,7 +108,7 @@ def sql(
         raise UsageError("sql: --param goes with --query NAME")
     if lake is None:
         raise UsageError("sql: give --lake DIR, the lake that `sharelens run` wrote")
-    from lake.scan import open_lake
+    from sharelens.lake.scan import open_lake
     from sharelens.questions.named_queries import named_query
 
     text = query or "" if file is None else _text_of(file)

@@ -18,7 +18,7 @@ from state_model.errors import SharelensError, UsageError
 
 if TYPE_CHECKING:
     from jobs.summary import Summary
-    from lake.lake import Lake
+    from sharelens.lake.lake import Lake
     from sharelens.metrics.runs import RunFigures
 
 SCHEDULE = [
@@ -144,8 +144,8 @@ def keep_fresh(schedule: Schedule, work: "Work") -> None:
     A cluster that does not answer, and a lake that another process has locked, are tried again. A closed gate is said;
     the next cut may open it.
     """
-    from kafka_live.errors import ClusterError
-    from lake.errors import LakeLockedError
+    from sharelens.kafka_live.errors import ClusterError
+    from sharelens.lake.errors import LakeLockedError
     from sharelens.metrics.runs import RunFigures
 
     figures = RunFigures()

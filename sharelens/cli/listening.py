@@ -10,7 +10,7 @@ PORT_MAX = 65_535
 
 def listen_address(command: str, listen: str, *, allow_remote: bool) -> tuple[str, int]:
     """Host and port of HOST:PORT; addresses other than loopback need --allow-remote. Raises UsageError."""
-    from broker.config.listeners import is_loopback
+    from sharelens.broker.config.listeners import is_loopback
 
     host, _, port = listen.rpartition(":")
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host

@@ -59,8 +59,8 @@ def maintain(
         raise UsageError("maintain: give --dry-run to list the work, or --execute to do it")
     from jobs.upkeep.maintain import MaintainOptions
     from jobs.upkeep.maintain import maintain as run_maintain
-    from lake.lake import Lake
     from sharelens.cli.progress import progress_bars
+    from sharelens.lake.lake import Lake
 
     options = MaintainOptions(
         lake=Lake(lake), dry_run=dry_run, retain=retain, window_ms=window, lock_timeout_s=lock_timeout

@@ -65,9 +65,9 @@ def check(lake: str, shown: Shown, **params: Any) -> None:
     from jobs.quality.check import check as run_check
     from jobs.quality.rule import LEVELS
     from jobs.settings import load_settings
-    from lake.lake import Lake
-    from lake.tables import TABLES
     from sharelens.cli.progress import progress_bars
+    from sharelens.lake.lake import Lake
+    from sharelens.lake.tables import TABLES
     from sharelens.questions.gates import answer
 
     unknown = [name for name in params["table"] if name not in TABLES]

@@ -8,14 +8,14 @@ import click
 from sharelens.output import say
 
 if TYPE_CHECKING:
-    from lake.gates import Gate
+    from sharelens.lake.gates import Gate
 
 FINDINGS = 3
 
 
 def say_closed(gates: "Sequence[Gate]") -> None:
     """Prints the closed gates that prevent publication."""
-    from lake.gates import closed_text
+    from sharelens.lake.gates import closed_text
 
     say(f"sharelens: not published, questions still read the last cut; closed gates: {closed_text(gates)}")
     say("causes and remedies: `sharelens runbook`; then run `sharelens check` and `sharelens publish`")

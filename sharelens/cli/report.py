@@ -111,7 +111,7 @@ def _write(target: Path | None, html: str) -> None:
     if target is None:
         sys.stdout.buffer.write(content)
         return
-    from lake.whole_file import write_whole
+    from sharelens.lake.whole_file import write_whole
 
     write_whole(target, content)
     say(f"sharelens: wrote {target} ({len(content) / 1e6:.1f} MB)")

@@ -63,8 +63,8 @@ def simulate(log_dir: Path, records: int, seed: int, profile: str, kafka_version
     deliveries.jsonl (deliveries and acknowledgements). A summary in JSON is the only line on stdout.
     """
     try:
-        from broker.simulator import settings
-        from broker.simulator.simulation import simulate as run
+        from sharelens.broker.simulator import settings
+        from sharelens.broker.simulator.simulation import simulate as run
     except ModuleNotFoundError as missing:
         raise UsageError(f"the simulator needs {missing.name}: pip install 'sharelens[broker]'") from missing
     more = {} if kafka_version is None else {"kafka_version": kafka_version}

@@ -100,7 +100,7 @@ def evidence_options(command: Command) -> Command:
 
 
 def _log_directories(places: tuple[str, ...]) -> tuple[str, ...]:
-    from kafka_log.archives import log_directories
+    from sharelens.kafka_log.archives import log_directories
 
     return log_directories(places)
 

@@ -64,8 +64,8 @@ def _show_tables(name: str | None, lake: str | None, shown: Shown) -> None:
 
     if name is not None:
         if lake is not None:
-            from lake.lake import Lake
-            from lake.scan import ensure_lake
+            from sharelens.lake.lake import Lake
+            from sharelens.lake.scan import ensure_lake
 
             ensure_lake(Lake(lake))
         show(tables.table_columns(name), shown)
@@ -74,14 +74,14 @@ def _show_tables(name: str | None, lake: str | None, shown: Shown) -> None:
         raise UsageError(
             "tables: give --lake DIR, or the name of a table to see its columns, as in `sharelens tables silver.name`"
         )
-    from lake.scan import open_lake
+    from sharelens.lake.scan import open_lake
 
     show(tables.tables(open_lake(lake)), shown)
 
 
 def _write_definitions(name: str | None, lake: str | None, *, ddl: bool) -> None:
-    from lake.lake import Lake
-    from lake.scan import ensure_lake
+    from sharelens.lake.lake import Lake
+    from sharelens.lake.scan import ensure_lake
     from sharelens.questions import definitions
 
     opened = None if lake is None else Lake(lake)
@@ -92,8 +92,8 @@ def _write_definitions(name: str | None, lake: str | None, *, ddl: bool) -> None
 
 
 def _write_views(engine: str, name: str | None, lake: str | None, prefix: str) -> None:
-    from lake.scan import open_lake
     from sharelens.catalog.statements import script
+    from sharelens.lake.scan import open_lake
 
     cut = open_lake(str(lake))
     tell(script(engine, cut, name, prefix))
@@ -101,8 +101,8 @@ def _write_views(engine: str, name: str | None, lake: str | None, prefix: str) -
 
 def _register(name: str | None, lake: str | None, prefix: str, spark: dict[str, Any]) -> None:
     from jobs.spark.session import spark_session
-    from lake.scan import open_lake
     from sharelens.catalog.registration import ensure_kept, register
+    from sharelens.lake.scan import open_lake
 
     cut = open_lake(str(lake))
     session = spark_session("tables", engine_settings(spark), hands_out=True)

@@ -25,8 +25,8 @@ def _upgrade(lake: str, dry_run: bool, execute: bool, shown: Shown, **params: An
         raise UsageError("upgrade: give --dry-run to list the work, or --execute to do it")
     from jobs.spark.session import in_process_bytes
     from jobs.upkeep.upgrade import UpgradeOptions, upgrade
-    from lake.lake import Lake
     from sharelens.cli.progress import progress_bars
+    from sharelens.lake.lake import Lake
 
     settings = engine_settings(params)
     options = UpgradeOptions(
@@ -44,7 +44,7 @@ def _answer(done: "Upgraded", lake: str) -> Answer:
     """A row a table."""
     import pyarrow as pa
 
-    from lake.tables import SCHEMA_VERSION
+    from sharelens.lake.tables import SCHEMA_VERSION
 
     rows = [
         {

@@ -86,8 +86,8 @@ def demo(lake: str | None, data_set: str | None) -> None:
 
     if lake is not None:
         ensure_name(lake, "--lake")
-        from lake.local_storage import LocalStorage
-        from lake.locations import resolve
+        from sharelens.lake.local_storage import LocalStorage
+        from sharelens.lake.locations import resolve
 
         storage = resolve(lake)
         if not isinstance(storage, LocalStorage):

@@ -127,7 +127,13 @@ def what_if(
 
 def _settings() -> dict[str, _Setting]:
     """By parameter the setting."""
-    from measures.what_if import delivery_limit, isolation, lock_duration, snapshots, state_partitions
+    from sharelens.measures.what_if import (
+        delivery_limit,
+        isolation,
+        lock_duration,
+        snapshots,
+        state_partitions,
+    )
     from sharelens.questions import what_if, what_if_placement
 
     return {

@@ -13,8 +13,8 @@ from sharelens.wording import counted
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
-    from workloads.check import CheckResult
-    from workloads.run import WorkloadOptions
+    from sharelens.workloads.check import CheckResult
+    from sharelens.workloads.run import WorkloadOptions
 
 FINDINGS = 3
 PROFILE_NAMES = (
@@ -127,9 +127,9 @@ def _options(
     group: str | None,
 ) -> "WorkloadOptions":
     try:
-        from workloads.load import Amount
-        from workloads.profiles import PROFILES, STREAMS
-        from workloads.run import WorkloadOptions
+        from sharelens.workloads.load import Amount
+        from sharelens.workloads.profiles import PROFILES, STREAMS
+        from sharelens.workloads.run import WorkloadOptions
     except ModuleNotFoundError as missing:
         raise UsageError(f"workloads need {missing.name}: pip install 'sharelens[broker,workload]'") from missing
     records, duration_s, rate = amount
@@ -144,9 +144,9 @@ def _options(
 
 
 def _run(options: "WorkloadOptions", path: Path, checkpoints_path: Path | None) -> None:
-    from workloads.checkpoints import Checkpoints
-    from workloads.journal import Journal
-    from workloads.run import Workload
+    from sharelens.workloads.checkpoints import Checkpoints
+    from sharelens.workloads.journal import Journal
+    from sharelens.workloads.run import Workload
 
     with ExitStack() as files:
         journal = files.enter_context(closing(Journal(path)))
@@ -162,9 +162,9 @@ def _run(options: "WorkloadOptions", path: Path, checkpoints_path: Path | None) 
 
 
 def _run_streams(options: "WorkloadOptions", path: Path, kafka_libs: tuple[Path, ...]) -> None:
-    from workloads.application import find_java
-    from workloads.journal import Journal
-    from workloads.streams import StreamsWorkload
+    from sharelens.workloads.application import find_java
+    from sharelens.workloads.journal import Journal
+    from sharelens.workloads.streams import StreamsWorkload
 
     java = find_java(kafka_libs)
     with closing(Journal(path)) as journal, _refusals(options):
@@ -176,7 +176,7 @@ def _refusals(options: "WorkloadOptions") -> Iterator[None]:
     """What the client library raises, as an error of the run."""
     from confluent_kafka import KafkaException
 
-    from workloads.admin import WorkloadError
+    from sharelens.workloads.admin import WorkloadError
 
     try:
         yield
@@ -187,8 +187,8 @@ def _refusals(options: "WorkloadOptions") -> Iterator[None]:
 def _judge(path: Path, shown: Shown) -> None:
     import pyarrow as pa
 
-    from workloads.check import check
-    from workloads.journal import read_journal
+    from sharelens.workloads.check import check
+    from sharelens.workloads.journal import read_journal
 
     checked = check(read_journal(path))
     schema = pa.schema([("code", pa.string()), ("where", pa.string()), ("line", pa.int64()), ("why", pa.string())])

@@ -4,11 +4,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.auditing import audited_batches
-from evidence.conditions import filter_rows
-from measures.settings import DELIVERY_COUNT_LIMIT, largest
+from sharelens.evidence.auditing import audited_batches
+from sharelens.evidence.conditions import filter_rows
 from sharelens.evidence_folder.question import Question
 from sharelens.evidence_folder.raw import RawLog
+from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, largest
 from sharelens.output import Answer
 from sharelens.questions.audit import COLUMNS, with_topics
 from sharelens.questions.evidence import Evidence, Keys

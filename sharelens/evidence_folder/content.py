@@ -13,10 +13,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.as_of import DELIVERY_ORDER, LogPrefix
-from evidence.conditions import filter_rows
-from evidence.metadata_tables import configuration_rows
-from measures.groups import groups as group_rows
+from sharelens.evidence.as_of import DELIVERY_ORDER, LogPrefix
+from sharelens.evidence.conditions import filter_rows
+from sharelens.evidence.metadata_tables import configuration_rows
 from sharelens.evidence_folder import findings, notes
 from sharelens.evidence_folder.audit import audit
 from sharelens.evidence_folder.events import trace_events
@@ -40,6 +39,7 @@ from sharelens.evidence_folder.streams import streams_answers, streams_notes
 from sharelens.evidence_folder.window import LogWindow, group_log_records, quarantined, state_records
 from sharelens.evidence_folder.writers import TableFiles, sorted_rows, write_file
 from sharelens.filters import KeyFilter, parse_key_filter
+from sharelens.measures.groups import groups as group_rows
 from sharelens.output import Answer
 from sharelens.questions.completeness import times
 from sharelens.questions.dlq_filter import DeadLetterFilter

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka_log.dead_letter_records import DeadLetterTopics
-from measures.settings import DEAD_LETTER_TOPIC, GROUP_NAMES, GroupSettings, Setting, over_time
 from sharelens.evidence_folder.errors import ManifestError
+from sharelens.kafka_log.dead_letter_records import DeadLetterTopics
+from sharelens.measures.settings import DEAD_LETTER_TOPIC, GROUP_NAMES, GroupSettings, Setting, over_time
 from sharelens.request import dead_letter_topics
 from state_model.errors import UsageError
 

@@ -13,15 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.conditions import all_of
-from evidence.decoding import decode_rows, problem_rows
-from evidence.log_time import NO_LOG_TIME, Ints, log_time_after, log_times
-from evidence.reading import read_whole
-from evidence.schemas import DECODED_FROM
-from kafka_log.reader import Chunk
-from kafka_log.schemas import LOG_RECORD, PROBLEM
-from kafka_log.union import unite
-from lake.slices import BRONZE, EVERY_RUN, Slice, read_unit, slices, units
+from sharelens.evidence.conditions import all_of
+from sharelens.evidence.decoding import decode_rows, problem_rows
+from sharelens.evidence.log_time import NO_LOG_TIME, Ints, log_time_after, log_times
+from sharelens.evidence.reading import read_whole
+from sharelens.evidence.schemas import DECODED_FROM
+from sharelens.kafka_log.reader import Chunk
+from sharelens.kafka_log.schemas import LOG_RECORD, PROBLEM
+from sharelens.kafka_log.union import unite
+from sharelens.lake.slices import BRONZE, EVERY_RUN, Slice, read_unit, slices, units
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence

@@ -2,10 +2,10 @@
 
 import pyarrow as pa
 
-from evidence.metadata_schemas import CONFIGURATION_HISTORY
-from evidence.schemas import GROUP_RECORD
-from kafka_log.dead_letter_records import DLQ_RECORD
-from kafka_log.schemas import HEADER
+from sharelens.evidence.metadata_schemas import CONFIGURATION_HISTORY
+from sharelens.evidence.schemas import GROUP_RECORD
+from sharelens.kafka_log.dead_letter_records import DLQ_RECORD
+from sharelens.kafka_log.schemas import HEADER
 from state_model.columnar.schemas import LOG_POSITION, SHARE_PARTITION, SHARE_RECORD, column
 
 GROUP_ID, TOPIC_ID, PARTITION = (field.with_nullable(True) for field in SHARE_PARTITION)

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_log import filesystem, text_files
-from kafka_log.dead_letter_records import DeadLetterTopics
-from kafka_log.files import RandomAccess, join
-from kafka_log.layout import LogDirectory, PartitionDirectory
+from sharelens.kafka_log import filesystem, text_files
+from sharelens.kafka_log.dead_letter_records import DeadLetterTopics
+from sharelens.kafka_log.files import RandomAccess, join
+from sharelens.kafka_log.layout import LogDirectory, PartitionDirectory
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence

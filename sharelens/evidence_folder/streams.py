@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.group_decoding import decode_groups
-from measures.group_histories import histories
-from measures.group_replay import is_of_types
-from measures.stalls import MIN_DURATION_MS
-from measures.streams_rebalances import streams_rebalances
+from sharelens.evidence.group_decoding import decode_groups
 from sharelens.evidence_folder.notes import Note
 from sharelens.evidence_folder.question import Question
 from sharelens.evidence_folder.raw import RawLog
+from sharelens.measures.group_histories import histories
+from sharelens.measures.group_replay import is_of_types
+from sharelens.measures.stalls import MIN_DURATION_MS
+from sharelens.measures.streams_rebalances import streams_rebalances
 from sharelens.output import Answer, by_importance, name_column, number_column, text_column, time_column
 from sharelens.questions import rebalances_streams, timeline
 from sharelens.questions.audit import COLUMNS as AUDIT_COLUMNS

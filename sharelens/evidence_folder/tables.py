@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from evidence.schemas import GROUP_RECORD
-from measures import schemas as measured
-from measures.dlq_schemas import DLQ_RECONCILIATION
-from measures.group_schemas import GROUP_HISTORY, MEMBER_HISTORY, STREAMS_REBALANCE, TASK_HISTORY
+from sharelens.evidence.schemas import GROUP_RECORD
 from sharelens.evidence_folder import schemas
+from sharelens.measures import schemas as measured
+from sharelens.measures.dlq_schemas import DLQ_RECONCILIATION
+from sharelens.measures.group_schemas import GROUP_HISTORY, MEMBER_HISTORY, STREAMS_REBALANCE, TASK_HISTORY
 from state_model.audit.columnar.finding_schema import FINDING
 from state_model.columnar.schemas import COMPLETENESS, DELIVERY_HISTORY, PLACED_STATE, SHARE_PARTITION_HISTORY, column
 

@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kafka_log.files import join
 from sharelens.evidence_folder import manifest
 from sharelens.evidence_folder.content import look_up, write_content
 from sharelens.evidence_folder.errors import ManifestError
 from sharelens.evidence_folder.manifest import ContentFile, Manifest
 from sharelens.evidence_folder.sources import LAKE, LOG_DIRECTORIES, extents_of, look_at
+from sharelens.kafka_log.files import join
 from sharelens.output import Answer, by_importance, name_column
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.lake_evidence import LakeEvidence

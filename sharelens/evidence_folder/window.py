@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.conditions import filter_rows
-from evidence.decoding import decode_rows
-from evidence.group_decoding import decode_groups
-from evidence.log_time import Ints
-from kafka_log.schemas import PROBLEM
+from sharelens.evidence.conditions import filter_rows
+from sharelens.evidence.decoding import decode_rows
+from sharelens.evidence.group_decoding import decode_groups
+from sharelens.evidence.log_time import Ints
 from sharelens.evidence_folder.raw import Piece, RawLog, undecodable, without_source
 from sharelens.evidence_folder.schemas import DECODED, GROUP_LOG_RECORD, QUARANTINED, RAW, RECORD
+from sharelens.kafka_log.schemas import PROBLEM
 from sharelens.questions.evidence import Keys
 from state_model.columnar.decode import key_mask
 from state_model.columnar.keys import SHARE_PARTITION_KEY

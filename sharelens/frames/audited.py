@@ -17,17 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from evidence.auditing import audited_batches
-from evidence.incarnations import newest_incarnation
-from evidence.losses import PRUNED
 from jobs.audit.across import COUNTS_OF_STATE, LOG_FINDING, STORED, across_logs, of_log
-from kafka_log.schemas import LOG_RECORD
-from lake.parquet import conform
-from measures.settings import DELIVERY_COUNT_LIMIT, NO_SETTINGS, GroupSettings, largest
+from sharelens.evidence.auditing import audited_batches
+from sharelens.evidence.incarnations import newest_incarnation
+from sharelens.evidence.losses import PRUNED
 from sharelens.frames.envelopes import LOG_START, LOSS
 from sharelens.frames.logs import state_log_rows
 from sharelens.frames.other_logs import OtherLogs
 from sharelens.frames.shapes import blanks, checked, in_groups, timed_schema, typed_rows
+from sharelens.kafka_log.schemas import LOG_RECORD
+from sharelens.lake.parquet import conform
+from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, NO_SETTINGS, GroupSettings, largest
 from state_model.audit.columnar.configured import ConfiguredAudit
 from state_model.audit.columnar.continuation import AUDIT_STATE, lists_of, rows_of
 from state_model.audit.columnar.explained import with_causes

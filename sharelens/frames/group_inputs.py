@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from kafka_log.schemas import TOPIC_BATCH
-from lake.parquet import conform
-from measures.inputs import RecordInputs, StateInputs
-from measures.settings import GroupSettings
-from measures.topics import TOPIC_EXTENT, TopicPartition, topic_partitions
-from measures.what_if.appends import READ
 from sharelens.frames.envelopes import LOSS
 from sharelens.frames.shapes import checked, in_envelope, in_groups, nullable_struct, timed_schema, together
+from sharelens.kafka_log.schemas import TOPIC_BATCH
+from sharelens.lake.parquet import conform
+from sharelens.measures.inputs import RecordInputs, StateInputs
+from sharelens.measures.settings import GroupSettings
+from sharelens.measures.topics import TOPIC_EXTENT, TopicPartition, topic_partitions
+from sharelens.measures.what_if.appends import READ
 from state_model.columnar.keys import LOG_PARTITION_KEY, STATE_PARTITION_KEY
 from state_model.columnar.schemas import (
     DELIVERY_HISTORY,

@@ -7,16 +7,22 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from evidence.decoding import DECODABLE, decode_log
-from evidence.early_draft_records import EARLY_DRAFT_RECORD
-from evidence.early_draft_records import early_draft_records as draft_rows
-from evidence.group_decoding import decode_groups
-from evidence.log_time import NO_LOG_TIME
-from evidence.schemas import GROUP_RECORD
-from kafka_log.dead_letter_records import DEFAULT_PREFIX, DLQ_RECORD, INTERNAL, letters_of, typed_letters
-from kafka_log.schemas import LOG_RECORD
+from sharelens.evidence.decoding import DECODABLE, decode_log
+from sharelens.evidence.early_draft_records import EARLY_DRAFT_RECORD
+from sharelens.evidence.early_draft_records import early_draft_records as draft_rows
+from sharelens.evidence.group_decoding import decode_groups
+from sharelens.evidence.log_time import NO_LOG_TIME
+from sharelens.evidence.schemas import GROUP_RECORD
 from sharelens.frames.envelopes import CHUNK_BITS
 from sharelens.frames.shapes import checked, in_groups, spark_schema, typed_rows
+from sharelens.kafka_log.dead_letter_records import (
+    DEFAULT_PREFIX,
+    DLQ_RECORD,
+    INTERNAL,
+    letters_of,
+    typed_letters,
+)
+from sharelens.kafka_log.schemas import LOG_RECORD
 from state_model.columnar.keys import LOG_PARTITION_KEY
 from state_model.columnar.schemas import LOG_POSITION, SHARE_RECORD, column
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
@@ -209,7 +215,8 @@ def early_draft_records(log_records: "DataFrame") -> "DataFrame":
         log_records: LOG_RECORD rows in any order; all but control records are left out.
 
     Returns:
-        EARLY_DRAFT_RECORD rows (evidence.early_draft_records), in no order. One that can't be decoded has `error`.
+        EARLY_DRAFT_RECORD rows (sharelens.evidence.early_draft_records), in no order. One that can't be decoded has
+        `error`.
 
     Raises:
         UsageError: a column is missing or has another type.

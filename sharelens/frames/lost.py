@@ -8,12 +8,12 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from evidence.decoding import DECODABLE, decode_rows
-from evidence.losses import DAMAGE_REASONS, GAP, PRUNED, QUARANTINED, losses_of_problems
-from kafka_log.schemas import LOG_RECORD, PROBLEM
+from sharelens.evidence.decoding import DECODABLE, decode_rows
+from sharelens.evidence.losses import DAMAGE_REASONS, GAP, PRUNED, QUARANTINED, losses_of_problems
 from sharelens.frames.envelopes import LOSS
 from sharelens.frames.logs import state_log_rows
 from sharelens.frames.shapes import checked, in_groups, spark_schema, typed_rows
+from sharelens.kafka_log.schemas import LOG_RECORD, PROBLEM
 from state_model.columnar.keys import LOG_PARTITION_KEY
 from state_model.topics import STATE_TOPIC
 

@@ -2,18 +2,18 @@
 
     history.transform(frames.stalls, deliveries, headers=headers, extents=extents)
 
-`measures.catalog` computes them; a group of rows, those of one user partition, is its input here. A group is computed
-in one task, which holds the histories of that user partition.
+`sharelens.measures.catalog` computes them; a group of rows, those of one user partition, is its input here. A group
+is computed in one task, which holds the histories of that user partition.
 """
 
 from typing import TYPE_CHECKING
 
-from measures import account as accounts
-from measures import cost as costs
-from measures.catalog import MEASURES
-from measures.schemas import ACCOUNTED, COST
-from measures.settings import NO_SETTINGS, GroupSettings
 from sharelens.frames.group_inputs import of_each_user_partition, of_user_partitions
+from sharelens.measures import account as accounts
+from sharelens.measures import cost as costs
+from sharelens.measures.catalog import MEASURES
+from sharelens.measures.schemas import ACCOUNTED, COST
+from sharelens.measures.settings import NO_SETTINGS, GroupSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from lake.tables import time_name
 from sharelens.frames.envelopes import LOG_START
 from sharelens.frames.shapes import checked, spark_schema, timed_schema
+from sharelens.lake.tables import time_name
 from state_model.columnar.keys import FULL_PLACE_KEY, STATE_PARTITION_KEY
 from state_model.columnar.schemas import DATED_BATCH, DELIVERY_HISTORY, SHARE_PARTITION_HISTORY, SHARE_PARTITION_STATE
 

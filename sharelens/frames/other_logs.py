@@ -13,19 +13,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from evidence.group_decoding import decode_groups
-from evidence.incarnations import newest_incarnation
-from evidence.metadata_rows import record_history
-from evidence.metadata_schemas import METADATA_RECORD
-from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
-from kafka_log.schemas import LOG_RECORD, TOPIC_BATCH
-from measures.audit_needs import needs_met
-from measures.coordinator_settings import coordinator_config
-from measures.observed_settings import settings_of
-from measures.settings import NO_SETTINGS, GroupSettings
-from measures.streams_settings import bounds_of
+from sharelens.evidence.group_decoding import decode_groups
+from sharelens.evidence.incarnations import newest_incarnation
+from sharelens.evidence.metadata_rows import record_history
+from sharelens.evidence.metadata_schemas import METADATA_RECORD
+from sharelens.evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
 from sharelens.frames.settings import observations_in
 from sharelens.frames.shapes import checked, spark_schema, typed_rows
+from sharelens.kafka_log.schemas import LOG_RECORD, TOPIC_BATCH
+from sharelens.measures.audit_needs import needs_met
+from sharelens.measures.coordinator_settings import coordinator_config
+from sharelens.measures.observed_settings import settings_of
+from sharelens.measures.settings import NO_SETTINGS, GroupSettings
+from sharelens.measures.streams_settings import bounds_of
 from state_model.audit.columnar.kept_records import KnownTopics
 from state_model.audit.columnar.log_pairs import GroupLog
 from state_model.audit.columnar.topic_metadata import TopicMetadata, topic_metadata

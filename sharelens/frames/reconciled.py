@@ -3,7 +3,8 @@
     given_up.transform(frames.dlq_reconciliation, letters, history, topic_names=names, searched=searched)
 
 A dead letter names a topic and no id, so share partitions of a group whose topics bear one name are judged together, in
-one task, by `measures.dlq_reconciliation`. What a task needs to know of all others comes to it in a row of its own.
+one task, by `sharelens.measures.dlq_reconciliation`. What a task needs to know of all others comes to it in a row of
+its own.
 """
 
 from collections import deque
@@ -15,15 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from kafka_log.dead_letter_records import DLQ_RECORD
-from lake.dlq_partitions import DLQ_PARTITION, PLACE
-from lake.parquet import conform
-from measures.dlq_reach import LetterTopics, whole_since_ms
-from measures.dlq_reconciliation import HISTORY_READ, LETTER_COLUMNS, reconcile
-from measures.dlq_schemas import DLQ_RECONCILIATION
-from measures.schemas import POISON_RECORD
-from measures.settings import NO_SETTINGS, GroupSettings
 from sharelens.frames.shapes import checked, in_envelope, in_groups, nullable_struct, timed_schema, together
+from sharelens.kafka_log.dead_letter_records import DLQ_RECORD
+from sharelens.lake.dlq_partitions import DLQ_PARTITION, PLACE
+from sharelens.lake.parquet import conform
+from sharelens.measures.dlq_reach import LetterTopics, whole_since_ms
+from sharelens.measures.dlq_reconciliation import HISTORY_READ, LETTER_COLUMNS, reconcile
+from sharelens.measures.dlq_schemas import DLQ_RECONCILIATION
+from sharelens.measures.schemas import POISON_RECORD
+from sharelens.measures.settings import NO_SETTINGS, GroupSettings
 from state_model.columnar.keys import STATE_PARTITION_KEY
 from state_model.columnar.schemas import SHARE_PARTITION_HISTORY
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from lake.parquet import conform
 from sharelens.frames import envelopes
 from sharelens.frames.envelopes import AT_END, ENVELOPE, PLAIN_REPLAYED, of_kind, packed, unpacked
 from sharelens.frames.shapes import checked, in_groups, spark_schema, timed_schema, together
+from sharelens.lake.parquet import conform
 from state_model.columnar import replay, schemas
 from state_model.columnar.boundaries import WEIGHT, BoundaryStates, ChunkReducer, ChunkSummary
 from state_model.columnar.keys import STATE_PARTITION_KEY

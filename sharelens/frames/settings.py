@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lake.settings_rows import COLUMNS, TABLE, observations_of
-from lake.tables import TABLES
-from measures.observed_settings import Observation, settings_of
-from measures.settings import GroupSettings
 from sharelens.frames.shapes import checked
+from sharelens.lake.settings_rows import COLUMNS, TABLE, observations_of
+from sharelens.lake.tables import TABLES
+from sharelens.measures.observed_settings import Observation, settings_of
+from sharelens.measures.settings import GroupSettings
 from sharelens.settings_folder import read_settings_folder
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from lake.tables import with_times
+from sharelens.lake.tables import with_times
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:

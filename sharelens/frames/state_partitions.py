@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from lake.parquet import conform
-from measures.cost import FREEABLE, KINDS, PRUNING_READ, prune_points
-from measures.schemas import PRUNING
 from sharelens.frames.shapes import checked, in_groups, typed_rows
+from sharelens.lake.parquet import conform
+from sharelens.measures.cost import FREEABLE, KINDS, PRUNING_READ, prune_points
+from sharelens.measures.schemas import PRUNING
 from state_model.columnar.keys import FULL_PLACE_KEY, STATE_PARTITION_KEY
 from state_model.columnar.schemas import SHARE_RECORD
 

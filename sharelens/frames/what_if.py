@@ -13,14 +13,26 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from lake.parquet import conform
-from measures.settings import COLD_SNAPSHOT_INTERVAL, COORDINATOR_DEFAULTS, NO_SETTINGS, GroupSettings
-from measures.what_if import cold_rounds, delivery_limit, isolation, lock_duration, snapshots, state_partitions
-from measures.what_if.appends import APPENDS, appends
-from measures.what_if.delivery_limit import OTHER_OUTCOME, DeliveryLimit
-from measures.what_if.schema import WHAT_IF
 from sharelens.frames.group_inputs import GroupInputs, of_user_partitions
 from sharelens.frames.shapes import checked, in_groups, spark_schema, typed_rows
+from sharelens.lake.parquet import conform
+from sharelens.measures.settings import (
+    COLD_SNAPSHOT_INTERVAL,
+    COORDINATOR_DEFAULTS,
+    NO_SETTINGS,
+    GroupSettings,
+)
+from sharelens.measures.what_if import (
+    cold_rounds,
+    delivery_limit,
+    isolation,
+    lock_duration,
+    snapshots,
+    state_partitions,
+)
+from sharelens.measures.what_if.appends import APPENDS, appends
+from sharelens.measures.what_if.delivery_limit import OTHER_OUTCOME, DeliveryLimit
+from sharelens.measures.what_if.schema import WHAT_IF
 from state_model.columnar.keys import FULL_PLACE_KEY, STATE_PARTITION_KEY
 from state_model.columnar.schemas import SHARE_RECORD
 from state_model.errors import UsageError

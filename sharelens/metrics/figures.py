@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.as_of import LogPrefix
+from sharelens.evidence.as_of import LogPrefix
 from sharelens.metrics import catalog
 from sharelens.metrics.catalog import Metric
 from sharelens.metrics.measured import Measured
@@ -124,7 +124,7 @@ def _live(lag: pa.Table) -> dict[Key, dict[Metric, float]]:
 
 def _record_times(evidence: Evidence, stalls: pa.Table) -> dict[tuple[str, int, int], int]:
     """Largest timestamp of the batch of each first unfinished record, by topic id, partition and offset."""
-    from measures.inputs import offset_times
+    from sharelens.measures.inputs import offset_times
     from sharelens.questions.measure_inputs import EvidenceInputs
 
     offsets_of: dict[tuple[str, int], set[int]] = {}

@@ -4,9 +4,9 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from measures import stalls
-from measures.settings import GroupSettings
 from sharelens.filters import KeyFilter
+from sharelens.measures import stalls
+from sharelens.measures.settings import GroupSettings
 from sharelens.questions import lag as lag_question
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.given_up import given_up

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.offset_counts import by_share_partition
+from sharelens.measures.offset_counts import by_share_partition
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.shape import with_names

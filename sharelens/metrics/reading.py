@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 
-from lake.scan import Cut, open_lake
+from sharelens.lake.scan import Cut, open_lake
 from sharelens.metrics.figures import Figures, figures
 from sharelens.metrics.samples import Export, export
 from sharelens.questions.lake_clusters import choose_cluster, clusters

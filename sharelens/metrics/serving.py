@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 
-from broker.errors import listen_problem
-from broker.text_endpoint import PageError, TextEndpoint
+from sharelens.broker.errors import listen_problem
+from sharelens.broker.text_endpoint import PageError, TextEndpoint
 from state_model.errors import SharelensError
 
 _log = logging.getLogger(__name__)

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures import account as measure
-from measures.account_windows import FROM_TOPIC, Windows, reaches_of, windows_of
-from measures.offset_counts import offset_counts
-from measures.schemas import CLASSES
-from measures.topic_log import TopicLog, limits
-from measures.topics import TopicPartition, topic_partitions
 from sharelens.filters import KeyFilter
+from sharelens.measures import account as measure
+from sharelens.measures.account_windows import FROM_TOPIC, Windows, reaches_of, windows_of
+from sharelens.measures.offset_counts import offset_counts
+from sharelens.measures.schemas import CLASSES
+from sharelens.measures.topic_log import TopicLog, limits
+from sharelens.measures.topics import TopicPartition, topic_partitions
 from sharelens.output import Answer, by_importance, name_cell, name_column, number_column
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measure_inputs import Part

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from measures.what_if import advice, delivery_limit, lock_advice, placement_advice, state_partitions
-from measures.what_if.advice_rows import ADVICE
-from measures.what_if.schema import WHAT_IF
-from measures.what_if.snapshots import limit_in_force, snapshot_rows
 from sharelens.filters import KeyFilter
+from sharelens.measures.what_if import advice, delivery_limit, lock_advice, placement_advice, state_partitions
+from sharelens.measures.what_if.advice_rows import ADVICE
+from sharelens.measures.what_if.schema import WHAT_IF
+from sharelens.measures.what_if.snapshots import limit_in_force, snapshot_rows
 from sharelens.output import Answer, Column, by_importance, name_column, text_column
 from sharelens.questions.completeness import closing_line
 from sharelens.questions.evidence import Evidence

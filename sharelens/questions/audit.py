@@ -9,9 +9,9 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.conditions import filter_rows
-from measures.audit_needs import needs_met
+from sharelens.evidence.conditions import filter_rows
 from sharelens.filters import KeyFilter
+from sharelens.measures.audit_needs import needs_met
 from sharelens.output import (
     UNKNOWN,
     Answer,

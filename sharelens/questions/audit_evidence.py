@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.group_decoding import decode_groups
-from evidence.incarnations import newest_incarnation
-from evidence.reading import read_whole
-from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
-from kafka_log import reader
-from kafka_log.union import LogPartition, unite
-from measures.coordinator_settings import coordinator_config
-from measures.settings import MAX_RECORD_LOCKS, largest
-from measures.streams_settings import bounds_of
+from sharelens.evidence.group_decoding import decode_groups
+from sharelens.evidence.incarnations import newest_incarnation
+from sharelens.evidence.reading import read_whole
+from sharelens.evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
+from sharelens.kafka_log import reader
+from sharelens.kafka_log.union import LogPartition, unite
+from sharelens.measures.coordinator_settings import coordinator_config
+from sharelens.measures.settings import MAX_RECORD_LOCKS, largest
+from sharelens.measures.streams_settings import bounds_of
 from sharelens.questions.log_evidence import LogEvidence
 from sharelens.questions.size_limits import size_text
 from sharelens.questions.state_log import StateLog, size_bytes

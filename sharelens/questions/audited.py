@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake.tables import GOLD_AUDIT_STATE
+from sharelens.lake.tables import GOLD_AUDIT_STATE
 from sharelens.questions.evidence import Evidence, Keys
 from state_model.audit.columnar.finding_schema import FINDING
 from state_model.audit.columnar.suppressed import sifted

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence, Set
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.conditions import filter_rows
-from lake.errors import LakeError
-from measures.coordinator_settings import coordinator_config
+from sharelens.evidence.conditions import filter_rows
+from sharelens.lake.errors import LakeError
+from sharelens.measures.coordinator_settings import coordinator_config
 from sharelens.questions.evidence import Keys, Span
 from sharelens.questions.lake_evidence import LakeEvidence
 from state_model.audit.columnar.explained import of_rules, with_causes

@@ -7,10 +7,10 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.auditing import audited_batches
-from evidence.conditions import filter_rows
-from evidence.reading import Reading
-from measures.settings import DELIVERY_COUNT_LIMIT, largest
+from sharelens.evidence.auditing import audited_batches
+from sharelens.evidence.conditions import filter_rows
+from sharelens.evidence.reading import Reading
+from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, largest
 from sharelens.questions.audit_evidence import AuditedLog, BesideAudit, OtherLogs
 from sharelens.questions.evidence import WORKERS, Span
 from sharelens.questions.log_evidence import LogEvidence

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import NamedTuple
 
-from evidence.as_of import LogPrefix
+from sharelens.evidence.as_of import LogPrefix
 from sharelens.output import Answer, Report
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.request import CutChoice

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.as_of import LogPrefix
+from sharelens.evidence.as_of import LogPrefix
 from sharelens.output import name_cell
 from sharelens.questions.evidence import Evidence, StatePartitionCover
 from sharelens.request import CutChoice

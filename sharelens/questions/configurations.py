@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from evidence.metadata_events import MetadataHistory
-from evidence.metadata_reading import read_metadata
-from kafka_log.layout import LogDirectory, scan_log_directory
+from sharelens.evidence.metadata_events import MetadataHistory
+from sharelens.evidence.metadata_reading import read_metadata
+from sharelens.kafka_log.layout import LogDirectory, scan_log_directory
 from sharelens.output import Answer, Column, Row, by_importance, name_cell, name_column, number_column, time_column
 from sharelens.questions.lake_evidence import open_lake_evidence
 from sharelens.questions.missing import damaged_metadata

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.conditions import filter_rows
-from measures import cost as measure
+from sharelens.evidence.conditions import filter_rows
 from sharelens.filters import KeyFilter
+from sharelens.measures import cost as measure
 from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column
 from sharelens.questions.completeness import check_cut, prefix_of
 from sharelens.questions.evidence import Evidence, Span

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.early_draft_cost import draft_cost
 from sharelens.filters import KeyFilter
+from sharelens.measures.early_draft_cost import draft_cost
 from sharelens.output import Answer, Column, by_importance, name_column, number_column
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.measure_inputs import Part

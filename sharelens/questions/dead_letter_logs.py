@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from evidence.conditions import filter_rows
-from kafka_log.union import LogPartition
-from lake import dlq_partitions
+from sharelens.evidence.conditions import filter_rows
+from sharelens.kafka_log.union import LogPartition
+from sharelens.lake import dlq_partitions
 from sharelens.questions import dlq_filter, topic_evidence
 from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.size_limits import MEMORY_PER_BYTE, size_text, too_much

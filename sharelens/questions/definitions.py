@@ -2,8 +2,8 @@
 
 import pyarrow as pa
 
-from lake.lake import Lake
-from lake.tables import TABLES, TIME, Table
+from sharelens.lake.lake import Lake
+from sharelens.lake.tables import TABLES, TIME, Table
 from sharelens.output import name_cell, yaml_text
 from state_model.errors import UsageError
 

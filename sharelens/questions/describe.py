@@ -8,10 +8,10 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from measures.file_ends import EndOffsets
-from measures.group_moment import GroupMoment, groups_at, streams_groups_at
-from measures.group_replay import SHARE_TYPES, ShareGroup, changes
-from measures.streams_replay import LateStreamsReplay
+from sharelens.measures.file_ends import EndOffsets
+from sharelens.measures.group_moment import GroupMoment, groups_at, streams_groups_at
+from sharelens.measures.group_replay import SHARE_TYPES, ShareGroup, changes
+from sharelens.measures.streams_replay import LateStreamsReplay
 from sharelens.output import Answer, name_cell
 from sharelens.questions import describe_share, describe_streams, describe_streams_offsets
 from sharelens.questions.checked import with_check, with_coordinators

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from measures.group_moment import GroupMoment
+from sharelens.measures.group_moment import GroupMoment
 from sharelens.output import Answer, Column
 from sharelens.questions.completeness import closing_line, incomplete_rows
 from sharelens.questions.evidence import Evidence

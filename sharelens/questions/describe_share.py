@@ -6,11 +6,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.as_of import LogPrefix
-from measures.file_ends import EndOffsets
-from measures.group_histories import group_values, initialization_values, member_values
-from measures.group_moment import ShareMoment
-from measures.group_schemas import GROUP_VALUES, INITIALIZED, MARKS, MEMBER_VALUES, TOPIC_PARTITIONS
+from sharelens.evidence.as_of import LogPrefix
+from sharelens.measures.file_ends import EndOffsets
+from sharelens.measures.group_histories import group_values, initialization_values, member_values
+from sharelens.measures.group_moment import ShareMoment
+from sharelens.measures.group_schemas import GROUP_VALUES, INITIALIZED, MARKS, MEMBER_VALUES, TOPIC_PARTITIONS
 from sharelens.output import (
     Answer,
     Column,

@@ -8,13 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from measures.group_moment import StreamsMoment
-from measures.group_schemas import ACTIVE, GROUP_VALUES, MARKS, MEMBER_VALUES, OWNED, PENDING_REVOCATION
-from measures.streams_histories import (
-    of_types,
-    streams_group_values,
-    streams_member_values,
+from sharelens.measures.group_moment import StreamsMoment
+from sharelens.measures.group_schemas import (
+    ACTIVE,
+    GROUP_VALUES,
+    MARKS,
+    MEMBER_VALUES,
+    OWNED,
+    PENDING_REVOCATION,
 )
+from sharelens.measures.streams_histories import of_types, streams_group_values, streams_member_values
 from sharelens.output import (
     Answer,
     Column,

@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from evidence.as_of import LogPrefix
-from measures.committed_offsets import Committed, committed_offsets
-from measures.file_ends import EndOffsets, with_end_offsets
-from measures.group_intervals import marks
-from measures.group_moment import StreamsMoment
-from measures.group_schemas import MARKS
-from measures.inputs import topic_ends
+from sharelens.evidence.as_of import LogPrefix
+from sharelens.measures.committed_offsets import Committed, committed_offsets
+from sharelens.measures.file_ends import EndOffsets, with_end_offsets
+from sharelens.measures.group_intervals import marks
+from sharelens.measures.group_moment import StreamsMoment
+from sharelens.measures.group_schemas import MARKS
+from sharelens.measures.inputs import topic_ends
 from sharelens.output import Answer, Column, by_importance, name_cell, name_column, number_column
 from sharelens.questions.describe_answer import CLUSTER_AND_GROUP, Rows, cluster_and_group
 from sharelens.questions.describe_streams import answer_of, group_of, source_topics, subtopologies_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from evidence.as_of import LogPrefix
+from sharelens.evidence.as_of import LogPrefix
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, shortened
 from sharelens.questions import vocabulary

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from measures.offset_counts import offset_counts
+from sharelens.measures.offset_counts import offset_counts
 from sharelens.output import Answer, Column, RowCounts
 from sharelens.questions.streaming import Order, Sums
 

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.conditions import filter_rows
-from kafka_log.dead_letter_records import DeadLetterTopics
-from measures import dlq_reach
-from measures import dlq_reconciliation as measure
-from measures.dead_lettered_rows import named_rows
-from measures.dlq_causes import with_letter_causes
-from measures.dlq_schemas import (
+from sharelens.evidence.conditions import filter_rows
+from sharelens.filters import KeyFilter
+from sharelens.kafka_log.dead_letter_records import DeadLetterTopics
+from sharelens.measures import dlq_reach
+from sharelens.measures import dlq_reconciliation as measure
+from sharelens.measures.dead_lettered_rows import named_rows
+from sharelens.measures.dlq_causes import with_letter_causes
+from sharelens.measures.dlq_schemas import (
     ARCHIVING,
     DUPLICATE,
     FINDINGS,
@@ -23,9 +24,8 @@ from measures.dlq_schemas import (
     UNEXPECTED,
     UNKNOWN,
 )
-from measures.schemas import POISON_RECORD
-from measures.settings import GroupSettings
-from sharelens.filters import KeyFilter
+from sharelens.measures.schemas import POISON_RECORD
+from sharelens.measures.settings import GroupSettings
 from sharelens.output import Answer, name_cell
 from sharelens.questions.completeness import closing_line, incomplete_rows
 from sharelens.questions.digests import Digest, as_answer

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_log.dead_letter_records import DLQ_RECORD
+from sharelens.kafka_log.dead_letter_records import DLQ_RECORD
 
 LETTER_ORDER = [
     ("dlq_topic", "ascending"), ("dlq_topic_id", "ascending"), ("dlq_partition", "ascending"),

@@ -7,11 +7,11 @@ from typing import cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.early_draft_records import EARLY_DRAFT_RECORD, early_draft_records
-from evidence.reading import read_whole
-from kafka_log.layout import scan_log_directory
-from kafka_log.union import LogPartition, unite
+from sharelens.evidence.early_draft_records import EARLY_DRAFT_RECORD, early_draft_records
+from sharelens.evidence.reading import read_whole
 from sharelens.filters import KeyFilter
+from sharelens.kafka_log.layout import scan_log_directory
+from sharelens.kafka_log.union import LogPartition, unite
 from sharelens.output import (
     Column,
     Row,

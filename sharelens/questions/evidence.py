@@ -9,22 +9,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.as_of import LogPrefix
-from evidence.clock_steps import ClockStep
-from evidence.conditions import all_of
-from lake.bounded_scan import Choice
-from measures.file_ends import EndOffsets
-from measures.headers import SampledBatches
-from measures.observed_settings import Settings
-from measures.places import places_of
-from measures.topics import Ints, TopicPartition
+from sharelens.evidence.as_of import LogPrefix
+from sharelens.evidence.clock_steps import ClockStep
+from sharelens.evidence.conditions import all_of
+from sharelens.lake.bounded_scan import Choice
+from sharelens.measures.file_ends import EndOffsets
+from sharelens.measures.headers import SampledBatches
+from sharelens.measures.observed_settings import Settings
+from sharelens.measures.places import places_of
+from sharelens.measures.topics import Ints, TopicPartition
 from sharelens.questions.dlq_filter import DeadLetterFilter
 from state_model.columnar.keys import PLACE_KEY
 from state_model.columnar.values import Loss
 from state_model.errors import SharelensError
 
 if TYPE_CHECKING:
-    from evidence.metadata_events import MetadataHistory
+    from sharelens.evidence.metadata_events import MetadataHistory
     from sharelens.live_check import LiveCheck
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from measures.group_schemas import SHARE
+from sharelens.measures.group_schemas import SHARE
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 FINDING = pa.schema(

@@ -25,7 +25,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.stalls import MIN_DURATION_MS, SILENT
+from sharelens.measures.stalls import MIN_DURATION_MS, SILENT
 from sharelens.questions import streams_findings as streams
 from sharelens.questions.audit_signs import of_audit
 from sharelens.questions.finding import ERROR, INFO, WARNING, Finding, Row

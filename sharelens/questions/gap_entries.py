@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.as_of import LogPrefix
+from sharelens.evidence.as_of import LogPrefix
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.timeline_entries import GAP, Entry, entry_of
 from sharelens.wording import counted

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake.gates import Gate, closed_text
+from sharelens.lake.gates import Gate, closed_text
 from sharelens.output import Answer, Column, Report, by_importance, name_column, number_column
 
 GATE = pa.schema(

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from measures import poison as measure
-from measures.settings import GroupSettings
+from sharelens.measures import poison as measure
+from sharelens.measures.settings import GroupSettings
 from sharelens.questions.measured import Scope, kept_stream, stream_of
 from sharelens.questions.streaming import rows_of_stream
 

@@ -5,14 +5,18 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.group_decoding import decode_groups, topic_names
-from evidence.offset_commit_rows import COMMIT_COLUMNS, offset_commit_or_marker, without_other_markers
-from evidence.reading import read_whole
-from evidence.schemas import GROUP_RECORD
-from kafka_log import reader
-from kafka_log.schemas import LOG_RECORD
-from kafka_log.union import LogPartition
-from measures.group_replay import in_log_order
+from sharelens.evidence.group_decoding import decode_groups, topic_names
+from sharelens.evidence.offset_commit_rows import (
+    COMMIT_COLUMNS,
+    offset_commit_or_marker,
+    without_other_markers,
+)
+from sharelens.evidence.reading import read_whole
+from sharelens.evidence.schemas import GROUP_RECORD
+from sharelens.kafka_log import reader
+from sharelens.kafka_log.schemas import LOG_RECORD
+from sharelens.kafka_log.union import LogPartition
+from sharelens.measures.group_replay import in_log_order
 from sharelens.questions.evidence import GroupLogCover
 from sharelens.questions.size_limits import size_text, too_much
 from sharelens.questions.state_log import size_bytes

@@ -6,10 +6,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.conditions import filter_rows
-from measures import groups as measure
-from measures.group_replay import SHARE_TYPES, is_of_types
-from measures.group_schemas import SHARE
+from sharelens.evidence.conditions import filter_rows
+from sharelens.measures import groups as measure
+from sharelens.measures.group_replay import SHARE_TYPES, is_of_types
+from sharelens.measures.group_schemas import SHARE
 from sharelens.output import (
     Answer,
     Column,

@@ -1,8 +1,8 @@
 """Groups of the log in the values that a coordinator describes them with."""
 
-from kafka_live.group_now import GroupNow, MemberNow
-from measures.group_replay import ShareGroup
-from measures.streams_histories import of_types
+from sharelens.kafka_live.group_now import GroupNow, MemberNow
+from sharelens.measures.group_replay import ShareGroup
+from sharelens.measures.streams_histories import of_types
 from state_model.streams.values import StreamsGroup, StreamsMember
 
 

@@ -5,15 +5,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.as_of import LogPrefix
-from measures import lag as measure
-from measures.file_ends import EndOffsets, with_end_offsets, with_inferred_ends, with_stable_offsets
-from measures.inputs import topic_ends
-from measures.lag_over_time import Arrivals
-from measures.lag_over_time import lag_over_time as over_time
-from measures.schemas import LAG
-from measures.topics import BATCH_COLUMNS
+from sharelens.evidence.as_of import LogPrefix
 from sharelens.filters import KeyFilter
+from sharelens.measures import lag as measure
+from sharelens.measures.file_ends import EndOffsets, with_end_offsets, with_inferred_ends, with_stable_offsets
+from sharelens.measures.inputs import topic_ends
+from sharelens.measures.lag_over_time import Arrivals
+from sharelens.measures.lag_over_time import lag_over_time as over_time
+from sharelens.measures.schemas import LAG
+from sharelens.measures.topics import BATCH_COLUMNS
 from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, time_column
 from sharelens.questions.completeness import (
     check_cut,

@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from lake.scan import Cut
+from sharelens.lake.scan import Cut
 from sharelens.output import name_cell
 from state_model.errors import UsageError
 
@@ -26,7 +26,7 @@ def choose_cluster(lake: Cut, cluster_id: str | None) -> str:
 
 
 def evidence_rows(lake: Cut) -> list[dict[str, Any]]:
-    """One row a state partition of the published cut (`lake.tables.EVIDENCE`)."""
+    """One row a state partition of the published cut (`sharelens.lake.tables.EVIDENCE`)."""
     return cast("list[dict[str, Any]]", lake.publication["evidence"])
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from evidence.losses import in_order, losses_of_extents, losses_of_undecodable
-from evidence.schemas import DECODED_FROM
-from kafka_log.bounds import log_start
-from lake.gates import closed, closed_text
-from lake.scan import Cut
+from sharelens.evidence.losses import in_order, losses_of_extents, losses_of_undecodable
+from sharelens.evidence.schemas import DECODED_FROM
+from sharelens.kafka_log.bounds import log_start
+from sharelens.lake.gates import closed, closed_text
+from sharelens.lake.scan import Cut
 from sharelens.questions.evidence import StatePartitionCover
 
 Extent = Mapping[str, Any]

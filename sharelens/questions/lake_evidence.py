@@ -8,7 +8,7 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.as_of import (
+from sharelens.evidence.as_of import (
     DELIVERY_ORDER,
     LogPrefix,
     delivery_history_as_of,
@@ -16,23 +16,23 @@ from evidence.as_of import (
     mark_losses,
     states_as_of,
 )
-from evidence.clock_steps import LATE_RECORD, ClockStep, steps_around
-from evidence.conditions import all_of, filter_rows
-from evidence.losses import losses_up_to
-from kafka_log.dead_letter_records import DLQ_RECORD
-from kafka_log.schemas import TOPIC_BATCH
-from lake import bounded_scan, dlq_partitions, user_topics
-from lake.bounded_scan import Choice
-from lake.scan import Cut as PublishedCut
-from lake.scan import open_lake
-from lake.settings_rows import COLUMNS, observations_of
-from lake.settings_rows import TABLE as SETTINGS
-from lake.tables import TABLES
-from measures.headers import SampledBatches
-from measures.observed_settings import Settings
-from measures.places import Ints, Places
-from measures.sampled_batches import batches_of
-from measures.topics import TopicPartition
+from sharelens.evidence.clock_steps import LATE_RECORD, ClockStep, steps_around
+from sharelens.evidence.conditions import all_of, filter_rows
+from sharelens.evidence.losses import losses_up_to
+from sharelens.kafka_log.dead_letter_records import DLQ_RECORD
+from sharelens.kafka_log.schemas import TOPIC_BATCH
+from sharelens.lake import bounded_scan, dlq_partitions, user_topics
+from sharelens.lake.bounded_scan import Choice
+from sharelens.lake.scan import Cut as PublishedCut
+from sharelens.lake.scan import open_lake
+from sharelens.lake.settings_rows import COLUMNS, observations_of
+from sharelens.lake.settings_rows import TABLE as SETTINGS
+from sharelens.lake.tables import TABLES
+from sharelens.measures.headers import SampledBatches
+from sharelens.measures.observed_settings import Settings
+from sharelens.measures.places import Ints, Places
+from sharelens.measures.sampled_batches import batches_of
+from sharelens.measures.topics import TopicPartition
 from sharelens.questions import dlq_filter, lake_places
 from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import COUNTED, GroupLogCover, Keys, Span, StatePartitionCover, counted_places

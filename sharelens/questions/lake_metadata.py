@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.losses import GAP
-from lake.scan import Cut
-from measures.settings import GROUP_NAMES
+from sharelens.evidence.losses import GAP
+from sharelens.lake.scan import Cut
+from sharelens.measures.settings import GROUP_NAMES
 
 if TYPE_CHECKING:
-    from evidence.metadata_events import MetadataHistory
+    from sharelens.evidence.metadata_events import MetadataHistory
 
 
 class LakeMetadata:
@@ -24,7 +24,7 @@ class LakeMetadata:
     @cached_property
     def history(self) -> "MetadataHistory | None":
         """The metadata over time but for partitions; None where no run has read a metadata log."""
-        from lake.metadata_log import read_history
+        from sharelens.lake.metadata_log import read_history
 
         return read_history(self._lake, self._cluster_id)
 

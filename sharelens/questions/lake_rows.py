@@ -8,14 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.conditions import all_of, with_value
-from evidence.incarnations import newest_incarnation
-from lake import bounded_scan
-from lake.bounded_scan import Choice
-from lake.errors import LakeError
-from lake.scan import Cut as PublishedCut
-from lake.tables import TABLES
-from measures.places import Ints, Places
+from sharelens.evidence.conditions import all_of, with_value
+from sharelens.evidence.incarnations import newest_incarnation
+from sharelens.lake import bounded_scan
+from sharelens.lake.bounded_scan import Choice
+from sharelens.lake.errors import LakeError
+from sharelens.lake.scan import Cut as PublishedCut
+from sharelens.lake.tables import TABLES
+from sharelens.measures.places import Ints, Places
 from sharelens.questions.lake_clusters import evidence_rows
 from sharelens.questions.lake_places import near_places, numbered_rows
 from state_model.columnar.keys import LOG_ORDER

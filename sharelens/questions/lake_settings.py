@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import cached_property
 
-from measures.observed_settings import SAMPLED_BATCHES, Observation, Settings, settings_of
+from sharelens.measures.observed_settings import SAMPLED_BATCHES, Observation, Settings, settings_of
 from sharelens.settings_files import NO_SETTINGS_FILES, SettingsFiles
 
 

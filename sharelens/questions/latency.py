@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures import latency as measure
-from measures.ages import LARGEST_FIRST, Ages, age_ranges, ages_of
-from measures.headers import begins_of
-from measures.inputs import Inputs
-from measures.latency_schemas import ACKNOWLEDGED, ARCHIVED, OPEN, PERCENTILES
-from measures.settled import Settled, settled_of
-from measures.tallies import By, Tally, added, of_attempts, of_contributions, of_latency
-from measures.topics import TopicPartition, topic_partitions
 from sharelens.filters import KeyFilter
+from sharelens.measures import latency as measure
+from sharelens.measures.ages import LARGEST_FIRST, Ages, age_ranges, ages_of
+from sharelens.measures.headers import begins_of
+from sharelens.measures.inputs import Inputs
+from sharelens.measures.latency_schemas import ACKNOWLEDGED, ARCHIVED, OPEN, PERCENTILES
+from sharelens.measures.settled import Settled, settled_of
+from sharelens.measures.tallies import By, Tally, added, of_attempts, of_contributions, of_latency
+from sharelens.measures.topics import TopicPartition, topic_partitions
 from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import (

@@ -5,11 +5,11 @@ from collections.abc import Collection, Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.conditions import filter_rows
-from measures import life as measure
-from measures.deletions import DELETION, deleted_by
-from measures.schemas import DELETED_BY, EVENTS
+from sharelens.evidence.conditions import filter_rows
 from sharelens.filters import KeyFilter
+from sharelens.measures import life as measure
+from sharelens.measures.deletions import DELETION, deleted_by
+from sharelens.measures.schemas import DELETED_BY, EVENTS
 from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span, TooMuchError
 from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_rows, kept_stream, rows_of, scope, stream_of

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.conditions import filter_rows
-from measures.life import RECREATED, RESET
-from measures.schemas import EVENTS
+from sharelens.evidence.conditions import filter_rows
 from sharelens.filters import KeyFilter
+from sharelens.measures.life import RECREATED, RESET
+from sharelens.measures.schemas import EVENTS
 from sharelens.questions import vocabulary
 from sharelens.questions.evidence import Evidence, Span, TooMuchError
 from sharelens.questions.life import event_rows

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 
 import pyarrow as pa
 
-from evidence.as_of import LogPrefix
-from kafka_log.layout import LogDirectory
-from measures.file_ends import EndOffsets
-from measures.headers import SampledBatches
-from measures.topics import Ints, TopicPartition
+from sharelens.evidence.as_of import LogPrefix
+from sharelens.kafka_log.layout import LogDirectory
 from sharelens.live import LiveCluster
 from sharelens.live_check import LiveCheck
+from sharelens.measures.file_ends import EndOffsets
+from sharelens.measures.headers import SampledBatches
+from sharelens.measures.topics import Ints, TopicPartition
 from sharelens.output import say_warnings
 from sharelens.questions.evidence import Keys
 from sharelens.questions.known_groups import live_groups

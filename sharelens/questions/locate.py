@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.conditions import filter_rows
-from evidence.reading import first_offset, read_chunks
-from kafka_log import reader
-from kafka_log.layout import LogDirectory, scan_log_directory
-from kafka_log.union import LogPartition, unite
+from sharelens.evidence.conditions import filter_rows
+from sharelens.evidence.reading import first_offset, read_chunks
 from sharelens.filters import KeyFilter, TopicChoice
+from sharelens.kafka_log import reader
+from sharelens.kafka_log.layout import LogDirectory, scan_log_directory
+from sharelens.kafka_log.union import LogPartition, unite
 from sharelens.output import (
     Answer,
     Column,

@@ -10,16 +10,16 @@ from typing import Self, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.as_of import DELIVERY_ORDER, LogPrefix, delivery_history_as_of
-from evidence.clock_steps import ClockStep, steps_around
-from evidence.conditions import all_of, filter_rows, with_value
-from evidence.read_until import read_until
-from kafka_log.layout import LogDirectory, scan_log_directory
-from kafka_log.reader import LogEnd, log_end
-from kafka_log.union import LogPartition, unite
-from lake.bounded_scan import Choice
-from measures.observed_settings import UNSET, Settings
-from measures.topics import TopicPartition
+from sharelens.evidence.as_of import DELIVERY_ORDER, LogPrefix, delivery_history_as_of
+from sharelens.evidence.clock_steps import ClockStep, steps_around
+from sharelens.evidence.conditions import all_of, filter_rows, with_value
+from sharelens.evidence.read_until import read_until
+from sharelens.kafka_log.layout import LogDirectory, scan_log_directory
+from sharelens.kafka_log.reader import LogEnd, log_end
+from sharelens.kafka_log.union import LogPartition, unite
+from sharelens.lake.bounded_scan import Choice
+from sharelens.measures.observed_settings import UNSET, Settings
+from sharelens.measures.topics import TopicPartition
 from sharelens.output import name_cell
 from sharelens.questions import topic_evidence
 from sharelens.questions.dead_letter_logs import DeadLetterLogs

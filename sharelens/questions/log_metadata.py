@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from functools import cached_property
 
-from evidence.metadata_events import MetadataHistory
-from evidence.metadata_reading import TooLargeError, read_metadata
-from kafka_log.layout import LogDirectory
-from measures.metadata_settings import doubtful_groups, group_observations
-from measures.observed_settings import GROUP_CONFIGS, Observation, Settings, settings_of
+from sharelens.evidence.metadata_events import MetadataHistory
+from sharelens.evidence.metadata_reading import TooLargeError, read_metadata
+from sharelens.kafka_log.layout import LogDirectory
+from sharelens.measures.metadata_settings import doubtful_groups, group_observations
+from sharelens.measures.observed_settings import GROUP_CONFIGS, Observation, Settings, settings_of
 from sharelens.request import Source
 from state_model.metadata.history import topic_names
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from evidence.as_of import LogPrefix
-from evidence.conditions import filter_rows
-from measures.headers import SampledBatches
-from measures.inputs import RecordInputs
-from measures.settings import NO_SETTINGS, GroupSettings
-from measures.topics import Ints, TopicPartition
+from sharelens.evidence.as_of import LogPrefix
+from sharelens.evidence.conditions import filter_rows
+from sharelens.measures.headers import SampledBatches
+from sharelens.measures.inputs import RecordInputs
+from sharelens.measures.settings import NO_SETTINGS, GroupSettings
+from sharelens.measures.topics import Ints, TopicPartition
 from sharelens.questions.evidence import PLACED, Evidence, Span
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY, SHARE_RECORD
 from state_model.columnar.values import Loss

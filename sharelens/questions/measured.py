@@ -11,13 +11,13 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.as_of import LogPrefix
-from measures.catalog import MEASURES, Measure
-from measures.inputs import Inputs
-from measures.parts import stretches
-from measures.settings import NO_SETTINGS, GroupSettings
-from measures.topics import TopicPartition, names_of_topics, topic_partitions
+from sharelens.evidence.as_of import LogPrefix
 from sharelens.filters import KeyFilter
+from sharelens.measures.catalog import MEASURES, Measure
+from sharelens.measures.inputs import Inputs
+from sharelens.measures.parts import stretches
+from sharelens.measures.settings import NO_SETTINGS, GroupSettings
+from sharelens.measures.topics import TopicPartition, names_of_topics, topic_partitions
 from sharelens.output import Answer, Column, RowCounts
 from sharelens.questions.completeness import check_cut, closing_line, incomplete_rows, misplaced_warnings, prefix_of
 from sharelens.questions.evidence import PLACED, WORKERS, Evidence, Keys, Span, of_places

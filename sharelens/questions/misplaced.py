@@ -6,9 +6,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.as_of import WHOLE_LOG
-from evidence.conditions import filter_rows
-from evidence.placement import is_ambiguous, misplaced_places_of, placed
+from sharelens.evidence.as_of import WHOLE_LOG
+from sharelens.evidence.conditions import filter_rows
+from sharelens.evidence.placement import is_ambiguous, misplaced_places_of, placed
 from sharelens.questions.evidence import Evidence, Keys
 from state_model.columnar.keys import PLACE_KEY
 

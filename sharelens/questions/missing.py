@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.topics import TopicPartition
+from sharelens.measures.topics import TopicPartition
 from sharelens.questions.evidence import Evidence
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 if TYPE_CHECKING:
-    from evidence.metadata_events import MetadataHistory
+    from sharelens.evidence.metadata_events import MetadataHistory
 
 HOW_TOPICS = (
     "copy the TOPIC-N folders, with replication-offset-checkpoint and partition.metadata, beside those of "
@@ -40,7 +40,7 @@ def nameless(count: int) -> list[str]:
 
 def unknown_ends(lag: pa.Table) -> list[str]:
     """At most one line, about LAG rows without an end offset."""
-    from measures.lag import NO_END
+    from sharelens.measures.lag import NO_END
 
     without = lag.filter(pc.fill_null(pc.equal(lag.column("unknown_reason"), NO_END), False))
     count = without.select(["topic_id", "partition"]).group_by(["topic_id", "partition"]).aggregate([]).num_rows

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from evidence.conditions import filter_rows
+from sharelens.evidence.conditions import filter_rows
 from sharelens.filters import TOPIC_ID, KeyFilter
 from sharelens.output import name_cell
 from sharelens.questions.evidence import Evidence, Keys

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kafka_log import reader
-from kafka_log.layout import LogDirectory, scan_log_directory
-from kafka_log.union import unite
+from sharelens.kafka_log import reader
+from sharelens.kafka_log.layout import LogDirectory, scan_log_directory
+from sharelens.kafka_log.union import unite
 from sharelens.questions.log_evidence import LogEvidence
 from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
 from state_model.audit.columnar.topic_metadata import OTHER_CLUSTER

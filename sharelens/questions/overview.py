@@ -6,10 +6,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.group_schemas import SHARE, STREAMS
-from measures.settings import GroupSettings
-from measures.stalls import MIN_DURATION_MS
 from sharelens.filters import KeyFilter
+from sharelens.measures.group_schemas import SHARE, STREAMS
+from sharelens.measures.settings import GroupSettings
+from sharelens.measures.stalls import MIN_DURATION_MS
 from sharelens.output import Answer, Column, Report, Row, by_importance, known, name_column, number_column, time_column
 from sharelens.questions.completeness import closing_line
 from sharelens.questions.evidence import Evidence

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.conditions import filter_rows
-from measures import poison as measure
-from measures.settings import GroupSettings
+from sharelens.evidence.conditions import filter_rows
 from sharelens.filters import KeyFilter
+from sharelens.measures import poison as measure
+from sharelens.measures.settings import GroupSettings
 from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, time_column
 from sharelens.questions.completeness import check_beginning
 from sharelens.questions.digests import Digest, as_answer

@@ -4,8 +4,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from lake.gates import RESULTS
-from lake.scan import PUBLICATION, Cut
+from sharelens.lake.gates import RESULTS
+from sharelens.lake.scan import PUBLICATION, Cut
 
 
 def publications(lake: Cut) -> pa.Table:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.schemas import STALL
-from measures.settings import GroupSettings
-from measures.stalls import BLOCKED, DEAD_LETTER_PENDING, MIN_DURATION_MS, SILENT, WINDOW_FULL
+from sharelens.measures.schemas import STALL
+from sharelens.measures.settings import GroupSettings
+from sharelens.measures.stalls import BLOCKED, DEAD_LETTER_PENDING, MIN_DURATION_MS, SILENT, WINDOW_FULL
 from sharelens.questions.evidence import of_places
 from sharelens.questions.measured import Scope, is_measured
 from state_model.share_records import DeliveryState
@@ -45,7 +45,7 @@ def stalls_at(rows: pa.Table, now_ms: int, min_duration_ms: int) -> pa.Table:
 
 
 def _kinds(rows: pa.Table, until: pa.ChunkedArray, min_duration_ms: int) -> pa.ChunkedArray:
-    """The kind of each interval by the rules of `measures.stalls`."""
+    """The kind of each interval by the rules of `sharelens.measures.stalls`."""
     quiet = pc.subtract(until, pc.fill_null(rows.column("last_state_write_ms"), -1))
     is_blocked = pc.or_(pc.greater(rows.column("finished_behind"), 0), pc.less(quiet, min_duration_ms))
     is_pending = pc.fill_null(pc.equal(rows.column("delivery_state"), DeliveryState.ARCHIVING), False)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from evidence.conditions import filter_rows
-from measures.rebalances import rebalances as share_rebalances
-from measures.streams_rebalances import streams_rebalances
+from sharelens.evidence.conditions import filter_rows
+from sharelens.measures.rebalances import rebalances as share_rebalances
+from sharelens.measures.streams_rebalances import streams_rebalances
 from sharelens.output import Answer, Column
 from sharelens.questions import rebalances_share, rebalances_streams
 from sharelens.questions.completeness import closing_line, incomplete_rows

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from measures.group_schemas import MOVES, REBALANCE
+from sharelens.measures.group_schemas import MOVES, REBALANCE
 from sharelens.output import by_importance, name_cell
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.rebalances_cells import (

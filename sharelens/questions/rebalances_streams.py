@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.group_schemas import ACTIVE, STREAMS_REBALANCE
+from sharelens.measures.group_schemas import ACTIVE, STREAMS_REBALANCE
 from sharelens.output import (
     UNKNOWN,
     Column,

@@ -5,11 +5,11 @@ from collections.abc import Collection, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.conditions import filter_rows
-from measures import redelivered as measure
-from measures.offset_counts import offset_counts
-from measures.schemas import REDELIVERIES
+from sharelens.evidence.conditions import filter_rows
 from sharelens.filters import KeyFilter
+from sharelens.measures import redelivered as measure
+from sharelens.measures.offset_counts import offset_counts
+from sharelens.measures.schemas import REDELIVERIES
 from sharelens.output import Answer, by_importance, name_column, number_column, time_column
 from sharelens.questions.completeness import check_beginning
 from sharelens.questions.evidence import Evidence, Span

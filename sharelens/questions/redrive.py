@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures import dlq_schemas as words
-from measures.headers import ABORTED, NoRecords, spans_of
+from sharelens.measures import dlq_schemas as words
+from sharelens.measures.headers import ABORTED, NoRecords, spans_of
 from sharelens.questions.dlq import Reconciled, with_cluster
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.measure_inputs import Part

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.topics import names_of_topics
+from sharelens.measures.topics import names_of_topics
 from sharelens.output import UNKNOWN, Column, Row, shortened
 from state_model.columnar.values import state_names
 

@@ -11,21 +11,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.as_of import mark_below_log_start, mark_losses, states_as_of
-from evidence.conditions import all_of
-from lake.errors import LakeError
-from lake.scan import Cut as PublishedCut
-from measures import groups, lag, latency, life, stalls
-from measures.dlq_schemas import DLQ_RECONCILIATION, MISSING
-from measures.group_replay import SHARE_TYPES, is_of_types
-from measures.group_schemas import SHARE
-from measures.lag_over_time import Arrivals, lag_over_time
-from measures.latency_schemas import ARCHIVED, ATTEMPTS_CONTRIBUTION
-from measures.offset_counts import by_share_partition
-from measures.schemas import LAG, LIFE, STALL
-from measures.settings import DEAD_LETTER_TOPIC, GroupSettings
-from measures.topics import BATCH_COLUMNS, topic_partitions
+from sharelens.evidence.as_of import mark_below_log_start, mark_losses, states_as_of
+from sharelens.evidence.conditions import all_of
 from sharelens.filters import KeyFilter
+from sharelens.lake.errors import LakeError
+from sharelens.lake.scan import Cut as PublishedCut
+from sharelens.measures import groups, lag, latency, life, stalls
+from sharelens.measures.dlq_schemas import DLQ_RECONCILIATION, MISSING
+from sharelens.measures.group_replay import SHARE_TYPES, is_of_types
+from sharelens.measures.group_schemas import SHARE
+from sharelens.measures.lag_over_time import Arrivals, lag_over_time
+from sharelens.measures.latency_schemas import ARCHIVED, ATTEMPTS_CONTRIBUTION
+from sharelens.measures.offset_counts import by_share_partition
+from sharelens.measures.schemas import LAG, LIFE, STALL
+from sharelens.measures.settings import DEAD_LETTER_TOPIC, GroupSettings
+from sharelens.measures.topics import BATCH_COLUMNS, topic_partitions
 from sharelens.questions.audited import Audited, audited_findings
 from sharelens.questions.completeness import COMPLETE, evidence_times, times
 from sharelens.questions.describe_streams_offsets import unknown_lag

@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from lake.scan import Cut
-from lake.tables import TABLES
+from sharelens.lake.scan import Cut
+from sharelens.lake.tables import TABLES
 from sharelens.output import Stream
 from sharelens.questions.sql import SHOW_TABLES, table_names, with_distinct_names
 from state_model.errors import SharelensError, UsageError

@@ -13,9 +13,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from lake.bounded_scan import BoundedDataset
-from lake.scan import Cut
-from lake.tables import TABLES
+from sharelens.lake.bounded_scan import BoundedDataset
+from sharelens.lake.scan import Cut
+from sharelens.lake.tables import TABLES
 from sharelens.output import Stream
 from sharelens.questions.published import readable
 from state_model.errors import SharelensError, UsageError

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures import stalls as measure
-from measures.settings import GroupSettings
 from sharelens.filters import KeyFilter
+from sharelens.measures import stalls as measure
+from sharelens.measures.settings import GroupSettings
 from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, time_column
 from sharelens.questions.completeness import check_beginning
 from sharelens.questions.evidence import Evidence, Span

@@ -3,9 +3,9 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.as_of import LogPrefix
-from measures.topics import names_of_topics
+from sharelens.evidence.as_of import LogPrefix
 from sharelens.filters import KeyFilter
+from sharelens.measures.topics import names_of_topics
 from sharelens.output import Answer, Column, Row, by_importance, known, name_cell, name_column, number_column
 from sharelens.questions.completeness import check_cut, closing_line, incomplete_rows, misplaced_warnings, prefix_of
 from sharelens.questions.evidence import Evidence, Keys

@@ -5,18 +5,18 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.as_of import WHOLE_LOG, LogPrefix, mark_below_log_start
-from evidence.clock_steps import LATE_RECORD
-from evidence.conditions import all_of, filter_rows
-from evidence.decoding import decode_rows
-from evidence.incarnations import newest_incarnation
-from evidence.log_time import Ints
-from evidence.placement import fitting_counts, possible_counts
-from evidence.reading import Reading, first_offset, read_chunks
-from kafka_log import reader
-from kafka_log.layout import LogDirectory
-from kafka_log.reader import Chunk
-from kafka_log.union import LogPartition, unite
+from sharelens.evidence.as_of import WHOLE_LOG, LogPrefix, mark_below_log_start
+from sharelens.evidence.clock_steps import LATE_RECORD
+from sharelens.evidence.conditions import all_of, filter_rows
+from sharelens.evidence.decoding import decode_rows
+from sharelens.evidence.incarnations import newest_incarnation
+from sharelens.evidence.log_time import Ints
+from sharelens.evidence.placement import fitting_counts, possible_counts
+from sharelens.evidence.reading import Reading, first_offset, read_chunks
+from sharelens.kafka_log import reader
+from sharelens.kafka_log.layout import LogDirectory
+from sharelens.kafka_log.reader import Chunk
+from sharelens.kafka_log.union import LogPartition, unite
 from sharelens.questions.evidence import Keys, StatePartitionCover
 from state_model.columnar import schemas
 from state_model.columnar.decode import key_mask

@@ -6,12 +6,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.conditions import all_of
-from evidence.metadata_events import MetadataHistory
-from lake.gates import gates
-from lake.scan import Cut
-from lake.settings_rows import TABLE as BRONZE_SETTING
-from measures.observed_settings import METADATA_CONFIGS
+from sharelens.evidence.conditions import all_of
+from sharelens.evidence.metadata_events import MetadataHistory
+from sharelens.lake.gates import gates
+from sharelens.lake.scan import Cut
+from sharelens.lake.settings_rows import TABLE as BRONZE_SETTING
+from sharelens.measures.observed_settings import METADATA_CONFIGS
 from sharelens.output import (
     Answer,
     Column,

@@ -11,7 +11,7 @@ rebalancing           warning    a group is not stable for that long, or for hal
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
-from measures.group_schemas import EMPTY, NOT_READY, STREAMS
+from sharelens.measures.group_schemas import EMPTY, NOT_READY, STREAMS
 from sharelens.questions.finding import ERROR, WARNING, Finding
 from sharelens.questions.group_words import not_ready_reason, task_name
 from sharelens.questions.streams_signs import UNSETTLED, StreamsSign

@@ -11,14 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.as_of import LogPrefix
-from evidence.offset_commit_rows import offset_commit_or_marker, without_other_markers
-from measures.committed_offsets import TRANSACTIONAL
-from measures.group_histories import histories
-from measures.group_intervals import Histories
-from measures.group_moment import StreamsMoment, streams_groups_at
-from measures.group_replay import is_of_types
-from measures.group_schemas import ACTIVE, ASSIGNING, DEAD, EMPTY, NOT_READY, RECONCILING
+from sharelens.evidence.as_of import LogPrefix
+from sharelens.evidence.offset_commit_rows import offset_commit_or_marker, without_other_markers
+from sharelens.measures.committed_offsets import TRANSACTIONAL
+from sharelens.measures.group_histories import histories
+from sharelens.measures.group_intervals import Histories
+from sharelens.measures.group_moment import StreamsMoment, streams_groups_at
+from sharelens.measures.group_replay import is_of_types
+from sharelens.measures.group_schemas import ACTIVE, ASSIGNING, DEAD, EMPTY, NOT_READY, RECONCILING
 from sharelens.questions.describe_streams import group_of
 from sharelens.questions.describe_streams_offsets import offset_rows
 from sharelens.questions.evidence import Evidence

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.committed_offsets import TRANSACTIONAL, commit_changes
-from measures.group_histories import histories
-from measures.group_replay import GroupChange, changes, is_of_types
-from measures.group_schemas import DEAD, EMPTY, NOT_READY
-from measures.streams_rebalances import streams_rebalances
+from sharelens.measures.committed_offsets import TRANSACTIONAL, commit_changes
+from sharelens.measures.group_histories import histories
+from sharelens.measures.group_replay import GroupChange, changes, is_of_types
+from sharelens.measures.group_schemas import DEAD, EMPTY, NOT_READY
+from sharelens.measures.streams_rebalances import streams_rebalances
 from sharelens.questions.group_words import member_name, not_ready_reason
 from sharelens.questions.timeline_entries import Entry, entry_of
 from sharelens.times import lasted

@@ -2,8 +2,8 @@
 
 import pyarrow as pa
 
-from lake.scan import UNLISTED, Cut
-from lake.tables import TABLES
+from sharelens.lake.scan import UNLISTED, Cut
+from sharelens.lake.tables import TABLES
 from sharelens.output import Answer, Column, by_importance, name_column, number_column, text_column
 from sharelens.questions.definitions import comment, table_named
 

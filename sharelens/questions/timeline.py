@@ -8,8 +8,8 @@ coordinator and of the broker.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from measures.settings import GroupSettings
 from sharelens.filters import KeyFilter
+from sharelens.measures.settings import GroupSettings
 from sharelens.output import Answer, by_importance, name_column, number_column, text_column, time_column
 from sharelens.questions import timeline_entries as entries_of
 from sharelens.questions.completeness import check_beginning, closing_line

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures import stalls
-from measures.group_replay import GROUP, MEMBER, SHARE_TYPES, decoded, is_of_types
-from measures.offset_counts import offset_counts
+from sharelens.measures import stalls
+from sharelens.measures.group_replay import GROUP, MEMBER, SHARE_TYPES, decoded, is_of_types
+from sharelens.measures.offset_counts import offset_counts
 from sharelens.questions.evidence import Span
 from sharelens.questions.poison import without_gaps
 from sharelens.questions.streaming import Sums

@@ -7,13 +7,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.reading import read_whole
-from kafka_log import reader
-from kafka_log.dead_letter_records import letters_of, typed_letters
-from kafka_log.schemas import TOPIC_BATCH
-from kafka_log.union import LogPartition
-from lake.user_topics import ROWS_AT_ONCE, extent
-from measures.topics import TOPIC_EXTENT
+from sharelens.evidence.reading import read_whole
+from sharelens.kafka_log import reader
+from sharelens.kafka_log.dead_letter_records import letters_of, typed_letters
+from sharelens.kafka_log.schemas import TOPIC_BATCH
+from sharelens.kafka_log.union import LogPartition
+from sharelens.lake.user_topics import ROWS_AT_ONCE, extent
+from sharelens.measures.topics import TOPIC_EXTENT
 
 
 def batches(partition: LogPartition, begin: int, include_uncommitted: bool) -> Iterator[pa.Table]:

@@ -1,14 +1,15 @@
 """The content of a user topic at one offset, by the batch headers of the evidence."""
 
-from measures.headers import ABSENT
-from measures.offset_kinds import kind_of_offset
+from sharelens.measures.headers import ABSENT
+from sharelens.measures.offset_kinds import kind_of_offset
 from sharelens.questions.evidence import Evidence
 
 PRUNED, BEYOND_END = "pruned", "beyond_end"
 
 
 def what_offset_holds(evidence: Evidence, topic_id: str, partition: int, offset: int) -> str | None:
-    """A word of measures.offset_kinds, PRUNED or BEYOND_END; None when the evidence has nothing of the partition.
+    """A word of sharelens.measures.offset_kinds, PRUNED or BEYOND_END; None when the evidence has nothing of the
+    partition.
 
     PRUNED: below the log start offset, and no batch holds it any more.
     """

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.members import ASSIGNED_MEMBERS, Assigned, assigned
 from sharelens.filters import KeyFilter
+from sharelens.measures.members import ASSIGNED_MEMBERS, Assigned, assigned
 from sharelens.output import (
     Answer,
     Column,

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake.bounded_scan import TABLE_ROWS, Statistics
-from lake.row_groups import joined
+from sharelens.lake.bounded_scan import TABLE_ROWS, Statistics
+from sharelens.lake.row_groups import joined
 from sharelens.questions import vocabulary
 from sharelens.questions.misplaced import place_of
 from state_model.columnar.keys import PLACE_KEY

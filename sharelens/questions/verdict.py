@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from measures.headers import ABORTED, ABSENT, CONTROL
-from measures.offset_kinds import OPEN_TRANSACTION, RECORD
+from sharelens.measures.headers import ABORTED, ABSENT, CONTROL
+from sharelens.measures.offset_kinds import OPEN_TRANSACTION, RECORD
 from sharelens.output import name_cell
 from sharelens.questions import vocabulary
 from sharelens.questions.topic_offsets import BEYOND_END, PRUNED

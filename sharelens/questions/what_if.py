@@ -5,16 +5,16 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.conditions import filter_rows
-from measures.histories import Histories
-from measures.offset_counts import offset_counts
-from measures.settings import COLD_SNAPSHOT_INTERVAL, COORDINATOR_DEFAULTS
-from measures.what_if import cold_rounds, isolation, lock_duration
-from measures.what_if.appends import READ_AT, appends, of_state_partitions
-from measures.what_if.delivery_limit import AGAIN, EARLIER, DeliveryLimit
-from measures.what_if.schema import WHAT_IF
-from measures.what_if.snapshots import snapshot_rows
+from sharelens.evidence.conditions import filter_rows
 from sharelens.filters import KeyFilter
+from sharelens.measures.histories import Histories
+from sharelens.measures.offset_counts import offset_counts
+from sharelens.measures.settings import COLD_SNAPSHOT_INTERVAL, COORDINATOR_DEFAULTS
+from sharelens.measures.what_if import cold_rounds, isolation, lock_duration
+from sharelens.measures.what_if.appends import READ_AT, appends, of_state_partitions
+from sharelens.measures.what_if.delivery_limit import AGAIN, EARLIER, DeliveryLimit
+from sharelens.measures.what_if.schema import WHAT_IF
+from sharelens.measures.what_if.snapshots import snapshot_rows
 from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column
 from sharelens.questions.evidence import Evidence, of_places
 from sharelens.questions.measure_inputs import Part

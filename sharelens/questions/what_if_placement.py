@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.conditions import filter_rows
-from measures.what_if import state_partitions as measure
+from sharelens.evidence.conditions import filter_rows
 from sharelens.filters import KeyFilter
+from sharelens.measures.what_if import state_partitions as measure
 from sharelens.output import Answer, Column, by_importance, name_column, number_column
 from sharelens.questions.completeness import check_cut, closing_line, prefix_of
 from sharelens.questions.evidence import Evidence, of_places

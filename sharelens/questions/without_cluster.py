@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Set
 from typing import TYPE_CHECKING
 
-from measures.file_ends import EndOffsets
-from measures.headers import NO_SAMPLES, SampledBatches
-from measures.topics import Ints, TopicPartition
+from sharelens.measures.file_ends import EndOffsets
+from sharelens.measures.headers import NO_SAMPLES, SampledBatches
+from sharelens.measures.topics import Ints, TopicPartition
 from state_model.errors import SharelensError, UsageError
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from measures.schemas import EVENTS
+from sharelens.measures.schemas import EVENTS
 from sharelens.questions.share_partitions import Row
 from sharelens.questions.timeline_entries import GAP, MEMBERSHIP
 from sharelens.report import charts, colours

@@ -7,11 +7,19 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.dlq_schemas import ARCHIVING, DUPLICATE, MATCHED, MISSING, STATUSES, UNEXPECTED, UNKNOWN
-from measures.life import LEADER_EPOCH, STATE_EPOCH
-from measures.offset_counts import offset_counts
-from measures.schemas import EVENTS, LIFE
-from measures.stalls import WORST_FIRST
+from sharelens.measures.dlq_schemas import (
+    ARCHIVING,
+    DUPLICATE,
+    MATCHED,
+    MISSING,
+    STATUSES,
+    UNEXPECTED,
+    UNKNOWN,
+)
+from sharelens.measures.life import LEADER_EPOCH, STATE_EPOCH
+from sharelens.measures.offset_counts import offset_counts
+from sharelens.measures.schemas import EVENTS, LIFE
+from sharelens.measures.stalls import WORST_FIRST
 from sharelens.questions.poison import without_gaps
 from sharelens.questions.streaming import FirstOfEach, FirstRows, Sums
 from sharelens.report.ranking import GroupRanking

@@ -6,8 +6,8 @@ from typing import cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.conditions import filter_rows
-from lake.bounded_scan import Choice
+from sharelens.evidence.conditions import filter_rows
+from sharelens.lake.bounded_scan import Choice
 from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from measures.steps import Ints
+from sharelens.measures.steps import Ints
 from sharelens.questions.share_partitions import Key, Row, rows_of_keys
 from sharelens.report import charts, raster
 from sharelens.report.gather import Gathered

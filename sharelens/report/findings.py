@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow.compute as pc
 
-from measures.group_schemas import STREAMS
+from sharelens.measures.group_schemas import STREAMS
 from sharelens.questions import finding as questions
 from sharelens.questions.completeness import COMPLETE
 from sharelens.questions.signs import Signs

@@ -7,15 +7,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.conditions import filter_rows
-from measures.file_ends import EndOffsets
-from measures.group_schemas import SHARE
-from measures.life import rows as life_rows
-from measures.schemas import LAG
-from measures.settings import GroupSettings
-from measures.stalls import MIN_DURATION_MS
-from measures.steps import Ints
+from sharelens.evidence.conditions import filter_rows
 from sharelens.filters import KeyFilter, TopicChoice
+from sharelens.measures.file_ends import EndOffsets
+from sharelens.measures.group_schemas import SHARE
+from sharelens.measures.life import rows as life_rows
+from sharelens.measures.schemas import LAG
+from sharelens.measures.settings import GroupSettings
+from sharelens.measures.stalls import MIN_DURATION_MS
+from sharelens.measures.steps import Ints
 from sharelens.output import Answer
 from sharelens.questions import dlq, groups, lag, life, poison, redelivered, stalled, trace
 from sharelens.questions.completeness import evidence_times

@@ -2,7 +2,7 @@
 
 import pyarrow.compute as pc
 
-from measures.dlq_schemas import DUPLICATE, MISSING, UNEXPECTED
+from sharelens.measures.dlq_schemas import DUPLICATE, MISSING, UNEXPECTED
 from sharelens.questions.share_partitions import Row, key_of
 from sharelens.report.digests import ROWS_SHOWN, DeadLetterDigest, total
 from sharelens.report.gather import Gathered

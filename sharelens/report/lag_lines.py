@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from measures.lag import begins_of
-from measures.lag_over_time import HISTORY_COLUMNS, Arrivals, RowsAtMoments, lag_over_time
-from measures.steps import Ints
-from measures.topics import TopicPartition
+from sharelens.measures.lag import begins_of
+from sharelens.measures.lag_over_time import HISTORY_COLUMNS, Arrivals, RowsAtMoments, lag_over_time
+from sharelens.measures.steps import Ints
+from sharelens.measures.topics import TopicPartition
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.share_partitions import Key, key_of
 from sharelens.report.ranking import GroupRanking

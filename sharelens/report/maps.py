@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.lag_over_time import Arrivals
-from measures.steps import Ints
+from sharelens.measures.lag_over_time import Arrivals
+from sharelens.measures.steps import Ints
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.share_partitions import Key
 from sharelens.report import raster

@@ -8,8 +8,8 @@ from importlib.resources import files
 import jinja2
 from markupsafe import Markup
 
-from measures.stalls import MIN_DURATION_MS
 from sharelens import __version__
+from sharelens.measures.stalls import MIN_DURATION_MS
 from sharelens.output import Answer
 from sharelens.questions.share_partitions import Key
 from sharelens.report import bands, colours, figures, holdings, lives, sheets

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.latency_schemas import ACKNOWLEDGED, ARCHIVED
-from measures.places import Ints, Places
+from sharelens.measures.latency_schemas import ACKNOWLEDGED, ARCHIVED
+from sharelens.measures.places import Ints, Places
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.latency import attempts_stream
 from sharelens.questions.measure_inputs import Part

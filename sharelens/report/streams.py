@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pyarrow.compute as pc
 
-from measures.group_schemas import ACTIVE, DEAD, NOT_READY, STREAMS
+from sharelens.measures.group_schemas import ACTIVE, DEAD, NOT_READY, STREAMS
 from sharelens.questions.group_words import member_name, not_ready_reason, task_name
 from sharelens.questions.share_partitions import Row
 from sharelens.report import charts, colours

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.group_histories import histories
-from measures.group_replay import is_of_types
-from measures.streams_rebalances import streams_rebalances
+from sharelens.measures.group_histories import histories
+from sharelens.measures.group_replay import is_of_types
+from sharelens.measures.streams_rebalances import streams_rebalances
 from sharelens.questions.evidence import Evidence, Span
 from state_model.streams.records import STREAMS_TYPES
 

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.schemas import LIFE, STALL
-from measures.steps import Ints
+from sharelens.measures.schemas import LIFE, STALL
+from sharelens.measures.steps import Ints
 from sharelens.questions.evidence import Span
 from sharelens.questions.streaming import FirstRows
 from sharelens.questions.timeline_entries import (

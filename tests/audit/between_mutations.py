@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from broker.simulator.settings import profile
-from broker.simulator.simulation import simulate
+from sharelens.broker.simulator.settings import profile
+from sharelens.broker.simulator.simulation import simulate
 from sharelens.filters import KeyFilter
 from sharelens.questions.audit import AuditChoice, audit
 from sharelens.questions.evidence import Span

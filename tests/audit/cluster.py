@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evidence.reading import read_whole
-from kafka_log import reader
-from kafka_log.layout import scan_log_directory
-from kafka_log.union import LogPartition, unite
+from sharelens.evidence.reading import read_whole
+from sharelens.kafka_log import reader
+from sharelens.kafka_log.layout import scan_log_directory
+from sharelens.kafka_log.union import LogPartition, unite
 from state_model import group_records
 from state_model.group_records import GroupRecord
 from state_model.java import partition_for, partition_for_group

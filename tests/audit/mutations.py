@@ -13,9 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from evidence.decoding import decode_rows
-from kafka_log.layout import scan_log_directory
-from kafka_log.schemas import LOG_RECORD
+from sharelens.evidence.decoding import decode_rows
+from sharelens.kafka_log.layout import scan_log_directory
+from sharelens.kafka_log.schemas import LOG_RECORD
 from sharelens.questions.state_log import StateLog, state_logs
 from state_model.audit.columnar.explained import with_causes
 from state_model.audit.columnar.findings import findings

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from broker.coordinators.assignor import assign
+from sharelens.broker.coordinators.assignor import assign
 from state_model.metadata.schemas import PARTITION
 from tests.audit.world import World, ms
 from tests.group_files import GroupEntry, epoch, lists

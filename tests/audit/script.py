@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from evidence.decoding import decode_rows
-from kafka_log.schemas import LOG_RECORD
+from sharelens.evidence.decoding import decode_rows
+from sharelens.kafka_log.schemas import LOG_RECORD
 from state_model import coordinator
 from state_model.audit import step_function
 from state_model.audit.columnar.findings import findings

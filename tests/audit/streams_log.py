@@ -7,10 +7,10 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from evidence.group_decoding import decode_groups
-from evidence.reading import read_whole
-from kafka_log.layout import scan_log_directory
-from kafka_log.union import unite
+from sharelens.evidence.group_decoding import decode_groups
+from sharelens.evidence.reading import read_whole
+from sharelens.kafka_log.layout import scan_log_directory
+from sharelens.kafka_log.union import unite
 from state_model.audit.columnar.group_audit import audit_groups
 from state_model.audit.columnar.proofs import Proofs
 from state_model.audit.columnar.streams_audit import Completeness, transactional_streams_records

@@ -9,7 +9,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TextIO
 
-IMPORTED = ("sharelens.cli", "broker.process", "broker.broker", "broker.config.start", "broker.security.scram_options")
+IMPORTED = (
+    "sharelens.cli",
+    "sharelens.broker.process",
+    "sharelens.broker.broker",
+    "sharelens.broker.config.start",
+    "sharelens.broker.security.scram_options",
+)
 
 
 class Fork:

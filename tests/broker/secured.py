@@ -11,12 +11,12 @@ from typing import Any
 
 from kio.index import load_response_schema
 
-from broker.protocol.reader import read
+from sharelens.broker.protocol.reader import read
+from sharelens.workloads.wire import encode_request
 from tests.broker import running
 from tests.broker.certificates import HOST, Authority, authority
 from tests.broker.running import RunningBroker
 from tests.broker_messages import plain
-from workloads.wire import encode_request
 
 MODULE = "org.apache.kafka.common.security"
 PASSWORD, SCRAM_PASSWORD = "alice-secret", 'ca"r=ol, secret'

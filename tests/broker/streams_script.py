@@ -4,8 +4,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sharelens.workloads.wire import ask
 from tests.broker_messages import plain
-from workloads.wire import ask
 
 HEARTBEAT, DESCRIBE, FIND_COORDINATOR, OFFSET_COMMIT, OFFSET_FETCH = 88, 89, 10, 8, 9
 TASK_LISTS = ("active_tasks", "standby_tasks", "warmup_tasks")

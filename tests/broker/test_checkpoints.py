@@ -4,17 +4,17 @@ import json
 
 import pytest
 
-from broker.protocol.api_keys import ApiKey
+from sharelens.broker.protocol.api_keys import ApiKey
+from sharelens.workloads.checkpoints import Checkpoints
+from sharelens.workloads.journal import JournalError
+from sharelens.workloads.load import Amount
+from sharelens.workloads.wire import ask
 from tests.broker.workload_runs import (
     SETTINGS,
     checkpoints_of,
     compare_checkpoints,
     run_profiles,
 )
-from workloads.checkpoints import Checkpoints
-from workloads.journal import JournalError
-from workloads.load import Amount
-from workloads.wire import ask
 
 pytestmark = pytest.mark.broker
 

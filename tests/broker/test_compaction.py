@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from sharelens.cli import main
+from sharelens.workloads.load import Amount
 from tests.broker.workload_runs import SETTINGS, assert_kafkas_tool_reads, run_profiles
-from workloads.load import Amount
 
 pytestmark = pytest.mark.broker
 

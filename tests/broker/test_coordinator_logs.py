@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from broker.broker import Broker, Options
-from broker.config.settings import Settings
-from broker.coordinators.share_membership import Heartbeat
-from broker.storage import record_batch
+from sharelens.broker.broker import Broker, Options
+from sharelens.broker.config.settings import Settings
+from sharelens.broker.coordinators.share_membership import Heartbeat
+from sharelens.broker.storage import record_batch
 from state_model import group_records, share_records
 from state_model.coordinator import WriteRequest
 from state_model.share_records import UNKNOWN_COUNT, SharePartitionKey, StateBatch, Tombstone

@@ -21,10 +21,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from bench.state_load import WINDOW, Coordinator, prepare
-from lake.scan import open_lake
-from lake.tables import TABLES
-from measures.settings import ISOLATION_LEVEL
 from sharelens.cli import main
+from sharelens.lake.scan import open_lake
+from sharelens.lake.tables import TABLES
+from sharelens.measures.settings import ISOLATION_LEVEL
+from sharelens.workloads.load import Amount
 from tests.broker import running
 from tests.broker.running import RunningBroker
 from tests.broker.share_clients import SHARE_SETTINGS
@@ -32,7 +33,6 @@ from tests.broker.test_live_lake import COMPARED, consumed, run
 from tests.broker.workload_runs import Supervised, run_profiles
 from tests.lakes import content, differences
 from tests.pages import DOCS, blocks
-from workloads.load import Amount
 
 PAGE = DOCS / "how-to" / "keep-a-lake-fresh.md"
 READY = "ready: "

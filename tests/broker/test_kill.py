@@ -7,14 +7,14 @@ from collections import defaultdict
 
 import pytest
 
-from broker.protocol.api_keys import ApiKey
+from sharelens.broker.protocol.api_keys import ApiKey
+from sharelens.workloads.check import check
+from sharelens.workloads.journal import Journal, read_journal
+from sharelens.workloads.load import Amount
+from sharelens.workloads.profiles import PROFILES
+from sharelens.workloads.run import Workload, WorkloadOptions
+from sharelens.workloads.wire import UnreachableError, ask
 from tests.broker.workload_runs import Supervised, assert_kafkas_tool_reads, audit_errors, batches_of, read_state
-from workloads.check import check
-from workloads.journal import Journal, read_journal
-from workloads.load import Amount
-from workloads.profiles import PROFILES
-from workloads.run import Workload, WorkloadOptions
-from workloads.wire import UnreachableError, ask
 
 pytestmark = pytest.mark.broker
 

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from confluent_kafka import AcknowledgeType
 
-from kafka_live.cluster import Cluster
-from kafka_live.connection import Connection
-from kafka_live.log_copy import LogCopy
 from sharelens.cli import main
+from sharelens.kafka_live.cluster import Cluster
+from sharelens.kafka_live.connection import Connection
+from sharelens.kafka_live.log_copy import LogCopy
 from tests.broker import running
 from tests.broker.running import RunningBroker
 from tests.broker.share_clients import SHARE_SETTINGS, new_share_group, share_consumer, work

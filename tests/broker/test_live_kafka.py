@@ -19,10 +19,10 @@ from confluent_kafka.admin import AdminClient
 
 from bench.brokers import kafka_again, kafka_broker
 from jobs.spark.java import JavaError
-from kafka_live.cluster import LATEST, Cluster, Place
-from kafka_live.connection import Connection
-from lake.scan import open_lake
 from sharelens.cli import main
+from sharelens.kafka_live.cluster import LATEST, Cluster, Place
+from sharelens.kafka_live.connection import Connection
+from sharelens.lake.scan import open_lake
 from state_model.topics import STATE_TOPIC
 from tests.broker.java import java_machine
 from tests.broker.kafka_tools import GET_OFFSETS, SHARE_GROUPS, kafka_tool

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from kafka_live.cluster import Cluster, Topic
-from lake.scan import open_lake
 from sharelens.cli import main
+from sharelens.kafka_live.cluster import Cluster, Topic
+from sharelens.lake.scan import open_lake
 from tests.broker import running
 from tests.broker.running import RunningBroker
 from tests.broker.share_clients import SHARE_SETTINGS, TIMEOUT_S, new_share_group, share_consumer

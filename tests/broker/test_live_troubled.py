@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from kafka_live.cluster import EARLIEST, Cluster, Place
-from kafka_live.connection import Connection
-from lake.scan import open_lake
 from sharelens.cli import main
+from sharelens.kafka_live.cluster import EARLIEST, Cluster, Place
+from sharelens.kafka_live.connection import Connection
+from sharelens.lake.scan import open_lake
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 from tests.broker import running
 from tests.broker.running import RunningBroker

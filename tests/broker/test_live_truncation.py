@@ -7,8 +7,8 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kafka_live.cluster import Cluster
-from lake.scan import open_lake
+from sharelens.kafka_live.cluster import Cluster
+from sharelens.lake.scan import open_lake
 from tests.broker import running
 from tests.broker.running import RunningBroker
 from tests.broker.share_clients import SHARE_SETTINGS, TIMEOUT_S, new_share_group, share_consumer

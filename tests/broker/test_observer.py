@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from broker.security.authorization.entries import AclEntry
-from broker.storage.catalog import Catalog
+from sharelens.broker.security.authorization.entries import AclEntry
+from sharelens.broker.storage.catalog import Catalog
 from sharelens.cli import main
 from tests.broker import running
 from tests.broker.kafka_tools import ACLS, kafka_tool

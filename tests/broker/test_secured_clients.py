@@ -274,7 +274,7 @@ def test_names_of_certificates_are_those_of_java(secured):
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
-    from broker.security.authentication.distinguished_name import name_text
+    from sharelens.broker.security.authentication.distinguished_name import name_text
 
     attributes = [
         (NameOID.COUNTRY_NAME, "FR"), (NameOID.ORGANIZATION_NAME, 'a,b+c="d"<e>;\\'), (NameOID.COMMON_NAME, " # x  y "),

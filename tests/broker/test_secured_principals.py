@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.config.broker_keys import STANDARD_AUTHORIZER
+from sharelens.broker.config.broker_keys import STANDARD_AUTHORIZER
 from tests.broker.secured import PASSWORD, SCRAM_PASSWORD, RawClient, secured_broker, trusting
 from tests.sasl_clients import ScramClient, plain_token
 

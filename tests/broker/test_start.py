@@ -7,10 +7,10 @@ import subprocess
 
 import pytest
 
-from broker.protocol.api_keys import ApiKey
+from sharelens.broker.protocol.api_keys import ApiKey
+from sharelens.workloads.wire import ask
 from tests.broker import running
 from tests.broker.forks import Fork
-from workloads.wire import ask
 
 TIMEOUT_S = 60
 

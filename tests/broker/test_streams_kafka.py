@@ -20,6 +20,7 @@ from jobs.spark.java import JavaError
 from sharelens.questions.describe import View, describe
 from sharelens.questions.opening import open_evidence
 from sharelens.request import Source
+from sharelens.workloads.admin import Admin
 from state_model.group_records import decode_record
 from state_model.streams.metadata_hash import metadata_hash
 from state_model.streams.records import MEMBER_TARGET, METADATA, STREAMS_TYPES
@@ -34,7 +35,6 @@ from tests.broker.streams_targets import is_sticky, targets_of
 from tests.broker.workload_runs import audit_errors
 from tests.datasets import raw_records_of
 from tools.kept_jars import ToolUnavailableError
-from workloads.admin import Admin
 
 pytestmark = pytest.mark.components
 

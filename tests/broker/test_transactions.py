@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from broker.coordinators.transaction_log import TransactionStatus
+from sharelens.broker.coordinators.transaction_log import TransactionStatus
 from tests.broker.kafka_tools import DUMP_LOG_SEGMENTS, TRANSACTIONS, kafka_tool
 from tests.broker.test_clients import TIMEOUT_S, consume, new_topic, produce
 from tests.broker.test_consumer_groups import consumer, new_group, read

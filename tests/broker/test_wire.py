@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 FRAMES = [
     bytes.fromhex(json.loads(line)["req"])
-    for line in (Path(__file__).parents[1] / "unit/broker/protocol/frames.jsonl").read_text().splitlines()
+    for line in (Path(__file__).parents[1] / "unit/sharelens/broker/protocol/frames.jsonl").read_text().splitlines()
 ]
 TIMEOUT_S = 20
 MEBIBYTE = 1 << 20

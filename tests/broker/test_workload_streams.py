@@ -9,16 +9,16 @@ from jobs.spark.java import find_java
 from sharelens.questions.describe import View, describe
 from sharelens.questions.opening import open_evidence
 from sharelens.request import Source
+from sharelens.workloads.application import Java
+from sharelens.workloads.check import check
+from sharelens.workloads.journal import Journal, read_journal
+from sharelens.workloads.load import Amount
+from sharelens.workloads.profiles import STREAMS
+from sharelens.workloads.run import WorkloadOptions
+from sharelens.workloads.streams import StreamsWorkload
 from state_model.errors import SharelensError
 from tests.broker.workload_runs import SETTINGS, audit_errors
 from tools.kafka_streams import streams_class_path
-from workloads.application import Java
-from workloads.check import check
-from workloads.journal import Journal, read_journal
-from workloads.load import Amount
-from workloads.profiles import STREAMS
-from workloads.run import WorkloadOptions
-from workloads.streams import StreamsWorkload
 
 pytestmark = pytest.mark.components
 

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from sharelens.workloads.load import Amount
+from sharelens.workloads.member import Orders, command
+from sharelens.workloads.profiles import PROFILES
 from tests.broker.workload_runs import (
     Supervised,
     asked_state,
@@ -18,9 +21,6 @@ from tests.broker.workload_runs import (
     run_profiles,
     told_state,
 )
-from workloads.load import Amount
-from workloads.member import Orders, command
-from workloads.profiles import PROFILES
 
 pytestmark = pytest.mark.components
 

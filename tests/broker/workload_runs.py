@@ -10,7 +10,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.protocol.api_keys import ApiKey
+from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.filters import KeyFilter
 from sharelens.questions.audit import AuditChoice, audit
 from sharelens.questions.evidence import Span
@@ -18,17 +18,17 @@ from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.questions.opening import open_evidence
 from sharelens.questions.state import state
 from sharelens.request import CutChoice, Source
+from sharelens.workloads.check import CheckResult, check
+from sharelens.workloads.checkpoints import Checkpoints
+from sharelens.workloads.journal import Journal, read_journal
+from sharelens.workloads.load import Amount
+from sharelens.workloads.profiles import PROFILES
+from sharelens.workloads.run import Workload, WorkloadOptions
+from sharelens.workloads.wire import ask
 from tests.broker import running
 from tests.broker.kafka_tools import DUMP_LOG_SEGMENTS, TIMEOUT_S, kafka_tool
 from tests.broker.running import RunningBroker
 from tests.compat.test_log_dir_answers import answerable, compare_states, first_offsets, key_of, lines
-from workloads.check import CheckResult, check
-from workloads.checkpoints import Checkpoints
-from workloads.journal import Journal, read_journal
-from workloads.load import Amount
-from workloads.profiles import PROFILES
-from workloads.run import Workload, WorkloadOptions
-from workloads.wire import ask
 
 SETTINGS = {
     "group_share_min_heartbeat_interval_ms": 300,

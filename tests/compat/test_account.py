@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from measures.account import CLASSES
 from sharelens.cli import main
 from sharelens.filters import KeyFilter
+from sharelens.measures.account import CLASSES
 from sharelens.questions.accounting import account
 from sharelens.questions.evidence import Span
 from sharelens.questions.log_evidence import open_log_evidence

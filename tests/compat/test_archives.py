@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from kafka_log.archives import log_directories, unpacked_path
 from sharelens.cli import main
+from sharelens.kafka_log.archives import log_directories, unpacked_path
 from tests.datasets import KINDS, dataset
 from tests.in_process import make_lake, recorded_lake
 from tests.lakes import assert_same

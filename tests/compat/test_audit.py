@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kafka_log.layout import scan_log_directory
 from sharelens.cli import main
+from sharelens.kafka_log.layout import scan_log_directory
 from sharelens.questions.state_log import state_logs
 from state_model.audit.reference import CHECKED, violations
 from state_model.audit.rule import Need

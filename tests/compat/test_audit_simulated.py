@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from broker.simulator.settings import PROFILES, profile
-from broker.simulator.simulation import simulate
+from sharelens.broker.simulator.settings import PROFILES, profile
+from sharelens.broker.simulator.simulation import simulate
 from sharelens.cli import main
 from state_model.audit.reference import violations
 from state_model.audit.steps import steps

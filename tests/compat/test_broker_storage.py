@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from broker.storage import record_batch as rb
-from broker.storage.producer_state import ProducerStates
-from kafka_log.codecs import NAMES
-from kafka_log.text_files import parse_leader_epochs, parse_partition_offsets
+from sharelens.broker.storage import record_batch as rb
+from sharelens.broker.storage.producer_state import ProducerStates
+from sharelens.kafka_log.codecs import NAMES
+from sharelens.kafka_log.text_files import parse_leader_epochs, parse_partition_offsets
 from tests.broker_logs import open_log
 from tests.datasets import dataset, scenarios
 

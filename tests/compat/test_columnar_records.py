@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from kafka_log.layout import scan_log_directory
-from kafka_log.reader import read_split, readable_end, splits
-from kafka_log.union import unite
+from sharelens.kafka_log.layout import scan_log_directory
+from sharelens.kafka_log.reader import read_split, readable_end, splits
+from sharelens.kafka_log.union import unite
 from state_model.columnar.decode import decode_share_records
 from tests.datasets import dataset, scenarios
 from tests.log_rows import log_times

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from broker.coordinators import classic_records, transaction_log
-from broker.storage import record_batch
+from sharelens.broker.coordinators import classic_records, transaction_log
+from sharelens.broker.storage import record_batch
 from state_model.group_records import decode_record
 from tests.datasets import dataset
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lake.scan import open_lake
 from sharelens.cli import main
+from sharelens.lake.scan import open_lake
 from tests.dataset_settings import given_settings, lines
 from tests.datasets import dataset
 from tests.dead_letter_logs import letter_headers, write_letters

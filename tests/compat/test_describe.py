@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 
-from lake.scan import Cut, open_lake
 from sharelens.cli import main
+from sharelens.lake.scan import Cut, open_lake
 from tests.compat.test_log_dir_answers import lines
 from tests.datasets import dataset, scenarios
 from tests.in_process import recorded_lake

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evidence.as_of import LogPrefix
 from sharelens.cli import main
+from sharelens.evidence.as_of import LogPrefix
 from sharelens.questions.evidence import Keys
 from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.request import Source

@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 import pytest
 
 from jobs.quality.check import CheckOptions, check
-from lake.gates import gates
-from lake.lake import Lake
-from lake.tables import TABLES
+from sharelens.lake.gates import gates
+from sharelens.lake.lake import Lake
+from sharelens.lake.tables import TABLES
 from tests.datasets import KINDS, dataset, scenarios
 from tests.in_process import make_lake, recorded_lake
 

@@ -3,14 +3,14 @@
 import pyarrow as pa
 import pytest
 
-from kafka_log.layout import scan_log_directory
-from kafka_log.union import unite
-from measures.group_columns import many_histories
-from measures.group_histories import share_histories, streams_histories
-from measures.group_intervals import Histories
-from measures.group_replay import is_of_types
-from measures.streams_rebalance_columns import many_streams_rebalances
-from measures.streams_rebalances import streams_rebalances_by_record
+from sharelens.kafka_log.layout import scan_log_directory
+from sharelens.kafka_log.union import unite
+from sharelens.measures.group_columns import many_histories
+from sharelens.measures.group_histories import share_histories, streams_histories
+from sharelens.measures.group_intervals import Histories
+from sharelens.measures.group_replay import is_of_types
+from sharelens.measures.streams_rebalance_columns import many_streams_rebalances
+from sharelens.measures.streams_rebalances import streams_rebalances_by_record
 from sharelens.questions.group_names import read_records_of_groups
 from state_model.streams.records import STREAMS_TYPES
 from state_model.topics import OFFSETS_TOPIC

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.storage.record_batch import max_timestamp_of
 from jobs.upkeep.maintain import MaintainOptions, maintain
-from lake.lake import Lake
+from sharelens.broker.storage.record_batch import max_timestamp_of
+from sharelens.lake.lake import Lake
 from tests.batch_files import batches_of, copy_changed
 from tests.datasets import STREAMS_SETS, dataset, scenarios
 from tests.depths import examples

@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kafka_log import reader
-from kafka_log import record_batch as rb
-from kafka_log.codecs import NAMES
-from kafka_log.layout import scan_log_directory
-from kafka_log.schemas import LOG_RECORD, TOPIC_BATCH
-from kafka_log.segment_file import crc_ok
-from kafka_log.segments import CopyReader
-from kafka_log.union import LogPartition, unite
+from sharelens.kafka_log import reader
+from sharelens.kafka_log import record_batch as rb
+from sharelens.kafka_log.codecs import NAMES
+from sharelens.kafka_log.layout import scan_log_directory
+from sharelens.kafka_log.schemas import LOG_RECORD, TOPIC_BATCH
+from sharelens.kafka_log.segment_file import crc_ok
+from sharelens.kafka_log.segments import CopyReader
+from sharelens.kafka_log.union import LogPartition, unite
 from tests.datasets import dataset, scenarios
 from tools.log_writer import encoding
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from lake.scan import open_lake
 from sharelens.cli import main
+from sharelens.lake.scan import open_lake
 from state_model.columnar.keys import SHARE_PARTITION_ORDER
 from tests.compat.test_log_dir_answers import answerable, at_offsets, first_offsets, lines
 from tests.datasets import KINDS, dataset, scenarios

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from lake.scan import open_lake
 from sharelens.cli import main
+from sharelens.lake.scan import open_lake
 from tests.compat.test_log_dir_answers import (
     Ask,
     answerable,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lake.scan import open_lake
 from sharelens.cli import main
+from sharelens.lake.scan import open_lake
 from sharelens.questions import measured
 from tests.compat.test_stalled_poison import ask, journal, lasting_topics, lines
 from tests.datasets import dataset

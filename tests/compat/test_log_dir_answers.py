@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kafka_log.layout import scan_log_directory
 from sharelens.cli import main
+from sharelens.kafka_log.layout import scan_log_directory
 from sharelens.output import name_cell
 from tests.datasets import dataset, scenarios
 

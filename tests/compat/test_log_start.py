@@ -5,9 +5,9 @@ from typing import Any
 
 from jobs.options import RunOptions
 from jobs.run import run
-from lake.lake import Lake
-from lake.scan import open_lake
 from sharelens.filters import KeyFilter
+from sharelens.lake.lake import Lake
+from sharelens.lake.scan import open_lake
 from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.questions.opening import open_evidence
 from sharelens.questions.state import state

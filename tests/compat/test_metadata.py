@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from evidence.metadata_events import MetadataHistory
-from evidence.metadata_reading import read_metadata
-from evidence.reading import read_whole
-from kafka_log.layout import scan_log_directory
-from kafka_log.metadata_files import MetadataFiles, metadata_files
 from sharelens.cli import main
+from sharelens.evidence.metadata_events import MetadataHistory
+from sharelens.evidence.metadata_reading import read_metadata
+from sharelens.evidence.reading import read_whole
+from sharelens.kafka_log.layout import scan_log_directory
+from sharelens.kafka_log.metadata_files import MetadataFiles, metadata_files
 from state_model.group_records import camel_case
 from state_model.metadata.events import Snapshot
 from state_model.metadata.history import Timeline, Validity, topic_names

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lake.scan import open_lake
 from sharelens.cli import main
 from sharelens.filters import KeyFilter, parse_key_filter
+from sharelens.lake.scan import open_lake
 from sharelens.output import Answer
 from sharelens.questions.diff import diff
 from sharelens.questions.evidence import Evidence, Span

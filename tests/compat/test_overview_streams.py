@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.simulator.settings import profile
-from broker.simulator.simulation import simulate
-from measures.group_schemas import EMPTY, STREAMS
+from sharelens.broker.simulator.settings import profile
+from sharelens.broker.simulator.simulation import simulate
 from sharelens.cli import main
 from sharelens.filters import KeyFilter
+from sharelens.measures.group_schemas import EMPTY, STREAMS
 from sharelens.output import Report
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.finding import Finding

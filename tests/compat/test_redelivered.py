@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lake.scan import open_lake
 from sharelens.filters import KeyFilter
+from sharelens.lake.scan import open_lake
 from sharelens.questions.evidence import Span
 from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.questions.redelivered import redelivered

@@ -12,9 +12,9 @@ import json
 
 import pytest
 
-from broker.ports import BatchSpan
-from broker.share.acknowledgement import AcknowledgementBatch, AcknowledgeType
-from broker.share.codes import ShareErrorCode
+from sharelens.broker.ports import BatchSpan
+from sharelens.broker.share.acknowledgement import AcknowledgementBatch, AcknowledgeType
+from sharelens.broker.share.codes import ShareErrorCode
 from state_model.batches import coalesce
 from state_model.share_records import DeliveryState, RecordType
 from tests.datasets import dataset

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lake.scan import open_lake
 from sharelens.cli import main
+from sharelens.lake.scan import open_lake
 from tests.dataset_settings import given_settings as settings
 from tests.dataset_settings import lines
 from tests.datasets import dataset

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from broker.simulator.settings import profile
-from broker.simulator.simulation import simulate
-from measures.group_histories import histories
-from measures.streams_rebalances import streams_rebalances
+from sharelens.broker.simulator.settings import profile
+from sharelens.broker.simulator.simulation import simulate
 from sharelens.cli import main
+from sharelens.measures.group_histories import histories
+from sharelens.measures.streams_rebalances import streams_rebalances
 from sharelens.questions.describe import View, describe
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.opening import open_evidence

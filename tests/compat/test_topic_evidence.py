@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from evidence.as_of import LogPrefix
-from measures.topics import TopicPartition
+from sharelens.evidence.as_of import LogPrefix
+from sharelens.measures.topics import TopicPartition
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.opening import open_evidence
 from sharelens.request import Source

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from lake import lease
-from lake.errors import LakeError
-from lake.lake import Lake
-from lake.scan import open_lake
-from lake.tables import TABLES
-from lake.transactions import commit_path
+from sharelens.lake import lease
+from sharelens.lake.errors import LakeError
+from sharelens.lake.lake import Lake
+from sharelens.lake.scan import open_lake
+from sharelens.lake.tables import TABLES
+from sharelens.lake.transactions import commit_path
 from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake
 from tests.interrupted_run import lake_and_logs

@@ -13,10 +13,10 @@ import pytest
 
 from jobs.errors import JobError
 from jobs.upkeep.maintain import MaintainOptions, maintain
-from lake.errors import LakeError
-from lake.lake import Lake
-from lake.scan import open_lake
 from sharelens.cli import main
+from sharelens.lake.errors import LakeError
+from sharelens.lake.lake import Lake
+from sharelens.lake.scan import open_lake
 from tests.datasets import dataset, kinds_first
 from tests.in_process import make_lake, recorded_lake
 from tests.interrupted_run import lake_and_logs

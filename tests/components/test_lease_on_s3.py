@@ -10,14 +10,14 @@ from contextlib import ExitStack
 import pyarrow as pa
 import pytest
 
-from lake import lease
-from lake.commit import LEASE_APPLICATION, create_tables, write
-from lake.errors import LakeError, LakeLockedError
-from lake.lake import Lake
-from lake.lock import hold
-from lake.object_storage import ObjectStorage
-from lake.parquet import write_rows
-from lake.tables import TABLES
+from sharelens.lake import lease
+from sharelens.lake.commit import LEASE_APPLICATION, create_tables, write
+from sharelens.lake.errors import LakeError, LakeLockedError
+from sharelens.lake.lake import Lake
+from sharelens.lake.lock import hold
+from sharelens.lake.object_storage import ObjectStorage
+from sharelens.lake.parquet import write_rows
+from sharelens.lake.tables import TABLES
 from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake
 from tests.lakes import content, differences

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kafka_log.errors import LogDirectoryError
-from kafka_log.layout import scan_log_directory
 from sharelens.cli import main
+from sharelens.kafka_log.errors import LogDirectoryError
+from sharelens.kafka_log.layout import scan_log_directory
 from tests.datasets import dataset, scenarios
 from tests.in_process import make_lake, recorded_lake, run_here
 from tests.lakes import content, differences

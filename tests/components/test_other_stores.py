@@ -9,13 +9,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lake import lease
-from lake.commit import commit, create
-from lake.errors import LakeError
-from lake.lake import Lake
-from lake.parquet import write_rows
-from lake.tables import TABLES
 from sharelens.cli import main
+from sharelens.lake import lease
+from sharelens.lake.commit import commit, create
+from sharelens.lake.errors import LakeError
+from sharelens.lake.lake import Lake
+from sharelens.lake.parquet import write_rows
+from sharelens.lake.tables import TABLES
 from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake
 from tests.lakes import content, differences

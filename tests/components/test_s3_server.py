@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from lake.lake import Lake
-from lake.object_storage import ObjectStorage
+from sharelens.lake.lake import Lake
+from sharelens.lake.object_storage import ObjectStorage
 from tests.s3_server import AtomicPuts
 
 WRITERS = 4

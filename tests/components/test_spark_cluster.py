@@ -20,7 +20,7 @@ import pytest
 
 import sharelens
 from jobs.spark.java import spark_home
-from lake.transactions import commit_path
+from sharelens.lake.transactions import commit_path
 from tests.datasets import dataset
 from tests.in_process import recorded_lake
 from tests.lakes import assert_same, content, differences

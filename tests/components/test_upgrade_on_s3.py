@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from jobs.upkeep.upgrade import Upgraded, UpgradeOptions, upgrade
-from lake import crash_points, lease
-from lake.errors import LakeError
-from lake.lake import Lake
-from lake.scan import open_lake
+from sharelens.lake import crash_points, lease
+from sharelens.lake.errors import LakeError
+from sharelens.lake.lake import Lake
+from sharelens.lake.scan import open_lake
 from tests.datasets import dataset
 from tests.in_process import ANY_SIZE, make_lake, no_session, recorded_lake
 from tests.lakes import content, differences

@@ -8,8 +8,8 @@ import signal
 import sys
 from pathlib import Path
 
-from lake import crash_points
 from sharelens.cli import main
+from sharelens.lake import crash_points
 
 mark, point, *words = sys.argv[1:]
 try:

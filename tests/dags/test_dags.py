@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from lake.scan import UNLISTED
-from lake.tables import TABLES
+from sharelens.lake.scan import UNLISTED
+from sharelens.lake.tables import TABLES
 from sharelens.settings_folder import read_settings_folder
 from tests import datasets, lakes
 from tests.broker import running

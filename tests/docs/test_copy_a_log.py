@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_log.layout import scan_log_directory
+from sharelens.kafka_log.layout import scan_log_directory
 from tests.datasets import dataset
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "copy-a-log.md"

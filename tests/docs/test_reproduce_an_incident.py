@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from broker.faults import parse_fault
+from sharelens.broker.faults import parse_fault
 from sharelens.cli.app import cli
 
 ROOT = Path(__file__).parents[2]

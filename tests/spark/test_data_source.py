@@ -9,10 +9,10 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from kafka_log import reader
-from kafka_log.layout import scan_log_directory
-from kafka_log.schemas import LOG_RECORD
-from kafka_log.union import unite
+from sharelens.kafka_log import reader
+from sharelens.kafka_log.layout import scan_log_directory
+from sharelens.kafka_log.schemas import LOG_RECORD
+from sharelens.kafka_log.union import unite
 from tests.datasets import dataset
 
 

@@ -7,9 +7,9 @@ import pytest
 from confluent_kafka import AcknowledgeType, Producer
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_log import reader
-from kafka_log.layout import scan_log_directory
-from kafka_log.union import unite
+from sharelens.kafka_log import reader
+from sharelens.kafka_log.layout import scan_log_directory
+from sharelens.kafka_log.union import unite
 from tests.broker import running
 from tests.broker.running import RunningBroker
 from tests.broker.share_clients import SHARE_SETTINGS, new_share_group, share_consumer

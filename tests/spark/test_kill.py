@@ -26,10 +26,10 @@ from jobs.errors import JobError
 from jobs.options import RunOptions
 from jobs.publish import current_versions, published_versions
 from jobs.run import run
-from lake.errors import LakeError
-from lake.lake import Lake
-from lake.scan import open_lake
 from sharelens.cli import main
+from sharelens.lake.errors import LakeError
+from sharelens.lake.lake import Lake
+from sharelens.lake.scan import open_lake
 from tests import interrupted_run
 from tests.datasets import dataset
 from tests.in_process import ANY_SIZE, make_lake, recorded_lake

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from lake.scan import Cut, open_lake
+from sharelens.lake.scan import Cut, open_lake
 from sharelens.questions.named_queries import named_query, names
 from sharelens.questions.spark_sql import spark_sql
 from state_model.errors import UsageError

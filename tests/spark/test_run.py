@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from jobs.options import RunOptions
 from jobs.progress import Progress
 from jobs.run import run
-from kafka_log.errors import SourceMissingError
-from lake.lake import Lake
-from lake.scan import open_lake
+from sharelens.kafka_log.errors import SourceMissingError
+from sharelens.lake.lake import Lake
+from sharelens.lake.scan import open_lake
 from tests.datasets import dataset, kinds_first
 from tests.in_process import make_lake, recorded_lake
 from tests.lakes import assert_same

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lake.lake import Lake
-from lake.tables import TABLES
 from pyspark_kafka_log import spark_schema
+from sharelens.lake.lake import Lake
+from sharelens.lake.tables import TABLES
 from sharelens.questions.definitions import create_tables
 from tests.in_process import recorded_lake
 

@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 
 from jobs.publish import published_versions
 from jobs.upkeep.maintain import MaintainOptions, maintain
-from lake.lake import Lake
-from lake.scan import open_lake
-from lake.tables import TABLES
 from sharelens.cli import main
+from sharelens.lake.lake import Lake
+from sharelens.lake.scan import open_lake
+from sharelens.lake.tables import TABLES
 from tests.datasets import dataset
 from tests.in_process import make_lake
 from tests.lakes import assert_same, content

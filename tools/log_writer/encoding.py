@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kafka_log import codecs
-from kafka_log import record_batch as rb
-from kafka_log.files import Bytes
-from kafka_log.segment_file import Table
+from sharelens.kafka_log import codecs
+from sharelens.kafka_log import record_batch as rb
+from sharelens.kafka_log.files import Bytes
+from sharelens.kafka_log.segment_file import Table
 from state_model.columnar.kernels import kernel
 from tools.log_writer.errors import BatchEncodeError
 

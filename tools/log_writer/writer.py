@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from kafka_log import record_batch as rb
-from kafka_log import text_files
-from kafka_log.segment_file import Table
+from sharelens.kafka_log import record_batch as rb
+from sharelens.kafka_log import text_files
+from sharelens.kafka_log.segment_file import Table
 from tools.log_writer.encoding import Encoded, encode, plan
 
 INDEX_INTERVAL_BYTES = 4096

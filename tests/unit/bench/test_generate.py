@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 
 from bench.generate import append, generate, main
-from kafka_log.layout import scan_log_directory
-from kafka_log.reader import read_split, readable_end, splits
-from kafka_log.union import unite
+from sharelens.kafka_log.layout import scan_log_directory
+from sharelens.kafka_log.reader import read_split, readable_end, splits
+from sharelens.kafka_log.union import unite
 from state_model.batches import coalesce
 from state_model.java import partition_for
 from state_model.machine import PartitionState, apply

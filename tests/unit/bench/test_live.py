@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.live import record_ages_ms
-from lake.scan import open_lake
+from sharelens.lake.scan import open_lake
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 from jobs import books
-from lake.lake import Lake
+from sharelens.lake.lake import Lake
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 

@@ -14,11 +14,11 @@ from jobs import publish
 from jobs.errors import ClusterMismatchError
 from jobs.lake_settings import stored
 from jobs.upkeep.maintain import MaintainOptions, maintain
-from lake.lake import Lake
-from lake.scan import open_lake
-from lake.settings_rows import TABLE
-from measures.observed_settings import Observation
-from measures.settings import DEAD_LETTER_TOPIC
+from sharelens.lake.lake import Lake
+from sharelens.lake.scan import open_lake
+from sharelens.lake.settings_rows import TABLE
+from sharelens.measures.observed_settings import Observation
+from sharelens.measures.settings import DEAD_LETTER_TOPIC
 from state_model.topics import UNKNOWN_CLUSTER
 from tests.dead_letter_logs import letter_headers, write_letters
 from tests.depths import examples

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.measure import steps as measure_steps
-from lake.lake import Lake
+from sharelens.lake.lake import Lake
 from tests.depths import examples
 from tests.in_process import make_lake
 from tests.lakes import assert_same

@@ -9,8 +9,8 @@ import pytest
 
 from jobs.replay import stage
 from jobs.spark.executors import Engine
-from lake import parquet
-from lake.lake import Lake
+from sharelens.lake import parquet
+from sharelens.lake.lake import Lake
 from state_model.topics import STATE_TOPIC
 from tests.in_process import make_lake, story_lake
 from tests.lakes import assert_same

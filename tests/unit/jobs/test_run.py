@@ -15,12 +15,12 @@ from jobs.errors import JobError
 from jobs.options import RunOptions
 from jobs.publish import current_versions, published_versions
 from jobs.run import run
-from lake import crash_points
-from lake.errors import LakeError, LakeLockedError
-from lake.lake import Lake
-from lake.lock import hold
-from lake.scan import open_lake
 from sharelens.cli import main
+from sharelens.lake import crash_points
+from sharelens.lake.errors import LakeError, LakeLockedError
+from sharelens.lake.lake import Lake
+from sharelens.lake.lock import hold
+from sharelens.lake.scan import open_lake
 from tests.batch_files import broken, state_batches, state_directory
 from tests.in_process import make_lake, no_session, recorded_lake, run_here
 from tests.lakes import assert_same

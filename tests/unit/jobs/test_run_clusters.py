@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 import pytest
 
 from jobs.errors import ClusterMismatchError
-from lake import crash_points
-from lake.lake import Lake
-from lake.scan import open_lake
 from sharelens.cli import main
+from sharelens.lake import crash_points
+from sharelens.lake.lake import Lake
+from sharelens.lake.scan import open_lake
 from tests.batch_files import broken, state_batches, state_directory
 from tests.in_process import make_lake
 from tests.lakes import content, differences

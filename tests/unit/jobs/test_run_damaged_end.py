@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lake.scan import open_lake
+from sharelens.lake.scan import open_lake
 from tests.batch_files import broken, state_batches, state_directory
 from tests.in_process import TO_STATE, make_lake
 from tests.state_logs import START_MS, STATE_TOPIC, snapshot, update

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from evidence.intervals import Interval, difference, intersection, union
 from jobs.options import RunOptions
 from jobs.run import run
-from lake.lake import Lake
-from lake.scan import Cut, open_lake
+from sharelens.evidence.intervals import Interval, difference, intersection, union
+from sharelens.lake.lake import Lake
+from sharelens.lake.scan import Cut, open_lake
 from state_model.errors import SharelensError
 from tests.batch_files import state_batches, state_directory, write_batches
 from tests.in_process import make_lake, no_session

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from jobs.errors import IntervalHoleError
 from jobs.publish import current_versions
-from lake.lake import Lake
-from lake.scan import open_lake
+from sharelens.lake.lake import Lake
+from sharelens.lake.scan import open_lake
 from tests.batch_files import state_batches, state_directory
 from tests.datasets import dataset
 from tests.depths import examples

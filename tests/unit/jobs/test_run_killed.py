@@ -15,11 +15,11 @@ import pytest
 from jobs.books import MARKER
 from jobs.measure import steps as measure_steps
 from jobs.publish import current_versions, published_versions
-from lake import crash_points
-from lake.errors import LakeError
-from lake.lake import Lake
-from lake.scan import open_lake
-from measures.settings import DELIVERY_COUNT_LIMIT
+from sharelens.lake import crash_points
+from sharelens.lake.errors import LakeError
+from sharelens.lake.lake import Lake
+from sharelens.lake.scan import open_lake
+from sharelens.measures.settings import DELIVERY_COUNT_LIMIT
 from state_model.uuids import uuid_text
 from tests import interrupted_run
 from tests.batch_files import broken, copy_changed, state_batches, state_directory

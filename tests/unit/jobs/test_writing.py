@@ -12,8 +12,8 @@ from deltalake import DeltaTable
 from jobs.summary import Summary
 from jobs.upkeep.maintain import MaintainOptions, maintain
 from jobs.writing import writing
-from lake.lake import Lake
-from lake.tables import TABLES
+from sharelens.lake.lake import Lake
+from sharelens.lake.tables import TABLES
 from tests.in_process import make_lake, run_here
 from tests.lakes import content, differences
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
@@ -74,7 +74,7 @@ def test_upkeep_behind_upkeep_reads_tables_whose_logs_the_first_one_cut(process:
 def test_a_run_goes_on_after_another_process_cut_the_logs(process: Process) -> None:
     for _ in range(3):
         process.run()
-    source = "import sys; from jobs.upkeep.maintain import *; from lake.lake import Lake; "
+    source = "import sys; from jobs.upkeep.maintain import *; from sharelens.lake.lake import Lake; "
     source += "maintain(MaintainOptions(lake=Lake(sys.argv[1]), dry_run=False, window_ms=1, now_ms=int(sys.argv[2])))"
     subprocess.run([sys.executable, "-c", source, str(process.lake), str(in_days(1))], check=True)
     maintain(MaintainOptions(lake=process.lake, dry_run=False, window_ms=1, now_ms=in_days(2)))

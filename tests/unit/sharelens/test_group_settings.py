@@ -2,8 +2,8 @@
 
 import pytest
 
-from measures.settings import DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, GroupSettings, Setting
 from sharelens.group_settings import read_broker_config, read_group_configs
+from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, GroupSettings, Setting
 from state_model.errors import SharelensError, UsageError
 
 PRINTED = """\

@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kafka_live.cluster import Place
-from kafka_live.errors import ClusterError
-from kafka_live.group_now import GroupNow, MemberNow, OffsetNow, SharePartition
 from sharelens import live_check
+from sharelens.kafka_live.cluster import Place
+from sharelens.kafka_live.errors import ClusterError
+from sharelens.kafka_live.group_now import GroupNow, MemberNow, OffsetNow, SharePartition
 from sharelens.live_check import MOST_GROUPS, LiveCheck
 from sharelens.questions.checked import UNCHECKED
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC

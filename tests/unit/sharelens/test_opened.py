@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 import pytest
 
 import sharelens
-from lake.errors import LakeError
-from lake.tables import TABLES
+from sharelens.lake.errors import LakeError
+from sharelens.lake.tables import TABLES
 from sharelens.opened import OpenLake
 from state_model.errors import UsageError
 from tests.datasets import dataset

@@ -6,9 +6,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lake.settings_rows import observations_of, setting_rows
-from measures.observed_settings import UNSET, news, settings_of
-from measures.settings import DEAD_LETTER_TOPIC, DELIVERY_COUNT_LIMIT, Setting
+from sharelens.lake.settings_rows import observations_of, setting_rows
+from sharelens.measures.observed_settings import UNSET, news, settings_of
+from sharelens.measures.settings import DEAD_LETTER_TOPIC, DELIVERY_COUNT_LIMIT, Setting
 from sharelens.request import Source
 from sharelens.settings_files import NO_SETTINGS_FILES
 from sharelens.settings_folder import FILES, read_settings_folder, with_single_files

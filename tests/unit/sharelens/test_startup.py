@@ -40,7 +40,9 @@ def test_questions_to_a_cluster_start_without_pandas_and_spark() -> None:
         "    assert main(['state', '--bootstrap-server', '127.0.0.1:1']) == 1",
         "assert '127.0.0.1:1' in problem.getvalue()",
     )
-    assert imported_by(*asks, heavy=("kafka_live.cluster", "pandas", "pyspark", "deltalake")) == ["kafka_live.cluster"]
+    assert imported_by(*asks, heavy=("sharelens.kafka_live.cluster", "pandas", "pyspark", "deltalake")) == [
+        "sharelens.kafka_live.cluster"
+    ]
 
 
 @pytest.mark.slow

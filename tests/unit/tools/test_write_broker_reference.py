@@ -2,7 +2,7 @@
 
 import re
 
-from broker.features import SHARE_VERSION
+from sharelens.broker.features import SHARE_VERSION
 from tools import write_broker_reference
 
 

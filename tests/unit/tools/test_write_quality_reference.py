@@ -6,7 +6,7 @@ import pytest
 
 from jobs.quality.rule import BLOCKING
 from jobs.quality.suites import rules_of
-from lake.tables import TABLES
+from sharelens.lake.tables import TABLES
 from sharelens.questions.gates import runbook
 from tools import write_quality_reference
 

@@ -1,6 +1,6 @@
 """The generated reference page is the one that is committed."""
 
-from kafka_log.reasons import REASONS
+from sharelens.kafka_log.reasons import REASONS
 from state_model.columnar import decode
 from tools import write_reference
 

@@ -10,7 +10,7 @@ from jobs.progress import Progress
 from jobs.settings import load_settings
 from jobs.spark import executors
 from jobs.spark.executors import Engine
-from lake.errors import LakeError
+from sharelens.lake.errors import LakeError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import sharelens
-from lake.scan import open_lake
-from lake.tables import TABLES
 from sharelens.catalog.registration import ensure_kept, register
+from sharelens.lake.scan import open_lake
+from sharelens.lake.tables import TABLES
 from sharelens.opened import OpenLake
 from state_model.errors import SharelensError
 from tests.in_process import recorded_lake

@@ -11,9 +11,9 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from kafka_log.schemas import TOPIC_BATCH
 from sharelens import frames
 from sharelens.frames.shapes import spark_schema
+from sharelens.kafka_log.schemas import TOPIC_BATCH
 
 OF_KAFKA = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int, "

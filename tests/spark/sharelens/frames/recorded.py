@@ -16,13 +16,13 @@ from chispa.schema_comparer import assert_schema_equality
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from kafka_log.schemas import TOPIC_BATCH
-from lake import user_topics
-from lake.scan import open_lake
-from measures.topics import topic_partitions
 from sharelens.filters import KeyFilter
 from sharelens.frames.envelopes import LOSS
 from sharelens.frames.shapes import spark_schema
+from sharelens.kafka_log.schemas import TOPIC_BATCH
+from sharelens.lake import user_topics
+from sharelens.lake.scan import open_lake
+from sharelens.measures.topics import topic_partitions
 from sharelens.output import Answer
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.opening import open_evidence

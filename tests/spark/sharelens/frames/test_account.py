@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from measures.schemas import CLASSES
 from sharelens import frames
 from sharelens.frames.envelopes import LOSS
+from sharelens.measures.schemas import CLASSES
 from sharelens.questions import accounting
 from sharelens.questions.cost import cost, pruning
 from sharelens.questions.evidence import Span

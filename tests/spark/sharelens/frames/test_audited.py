@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from lake.scan import open_lake
-from measures.observed_settings import settings_of
 from sharelens import frames
 from sharelens.frames.envelopes import LOSS
 from sharelens.frames.shapes import spark_schema
+from sharelens.lake.scan import open_lake
+from sharelens.measures.observed_settings import settings_of
 from state_model.java import partition_for
 from tests.in_process import make_lake
 from tests.settings_in_files import group_configs

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lake.scan import open_lake
 from sharelens import frames
+from sharelens.lake.scan import open_lake
 from tests.datasets import dataset
 from tests.in_process import recorded_lake
 

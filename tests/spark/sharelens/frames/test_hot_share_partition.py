@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from kafka_log.schemas import LOG_RECORD
 from sharelens import frames
 from sharelens.frames.shapes import spark_schema
+from sharelens.kafka_log.schemas import LOG_RECORD
 from state_model.share_records import ShareRecord, ShareSnapshot, ShareUpdate, StateBatch, encode_record
 from state_model.uuids import ZERO_UUID
 from tests.replay_logs import KEYS

@@ -9,10 +9,10 @@ import pytest
 from chispa.dataframe_comparer import assert_df_equality
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from kafka_log.schemas import LOG_RECORD
 from sharelens import frames
 from sharelens.cli import main
 from sharelens.frames.shapes import spark_schema
+from sharelens.kafka_log.schemas import LOG_RECORD
 from state_model.errors import UsageError
 from state_model.uuids import ZERO_UUID
 from tests.spark.sharelens.frames.recorded import rows_of

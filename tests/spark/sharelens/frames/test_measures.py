@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from lake.scan import open_lake
-from lake.tables import TABLES
-from measures.catalog import STAGED
 from sharelens import frames
+from sharelens.lake.scan import open_lake
+from sharelens.lake.tables import TABLES
+from sharelens.measures.catalog import STAGED
 from tests.spark.sharelens.frames.recorded import (
     assert_same,
     cached,

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from lake.dlq_partitions import DLQ_PARTITION
-from lake.scan import open_lake
-from lake.tables import TABLES
-from measures.dlq_reach import LetterTopics, whole_since_ms
-from measures.dlq_reconciliation import HISTORY_READ, LETTER_COLUMNS, nameless_places, reconcile
-from measures.dlq_schemas import DLQ_RECONCILIATION
-from measures.schemas import POISON_RECORD
-from measures.settings import NO_SETTINGS, GroupSettings
 from sharelens import frames
+from sharelens.lake.dlq_partitions import DLQ_PARTITION
+from sharelens.lake.scan import open_lake
+from sharelens.lake.tables import TABLES
+from sharelens.measures.dlq_reach import LetterTopics, whole_since_ms
+from sharelens.measures.dlq_reconciliation import HISTORY_READ, LETTER_COLUMNS, nameless_places, reconcile
+from sharelens.measures.dlq_schemas import DLQ_RECONCILIATION
+from sharelens.measures.schemas import POISON_RECORD
+from sharelens.measures.settings import NO_SETTINGS, GroupSettings
 from sharelens.questions.opening import open_evidence
 from sharelens.request import Source
 from state_model.errors import UsageError

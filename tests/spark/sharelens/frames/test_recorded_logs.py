@@ -7,9 +7,9 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from lake.scan import open_lake
-from lake.tables import TABLES
 from sharelens import frames
+from sharelens.lake.scan import open_lake
+from sharelens.lake.tables import TABLES
 from state_model.audit.table import RULES
 from tests.datasets import KINDS, scenarios
 from tests.in_process import recorded_lake

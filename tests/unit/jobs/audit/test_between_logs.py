@@ -7,8 +7,8 @@ import shutil
 import pyarrow.compute as pc
 import pytest
 
-from lake.scan import open_lake
 from sharelens.cli import main
+from sharelens.lake.scan import open_lake
 from sharelens.settings_folder import read_settings_folder
 from state_model.audit.columnar.log_pairs import BETWEEN
 from state_model.audit.rule import Need

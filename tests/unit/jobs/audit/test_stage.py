@@ -8,8 +8,8 @@ import pytest
 
 from jobs.audit import tasks
 from jobs.publish import current_versions, published_versions
-from lake.lake import Lake
-from lake.scan import open_lake
+from sharelens.lake.lake import Lake
+from sharelens.lake.scan import open_lake
 from tests.in_process import TO_AUDIT, make_lake, story_lake
 from tests.lakes import content, differences
 from tests.settings_in_files import group_configs

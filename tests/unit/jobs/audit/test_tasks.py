@@ -7,9 +7,9 @@ import pytest
 
 from bench import generate
 from jobs.audit import tasks
-from lake import parquet
-from lake.locations import resolve
-from lake.slices import BRONZE, Slice
+from sharelens.lake import parquet
+from sharelens.lake.locations import resolve
+from sharelens.lake.slices import BRONZE, Slice
 from state_model.audit.columnar.partitions import LogFacts
 from tests.in_process import make_lake
 

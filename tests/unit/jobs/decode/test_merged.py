@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.schemas import NAME
 from jobs import books
 from jobs.decode.merged import merged
-from lake.commit import create
-from lake.lake import Lake
-from lake.tables import TABLES
+from sharelens.evidence.schemas import NAME
+from sharelens.lake.commit import create
+from sharelens.lake.lake import Lake
+from sharelens.lake.tables import TABLES
 from tests.depths import examples
 
 NAMES = "silver.name"

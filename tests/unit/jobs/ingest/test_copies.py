@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from jobs.errors import ClusterMismatchError
-from kafka_log.errors import CopyConflictError
-from lake.lake import Lake
-from lake.scan import open_lake
+from sharelens.kafka_log.errors import CopyConflictError
+from sharelens.lake.lake import Lake
+from sharelens.lake.scan import open_lake
 from state_model.errors import SharelensError
 from tests.batch_files import base_offset, batches_of, broken, copy_changed, state_batches, state_directory
 from tests.datasets import dataset

@@ -10,8 +10,8 @@ from jobs.errors import ClusterMismatchError, IntervalHoleError
 from jobs.ingest import plan
 from jobs.ingest.plan import Extent
 from jobs.ingest.superseding import Divergence
-from kafka_log.layout import LogDirectory, scan_log_directory
-from kafka_log.union import LogPartition, unite
+from sharelens.kafka_log.layout import LogDirectory, scan_log_directory
+from sharelens.kafka_log.union import LogPartition, unite
 from tests.batch_files import state_batches, state_directory
 from tests.state_logs import START_MS, STATE_TOPIC, snapshot, update
 from tools.log_writer.writer import write_checkpoints

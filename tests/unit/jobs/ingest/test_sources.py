@@ -6,8 +6,8 @@ import pytest
 
 from jobs.ingest import plan
 from jobs.ingest.sources import Sources
-from kafka_log import reader
-from kafka_log.layout import scan_log_directory
+from sharelens.kafka_log import reader
+from sharelens.kafka_log.layout import scan_log_directory
 from tests.file_times import set_times
 from tests.state_logs import START_MS, snapshot, write_log_directory
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jobs.options import STAGES
-from lake.lake import Lake
+from sharelens.lake.lake import Lake
 from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake
 from tests.lakes import assert_same

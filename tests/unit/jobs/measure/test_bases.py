@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.upkeep.maintain import MaintainOptions, Upkeep, maintain
-from lake.lake import Lake
-from measures.catalog import STAGED
+from sharelens.lake.lake import Lake
+from sharelens.measures.catalog import STAGED
 from tests.depths import examples
 from tests.in_process import TO_MEASURES, make_lake
 from tests.lakes import content, differences

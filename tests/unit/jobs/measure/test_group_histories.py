@@ -6,11 +6,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from evidence.schemas import GROUP_RECORD, GROUP_RECORD_ORDER
 from jobs.measure.group_histories import TABLE_OF
-from lake.lake import Lake
-from lake.scan import open_lake
-from measures.group_histories import histories
+from sharelens.evidence.schemas import GROUP_RECORD, GROUP_RECORD_ORDER
+from sharelens.lake.lake import Lake
+from sharelens.lake.scan import open_lake
+from sharelens.measures.group_histories import histories
 from tests.datasets import dataset
 from tests.group_files import GroupEntry, epoch, write_group_partition
 from tests.in_process import TO_MEASURES, make_lake, recorded_lake, story_lake

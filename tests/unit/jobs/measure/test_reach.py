@@ -17,9 +17,9 @@ from jobs.measure.files import is_final
 from jobs.measure.inputs import LakeInputs
 from jobs.measure.reach import Reach
 from jobs.measure.recompute import changes
-from lake.lake import Lake
-from measures.catalog import STAGED
-from measures.settled import HOUR_MS
+from sharelens.lake.lake import Lake
+from sharelens.measures.catalog import STAGED
+from sharelens.measures.settled import HOUR_MS
 from state_model.columnar.codes import ABOVE_ALL
 from tests.datasets import dataset
 from tests.depths import examples

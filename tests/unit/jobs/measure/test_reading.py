@@ -12,9 +12,9 @@ import pytest
 from jobs.incarnations import newest_incarnations
 from jobs.measure.reading import HISTORY, Flags, Reader, StateTopic
 from jobs.replay import stage as replay_stage
-from lake.lake import Lake
-from lake.row_groups import RowGroups
-from measures.places import Places
+from sharelens.lake.lake import Lake
+from sharelens.lake.row_groups import RowGroups
+from sharelens.measures.places import Places
 from state_model.columnar.codes import ABOVE_ALL
 from state_model.columnar.keys import PLACE_KEY
 from tests.in_process import make_lake

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.upkeep.maintain import MaintainOptions, maintain
-from kafka_log.dead_letter_records import DeadLetterTopics
-from lake.lake import Lake
-from lake.scan import open_lake
+from sharelens.kafka_log.dead_letter_records import DeadLetterTopics
+from sharelens.lake.lake import Lake
+from sharelens.lake.scan import open_lake
 from tests.dead_letter_logs import Record, letter_headers, write_cut_letters, write_letters
 from tests.depths import examples
 from tests.in_process import TO_MEASURES, TO_SILVER, make_lake

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lake.lake import Lake
-from lake.scan import open_lake
+from sharelens.lake.lake import Lake
+from sharelens.lake.scan import open_lake
 from tests.in_process import TO_MEASURES, make_lake
 from tests.lakes import assert_same
 from tests.once import made_once

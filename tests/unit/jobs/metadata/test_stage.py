@@ -8,14 +8,14 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 
-from evidence.metadata_events import MetadataHistory
-from evidence.metadata_reading import read_metadata
-from kafka_log.layout import scan_log_directory
-from lake.lake import Lake
-from lake.metadata_log import read_history, stored_history
-from lake.scan import open_lake
-from measures.settings import DELIVERY_COUNT_LIMIT
 from sharelens.cli import main
+from sharelens.evidence.metadata_events import MetadataHistory
+from sharelens.evidence.metadata_reading import read_metadata
+from sharelens.kafka_log.layout import scan_log_directory
+from sharelens.lake.lake import Lake
+from sharelens.lake.metadata_log import read_history, stored_history
+from sharelens.lake.scan import open_lake
+from sharelens.measures.settings import DELIVERY_COUNT_LIMIT
 from sharelens.questions.lake_clusters import choose_cluster
 from state_model.metadata.schemas import PARTITION, PARTITION_CHANGE
 from tests.datasets import dataset

@@ -19,13 +19,13 @@ from jobs.quality.facts import counting, facts_of
 from jobs.quality.limits import Limits
 from jobs.quality.references import REFERENCES_OF, fact_of
 from jobs.quality.suites import rules_of
-from lake import gates
-from lake.commit import commit as commit_files
-from lake.errors import LakeError
-from lake.lake import Lake
-from lake.parquet import DataFile, write_rows
-from lake.scan import open_lake
-from lake.tables import TABLES
+from sharelens.lake import gates
+from sharelens.lake.commit import commit as commit_files
+from sharelens.lake.errors import LakeError
+from sharelens.lake.lake import Lake
+from sharelens.lake.parquet import DataFile, write_rows
+from sharelens.lake.scan import open_lake
+from sharelens.lake.tables import TABLES
 from tests.in_process import make_lake
 from tests.quality_rows import frame, good_row
 from tests.state_logs import START_MS, snapshot, update, write_log_directory

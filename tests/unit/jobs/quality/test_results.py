@@ -8,9 +8,9 @@ import pytest
 
 from jobs.quality import results
 from jobs.upkeep.maintain import MaintainOptions, maintain
-from lake import gates
-from lake.lake import Lake
-from lake.tables import TABLES
+from sharelens.lake import gates
+from sharelens.lake.lake import Lake
+from sharelens.lake.tables import TABLES
 from tests.in_process import recorded_lake
 
 pytestmark = pytest.mark.slow

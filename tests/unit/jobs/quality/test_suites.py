@@ -13,8 +13,8 @@ from jobs.quality.limits import Limits
 from jobs.quality.rule import BLOCKING, FACTS, KINDS, ROWS, WARNING, Rule
 from jobs.quality.slices import pieces
 from jobs.quality.suites import field_text, rules_of
-from lake.scan import UNLISTED
-from lake.tables import TABLES
+from sharelens.lake.scan import UNLISTED
+from sharelens.lake.tables import TABLES
 from tests.quality_rows import bad_row, frame, good_row, row_rules
 
 LIMITS = Limits(stale_ms=172_800_000)

@@ -3,11 +3,11 @@
 import pytest
 
 from jobs.replay.losses import find_losses
-from lake.lake import Lake
+from sharelens.lake.lake import Lake
 from state_model.columnar.values import Loss
 from tests.in_process import empty_lake
-from tests.unit.evidence.test_coverage import gap
-from tests.unit.evidence.test_losses import extent
+from tests.unit.sharelens.evidence.test_coverage import gap
+from tests.unit.sharelens.evidence.test_losses import extent
 
 KEY = ("cluster", "topic", 0)
 

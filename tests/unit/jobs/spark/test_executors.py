@@ -14,7 +14,7 @@ from jobs.errors import JobError
 from jobs.progress import Progress
 from jobs.spark import executors
 from jobs.spark.executors import Engine
-from lake.errors import LakeError
+from sharelens.lake.errors import LakeError
 
 
 class SessionStartedError(AssertionError):

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from jobs.spark import java
-from lake.whole_file import write_whole
+from sharelens.lake.whole_file import write_whole
 
 
 def fake_java(home, version, *, release=True):

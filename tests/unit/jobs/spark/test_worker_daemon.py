@@ -27,11 +27,11 @@ def imported_for(kind: str) -> set[str]:
         f"import sys; from jobs.spark import worker_daemon; worker_daemon.import_code_of({kind!r}); print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    return {"jobs.run", "kafka_log.reader"} & set(done.stdout.split())
+    return {"jobs.run", "sharelens.kafka_log.reader"} & set(done.stdout.split())
 
 
 @pytest.mark.slow
 def test_workers_that_plan_a_data_source_inherit_no_stages() -> None:
     pytest.importorskip("pyspark")
-    assert imported_for("pyspark.worker") == {"jobs.run", "kafka_log.reader"}
-    assert imported_for("pyspark.sql.worker.plan_data_source_read") == {"kafka_log.reader"}
+    assert imported_for("pyspark.worker") == {"jobs.run", "sharelens.kafka_log.reader"}
+    assert imported_for("pyspark.sql.worker.plan_data_source_read") == {"sharelens.kafka_log.reader"}

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evidence.coverage import coverage
-from evidence.losses import losses_of_extents
 from jobs.upkeep.book_rows import joined
-from kafka_log.bounds import highest_committed_end, log_start
+from sharelens.evidence.coverage import coverage
+from sharelens.evidence.losses import losses_of_extents
+from sharelens.kafka_log.bounds import highest_committed_end, log_start
 
 Row = dict[str, Any]
 

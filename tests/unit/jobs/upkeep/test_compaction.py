@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.upkeep import compaction
-from lake.parquet import FILE_BYTES
-from lake.tables import TABLES
+from sharelens.lake.parquet import FILE_BYTES
+from sharelens.lake.tables import TABLES
 
 SCHEMA = pa.schema([("group_id", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
 ROWS = st.lists(

@@ -22,12 +22,12 @@ from jobs.errors import JobError
 from jobs.publish import current_versions, published_versions
 from jobs.upkeep.compaction import RUN_BYTES, order_of, rewrite
 from jobs.upkeep.maintain import MaintainOptions, Upkeep, maintain
-from lake import lock, scan
-from lake.commit import create_tables
-from lake.errors import LakeError, LakeLockedError
-from lake.lake import Lake
-from lake.scan import open_lake
-from lake.tables import TABLES
+from sharelens.lake import lock, scan
+from sharelens.lake.commit import create_tables
+from sharelens.lake.errors import LakeError, LakeLockedError
+from sharelens.lake.lake import Lake
+from sharelens.lake.scan import open_lake
+from sharelens.lake.tables import TABLES
 from tests.in_process import make_lake, recorded_lake
 from tests.kills import Point, in_turn, kill, points_of
 from tests.lakes import BOOKS, OF_THE_AUDIT, content, differences, shared_content
@@ -361,7 +361,7 @@ def test_upkeep_beside_a_first_run_says_who_holds_the_lake(tmp_path: Path) -> No
 
 def test_a_second_scheduler_waits_and_then_says_who_holds_the_lake(lake: Path) -> None:
     hold = (
-        "import sys, time; from lake import lock; from lake.lake import Lake\n"
+        "import sys, time; from lake import lock; from sharelens.lake.lake import Lake\n"
         "with lock.hold(Lake(sys.argv[1]), 5): print('held', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", hold, str(lake)]

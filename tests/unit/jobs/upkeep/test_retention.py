@@ -2,7 +2,7 @@
 
 from jobs.retained import GROUPS, STAYS
 from jobs.upkeep.retention import CUT_BY, RULES
-from lake.tables import TABLES
+from sharelens.lake.tables import TABLES
 
 
 def test_every_table_has_a_rule_or_a_reason_to_stay() -> None:

@@ -19,13 +19,13 @@ from jobs.errors import JobError
 from jobs.upkeep.maintain import MaintainOptions, maintain
 from jobs.upkeep.upgrade import Upgraded, UpgradeOptions, upgrade
 from jobs.upkeep.upgrade_plan import Kind, look
-from lake import crash_points, lock, scan
-from lake.commit import create_tables
-from lake.errors import LakeError, LakeLockedError, LakeVersionError
-from lake.lake import SCHEMA_VERSION_PROPERTY, Lake
-from lake.lock import hold
-from lake.parquet import DataFile
-from lake.tables import SCHEMA_VERSION, TABLES
+from sharelens.lake import crash_points, lock, scan
+from sharelens.lake.commit import create_tables
+from sharelens.lake.errors import LakeError, LakeLockedError, LakeVersionError
+from sharelens.lake.lake import SCHEMA_VERSION_PROPERTY, Lake
+from sharelens.lake.lock import hold
+from sharelens.lake.parquet import DataFile
+from sharelens.lake.tables import SCHEMA_VERSION, TABLES
 from tests.datasets import dataset
 from tests.in_process import ANY_SIZE, make_lake, no_session, recorded_lake, story_lake
 from tests.kills import Point, in_turn, kill, points_of
@@ -319,7 +319,7 @@ def test_what_a_closed_gate_keeps_back_is_not_published_by_an_upgrade(small: Pat
 
 
 def books_files(lake: Path, name: str, rows: pa.Table) -> list[DataFile]:
-    from lake.parquet import write_rows
+    from sharelens.lake.parquet import write_rows
 
     return write_rows(Lake(lake), TABLES[name], rows, {})
 

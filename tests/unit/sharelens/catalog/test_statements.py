@@ -10,10 +10,10 @@ import sqlglot
 from sqlglot import expressions
 
 import sharelens
-from lake.scan import open_lake
-from lake.tables import TABLES
 from sharelens.catalog.statements import script
 from sharelens.cli import main
+from sharelens.lake.scan import open_lake
+from sharelens.lake.tables import TABLES
 from tests.in_process import recorded_lake
 
 LAKES = ("dlq", "streams")

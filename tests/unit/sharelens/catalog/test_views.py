@@ -9,9 +9,9 @@ import pytest
 from deltalake import DeltaTable
 
 import sharelens
-from lake.scan import open_lake
-from lake.tables import TABLES
 from sharelens.catalog.views import views
+from sharelens.lake.scan import open_lake
+from sharelens.lake.tables import TABLES
 from tests.in_process import recorded_lake
 
 pytestmark = pytest.mark.slow

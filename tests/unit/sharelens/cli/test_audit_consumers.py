@@ -5,9 +5,9 @@ import shutil
 
 import pytest
 
-from lake.gates import closed
-from lake.lake import Lake
 from sharelens.cli import main
+from sharelens.lake.gates import closed
+from sharelens.lake.lake import Lake
 from tests.in_process import story_lake
 from tests.report_pages import leave_out_charts
 from tests.state_logs import snapshot, update, write_log_directory

@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from lake.commit import commit
-from lake.lake import Lake
-from lake.parquet import write_rows
-from lake.scan import open_lake
-from lake.tables import TABLES
 from sharelens.cli import main
+from sharelens.lake.commit import commit
+from sharelens.lake.lake import Lake
+from sharelens.lake.parquet import write_rows
+from sharelens.lake.scan import open_lake
+from sharelens.lake.tables import TABLES
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from jobs import books
-from lake.lake import Lake
 from sharelens.cli import main
+from sharelens.lake.lake import Lake
 from sharelens.metrics.reading import read
 from sharelens.request import Source
 from state_model.topics import STATE_TOPIC

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lake.tables import SCHEMA_VERSION, TABLES
 from sharelens.cli import main
+from sharelens.lake.tables import SCHEMA_VERSION, TABLES
 from tests.datasets import dataset
 from tests.old_lakes import SCENARIO, old_lake
 

@@ -6,8 +6,8 @@ import pytest
 
 from sharelens.cli import main
 from sharelens.cli.workload import PROFILE_NAMES
-from workloads import admin
-from workloads.profiles import PROFILES, STREAMS
+from sharelens.workloads import admin
+from sharelens.workloads.profiles import PROFILES, STREAMS
 
 STREAMS_RUN = ("--bootstrap-server", "127.0.0.1:1", "--profile", "streams", "--journal", "x")
 DELIVERY = {"event": "delivery", "since_ms": 30, "group": "g", "topic": "t", "partition": 0, "offset": 4, "id": 4}

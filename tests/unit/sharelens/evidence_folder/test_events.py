@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from evidence.as_of import LogPrefix
+from sharelens.evidence.as_of import LogPrefix
 from sharelens.evidence_folder.events import EVENT_OF_END, MEANING, trace_events
 from sharelens.questions import vocabulary
 from sharelens.questions.evidence import Keys

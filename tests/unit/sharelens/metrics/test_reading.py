@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lake.errors import LakeError
+from sharelens.lake.errors import LakeError
 from sharelens.live import Address, LiveCluster, UserTopics
 from sharelens.metrics import catalog, reading
 from sharelens.metrics.figures import Figures

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lake.tables import TABLES
 from sharelens.cli import main
+from sharelens.lake.tables import TABLES
 from tests.in_process import recorded_lake
 
 SOURCE_FIELDS = {"name", "schema", "tables"}

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from measures.file_ends import EndOffsets
 from sharelens.cli import main
+from sharelens.measures.file_ends import EndOffsets
 from sharelens.questions.describe import View, describe
 from sharelens.questions.opening import open_evidence
 from sharelens.request import Source

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from broker.ports import Record
-from broker.storage import record_batch
+from sharelens.broker.ports import Record
+from sharelens.broker.storage import record_batch
 from sharelens.cli import main
 from state_model.early_draft.records import encode
 from tests.unit.state_model.early_draft.test_replay import DELTAS, FIRST

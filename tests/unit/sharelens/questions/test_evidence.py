@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from evidence.as_of import WHOLE_LOG, LogPrefix
-from evidence.clock_steps import ClockStep
+from sharelens.evidence.as_of import WHOLE_LOG, LogPrefix
+from sharelens.evidence.clock_steps import ClockStep
 from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover
 from sharelens.questions.lake_evidence import open_lake_evidence
 from sharelens.questions.log_evidence import open_log_evidence

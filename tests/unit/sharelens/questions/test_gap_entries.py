@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from evidence.as_of import LogPrefix
+from sharelens.evidence.as_of import LogPrefix
 from sharelens.questions.evidence import Keys
 from sharelens.questions.gap_entries import gap_entries
 from sharelens.questions.log_evidence import open_log_evidence

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lake.errors import LakeError
 from sharelens.filters import KeyFilter, parse_key_filter
+from sharelens.lake.errors import LakeError
 from sharelens.questions.evidence import Keys, Span
 from sharelens.questions.lake_evidence import open_lake_evidence
 from sharelens.questions.records import records

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from evidence.as_of import LogPrefix
-from measures.group_replay import GROUP
+from sharelens.evidence.as_of import LogPrefix
 from sharelens.live import Address, LiveCluster, UserTopics
+from sharelens.measures.group_replay import GROUP
 from sharelens.metrics.rule_counts import rule_counts
 from sharelens.questions.evidence import Keys
 from sharelens.questions.live_evidence import LiveEvidence

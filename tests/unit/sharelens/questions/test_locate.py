@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_log.codecs import GZIP, ZSTD
 from sharelens.cli import main
+from sharelens.kafka_log.codecs import GZIP, ZSTD
 from tests.batch_files import broken, write_batches
 from tests.in_process import make_lake
 from tests.state_logs import ORDERS_ID, START_MS, snapshot, update, write_log_directory

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pytest
 
-from evidence.as_of import LogPrefix
-from kafka_log.reader import Chunk
 from sharelens.cli import main
+from sharelens.evidence.as_of import LogPrefix
+from sharelens.kafka_log.reader import Chunk
 from sharelens.questions import log_evidence, measured
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.lake_evidence import LakeEvidence

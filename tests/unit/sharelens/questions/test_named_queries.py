@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lake.scan import Cut, open_lake
 from sharelens.cli import main
+from sharelens.lake.scan import Cut, open_lake
 from sharelens.questions.named_queries import listed, named_query, names, parse
 from state_model.errors import UsageError
 from tests.in_process import make_lake

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from measures import stalls
-from measures.settings import MAX_RECORD_LOCKS, NO_SETTINGS, GroupSettings
-from measures.stalls import IDLE
 from sharelens.filters import KeyFilter
+from sharelens.measures import stalls
+from sharelens.measures.settings import MAX_RECORD_LOCKS, NO_SETTINGS, GroupSettings
+from sharelens.measures.stalls import IDLE
 from sharelens.questions.lake_evidence import LakeEvidence, open_lake_evidence
 from sharelens.questions.measured import rows_of, scope
 from sharelens.questions.published_stalls import published_stalls

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lake.scan import Cut, open_lake
-from lake.tables import TABLES
+from sharelens.lake.scan import Cut, open_lake
+from sharelens.lake.tables import TABLES
 from sharelens.questions.sql import BATCH_ROWS, Limits, sql
 from sharelens.questions.tables import table_columns, tables
 from state_model.errors import SharelensError, UsageError

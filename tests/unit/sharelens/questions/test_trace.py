@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from evidence.schemas import GROUP_RECORD
-from measures.members import assigned
-from measures.offset_kinds import kind_of_offset
 from sharelens.cli import main
+from sharelens.evidence.schemas import GROUP_RECORD
 from sharelens.filters import parse_key_filter
+from sharelens.measures.members import assigned
+from sharelens.measures.offset_kinds import kind_of_offset
 from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.questions.trace import trace
 from sharelens.request import Source

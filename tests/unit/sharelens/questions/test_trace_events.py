@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.bounded_scan import Bounds
+from sharelens.lake.bounded_scan import Bounds
 from sharelens.questions.trace_events import (
     SCALARS,
     TurningRowGroups,

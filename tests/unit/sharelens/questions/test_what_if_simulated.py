@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from measures.early_draft_cost import draft_writes
-from measures.histories import Histories
 from sharelens.filters import KeyFilter
+from sharelens.measures.early_draft_cost import draft_writes
+from sharelens.measures.histories import Histories
 from sharelens.questions.measured import scope
 from sharelens.questions.opening import open_logs
 from sharelens.request import CutChoice, Source

@@ -9,10 +9,10 @@ import pytest
 
 from bench.generate import generate
 from jobs.replay import stage as replay_stage
-from lake import bounded_scan
-from measures.lag_over_time import RowsAtMoments
-from measures.tallies import By
 from sharelens.filters import KeyFilter
+from sharelens.lake import bounded_scan
+from sharelens.measures.lag_over_time import RowsAtMoments
+from sharelens.measures.tallies import By
 from sharelens.questions import lake_evidence, measured, opening
 from sharelens.questions.evidence import Span
 from sharelens.questions.group_rows import sums_of_groups

@@ -5,8 +5,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from evidence.schemas import GROUP_RECORD
-from measures.schemas import EVENTS, LIFE, STALL
+from sharelens.evidence.schemas import GROUP_RECORD
+from sharelens.measures.schemas import EVENTS, LIFE, STALL
 from sharelens.questions.evidence import PLACED, Span
 from sharelens.report import colours
 from sharelens.report.bands import LANES

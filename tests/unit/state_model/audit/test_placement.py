@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.decoding import decode_rows
-from kafka_log.schemas import LOG_RECORD
+from sharelens.evidence.decoding import decode_rows
+from sharelens.kafka_log.schemas import LOG_RECORD
 from state_model.audit import placement
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.rule import Field

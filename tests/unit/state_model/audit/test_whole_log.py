@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.decoding import decode_rows
+from sharelens.evidence.decoding import decode_rows
 from state_model.audit.columnar.configured import ConfiguredAudit
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.coordinator_config import CoordinatorConfig

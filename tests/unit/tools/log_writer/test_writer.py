@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kafka_log import reader
-from kafka_log import record_batch as rb
-from kafka_log.layout import scan_log_directory
-from kafka_log.schemas import HEADER, LOG_RECORD
-from kafka_log.union import unite
+from sharelens.kafka_log import reader
+from sharelens.kafka_log import record_batch as rb
+from sharelens.kafka_log.layout import scan_log_directory
+from sharelens.kafka_log.schemas import HEADER, LOG_RECORD
+from sharelens.kafka_log.union import unite
 from tools.log_writer import encoding, writer
 from tools.log_writer.errors import BatchEncodeError
 

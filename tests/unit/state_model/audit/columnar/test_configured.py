@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evidence.decoding import decode_rows
+from sharelens.evidence.decoding import decode_rows
 from state_model.audit.columnar.configured import ConfiguredAudit
 from state_model.audit.columnar.findings import findings
 from state_model.audit.columnar.partition import PartitionAudit

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
+from sharelens.evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
 from state_model.audit.columnar.cross_checks import StateLogs, cross_check
 from state_model.audit.columnar.group_audit import audit_groups
 from state_model.audit.columnar.lives import Turns, lives_of

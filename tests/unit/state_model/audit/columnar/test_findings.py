@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from evidence.decoding import decode_rows
+from sharelens.evidence.decoding import decode_rows
 from state_model.audit.columnar.findings import finding_counts, findings, misplacements
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.violations import violation_rows

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.coordinators.assignor import assign
-from evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
+from sharelens.broker.coordinators.assignor import assign
+from sharelens.evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
 from state_model.audit.columnar.group_audit import audit_groups
 from state_model.audit.columnar.proofs import Proofs
 from state_model.audit.table import RULES

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.decoding import decode_rows
+from sharelens.evidence.decoding import decode_rows
 from state_model.audit.columnar.continuation import AUDIT_STATE
 from state_model.audit.columnar.findings import findings
 from state_model.audit.columnar.partition import PartitionAudit

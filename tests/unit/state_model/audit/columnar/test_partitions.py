@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.auditing import audited_batches
-from kafka_log.schemas import LOG_RECORD
+from sharelens.evidence.auditing import audited_batches
+from sharelens.kafka_log.schemas import LOG_RECORD
 from state_model.audit.columnar.continuation import AUDIT_STATE
 from state_model.audit.columnar.findings import findings
 from state_model.audit.columnar.partitions import LogFacts, PartitionsAudit

@@ -1,0 +1,145 @@
+"""The configuration of share and streams groups: checked when changed, within the broker's bounds when used."""
+
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple
+
+from sharelens.broker.config.durations import duration_ms
+from sharelens.broker.config.group_keys import BOUNDS, BY_DURATION, GROUP, Bounded
+from sharelens.broker.config.settings import Settings, parse_all
+from sharelens.broker.errors import ConfigError
+from sharelens.broker.ports import IsolationLevel, ShareGroupSettings
+from state_model.streams.soft_state import Settings as StreamsSettings
+
+DEAD_LETTERS_SHARE_VERSION = 2
+GROUPS_REMEMBERED = 4_096
+LONGEST_REMEMBERED = 256
+"""Characters of a group id; so that clients can't fill the memory with long ones."""
+
+
+class _Remembered(NamedTuple):
+    """Settings, and the configuration that they were computed from."""
+
+    own: Mapping[str, str]
+    revision: int
+    share_version: int
+    settings: ShareGroupSettings
+
+
+def check_group(settings: Settings, own: Mapping[str, str]) -> None:
+    """Raise ConfigError for configurations of a group that Kafka refuses."""
+    values = parse_all(GROUP, own)
+    for name, bounds in BOUNDS.items():
+        low, high = _limits(settings, bounds)
+        value = values.get(name)
+        if isinstance(value, int) and not low <= value <= high:
+            raise ConfigError(f"{name}={value!r}: takes an integer from {low} to {high}")
+    for kind in ("share", "streams"):
+        session, heartbeat = (
+            _number(settings, values, f"{kind}.{name}") for name in ("session.timeout.ms", "heartbeat.interval.ms")
+        )
+        if session <= heartbeat:
+            raise ConfigError(
+                f"{kind}.session.timeout.ms={session} must be above {kind}.heartbeat.interval.ms={heartbeat}"
+            )
+
+
+class StreamsGroupSettings(NamedTuple):
+    """The effective configuration of a streams group: its own value, else the broker's, within bounds."""
+
+    session_timeout_ms: int
+    machine: StreamsSettings
+
+
+def streams_group_settings(settings: Settings, own: Mapping[str, str]) -> StreamsGroupSettings:
+    """The current settings of a streams group with its own configuration."""
+    values = parse_all(GROUP, own)
+    return StreamsGroupSettings(
+        session_timeout_ms=_number(settings, values, "streams.session.timeout.ms"),
+        machine=StreamsSettings(
+            heartbeat_interval_ms=_number(settings, values, "streams.heartbeat.interval.ms"),
+            num_standby_replicas=_number(settings, values, "streams.num.standby.replicas"),
+            initial_rebalance_delay_ms=_number(settings, values, "streams.initial.rebalance.delay.ms"),
+            assignment_interval_ms=_number(settings, values, "streams.assignment.interval.ms"),
+            max_size=settings.integer("group.streams.max.size"),
+        ),
+    )
+
+
+class ShareGroups:
+    """The effective settings of each share group (sharelens.broker.ports.GroupSettings)."""
+
+    def __init__(
+        self, settings: Settings, group_config: Callable[[str], Mapping[str, str]], share_version: Callable[[], int]
+    ) -> None:
+        self._settings = settings
+        self._group_config = group_config
+        self._share_version = share_version
+        self._remembered: dict[str, _Remembered] = {}
+
+    def __call__(self, group_id: str) -> ShareGroupSettings:
+        """The current settings of a group.
+
+        They are computed once for each configuration: a group's configuration is never changed in place.
+        """
+        own, revision, share_version = self._group_config(group_id), self._settings.revision, self._share_version()
+        remembered = self._remembered.get(group_id)
+        is_current = (
+            remembered is not None
+            and remembered.own is own
+            and remembered.revision == revision
+            and remembered.share_version == share_version
+        )
+        if remembered is not None and is_current:
+            return remembered.settings
+        settings = self._resolve(own)
+        if len(group_id) <= LONGEST_REMEMBERED:
+            if len(self._remembered) >= GROUPS_REMEMBERED:
+                self._remembered.clear()
+            self._remembered[group_id] = _Remembered(own, revision, share_version, settings)
+        return settings
+
+    def _resolve(self, own: Mapping[str, str]) -> ShareGroupSettings:
+        settings = self._settings
+        values = parse_all(GROUP, own)
+        isolation: IsolationLevel = (
+            "read_committed" if values.get("share.isolation.level") == "read_committed" else "read_uncommitted"
+        )
+        return ShareGroupSettings(
+            session_timeout_ms=_number(settings, values, "share.session.timeout.ms"),
+            heartbeat_interval_ms=_number(settings, values, "share.heartbeat.interval.ms"),
+            record_lock_duration_ms=_number(settings, values, "share.record.lock.duration.ms"),
+            delivery_count_limit=_number(settings, values, "share.delivery.count.limit"),
+            partition_max_record_locks=_number(settings, values, "share.partition.max.record.locks"),
+            auto_offset_reset=_reset(str(values.get("share.auto.offset.reset", "latest"))),
+            isolation_level=isolation,
+            renew_acknowledge_enable=bool(values.get("share.renew.acknowledge.enable", True)),
+            assignment_interval_ms=_number(settings, values, "share.assignment.interval.ms"),
+            dead_letter_topic=self._dead_letter_topic(values),
+            dead_letter_copy_record=bool(values.get("errors.deadletterqueue.copy.record.enable", False)),
+        )
+
+    def _dead_letter_topic(self, values: Mapping[str, object]) -> str | None:
+        name = str(values.get("errors.deadletterqueue.topic.name", ""))
+        return name if name and self._share_version() >= DEAD_LETTERS_SHARE_VERSION else None
+
+
+def _number(settings: Settings, values: Mapping[str, object], name: str) -> int:
+    """A number of a group within the broker's bounds, which may have become narrower since."""
+    value = values.get(name)
+    if not isinstance(value, int):
+        return settings.integer(f"group.{name}")
+    if name not in BOUNDS:
+        return value
+    low, high = _limits(settings, BOUNDS[name])
+    return min(max(value, low), high)
+
+
+def _limits(settings: Settings, bounds: Bounded) -> tuple[int, int]:
+    low = bounds.low if isinstance(bounds.low, int) else settings.integer(bounds.low)
+    return low, settings.integer(bounds.high)
+
+
+def _reset(text: str) -> Literal["earliest", "latest"] | int:
+    if text.startswith(BY_DURATION):
+        return duration_ms(text.removeprefix(BY_DURATION))
+    return "earliest" if text == "earliest" else "latest"

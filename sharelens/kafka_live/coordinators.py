@@ -1,0 +1,126 @@
+"""What the coordinators of groups say: FindCoordinator, ShareGroupDescribe, StreamsGroupDescribe and
+DescribeShareGroupOffsets.
+
+FindCoordinator creates __consumer_offsets where there is none, so send it only once the topic exists. It is sent for
+groups alone: the coordinator of share state (type 2) is a matter between brokers, and needs CLUSTER_ACTION.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from kafka.protocol.metadata import FindCoordinatorRequest
+from kio.schema.describe_share_group_offsets.v0 import request as offsets_v0
+from kio.schema.describe_share_group_offsets.v1 import request as offsets_v1
+from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
+from kio.schema.streams_group_describe.v0.request import StreamsGroupDescribeRequest
+from kio.schema.types import GroupId
+
+from sharelens.kafka_live.connection import Connection
+from sharelens.kafka_live.group_now import GroupNow, MemberNow, OffsetNow, SharePartition
+from sharelens.kafka_live.kio_messages import KioRequest
+from state_model.uuids import uuid_text
+
+OF_GROUPS, WITH_MANY_KEYS = 0, 4
+"""The type of a coordinator of groups, and the first version of FindCoordinator that takes several of them."""
+TASK_TYPES = ("active", "standby", "warmup")
+
+
+class Coordinators:
+    """The group coordinators of a cluster. Groups that they do not describe are left out of all answers."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def nodes(self, groups: Iterable[str]) -> Mapping[str, int]:
+        """The node that coordinates each group.
+
+        Raises:
+            ClusterError: the cluster does not answer.
+        """
+        keys = sorted(set(groups))
+        if not keys:
+            return {}
+        request = FindCoordinatorRequest(
+            key_type=OF_GROUPS, coordinator_keys=keys, min_version=WITH_MANY_KEYS, max_version=WITH_MANY_KEYS
+        )
+        answer = self._connection.ask(self._connection.nodes()[0], request)
+        return {each.key: each.node_id for each in answer.coordinators if not each.error_code}
+
+    def share_groups(self, groups: Iterable[str]) -> Mapping[str, GroupNow]:
+        """The share groups by id. Raises ClusterError."""
+
+        def request(ids: tuple[GroupId, ...]) -> KioRequest:
+            return KioRequest({1: ShareGroupDescribeRequest(group_ids=ids, include_authorized_operations=False)})
+
+        return {each.group_id: _group(each, _of_partitions) for each in self._described(groups, request)}
+
+    def streams_groups(self, groups: Iterable[str]) -> Mapping[str, GroupNow]:
+        """The streams groups by id. Raises ClusterError."""
+
+        def request(ids: tuple[GroupId, ...]) -> KioRequest:
+            return KioRequest({0: StreamsGroupDescribeRequest(group_ids=ids, include_authorized_operations=False)})
+
+        return {each.group_id: _group(each, _of_tasks) for each in self._described(groups, request)}
+
+    def offsets(self, groups: Iterable[str]) -> Mapping[SharePartition, OffsetNow]:
+        """The initialized share partitions of groups. Raises ClusterError."""
+
+        def request(ids: tuple[GroupId, ...]) -> KioRequest:
+            bodies = {
+                version: messages.DescribeShareGroupOffsetsRequest(
+                    groups=tuple(
+                        messages.DescribeShareGroupOffsetsRequestGroup(group_id=name, topics=None) for name in ids
+                    )
+                )
+                for version, messages in enumerate((offsets_v0, offsets_v1))
+            }
+            return KioRequest(bodies)
+
+        return {
+            SharePartition(group.group_id, uuid_text(topic.topic_id.bytes), partition.partition_index): OffsetNow(
+                partition.start_offset, _lag(partition)
+            )
+            for group in self._described(groups, request)
+            for topic in group.topics
+            for partition in topic.partitions
+            if not partition.error_code and topic.topic_id is not None
+        }
+
+    def _described(self, groups: Iterable[str], request: Callable[[tuple[GroupId, ...]], KioRequest]) -> Iterator[Any]:
+        """The groups of the answers to a request for the groups of each coordinator."""
+        of_node: dict[int, list[str]] = defaultdict(list)
+        for group, node in self.nodes(groups).items():
+            of_node[node].append(group)
+        requests = {node: request(tuple(map(GroupId, names))) for node, names in of_node.items()}
+        for answer in self._connection.ask_all(requests).values() if requests else ():
+            yield from (group for group in answer.groups if not group.error_code)
+
+
+def _group(described: Any, assigned: Callable[[Any], frozenset[tuple[object, ...]]]) -> GroupNow:
+    members = {
+        member.member_id: MemberNow(member.member_epoch, assigned(member.assignment)) for member in described.members
+    }
+    return GroupNow(described.group_state, described.group_epoch, described.assignment_epoch, members)
+
+
+def _of_partitions(assignment: Any) -> frozenset[tuple[object, ...]]:
+    return frozenset(
+        (uuid_text(topic.topic_id.bytes), int(number))
+        for topic in assignment.topic_partitions
+        for number in topic.partitions
+    )
+
+
+def _of_tasks(assignment: Any) -> frozenset[tuple[object, ...]]:
+    return frozenset(
+        (kind, tasks.subtopology_id, int(number))
+        for kind in TASK_TYPES
+        for tasks in getattr(assignment, f"{kind}_tasks")
+        for number in tasks.partitions
+    )
+
+
+def _lag(partition: Any) -> int | None:
+    lag = getattr(partition, "lag", -1)
+    return None if lag < 0 else int(lag)

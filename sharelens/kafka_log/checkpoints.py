@@ -1,0 +1,65 @@
+"""Reading the small text files of a log directory: checkpoints, meta.properties, partition.metadata."""
+
+from dataclasses import dataclass
+
+from sharelens.kafka_log.errors import CheckpointError
+from sharelens.kafka_log.files import Filesystem, join
+from sharelens.kafka_log.text_files import (
+    LEADER_EPOCH_CHECKPOINT,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    PartitionOffsets,
+    parse_leader_epochs,
+    parse_partition_offsets,
+    parse_properties,
+    parse_topic_id,
+)
+from state_model.uuids import ZERO_UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meta:
+    """Cluster and node id of a log directory; None where meta.properties is missing or lacks them."""
+
+    cluster_id: str | None
+    node_id: int | None
+
+
+def _text_or_none(filesystem: Filesystem, directory: str, name: str) -> str | None:
+    try:
+        return filesystem.read_text(join(directory, name))
+    except FileNotFoundError:
+        return None
+
+
+def read_partition_offsets(filesystem: Filesystem, directory: str, name: str) -> PartitionOffsets | None:
+    """The entries of one checkpoint of a log directory; None when the file is missing."""
+    text = _text_or_none(filesystem, directory, name)
+    return None if text is None else parse_partition_offsets(text, join(directory, name))
+
+
+def read_leader_epochs(filesystem: Filesystem, directory: str) -> tuple[tuple[int, int], ...]:
+    """Leader epochs of a partition folder; empty when the file is missing or broken: they only help to merge copies."""
+    text = _text_or_none(filesystem, directory, LEADER_EPOCH_CHECKPOINT)
+    if text is None:
+        return ()
+    try:
+        return parse_leader_epochs(text, join(directory, LEADER_EPOCH_CHECKPOINT))
+    except CheckpointError:
+        return ()
+
+
+def read_meta(filesystem: Filesystem, directory: str) -> Meta:
+    """cluster.id and node.id (broker.id in ZooKeeper days) of meta.properties."""
+    text = _text_or_none(filesystem, directory, META_PROPERTIES) or ""
+    properties = parse_properties(text)
+    node = properties.get("node.id", properties.get("broker.id", ""))
+    return Meta(cluster_id=properties.get("cluster.id") or None, node_id=int(node) if node.isdecimal() else None)
+
+
+def read_topic_id(filesystem: Filesystem, directory: str) -> str:
+    """The topic id of a partition folder, the zero uuid when partition.metadata is missing. Raises CheckpointError."""
+    text = _text_or_none(filesystem, directory, PARTITION_METADATA)
+    if text is None:
+        return ZERO_UUID
+    return parse_topic_id(text, join(directory, PARTITION_METADATA))

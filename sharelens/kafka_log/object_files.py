@@ -1,0 +1,349 @@
+"""Log directories in object stores: listed in pages of a thousand objects, read by ranges, never written to.
+
+A segment is read up to the size of its listing, in blocks that the next reads of the process share, so that looks at
+headers, at ends and at indexes of one segment are few requests. Large reads pass the blocks by.
+"""
+
+import errno
+import io
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from types import TracebackType
+from typing import IO, Any, Final, Generic, Self, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from sharelens.kafka_log import text_files
+from sharelens.kafka_log.errors import LogDirectoryError
+from sharelens.kafka_log.files import Bytes, Entry, parent
+from sharelens.object_stores.addresses import AddressError, ObjectAddress, parse
+from sharelens.object_stores.failures import failure_text
+from sharelens.object_stores.options import FAMILIES, object_store, options_of
+from state_model.threads import map_in_threads
+
+BLOCK_BYTES: Final = 1 << 20
+BLOCKS: Final = 64
+"""The blocks that a process keeps."""
+BLOCKS_A_READ: Final = 4
+MOST_OBJECTS: Final = 1_000_000
+"""Below one log directory: a listing of more is most likely one of another folder."""
+SMALL_FILES: Final = frozenset(
+    {
+        text_files.META_PROPERTIES,
+        text_files.PARTITION_METADATA,
+        text_files.LEADER_EPOCH_CHECKPOINT,
+        text_files.LOG_START_CHECKPOINT,
+        text_files.HIGH_WATERMARK_CHECKPOINT,
+    }
+)
+REQUESTS_AT_ONCE: Final = 16
+MOST_TEXTS: Final = 20_000
+"""The contents of small files that a process keeps, by ETag."""
+
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class _Kept(Generic[Key, Value]):
+    """The values of the newest `most` keys that were used, for all threads of a process."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._values: OrderedDict[Key, Value] = OrderedDict()
+        self._exclusive = threading.Lock()
+
+    def get(self, key: Key, read: Callable[[], Value]) -> Value:
+        """The value of a key, which is read when it is not there."""
+        with self._exclusive:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+        value = read()
+        with self._exclusive:
+            self._values[key] = value
+            while len(self._values) > self._most:
+                self._values.popitem(last=False)
+        return value
+
+
+_blocks: _Kept[tuple[str, str, int], memoryview] = _Kept(BLOCKS)
+_texts: _Kept[tuple[str, str], str] = _Kept(MOST_TEXTS)
+
+
+class ObjectFile:
+    """An object that is read by ranges."""
+
+    def __init__(self, uri: str, size_bytes: int, tag: str) -> None:
+        self._address = address_of(uri)
+        self._size = size_bytes
+        self._tag = tag
+
+    def size(self) -> int:
+        """The size of the listing."""
+        return self._size
+
+    def read_at(self, position: int, length: int) -> Bytes:
+        """Writable bytes; short only at the end of the object."""
+        end = min(position + max(0, length), self._size)
+        if position >= end:
+            return np.empty(0, dtype=np.uint8)
+        first, last = position // BLOCK_BYTES, (end - 1) // BLOCK_BYTES
+        if last - first >= BLOCKS_A_READ:
+            return np.frombuffer(self._range(position, end), dtype=np.uint8).copy()
+        base = first * BLOCK_BYTES
+        parts = [np.frombuffer(self._block(number), dtype=np.uint8) for number in range(first, last + 1)]
+        joined = np.concatenate(parts)
+        return joined[position - base : end - base].copy() if len(parts) == 1 else joined[position - base : end - base]
+
+    def whole(self) -> bytes:
+        """All bytes, in one request."""
+        return bytes(self._range(0, self._size))
+
+    def _block(self, number: int) -> memoryview:
+        begin = number * BLOCK_BYTES
+        key = (self._address.root, f"{self._tag} {self._size}", number)
+        return _blocks.get(key, lambda: self._range(begin, min(begin + BLOCK_BYTES, self._size)))
+
+    def _range(self, begin: int, end: int) -> memoryview:
+        import obstore
+
+        with explained(self._address, "read"):
+            content = obstore.get_range(store_of(self._address), self._address.key, start=begin, end=end)
+        return memoryview(content)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """There is nothing to close."""
+
+
+class ObjectFilesystem:
+    """Folders of buckets."""
+
+    def entries(self, uri: str) -> list[Entry]:
+        """The objects and folders of a folder, sorted."""
+        import obstore
+
+        address = address_of(uri)
+        with explained(address, "list"):
+            listed = obstore.list_with_delimiter(store_of(address), f"{address.key}/" if address.key else None)
+        folders = [_folder(str(path).rstrip("/")) for path in listed["common_prefixes"]]
+        objects = [_entry(known) for known in listed["objects"] if known["path"] != address.key]
+        if not folders and not objects:
+            if self._head(address) is not None:
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), uri)
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), uri)
+        return sorted([*folders, *objects], key=lambda entry: entry.name)
+
+    def is_empty(self, uri: str) -> bool:
+        """Whether a directory has no entry."""
+        return not self.entries(uri)
+
+    def read_text(self, uri: str, *, limit: int = 16 << 20) -> str:
+        """A small text file."""
+        entry = self.entry(uri)
+        return _text(uri, entry, limit)
+
+    def open(self, uri: str, *, size_bytes: int | None = None, tag: str | None = None) -> ObjectFile:
+        """An object read by ranges; the store is not asked for its size where a listing said it."""
+        if size_bytes is None or tag is None:
+            entry = self.entry(uri)
+            size_bytes, tag = entry.size_bytes, entry.tag
+        return ObjectFile(uri, size_bytes, tag or "")
+
+    def modified_ms(self, uri: str) -> int | None:
+        """When an object was put, by the clock of the store."""
+        return self.entry(uri).modified_ms
+
+    def below(self, uri: str) -> "ListedFilesystem":
+        """All that is below a folder, listed at once, with its small files."""
+        return ListedFilesystem(uri, _list_all(address_of(uri)))
+
+    def entry(self, uri: str) -> Entry:
+        """The size, time and ETag of an object. Raises FileNotFoundError."""
+        known = self._head(address_of(uri))
+        if known is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), uri)
+        return known
+
+    @staticmethod
+    def _head(address: ObjectAddress) -> Entry | None:
+        import obstore
+
+        if not address.key:
+            return None
+        try:
+            with explained(address, "read"):
+                return _entry(obstore.head(store_of(address), address.key))
+        except FileNotFoundError:
+            return None
+
+
+class ListedFilesystem(ObjectFilesystem):
+    """Folders of buckets, of which one was listed with all that is below it; small files are read side by side."""
+
+    def __init__(self, uri: str, objects: Iterable[tuple[str, Entry]]) -> None:
+        root = address_of(uri)
+        self._objects = {f"{root.root}/{path}": entry for path, entry in objects}
+        folders: dict[str, dict[str, Entry]] = {}
+        for address, entry in self._objects.items():
+            folder = parent(address)
+            folders.setdefault(folder, {}).setdefault(entry.name, entry)
+            while folder != root.root:
+                name = folder.rpartition("/")[2]
+                folder = parent(folder)
+                folders.setdefault(folder, {})[name] = _folder(name)
+        self._folders: Mapping[str, Mapping[str, Entry]] = folders
+        self._root = root.root
+        self._read_small_files()
+
+    def entries(self, uri: str) -> list[Entry]:
+        """The objects and folders of a folder, sorted, as they were listed."""
+        folder = address_of(uri).root
+        if folder != self._root and not folder.startswith(f"{self._root}/"):
+            return super().entries(uri)
+        known = self._folders.get(folder)
+        if known is None:
+            return super().entries(uri)  # which raises, unless it came meanwhile
+        return sorted(known.values(), key=lambda entry: entry.name)
+
+    def entry(self, uri: str) -> Entry:
+        """The size, time and ETag of an object as it was listed. Raises FileNotFoundError."""
+        address = address_of(uri).root
+        known = self._objects.get(address)
+        if known is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), uri)
+        return known
+
+    def _read_small_files(self) -> None:
+        small = [(uri, entry) for uri, entry in self._objects.items() if entry.name in SMALL_FILES]
+        if len(small) > 1:
+            map_in_threads(_read_if_there, small, REQUESTS_AT_ONCE)
+
+
+def address_of(uri: str) -> ObjectAddress:
+    """The object or folder that a URI names. Raises LogDirectoryError for one that names none."""
+    try:
+        return parse(uri)
+    except AddressError as error:
+        raise LogDirectoryError(str(error)) from None
+
+
+@contextmanager
+def streamed(uri: str) -> Iterator[IO[bytes]]:
+    """An object from its beginning to its end, in one request. Raises FileNotFoundError."""
+    import obstore
+
+    address = address_of(uri)
+    with explained(address, "read"):
+        answer = obstore.get(store_of(address), address.key)
+    with pa.PythonFile(_Stream(answer.stream(min_chunk_size=BLOCK_BYTES), address), mode="r") as stream:
+        yield stream
+
+
+class _Stream(io.RawIOBase):
+    """The chunks of an answer as a file."""
+
+    def __init__(self, chunks: Iterable[Any], address: ObjectAddress) -> None:
+        super().__init__()
+        self._chunks = iter(chunks)
+        self._address = address
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        """At most `size` bytes; none at the end."""
+        if not self._rest:
+            with explained(self._address, "read"):
+                self._rest = memoryview(next(self._chunks, b""))
+        chunk = self._rest if size < 0 else self._rest[:size]
+        self._rest = self._rest[len(chunk) :]
+        return bytes(chunk)
+
+
+def store_of(address: ObjectAddress) -> Any:
+    """The obstore store of a bucket."""
+    return object_store(address.scheme, address.bucket, options_of(FAMILIES[address.scheme]))
+
+
+@contextmanager
+def explained(address: ObjectAddress, action: str) -> Iterator[None]:
+    """Turns errors of the store into one line without secrets; an object that is not there stays FileNotFoundError.
+
+    A store that refuses or does not answer is no damage of a log: nothing is recorded as lost.
+    """
+    from obstore.exceptions import BaseError
+
+    try:
+        yield
+    except FileNotFoundError as error:
+        if any(code in str(error) for code in ("NoSuchBucket", "ContainerNotFound")):
+            raise LogDirectoryError(_line(error, address, action)) from None
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), address.root) from None
+    except (BaseError, OSError, ValueError) as error:
+        raise LogDirectoryError(_line(error, address, action)) from None
+
+
+def _line(error: BaseException, address: ObjectAddress, action: str) -> str:
+    return failure_text(error, address.root, FAMILIES[address.scheme], action, rights="list and read")
+
+
+def _list_all(address: ObjectAddress) -> list[tuple[str, Entry]]:
+    """(path below the folder, entry) of all objects below a folder."""
+    import obstore
+
+    prefix = f"{address.key}/" if address.key else ""
+    objects: list[tuple[str, Entry]] = []
+    with explained(address, "list"):
+        for page in obstore.list(store_of(address), prefix or None):
+            objects += [(known["path"][len(prefix) :], _entry(known)) for known in page if known["path"] != address.key]
+            if len(objects) > MOST_OBJECTS:
+                break
+    if len(objects) > MOST_OBJECTS:
+        raise LogDirectoryError(f"{address.root}: more than {MOST_OBJECTS} objects; name one log directory below it")
+    return objects
+
+
+def _read_if_there(small: tuple[str, Entry]) -> None:
+    try:
+        _text(*small, 16 << 20)
+    except FileNotFoundError:  # it vanished after the listing: whoever reads it is refused
+        return
+
+
+def _text(uri: str, entry: Entry, limit: int) -> str:
+    if entry.size_bytes == 0:
+        return ""
+    tag = f"{entry.tag} {entry.size_bytes}"
+
+    def read() -> str:
+        content = ObjectFile(uri, min(entry.size_bytes, limit), tag).whole()
+        return content.decode("utf-8", errors="replace")
+
+    return _texts.get((uri, tag), read)
+
+
+def _folder(path: str) -> Entry:
+    return Entry(name=path.rpartition("/")[2], is_directory=True, size_bytes=0)
+
+
+def _entry(known: Any) -> Entry:
+    modified: datetime = known["last_modified"]
+    return Entry(
+        name=str(known["path"]).rpartition("/")[2],
+        is_directory=False,
+        size_bytes=int(known["size"]),
+        modified_ms=int(modified.timestamp() * 1000),
+        tag=str(known.get("e_tag") or known.get("version") or ""),
+    )

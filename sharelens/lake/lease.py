@@ -1,0 +1,252 @@
+"""One writer a lake in an object store: a lease, an object that is changed by compare-and-set (its ETag).
+
+    owner    | create or take | renew ... renew | commit: still ours? | ... | give back
+    others   |   watch: unchanged for its whole term on their own monotonic clock -> take over, token + 1 -> fence
+
+Clocks of two machines are never compared. A process may stop between its last look at the lease and its commit, for
+longer than the term. So who takes over first commits to every table, with nothing but its token: a commit is one file
+of a version, which the store lets only one writer create, and the stopped process can only create the version behind
+the last one it has seen.
+"""
+
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from sharelens.lake.commit import fence
+from sharelens.lake.errors import LakeError, LakeLockedError
+from sharelens.lake.lake import Lake
+from sharelens.lake.object_storage import ObjectStorage
+
+LEASE = ".lease"
+TERM_S = 30.0
+"""An owner renews its lease three times in this time; without a change for it, another process may take over."""
+POLL_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """The content of the lease with its ETag. `pid`, `host`: of the owner, or null when it was given back.
+
+    `writer`: a random text for each time that it is taken; "" in a lease of an older version. `published`: the newest
+    version of the publications, when a run gave the lease back; -1 for unknown. An object is read as it is even where
+    listings lag behind, so that the next owner knows whether one does.
+    """
+
+    token: int
+    term_s: float
+    pid: int | None
+    host: str | None
+    renewals: int
+    tag: str
+    writer: str
+    published: int = -1
+
+    def text(self) -> bytes:
+        """The content as it is stored."""
+        return json.dumps({name: getattr(self, name) for name in Holding.__slots__ if name != "tag"}).encode()
+
+    @property
+    def owner(self) -> str:
+        """The owner for messages."""
+        return f"process {self.pid} on {self.host}"
+
+
+class Lease:
+    """The lease of this process. It is renewed by a thread until it is given back.
+
+    `changed_hands`: somebody else had the lease since this `Lake` gave it back. `least_published`: the version of the
+    publications that a run gave the lease back with; `published`: the one to give it back with; -1 for unknown.
+    """
+
+    def __init__(
+        self, storage: ObjectStorage, lake: str, holding: Holding, *, changed_hands: bool, least_published: int
+    ) -> None:
+        self.changed_hands = changed_hands
+        self.least_published = least_published
+        self.published = -1
+        self._storage = storage
+        self._lake = lake
+        self._holding = holding
+        self._renewed_s = time.monotonic()
+        self._is_lost = False
+        self._exclusive = threading.Lock()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._renew_until_ended, name="lease", daemon=True)
+        self._thread.start()
+
+    @property
+    def token(self) -> int:
+        """Larger than that of every earlier owner."""
+        return self._holding.token
+
+    def note_jvm(self, pid: int) -> None:
+        """A JVM that outlives its driver commits nothing, so nobody has to wait for it."""
+
+    def ensure_held(self) -> None:
+        """Refuses to go on after another process has taken the lease over; renews it if that is due.
+
+        Raises:
+            LakeLockedError: it was taken over.
+            LakeError: the store can't be asked.
+        """
+        if not self._is_lost and time.monotonic() - self._renewed_s > self._holding.term_s / 2:
+            self._renew()
+        if self._is_lost:
+            raise LakeLockedError(
+                f"{self._lake}: another process has taken the lake over, because this one did not renew its lease for "
+                f"{self._holding.term_s:g} s; nothing more was committed; run again"
+            )
+
+    def end(self) -> None:
+        """Ends the renewals."""
+        self._ended.set()
+        self._thread.join()
+
+    def give_back(self) -> None:
+        """Lets the next writer in at once; after the renewals have ended."""
+        if not self._is_lost:
+            self._write(replace(self._holding, pid=None, host=None, published=self.published))
+
+    def _renew_until_ended(self) -> None:
+        while not self._ended.wait(self._holding.term_s / 3) and not self._is_lost:
+            try:
+                self._renew()
+            except LakeError:  # the next renewal, or `ensure_held`, may reach the store again
+                continue
+
+    def _renew(self) -> None:
+        with self._exclusive:
+            self._write(replace(self._holding, renewals=self._holding.renewals + 1))
+
+    def _write(self, holding: Holding) -> None:
+        begun = time.monotonic()
+        tag = self._storage.replace(LEASE, holding.text(), self._holding.tag)
+        if tag is None:
+            self._is_lost = True
+        else:
+            self._holding, self._renewed_s = replace(holding, tag=tag), begun
+
+
+@contextmanager
+def hold(lake: Lake, timeout_s: float) -> Iterator[Lease]:
+    """Holds a lake in an object store for writing.
+
+    Raises:
+        LakeLockedError: somebody else still held it after `timeout_s` seconds; the message says who.
+        LakeError: the store has no conditional put, or can't be reached.
+    """
+    storage = lake.storage
+    if not isinstance(storage, ObjectStorage):
+        raise TypeError(f"{lake} lies in no object store")
+    holding, before = _acquire(storage, lake, time.monotonic() + timeout_s)
+    is_taken_over = before is not None and before.pid is not None
+    is_next = lake.last_hold is not None and holding.token == lake.last_hold + 1
+    least = -1 if before is None else before.published
+    lease = Lease(storage, str(lake), holding, changed_hands=not is_next, least_published=least)
+    is_fenced = not is_taken_over
+    try:
+        lake.lease = lease
+        if is_taken_over:
+            lake.forget()
+            fence(lake, lease.token)
+            is_fenced = True
+        yield lease
+    finally:
+        lake.lease = None
+        lease.end()
+        if is_fenced:  # else the next writer takes over too, and does it
+            lease.give_back()
+            lake.last_hold = lease.token
+
+
+def _acquire(storage: ObjectStorage, lake: Lake, deadline: float) -> tuple[Holding, Holding | None]:
+    """The lease as it was taken, and as it was before; its owner has not given it back where it has a `pid`."""
+    known, since = _read(storage), time.monotonic()
+    while True:
+        is_over = known is not None and known.pid is not None and time.monotonic() - since >= known.term_s
+        if known is None or known.pid is None or is_over:
+            holding = _take(storage, known)
+            if holding is not None:
+                return holding, known
+        if time.monotonic() >= deadline and known is not None and known.pid is not None:
+            raise LakeLockedError(
+                f"{lake} is held by {known.owner}; wait for it, or raise --lock-timeout (a lease that is not renewed "
+                f"for {known.term_s:g} s is taken over)"
+            )
+        time.sleep(min(POLL_S, TERM_S / 10))
+        newest = _read(storage)
+        if newest is None or known is None or newest.tag != known.tag:
+            known, since = newest, time.monotonic()
+
+
+def _take(storage: ObjectStorage, known: Holding | None) -> Holding | None:
+    """The lease, created or taken from `known`; None when another process was first."""
+    if known is None:
+        _ensure_conditional_put(storage)
+    mine = Holding(
+        token=1 if known is None else known.token + 1,
+        term_s=TERM_S,
+        pid=os.getpid(),
+        host=socket.gethostname(),
+        renewals=0,
+        tag="",
+        writer=os.urandom(8).hex(),
+    )
+    tag = storage.replace(LEASE, mine.text(), None if known is None else known.tag)
+    return None if tag is None else replace(mine, tag=tag)
+
+
+def _ensure_conditional_put(storage: ObjectStorage) -> None:
+    """Refuses a store that overwrites an object in spite of a condition: two writers would overwrite their commits.
+
+    Raises:
+        LakeError: it does.
+    """
+    probe = f"{LEASE}.probe-{os.urandom(8).hex()}"
+    tag = storage.replace(probe, b"1", None)
+    try:
+        if tag is None or storage.replace(probe, b"2", None) is not None:
+            missing = "If-None-Match"
+        elif storage.replace(probe, b"3", tag) is None or storage.replace(probe, b"4", tag) is not None:
+            missing = "If-Match"
+        else:
+            return
+    finally:
+        storage.remove(probe)
+    raise LakeError(
+        f"{storage.root}: this store does not put objects on condition ({missing}), so two writers could overwrite "
+        "each other's commits; use a store that does, or a path"
+    )
+
+
+def _read(storage: ObjectStorage) -> Holding | None:
+    """The lease as it is; None when there is none.
+
+    Raises:
+        LakeError: the object is no lease.
+    """
+    stored = storage.read_tagged(LEASE)
+    if stored is None:
+        return None
+    try:
+        fields = json.loads(stored[0])
+        return Holding(
+            token=int(fields["token"]),
+            term_s=min(max(float(fields["term_s"]), 1.0), 3600.0),
+            pid=None if fields["pid"] is None else int(fields["pid"]),
+            host=None if fields["host"] is None else str(fields["host"])[:255],
+            renewals=int(fields["renewals"]),
+            tag=stored[1],
+            writer=str(fields.get("writer", ""))[:64],
+            published=int(fields.get("published", -1)),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise LakeError(
+            f"{storage.root}/{LEASE} is no lease of sharelens; if nobody writes to the lake, remove the object"
+        ) from error

@@ -1,0 +1,154 @@
+"""One writer a lake: on a path a flock on LAKE/.lock, and the JVM that a killed driver may leave behind for a while."""
+
+import errno
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sharelens.lake.errors import LakeError, LakeLockedError
+from sharelens.lake.lake import Lake
+
+if TYPE_CHECKING:
+    from sharelens.lake.lease import Lease
+
+POLL_S = 0.1
+NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+class LakeLock:
+    """The held lock; `note_jvm` records the JVM whose end the next writer has to wait for.
+
+    `changed_hands`: another process, or another `Lake` of this one, had the lock since this `Lake` released it, or an
+    error ended that.
+    """
+
+    def __init__(self, handle: int, *, changed_hands: bool) -> None:
+        self._handle = handle
+        self.changed_hands = changed_hands
+
+    def note_jvm(self, pid: int) -> None:
+        """Writes the process id of the JVM that writes for this run."""
+        _describe(self._handle, pid)
+
+
+@contextmanager
+def hold(lake: Lake, timeout_s: float) -> "Iterator[LakeLock | Lease]":
+    """Holds the lake for writing; the folder must exist. In an object store, a lease takes the lock's place.
+
+    Raises:
+        LakeLockedError: somebody else still held it after `timeout_s` seconds; the message says who.
+        LakeError: this user can't write it, or it was removed or replaced, in place of the error that this led to.
+    """
+    if not lake.storage.is_local:
+        from sharelens.lake import lease
+
+        with lease.hold(lake, timeout_s) as held_lease:
+            yield held_lease
+        return
+    handle = _acquire(lake, time.monotonic() + timeout_s)
+    try:
+        changed_hands = lake.last_hold != os.fstat(handle).st_mtime_ns
+        _describe(handle, None)
+        lake.last_hold = None
+        folder = os.stat(lake.storage.root)
+        lake.hold(is_held=True)
+        try:
+            yield LakeLock(handle, changed_hands=changed_hands)
+        except Exception as error:
+            if not _is_at(lake.storage.root, folder):
+                text = "was removed or replaced by another process while this one wrote it"
+                raise LakeError(f"{lake} {text}; `sharelens run` writes a new one from the logs") from error
+            raise
+        finally:  # a run that ends commits no more: only a killed one leaves its JVM's name
+            os.ftruncate(handle, 0)
+            lake.hold(is_held=False)
+        lake.last_hold = os.fstat(handle).st_mtime_ns
+    finally:
+        os.close(handle)
+
+
+def _acquire(lake: Lake, deadline: float) -> int:
+    """The locked file of a lake; one that was removed or replaced while it was waited for keeps no other writer out."""
+    path = os.path.join(lake.storage.root, ".lock")
+    while True:
+        handle = _open(path, lake)
+        try:
+            _lock(handle, lake, deadline)
+            is_current = _is_at(path, os.fstat(handle))
+        except BaseException:
+            os.close(handle)
+            raise
+        if is_current:
+            return handle
+        os.close(handle)
+
+
+def _open(path: str, lake: Lake) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        if error.errno not in NOT_WRITABLE:
+            raise
+        text = f"{lake} can't be written ({path}: {error.strerror})"
+        raise LakeError(f"{text}; make the folder writable for this user, or name another lake") from error
+
+
+def _is_at(path: str, status: os.stat_result) -> bool:
+    """Whether a file or folder is the one at a path."""
+    try:
+        return os.path.samestat(os.stat(path), status)
+    except FileNotFoundError:
+        return False
+
+
+def _lock(handle: int, lake: Lake, deadline: float) -> None:
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise LakeLockedError(
+                    f"{lake} is held by {_holder(handle)}; wait for it, or raise --lock-timeout"
+                ) from None
+            time.sleep(POLL_S)
+    jvm = _read(handle).get("jvm")
+    while isinstance(jvm, int) and _is_java(jvm):
+        if time.monotonic() >= deadline:
+            raise LakeLockedError(f"{lake}: Java process {jvm} of a run that was killed still runs; end it, or wait")
+        time.sleep(POLL_S)
+
+
+def _is_java(pid: int) -> bool:
+    """Whether `pid` is a live Java process of this host (process ids are reused)."""
+    try:
+        return "java" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")
+    except OSError:
+        return False
+
+
+def _describe(handle: int, jvm: int | None) -> None:
+    text = json.dumps(
+        {"pid": os.getpid(), "host": socket.gethostname(), "jvm": jvm, "since_ms": time.time_ns() // 1_000_000}
+    )
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, text.encode(), 0)
+
+
+def _read(handle: int) -> dict[str, object]:
+    try:
+        content = json.loads(os.pread(handle, 4096, 0) or b"{}")
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _holder(handle: int) -> str:
+    content = _read(handle)
+    return f"process {content.get('pid', '?')} on {content.get('host', '?')}"

@@ -1,0 +1,91 @@
+"""Reading a lake: tables at the versions of the published cut, filters pushed into the scan. No names become SQL."""
+
+import os
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from sharelens.lake.errors import LakeError
+from sharelens.lake.lake import Lake
+from sharelens.lake.snapshot import Snapshot
+from sharelens.lake.tables import TABLES
+
+PUBLICATION = "gold.publication"
+UNLISTED = (PUBLICATION, "gold.quality_result")
+"""Tables that no cut lists: they are read as they are now."""
+UPGRADE, UPGRADE_COMPLETE = ".upgrade", ".complete"
+"""The folder of the lake that an upgrade writes beside this one, and its mark: it takes the place of this one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """A published set of versions. `versions`: table name -> Delta version; `publication`: the row of the cut."""
+
+    lake: Lake
+    versions: dict[str, int]
+    publication: dict[str, object]
+    _snapshots: dict[str, Snapshot] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def snapshot(self, table: str) -> Snapshot | None:
+        """The table at the cut; None when the cut has no such table."""
+        version = self.versions.get(table)
+        if version is None:
+            return None
+        if table not in self._snapshots:
+            self._snapshots[table] = self.lake.snapshot(table, version)
+        return self._snapshots[table]
+
+    def dataset(self, table: str) -> ds.Dataset | None:
+        """The table at the cut as an Arrow dataset with file statistics; None when the cut has no such table."""
+        snapshot = self.snapshot(table)
+        return None if snapshot is None else snapshot.dataset()
+
+    def scan(self, table: str, columns: list[str] | None = None, where: pc.Expression | None = None) -> pa.Table:
+        """Rows of a table at the cut, with the types of `sharelens.lake.tables`; empty when the cut has no such
+        table."""
+        schema = TABLES[table].schema
+        selected = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+        dataset = self.dataset(table)
+        if dataset is None:
+            return selected.empty_table()
+        return dataset.to_table(columns=selected.names, filter=where).cast(selected)
+
+
+def open_lake(lake: Lake | str | os.PathLike[str]) -> Cut:
+    """Opens the newest published cut of a lake, or of the one that a path or URI names.
+
+    Raises:
+        LakeError: no such folder, not a lake, no publication yet, or unreadable.
+        LakeVersionError: written by a version with other schemas.
+    """
+    lake = lake if isinstance(lake, Lake) else Lake(lake)
+    ensure_lake(lake)
+    if lake.exists(PUBLICATION):
+        rows = lake.snapshot(PUBLICATION).rows()
+    else:
+        rows = TABLES[PUBLICATION].schema.empty_table()
+    if rows.num_rows == 0:
+        raise LakeError(f"{lake}: nothing was published yet; finish with `sharelens run --lake {lake} --log-dir DIR`")
+    newest = rows.sort_by([("run_id", "descending")]).slice(0, 1).to_pylist()[0]
+    versions = {entry["table"]: entry["version"] for entry in newest["tables"]}
+    cut = Cut(lake=lake, versions=versions, publication=newest)
+    cut.snapshot("gold.share_partition_state")  # refuses a lake of another version before any query
+    return cut
+
+
+def ensure_lake(lake: Lake) -> None:
+    """Refuses a folder that is no lake.
+
+    Raises:
+        LakeError: no such folder, or one without a lake's tables.
+    """
+    if not lake.storage.exists():
+        raise LakeError(f"{lake} is not a directory; give the folder that `sharelens run --lake` wrote")
+    if lake.storage.stat(f"{UPGRADE}/{UPGRADE_COMPLETE}") is not None:
+        raise LakeError(f"{lake}: an upgrade was cut off; finish it with `sharelens upgrade --lake {lake} --execute`")
+    if not lake.is_lake():
+        raise LakeError(
+            f"{lake} holds no lake (no bronze/ingest_extent); give the folder that `sharelens run --lake` wrote"
+        )

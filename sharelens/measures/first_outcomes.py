@@ -1,0 +1,145 @@
+"""The first outcome of offsets and the largest delivery count of each, life by life, as kernels.
+
+Each offset lies in one range of delivery history at a time, so the oldest ACKNOWLEDGED or ARCHIVED range over it tells
+its first outcome. Ranges are cut into cells at their ends; a value for many cells goes to two overlapping pieces whose
+length is a power of two, which are halved level by level: work goes by the number of ranges, in whatever order.
+"""
+
+import numpy as np
+
+from sharelens.measures.histories import RANGE_COUNT, RANGE_FIRST, RANGE_FROM, RANGE_LAST, RANGE_STATE
+from sharelens.measures.searching import distinct, position
+from sharelens.measures.steps import LAST_OFFSET
+from state_model.columnar.kernels import kernel, leaf
+from state_model.columnar.ranges import grown
+
+NOWHERE = -1
+ACKNOWLEDGED_STATE, ARCHIVED_STATE = 2, 4
+
+# Columns of a piece; ROW: the range with the outcome.
+(FIRST, LAST, ROW, COUNT) = range(4)
+WIDTH = 4
+
+
+@leaf
+def _begin(ranges: np.ndarray, row: int) -> int:
+    return int(min(max(ranges[row, RANGE_FIRST], 0), LAST_OFFSET))
+
+
+@leaf
+def _end(ranges: np.ndarray, row: int) -> int:
+    """The offset behind a range, which does not end before it begins."""
+    return int(max(_begin(ranges, row), min(max(ranges[row, RANGE_LAST], -1), LAST_OFFSET) + 1))
+
+
+@kernel
+def _bounds(ranges: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Where ranges begin and end, ascending."""
+    bounds = np.empty(2 * rows.shape[0], np.int64)
+    for i in range(rows.shape[0]):
+        bounds[2 * i] = _begin(ranges, rows[i])
+        bounds[2 * i + 1] = _end(ranges, rows[i])
+    return distinct(bounds)
+
+
+@leaf
+def _note(ranges: np.ndarray, row: int, cell: int, oldest: np.ndarray, largest: np.ndarray) -> None:
+    """Lets a range count for the cells from one on, as many as the level has."""
+    largest[cell] = max(largest[cell], ranges[row, RANGE_COUNT])
+    if ranges[row, RANGE_STATE] == ACKNOWLEDGED_STATE or ranges[row, RANGE_STATE] == ARCHIVED_STATE:
+        before = oldest[cell]
+        if before == NOWHERE or ranges[row, RANGE_FROM] < ranges[before, RANGE_FROM]:
+            oldest[cell] = row
+
+
+@leaf
+def _halve(ranges: np.ndarray, half: int, oldest: np.ndarray, largest: np.ndarray) -> None:
+    """What counted from each cell on now counts from it and from `half` behind it, half as far."""
+    for cell in range(oldest.shape[0] - 1, half - 1, -1):
+        largest[cell] = max(largest[cell], largest[cell - half])
+        row, other = oldest[cell], oldest[cell - half]
+        if other != NOWHERE and (row == NOWHERE or ranges[other, RANGE_FROM] < ranges[row, RANGE_FROM]):
+            oldest[cell] = other
+
+
+@kernel
+def _by_level(
+    ranges: np.ndarray, rows: np.ndarray, bounds: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Of each row its first cell and the one behind its last; the rows by level, and where each level's begin.
+
+    The level says how many cells a row covers, as a power of two rounded down; rows that cover none are left out.
+    """
+    count = rows.shape[0]
+    low, high, level = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
+    most, near = -1, 0
+    for i in range(count):
+        near = position(bounds, _begin(ranges, rows[i]), near)
+        low[i], high[i] = near, position(bounds, _end(ranges, rows[i]), near)
+        level[i] = -1
+        while (1 << (level[i] + 1)) <= high[i] - low[i]:
+            level[i] += 1
+        most = max(most, level[i])
+    begins = np.zeros(most + 2, np.int64)
+    for i in range(count):
+        if level[i] >= 0:
+            begins[level[i] + 1] += 1
+    for power in range(most + 1):
+        begins[power + 1] += begins[power]
+    filled, order = begins.copy(), np.empty(count, np.int64)
+    for i in range(count):
+        if level[i] >= 0:
+            order[filled[level[i]]] = i
+            filled[level[i]] += 1
+    return low, high, order, begins
+
+
+@kernel
+def _first_outcomes(ranges: np.ndarray, rows: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For each cell the range with the first outcome (NOWHERE: none), and the largest delivery count."""
+    oldest, largest = np.full(bounds.shape[0], NOWHERE, np.int64), np.full(bounds.shape[0], NOWHERE, np.int64)
+    low, high, order, begins = _by_level(ranges, rows, bounds)
+    for power in range(begins.shape[0] - 2, -1, -1):
+        for n in range(begins[power], begins[power + 1]):
+            i = order[n]
+            _note(ranges, rows[i], low[i], oldest, largest)
+            _note(ranges, rows[i], high[i] - (1 << power), oldest, largest)
+        if power:
+            _halve(ranges, 1 << (power - 1), oldest, largest)
+    return oldest, largest
+
+
+@leaf
+def _same(ranges: np.ndarray, row: int, other: int) -> bool:
+    return bool(
+        ranges[row, RANGE_FROM] == ranges[other, RANGE_FROM] and ranges[row, RANGE_STATE] == ranges[other, RANGE_STATE]
+    )
+
+
+@kernel
+def pieces_of(ranges: np.ndarray, chosen: np.ndarray, begins: np.ndarray) -> np.ndarray:
+    """The settled offsets of all lives: pieces (FIRST to COUNT), cut wherever the outcome or the count changes.
+
+    `ranges`, `begins`: `ranges` and `life_begins` of Histories. `chosen`: the ranges that count.
+    """
+    out = np.empty((64, WIDTH), np.int64)
+    made = 0
+    for life in range(begins.shape[0] - 1):
+        own = begins[life] + np.flatnonzero(chosen[begins[life] : begins[life + 1]])
+        bounds = _bounds(ranges, own)
+        oldest, largest = _first_outcomes(ranges, own, bounds)
+        for cell in range(bounds.shape[0] - 1):
+            row = oldest[cell]
+            if row == NOWHERE:
+                continue
+            before = oldest[cell - 1] if cell > 0 else NOWHERE
+            if before != NOWHERE and largest[cell] == largest[cell - 1] and _same(ranges, row, before):
+                out[made - 1, LAST] = bounds[cell + 1] - 1
+                continue
+            out = grown(out, made + 1)
+            out[made, FIRST] = bounds[cell]
+            out[made, LAST] = bounds[cell + 1] - 1
+            out[made, ROW] = row
+            out[made, COUNT] = largest[cell]
+            made += 1
+    return out[:made]

@@ -1,0 +1,53 @@
+"""Single batches of user topics: what is kept of them (`sharelens.measures.kept_samples`), as tables for measures
+and back."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sharelens.measures.headers import NO_RECORD, OFFSET_TIME, SampledBatches
+from sharelens.measures.kept_samples import KeptSamples, NoRecord, Time
+from sharelens.measures.topics import Ints, TopicPartition
+
+
+def batches_of(kept: KeptSamples, offsets: Mapping[TopicPartition, Ints]) -> SampledBatches:
+    """What is kept of ascending offsets: their times, and the ranges without records around the others."""
+    times, no_records = [], []
+    for place, some in offsets.items():
+        known, ranges = kept.times.get(place, {}), kept.no_records.get(place, ())
+        if not known and not ranges:
+            continue
+        times += [(*place, offset, *known[offset]) for offset in some.tolist() if offset in known]
+        no_records += [
+            (*place, *each)
+            for each in sorted(ranges)
+            if np.searchsorted(some, each.first_offset) < np.searchsorted(some, each.last_offset, "right")
+        ]
+    return sampled_batches(times, no_records)
+
+
+def with_batches(kept: KeptSamples, batches: SampledBatches) -> KeptSamples:
+    """What is kept, and what further batches say."""
+    times = {place: dict(known) for place, known in kept.times.items()}
+    for topic_id, partition, offset, *time in _rows(batches.times):
+        times.setdefault((topic_id, partition), {})[offset] = Time(*time)
+    no_records = dict(kept.no_records)
+    for topic_id, partition, *row in _rows(batches.no_records):
+        place = (topic_id, partition)
+        no_records[place] = no_records.get(place, frozenset()) | {NoRecord(*row)}
+    return KeptSamples(partitions=kept.partitions, times=times, no_records=no_records)
+
+
+def _rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
+    return zip(*(column.to_pylist() for column in table.columns), strict=True)
+
+
+def sampled_batches(times: Iterable[tuple[object, ...]], no_records: Iterable[tuple[object, ...]]) -> SampledBatches:
+    """From rows of OFFSET_TIME and of NO_RECORD."""
+    return SampledBatches(times=_table(times, OFFSET_TIME), no_records=_table(no_records, NO_RECORD))
+
+
+def _table(rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)

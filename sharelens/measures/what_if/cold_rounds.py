@@ -1,0 +1,80 @@
+"""When the share coordinator looked for cold snapshots: the times of its rounds, those without a record included.
+
+    cold snapshots     |           |                       |        write timestamps in the log
+    rounds         |   |   |   |   |   |   |   |   |   |   |   |    every 300 s (ShareCoordinatorService)
+
+The log shows a round only where it wrote something. Rounds lie an interval apart as long as the coordinator runs, so
+the others follow from those that show, unless it was started again in between.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharelens.measures.steps import Ints
+
+READ = ["timestamp_ms", "create_timestamp_ms", "write_timestamp_ms"]
+"""The columns of SHARE_RECORD from which rounds are computed."""
+READ_AT = [*READ, "state_partition", "log_offset", "log_time_ms"]
+"""The same, with the columns of a cut."""
+SLACK = 100
+"""Rounds closer than this part of the interval are one; others may be off by it from a whole number of intervals."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColdRounds:
+    """Times of rounds, ascending, over a log up to `last_ms`.
+
+    `is_known`: some rounds show, and all of them lie a whole number of intervals apart.
+    """
+
+    times_ms: Ints
+    last_ms: int
+    is_known: bool
+
+
+PHASES = 8
+"""Beginnings of the rounds that are tried where no round shows."""
+
+
+def other_rounds(rounds: ColdRounds, first_ms: int, interval_ms: int) -> list[ColdRounds]:
+    """Rounds that begin at some moments of the first interval, for a log in which none shows; else none."""
+    if len(rounds.times_ms):
+        return []
+    begins = first_ms + np.arange(PHASES) * (interval_ms // PHASES)
+    times = (np.arange(begin, rounds.last_ms + 1, interval_ms) for begin in begins.tolist())
+    return [ColdRounds(times_ms=some, last_ms=rounds.last_ms, is_known=False) for some in times]
+
+
+def cold_rounds(records: Iterable[pa.Table], interval_ms: int) -> ColdRounds:
+    """The rounds in all SHARE_RECORD rows (READ), in bounded tables, in any order."""
+    seen, first, last = np.zeros(0, np.int64), None, None
+    for table in records:
+        if table.num_rows == 0:
+            continue
+        again = pc.not_equal(table.column("create_timestamp_ms"), table.column("write_timestamp_ms"))
+        cold = table.filter(pc.fill_null(again, False)).column("write_timestamp_ms")
+        seen = np.union1d(seen, cold.to_numpy().astype(np.int64))
+        bounds = pc.min_max(table.column("timestamp_ms")).as_py()
+        first = bounds["min"] if first is None else min(first, bounds["min"])
+        last = bounds["max"] if last is None else max(last, bounds["max"])
+    return rounds_between(seen, first or 0, last or 0, interval_ms)
+
+
+def rounds_between(seen: Ints, first_ms: int, last_ms: int, interval_ms: int) -> ColdRounds:
+    """The rounds from those that show (`seen`, ascending) in a log from `first_ms` to `last_ms`."""
+    slack = max(1, interval_ms // SLACK)
+    seen = seen[np.append(True, np.diff(seen) > slack)[: len(seen)]]
+    if len(seen) == 0:
+        return ColdRounds(times_ms=seen, last_ms=last_ms, is_known=False)
+    gaps = np.diff(seen)
+    apart = np.maximum(1, np.rint(gaps / interval_ms).astype(np.int64))
+    is_regular = bool((np.abs(gaps - apart * interval_ms) <= slack * apart).all())
+    times = [np.arange(seen[0], first_ms - 1, -interval_ms)[::-1]]
+    times += [np.linspace(low, high, int(n) + 1)[1:] for low, high, n in zip(seen, seen[1:], apart, strict=False)]
+    times.append(np.arange(seen[-1] + interval_ms, last_ms + 1, interval_ms))
+    filled = np.concatenate(times).astype(np.int64)
+    return ColdRounds(times_ms=filled, last_ms=last_ms, is_known=is_regular)

@@ -1,0 +1,35 @@
+"""Neighbours in a state that a writer may have left apart, as a kernel."""
+
+import numpy as np
+
+from sharelens.measures.histories import RANGE_FIRST, RANGE_FROM, RANGE_LAST, RANGE_TO
+from state_model.columnar.kernels import kernel, leaf
+
+
+@leaf
+def _begins_before(ranges: np.ndarray, life: np.ndarray, began: int, ended: int) -> bool:
+    """Whether a range began at an earlier record than another one ended, or at the same one and a lower offset."""
+    if life[began] != life[ended]:
+        return bool(life[began] < life[ended])
+    if ranges[began, RANGE_FROM] != ranges[ended, RANGE_TO]:
+        return bool(ranges[began, RANGE_FROM] < ranges[ended, RANGE_TO])
+    return bool(ranges[began, RANGE_FIRST] < ranges[ended, RANGE_FIRST])
+
+
+@kernel
+def unjoined(ranges: np.ndarray, life: np.ndarray, ended: np.ndarray) -> np.ndarray:
+    """The ranges that ended where a range over their first offset, from further left, began at the same record.
+
+    `ranges` by life, RANGE_FROM and RANGE_FIRST; `ended`: rows of it by life, RANGE_TO and RANGE_FIRST.
+    """
+    out, made, behind = np.empty(ended.shape[0], np.int64), 0, 0
+    for row in ended:
+        while behind < ranges.shape[0] and _begins_before(ranges, life, behind, row):
+            behind += 1
+        left = behind - 1
+        if left < 0 or life[left] != life[row] or ranges[left, RANGE_FROM] != ranges[row, RANGE_TO]:
+            continue
+        if ranges[row, RANGE_FIRST] <= ranges[left, RANGE_LAST]:
+            out[made] = row
+            made += 1
+    return out[:made]

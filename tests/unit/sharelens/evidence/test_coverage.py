@@ -1,0 +1,105 @@
+"""Which offsets of a log partition are covered, by the rows of bronze.ingest_extent."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharelens.evidence.coverage import coverage, newest_log_time, ranges_of_offsets
+from sharelens.evidence.intervals import union
+
+
+def extent(run: int, first: int, end: int, *, source: str = "one", **more: Any) -> dict[str, Any]:
+    """A taken row of bronze.ingest_extent, as far as coverage looks at it."""
+    plain = {"committed_end": None, "superseded_from": None, "leader_epochs": None, "gaps": [], "log_time_ms": None}
+    described = {"run_id": run, "from_offset": first, "end_offset_exclusive": end, "source_id": source}
+    return {**plain, **described, **more}
+
+
+def gap(first: int, last: int, reason: str = "quarantined") -> dict[str, Any]:
+    return {"first_offset": first, "last_offset": last, "reason": reason}
+
+
+@pytest.mark.parametrize(
+    ("rows", "covered", "end"),
+    [
+        pytest.param([], [], 0, id="nothing taken"),
+        pytest.param([extent(1, 0, 5), extent(2, 5, 9)], [(0, 9)], 9, id="runs that go on"),
+        pytest.param([extent(1, 4, 9), extent(2, 0, 4, source="two")], [(0, 9)], 9, id="a first part that came last"),
+        pytest.param([extent(1, 0, 9, gaps=[gap(2, 3)])], [(0, 2), (4, 9)], 9, id="a gap is not covered"),
+        pytest.param(
+            [extent(1, 0, 9, gaps=[gap(2, 3)]), extent(2, 2, 4, source="two")], [(0, 9)], 9, id="a gap that was filled"
+        ),
+        pytest.param([extent(1, 0, 9, committed_end=6)], [(0, 6)], 6, id="uncommitted rows are read again"),
+        pytest.param(
+            [extent(1, 0, 9), extent(2, 5, 7, source="two", superseded_from=5)], [(0, 7)], 7, id="another end won"
+        ),
+    ],
+)
+def test_coverage(rows: list[dict[str, Any]], covered: list[tuple[int, int]], end: int) -> None:
+    known = coverage(rows)
+    assert (known.covered, known.end) == (covered, end)
+    assert coverage(rows[::-1]) == known
+
+
+def epochs(*entries: tuple[int, int]) -> list[dict[str, int]]:
+    return [{"leader_epoch": epoch, "start_offset": start} for epoch, start in entries]
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        pytest.param([extent(1, 0, 9)], (), id="rows of an older version"),
+        pytest.param(
+            [extent(1, 0, 9, leader_epochs=epochs((0, 0))), extent(2, 9, 12, leader_epochs=epochs((3, 9)))],
+            ((0, 0), (3, 9)),
+            id="epochs go on",
+        ),
+        pytest.param(
+            [
+                extent(1, 0, 9, leader_epochs=epochs((0, 0), (2, 6))),
+                extent(2, 5, 8, superseded_from=5, leader_epochs=epochs((4, 5))),
+            ],
+            ((0, 0), (4, 5)),
+            id="epochs of superseded rows are forgotten",
+        ),
+        pytest.param(
+            [extent(1, 4, 9, leader_epochs=epochs((1, 4))), extent(2, 0, 4, leader_epochs=epochs((0, 0), (1, 2)))],
+            ((0, 0), (1, 2)),
+            id="an earlier part has the earlier start",
+        ),
+    ],
+)
+def test_leader_epochs(rows: list[dict[str, Any]], expected: tuple[tuple[int, int], ...]) -> None:
+    assert coverage(rows).leader_epochs == coverage(rows[::-1]).leader_epochs == expected
+
+
+def test_a_source_is_asked_once_for_what_it_does_not_have_and_another_one_may_have_it() -> None:
+    known = coverage([extent(1, 0, 9, gaps=[gap(2, 3)])])
+    assert known.missing_from("one", (0, 12)) == [(9, 12)]
+    assert known.missing_from("two", (0, 12)) == [(2, 4), (9, 12)]
+    assert known.below(3).missing_from("one", (0, 12)) == [(3, 12)]
+
+
+def test_a_source_that_had_vanished_is_asked_again() -> None:
+    known = coverage([extent(1, 0, 9, gaps=[gap(2, 8, "vanished")])])
+    assert known.missing_from("one", (0, 12)) == [(2, 12)]
+
+
+def test_log_time_never_goes_back() -> None:
+    rows = [extent(1, 0, 5, log_time_ms=70), extent(2, 5, 9, log_time_ms=50), extent(3, 9, 9)]
+    assert coverage(rows).log_time_ms == newest_log_time(rows) == 70
+    assert coverage(rows[2:]).log_time_ms is None
+
+
+@given(st.sets(st.integers(0, 40)))
+def test_ranges_of_single_offsets_are_their_union(offsets: set[int]) -> None:
+    numbers = np.array(sorted(offsets), np.int64)
+    assert ranges_of_offsets(numbers, numbers) == union((offset, offset + 1) for offset in offsets)
+
+
+def test_rows_that_cover_several_offsets_join_where_they_touch() -> None:
+    first, last = np.array([0, 4, 8], np.int64), np.array([3, 5, 9], np.int64)
+    assert ranges_of_offsets(first, last) == [(0, 6), (8, 10)]
