@@ -7,14 +7,7 @@ from sharelens.broker.broker import Broker, Options
 from sharelens.broker.config.settings import Settings
 from sharelens.broker.simulator.timers import Clock, VirtualTimers
 from state_model.streams.heartbeat import Heartbeat
-from state_model.streams.values import (
-    NO_TASKS_BY_TYPE,
-    GroupState,
-    Subtopology,
-    TasksByType,
-    TopicInfo,
-    Topology,
-)
+from state_model.streams.values import NO_TASKS_BY_TYPE, GroupState, Subtopology, TasksByType, TopicInfo, Topology
 
 NAME = "the light broker: a 20th member joins a streams group of 1,000 tasks"
 GROUP = "application"

@@ -19,8 +19,8 @@ from airflow.sdk import Asset, BaseOperator, Connection, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.sdk.log import mask_secret
 
-from jobs.dag_settings import DagSettings
-from jobs.settings import load_settings
+from sharelens.configuration.dags import DagSettings
+from sharelens.configuration.settings import load_settings
 
 USAGE, FINDINGS = 2, 3
 """Exit codes of `sharelens` after which a retry fails in the same way."""
@@ -72,7 +72,8 @@ PUBLISHED_TABLES = (
 
 @cache
 def settings() -> DagSettings:
-    """The setting `dags` of conf/; raises jobs.settings.SettingsError, which Airflow shows as an import error."""
+    """The setting `dags` of conf/; raises sharelens.configuration.settings.SettingsError, which Airflow shows as an
+    import error."""
     return load_settings().dags
 
 

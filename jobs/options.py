@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobs.quality.limits import DEFAULT_LIMITS, Limits
+from sharelens.configuration.limits import DEFAULT_LIMITS, Limits
 from sharelens.kafka_log.dead_letter_records import DeadLetterTopics
 from sharelens.measures.observed_settings import Observation
 

@@ -11,13 +11,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from state_model import schema
-from state_model.errors import (
-    BufferUnderflowError,
-    DecodeError,
-    InvalidKeyError,
-    InvalidLengthError,
-    MissingValueError,
-)
+from state_model.errors import BufferUnderflowError, DecodeError, InvalidKeyError, InvalidLengthError, MissingValueError
 from state_model.schema import Field, Struct, UnknownTag, write_uvarint
 
 NOT_DETERMINED = -1

@@ -2,13 +2,7 @@
 
 from kio.schema.errors import ErrorCode
 
-from sharelens.broker.security.authorization.entries import (
-    AclEntry,
-    Operation,
-    PatternType,
-    Permission,
-    ResourceType,
-)
+from sharelens.broker.security.authorization.entries import AclEntry, Operation, PatternType, Permission, ResourceType
 
 REFUSED = (
     ErrorCode.topic_authorization_failed,

@@ -4,12 +4,7 @@ import itertools
 from dataclasses import dataclass, field, replace
 
 from sharelens.broker.config.groups import StreamsGroupSettings
-from sharelens.broker.coordinators.classic_groups import (
-    ClassicGroups,
-    ClassicGroupSettings,
-    JoinRequest,
-    MemberCall,
-)
+from sharelens.broker.coordinators.classic_groups import ClassicGroups, ClassicGroupSettings, JoinRequest, MemberCall
 from sharelens.broker.coordinators.group_log import GroupLog
 from sharelens.broker.coordinators.internal_topics import InternalTopics
 from sharelens.broker.coordinators.offset_commits import OffsetCommits

@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
+from jobs.commands.keep_fresh import Schedule, schedule_of
 from sharelens.cli.app import cli
-from sharelens.cli.keep_fresh import Schedule, schedule_of
 
 
 def parsed(words: Sequence[str]) -> dict[str, Any]:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_log.layout import scan_log_directory
-from kafka_log.reader import read_split, readable_end, splits
-from kafka_log.union import unite
 
-from sharelens.packed import SUFFIX, unpack
+from sharelens.demo_data.packed import SUFFIX, unpack
+from sharelens.kafka_log.layout import scan_log_directory
+from sharelens.kafka_log.reader import read_split, readable_end, splits
+from sharelens.kafka_log.union import unite
 from tests.once import made_once
 
 DATA = Path(__file__).parent / "data"

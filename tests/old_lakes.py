@@ -5,9 +5,9 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
+from sharelens.demo_data.packed import SUFFIX, unpack
 from sharelens.lake.lake import SCHEMA_VERSION_PROPERTY, Lake
 from sharelens.lake.tables import TABLES
-from sharelens.packed import SUFFIX, unpack
 from tests.datasets import DATA
 
 LAKES = DATA / "lakes"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sharelens.shadowing import PACKAGES
+
 from tests.once import made_once
 
 ROOT = Path(__file__).parents[1]
@@ -22,7 +23,7 @@ WITHOUT_CHECKS = (
 )
 WARM_MODULES = (
     *WITHOUT_CHECKS,
-    "great_expectations",  # no test of pages asks what a check sends: tests/unit/sharelens/cli/test_quality.py does
+    "great_expectations",  # no test of pages asks what a check sends: tests/unit/jobs/commands/test_check.py does
 )
 QUIET = {"GX_ANALYTICS_ENABLED": "false"}
 """What `jobs.quality.checkpoints` sets before it imports Great Expectations."""

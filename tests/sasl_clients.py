@@ -14,12 +14,7 @@ from sharelens.broker.protocol.registry import registered
 from sharelens.broker.security.authentication.oauthbearer import OAuthBearer
 from sharelens.broker.security.authentication.plain import Plain
 from sharelens.broker.security.authentication.sasl import SaslAuthenticator, SaslSettings
-from sharelens.broker.security.authentication.scram import (
-    HASHES,
-    Scram,
-    credential_of_salted,
-    salted_password,
-)
+from sharelens.broker.security.authentication.scram import HASHES, Scram, credential_of_salted, salted_password
 from sharelens.broker.security.authentication.unsecured_tokens import UnsecuredValidator
 from sharelens.workloads.wire import encode_request
 from tests.broker_messages import plain

@@ -1,12 +1,6 @@
 """Observations of settings for tests: what files of settings would say."""
 
-from sharelens.measures.observed_settings import (
-    DEAD_LETTER_TOPICS,
-    END_OFFSETS,
-    GROUP_CONFIGS,
-    Entry,
-    Observation,
-)
+from sharelens.measures.observed_settings import DEAD_LETTER_TOPICS, END_OFFSETS, GROUP_CONFIGS, Entry, Observation
 from sharelens.measures.settings import BROKER_CONFIG, DELIVERY_COUNT_LIMIT
 
 

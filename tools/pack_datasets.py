@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sharelens.demo_data import SCENARIOS
-from sharelens.packed import SUFFIX, pack
+from sharelens.demo_data.packed import SUFFIX, pack
 
 ROOT = Path(__file__).parents[1]
 TEST_DATA = ROOT / "tests" / "data"

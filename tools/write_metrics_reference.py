@@ -4,8 +4,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from jobs.run_metrics import RUN_METRICS
 from sharelens.metrics.catalog import METRICS, Metric
-from sharelens.metrics.runs import RUN_METRICS
 
 TARGET = Path(__file__).parent.parent / "docs" / "reference" / "metrics.md"
 HEAD = """# Metrics

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import yaml
 
-from jobs.quality.limits import Limits
 from jobs.quality.rule import BLOCKING, KINDS, LEVELS, SKIPPABLE, Rule
 from jobs.quality.suites import rules_of
+from sharelens.configuration.limits import Limits
 from sharelens.lake.tables import TABLES
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.audit import counters, records
-from jobs.audit.across import PLACE
 from jobs.audit.counters import Configs, Counters
 from jobs.audit.records import Topics
 from jobs.audit.topics import LakeTopics
@@ -16,6 +15,7 @@ from jobs.lake_settings import stored
 from sharelens.lake.lake import Lake
 from sharelens.lake.slices import PartitionKey
 from sharelens.measures.coordinator_settings import coordinator_config
+from state_model.audit.columnar.across import PLACE
 from state_model.audit.columnar.configured import NO_COUNTERS, ConfiguredAudit
 from state_model.audit.columnar.kept_records import KnownTopics, RecordKeeper
 from state_model.audit.columnar.partitions import PartitionsAudit

@@ -7,10 +7,10 @@ read that the audit keeps (gold.audit_record); group records are few.
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.audit.across import LOG_FINDING, STORED, of_log
 from jobs.audit.records import Topics, stored_lives
 from sharelens.evidence.incarnations import newest_incarnation
 from sharelens.lake.lake import Lake
+from state_model.audit.columnar.across import LOG_FINDING, STORED, of_log
 from state_model.audit.columnar.log_pairs import LogPairs, StateTopic, proofs_of_groups
 from state_model.topics import STATE_TOPIC
 from state_model.uuids import ZERO_UUID

@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from jobs import books
-from jobs.audit.across import LOG
 from sharelens.lake.lake import Lake
 from sharelens.lake.parquet import write_rows
 from sharelens.lake.slices import PartitionKey
 from sharelens.lake.tables import TABLES
+from state_model.audit.columnar.across import LOG
 from state_model.audit.columnar.configured import ConfiguredAudit
 from state_model.audit.columnar.continuation import matrix_of
 from state_model.audit.columnar.kept_schema import AUDIT_COUNTER

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import books
-from jobs.audit.across import LOG, PLACE
 from jobs.audit.topics import LakeTopics
 from sharelens.lake.lake import Lake
 from sharelens.lake.parquet import ParquetSink
 from sharelens.lake.slices import PartitionKey
 from sharelens.lake.tables import GOLD_AUDIT_STATE, TABLES
+from state_model.audit.columnar.across import LOG, PLACE
 from state_model.audit.columnar.continuation import AUDITED, rows_of
 from state_model.audit.columnar.kept_records import (
     distinct,

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from jobs import books, retained
 from jobs.audit import standing
-from jobs.audit.across import ACROSS, COUNTS_OF_STATE, LOG_FINDING, PLACE, across_logs
 from jobs.audit.beside import commit_beside, look_beside
 from jobs.audit.between_logs import between_logs
 from jobs.audit.records import Topics, stored_others
@@ -31,6 +30,7 @@ from sharelens.lake.settings_rows import TABLE as SETTINGS
 from sharelens.lake.slices import BRONZE, PartitionKey, Slice, slices
 from sharelens.lake.tables import BRONZE_LOG_RECORD, GOLD_AUDIT_STATE, TABLES
 from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, changed_groups
+from state_model.audit.columnar.across import ACROSS, COUNTS_OF_STATE, LOG_FINDING, PLACE, across_logs
 from state_model.audit.columnar.continuation import FORMAT
 from state_model.audit.columnar.explained import with_causes
 from state_model.audit.columnar.log_pairs import BETWEEN, STATES_READ

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from jobs.audit.across import LOG_FINDING
 from sharelens.lake.tables import TABLES
+from state_model.audit.columnar.across import LOG_FINDING
 from state_model.audit.columnar.partitions import PartitionsAudit
 from state_model.audit.columnar.violations import COUNTED, log_of_violations
 from state_model.audit.table import BY_ID

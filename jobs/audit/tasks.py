@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.audit import standing
-from jobs.audit.across import LOG_FINDING, STORED, of_log
 from jobs.audit.beside import NO_ROWS, Beside, BesideAudit
 from sharelens.evidence.auditing import audited_batches
 from sharelens.kafka_log.schemas import LOG_RECORD
@@ -19,6 +18,7 @@ from sharelens.lake.row_groups import hold_any
 from sharelens.lake.slices import PartitionKey, Slice, read_partitions, read_unit, units
 from sharelens.lake.tables import GOLD_AUDIT_STATE, TABLES
 from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, largest
+from state_model.audit.columnar.across import LOG_FINDING, STORED, of_log
 from state_model.audit.columnar.continuation import AUDIT_STATE, FORMAT
 from state_model.audit.columnar.findings import findings
 from state_model.audit.columnar.partition import PartitionAudit

@@ -23,28 +23,14 @@ from sharelens.evidence.losses import gap_reason
 from sharelens.evidence.metadata_commit import committed_end
 from sharelens.evidence.metadata_events import MetadataHistory
 from sharelens.evidence.metadata_reading import SnapshotFiles, voter_copies
-from sharelens.evidence.metadata_rows import (
-    RECORD_COLUMNS,
-    changed_topics,
-    needed_for,
-    record_history,
-    voters,
-)
+from sharelens.evidence.metadata_rows import RECORD_COLUMNS, changed_topics, needed_for, record_history, voters
 from sharelens.evidence.metadata_tables import configuration_rows, topic_rows
 from sharelens.evidence.schemas import NAME
 from sharelens.kafka_log import reader
 from sharelens.kafka_log.layout import LogDirectory
 from sharelens.kafka_log.metadata_files import MetadataFiles, metadata_files
 from sharelens.lake.lake import Lake
-from sharelens.lake.metadata_log import (
-    CONTENT,
-    PROBLEM_COLUMNS,
-    RECORDS,
-    Books,
-    books_of,
-    problem_counts,
-    problems_of,
-)
+from sharelens.lake.metadata_log import CONTENT, PROBLEM_COLUMNS, RECORDS, Books, books_of, problem_counts, problems_of
 from sharelens.lake.parquet import write_rows
 from sharelens.lake.tables import TABLES
 from sharelens.measures.metadata_settings import group_observations, with_moments_of

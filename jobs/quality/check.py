@@ -13,11 +13,11 @@ from jobs.progress import Progress
 from jobs.quality import results
 from jobs.quality.checkpoints import Judge, Verdict
 from jobs.quality.facts import Facts, counting, facts_of
-from jobs.quality.limits import DEFAULT_LIMITS, Limits
 from jobs.quality.rule import BLOCKING, FACTS, LEVELS, ROWS, SHAPE, Rule
 from jobs.quality.slices import Scope, pieces, published, unpublished
 from jobs.quality.suites import rules_of
 from jobs.writing import writing
+from sharelens.configuration.limits import DEFAULT_LIMITS, Limits
 from sharelens.lake import scan
 from sharelens.lake.commit import create_tables
 from sharelens.lake.gates import Gate, closed

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.quality import references
-from jobs.quality.limits import DEFAULT_LIMITS, Limits
 from jobs.quality.rule import (
     AUDIT,
     BLOCKING,
@@ -25,6 +24,7 @@ from jobs.quality.rule import (
     WARNING,
     Rule,
 )
+from sharelens.configuration.limits import DEFAULT_LIMITS, Limits
 from sharelens.lake.scan import UNLISTED
 from sharelens.lake.settings_rows import TABLE as BRONZE_SETTING
 from sharelens.lake.tables import TABLES, Table

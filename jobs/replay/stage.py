@@ -23,16 +23,7 @@ from sharelens.evidence.placement import placed
 from sharelens.kafka_log.bounds import log_start
 from sharelens.lake.lake import Lake
 from sharelens.lake.parquet import DataFile, ParquetSink, conform
-from sharelens.lake.slices import (
-    SILVER,
-    PartitionKey,
-    Slice,
-    read_partitions,
-    read_unit,
-    slices,
-    take_units,
-    units,
-)
+from sharelens.lake.slices import SILVER, PartitionKey, Slice, read_partitions, read_unit, slices, take_units, units
 from sharelens.lake.tables import TABLES
 from state_model.columnar import replay, schemas
 from state_model.columnar.boundaries import BoundaryStates, ChunkSummary, settled, summary_of

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from jobs.settings import Settings, load_settings
 from jobs.spark.java import BUNDLED, find_java, home_for_spark
 from jobs.spark.kept_files import keep_folder
 from jobs.spark.trust import trust_options
+from sharelens.configuration.settings import Settings, load_settings
 from sharelens.lake.whole_file import write_whole
 from state_model.errors import SharelensError
 

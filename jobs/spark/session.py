@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import state_model
-from jobs.settings import Settings, conf_file
 from jobs.spark.class_archive import archive_options
 from jobs.spark.jars import delta_jars
 from jobs.spark.java import find_java, home_for_spark, spark_home
 from jobs.spark.kept_files import keep_folder
+from sharelens.configuration.settings import Settings, conf_file
 from state_model.errors import SharelensError
 
 if TYPE_CHECKING:

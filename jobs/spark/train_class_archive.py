@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from jobs.settings import Settings, load_settings
 from jobs.spark.class_archive import QUIET, archive_path, identity
 from jobs.spark.jars import delta_jars
 from jobs.spark.java import Java, find_java
 from jobs.spark.kept_files import keep_folder
 from jobs.spark.session import JVM_OPTIONS, spark_session
+from sharelens.configuration.settings import Settings, load_settings
 from state_model.errors import SharelensError
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ class InOrder(click.Group):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.commands = Commands(_complete)
+        self.commands = self.commands_by_name = Commands(_complete)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands in the order of COMMANDS."""
@@ -35,7 +35,7 @@ class InOrder(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the commands in groups."""
-        write_commands(self.commands, formatter)
+        write_commands(self.commands_by_name, formatter)
 
     def invoke(self, ctx: click.Context) -> object:
         """Runs the command; handles a closed pipe and Ctrl-C, to which click adds a failure and an empty line."""

@@ -9,9 +9,9 @@ from sharelens.cli.incidents import settings_options
 from sharelens.cli.options import examples, filter_options, output_options
 from sharelens.cli.questions import in_order
 from sharelens.cli.source_options import evidence_options
-from sharelens.filters import KeyFilter
 from sharelens.output import Shown, show, tell
-from sharelens.request import Source
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import Source
 from state_model.audit.severities import SEVERITIES, VERSIONS
 
 UNKNOWN_VERSION = "an unknown version"
@@ -109,7 +109,7 @@ def audit(
     from sharelens.questions.evidence import Span
     from sharelens.questions.naming import resolve
     from sharelens.questions.opening import open_evidence
-    from sharelens.suppression_files import read_suppressions
+    from sharelens.settings.suppressions import read_suppressions
     from state_model.audit.table import rules_named
 
     least = max(severity, fail_on or SEVERITIES[0], key=SEVERITIES.index)

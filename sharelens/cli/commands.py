@@ -1,90 +1,123 @@
 """The commands by heading and name; the module of a command is imported when the command is looked up."""
 
 from collections import UserDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
 import click
 
+from sharelens import providers
+from sharelens.output import say
+
 COMMANDS: Mapping[str, Mapping[str, str]] = {
-    "Into a lake": {
-        "run": "compute",
-        "ingest": "compute",
-        "decode": "compute",
-        "replay": "compute",
-        "measure": "compute",
-        "audit-log": "compute",
-        "publish": "compute",
-    },
+    "Into a lake": {},
     "An incident": {
-        "overview": "overview",
-        "timeline": "timeline",
-        "stalled": "incidents",
-        "pinned": "incidents",
-        "poison": "incidents",
-        "dlq": "dlq",
-        "redelivered": "forensics",
-        "audit": "audit",
-        "report": "report",
-        "evidence": "evidence",
-        "verify": "evidence",
+        "overview": "sharelens.cli.overview",
+        "timeline": "sharelens.cli.timeline",
+        "stalled": "sharelens.cli.incidents",
+        "pinned": "sharelens.cli.incidents",
+        "poison": "sharelens.cli.incidents",
+        "dlq": "sharelens.cli.dlq",
+        "redelivered": "sharelens.cli.forensics",
+        "audit": "sharelens.cli.audit",
+        "report": "sharelens.cli.report",
+        "evidence": "sharelens.cli.evidence",
+        "verify": "sharelens.cli.evidence",
     },
     "States and records": {
-        "state": "questions",
-        "records": "questions",
-        "trace": "questions",
-        "diff": "questions",
-        "locate": "locate",
-        "account": "forensics",
-        "life": "forensics",
+        "state": "sharelens.cli.questions",
+        "records": "sharelens.cli.questions",
+        "trace": "sharelens.cli.questions",
+        "diff": "sharelens.cli.questions",
+        "locate": "sharelens.cli.locate",
+        "account": "sharelens.cli.forensics",
+        "life": "sharelens.cli.forensics",
     },
     "Groups and figures": {
-        "groups": "forensics",
-        "describe": "groups_describe",
-        "rebalances": "groups_rebalances",
-        "configurations": "configurations",
-        "lag": "measures",
-        "latency": "durations",
-        "attempts": "durations",
-        "cost": "forensics",
-        "what-if": "what_if",
-        "advise": "what_if",
-        "metrics": "export",
+        "groups": "sharelens.cli.forensics",
+        "describe": "sharelens.cli.groups_describe",
+        "rebalances": "sharelens.cli.groups_rebalances",
+        "configurations": "sharelens.cli.configurations",
+        "lag": "sharelens.cli.measures",
+        "latency": "sharelens.cli.durations",
+        "attempts": "sharelens.cli.durations",
+        "cost": "sharelens.cli.forensics",
+        "what-if": "sharelens.cli.what_if",
+        "advise": "sharelens.cli.what_if",
+        "metrics": "sharelens.cli.export",
     },
     "A lake and its tables": {
-        "status": "holdings",
-        "tables": "tables",
-        "sql": "holdings",
-        "check": "quality",
-        "runbook": "runbooks",
-        "maintain": "maintain",
-        "upgrade": "upgrade",
-        "doctor": "upkeep",
+        "status": "sharelens.cli.holdings",
+        "tables": "sharelens.cli.tables",
+        "sql": "sharelens.cli.holdings",
+        "runbook": "sharelens.cli.runbooks",
     },
     "A broker and its load": {
-        "broker": "broker",
-        "workload": "workload",
-        "simulate": "simulate",
-        "demo": "upkeep",
+        "broker": "sharelens.cli.broker",
+        "workload": "sharelens.cli.workload",
+        "simulate": "sharelens.cli.simulate",
     },
 }
-"""Heading -> name of a command -> the module of this package that has it, in the order of a day's work."""
-MODULES: Mapping[str, str] = {name: module for commands in COMMANDS.values() for name, module in commands.items()}
+"""Heading -> name of a command -> the module that has it, in the order of a day's work.
+
+Commands that other packages provide follow below their headings (`sharelens.providers.COMMANDS`).
+"""
 
 
 class Commands(UserDict[str, Any]):
-    """The commands of MODULES by name. Each is imported when it is first looked up; `complete` is called on it then."""
+    """The commands by name. Each is imported when it is first looked up; `complete` is called on it then.
+
+    Entry points are read for the list of all commands, and for a name that COMMANDS lacks.
+    """
 
     def __init__(self, complete: Callable[[click.Command], None]) -> None:
-        super().__init__(dict.fromkeys(MODULES))
+        super().__init__()
         self._complete = complete
+        self._modules: dict[str, dict[str, str]] = {heading: dict(names) for heading, names in COMMANDS.items()}
+        self._has_provided = False
+        self._list_names()
 
     def __getitem__(self, name: str) -> click.Command:
-        """A command. Raises KeyError for a name that none has."""
+        """A command. Raises KeyError for a name that none has, ProviderError where its package can't be imported."""
+        if name not in self.data:
+            self._add_provided()
         if self.data[name] is None:
-            for of_module in import_module(f"sharelens.cli.{MODULES[name]}").COMMANDS:
+            module = next(names[name] for names in self._modules.values() if name in names)
+            for of_module in import_module(module).COMMANDS:
                 self._complete(of_module)
                 self.data[of_module.name] = of_module
         command: click.Command = self.data[name]
         return command
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a command has this name."""
+        if name not in self.data:
+            self._add_provided()
+        return name in self.data
+
+    def __iter__(self) -> Iterator[str]:
+        """All names, in the order of the headings; without those of a package that can't be imported, which is said."""
+        try:
+            self._add_provided()
+        except providers.ProviderError as error:
+            say(f"sharelens: commands are missing: {error}")
+        return iter(self.data)
+
+    def by_heading(self) -> dict[str, list[str]]:
+        """Heading -> names of commands."""
+        list(self)
+        return {heading: list(names) for heading, names in self._modules.items() if names}
+
+    def _add_provided(self) -> None:
+        if self._has_provided:
+            return
+        for table in providers.provided(providers.COMMANDS):
+            for heading, names in table.items():
+                self._modules.setdefault(heading, {}).update(names)
+        self._has_provided = True
+        self._list_names()
+
+    def _list_names(self) -> None:
+        names = [name for names in self._modules.values() for name in names]
+        self.data = {name: self.data.get(name) for name in names}

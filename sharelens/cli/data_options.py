@@ -78,7 +78,7 @@ def _log_dirs(_context: click.Context, _option: click.Parameter, log_dirs: tuple
 def _set_defaults_for(addresses: Sequence[str]) -> None:
     """For what lies in a store, the environment gets the options of the configuration that it lacks."""
     if any("://" in address for address in addresses):
-        from jobs.settings import load_settings
+        from sharelens.configuration.settings import load_settings
         from sharelens.object_stores.options import set_defaults
 
         set_defaults(load_settings().storage_options)

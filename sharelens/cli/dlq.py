@@ -20,9 +20,9 @@ from sharelens.cli.options import (
 )
 from sharelens.cli.questions import answer, in_order
 from sharelens.cli.source_options import dead_letter_options, evidence_options
-from sharelens.filters import KeyFilter
 from sharelens.output import Form, Shown, json_text, say_warnings, tell
-from sharelens.request import CutChoice, Source, dead_letter_topics
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice, Source, dead_letter_topics
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def plan(
         raise UsageError(
             f"dlq plan: --out: {out!r} ends in neither .json nor .csv; name a file with one of these endings"
         )
-    from sharelens.private_files import ensure_free, write_private
+    from sharelens.output.private_files import ensure_free, write_private
     from sharelens.questions import dlq as questions
     from sharelens.questions import opening, redrive
     from sharelens.questions.evidence import Span

@@ -9,9 +9,9 @@ from sharelens.cli.forensics import FROM, TO
 from sharelens.cli.options import REQUIRE_COMPLETE, cut_options, examples, filter_options, output_options, stacked
 from sharelens.cli.questions import answer, in_order
 from sharelens.cli.source_options import evidence_options
-from sharelens.filters import KeyFilter
 from sharelens.output import Shown
-from sharelens.request import CutChoice, Source
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice, Source
 from state_model.errors import UsageError
 
 BY = click.option(

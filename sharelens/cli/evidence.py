@@ -23,8 +23,8 @@ from sharelens.cli.options import (
 )
 from sharelens.cli.source_options import dead_letter_options, evidence_options, live_cluster
 from sharelens.output import Answer, Shown, name_column, number_column, say, show
-from sharelens.request import DEFAULT_MAX_BYTES, Source
-from sharelens.times import Rounding
+from sharelens.parameters.request import DEFAULT_MAX_BYTES, Source
+from sharelens.parameters.times import Rounding
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _without_end_offsets(source: Source) -> Source:
 
     Of a streams group `__consumer_offsets` alone will do.
     """
-    from sharelens.settings_files import NO_SETTINGS_FILES
+    from sharelens.settings.files import NO_SETTINGS_FILES
 
     files = source.settings_files or NO_SETTINGS_FILES
     return replace(source, settings_files=replace(files, takes_end_offsets=False), takes_group_log=True)

@@ -8,8 +8,8 @@ from sharelens.cli.listening import ensure_client, listen_address, tell_ready
 from sharelens.cli.options import Duration, examples
 from sharelens.cli.source_options import evidence_options
 from sharelens.output import say, tell
-from sharelens.request import Source
-from sharelens.wording import counted
+from sharelens.output.wording import counted
+from sharelens.parameters.request import Source
 from state_model.errors import UsageError
 
 MS_PER_S = 1000

@@ -7,10 +7,10 @@ import click
 from sharelens.cli.options import REQUIRE_COMPLETE, Time, cut_options, examples, filter_options, output_options
 from sharelens.cli.questions import OFFSETS, answer, in_order
 from sharelens.cli.source_options import evidence_options
-from sharelens.filters import KeyFilter
 from sharelens.output import Shown, say
-from sharelens.request import CutChoice, Source
-from sharelens.times import Rounding
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice, Source
+from sharelens.parameters.times import Rounding
 from state_model.errors import UsageError
 
 FINDINGS = 3

@@ -8,7 +8,7 @@ from sharelens.cli.options import END_OFFSETS, REQUIRE_COMPLETE, Time, examples,
 from sharelens.cli.questions import answer
 from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown
-from sharelens.request import Source
+from sharelens.parameters.request import Source
 from state_model.errors import UsageError
 
 GROUP = click.option("--group", metavar="GROUP", required=True, help="The share or streams group.")
@@ -56,8 +56,8 @@ def describe(
         raise UsageError("describe: --offsets, --members, --tasks and --state exclude each other; give one of them")
     if end_offsets is not None and (members or tasks or state):
         raise UsageError("describe: --end-offsets is for the lag; leave it out with --members, --tasks and --state")
-    from sharelens.end_offsets import read_end_offsets
     from sharelens.questions import describe, opening
+    from sharelens.settings.end_offsets import read_end_offsets
 
     views = {describe.View.MEMBERS: members, describe.View.TASKS: tasks, describe.View.STATE: state}
     view = next((view for view, chosen in views.items() if chosen), describe.View.OFFSETS)

@@ -1,11 +1,11 @@
 """Help pages whose options stand in groups."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 
 import click
 
-from sharelens.cli.commands import COMMANDS
+from sharelens.cli.commands import Commands
 
 OWN, GENERAL = "Options", "General"
 GROUPS = {
@@ -91,10 +91,10 @@ class GroupedContext(click.Context):
         return super().__exit__(exc_type, exc_value, tb)
 
 
-def write_commands(commands: Mapping[str, click.Command], formatter: click.HelpFormatter) -> None:
+def write_commands(commands: Commands, formatter: click.HelpFormatter) -> None:
     """Writes the list of commands in groups, each under its heading."""
     limit = formatter.width - 6 - max(map(len, commands))
-    for heading, names in COMMANDS.items():
+    for heading, names in commands.by_heading().items():
         with formatter.section(heading):
             formatter.write_dl([(name, commands[name].get_short_help_str(limit)) for name in names])
 

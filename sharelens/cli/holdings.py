@@ -9,7 +9,7 @@ from sharelens.cli.data_options import lake_option
 from sharelens.cli.options import Size, examples, output_options
 from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown, show
-from sharelens.request import Source
+from sharelens.parameters.request import Source
 from state_model.errors import SharelensError, UsageError
 
 if TYPE_CHECKING:
@@ -137,11 +137,11 @@ def _text_of(file: TextIO) -> str:
 
 
 def _show_by_spark(opened: "Cut", text: str, values: Mapping[str, str | int | None], shown: Shown) -> None:
-    from jobs.settings import load_settings
-    from jobs.spark.session import spark_session
+    from sharelens.cli.spark_options import session_of
+    from sharelens.configuration.settings import load_settings
     from sharelens.questions.spark_sql import spark_sql
 
-    show(spark_sql(spark_session("sql", load_settings()), opened, text, values, most=shown.most), shown)
+    show(spark_sql(session_of("sql", load_settings(), hands_out=False)(), opened, text, values, most=shown.most), shown)
 
 
 COMMANDS = (status, sql)

@@ -20,9 +20,9 @@ from sharelens.cli.options import (
 )
 from sharelens.cli.questions import answer, in_order
 from sharelens.cli.source_options import evidence_options
-from sharelens.filters import KeyFilter
 from sharelens.output import Shown, say_warnings
-from sharelens.request import CutChoice, Source
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice, Source
 
 MIN_DURATION = click.option(
     "--min-duration",
@@ -44,8 +44,8 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
         *args: Any, source: Source, group_configs: str | None, broker_config: str | None, **others: Any
     ) -> None:
         if group_configs is not None or broker_config is not None:
-            from sharelens.settings_files import NO_SETTINGS_FILES
-            from sharelens.settings_folder import with_single_files
+            from sharelens.settings.files import NO_SETTINGS_FILES
+            from sharelens.settings.folder import with_single_files
 
             files = with_single_files(source.settings_files or NO_SETTINGS_FILES, group_configs, broker_config)
             say_warnings(files.warnings)

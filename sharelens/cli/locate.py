@@ -9,10 +9,10 @@ import click
 from sharelens.cli.options import REQUIRE_COMPLETE, Duration, Time, examples, output_options
 from sharelens.cli.questions import answer, in_order
 from sharelens.cli.source_options import evidence_options
-from sharelens.filters import parse_key_filter
 from sharelens.output import Shown
-from sharelens.request import Source
-from sharelens.times import Rounding
+from sharelens.parameters.filters import parse_key_filter
+from sharelens.parameters.request import Source
+from sharelens.parameters.times import Rounding
 from state_model.errors import UsageError
 
 WITHIN_MS = 60_000

@@ -16,10 +16,10 @@ from sharelens.cli.options import (
 )
 from sharelens.cli.questions import answer, in_order
 from sharelens.cli.source_options import evidence_options
-from sharelens.filters import KeyFilter
 from sharelens.output import Shown
-from sharelens.request import CutChoice, Source
-from sharelens.times import Rounding
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice, Source
+from sharelens.parameters.times import Rounding
 from state_model.errors import UsageError
 
 
@@ -62,9 +62,9 @@ def lag(
 
     With --every, the lag at past moments; their end offsets are inferred from the batches' timestamps.
     """
-    from sharelens.end_offsets import read_end_offsets
     from sharelens.questions import lag, opening
     from sharelens.questions.checked import with_coordinators
+    from sharelens.settings.end_offsets import read_end_offsets
 
     if every_ms is None and (from_ms, to_ms) != (None, None):
         raise UsageError("lag: --from and --to go with --every; for one moment give --as-of")

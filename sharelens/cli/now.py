@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from sharelens.cli.options import Time
-from sharelens.request import CutChoice
+from sharelens.parameters.request import CutChoice
 
 NOW = click.option(
     "--now",

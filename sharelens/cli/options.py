@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from sharelens.filters import parse_at_offset, parse_key_filter
 from sharelens.output import Form, Shown
-from sharelens.request import CutChoice
-from sharelens.times import SECOND_MS, Clock, Rounding, duration_text, parse_duration, parse_time, parse_zone
+from sharelens.parameters.filters import parse_at_offset, parse_key_filter
+from sharelens.parameters.request import CutChoice
+from sharelens.parameters.times import SECOND_MS, Clock, Rounding, duration_text, parse_duration, parse_time, parse_zone
 from state_model.errors import UsageError
 
 Command = Callable[..., None]
@@ -89,32 +89,6 @@ class Percent(click.ParamType[float]):
         if not 1 <= percent < math.inf:
             self.fail(f"{value!r} is no percentage from 1% on; type 30%", param, ctx)
         return percent / 100
-
-
-class Ages(click.ParamType[dict[str, int]]):
-    """Ages by group of tables, as `bronze=90d,history=400d`."""
-
-    name = "ages"
-
-    def convert(
-        self, value: str | dict[str, int], param: click.Parameter | None, ctx: click.Context | None
-    ) -> dict[str, int]:
-        """Milliseconds by group; a usage error for an unknown group, one given twice, or no length of time."""
-        from jobs.retained import GROUPS
-
-        if isinstance(value, dict):
-            return value
-        ages: dict[str, int] = {}
-        for part in value.split(",") if value.strip() else ():
-            group, equals, age = (text.strip() for text in part.partition("="))
-            if group not in GROUPS or not equals:
-                self.fail(
-                    f"{part.strip()!r} is no age of {', '.join(GROUPS)}; type bronze=90d,history=400d", param, ctx
-                )
-            if group in ages:
-                self.fail(f"{group} is given twice", param, ctx)
-            ages[group] = Duration().convert(age, param, ctx)
-        return ages
 
 
 def _option(param: click.Parameter | None, otherwise: str) -> str:

@@ -12,9 +12,9 @@ from sharelens.cli.incidents import MIN_DURATION, settings_options
 from sharelens.cli.now import NOW
 from sharelens.cli.options import Duration, examples, filter_options, output_options
 from sharelens.cli.source_options import dead_letter_options, evidence_options
-from sharelens.filters import KeyFilter
 from sharelens.output import Form, Report, Shown, say_warnings, show, tell
-from sharelens.request import CutChoice, Source
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice, Source
 from state_model.errors import UsageError
 
 COLORS = {"error": "red", "warning": "yellow", "info": "cyan"}

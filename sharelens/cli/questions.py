@@ -6,10 +6,10 @@ import click
 
 from sharelens.cli.options import REQUIRE_COMPLETE, Time, cut_options, examples, filter_options, output_options
 from sharelens.cli.source_options import evidence_options
-from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Shown, say, show
-from sharelens.request import CutChoice, Source
-from sharelens.times import Rounding
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice, Source
+from sharelens.parameters.times import Rounding
 from state_model.errors import UsageError
 
 INCOMPLETE = 1
@@ -173,7 +173,7 @@ def trace(
 
     The last line has the outcome, or why there is none: the topic's batch headers show what is at the offset.
     """
-    from sharelens.filters import parse_partition_filter
+    from sharelens.parameters.filters import parse_partition_filter
     from sharelens.questions import opening, trace
 
     key_filter = parse_partition_filter(group, topic, partition)

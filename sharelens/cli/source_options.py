@@ -24,12 +24,12 @@ from sharelens.cli.options import (
     stacked,
 )
 from sharelens.output import say_warnings
-from sharelens.request import DEFAULT_MAX_BYTES, Source
+from sharelens.parameters.request import DEFAULT_MAX_BYTES, Source
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
-    from sharelens.live import LiveCluster
-    from sharelens.settings_files import SettingsFiles
+    from sharelens.live.cluster import LiveCluster
+    from sharelens.settings.files import SettingsFiles
 
 
 def evidence_options(command: Command) -> Command:
@@ -106,7 +106,7 @@ def _log_directories(places: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _settings_files(folder: str) -> "SettingsFiles":
-    from sharelens.settings_folder import read_settings_folder
+    from sharelens.settings.folder import read_settings_folder
 
     files = read_settings_folder(folder)
     say_warnings(files.warnings)
@@ -119,10 +119,10 @@ def live_cluster(
     """The cluster; its connections end, and its copy goes, when the command ends."""
     if bootstrap_server is None and command_config is None and user_topics is None:
         return None
-    from sharelens.startup import import_arrow_without_pandas
+    from state_model.columnar.startup import import_arrow_without_pandas
 
     import_arrow_without_pandas()
-    from sharelens.live import LiveCluster, UserTopics, address
+    from sharelens.live.cluster import LiveCluster, UserTopics, address
 
     place = address(bootstrap_server, command_config, user_topics)
     if place is None:

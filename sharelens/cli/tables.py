@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from sharelens.cli.compute import SPARK, engine_settings
 from sharelens.cli.data_options import lake_option
 from sharelens.cli.options import examples, output_options, stacked
+from sharelens.cli.spark_options import SPARK, engine_settings, session_of
 from sharelens.output import Shown, say, show, tell
 from state_model.errors import UsageError
 
@@ -100,12 +100,11 @@ def _write_views(engine: str, name: str | None, lake: str | None, prefix: str) -
 
 
 def _register(name: str | None, lake: str | None, prefix: str, spark: dict[str, Any]) -> None:
-    from jobs.spark.session import spark_session
     from sharelens.catalog.registration import ensure_kept, register
     from sharelens.lake.scan import open_lake
 
     cut = open_lake(str(lake))
-    session = spark_session("tables", engine_settings(spark), hands_out=True)
+    session = session_of("tables", engine_settings(spark))()
     ensure_kept(session)
     names = register(session, cut, name, prefix)
     say(f"registered {len(names)} tables of {lake} as views at the cut of run {cut.publication['run_id']}")

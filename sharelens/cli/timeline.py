@@ -10,9 +10,9 @@ from sharelens.cli.now import now_option
 from sharelens.cli.options import cut_options, examples, filter_options, output_options
 from sharelens.cli.questions import answer, in_order
 from sharelens.cli.source_options import dead_letter_options, evidence_options
-from sharelens.filters import KeyFilter
 from sharelens.output import Shown
-from sharelens.request import CutChoice, Source
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice, Source
 from state_model.errors import UsageError
 
 

@@ -10,10 +10,10 @@ from sharelens.cli.incidents import settings_options
 from sharelens.cli.options import REQUIRE_COMPLETE, Duration, cut_options, examples, filter_options, output_options
 from sharelens.cli.questions import answer
 from sharelens.cli.source_options import evidence_options
-from sharelens.filters import KeyFilter
 from sharelens.output import Shown
-from sharelens.request import CutChoice, Source
-from sharelens.times import duration_text
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice, Source
+from sharelens.parameters.times import duration_text
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -127,13 +127,7 @@ def what_if(
 
 def _settings() -> dict[str, _Setting]:
     """By parameter the setting."""
-    from sharelens.measures.what_if import (
-        delivery_limit,
-        isolation,
-        lock_duration,
-        snapshots,
-        state_partitions,
-    )
+    from sharelens.measures.what_if import delivery_limit, isolation, lock_duration, snapshots, state_partitions
     from sharelens.questions import what_if, what_if_placement
 
     return {

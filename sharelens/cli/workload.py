@@ -9,7 +9,7 @@ import click
 
 from sharelens.cli.options import NewPath, Seconds, examples, output_options
 from sharelens.output import Answer, Column, Shown, by_importance, name_cell, name_column, say, show, text_column
-from sharelens.wording import counted
+from sharelens.output.wording import counted
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:

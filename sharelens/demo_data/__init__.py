@@ -6,7 +6,7 @@ ReadShareGroupState answered; the last line is the end state) and `meta.json` (v
 
 from pathlib import Path
 
-from sharelens.packed import SUFFIX, unpack
+from sharelens.demo_data.packed import SUFFIX, unpack
 
 SCENARIOS = ("basic", "dlq")
 """basic: Kafka 4.3.1, accept, release, reject and lock time-outs. dlq: Kafka 4.4.0 with dead-letter topics."""

@@ -38,9 +38,10 @@ from sharelens.evidence_folder.schemas import (
 from sharelens.evidence_folder.streams import streams_answers, streams_notes
 from sharelens.evidence_folder.window import LogWindow, group_log_records, quarantined, state_records
 from sharelens.evidence_folder.writers import TableFiles, sorted_rows, write_file
-from sharelens.filters import KeyFilter, parse_key_filter
 from sharelens.measures.groups import groups as group_rows
 from sharelens.output import Answer
+from sharelens.parameters.filters import KeyFilter, parse_key_filter
+from sharelens.parameters.times import time_text
 from sharelens.questions.completeness import times
 from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover
@@ -49,7 +50,6 @@ from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import in_parts
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.state import FIELDS, state_table
-from sharelens.times import time_text
 from state_model.columnar.keys import LOG_ORDER
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY
 from state_model.errors import SharelensError

@@ -17,7 +17,7 @@ from typing import Any
 import sharelens
 from sharelens.evidence_folder.errors import ManifestError
 from sharelens.evidence_folder.question import Question, from_json
-from sharelens.times import time_text
+from sharelens.parameters.times import time_text
 from state_model.rule_sets import RULE_SETS
 
 NAME, SIDECAR = "manifest.json", "manifest.sha256"

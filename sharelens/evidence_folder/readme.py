@@ -8,7 +8,7 @@ from sharelens.evidence_folder.events import MEANING
 from sharelens.evidence_folder.question import Question
 from sharelens.evidence_folder.tables import ALL_TABLES, ContentTable, meaning
 from sharelens.output import name_cell
-from sharelens.times import time_text
+from sharelens.parameters.times import time_text
 
 HEAD = """# Evidence {case}
 

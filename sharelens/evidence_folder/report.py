@@ -11,10 +11,10 @@ from sharelens.evidence_folder.question import Question
 from sharelens.evidence_folder.tables import ALL_TABLES
 from sharelens.evidence_folder.writers import sorted_rows
 from sharelens.output import Answer, Column, name_cell, rows_of
+from sharelens.output.terminal import visible
+from sharelens.parameters.times import time_text
 from sharelens.questions.state import text_columns
 from sharelens.report.unknowable import CANNOT_KNOW_OF_STREAMS
-from sharelens.terminal import visible
-from sharelens.times import time_text
 
 ROWS_SHOWN = 100
 STYLE = """

@@ -17,6 +17,7 @@ from sharelens.measures.group_replay import is_of_types
 from sharelens.measures.stalls import MIN_DURATION_MS
 from sharelens.measures.streams_rebalances import streams_rebalances
 from sharelens.output import Answer, by_importance, name_column, number_column, text_column, time_column
+from sharelens.parameters.times import time_text
 from sharelens.questions import rebalances_streams, timeline
 from sharelens.questions.audit import COLUMNS as AUDIT_COLUMNS
 from sharelens.questions.audit import with_topics
@@ -27,7 +28,6 @@ from sharelens.questions.streams_findings import streams_findings
 from sharelens.questions.streams_signs import streams_signs
 from sharelens.questions.streams_timeline import streams_entries
 from sharelens.questions.timeline_entries import timeline_table
-from sharelens.times import time_text
 from state_model.audit.columnar.group_audit import audit_groups
 from state_model.audit.columnar.proofs import Proofs
 from state_model.audit.columnar.streams_audit import Completeness

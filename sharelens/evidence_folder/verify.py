@@ -16,10 +16,10 @@ from sharelens.evidence_folder.manifest import ContentFile, Manifest
 from sharelens.evidence_folder.sources import LAKE, LOG_DIRECTORIES, extents_of, look_at
 from sharelens.kafka_log.files import join
 from sharelens.output import Answer, by_importance, name_column
+from sharelens.output.terminal import visible
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence
-from sharelens.terminal import visible
 from state_model.topics import STATE_TOPIC
 
 FINDING, NOTE = "finding", "note"

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from jobs.audit.across import COUNTS_OF_STATE, LOG_FINDING, STORED, across_logs, of_log
 from sharelens.evidence.auditing import audited_batches
 from sharelens.evidence.incarnations import newest_incarnation
 from sharelens.evidence.losses import PRUNED
@@ -28,6 +27,7 @@ from sharelens.frames.shapes import blanks, checked, in_groups, timed_schema, ty
 from sharelens.kafka_log.schemas import LOG_RECORD
 from sharelens.lake.parquet import conform
 from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, NO_SETTINGS, GroupSettings, largest
+from state_model.audit.columnar.across import COUNTS_OF_STATE, LOG_FINDING, STORED, across_logs, of_log
 from state_model.audit.columnar.configured import ConfiguredAudit
 from state_model.audit.columnar.continuation import AUDIT_STATE, lists_of, rows_of
 from state_model.audit.columnar.explained import with_causes

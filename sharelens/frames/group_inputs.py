@@ -19,12 +19,7 @@ from sharelens.measures.settings import GroupSettings
 from sharelens.measures.topics import TOPIC_EXTENT, TopicPartition, topic_partitions
 from sharelens.measures.what_if.appends import READ
 from state_model.columnar.keys import LOG_PARTITION_KEY, STATE_PARTITION_KEY
-from state_model.columnar.schemas import (
-    DELIVERY_HISTORY,
-    SHARE_PARTITION_HISTORY,
-    SHARE_PARTITION_STATE,
-    SHARE_RECORD,
-)
+from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY, SHARE_PARTITION_STATE, SHARE_RECORD
 from state_model.columnar.values import Loss
 
 if TYPE_CHECKING:

@@ -17,12 +17,7 @@ from sharelens.frames.shapes import checked, in_groups, timed_schema, typed_rows
 from sharelens.lake.parquet import conform
 from sharelens.measures.group_histories import histories
 from sharelens.measures.group_replay import SHARE_TYPES
-from sharelens.measures.group_schemas import (
-    GROUP_HISTORY,
-    MEMBER_HISTORY,
-    SHARE_INITIALIZATION_HISTORY,
-    TASK_HISTORY,
-)
+from sharelens.measures.group_schemas import GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY, TASK_HISTORY
 from state_model.streams.records import STREAMS_TYPES
 
 if TYPE_CHECKING:

@@ -15,13 +15,7 @@ from sharelens.evidence.log_time import NO_LOG_TIME
 from sharelens.evidence.schemas import GROUP_RECORD
 from sharelens.frames.envelopes import CHUNK_BITS
 from sharelens.frames.shapes import checked, in_groups, spark_schema, typed_rows
-from sharelens.kafka_log.dead_letter_records import (
-    DEFAULT_PREFIX,
-    DLQ_RECORD,
-    INTERNAL,
-    letters_of,
-    typed_letters,
-)
+from sharelens.kafka_log.dead_letter_records import DEFAULT_PREFIX, DLQ_RECORD, INTERNAL, letters_of, typed_letters
 from sharelens.kafka_log.schemas import LOG_RECORD
 from state_model.columnar.keys import LOG_PARTITION_KEY
 from state_model.columnar.schemas import LOG_POSITION, SHARE_RECORD, column

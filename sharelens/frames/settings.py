@@ -11,7 +11,7 @@ from sharelens.lake.settings_rows import COLUMNS, TABLE, observations_of
 from sharelens.lake.tables import TABLES
 from sharelens.measures.observed_settings import Observation, settings_of
 from sharelens.measures.settings import GroupSettings
-from sharelens.settings_folder import read_settings_folder
+from sharelens.settings.folder import read_settings_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -16,23 +16,9 @@ from sharelens.lake.settings_rows import SETTING
 from sharelens.lake.settings_rows import TABLE as BRONZE_SETTING
 from sharelens.lake.table_schemas import INGEST_EXTENT, PUBLICATION, QUALITY_RESULT, TOPIC_START
 from sharelens.measures.dlq_schemas import DLQ_RECONCILIATION
-from sharelens.measures.group_schemas import (
-    GROUP_HISTORY,
-    MEMBER_HISTORY,
-    SHARE_INITIALIZATION_HISTORY,
-    TASK_HISTORY,
-)
+from sharelens.measures.group_schemas import GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY, TASK_HISTORY
 from sharelens.measures.latency_schemas import AGES, ATTEMPTS_CONTRIBUTION, LATENCY_CONTRIBUTION
-from sharelens.measures.schemas import (
-    IS_FINAL,
-    LAG,
-    LIFE,
-    MEASURE_BASE,
-    POISON_RECORD,
-    PROGRESS,
-    REDELIVERED,
-    STALL,
-)
+from sharelens.measures.schemas import IS_FINAL, LAG, LIFE, MEASURE_BASE, POISON_RECORD, PROGRESS, REDELIVERED, STALL
 from state_model.audit.columnar.continuation import AUDIT_STATE
 from state_model.audit.columnar.finding_schema import FINDING
 from state_model.audit.columnar.kept_schema import AUDIT_COUNTER, KEPT_RECORD

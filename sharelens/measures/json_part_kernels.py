@@ -11,14 +11,7 @@ import numpy.typing as npt
 
 from sharelens.measures.group_arrays import Ints
 from sharelens.measures.group_kernels import is_same
-from sharelens.measures.task_numbers import (
-    LEAST_PARTITION,
-    NAME_BITS,
-    PARTITION_BITS,
-    STATUS_AT,
-    TYPE_AT,
-    TYPE_BITS,
-)
+from sharelens.measures.task_numbers import LEAST_PARTITION, NAME_BITS, PARTITION_BITS, STATUS_AT, TYPE_AT, TYPE_BITS
 from state_model.columnar.kernels import kernel, leaf
 
 Bytes = npt.NDArray[np.uint8]

@@ -13,12 +13,7 @@ import pyarrow.compute as pc
 
 from sharelens.measures.ages import Ages, ages_of
 from sharelens.measures.inputs import Inputs
-from sharelens.measures.latency_schemas import (
-    ATTEMPTS_CONTRIBUTION,
-    LATENCY_CONTRIBUTION,
-    OUTCOMES,
-    PERCENTILES,
-)
+from sharelens.measures.latency_schemas import ATTEMPTS_CONTRIBUTION, LATENCY_CONTRIBUTION, OUTCOMES, PERCENTILES
 from sharelens.measures.settled import BLOCK_BITS, MARKS, NOT_KNOWN, Settled, settled_of
 from sharelens.measures.steps import Ints
 from sharelens.measures.tallies import (

@@ -13,14 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sharelens.measures.kept_samples import NO_KEPT_SAMPLES, KeptSamples
-from sharelens.measures.settings import (
-    BROKER_CONFIG,
-    DEAD_LETTER_TOPIC,
-    NO_SETTINGS,
-    GroupSettings,
-    Setting,
-    over_time,
-)
+from sharelens.measures.settings import BROKER_CONFIG, DEAD_LETTER_TOPIC, NO_SETTINGS, GroupSettings, Setting, over_time
 
 GROUP_CONFIGS, DEAD_LETTER_TOPICS, END_OFFSETS = "group_configs", "dead_letter_topics", "end_offsets"
 METADATA_CONFIGS = "metadata_configs"

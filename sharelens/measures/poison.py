@@ -27,12 +27,7 @@ from sharelens.measures.histories import RANGE_COUNT, RANGE_FROM, RANGE_MS, RANG
 from sharelens.measures.histories import UNKNOWN as OPEN
 from sharelens.measures.inputs import Inputs
 from sharelens.measures.schemas import POISON_RECORD
-from sharelens.measures.settings import (
-    DELIVERY_COUNT_LIMIT,
-    LOWEST_DELIVERY_COUNT_LIMIT,
-    GroupSettings,
-    in_force_at,
-)
+from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, LOWEST_DELIVERY_COUNT_LIMIT, GroupSettings, in_force_at
 from sharelens.measures.topics import TopicPartition, topic_partitions
 from state_model.columnar.keys import FULL_PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.columnar.ranges import MAX_OFFSET

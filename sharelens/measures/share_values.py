@@ -12,12 +12,7 @@ from sharelens.measures import group_schemas as schemas
 from sharelens.measures import task_numbers as tasks
 from sharelens.measures.group_arrays import Values
 from sharelens.measures.group_numbers import NumberedRows, codes, columns
-from sharelens.measures.group_replay import (
-    KERNEL_TYPES,
-    InitializationKey,
-    initialization_of,
-    metadata_values,
-)
+from sharelens.measures.group_replay import KERNEL_TYPES, InitializationKey, initialization_of, metadata_values
 from sharelens.measures.json_parts import PartReader
 
 Ints = npt.NDArray[np.int64]

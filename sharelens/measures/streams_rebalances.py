@@ -20,15 +20,7 @@ from sharelens.measures.rebalance_rows import Move, RebalanceRows, TargetChange
 from sharelens.measures.streams_histories import of_types
 from sharelens.measures.streams_rebalance_columns import many_streams_rebalances
 from sharelens.measures.streams_replay import StreamsReplay, record_of_change
-from state_model.streams.records import (
-    ASSIGNMENT,
-    MEMBER,
-    MEMBER_TARGET,
-    METADATA,
-    STREAMS_TYPES,
-    TARGET,
-    value_of,
-)
+from state_model.streams.records import ASSIGNMENT, MEMBER, MEMBER_TARGET, METADATA, STREAMS_TYPES, TARGET, value_of
 from state_model.streams.values import NO_TASKS, GroupState, MemberMetadata, StreamsGroup, TaskId, Tasks, TasksByType
 
 Targets = Mapping[str, TasksByType]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sharelens.filters import KeyFilter
+from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.audited import audited_findings, by_rule
 from sharelens.questions.evidence import Evidence, Span
 
@@ -32,7 +32,7 @@ def rule_counts(evidence: Evidence) -> RuleCounts:
 
 def _of_cluster(evidence: Evidence) -> RuleCounts:
     from sharelens.questions.audit import AuditChoice, audit
-    from sharelens.suppression_files import read_suppressions
+    from sharelens.settings.suppressions import read_suppressions
 
     answer = audit(evidence, KeyFilter(), Span(), AuditChoice(suppressions=read_suppressions(None)))
     return RuleCounts(findings=by_rule(answer.parts["findings"].table), warnings=answer.warnings)

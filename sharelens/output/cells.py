@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from sharelens.output.answers import Column, Row
+from sharelens.output.terminal import text_width, visible
 from sharelens.output.values import plain
-from sharelens.terminal import text_width, visible
-from sharelens.times import time_text
+from sharelens.parameters.times import time_text
 
 UNKNOWN = "-"
 Item = TypeVar("Item")

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from sharelens.output.answers import Form, Row
+from sharelens.output.terminal import visible
 from sharelens.output.values import ROWS_AT_ONCE, made_plain
-from sharelens.terminal import visible
 
 if TYPE_CHECKING:
     import pyarrow as pa

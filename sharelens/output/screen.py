@@ -9,8 +9,8 @@ from typing import TextIO
 
 from sharelens.output.answers import Column, Row, Shown
 from sharelens.output.cells import UNKNOWN
+from sharelens.output.terminal import text_width
 from sharelens.output.text import GAP, WIDTH_SAMPLE, aligned, padded, write_table
-from sharelens.terminal import text_width
 
 LEAST_WIDTH = 24
 """A column of text is never narrower than this where its cells are wider: a time in ISO-8601 stays whole."""

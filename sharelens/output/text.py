@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
 from sharelens.output.answers import Column, Row
-from sharelens.terminal import text_width
+from sharelens.output.terminal import text_width
 
 WIDTH_SAMPLE = 1000
 """The first rows, which set the widths, so that memory is bounded."""

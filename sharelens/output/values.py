@@ -6,7 +6,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from sharelens.times import MILLISECOND
+from sharelens.parameters.times import MILLISECOND
 
 if TYPE_CHECKING:
     import pyarrow as pa

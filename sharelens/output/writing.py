@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TextIO
 from sharelens.output.answers import Answer, Column, Form, Report, Row, Shown, Stream
 from sharelens.output.chosen import text_columns, with_chosen_columns
 from sharelens.output.forms import json_text, write_rows, yaml_text
+from sharelens.output.terminal import escaped
 from sharelens.output.text import write_table, write_vertical
 from sharelens.output.values import plain_rows, rows_in, rows_of
-from sharelens.terminal import escaped
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.filters import KeyFilter
 from sharelens.measures import account as measure
 from sharelens.measures.account_windows import FROM_TOPIC, Windows, reaches_of, windows_of
 from sharelens.measures.offset_counts import offset_counts
@@ -14,11 +13,12 @@ from sharelens.measures.schemas import CLASSES
 from sharelens.measures.topic_log import TopicLog, limits
 from sharelens.measures.topics import TopicPartition, topic_partitions
 from sharelens.output import Answer, by_importance, name_cell, name_column, number_column
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import Scope, answer, by_place, marked, scope
 from sharelens.questions.state import COMPLETENESS, TOPIC
-from sharelens.request import CutChoice
 from state_model.columnar.keys import FULL_PLACE_KEY
 
 NAMED = 4

@@ -4,19 +4,19 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from sharelens.filters import KeyFilter
 from sharelens.measures.what_if import advice, delivery_limit, lock_advice, placement_advice, state_partitions
 from sharelens.measures.what_if.advice_rows import ADVICE
 from sharelens.measures.what_if.schema import WHAT_IF
 from sharelens.measures.what_if.snapshots import limit_in_force, snapshot_rows
 from sharelens.output import Answer, Column, by_importance, name_column, text_column
+from sharelens.output.wording import counted
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice
 from sharelens.questions.completeness import closing_line
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.measured import Scope, described, scope
 from sharelens.questions.what_if import COLD_INTERVAL_MS, appends_of, delivery_limit_of, rounds_of
 from sharelens.questions.what_if_placement import known_number, records_at
-from sharelens.request import CutChoice
-from sharelens.wording import counted
 
 UNKNOWN_SETTINGS = "\nsettings of groups are unknown (--group-configs): no advice on dead-letter topics"
 

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence.conditions import filter_rows
-from sharelens.filters import KeyFilter
 from sharelens.measures.audit_needs import needs_met
 from sharelens.output import (
     UNKNOWN,
@@ -25,11 +24,12 @@ from sharelens.output import (
     text_column,
     time_column,
 )
+from sharelens.output.terminal import visible
+from sharelens.output.wording import counted, place
+from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.completeness import closing_line
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.naming import ensure_known, resolve
-from sharelens.terminal import visible
-from sharelens.wording import counted, place
 from state_model.audit.columnar.finding_schema import FINDING
 from state_model.audit.columnar.suppressed import sifted
 from state_model.audit.common_causes import EVENTS

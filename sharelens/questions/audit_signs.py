@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sharelens.output.wording import clock, counted, place
 from sharelens.questions.finding import ERROR, WARNING, Finding
 from sharelens.questions.signs import RECENT_MS, Signs
-from sharelens.wording import clock, counted, place
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 

@@ -66,7 +66,7 @@ def audited_findings(evidence: Evidence, keys: Keys = Keys(), until_ms: int | No
         rows = rows.filter(pc.fill_null(pc.less_equal(rows.column("first_seen_ms"), until_ms), True))
     if rows.num_rows == 0:
         return Audited(rows=rows)
-    from sharelens.suppression_files import read_suppressions
+    from sharelens.settings.suppressions import read_suppressions
 
     parted = sifted(rows, read_suppressions(None), datetime.now(UTC).date())
     severity = pc.index_in(parted.counting.column("severity"), pa.array(SEVERITIES))

@@ -11,13 +11,13 @@ from sharelens.evidence.auditing import audited_batches
 from sharelens.evidence.conditions import filter_rows
 from sharelens.evidence.reading import Reading
 from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, largest
+from sharelens.output.wording import counted
 from sharelens.questions.audit_evidence import AuditedLog, BesideAudit, OtherLogs
 from sharelens.questions.evidence import WORKERS, Span
 from sharelens.questions.log_evidence import LogEvidence
 from sharelens.questions.other_clusters import OtherClusters
 from sharelens.questions.size_limits import size_text, too_much
 from sharelens.questions.state_log import StateLog
-from sharelens.wording import counted
 from state_model.audit.columnar.explained import INVOLVED, of_rules, with_causes
 from state_model.audit.columnar.findings import finding_counts, findings, misplacements, ordered
 from state_model.audit.columnar.partition import PartitionAudit

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from sharelens.evidence.as_of import LogPrefix
 from sharelens.output import Answer, Report
+from sharelens.parameters.request import CutChoice
 from sharelens.questions.evidence import Evidence, Keys
-from sharelens.request import CutChoice
 
 
 class Checked(NamedTuple):

@@ -7,9 +7,9 @@ import pyarrow as pa
 
 from sharelens.measures.group_moment import GroupMoment
 from sharelens.output import Answer, Column
+from sharelens.parameters.times import time_text
 from sharelens.questions.completeness import closing_line, incomplete_rows
 from sharelens.questions.evidence import Evidence
-from sharelens.times import time_text
 
 Rows: TypeAlias = list[dict[str, Any]]
 CLUSTER_AND_GROUP = (pa.field("cluster_id", pa.string()), pa.field("group_id", pa.string()))

@@ -9,14 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from sharelens.measures.group_moment import StreamsMoment
-from sharelens.measures.group_schemas import (
-    ACTIVE,
-    GROUP_VALUES,
-    MARKS,
-    MEMBER_VALUES,
-    OWNED,
-    PENDING_REVOCATION,
-)
+from sharelens.measures.group_schemas import ACTIVE, GROUP_VALUES, MARKS, MEMBER_VALUES, OWNED, PENDING_REVOCATION
 from sharelens.measures.streams_histories import of_types, streams_group_values, streams_member_values
 from sharelens.output import (
     Answer,
@@ -29,6 +22,7 @@ from sharelens.output import (
     number_column,
     time_column,
 )
+from sharelens.output.wording import counted
 from sharelens.questions.describe_answer import (
     CLUSTER_AND_GROUP,
     LAST_CHANGE,
@@ -40,7 +34,6 @@ from sharelens.questions.describe_answer import (
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.group_words import not_ready_reason
 from sharelens.questions.state import COMPLETENESS
-from sharelens.wording import counted
 from state_model.streams.values import NO_TASKS_BY_TYPE, GroupState, StreamsGroup, Subtopology, TasksByType
 
 AWAITED = "AWAITED"

@@ -17,12 +17,12 @@ from sharelens.measures.group_moment import StreamsMoment
 from sharelens.measures.group_schemas import MARKS
 from sharelens.measures.inputs import topic_ends
 from sharelens.output import Answer, Column, by_importance, name_cell, name_column, number_column
+from sharelens.output.wording import counted
 from sharelens.questions.describe_answer import CLUSTER_AND_GROUP, Rows, cluster_and_group
 from sharelens.questions.describe_streams import answer_of, group_of, source_topics, subtopologies_of
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.measure_inputs import EvidenceInputs
 from sharelens.questions.state import COMPLETENESS
-from sharelens.wording import counted
 from state_model.offset_commits import CommittedOffset, OffsetPlace
 from state_model.streams.values import StreamsGroup
 from state_model.uuids import ZERO_UUID

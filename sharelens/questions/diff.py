@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from sharelens.evidence.as_of import LogPrefix
-from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, shortened
+from sharelens.parameters.filters import KeyFilter
 from sharelens.questions import vocabulary
 from sharelens.questions.completeness import check_cut, closing_line, incomplete_rows
 from sharelens.questions.digests import as_answer

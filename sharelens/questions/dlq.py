@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence.conditions import filter_rows
-from sharelens.filters import KeyFilter
 from sharelens.kafka_log.dead_letter_records import DeadLetterTopics
 from sharelens.measures import dlq_reach
 from sharelens.measures import dlq_reconciliation as measure
@@ -27,6 +26,8 @@ from sharelens.measures.dlq_schemas import (
 from sharelens.measures.schemas import POISON_RECORD
 from sharelens.measures.settings import GroupSettings
 from sharelens.output import Answer, name_cell
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice
 from sharelens.questions.completeness import closing_line, incomplete_rows
 from sharelens.questions.digests import Digest, as_answer
 from sharelens.questions.dlq_bursts import BURST, bursts_of
@@ -39,7 +40,6 @@ from sharelens.questions.measured import Scope, scope
 from sharelens.questions.naming import listed
 from sharelens.questions.shape import constant
 from sharelens.questions.streaming import Listing, rows_of_stream
-from sharelens.request import CutChoice
 from state_model.columnar.keys import only_keys_of
 
 NOT_FOUND = (

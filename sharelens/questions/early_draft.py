@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 
 from sharelens.evidence.early_draft_records import EARLY_DRAFT_RECORD, early_draft_records
 from sharelens.evidence.reading import read_whole
-from sharelens.filters import KeyFilter
 from sharelens.kafka_log.layout import scan_log_directory
 from sharelens.kafka_log.union import LogPartition, unite
 from sharelens.output import (
@@ -23,8 +22,9 @@ from sharelens.output import (
     text_column,
     time_column,
 )
-from sharelens.request import Source
-from sharelens.wording import counted
+from sharelens.output.wording import counted
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import Source
 from state_model.errors import UsageError
 from state_model.topics import INTERNAL_TOPICS
 

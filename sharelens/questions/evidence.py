@@ -25,7 +25,7 @@ from state_model.errors import SharelensError
 
 if TYPE_CHECKING:
     from sharelens.evidence.metadata_events import MetadataHistory
-    from sharelens.live_check import LiveCheck
+    from sharelens.live.check import LiveCheck
 
 
 class TooMuchError(SharelensError):

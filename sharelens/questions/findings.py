@@ -26,13 +26,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.measures.stalls import MIN_DURATION_MS, SILENT
+from sharelens.output.wording import clock, counted, number, place
+from sharelens.parameters.times import lasted
 from sharelens.questions import streams_findings as streams
 from sharelens.questions.audit_signs import of_audit
 from sharelens.questions.finding import ERROR, INFO, WARNING, Finding, Row
 from sharelens.questions.group_rows import first_hours, sums_of_groups, worst_of_groups
 from sharelens.questions.signs import Signs
-from sharelens.times import lasted
-from sharelens.wording import clock, counted, number, place
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 OLD_EVIDENCE_MS = 600_000

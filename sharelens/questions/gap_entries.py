@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence.as_of import LogPrefix
+from sharelens.output.wording import counted
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.timeline_entries import GAP, Entry, entry_of
-from sharelens.wording import counted
 from state_model.columnar.values import Loss
 
 POSITION = ["state_partition", "log_offset", "log_time_ms"]

@@ -90,7 +90,7 @@ def _findings(results: pa.Table) -> Answer:
 
 
 def _details(row: Any) -> str:
-    from sharelens.terminal import visible
+    from sharelens.output.terminal import visible
 
     return visible("; ".join(part for part in (row["observed"], row["details"]) if part))
 

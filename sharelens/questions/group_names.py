@@ -6,11 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence.group_decoding import decode_groups, topic_names
-from sharelens.evidence.offset_commit_rows import (
-    COMMIT_COLUMNS,
-    offset_commit_or_marker,
-    without_other_markers,
-)
+from sharelens.evidence.offset_commit_rows import COMMIT_COLUMNS, offset_commit_or_marker, without_other_markers
 from sharelens.evidence.reading import read_whole
 from sharelens.evidence.schemas import GROUP_RECORD
 from sharelens.kafka_log import reader

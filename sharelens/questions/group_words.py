@@ -1,6 +1,6 @@
 """Words about groups and their members that answers and the report share."""
 
-from sharelens.wording import name
+from sharelens.output.wording import name
 
 
 def not_ready_reason(topology_epoch: int | None, validated_topology_epoch: int) -> str:

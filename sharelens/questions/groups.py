@@ -22,12 +22,12 @@ from sharelens.output import (
     shortened,
     time_column,
 )
+from sharelens.parameters.times import time_text
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.known_groups import HOW, groups_with_share_state, records_of_groups
 from sharelens.questions.measured import answer
 from sharelens.questions.naming import listed
 from sharelens.questions.state import COMPLETENESS
-from sharelens.times import time_text
 from state_model.streams.records import STREAMS_TYPES
 
 EVER = Span()

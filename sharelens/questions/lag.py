@@ -6,7 +6,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence.as_of import LogPrefix
-from sharelens.filters import KeyFilter
 from sharelens.measures import lag as measure
 from sharelens.measures.file_ends import EndOffsets, with_end_offsets, with_inferred_ends, with_stable_offsets
 from sharelens.measures.inputs import topic_ends
@@ -15,6 +14,9 @@ from sharelens.measures.lag_over_time import lag_over_time as over_time
 from sharelens.measures.schemas import LAG
 from sharelens.measures.topics import BATCH_COLUMNS
 from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, time_column
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice
+from sharelens.parameters.times import lasted, time_text
 from sharelens.questions.completeness import (
     check_cut,
     closing_line,
@@ -30,8 +32,6 @@ from sharelens.questions.missing import unknown_ends
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant, with_names
 from sharelens.questions.state import COMPLETENESS, TOPIC
-from sharelens.request import CutChoice
-from sharelens.times import lasted, time_text
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY, SHARE_PARTITION_ORDER
 from state_model.errors import UsageError
 

@@ -44,7 +44,7 @@ from sharelens.questions.lake_rows import LakeRows
 from sharelens.questions.lake_settings import LakeSettings
 from sharelens.questions.misplaced import placed_states
 from sharelens.questions.without_cluster import WithoutCluster
-from sharelens.settings_files import NO_SETTINGS_FILES, SettingsFiles
+from sharelens.settings.files import NO_SETTINGS_FILES, SettingsFiles
 from state_model.columnar import schemas
 from state_model.columnar.keys import LOG_ORDER, PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.columnar.values import Loss

@@ -7,11 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence.conditions import all_of
-from sharelens.evidence.offset_commit_rows import (
-    COMMIT_COLUMNS,
-    offset_commit_or_marker,
-    without_other_markers,
-)
+from sharelens.evidence.offset_commit_rows import COMMIT_COLUMNS, offset_commit_or_marker, without_other_markers
 from sharelens.evidence.schemas import GROUP_RECORD, GROUP_RECORD_ORDER
 from sharelens.measures.places import Ints, Places
 from sharelens.questions.evidence import COUNTED, PLACED, GroupLogCover, Keys

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from sharelens.measures.observed_settings import SAMPLED_BATCHES, Observation, Settings, settings_of
-from sharelens.settings_files import NO_SETTINGS_FILES, SettingsFiles
+from sharelens.settings.files import NO_SETTINGS_FILES, SettingsFiles
 
 
 class LakeSettings:

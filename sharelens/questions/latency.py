@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.filters import KeyFilter
 from sharelens.measures import latency as measure
 from sharelens.measures.ages import LARGEST_FIRST, Ages, age_ranges, ages_of
 from sharelens.measures.headers import begins_of
@@ -16,6 +15,9 @@ from sharelens.measures.settled import Settled, settled_of
 from sharelens.measures.tallies import By, Tally, added, of_attempts, of_contributions, of_latency
 from sharelens.measures.topics import TopicPartition, topic_partitions
 from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, time_column
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice
+from sharelens.parameters.times import time_text
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import (
     PLACE_ORDER,
@@ -30,8 +32,6 @@ from sharelens.questions.measured import (
 )
 from sharelens.questions.missing import COPY_FOLDERS, unseen
 from sharelens.questions.state import COMPLETENESS, TOPIC
-from sharelens.request import CutChoice
-from sharelens.times import time_text
 
 MOST_RANGES = 100_000
 COUNTS = ("outcome", "delivery_count", "offsets")

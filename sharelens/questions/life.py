@@ -6,16 +6,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence.conditions import filter_rows
-from sharelens.filters import KeyFilter
 from sharelens.measures import life as measure
 from sharelens.measures.deletions import DELETION, deleted_by
 from sharelens.measures.schemas import DELETED_BY, EVENTS
 from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, time_column
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice
 from sharelens.questions.evidence import Evidence, Span, TooMuchError
 from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_rows, kept_stream, rows_of, scope, stream_of
 from sharelens.questions.missing import without_group_records
 from sharelens.questions.state import COMPLETENESS, TOPIC
-from sharelens.request import CutChoice
 
 
 def life(

@@ -6,16 +6,16 @@ import pyarrow as pa
 
 from sharelens.evidence.as_of import LogPrefix
 from sharelens.kafka_log.layout import LogDirectory
-from sharelens.live import LiveCluster
-from sharelens.live_check import LiveCheck
+from sharelens.live.check import LiveCheck
+from sharelens.live.cluster import LiveCluster
 from sharelens.measures.file_ends import EndOffsets
 from sharelens.measures.headers import SampledBatches
 from sharelens.measures.topics import Ints, TopicPartition
 from sharelens.output import say_warnings
+from sharelens.parameters.request import Source
 from sharelens.questions.evidence import Keys
 from sharelens.questions.known_groups import live_groups
 from sharelens.questions.log_evidence import LogEvidence
-from sharelens.request import Source
 from state_model.errors import SharelensError
 
 

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from sharelens.evidence.conditions import filter_rows
 from sharelens.evidence.reading import first_offset, read_chunks
-from sharelens.filters import KeyFilter, TopicChoice
 from sharelens.kafka_log import reader
 from sharelens.kafka_log.layout import LogDirectory, scan_log_directory
 from sharelens.kafka_log.union import LogPartition, unite
@@ -28,13 +27,14 @@ from sharelens.output import (
     number_column,
     time_column,
 )
+from sharelens.parameters.filters import KeyFilter, TopicChoice
+from sharelens.parameters.request import Source
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.missing import HOW_TOPICS, unseen
 from sharelens.questions.naming import listed, resolve
 from sharelens.questions.opening import in_directories, open_evidence
 from sharelens.questions.shape import constant
 from sharelens.questions.state import COMPLETENESS, TOPIC
-from sharelens.request import Source
 from state_model.errors import UsageError
 from state_model.topics import INTERNAL_TOPICS, UNKNOWN_CLUSTER
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from sharelens.evidence.conditions import filter_rows
-from sharelens.filters import TOPIC_ID, KeyFilter
 from sharelens.output import name_cell
+from sharelens.parameters.filters import TOPIC_ID, KeyFilter
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.missing import HOW_NAMES
 

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from sharelens.parameters.request import Source
 from sharelens.questions.evidence import Evidence
-from sharelens.request import Source
 
 if TYPE_CHECKING:
     from sharelens.questions.log_evidence import LogEvidence

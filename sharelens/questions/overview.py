@@ -6,11 +6,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.filters import KeyFilter
 from sharelens.measures.group_schemas import SHARE, STREAMS
 from sharelens.measures.settings import GroupSettings
 from sharelens.measures.stalls import MIN_DURATION_MS
 from sharelens.output import Answer, Column, Report, Row, by_importance, known, name_column, number_column, time_column
+from sharelens.output.wording import command, counted, name, place
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice, Source
+from sharelens.parameters.times import lasted
 from sharelens.questions.completeness import closing_line
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.finding import ERROR, INFO, WARNING, finding_rows
@@ -18,9 +21,6 @@ from sharelens.questions.findings import findings
 from sharelens.questions.now import now_text
 from sharelens.questions.signs import Signs, signs
 from sharelens.questions.streams_signs import StreamsSign
-from sharelens.request import CutChoice, Source
-from sharelens.times import lasted
-from sharelens.wording import command, counted, name, place
 
 UNKNOWN_STATE = "unknown"
 GROUP = pa.schema(

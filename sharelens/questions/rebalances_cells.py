@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.output import UNKNOWN, Column, Row, name_column, number_column, shortened, time_column
+from sharelens.output.wording import counted
 from sharelens.questions.group_words import member_name
 from sharelens.questions.state import COMPLETENESS
-from sharelens.wording import counted
 
 
 def member_text(member: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from sharelens.measures.group_schemas import MOVES, REBALANCE
 from sharelens.output import by_importance, name_cell
+from sharelens.output.wording import counted
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.rebalances_cells import (
     FIRST_COLUMNS,
@@ -18,7 +19,6 @@ from sharelens.questions.rebalances_cells import (
     movement_text,
     texts_column,
 )
-from sharelens.wording import counted
 
 NAMED_MOVES = pa.list_(pa.struct([pa.field("topic", pa.string()), *MOVES.value_type]))
 ROW = pa.schema(

@@ -7,15 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.measures.group_schemas import ACTIVE, STREAMS_REBALANCE
-from sharelens.output import (
-    UNKNOWN,
-    Column,
-    Row,
-    by_importance,
-    known,
-    name_cell,
-    number_column,
-)
+from sharelens.output import UNKNOWN, Column, Row, by_importance, known, name_cell, number_column
+from sharelens.output.wording import counted
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.rebalances_cells import (
     FIRST_COLUMNS,
@@ -26,7 +19,6 @@ from sharelens.questions.rebalances_cells import (
     movement_text,
     texts_column,
 )
-from sharelens.wording import counted
 
 ROW = pa.schema([pa.field("cluster_id", pa.string()), *STREAMS_REBALANCE])
 

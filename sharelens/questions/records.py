@@ -5,8 +5,8 @@ from itertools import chain
 
 import pyarrow as pa
 
-from sharelens.filters import KeyFilter
 from sharelens.output import Column, Row, Stream, by_importance, name_cell, name_column, number_column, time_column
+from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.completeness import closing_line
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.missing import nameless

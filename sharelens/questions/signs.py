@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from sharelens.evidence.as_of import mark_below_log_start, mark_losses, states_as_of
 from sharelens.evidence.conditions import all_of
-from sharelens.filters import KeyFilter
 from sharelens.lake.errors import LakeError
 from sharelens.lake.scan import Cut as PublishedCut
 from sharelens.measures import groups, lag, latency, life, stalls
@@ -26,6 +25,8 @@ from sharelens.measures.offset_counts import by_share_partition
 from sharelens.measures.schemas import LAG, LIFE, STALL
 from sharelens.measures.settings import DEAD_LETTER_TOPIC, GroupSettings
 from sharelens.measures.topics import BATCH_COLUMNS, topic_partitions
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice
 from sharelens.questions.audited import Audited, audited_findings
 from sharelens.questions.completeness import COMPLETE, evidence_times, times
 from sharelens.questions.describe_streams_offsets import unknown_lag
@@ -43,7 +44,6 @@ from sharelens.questions.published import publications
 from sharelens.questions.published_stalls import stalls_at
 from sharelens.questions.stalled import UNSEEN
 from sharelens.questions.streams_signs import StreamsSign, streams_signs
-from sharelens.request import CutChoice
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 
 HOUR_MS = 3_600_000

@@ -5,10 +5,12 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.filters import KeyFilter
 from sharelens.measures import stalls as measure
 from sharelens.measures.settings import GroupSettings
 from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, time_column
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice
+from sharelens.parameters.times import lasted
 from sharelens.questions.completeness import check_beginning
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import Scope, answer, scope, stream_of
@@ -17,8 +19,6 @@ from sharelens.questions.now import now_of
 from sharelens.questions.published_stalls import published_stalls
 from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.questions.streaming import rows_of_stream
-from sharelens.request import CutChoice
-from sharelens.times import lasted
 from state_model.share_records import delivery_state_name
 
 WHAT_IT_MAY_BE: Mapping[str, str] = {

@@ -4,14 +4,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence.as_of import LogPrefix
-from sharelens.filters import KeyFilter
 from sharelens.measures.topics import names_of_topics
 from sharelens.output import Answer, Column, Row, by_importance, known, name_cell, name_column, number_column
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice
 from sharelens.questions.completeness import check_cut, closing_line, incomplete_rows, misplaced_warnings, prefix_of
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant, named_batches, ranges_column
-from sharelens.request import CutChoice
 from state_model.columnar.keys import SHARE_PARTITION_ORDER
 
 FIELDS = (

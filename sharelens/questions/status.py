@@ -23,6 +23,7 @@ from sharelens.output import (
     number_column,
     time_column,
 )
+from sharelens.output.terminal import visible
 from sharelens.questions.completeness import closing_line, evidence_line
 from sharelens.questions.evidence import Evidence, StatePartitionCover
 from sharelens.questions.lake_clusters import clusters
@@ -30,7 +31,6 @@ from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence
 from sharelens.questions.missing import damaged_metadata, lacking
 from sharelens.questions.published import publications
-from sharelens.terminal import visible
 
 RUNS_SHOWN = 10
 STATE_PARTITION = pa.schema(

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
 from sharelens.measures.group_schemas import EMPTY, NOT_READY, STREAMS
+from sharelens.output.wording import clock, counted, number
+from sharelens.parameters.times import lasted
 from sharelens.questions.finding import ERROR, WARNING, Finding
 from sharelens.questions.group_words import not_ready_reason, task_name
 from sharelens.questions.streams_signs import UNSETTLED, StreamsSign
-from sharelens.times import lasted
-from sharelens.wording import clock, counted, number
 
 LEAST_GROWTH, LARGE_SHARE = 10, 0.1
 """As for share groups: growth of less than LEAST_GROWTH records, or of a tenth of the lag, is none."""

@@ -15,10 +15,10 @@ from sharelens.measures.group_histories import histories
 from sharelens.measures.group_replay import GroupChange, changes, is_of_types
 from sharelens.measures.group_schemas import DEAD, EMPTY, NOT_READY
 from sharelens.measures.streams_rebalances import streams_rebalances
+from sharelens.output.wording import counted, name, number
+from sharelens.parameters.times import lasted
 from sharelens.questions.group_words import member_name, not_ready_reason
 from sharelens.questions.timeline_entries import Entry, entry_of
-from sharelens.times import lasted
-from sharelens.wording import counted, name, number
 from state_model.offset_commits import OffsetPlace
 from state_model.streams.records import MEMBER, METADATA, STREAMS_TYPES, TOPOLOGY
 from state_model.topics import OFFSETS_TOPIC

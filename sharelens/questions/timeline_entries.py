@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 from sharelens.measures import stalls
 from sharelens.measures.group_replay import GROUP, MEMBER, SHARE_TYPES, decoded, is_of_types
 from sharelens.measures.offset_counts import offset_counts
+from sharelens.output.wording import counted, number
+from sharelens.parameters.times import lasted
 from sharelens.questions.evidence import Span
 from sharelens.questions.poison import without_gaps
 from sharelens.questions.streaming import Sums
-from sharelens.times import lasted
-from sharelens.wording import counted, number
 from state_model.columnar.keys import PLACE_KEY
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.filters import KeyFilter
 from sharelens.measures.members import ASSIGNED_MEMBERS, Assigned, assigned
 from sharelens.output import (
     Answer,
@@ -24,6 +23,7 @@ from sharelens.output import (
     number_column,
     time_column,
 )
+from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.completeness import (
     COMPLETE,
     INCOMPLETE,

@@ -6,7 +6,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence.conditions import filter_rows
-from sharelens.filters import KeyFilter
 from sharelens.measures.histories import Histories
 from sharelens.measures.offset_counts import offset_counts
 from sharelens.measures.settings import COLD_SNAPSHOT_INTERVAL, COORDINATOR_DEFAULTS
@@ -16,12 +15,13 @@ from sharelens.measures.what_if.delivery_limit import AGAIN, EARLIER, DeliveryLi
 from sharelens.measures.what_if.schema import WHAT_IF
 from sharelens.measures.what_if.snapshots import snapshot_rows
 from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column
+from sharelens.output.wording import counted
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice
 from sharelens.questions.evidence import Evidence, of_places
 from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import PLACE_ORDER, Scope, answer, of_parts, rows_of, scope
 from sharelens.questions.state import COMPLETENESS, TOPIC
-from sharelens.request import CutChoice
-from sharelens.wording import counted
 from state_model.errors import SharelensError
 
 ALL_KEYS = KeyFilter()

@@ -9,7 +9,7 @@ from sharelens.measures.topics import Ints, TopicPartition
 from state_model.errors import SharelensError, UsageError
 
 if TYPE_CHECKING:
-    from sharelens.live_check import LiveCheck
+    from sharelens.live.check import LiveCheck
 
 
 class WithoutCluster:

@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from sharelens.output.wording import UNKNOWN, counted, name, place
 from sharelens.questions.audited import Audited
 from sharelens.questions.share_partitions import Row
 from sharelens.report.digests import ROWS_SHOWN
 from sharelens.report.model import Cell, Head, Section, Sheet
 from sharelens.report.sheets import number_cell, text_cell, time_cell
-from sharelens.wording import UNKNOWN, counted, name, place
 
 NOT_AUDITED = "Nobody has audited this evidence. A run audits its lake; log directories are audited by the command."
 MARKS = {"error": "wrong", "warning": "watch"}

@@ -4,6 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sharelens.measures.schemas import EVENTS
+from sharelens.output.terminal import visible
+from sharelens.output.wording import UNKNOWN, counted, moment, name, number, place, topic_name
+from sharelens.parameters.times import lasted
 from sharelens.questions.share_partitions import Row
 from sharelens.questions.timeline_entries import GAP, MEMBERSHIP
 from sharelens.report import charts, colours
@@ -12,9 +15,6 @@ from sharelens.report.model import Cell, Figure, Head, Sheet
 from sharelens.report.raster import ARCHIVED, OPEN
 from sharelens.report.sheets import number_cell, text_cell, time_cell
 from sharelens.report.timelines import COLUMNS, STALLS, GroupTimeline, Mark
-from sharelens.terminal import visible
-from sharelens.times import lasted
-from sharelens.wording import UNKNOWN, counted, moment, name, number, place, topic_name
 
 LANE_HEIGHT, AXES_HEIGHT = 22, 48
 SMALLEST, LARGEST = 26, 120

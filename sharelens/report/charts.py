@@ -9,9 +9,9 @@ import altair as alt
 import vl_convert
 from altair.utils.schemapi import debug_mode
 
+from sharelens.parameters.times import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from sharelens.report import colours
 from sharelens.report.raster import Picture
-from sharelens.times import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
 WIDE, NARROW = 900, 330
 COUNT_TICKS = 5

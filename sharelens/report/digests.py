@@ -7,15 +7,7 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.dlq_schemas import (
-    ARCHIVING,
-    DUPLICATE,
-    MATCHED,
-    MISSING,
-    STATUSES,
-    UNEXPECTED,
-    UNKNOWN,
-)
+from sharelens.measures.dlq_schemas import ARCHIVING, DUPLICATE, MATCHED, MISSING, STATUSES, UNEXPECTED, UNKNOWN
 from sharelens.measures.life import LEADER_EPOCH, STATE_EPOCH
 from sharelens.measures.offset_counts import offset_counts
 from sharelens.measures.schemas import EVENTS, LIFE

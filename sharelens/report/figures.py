@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from sharelens.measures.steps import Ints
+from sharelens.output.wording import counted, moment, name, number, offsets, place, short
+from sharelens.parameters.times import lasted
 from sharelens.questions.share_partitions import Key, Row, rows_of_keys
 from sharelens.report import charts, raster
 from sharelens.report.gather import Gathered
@@ -11,8 +13,6 @@ from sharelens.report.maps import Drawn
 from sharelens.report.model import Figure
 from sharelens.report.raster import ACKNOWLEDGED, ARCHIVED, MOST_ATTEMPTS, OPEN, Picture, Rectangle, Window
 from sharelens.report.reading import HIGHEST_COUNT
-from sharelens.times import lasted
-from sharelens.wording import counted, moment, name, number, offsets, place, short
 
 CLOSE_BELOW, CLOSE_ABOVE = 8, 56
 CLOSE_FROM = 3 * raster.ROWS

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow.compute as pc
 
 from sharelens.measures.group_schemas import STREAMS
+from sharelens.output.wording import UNKNOWN, counted, name, number
 from sharelens.questions import finding as questions
 from sharelens.questions.completeness import COMPLETE
 from sharelens.questions.signs import Signs
@@ -12,7 +13,6 @@ from sharelens.report.digests import total
 from sharelens.report.gather import Gathered
 from sharelens.report.model import Finding, Tile, Weight
 from sharelens.report.sheets import Anchors
-from sharelens.wording import UNKNOWN, counted, name, number
 
 MOST_OF_A_KIND = 4
 WEIGHTS = {questions.ERROR: Weight.WRONG, questions.WARNING: Weight.WATCH, questions.INFO: Weight.NOTE}

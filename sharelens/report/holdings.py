@@ -3,13 +3,13 @@
 import pyarrow.compute as pc
 
 from sharelens.measures.dlq_schemas import DUPLICATE, MISSING, UNEXPECTED
+from sharelens.output.wording import UNKNOWN as DASH
+from sharelens.output.wording import counted, name, number, offsets, place
 from sharelens.questions.share_partitions import Row, key_of
 from sharelens.report.digests import ROWS_SHOWN, DeadLetterDigest, total
 from sharelens.report.gather import Gathered
 from sharelens.report.model import Cell, Head, Sheet
 from sharelens.report.sheets import Anchors, number_cell, offset_cell, text_cell, time_cell
-from sharelens.wording import UNKNOWN as DASH
-from sharelens.wording import counted, name, number, offsets, place
 
 PARTS_SHOWN = 60
 

@@ -6,8 +6,8 @@ from enum import Enum
 from functools import cached_property
 
 from sharelens.output import UNKNOWN as UNKNOWN_IN_TEXT
+from sharelens.output.wording import UNKNOWN
 from sharelens.questions.completeness import COMPLETE
-from sharelens.wording import UNKNOWN
 
 
 class Weight(Enum):

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sharelens.output.wording import UNKNOWN, moment, name, number, offsets, place
+from sharelens.parameters.times import lasted
 from sharelens.questions.completeness import COMPLETE
 from sharelens.questions.share_partitions import Key, Row, key_of
 from sharelens.questions.stalled import WHAT_IT_MAY_BE
@@ -10,8 +12,6 @@ from sharelens.report.digests import ROWS_SHOWN, total
 from sharelens.report.gather import Gathered
 from sharelens.report.model import Cell, Head, Sheet
 from sharelens.report.ranking import GroupRanking
-from sharelens.times import lasted
-from sharelens.wording import UNKNOWN, moment, name, number, offsets, place
 from state_model.share_records import delivery_state_name
 
 GROUPS_SHOWN = 500

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 import pyarrow.compute as pc
 
 from sharelens.measures.group_schemas import ACTIVE, DEAD, NOT_READY, STREAMS
+from sharelens.output.wording import UNKNOWN, counted, moment, name, number
+from sharelens.parameters.times import lasted
 from sharelens.questions.group_words import member_name, not_ready_reason, task_name
 from sharelens.questions.share_partitions import Row
 from sharelens.report import charts, colours
@@ -12,8 +14,6 @@ from sharelens.report.digests import ROWS_SHOWN
 from sharelens.report.model import Figure, Head, Section, Sheet
 from sharelens.report.sheets import complete_cell, number_cell, text_cell, time_cell
 from sharelens.report.streams_digest import StreamsDigest
-from sharelens.times import lasted
-from sharelens.wording import UNKNOWN, counted, moment, name, number
 
 GROUPS_DRAWN, TASKS_DRAWN, GROUPS_SHOWN = 4, 60, 200
 LANE_HEIGHT, AXES_HEIGHT = 16, 48

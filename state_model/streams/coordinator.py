@@ -11,14 +11,7 @@ from state_model.streams import records
 from state_model.streams.answers import answer_of
 from state_model.streams.assignor import AssignedMember, assign
 from state_model.streams.group import with_value
-from state_model.streams.heartbeat import (
-    JOINING,
-    LEAVING,
-    Answer,
-    ErrorCode,
-    Heartbeat,
-    HeartbeatError,
-)
+from state_model.streams.heartbeat import JOINING, LEAVING, Answer, ErrorCode, Heartbeat, HeartbeatError
 from state_model.streams.membership import NEW_ASSIGNMENT, group_of, member_of, unknown_member, updated_metadata
 from state_model.streams.metadata_hash import metadata_hash
 from state_model.streams.reconciliation import FencedError, reconcile, task_owners

@@ -6,9 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from state_model import group_records
-from state_model.share_records import (
-    encode_record,
-)
+from state_model.share_records import encode_record
 from tests.audit.cluster import (
     LISTS,
     Cluster,

@@ -21,13 +21,7 @@ from state_model.audit.table import RULES, is_tested
 from state_model.coordinator import WriteRequest
 from state_model.machine import PartitionState, apply
 from state_model.rule_sets import KAFKA_4_4
-from state_model.share_records import (
-    SharePartitionKey,
-    ShareRecord,
-    StateBatch,
-    decode_record,
-    encode_record,
-)
+from state_model.share_records import SharePartitionKey, ShareRecord, StateBatch, decode_record, encode_record
 from state_model.uuids import ZERO_UUID
 from tests.audit.histories import START_MS, TOPIC_ID, Entry
 

@@ -4,13 +4,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from state_model.share_records import (
-    ShareRecord,
-    ShareSnapshot,
-    StateBatch,
-    Tombstone,
-    encode_record,
-)
+from state_model.share_records import ShareRecord, ShareSnapshot, StateBatch, Tombstone, encode_record
 from tests.audit.histories import Entry, History, decode_once
 
 OPERATIONS = 120

@@ -4,9 +4,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from state_model.share_records import (
-    Tombstone,
-)
+from state_model.share_records import Tombstone
 from tests.audit.cluster import Cluster, Damage, Topic, decoded
 
 

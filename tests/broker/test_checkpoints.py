@@ -9,12 +9,7 @@ from sharelens.workloads.checkpoints import Checkpoints
 from sharelens.workloads.journal import JournalError
 from sharelens.workloads.load import Amount
 from sharelens.workloads.wire import ask
-from tests.broker.workload_runs import (
-    SETTINGS,
-    checkpoints_of,
-    compare_checkpoints,
-    run_profiles,
-)
+from tests.broker.workload_runs import SETTINGS, checkpoints_of, compare_checkpoints, run_profiles
 
 pytestmark = pytest.mark.broker
 

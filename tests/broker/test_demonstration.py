@@ -5,7 +5,8 @@ from unittest import mock
 
 import pytest
 
-from sharelens.cli import compute, main
+from jobs.commands import stages as compute
+from sharelens.cli import main
 from tests.in_process import no_session
 
 pytestmark = pytest.mark.broker

@@ -7,14 +7,7 @@ import pytest
 from tests.broker import running
 from tests.broker.java import java_machine
 from tests.broker.kafka_tools import CONSOLE_SHARE_CONSUMER, SHARE_GROUPS
-from tests.broker.share_clients import (
-    LOCK_MS,
-    LONG_LOCK,
-    SHARE_SETTINGS,
-    TIMEOUT_S,
-    configure_group,
-    new_share_group,
-)
+from tests.broker.share_clients import LOCK_MS, LONG_LOCK, SHARE_SETTINGS, TIMEOUT_S, configure_group, new_share_group
 from tests.broker.test_clients import new_topic, produce
 
 pytestmark = pytest.mark.components

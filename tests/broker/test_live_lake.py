@@ -103,7 +103,7 @@ def test_a_run_fetches_about_as_many_bytes_as_it_may_and_the_next_one_goes_on(br
 
 def test_a_run_names_groups_that_the_cluster_hides(broker, tmp_path, capsys, monkeypatch):
     consumed(broker)
-    monkeypatch.setattr("sharelens.live.group_ids", lambda _connection: frozenset())
+    monkeypatch.setattr("sharelens.live.cluster.group_ids", lambda _connection: frozenset())
     assert main(["run", "--lake", str(tmp_path / "lake"), "--bootstrap-server", broker.bootstrap]) == 0
     assert capsys.readouterr().err.count("which the cluster does not list") == 1
 

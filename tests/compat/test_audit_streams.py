@@ -9,8 +9,8 @@ import shutil
 import pytest
 
 from sharelens.cli import main
-from sharelens.settings_files import NO_SETTINGS_FILES
-from sharelens.settings_folder import with_single_files
+from sharelens.settings.files import NO_SETTINGS_FILES
+from sharelens.settings.folder import with_single_files
 from state_model.audit.table import BY_CODE
 from tests.datasets import STREAMS_SETS, dataset
 from tests.in_process import make_lake

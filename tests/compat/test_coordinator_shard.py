@@ -20,14 +20,7 @@ from state_model.batches import coalesce
 from state_model.coordinator import WriteRequest
 from state_model.machine import PartitionState, SharePartitionState, apply
 from state_model.rule_sets import KAFKA_4_3, KAFKA_4_4
-from state_model.share_records import (
-    SharePartitionKey,
-    ShareRecord,
-    ShareSnapshot,
-    ShareUpdate,
-    StateBatch,
-    Tombstone,
-)
+from state_model.share_records import SharePartitionKey, ShareRecord, ShareSnapshot, ShareUpdate, StateBatch, Tombstone
 from tests.datasets import dataset
 
 RECORDS = 78_290

@@ -2,15 +2,15 @@
 
 import pytest
 
-from sharelens.filters import KeyFilter
 from sharelens.metrics import catalog
 from sharelens.metrics.otlp import otlp_json
 from sharelens.metrics.prometheus import prometheus_text
 from sharelens.metrics.reading import read
 from sharelens.metrics.samples import Export, export
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice, Source
 from sharelens.questions.lag import lag
 from sharelens.questions.log_evidence import open_log_evidence
-from sharelens.request import CutChoice, Source
 from tests.datasets import dataset
 from tests.in_process import recorded_lake
 

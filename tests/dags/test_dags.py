@@ -17,7 +17,7 @@ import pytest
 
 from sharelens.lake.scan import UNLISTED
 from sharelens.lake.tables import TABLES
-from sharelens.settings_folder import read_settings_folder
+from sharelens.settings.folder import read_settings_folder
 from tests import datasets, lakes
 from tests.broker import running
 from tests.broker.share_clients import SHARE_SETTINGS

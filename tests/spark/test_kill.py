@@ -177,7 +177,7 @@ def killed(lake: Path, logs: str, chosen: random.Random, in_process_bytes: int) 
     The process is a fork of one that has imported all and has run nothing, so that no time goes by before it works.
     """
     processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["jobs.run", "sharelens.cli.compute", __name__])
+    processes.set_forkserver_preload(["jobs.run", "jobs.commands.stages", __name__])
     process = processes.Process(target=sharelens_run, args=(lake, logs, in_process_bytes))
     process.start()
     awaited = chosen.choice(["bronze/ingest_extent", "bronze/log_record", "silver/share_record", None])

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from sharelens.packed import SUFFIX, PackedFolderError, pack, unpack
+from sharelens.demo_data.packed import SUFFIX, PackedFolderError, pack, unpack
 from tests import datasets
 
 BUDGET_BYTES = 20 << 20

@@ -11,20 +11,7 @@ import pytest
 from sharelens import __version__
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = {
-    "state_model",
-    "object_stores",
-    "kafka_log",
-    "kafka_live",
-    "pyspark_kafka_log",
-    "evidence",
-    "measures",
-    "lake",
-    "jobs",
-    "broker",
-    "workloads",
-    "sharelens",
-}
+PACKAGES = {"state_model", "sharelens", "jobs", "pyspark_kafka_log"}
 
 pytestmark = pytest.mark.slow
 
@@ -44,9 +31,9 @@ def test_wheel_holds_the_packages_their_types_defaults_and_demo_logs(wheel):
     assert {name.partition("/")[0] for name in names} == PACKAGES | {f"sharelens-{__version__}.dist-info"}
     assert {f"{package}/py.typed" for package in PACKAGES} <= names
     for needed in (
-        "jobs/conf/base/jobs.yaml",
-        "jobs/conf/base/spark.yaml",
-        "jobs/conf/base/log4j2.properties",
+        "sharelens/conf/base/jobs.yaml",
+        "sharelens/conf/base/spark.yaml",
+        "sharelens/conf/base/log4j2.properties",
         "jobs/sql/lag_now.sql",
         "sharelens/runbooks/share-group-stuck.md",
         "sharelens/runbooks/gates/keys.md",
@@ -83,6 +70,7 @@ def test_wheel_names_the_command_and_the_spark_extra(wheel):
         entry_points = content.read(f"{info}/entry_points.txt").decode()
         metadata = content.read(f"{info}/METADATA").decode()
     assert "sharelens = sharelens.cli:main" in entry_points
+    assert "jobs = jobs.commands:COMMANDS" in entry_points
     assert "Requires-Dist: pyspark==4.1.4; extra == 'spark'" in metadata
     assert "Requires-Dist: delta-spark==4.4.0; extra == 'spark'" in metadata
 
@@ -91,7 +79,8 @@ def test_unpacked_wheel_finds_its_defaults_and_answers_without_the_checkout(whee
     with zipfile.ZipFile(wheel) as content:
         content.extractall(tmp_path / "site")
     script = (
-        "import sys, jobs; from jobs.settings import load_settings; from sharelens.demo_data import unpack_scenario\n"
+        "import sys, jobs; from sharelens.configuration.settings import load_settings\n"
+        "from sharelens.demo_data import unpack_scenario\n"
         "from pathlib import Path\n"
         "assert jobs.__file__.startswith(sys.argv[1]), jobs.__file__\n"
         "from sharelens.cli import main; assert main(['runbook', 'ShareGroupStuck']) == 0\n"

@@ -8,12 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from sharelens.broker.coordinators.classic_records import (
-    CommittedOffset,
-    offset_key,
-    offset_value,
-    read_offset,
-)
+from sharelens.broker.coordinators.classic_records import CommittedOffset, offset_key, offset_value, read_offset
 from sharelens.broker.coordinators.group_log import GroupLog, KeyValue
 from sharelens.broker.ports import ProducerIdentity, TopicPartition
 from state_model.group_records import GroupRecord

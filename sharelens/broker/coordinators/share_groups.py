@@ -14,20 +14,8 @@ from kio.schema.errors import ErrorCode
 from sharelens.broker.coordinators import share_state_partitions
 from sharelens.broker.coordinators.group_log import GroupLog
 from sharelens.broker.coordinators.member_timers import MemberTimers
-from sharelens.broker.coordinators.share_group import (
-    GroupError,
-    NamedPartitions,
-    ShareGroup,
-    StatePartitions,
-    apply,
-)
-from sharelens.broker.coordinators.share_membership import (
-    JOINING,
-    Beat,
-    Heartbeat,
-    Membership,
-    unknown_member,
-)
+from sharelens.broker.coordinators.share_group import GroupError, NamedPartitions, ShareGroup, StatePartitions, apply
+from sharelens.broker.coordinators.share_membership import JOINING, Beat, Heartbeat, Membership, unknown_member
 from sharelens.broker.errors import RecordTooLargeError, StorageError
 from sharelens.broker.metrics import BrokerMetrics
 from sharelens.broker.ports import GroupSettings, Persister, Timers, Topics

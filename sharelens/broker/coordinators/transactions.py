@@ -13,12 +13,7 @@ from typing import cast
 
 from kio.schema.errors import ErrorCode
 
-from sharelens.broker.coordinators.transaction_log import (
-    NO_PRODUCER,
-    Transaction,
-    TransactionLog,
-    TransactionStatus,
-)
+from sharelens.broker.coordinators.transaction_log import NO_PRODUCER, Transaction, TransactionLog, TransactionStatus
 from sharelens.broker.errors import BrokerError, RecordTooLargeError, StorageError
 from sharelens.broker.ports import Logs, Timers, TopicPartition, TransactionalLog
 from state_model.topics import OFFSETS_TOPIC

@@ -12,12 +12,7 @@ from kio.schema.errors import ErrorCode
 from sharelens.broker.errors import StorageError
 from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
-from sharelens.broker.security.authentication.scram import (
-    HASHES,
-    ITERATIONS_MAX,
-    ITERATIONS_MIN,
-    credential_of_salted,
-)
+from sharelens.broker.security.authentication.scram import HASHES, ITERATIONS_MAX, ITERATIONS_MIN, credential_of_salted
 from sharelens.broker.storage.catalog import Catalog
 from sharelens.broker.storage.scram_credentials import ScramCredential, ScramUsers
 

@@ -18,13 +18,7 @@ from sharelens.broker.security.authorization.rights import EVERY_RIGHT, Rights
 from sharelens.broker.share.acknowledgement import AcknowledgementBatch, AcknowledgeType, validate
 from sharelens.broker.share.acquisition import AcquireMode
 from sharelens.broker.share.codes import ShareErrorCode
-from sharelens.broker.share.manager import (
-    NO_NEWS,
-    FetchTerms,
-    PartitionFetch,
-    SharePartitions,
-    share_partition_key,
-)
+from sharelens.broker.share.manager import NO_NEWS, FetchTerms, PartitionFetch, SharePartitions, share_partition_key
 from sharelens.broker.share.sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,

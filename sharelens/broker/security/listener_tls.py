@@ -6,11 +6,7 @@ from sharelens.broker.config.listeners import Listener
 from sharelens.broker.config.settings import Settings
 from sharelens.broker.protocol.registry import ANONYMOUS
 from sharelens.broker.protocol.tls import TlsChannel, TlsError
-from sharelens.broker.security.authentication.distinguished_name import (
-    distinguished_name,
-    mapped_name,
-    parse_rules,
-)
+from sharelens.broker.security.authentication.distinguished_name import distinguished_name, mapped_name, parse_rules
 from sharelens.broker.security.authentication.sasl import USER_TYPE
 from sharelens.broker.security.certificates import check_replacement, read_stores, server_context
 

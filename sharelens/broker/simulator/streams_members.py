@@ -11,13 +11,7 @@ from sharelens.broker.coordinators.share_group import GroupError
 from sharelens.broker.ports import Handle, TopicPartition
 from sharelens.broker.simulator.world import World
 from state_model.streams.heartbeat import JOINING, LEAVING, UNCHANGED_TIMEOUT, Heartbeat, HeartbeatError
-from state_model.streams.values import (
-    NO_TASKS_BY_TYPE,
-    Subtopology,
-    TasksByType,
-    TopicInfo,
-    Topology,
-)
+from state_model.streams.values import NO_TASKS_BY_TYPE, Subtopology, TasksByType, TopicInfo, Topology
 
 SOURCE_TOPIC: Final = "words"
 SOURCE_PARTITIONS: Final = 6

@@ -16,14 +16,7 @@ from sharelens.broker.errors import (
     RecordListTooLargeError,
     RecordTooLargeError,
 )
-from sharelens.broker.ports import (
-    AbortedTransaction,
-    Fetched,
-    ProducerIdentity,
-    Record,
-    Timers,
-    TopicPartition,
-)
+from sharelens.broker.ports import AbortedTransaction, Fetched, ProducerIdentity, Record, Timers, TopicPartition
 from sharelens.broker.storage import record_batch as rb
 from sharelens.broker.storage.compaction import Steps
 from sharelens.broker.storage.files import OpenFiles, storage_errors

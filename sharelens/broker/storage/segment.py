@@ -9,20 +9,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from sharelens.broker.storage.files import OpenFiles
-from sharelens.broker.storage.indexes import (
-    OFFSET_ENTRY_BYTES,
-    TIME_ENTRY_BYTES,
-    SegmentIndex,
-    read_last_time,
-)
+from sharelens.broker.storage.indexes import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, SegmentIndex, read_last_time
 from sharelens.broker.storage.log_config import LogConfig
-from sharelens.broker.storage.record_batch import (
-    HEADER_BYTES,
-    BatchHeader,
-    Buffer,
-    checksum_holds,
-    read_header,
-)
+from sharelens.broker.storage.record_batch import HEADER_BYTES, BatchHeader, Buffer, checksum_holds, read_header
 
 _WALK_BYTES: Final = 64 << 10
 _CHECK_BYTES: Final = 1 << 20

@@ -25,13 +25,7 @@ from sharelens.measures.lives import number_places
 from sharelens.measures.places import codes_in
 from sharelens.measures.steps import Flags, Ints
 from sharelens.measures.what_if.range_kernel import unjoined
-from sharelens.measures.what_if.snapshot_kernel import (
-    COLD_SNAPSHOT,
-    DELETE,
-    FIRST_COLD_SNAPSHOT,
-    INITIALIZE,
-    WRITE,
-)
+from sharelens.measures.what_if.snapshot_kernel import COLD_SNAPSHOT, DELETE, FIRST_COLD_SNAPSHOT, INITIALIZE, WRITE
 from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.columnar.schemas import COMPLETENESS, TEXT
 from state_model.share_records import (

@@ -18,14 +18,7 @@ from sharelens.measures.lives import BLIND
 from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, LOWEST_DELIVERY_COUNT_LIMIT, GroupSettings
 from sharelens.measures.steps import NO_VALUE, Cells, Flags, Ints, Ranges
 from sharelens.measures.sums import sums_by
-from sharelens.measures.what_if.schema import (
-    BOUND,
-    CERTAINTIES,
-    EXACT,
-    certainty_of,
-    figure_rows,
-    together_in_order,
-)
+from sharelens.measures.what_if.schema import BOUND, CERTAINTIES, EXACT, certainty_of, figure_rows, together_in_order
 from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.columnar.schemas import COMPLETENESS, LOG_POSITION, SHARE_PARTITION, column
 from state_model.share_records import DeliveryState

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.settings import load_settings
+from sharelens.configuration.settings import load_settings
 from tests.datasets import dataset
 from tests.in_process import recorded_lake
 from tests.pages import DOCS, blocks, installed

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from jobs.run_metrics import RUN_METRICS
 from sharelens.metrics.catalog import METRICS
-from sharelens.metrics.runs import RUN_METRICS
 from tests.unit.conf.test_grafana import expressions
 
 ROOT = Path(__file__).parents[3]

@@ -28,7 +28,7 @@ from sharelens.output import (
     show,
     time_column,
 )
-from sharelens.terminal import text_width, visible
+from sharelens.output.terminal import text_width, visible
 
 HOSTILE = "a\nb\x1b[31m\x9b\u202e</script>\\"
 ROWS = [

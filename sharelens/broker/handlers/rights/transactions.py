@@ -3,15 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sharelens.broker.handlers.rights.guards import (
-    Call,
-    Outcome,
-    Proceed,
-    change_each,
-    named,
-    refusal,
-    refused,
-)
+from sharelens.broker.handlers.rights.guards import Call, Outcome, Proceed, change_each, named, refusal, refused
 from sharelens.broker.protocol.registry import Answer
 from sharelens.broker.security.authorization.entries import Operation, ResourceType
 

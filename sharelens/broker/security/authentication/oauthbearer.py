@@ -7,13 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from sharelens.broker.errors import BrokerError
-from sharelens.broker.security.authentication.mechanism import (
-    Accepted,
-    Answer,
-    Challenge,
-    Rejected,
-    Unanswered,
-)
+from sharelens.broker.security.authentication.mechanism import Accepted, Answer, Challenge, Rejected, Unanswered
 
 OAUTHBEARER: Final = "OAUTHBEARER"
 _NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"

@@ -5,12 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from sharelens.broker.security.authentication.mechanism import (
-    DIFFERENT_AUTHORIZATION_ID,
-    Accepted,
-    Answer,
-    Rejected,
-)
+from sharelens.broker.security.authentication.mechanism import DIFFERENT_AUTHORIZATION_ID, Accepted, Answer, Rejected
 
 PLAIN: Final = "PLAIN"
 TOKENS: Final = 3

@@ -21,13 +21,7 @@ from sharelens.broker.protocol.messages import (
 )
 from sharelens.broker.protocol.registry import ANONYMOUS, Answer, Api
 from sharelens.broker.protocol.steps import run
-from sharelens.broker.security.authentication.mechanism import (
-    Accepted,
-    Challenge,
-    Mechanism,
-    Rejected,
-    Unanswered,
-)
+from sharelens.broker.security.authentication.mechanism import Accepted, Challenge, Mechanism, Rejected, Unanswered
 
 USER_TYPE: Final = "User:"
 REAUTHENTICATION_INTERVAL_S: Final = 1.0

@@ -2,13 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from sharelens.broker.security.authorization.entries import (
-    AclEntry,
-    Operation,
-    PatternType,
-    Permission,
-    ResourceType,
-)
+from sharelens.broker.security.authorization.entries import AclEntry, Operation, PatternType, Permission, ResourceType
 
 
 def entries_to_json(entries: Iterable[AclEntry]) -> list[dict[str, str]]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.progress import Progress
-from jobs.settings import load_settings
 from jobs.spark import executors
 from jobs.spark.executors import Engine
+from sharelens.configuration.settings import load_settings
 from sharelens.lake.errors import LakeError
 
 if TYPE_CHECKING:

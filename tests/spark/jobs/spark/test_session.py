@@ -2,7 +2,6 @@
 
 import pytest
 
-from jobs.settings import load_settings
 from jobs.spark.session import (
     JVM_OPTIONS,
     QUICK_COMPILER,
@@ -12,6 +11,7 @@ from jobs.spark.session import (
     spark_session,
     started_conf,
 )
+from sharelens.configuration.settings import load_settings
 
 TEST_SETTINGS = load_settings(environment="test")
 

@@ -26,7 +26,7 @@ PATIENCE_S = 600
 PROGRAM = """
 import sys
 from pyspark.sql import SparkSession
-from jobs.settings import load_settings
+from sharelens.configuration.settings import load_settings
 from jobs.spark.session import spark_session
 from sharelens.cli import main
 

@@ -16,7 +16,6 @@ from chispa.schema_comparer import assert_schema_equality
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from sharelens.filters import KeyFilter
 from sharelens.frames.envelopes import LOSS
 from sharelens.frames.shapes import spark_schema
 from sharelens.kafka_log.schemas import TOPIC_BATCH
@@ -24,11 +23,12 @@ from sharelens.lake import user_topics
 from sharelens.lake.scan import open_lake
 from sharelens.measures.topics import topic_partitions
 from sharelens.output import Answer
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice, Source
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.opening import open_evidence
-from sharelens.request import CutChoice, Source
-from sharelens.settings_files import NO_SETTINGS_FILES
-from sharelens.settings_folder import with_single_files
+from sharelens.settings.files import NO_SETTINGS_FILES
+from sharelens.settings.folder import with_single_files
 from tests.dataset_settings import given_settings
 from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake

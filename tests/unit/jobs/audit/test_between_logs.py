@@ -9,7 +9,7 @@ import pytest
 
 from sharelens.cli import main
 from sharelens.lake.scan import open_lake
-from sharelens.settings_folder import read_settings_folder
+from sharelens.settings.folder import read_settings_folder
 from state_model.audit.columnar.log_pairs import BETWEEN
 from state_model.audit.rule import Need
 from state_model.audit.table import RULES
@@ -22,12 +22,7 @@ from tests.audit.cluster_damages import (
     odd_group_records,
     short_topic,
 )
-from tests.cluster_logs import (
-    END_MS,
-    state,
-    write_cluster,
-    write_orders,
-)
+from tests.cluster_logs import END_MS, state, write_cluster, write_orders
 from tests.datasets import dataset
 from tests.in_process import TO_AUDIT, make_lake, recorded_lake
 from tests.lakes import content, differences

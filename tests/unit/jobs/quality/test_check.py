@@ -16,9 +16,9 @@ from jobs.options import CHECKED_STAGES
 from jobs.publish import is_current, published_versions
 from jobs.quality.check import Checked, CheckOptions, check, scope_of
 from jobs.quality.facts import counting, facts_of
-from jobs.quality.limits import Limits
 from jobs.quality.references import REFERENCES_OF, fact_of
 from jobs.quality.suites import rules_of
+from sharelens.configuration.limits import Limits
 from sharelens.lake import gates
 from sharelens.lake.commit import commit as commit_files
 from sharelens.lake.errors import LakeError

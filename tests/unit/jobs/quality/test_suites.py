@@ -9,10 +9,10 @@ import pyarrow.dataset as ds
 import pytest
 
 from jobs.quality.checkpoints import Judge, Verdict
-from jobs.quality.limits import Limits
 from jobs.quality.rule import BLOCKING, FACTS, KINDS, ROWS, WARNING, Rule
 from jobs.quality.slices import pieces
 from jobs.quality.suites import field_text, rules_of
+from sharelens.configuration.limits import Limits
 from sharelens.lake.scan import UNLISTED
 from sharelens.lake.tables import TABLES
 from tests.quality_rows import bad_row, frame, good_row, row_rules

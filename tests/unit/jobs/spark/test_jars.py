@@ -2,8 +2,8 @@
 
 import pytest
 
-from jobs.settings import load_settings
 from jobs.spark import jars
+from sharelens.configuration.settings import load_settings
 
 
 def put_jars(folder, names=jars.JARS):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from jobs.settings import load_settings
 from jobs.spark.session import in_process_bytes
+from sharelens.configuration.settings import load_settings
 
 
 @pytest.mark.parametrize(

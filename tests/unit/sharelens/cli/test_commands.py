@@ -2,27 +2,38 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib import import_module
+from importlib.metadata import entry_points
 
 import click
 import pytest
 
-from sharelens.cli.commands import MODULES, Commands
+import jobs.commands
+from sharelens.cli.commands import COMMANDS, Commands
+from sharelens.cli.help import write_commands
+
+OWN = {name: module for names in COMMANDS.values() for name, module in names.items()}
 
 
-def test_each_module_has_the_commands_that_the_table_says() -> None:
-    there = {
-        command.name: name
-        for name in set(MODULES.values())
-        for command in import_module(f"sharelens.cli.{name}").COMMANDS
-    }
-    assert there == MODULES
+@pytest.mark.parametrize("table", [COMMANDS, jobs.commands.COMMANDS])
+def test_each_module_has_the_commands_that_its_table_says(table: Mapping[str, Mapping[str, str]]) -> None:
+    modules = {name: module for names in table.values() for name, module in names.items()}
+    defined = {command.name: module for module in set(modules.values()) for command in import_module(module).COMMANDS}
+    assert defined == modules
 
 
-def test_commands_are_completed_once_and_in_the_order_of_the_table() -> None:
+def test_commands_of_entry_points_follow_below_their_headings() -> None:
+    by_heading = Commands(lambda _: None).by_heading()
+    assert list(by_heading) == list(COMMANDS)
+    for heading, names in COMMANDS.items():
+        assert by_heading[heading] == [*names, *jobs.commands.COMMANDS.get(heading, {})]
+
+
+def test_commands_are_completed_once_and_listed_without_an_import() -> None:
     completed: list[click.Command] = []
     commands = Commands(completed.append)
-    assert list(commands) == list(MODULES)
+    assert set(commands) == {*OWN, *(name for names in jobs.commands.COMMANDS.values() for name in names)}
     assert completed == []
     state = commands["state"]
     assert (state.name, commands["state"]) == ("state", state)
@@ -34,9 +45,26 @@ def test_an_unknown_name_has_no_command() -> None:
     assert Commands(lambda _: None).get("stat") is None
 
 
+def test_a_package_that_cannot_be_imported_hides_its_own_commands_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (point,) = entry_points(group="sharelens.commands", name="jobs")
+    broken = type(point)(name="jobs", value="jobs.nowhere:COMMANDS", group=point.group)
+    monkeypatch.setattr("sharelens.providers.entry_points", lambda **_: [broken])
+    commands = Commands(lambda _: None)
+    formatter = click.HelpFormatter()
+    write_commands(commands, formatter)
+    assert "overview" in formatter.getvalue()
+    assert " run " not in formatter.getvalue()
+    (line,) = capsys.readouterr().err.splitlines()[:1]
+    assert line.startswith("sharelens: commands are missing: jobs.nowhere:COMMANDS can't be imported")
+    assert str(import_module("jobs").__path__[0]) in line
+
+
 @pytest.mark.slow
 def test_a_command_imports_the_modules_of_no_other_command() -> None:
     code = "import sys; from sharelens.cli import main; main(['state', '--help']); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    imported = {name for name in MODULES.values() if f"sharelens.cli.{name}" in done.stdout.splitlines()[-1].split()}
-    assert imported == {"questions"}
+    imported = set(done.stdout.splitlines()[-1].split())
+    assert {module for module in OWN.values() if module in imported} == {"sharelens.cli.questions"}
+    assert not {name for name in imported if name.partition(".")[0] == "jobs"}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sharelens.cli import main
-from sharelens.settings_folder import read_settings_folder
+from sharelens.settings.folder import read_settings_folder
 from tests.dataset_settings import given_settings
 from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake, story_lake

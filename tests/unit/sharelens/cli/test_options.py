@@ -11,8 +11,8 @@ import click
 import pytest
 
 from sharelens.cli import app, main
-from sharelens.cli.options import Ages, Duration, Seconds, Time
-from sharelens.times import HOUR_MS, MINUTE_MS
+from sharelens.cli.options import Duration, Seconds, Time
+from sharelens.parameters.times import MINUTE_MS
 from tests.state_logs import snapshot, update, write_log_directory
 
 MINUTES_AGO = (50, 40, 30, 20, 10)
@@ -115,7 +115,3 @@ def test_the_shortest_stall_takes_durations_and_seconds(
 @pytest.mark.parametrize(("text", "seconds"), [("60", 60.0), ("2.5", 2.5), ("1m30s", 90.0), ("0", 0.0), ("100ms", 0.1)])
 def test_seconds_alone_stay_seconds(text: str, seconds: float) -> None:
     assert Seconds().convert(text, None, None) == seconds
-
-
-def test_ages_of_rows_take_durations() -> None:
-    assert Ages().convert("bronze=1d12h, history=2d", None, None) == {"bronze": 36 * HOUR_MS, "history": 48 * HOUR_MS}

@@ -7,14 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharelens.evidence.clock_steps import (
-    LATE_RECORD,
-    STEP_MS,
-    ClockStep,
-    clock_steps,
-    late_records,
-    steps_around,
-)
+from sharelens.evidence.clock_steps import LATE_RECORD, STEP_MS, ClockStep, clock_steps, late_records, steps_around
 from sharelens.evidence.log_time import log_times
 from tests.log_rows import log_rows
 

@@ -10,9 +10,9 @@ from sharelens.broker.config.properties import parse
 from sharelens.kafka_live.command_config import CommandConfig, command_config, unknown_keys
 from sharelens.kafka_live.connection import Connection
 from sharelens.kafka_live.errors import ClusterError
-from sharelens.live import Address, LiveCluster, UserTopics
-from sharelens.request import Source
-from sharelens.wording import command
+from sharelens.live.cluster import Address, LiveCluster, UserTopics
+from sharelens.output.wording import command
+from sharelens.parameters.request import Source
 from state_model.errors import UsageError
 
 MODULE = "org.apache.kafka.common.security"

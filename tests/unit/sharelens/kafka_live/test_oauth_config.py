@@ -3,16 +3,7 @@
 import pytest
 
 from sharelens.kafka_live.command_config import command_config
-from sharelens.kafka_live.oauth_config import (
-    CLIENT_ID,
-    CLIENT_SECRET,
-    ENCODES,
-    HANDLER,
-    RETRIEVER,
-    SCOPE,
-    TIMEOUT,
-    URL,
-)
+from sharelens.kafka_live.oauth_config import CLIENT_ID, CLIENT_SECRET, ENCODES, HANDLER, RETRIEVER, SCOPE, TIMEOUT, URL
 from state_model.errors import UsageError
 
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"

@@ -7,13 +7,7 @@ from sharelens.measures import stalls as measure
 from sharelens.measures.headers import NoRecords, OffsetTimes
 from sharelens.measures.histories import Histories
 from sharelens.measures.schemas import STALL
-from sharelens.measures.settings import (
-    DELIVERY_COUNT_LIMIT,
-    MAX_RECORD_LOCKS,
-    GroupSettings,
-    Setting,
-    over_time,
-)
+from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, MAX_RECORD_LOCKS, GroupSettings, Setting, over_time
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.uuids import ZERO_UUID
 from tests.replay_logs import parsed, table

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import pytest
 
 from sharelens.lake.errors import LakeError
-from sharelens.live import Address, LiveCluster, UserTopics
+from sharelens.live.cluster import Address, LiveCluster, UserTopics
 from sharelens.metrics import catalog, reading
 from sharelens.metrics.figures import Figures
 from sharelens.metrics.reading import Page, read
 from sharelens.metrics.samples import Export
-from sharelens.request import Source
+from sharelens.parameters.request import Source
 from tests.in_process import make_lake
 from tests.state_logs import snapshot, write_log_directory
 

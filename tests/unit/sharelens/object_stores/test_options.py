@@ -7,15 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharelens.object_stores import options
-from sharelens.object_stores.options import (
-    AZURE,
-    FAMILIES,
-    S3,
-    options_of,
-    set_defaults,
-    set_options,
-    without_secrets,
-)
+from sharelens.object_stores.options import AZURE, FAMILIES, S3, options_of, set_defaults, set_options, without_secrets
 from state_model.errors import UsageError
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sharelens.output import Column, Shown, by_importance, name_column, number_column
 from sharelens.output.screen import LEAST_WIDTH, WIDTH_SAMPLE, cut, fit, folded, without_repeats, write_screen
-from sharelens.terminal import text_width
+from sharelens.output.terminal import text_width
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sharelens.terminal import text_width
+from sharelens.output.terminal import text_width
 from tests.datasets import dataset
 from tests.in_process import recorded_lake
 from tests.once import computed_once

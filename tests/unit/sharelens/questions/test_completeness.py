@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sharelens.cli import main
-from sharelens.times import time_text
+from sharelens.parameters.times import time_text
 from state_model.topics import OFFSETS_TOPIC
 from tests.datasets import dataset
 from tests.group_files import GroupEntry, epoch, write_group_partition

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from sharelens.filters import KeyFilter
 from sharelens.measures.early_draft_cost import draft_writes
 from sharelens.measures.histories import Histories
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice, Source
 from sharelens.questions.measured import scope
 from sharelens.questions.opening import open_logs
-from sharelens.request import CutChoice, Source
 from state_model.batches import coalesce, prune
 from state_model.early_draft.replay import TERMINAL, apply
 from state_model.share_records import StateBatch

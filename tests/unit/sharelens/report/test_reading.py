@@ -9,10 +9,11 @@ import pytest
 
 from bench.generate import generate
 from jobs.replay import stage as replay_stage
-from sharelens.filters import KeyFilter
 from sharelens.lake import bounded_scan
 from sharelens.measures.lag_over_time import RowsAtMoments
 from sharelens.measures.tallies import By
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.request import CutChoice, Source
 from sharelens.questions import lake_evidence, measured, opening
 from sharelens.questions.evidence import Span
 from sharelens.questions.group_rows import sums_of_groups
@@ -23,7 +24,6 @@ from sharelens.questions.measured import scope
 from sharelens.report import lag_lines
 from sharelens.report.gather import MOMENTS
 from sharelens.report.reading import CODES
-from sharelens.request import CutChoice, Source
 from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake
 from tests.once import made_once

@@ -7,13 +7,7 @@ from hypothesis import strategies as st
 from state_model.batches import coalesce
 from state_model.columnar.replay import replay_records
 from state_model.machine import PartitionState, apply
-from state_model.share_records import (
-    SharePartitionKey,
-    ShareSnapshot,
-    ShareUpdate,
-    StateBatch,
-    Tombstone,
-)
+from state_model.share_records import SharePartitionKey, ShareSnapshot, ShareUpdate, StateBatch, Tombstone
 from state_model.uuids import ZERO_UUID
 from tests.replay_logs import TYPE_NAMES, OtherType, record_of, table
 

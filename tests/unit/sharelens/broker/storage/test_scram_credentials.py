@@ -6,13 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharelens.broker.storage.scram_credentials import (
-    ITERATIONS_LIMIT,
-    ScramCredential,
-    added,
-    from_json,
-    to_json,
-)
+from sharelens.broker.storage.scram_credentials import ITERATIONS_LIMIT, ScramCredential, added, from_json, to_json
 
 CREDENTIALS = st.builds(
     ScramCredential,

@@ -7,13 +7,7 @@ from state_model.audit.columnar.auditor import Auditor
 from state_model.audit.columnar.lives import Turns, lives_of
 from state_model.audit.columnar.proofs import LogRecord, Proofs
 from state_model.audit.columnar.topic_metadata import LogTimes, belongs_to, topic_metadata, unknown_topic_partitions
-from state_model.audit.columnar.user_topics import (
-    TopicAudit,
-    TopicEnd,
-    UserTopics,
-    newest_states,
-    topic_records,
-)
+from state_model.audit.columnar.user_topics import TopicAudit, TopicEnd, UserTopics, newest_states, topic_records
 from state_model.audit.table import RULES
 from state_model.metadata.history import Moment, Validity
 from state_model.share_records import SharePartitionKey, ShareRecord, ShareSnapshot, ShareUpdate, StateBatch

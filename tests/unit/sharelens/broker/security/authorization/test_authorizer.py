@@ -5,13 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharelens.broker.security.authorization.authorizer import SUPPORTED_OPERATIONS, Authorizer
-from sharelens.broker.security.authorization.entries import (
-    AclEntry,
-    Operation,
-    PatternType,
-    Permission,
-    ResourceType,
-)
+from sharelens.broker.security.authorization.entries import AclEntry, Operation, PatternType, Permission, ResourceType
 
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED

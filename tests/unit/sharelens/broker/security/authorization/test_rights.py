@@ -3,13 +3,7 @@
 import pytest
 
 from sharelens.broker.security.authorization.authorizer import Authorizer
-from sharelens.broker.security.authorization.entries import (
-    AclEntry,
-    Operation,
-    PatternType,
-    Permission,
-    ResourceType,
-)
+from sharelens.broker.security.authorization.entries import AclEntry, Operation, PatternType, Permission, ResourceType
 from sharelens.broker.security.authorization.rights import EVERY_RIGHT, Rights, host_text
 
 

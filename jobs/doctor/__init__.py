@@ -1,0 +1,1 @@
+"""Checks of what a run requires: this machine, and a cluster."""

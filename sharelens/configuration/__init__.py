@@ -1,0 +1,1 @@
+"""The configuration of sharelens: conf/base, the environment, variables, flags."""
