@@ -200,13 +200,13 @@ $(ENV_STAMP): pyproject.toml constraints.txt | $(VENV)/bin/uv
 	@touch $@
 
 # Resolved once by Spark's own resolver, then kept; no later start needs the network.
-$(JAR_STAMP): jobs/spark/jars.py $(ENV_STAMP)
-	@$(BIN)/python -m jobs.spark.jars
+$(JAR_STAMP): sharelens/spark/jars.py $(ENV_STAMP)
+	@$(BIN)/python -m sharelens.spark.jars
 	@touch $@
 
 # A session maps Spark's classes from an archive instead of reading and verifying them: some seconds each start.
-$(ARCHIVE_STAMP): jobs/spark/train_class_archive.py jobs/spark/class_archive.py jobs/spark/java.py $(JAR_STAMP)
-	@$(BIN)/python -m jobs.spark.train_class_archive
+$(ARCHIVE_STAMP): sharelens/spark/train_class_archive.py sharelens/spark/class_archive.py sharelens/spark/java.py $(JAR_STAMP)
+	@$(BIN)/python -m sharelens.spark.train_class_archive
 	@touch $@
 
 # Compiled kernels are kept beside their modules, so that no first question waits for a compiler.

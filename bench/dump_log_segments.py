@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.spark.java import find_java
+from sharelens.spark.java import find_java
 from state_model.errors import SharelensError
 from state_model.topics import STATE_TOPIC
 from tools.kafka_tools import fetch_tools

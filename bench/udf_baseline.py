@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everywhere in Spark code
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from jobs.spark.session import spark_session
 from sharelens.configuration.settings import load_settings
+from sharelens.spark.session import spark_session
 from state_model.columnar.schemas import SHARE_RECORD
 from state_model.errors import DecodeError
 from state_model.share_records import (

@@ -29,7 +29,6 @@ def configure_spark(builder: "SparkSession.Builder") -> "SparkSession.Builder":
     Raises:
         JavaError, JarsError: what Spark needs is missing; the message says what to do.
     """
-    from sharelens.providers import SPARK, provided_by  # deferred: a command line starts without it
+    from sharelens.spark.builder import configured  # deferred: a command line starts without it
 
-    configured: SparkSession.Builder = provided_by(SPARK, "configure")(builder)
-    return configured
+    return configured(builder)

@@ -1,8 +1,9 @@
-"""What other packages add to sharelens: commands and Spark sessions, found by entry points and imported when used."""
+"""What other packages add to sharelens: commands, and code of Spark's workers; found by entry points."""
 
 import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from typing import Any, Final
 
 from state_model.errors import SharelensError
@@ -10,7 +11,7 @@ from state_model.errors import SharelensError
 COMMANDS: Final = "sharelens.commands"
 """Group of entry points. Each is a mapping like `sharelens.cli.commands.COMMANDS`: heading -> command -> its module."""
 SPARK: Final = "sharelens.spark"
-"""Group of two entry points: `configure` (`sharelens.configure_spark`) and `session` (of a command)."""
+"""Group of the entry point `worker_daemon`: the module that Spark's Python workers are forks of."""
 
 
 class ProviderError(SharelensError):
@@ -27,16 +28,14 @@ def provided(group: str) -> Iterator[Any]:
         yield _loaded(point)
 
 
-def provided_by(group: str, name: str) -> Any:
-    """The object of one entry point.
-
-    Raises:
-        ProviderError: it is missing or can't be imported.
-    """
-    points = entry_points(group=group, name=name)
-    if not points:
-        raise ProviderError(f"no package provides {name} of {group}; install sharelens with pip, in this environment")
-    return _loaded(next(iter(points)))
+def provided_module(group: str, name: str) -> str | None:
+    """The module that an entry point names; None without one, and where another project's package hides it."""
+    for point in entry_points(group=group, name=name):
+        try:
+            return point.module if find_spec(point.module) is not None else None
+        except ModuleNotFoundError:
+            return None
+    return None
 
 
 def _loaded(point: EntryPoint) -> Any:

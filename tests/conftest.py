@@ -90,8 +90,8 @@ def _folder(item: pytest.Item) -> str:
 @pytest.fixture(scope="session")
 def spark() -> Iterator["SparkSession"]:
     """The one Spark session of a test run: two cores, small and quick to start, not for large data."""
-    from jobs.spark.session import spark_session
     from sharelens.configuration.settings import load_settings
+    from sharelens.spark.session import spark_session
 
     session = spark_session("tests", load_settings(environment="test"))
     yield session

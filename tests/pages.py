@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sharelens.shadowing import PACKAGES
-
 from tests.once import made_once
 
 ROOT = Path(__file__).parents[1]
@@ -29,7 +27,7 @@ QUIET = {"GX_ANALYTICS_ENABLED": "false"}
 """What `jobs.quality.checkpoints` sets before it imports Great Expectations."""
 FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 SHELL = ("sh", "bash")
-DISTRIBUTION = (*PACKAGES, "sharelens")
+DISTRIBUTION = ("state_model", "sharelens", "jobs", "pyspark_kafka_log")
 KEPT_JARS = Path(sys.prefix) / "share" / "sharelens" / "jars"
 COMPILED = "*.nb[ic]"
 TIMEOUT_S = 900

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jobs.spark.java import find_java, home_for_spark, spark_home
+from sharelens.spark.java import find_java, home_for_spark, spark_home
 from tools.kafka_tools import QUICK_JVM
 
 MASTER_HOST = "127.0.0.1"

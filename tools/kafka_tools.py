@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from jobs.spark.java import find_java
+from sharelens.spark.java import find_java
 from tools.kept_jars import kept_jars
 
 KAFKA_VERSION = "4.3.1"

@@ -7,8 +7,8 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from jobs.spark.jars import reason, resolve
-from jobs.spark.kept_files import keep_folder
+from sharelens.spark.jars import reason, resolve
+from sharelens.spark.kept_files import keep_folder
 from state_model.errors import SharelensError
 
 

@@ -16,9 +16,9 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from jobs.spark.jars import delta_jars
 from sharelens import __version__
 from sharelens.configuration.settings import load_settings
+from sharelens.spark.jars import delta_jars
 
 ROOT = Path(__file__).parent.parent
 INSTALLER = Path(__file__).with_name("bundle_install.sh")

@@ -191,9 +191,9 @@ def _say_settings(stored: Sequence[Mapping[str, Any]]) -> None:
 
 def _run_options(stages: tuple[str, ...], params: dict[str, Any], settings: Any) -> "RunOptions":
     from jobs.options import RunOptions
-    from jobs.spark.session import in_process_bytes
     from sharelens.kafka_log.archives import log_directories
     from sharelens.lake.lake import Lake
+    from sharelens.spark.session import in_process_bytes
 
     for path in (params["lake"], *params.get("log_dir", ())):
         path.encode()  # before there is a lake: its tables name both

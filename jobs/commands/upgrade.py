@@ -25,9 +25,9 @@ def _upgrade(lake: str, dry_run: bool, execute: bool, shown: Shown, **params: An
     if dry_run == execute:
         raise UsageError("upgrade: give --dry-run to list the work, or --execute to do it")
     from jobs.commands.progress import progress_bars
-    from jobs.spark.session import in_process_bytes
     from jobs.upkeep.upgrade import UpgradeOptions, upgrade
     from sharelens.lake.lake import Lake
+    from sharelens.spark.session import in_process_bytes
 
     settings = engine_settings(params)
     options = UpgradeOptions(

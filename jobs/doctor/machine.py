@@ -74,7 +74,7 @@ def check_spark(find_version: Callable[[str], str] = metadata.version) -> Check:
 
 def check_java() -> Check:
     """There is a Java that Spark runs on."""
-    from jobs.spark.java import find_java
+    from sharelens.spark.java import find_java
 
     try:
         java = find_java()
@@ -85,8 +85,8 @@ def check_java() -> Check:
 
 def check_jars() -> Check:
     """Delta's jars are kept here, so that Spark starts without a network."""
-    from jobs.spark.jars import FETCH_COMMAND, jars_folder, missing_jars
     from sharelens.configuration.settings import load_settings
+    from sharelens.spark.jars import FETCH_COMMAND, jars_folder, missing_jars
 
     try:
         settings = load_settings()

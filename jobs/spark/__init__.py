@@ -1,1 +1,1 @@
-"""The Spark session, its executors and the Java that runs them."""
+"""Executors of Spark: what they are sent, and the code that their workers import."""

@@ -5,8 +5,6 @@ from typing import Any
 
 import click
 
-from sharelens.providers import SPARK as SPARK_PROVIDERS
-from sharelens.providers import provided_by
 from state_model.errors import UsageError
 
 SPARK = [
@@ -33,7 +31,9 @@ def session_of(command: str, settings: Any, *, hands_out: bool = True) -> Callab
     """Starts Spark when called; Spark itself is imported only then."""
 
     def session() -> Any:
-        return provided_by(SPARK_PROVIDERS, "session")(command, settings, hands_out=hands_out)
+        from sharelens.spark.session import spark_session
+
+        return spark_session(command, settings, hands_out=hands_out)
 
     return session
 

@@ -15,7 +15,7 @@ import pytest
 from py4j.java_gateway import CallbackServerParameters, GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError
 
-from jobs.spark.java import find_java, spark_home
+from sharelens.spark.java import find_java, spark_home
 from state_model.errors import SharelensError
 from tools.kafka_tools import QUICK_JVM, class_path
 

@@ -12,10 +12,10 @@ import pytest
 from kio.index import load_request_schema, load_response_schema
 
 from bench.brokers import HOST, Listener, free_ports, kafka_broker
-from jobs.spark.java import JavaError
 from sharelens.broker.protocol.reader import read
 from sharelens.broker.protocol.writer import write
 from sharelens.broker.security.authorization.entries import AclEntry
+from sharelens.spark.java import JavaError
 from tests.acl_answers import entry, facts
 from tests.broker.share_clients import TIMEOUT_S
 from tests.broker.test_acls import AUTHORIZER

@@ -18,11 +18,11 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from bench.brokers import kafka_again, kafka_broker
-from jobs.spark.java import JavaError
 from sharelens.cli import main
 from sharelens.kafka_live.cluster import LATEST, Cluster, Place
 from sharelens.kafka_live.connection import Connection
 from sharelens.lake.scan import open_lake
+from sharelens.spark.java import JavaError
 from state_model.topics import STATE_TOPIC
 from tests.broker.java import java_machine
 from tests.broker.kafka_tools import GET_OFFSETS, SHARE_GROUPS, kafka_tool

@@ -12,8 +12,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
 from bench.brokers import HOST, Listener, free_ports, kafka_broker, light_broker
-from jobs.spark.java import JavaError
 from sharelens.cli import main
+from sharelens.spark.java import JavaError
 from tests.broker.certificates import DAY, authority
 from tests.broker.share_clients import TIMEOUT_S, new_share_group, share_consumer
 from tests.broker.test_live import answer

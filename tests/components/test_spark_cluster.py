@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 import sharelens
-from jobs.spark.java import spark_home
 from sharelens.lake.transactions import commit_path
+from sharelens.spark.java import spark_home
 from tests.datasets import dataset
 from tests.in_process import recorded_lake
 from tests.lakes import assert_same, content, differences

@@ -27,7 +27,7 @@ PROGRAM = """
 import sys
 from pyspark.sql import SparkSession
 from sharelens.configuration.settings import load_settings
-from jobs.spark.session import spark_session
+from sharelens.spark.session import spark_session
 from sharelens.cli import main
 
 lake, *pairs = sys.argv[1:]

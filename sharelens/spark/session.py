@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import state_model
-from jobs.spark.class_archive import archive_options
-from jobs.spark.jars import delta_jars
-from jobs.spark.java import find_java, home_for_spark, spark_home
-from jobs.spark.kept_files import keep_folder
+from sharelens import providers
 from sharelens.configuration.settings import Settings, conf_file
+from sharelens.spark.class_archive import archive_options
+from sharelens.spark.jars import delta_jars
+from sharelens.spark.java import find_java, home_for_spark, spark_home
+from sharelens.spark.kept_files import keep_folder
 from state_model.errors import SharelensError
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ REQUIRED_CONF: Final[Mapping[str, str]] = {
 UTC_NAMES: Final = frozenset({"UTC", "Etc/UTC", "Z"})
 JVM_OPTIONS: Final = "spark.driver.extraJavaOptions"
 QUICK_COMPILER: Final = "-XX:TieredStopAtLevel=1"
-WORKER_DAEMON: Final = "jobs.spark.worker_daemon"
-"""Forks workers that have imported the stages. On a cluster our packages may come after the daemon, with the job."""
 
 
 class SessionError(SharelensError):
@@ -150,9 +149,18 @@ def _where_conf(master: str, jars: Sequence[Path]) -> dict[str, str]:
     return {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.python.daemon.module": WORKER_DAEMON,
+        **_worker_daemon(),
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
     }
+
+
+def _worker_daemon() -> dict[str, str]:
+    """Workers fork from a process that has imported the stages.
+
+    On a cluster our packages may come after the daemon, with the job.
+    """
+    module = providers.provided_module(providers.SPARK, "worker_daemon")
+    return {} if module is None else {"spark.python.daemon.module": module}
 
 
 def _import_roots() -> list[str]:

@@ -1,6 +1,7 @@
-"""Makes the archive of Spark's classes: a training session's JVM writes it when it exits (jobs/spark/class_archive.py).
+"""Makes the archive of Spark's classes: a training session's JVM writes it when it exits
+(sharelens/spark/class_archive.py).
 
-`python -m jobs.spark.train_class_archive`; `make setup` calls it.
+`python -m sharelens.spark.train_class_archive`; `make setup` calls it.
 """
 
 import hashlib
@@ -11,12 +12,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from jobs.spark.class_archive import QUIET, archive_path, identity
-from jobs.spark.jars import delta_jars
-from jobs.spark.java import Java, find_java
-from jobs.spark.kept_files import keep_folder
-from jobs.spark.session import JVM_OPTIONS, spark_session
 from sharelens.configuration.settings import Settings, load_settings
+from sharelens.spark.class_archive import QUIET, archive_path, identity
+from sharelens.spark.jars import delta_jars
+from sharelens.spark.java import Java, find_java
+from sharelens.spark.kept_files import keep_folder
+from sharelens.spark.session import JVM_OPTIONS, spark_session
 from state_model.errors import SharelensError
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from jobs.spark.session import (
+from sharelens.configuration.settings import load_settings
+from sharelens.spark.session import (
     JVM_OPTIONS,
     QUICK_COMPILER,
     REQUIRED_CONF,
@@ -11,7 +12,6 @@ from jobs.spark.session import (
     spark_session,
     started_conf,
 )
-from sharelens.configuration.settings import load_settings
 
 TEST_SETTINGS = load_settings(environment="test")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.spark import trust
-from jobs.spark.java import find_java
+from sharelens.spark import trust
+from sharelens.spark.java import find_java
 
 BUNDLE = ssl.get_default_verify_paths().cafile
 

@@ -1,6 +1,6 @@
 """The Delta jars that Spark needs beside its own: resolved once by Spark's resolver, kept, used without a network.
 
-`python -m jobs.spark.jars` fetches them when they are missing; `make setup` calls it.
+`python -m sharelens.spark.jars` fetches them when they are missing; `make setup` calls it.
 """
 
 import os
@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from jobs.spark.java import BUNDLED, find_java, home_for_spark
-from jobs.spark.kept_files import keep_folder
-from jobs.spark.trust import trust_options
 from sharelens.configuration.settings import Settings, load_settings
 from sharelens.lake.whole_file import write_whole
+from sharelens.spark.java import BUNDLED, find_java, home_for_spark
+from sharelens.spark.kept_files import keep_folder
+from sharelens.spark.trust import trust_options
 from state_model.errors import SharelensError
 
 DELTA_VERSION: Final = "4.4.0"
@@ -32,7 +32,7 @@ JARS: Final = tuple(
 )
 """Of everything that the package depends on, pyspark has the rest."""
 EXCLUDED: Final = ("com.*", "commons-*", "io.airlift", "io.unitycatalog", "jakarta.*", "javax.*", "org.*")
-FETCH_COMMAND: Final = "python -m jobs.spark.jars"
+FETCH_COMMAND: Final = "python -m sharelens.spark.jars"
 RESOLVE_TIMEOUT_S: Final = 600
 
 

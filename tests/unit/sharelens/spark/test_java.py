@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
-from jobs.spark import java
 from sharelens.lake.whole_file import write_whole
+from sharelens.spark import java
 
 
 def fake_java(home, version, *, release=True):

@@ -1,7 +1,7 @@
 """A runtime that brings an archive of its own classes needs none of ours."""
 
-from jobs.spark import train_class_archive
-from jobs.spark.java import Java
+from sharelens.spark import train_class_archive
+from sharelens.spark.java import Java
 
 
 def test_runtime_with_its_own_archive_needs_no_base(tmp_path):

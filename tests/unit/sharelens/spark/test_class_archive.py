@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from jobs.spark import class_archive
-from jobs.spark.java import Java
+from sharelens.spark import class_archive
+from sharelens.spark.java import Java
 
 
 @pytest.fixture

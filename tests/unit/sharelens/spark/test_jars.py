@@ -2,8 +2,8 @@
 
 import pytest
 
-from jobs.spark import jars
 from sharelens.configuration.settings import load_settings
+from sharelens.spark import jars
 
 
 def put_jars(folder, names=jars.JARS):
@@ -37,7 +37,7 @@ def test_kept_jars_are_used_without_the_network(settings, kept):
 def test_offline_without_jars_says_which_command_to_run(settings, kept):
     with pytest.raises(
         jars.JarsError,
-        match="offline, and .* lacks delta-kernel-api.*run once with a network: python -m jobs.spark.jars",
+        match="offline, and .* lacks delta-kernel-api.*run once with a network: python -m sharelens.spark.jars",
     ):
         jars.delta_jars(settings.model_copy(update={"offline": True}))
 

@@ -4,10 +4,10 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from jobs.spark.jars import delta_jars
-from jobs.spark.java import BUNDLED, find_java, home_for_spark
-from jobs.spark.session import DELTA_EXTENSION, REQUIRED_CONF, is_local
 from sharelens.configuration.settings import load_settings
+from sharelens.spark.jars import delta_jars
+from sharelens.spark.java import BUNDLED, find_java, home_for_spark
+from sharelens.spark.session import DELTA_EXTENSION, REQUIRED_CONF, is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

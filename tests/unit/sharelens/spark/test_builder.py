@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import sharelens
-from jobs.spark import builder as builders
-from jobs.spark.java import BUNDLED, Java
-from jobs.spark.session import DELTA_CATALOG, DELTA_EXTENSION
+from sharelens.spark import builder as builders
+from sharelens.spark.java import BUNDLED, Java
+from sharelens.spark.session import DELTA_CATALOG, DELTA_EXTENSION
 
 OURS = "/jars/delta.jar"
 
