@@ -19,7 +19,7 @@ WRITER = """
 import sys
 from jobs.options import RunOptions
 from jobs.run import run
-from lake import crash_points, lease
+from sharelens.lake import crash_points, lease
 from sharelens.lake.lake import Lake
 lease.TERM_S = float(sys.argv[3])
 stop_at = sys.argv[4]

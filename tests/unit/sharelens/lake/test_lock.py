@@ -21,7 +21,7 @@ from tests.unit.sharelens.lake.test_commit import TABLE, added
 
 HOLD = """
 import sys, time
-from lake import lock
+from sharelens.lake import lock
 from sharelens.lake.lake import Lake
 with lock.hold(Lake(sys.argv[1]), 5):
     print("held", flush=True)
