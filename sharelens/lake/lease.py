@@ -14,13 +14,9 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from sharelens.lake.commit import fence
 from sharelens.lake.errors import LakeError, LakeLockedError
-from sharelens.lake.lake import Lake
 from sharelens.lake.object_storage import ObjectStorage
 
 LEASE = ".lease"
@@ -133,40 +129,13 @@ class Lease:
             self._holding, self._renewed_s = replace(holding, tag=tag), begun
 
 
-@contextmanager
-def hold(lake: Lake, timeout_s: float) -> Iterator[Lease]:
-    """Holds a lake in an object store for writing.
+def acquire(storage: ObjectStorage, lake: str, deadline: float) -> tuple[Holding, Holding | None]:
+    """The lease as it was taken, and as it was before; its owner has not given it back where it has a `pid`.
 
     Raises:
-        LakeLockedError: somebody else still held it after `timeout_s` seconds; the message says who.
+        LakeLockedError: somebody else still held it at the deadline (monotonic seconds); the message says who.
         LakeError: the store has no conditional put, or can't be reached.
     """
-    storage = lake.storage
-    if not isinstance(storage, ObjectStorage):
-        raise TypeError(f"{lake} lies in no object store")
-    holding, before = _acquire(storage, lake, time.monotonic() + timeout_s)
-    is_taken_over = before is not None and before.pid is not None
-    is_next = lake.last_hold is not None and holding.token == lake.last_hold + 1
-    least = -1 if before is None else before.published
-    lease = Lease(storage, str(lake), holding, changed_hands=not is_next, least_published=least)
-    is_fenced = not is_taken_over
-    try:
-        lake.lease = lease
-        if is_taken_over:
-            lake.forget()
-            fence(lake, lease.token)
-            is_fenced = True
-        yield lease
-    finally:
-        lake.lease = None
-        lease.end()
-        if is_fenced:  # else the next writer takes over too, and does it
-            lease.give_back()
-            lake.last_hold = lease.token
-
-
-def _acquire(storage: ObjectStorage, lake: Lake, deadline: float) -> tuple[Holding, Holding | None]:
-    """The lease as it was taken, and as it was before; its owner has not given it back where it has a `pid`."""
     known, since = _read(storage), time.monotonic()
     while True:
         is_over = known is not None and known.pid is not None and time.monotonic() - since >= known.term_s

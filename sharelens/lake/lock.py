@@ -9,13 +9,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from sharelens.lake.commit import fence
 from sharelens.lake.errors import LakeError, LakeLockedError
 from sharelens.lake.lake import Lake
-
-if TYPE_CHECKING:
-    from sharelens.lake.lease import Lease
+from sharelens.lake.lease import Lease, acquire
+from sharelens.lake.object_storage import ObjectStorage
 
 POLL_S = 0.1
 NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -38,18 +37,16 @@ class LakeLock:
 
 
 @contextmanager
-def hold(lake: Lake, timeout_s: float) -> "Iterator[LakeLock | Lease]":
+def hold(lake: Lake, timeout_s: float) -> Iterator[LakeLock | Lease]:
     """Holds the lake for writing; the folder must exist. In an object store, a lease takes the lock's place.
 
     Raises:
         LakeLockedError: somebody else still held it after `timeout_s` seconds; the message says who.
         LakeError: this user can't write it, or it was removed or replaced, in place of the error that this led to.
     """
-    if not lake.storage.is_local:
-        from sharelens.lake import lease
-
-        with lease.hold(lake, timeout_s) as held_lease:
-            yield held_lease
+    if isinstance(lake.storage, ObjectStorage):
+        with _hold_lease(lake, lake.storage, timeout_s) as lease:
+            yield lease
         return
     handle = _acquire(lake, time.monotonic() + timeout_s)
     try:
@@ -71,6 +68,30 @@ def hold(lake: Lake, timeout_s: float) -> "Iterator[LakeLock | Lease]":
         lake.last_hold = os.fstat(handle).st_mtime_ns
     finally:
         os.close(handle)
+
+
+@contextmanager
+def _hold_lease(lake: Lake, storage: ObjectStorage, timeout_s: float) -> Iterator[Lease]:
+    """Holds a lake in an object store; a lease that is taken over from its owner is fenced first."""
+    holding, before = acquire(storage, str(lake), time.monotonic() + timeout_s)
+    is_taken_over = before is not None and before.pid is not None
+    is_next = lake.last_hold is not None and holding.token == lake.last_hold + 1
+    least = -1 if before is None else before.published
+    lease = Lease(storage, str(lake), holding, changed_hands=not is_next, least_published=least)
+    is_fenced = not is_taken_over
+    try:
+        lake.lease = lease
+        if is_taken_over:
+            lake.forget()
+            fence(lake, lease.token)
+            is_fenced = True
+        yield lease
+    finally:
+        lake.lease = None
+        lease.end()
+        if is_fenced:  # else the next writer takes over too, and does it
+            lease.give_back()
+            lake.last_hold = lease.token
 
 
 def _acquire(lake: Lake, deadline: float) -> int:

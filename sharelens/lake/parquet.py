@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +16,9 @@ import pyarrow.parquet as pq
 
 from sharelens.lake import crash_points
 from sharelens.lake.errors import LakeError
-from sharelens.lake.storage import Storage
+from sharelens.lake.storage import Storage, TableFolders
 from sharelens.lake.tables import TIME, Table, time_name
 from state_model.columnar.schemas import TEXT
-
-if TYPE_CHECKING:
-    from sharelens.lake.lake import Lake, LakeReader
 
 FILE_BYTES = 128 << 20
 ROW_GROUP_ROWS = 1 << 17
@@ -120,7 +117,7 @@ class ParquetSink:
 
     def __init__(
         self,
-        lake: "LakeReader",
+        lake: TableFolders,
         table: Table,
         *,
         constants: dict[str, Any],
@@ -313,7 +310,7 @@ def _leaves_of(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]
         yield path, kind
 
 
-def write_rows(lake: "Lake", table: Table, rows: pa.Table, constants: dict[str, Any]) -> list[DataFile]:
+def write_rows(lake: TableFolders, table: Table, rows: pa.Table, constants: dict[str, Any]) -> list[DataFile]:
     """Writes `rows`, sorted by the table's clustering columns, as files of the table; [] for no rows."""
     if rows.num_rows == 0:
         return []

@@ -7,7 +7,7 @@ with `/`.
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -123,3 +123,10 @@ class Storage(ABC):
     @abstractmethod
     def explained(self, error: BaseException, path: str = "") -> LakeError | None:
         """The one-line error for a failed read or write of `path`, where its cause is known; None for any other."""
+
+
+class TableFolders(Protocol):
+    """The folders of a lake's tables: the lake in the driver, a view of it in a task."""
+
+    def table_storage(self, table: str) -> Storage:
+        """The folder of table `layer.name`."""
