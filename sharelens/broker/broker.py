@@ -79,25 +79,34 @@ class Broker:
                 self.catalog.set_scram_users(users)
             self._apply_dynamic_configs()
             faults = FaultInjection(options.faults) if options.faults else None
-            self.acls = parts.acls(self)
-            self.logs = parts.open_logs(self, faults, options.write_buffer_bytes)
+            foundation = parts.Foundation(config=config, catalog=self.catalog, timers=timers, metrics=self.metrics)
+            self.acls = parts.acls(foundation)
+            self.logs = parts.open_logs(foundation, options.log_dir, faults, options.write_buffer_bytes)
             self.group_settings = ShareGroupConfigs(
                 config,
                 lambda group_id: self.catalog.group_configs.get(group_id, parts.UNSET),
                 lambda: self.features.levels[SHARE_VERSION],
             )
             self.group_log = GroupLog(self.catalog, self.logs, codec=config.integer("offsets.topic.compression.codec"))
-            self.classic_groups = parts.classic_groups(self)
-            self.streams_groups = parts.streams_groups(self)
+            self.classic_groups = parts.classic_groups(foundation, self.group_log)
+            self.streams_groups = parts.streams_groups(foundation, self.group_log, self.classic_groups)
             self.classic_groups.replace_foreign = self.streams_groups.replace_by_classic
-            self.offset_commits = parts.offset_commits(self)
-            self.transactions = parts.transactions(self)
-            self.share_coordinator = parts.share_coordinator(self)
-            self.share_groups = parts.share_groups(self)
+            self.offset_commits = parts.offset_commits(
+                foundation, self.group_log, self.classic_groups, self.streams_groups
+            )
+            self.transactions = parts.transactions(foundation, self.logs, self.classic_groups.offsets)
+            self.share_coordinator = parts.share_coordinator(
+                foundation, self.logs, self.rules, is_on=lambda: self.share_version > 0
+            )
+            self.share_groups = parts.share_groups(
+                foundation, self.group_log, self.share_coordinator, self.group_settings, self.rules
+            )
             self.share_offsets = ShareOffsets(
                 self.share_groups, topics=self.catalog, logs=self.logs, persister=self.share_coordinator
             )
-            self.share_partitions = parts.share_partitions(self)
+            self.share_partitions = parts.share_partitions(
+                foundation, self.logs, self.share_coordinator, self.group_settings
+            )
             self.catalog.subscribe(_TopicEvents(self))
             self._security = {
                 listener.name: ListenerSecurity(listener, config, self.catalog, timers)

@@ -1,12 +1,16 @@
 """Creates the parts of the broker, each from the configuration and the parts that it needs."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 from sharelens.broker.config.groups import StreamsGroupSettings, streams_group_settings
-from sharelens.broker.config.settings import parse_all
+from sharelens.broker.config.settings import Settings, parse_all
 from sharelens.broker.config.topic_keys import TOPIC
 from sharelens.broker.coordinators.classic_groups import ClassicGroups, ClassicGroupSettings
+from sharelens.broker.coordinators.group_log import GroupLog
+from sharelens.broker.coordinators.group_offsets import GroupOffsets
 from sharelens.broker.coordinators.internal_topics import InternalTopics
 from sharelens.broker.coordinators.offset_commits import OffsetCommits, OffsetSettings
 from sharelens.broker.coordinators.share_coordinator import ShareCoordinator, ShareCoordinatorSettings
@@ -16,16 +20,16 @@ from sharelens.broker.coordinators.transaction_log import TransactionLog
 from sharelens.broker.coordinators.transactions import Transactions, TransactionSettings
 from sharelens.broker.errors import ConfigError
 from sharelens.broker.faults import FaultInjection
-from sharelens.broker.ports import Topic
+from sharelens.broker.metrics import BrokerMetrics
+from sharelens.broker.ports import GroupSettings, Persister, Timers, Topic
 from sharelens.broker.security.authorization.acl_store import AclStore
 from sharelens.broker.share.dead_letter_writer import DeadLetterWriter
 from sharelens.broker.share.manager import SharePartitions
+from sharelens.broker.storage.catalog import Catalog
 from sharelens.broker.storage.log_config import LogConfig, log_config
 from sharelens.broker.storage.log_manager import LogManager, LogManagerSettings
+from state_model.rule_sets import RuleSet
 from state_model.streams.values import TopicInfo
-
-if TYPE_CHECKING:
-    from sharelens.broker.broker import Broker
 
 MINUTE_MS: Final = 60_000
 REPLICATION_FACTORS: Final = (-1, 0, 1)
@@ -33,48 +37,60 @@ REPLICATION_FACTORS: Final = (-1, 0, 1)
 UNSET: Final[Mapping[str, str]] = {}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foundation:
+    """What every part rests on: the configuration, the topics, the clock with the timers, and the metrics."""
+
+    config: Settings
+    catalog: Catalog
+    timers: Timers
+    metrics: BrokerMetrics
+
+
 class _DeadLetterTopics:
     """The rules for dead-letter topics (share.dead_letter_writer.DeadLetterTopics)."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(self, foundation: Foundation) -> None:
+        self._foundation = foundation
 
     @property
     def name_prefix(self) -> str:
         """The prefix of their names."""
-        return self._broker.config.text("errors.deadletterqueue.topic.name.prefix")
+        return self._foundation.config.text("errors.deadletterqueue.topic.name.prefix")
 
     @property
     def creates_topics(self) -> bool:
         """Whether missing topics are created."""
-        return self._broker.config.flag("errors.deadletterqueue.auto.create.topics.enable")
+        return self._foundation.config.flag("errors.deadletterqueue.auto.create.topics.enable")
 
     def takes_dead_letters(self, topic: Topic) -> bool:
         """Whether errors.deadletterqueue.group.enable is set on the topic."""
-        own = parse_all(TOPIC, self._broker.catalog.topic_configs(topic.name))
+        own = parse_all(TOPIC, self._foundation.catalog.topic_configs(topic.name))
         return own.get("errors.deadletterqueue.group.enable") is True
 
     def create(self, name: str) -> Topic:
         """Create a dead-letter topic. Raises BrokerError."""
         configs = {"errors.deadletterqueue.group.enable": "true", "message.timestamp.type": "CreateTime"}
-        return self._broker.catalog.create(name, self._broker.config.integer("num.partitions"), configs)
+        return self._foundation.catalog.create(name, self._foundation.config.integer("num.partitions"), configs)
 
 
-def acls(broker: "Broker") -> AclStore | None:
+def acls(foundation: Foundation) -> AclStore | None:
     """The ACL entries; None without authorizer.class.name."""
-    config = broker.config
+    config = foundation.config
     if not config.text("authorizer.class.name"):
         return None
     return AclStore(
-        broker.catalog,
+        foundation.catalog,
         super_users=(user.strip() for user in config.text("super.users").split(";")),
         allow_everyone=config.flag("allow.everyone.if.no.acl.found"),
     )
 
 
-def open_logs(broker: "Broker", faults: FaultInjection | None, write_buffer_bytes: int) -> LogManager:
+def open_logs(
+    foundation: Foundation, log_dir: Path, faults: FaultInjection | None, write_buffer_bytes: int
+) -> LogManager:
     """The logs of all partitions."""
-    config, catalog = broker.config, broker.catalog
+    config, catalog = foundation.config, foundation.catalog
 
     def config_of(topic: str) -> LogConfig:
         return log_config(config.topic_config(catalog.topic_configs(topic)))
@@ -89,9 +105,9 @@ def open_logs(broker: "Broker", faults: FaultInjection | None, write_buffer_byte
         producer_id_expiration_ms=config.integer("producer.id.expiration.ms"),
     )
     return LogManager(
-        broker.log_dir,
+        log_dir,
         catalog=catalog,
-        timers=broker.timers,
+        timers=foundation.timers,
         config_of=config_of,
         settings=settings,
         faults=faults,
@@ -99,34 +115,36 @@ def open_logs(broker: "Broker", faults: FaultInjection | None, write_buffer_byte
     )
 
 
-def classic_groups(broker: "Broker") -> ClassicGroups:
+def classic_groups(foundation: Foundation, group_log: GroupLog) -> ClassicGroups:
     """The classic groups."""
-    config = broker.config
+    config = foundation.config
     settings = ClassicGroupSettings(
         group_min_session_timeout_ms=config.integer("group.min.session.timeout.ms"),
         group_max_session_timeout_ms=config.integer("group.max.session.timeout.ms"),
         group_initial_rebalance_delay_ms=config.integer("group.initial.rebalance.delay.ms"),
         group_max_size=config.integer("group.max.size"),
     )
-    return ClassicGroups(broker.group_log, broker.timers, settings)
+    return ClassicGroups(group_log, foundation.timers, settings)
 
 
-def offset_commits(broker: "Broker") -> OffsetCommits:
+def offset_commits(
+    foundation: Foundation, group_log: GroupLog, classic_groups: ClassicGroups, streams_groups: StreamsGroups
+) -> OffsetCommits:
     """Commits and expiry of offsets."""
-    config = broker.config
+    config = foundation.config
     settings = OffsetSettings(
         metadata_max_bytes=config.integer("offset.metadata.max.bytes"),
         retention_ms=config.integer("offsets.retention.minutes") * MINUTE_MS,
         retention_check_interval_ms=config.integer("offsets.retention.check.interval.ms"),
     )
-    return OffsetCommits(broker.group_log, broker.classic_groups, broker.streams_groups, broker.timers, settings)
+    return OffsetCommits(group_log, classic_groups, streams_groups, foundation.timers, settings)
 
 
-def streams_groups(broker: "Broker") -> StreamsGroups:
+def streams_groups(foundation: Foundation, group_log: GroupLog, classic_groups: ClassicGroups) -> StreamsGroups:
     """The streams groups."""
 
     def group_settings(group_id: str) -> StreamsGroupSettings:
-        return streams_group_settings(broker.config, broker.catalog.group_configs.get(group_id, UNSET))
+        return streams_group_settings(foundation.config, foundation.catalog.group_configs.get(group_id, UNSET))
 
     def create_topic(topic: TopicInfo) -> None:
         if topic.replication_factor not in REPLICATION_FACTORS:
@@ -137,24 +155,24 @@ def streams_groups(broker: "Broker") -> StreamsGroups:
             )
         configs = dict(topic.configs)
         parse_all(TOPIC, configs)
-        broker.catalog.create(topic.name, topic.partitions, configs)
+        foundation.catalog.create(topic.name, topic.partitions, configs)
 
     return StreamsGroups(
-        log=broker.group_log,
-        topics=broker.catalog,
-        timers=broker.timers,
+        log=group_log,
+        topics=foundation.catalog,
+        timers=foundation.timers,
         group_settings=group_settings,
-        offsets=broker.classic_groups.offsets,
-        classic_groups=broker.classic_groups,
-        internal_topics=InternalTopics(broker.timers, create_topic),
-        rack=broker.config.text("broker.rack"),
-        metrics=broker.metrics,
+        offsets=classic_groups.offsets,
+        classic_groups=classic_groups,
+        internal_topics=InternalTopics(foundation.timers, create_topic),
+        rack=foundation.config.text("broker.rack"),
+        metrics=foundation.metrics,
     )
 
 
-def transactions(broker: "Broker") -> Transactions:
+def transactions(foundation: Foundation, logs: LogManager, offsets: GroupOffsets) -> Transactions:
     """The transactions."""
-    config, offsets = broker.config, broker.classic_groups.offsets
+    config = foundation.config
 
     def offsets_ended(partition: int, producer_id: int, is_commit: bool) -> None:
         offsets.end_transaction(partition, producer_id, is_commit=is_commit)
@@ -165,69 +183,75 @@ def transactions(broker: "Broker") -> Transactions:
         id_expiration_ms=config.integer("transactional.id.expiration.ms"),
     )
     return Transactions(
-        TransactionLog(broker.catalog, broker.logs),
-        broker.logs,
-        broker.timers,
-        new_producer_id=broker.catalog.allocate_producer_id,
+        TransactionLog(foundation.catalog, logs),
+        logs,
+        foundation.timers,
+        new_producer_id=foundation.catalog.allocate_producer_id,
         offsets_ended=offsets_ended,
         settings=settings,
     )
 
 
-def share_coordinator(broker: "Broker") -> ShareCoordinator:
+def share_coordinator(
+    foundation: Foundation, logs: LogManager, rules: RuleSet, *, is_on: Callable[[], bool]
+) -> ShareCoordinator:
     """The share coordinator."""
-    config = broker.config
+    config = foundation.config
     settings = ShareCoordinatorSettings(
-        rules=broker.rules,
+        rules=rules,
         snapshot_update_limit=config.integer("share.coordinator.snapshot.update.records.per.snapshot"),
         codec=config.integer("share.coordinator.state.topic.compression.codec"),
         prune_interval_ms=config.integer("share.coordinator.state.topic.prune.interval.ms"),
         cold_snapshot_interval_ms=config.integer("share.coordinator.cold.partition.snapshot.interval.ms"),
     )
     return ShareCoordinator(
-        broker.catalog,
-        broker.logs,
-        broker.timers,
+        foundation.catalog,
+        logs,
+        foundation.timers,
         settings,
-        broker.metrics,
-        is_on=lambda: broker.share_version > 0,
+        foundation.metrics,
+        is_on=is_on,
     )
 
 
-def share_groups(broker: "Broker") -> ShareGroups:
+def share_groups(
+    foundation: Foundation, group_log: GroupLog, persister: Persister, group_settings: GroupSettings, rules: RuleSet
+) -> ShareGroups:
     """The share groups."""
     settings = ShareGroupCoordinatorSettings(
-        max_size=broker.config.integer("group.share.max.size"),
-        initialize_retry_interval_ms=broker.config.integer("group.share.initialize.retry.interval.ms"),
-        rules=broker.rules,
+        max_size=foundation.config.integer("group.share.max.size"),
+        initialize_retry_interval_ms=foundation.config.integer("group.share.initialize.retry.interval.ms"),
+        rules=rules,
     )
     return ShareGroups(
-        log=broker.group_log,
-        topics=broker.catalog,
-        persister=broker.share_coordinator,
-        timers=broker.timers,
-        group_settings=broker.group_settings,
+        log=group_log,
+        topics=foundation.catalog,
+        persister=persister,
+        timers=foundation.timers,
+        group_settings=group_settings,
         settings=settings,
-        metrics=broker.metrics,
+        metrics=foundation.metrics,
     )
 
 
-def share_partitions(broker: "Broker") -> SharePartitions:
+def share_partitions(
+    foundation: Foundation, logs: LogManager, persister: Persister, group_settings: GroupSettings
+) -> SharePartitions:
     """The share partitions."""
     dead_letters = DeadLetterWriter(
-        logs=broker.logs,
-        topics=broker.catalog,
-        rules=_DeadLetterTopics(broker),
-        settings=broker.group_settings,
-        timers=broker.timers,
+        logs=logs,
+        topics=foundation.catalog,
+        rules=_DeadLetterTopics(foundation),
+        settings=group_settings,
+        timers=foundation.timers,
     )
     return SharePartitions(
-        logs=broker.logs,
-        topics=broker.catalog,
-        persister=broker.share_coordinator,
-        settings=broker.group_settings,
-        timers=broker.timers,
+        logs=logs,
+        topics=foundation.catalog,
+        persister=persister,
+        settings=group_settings,
+        timers=foundation.timers,
         dead_letters=dead_letters,
-        max_sessions=broker.config.integer("group.share.max.share.sessions"),
-        metrics=broker.metrics,
+        max_sessions=foundation.config.integer("group.share.max.share.sessions"),
+        metrics=foundation.metrics,
     )

@@ -7,10 +7,11 @@ parts, and adds the refusals to the answer.
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from kio.schema.errors import ErrorCode
 
+from sharelens.broker.config.settings import Settings
 from sharelens.broker.errors import FrameError
 from sharelens.broker.protocol.error_answers import error_answer, list_errors
 from sharelens.broker.protocol.messages import topic_id_text
@@ -18,9 +19,7 @@ from sharelens.broker.protocol.registry import Answer, RequestContext
 from sharelens.broker.protocol.steps import LazyArray
 from sharelens.broker.security.authorization.entries import CLUSTER_NAME, Operation, ResourceType
 from sharelens.broker.security.authorization.rights import Rights
-
-if TYPE_CHECKING:
-    from sharelens.broker.broker import Broker
+from sharelens.broker.storage.catalog import Catalog
 
 Outcome = Answer | Awaitable[Answer | None] | None
 Proceed = Callable[[Any], Outcome]
@@ -45,11 +44,23 @@ NO_ANSWER: Final = "a request that wants no answer was refused for lack of a rig
 """Why a connection is closed: there is no other way to say so."""
 
 
+class GuardedBroker(Protocol):
+    """The parts of the broker that guards read."""
+
+    @property
+    def config(self) -> Settings:
+        """The configuration of the broker."""
+
+    @property
+    def catalog(self) -> Catalog:
+        """The topics that exist."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """A request's surroundings for guards."""
 
-    broker: "Broker"
+    broker: GuardedBroker
     context: RequestContext
 
     @property
