@@ -21,6 +21,7 @@ from sharelens.measures.stalls import MOST_SAMPLES
 from sharelens.measures.waiting import waiting_offsets
 from sharelens.output import say, say_warnings
 from sharelens.parameters.request import Source
+from sharelens.questions.opening import in_directories
 from sharelens.questions.size_limits import size_text
 from sharelens.settings.files import SettingsFiles
 
@@ -63,7 +64,9 @@ class ClusterOfRuns:
         )
         opened.enter_context(closing(cluster))
         files = SettingsFiles(observations=options.observations)
-        source = cluster.refreshed(Source(cluster_id=options.cluster_id, settings_files=files, takes_group_log=True))
+        source = in_directories(
+            Source(cluster_id=options.cluster_id, settings_files=files, takes_group_log=True, live=cluster)
+        )
         if cluster.is_cut_short:
             say(f"fetched {size_text(self.most_bytes)}, the most of one run (--max-bytes); run again for the rest")
         if cluster.has_group_records:

@@ -15,9 +15,9 @@ from sharelens.kafka_live.cluster import LATEST, Cluster, Place
 from sharelens.kafka_live.coordinators import Coordinators
 from sharelens.kafka_live.errors import ClusterError
 from sharelens.kafka_live.group_now import GroupNow, MemberNow, OffsetNow, SharePartition
+from sharelens.live.checked import UNCHECKED, Checked
 from sharelens.output import known, name_cell
 from sharelens.output.wording import counted
-from sharelens.questions.checked import UNCHECKED, Checked
 from state_model.java import partition_for, partition_for_group
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 

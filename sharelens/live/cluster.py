@@ -18,9 +18,8 @@ from sharelens.live.left_out import LeftOut
 from sharelens.measures.observed_settings import END_OFFSETS, GROUP_CONFIGS, Entry, Observation, group_entries
 from sharelens.measures.settings import BROKER_CONFIG, BROKER_NAMES, KEPT_NAMES, Setting
 from sharelens.output import name_cell, say_warnings
-from sharelens.parameters.request import Source
+from sharelens.output.wording import listed
 from sharelens.parameters.times import time_text
-from sharelens.questions.naming import listed
 from sharelens.settings.files import NO_SETTINGS_FILES, SettingsFiles
 from sharelens.settings.text_files import read_text_file
 from state_model.errors import UsageError
@@ -85,8 +84,20 @@ def address(bootstrap_server: str | None, config_file: str | None, user_topics: 
     return Address(bootstrap_server=bootstrap_server, config=config, config_file=config_file)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedLogs:
+    """What a cluster's logs hold now: the log directory with their copy, and what the cluster says besides.
+
+    `settings_files`: those of the command line, and behind them the cluster's own settings and names of topics.
+    """
+
+    folder: Path
+    settings_files: SettingsFiles
+    has_state_log: bool
+
+
 class LiveCluster:
-    """A cluster, connected at the first `refreshed`; close it, which removes the copy.
+    """A cluster, connected at the first `refresh`; close it, which removes the copy.
 
     `folder`: where the copy lies; None: a temporary one. `begin_of`: from which offset on each partition of a cluster
     is copied; None: its log start offset. `left_out`: what earlier ones have named, which is not named again;
@@ -181,8 +192,15 @@ class LiveCluster:
         assert self._copy is not None
         return LiveCheck(self._cluster, self._copy.positions)
 
-    def refreshed(self, source: Source) -> Source:
-        """The source with log directories that hold what the cluster's logs hold now.
+    def refresh(
+        self,
+        cluster_id: str | None,
+        settings_files: SettingsFiles | None,
+        *,
+        needs_state_log: bool,
+        takes_group_log: bool,
+    ) -> CopiedLogs:
+        """The copy of what the cluster's logs hold now. The arguments are as in `sharelens.parameters.request.Source`.
 
         Raises:
             ClusterError: the cluster does not answer, a right is missing, the logs are too large, or it is another one
@@ -193,8 +211,10 @@ class LiveCluster:
                 self._open.enter_context(Connection(self.address.bootstrap_server, self.address.config))
             )
         topics = self._cluster.topics()
-        self._ensure_named(source.cluster_id, self._cluster.cluster_id)
-        self._check(self._cluster.connection, source, LOGS - topics.keys())
+        self._ensure_named(cluster_id, self._cluster.cluster_id)
+        absent = LOGS - topics.keys()
+        has_logs = STATE_TOPIC not in absent or (takes_group_log and OFFSETS_TOPIC not in absent)
+        self._check(self._cluster.connection, absent, needs_share_groups=needs_state_log and not has_logs)
         if self._copy is None:
             self._copy = self._new_copy(self._cluster)
         now_ms = time.time_ns() // 1_000_000
@@ -212,14 +232,8 @@ class LiveCluster:
         self.samples.begin(self._cluster, self._user_topics, ends)
         self.read_until_ms = now_ms
         observed = (_end_offsets(ends, now_ms), *self._settings(self._cluster.connection, topics, now_ms))
-        files = self._files(users, observed, source.settings_files)
-        return replace(
-            source,
-            log_dirs=(str(self._copy.folder),),
-            topic_names=source.topic_names or files.topics,
-            settings_files=files,
-            needs_state_log=source.needs_state_log and STATE_TOPIC in topics,
-        )
+        files = self._files(users, observed, settings_files)
+        return CopiedLogs(folder=self._copy.folder, settings_files=files, has_state_log=STATE_TOPIC in topics)
 
     def _ensure_named(self, named: str | None, cluster_id: str | None) -> None:
         if named is not None and cluster_id is not None and named != cluster_id:
@@ -228,14 +242,13 @@ class LiveCluster:
                 "option out, or give another --bootstrap-server"
             )
 
-    def _check(self, connection: Connection, source: Source, absent: Set[str]) -> None:
-        """Raises ClusterError where the source needs a log that there can't be, or that one may not see.
+    def _check(self, connection: Connection, absent: Set[str], *, needs_share_groups: bool) -> None:
+        """Raises ClusterError where a log is needed that there can't be, or that one may not see.
 
         `absent`: topics of logs that Metadata does not have. The first time, rights that one lacks are a warning.
         """
         ensure_visible(connection, sorted(absent))
-        has_logs = STATE_TOPIC not in absent or (source.takes_group_log and OFFSETS_TOPIC not in absent)
-        if source.needs_state_log and not has_logs:
+        if needs_share_groups:
             ensure_share_groups(connection)
         if self._copy is None:
             say_warnings(missing_rights(connection))

@@ -1,16 +1,14 @@
-"""Numbers, times, names and command lines as a page writes them."""
+"""Numbers, times and names as a page writes them."""
 
-import shlex
 from collections.abc import Iterable
 from datetime import timedelta
 
 from sharelens.output import name_cell
-from sharelens.output.terminal import visible
-from sharelens.parameters.request import Source
 from sharelens.parameters.times import EPOCH, FIRST_MS, LAST_MS, time_text
 
 UNKNOWN = "–"
 LONGEST_NAME = 48
+LISTED = 10
 
 
 def number(value: int | None) -> str:
@@ -65,40 +63,10 @@ def place(topic: object, topic_id: object, partition: int) -> str:
     return f"{topic_name(topic, topic_id)}-{partition}"
 
 
-TAKE_SINGLE_FILES = frozenset(
-    {"stalled", "pinned", "poison", "dlq", "overview", "timeline", "report", "evidence", "audit"}
-)
-"""Commands with the options --group-configs and --broker-config."""
-
-
-def command(source: Source, name: str, options: Iterable[str]) -> str:
-    """A command line: the command, the path of the evidence, the options; quoted for a shell.
-
-    `options` are whole words (`--group=NAME`), so that a name that begins with a dash stays a value.
-    """
-    words = ["sharelens", *name.split()]
-    words += ["--lake", source.lake] if source.lake is not None else []
-    if source.live is not None:
-        address = source.live.address
-        words += ["--bootstrap-server", address.bootstrap_server]
-        words += [] if address.config_file is None else [f"--command-config={address.config_file}"]
-    for directory in () if source.live is not None else source.log_dirs:
-        words += ["--log-dir", directory]
-    words += [f"--cluster-id={source.cluster_id}"] if source.cluster_id is not None else []
-    words += ["--include-uncommitted"] if source.include_uncommitted and name != "audit" else []
-    words += ["--include-deleted"] if source.include_deleted else []
-    files = source.settings_files
-    is_in_folder = files is not None and source.topic_names == files.topics
-    words += [f"--topic-names={source.topic_names}"] if source.topic_names is not None and not is_in_folder else []
-    words += [] if files is None or files.folder is None else [f"--settings={files.folder}"]
-    if files is not None and name in TAKE_SINGLE_FILES:
-        words += [] if files.group_configs is None else [f"--group-configs={files.group_configs}"]
-        words += [] if files.broker_config is None else [f"--broker-config={files.broker_config}"]
-    return " ".join(_typed(word) for word in [*words, *options])
-
-
-def _typed(word: str) -> str:
-    """One word for a shell; letters that don't print go into its $'…' form."""
-    if word.isprintable():
-        return shlex.quote(word)
-    return "$'" + visible(word).replace("'", "\\'") + "'"
+def listed(names: Iterable[str]) -> str:
+    """At most ten names, and how many more there are."""
+    in_order = list(names)
+    if not in_order:
+        return "none"
+    more = f" and {len(in_order) - LISTED} more" if len(in_order) > LISTED else ""
+    return ", ".join(map(name_cell, in_order[:LISTED])) + more

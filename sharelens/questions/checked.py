@@ -1,23 +1,12 @@
 """What the coordinators of a running cluster say beside an answer from its logs."""
 
 from dataclasses import replace
-from typing import NamedTuple
 
 from sharelens.evidence.as_of import LogPrefix
+from sharelens.live.checked import Checked
 from sharelens.output import Answer, Report
 from sharelens.parameters.request import CutChoice
 from sharelens.questions.evidence import Evidence, Keys
-
-
-class Checked(NamedTuple):
-    """`line`: for the summary; `warnings`: values that differ although the log did not change meanwhile."""
-
-    line: str = ""
-    warnings: tuple[str, ...] = ()
-
-
-UNCHECKED = Checked()
-"""The evidence has no coordinator to ask."""
 
 
 def with_coordinators(evidence: Evidence, answer: Answer, cut: CutChoice) -> Answer:

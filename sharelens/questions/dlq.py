@@ -26,6 +26,7 @@ from sharelens.measures.dlq_schemas import (
 from sharelens.measures.schemas import POISON_RECORD
 from sharelens.measures.settings import GroupSettings
 from sharelens.output import Answer, name_cell
+from sharelens.output.wording import listed
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.request import CutChoice
 from sharelens.questions.completeness import closing_line, incomplete_rows
@@ -37,7 +38,6 @@ from sharelens.questions.doubtful_settings import doubtful_settings
 from sharelens.questions.evidence import Evidence, Keys, Span
 from sharelens.questions.given_up import given_up_stream
 from sharelens.questions.measured import Scope, scope
-from sharelens.questions.naming import listed
 from sharelens.questions.shape import constant
 from sharelens.questions.streaming import Listing, rows_of_stream
 from state_model.columnar.keys import only_keys_of

@@ -1,7 +1,7 @@
 """The warning about settings that gaps of the metadata log make unsure."""
 
+from sharelens.output.wording import listed
 from sharelens.questions.evidence import Evidence
-from sharelens.questions.naming import listed
 
 
 def doubtful_settings(evidence: Evidence, groups: frozenset[str] | None) -> list[str]:

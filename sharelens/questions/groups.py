@@ -22,11 +22,11 @@ from sharelens.output import (
     shortened,
     time_column,
 )
+from sharelens.output.wording import listed
 from sharelens.parameters.times import time_text
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.known_groups import HOW, groups_with_share_state, records_of_groups
 from sharelens.questions.measured import answer
-from sharelens.questions.naming import listed
 from sharelens.questions.state import COMPLETENESS
 from state_model.streams.records import STREAMS_TYPES
 

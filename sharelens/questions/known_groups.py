@@ -5,9 +5,9 @@ import pyarrow.compute as pc
 
 from sharelens.measures.group_replay import GROUP, SHARE_TYPES, is_of_share_group, is_of_types
 from sharelens.output import name_cell
+from sharelens.output.wording import listed
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.evidence import Evidence
-from sharelens.questions.naming import listed
 from state_model.errors import SharelensError, UsageError
 from state_model.streams.records import METADATA, STREAMS_TYPES
 

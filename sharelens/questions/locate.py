@@ -27,11 +27,12 @@ from sharelens.output import (
     number_column,
     time_column,
 )
+from sharelens.output.wording import listed
 from sharelens.parameters.filters import KeyFilter, TopicChoice
 from sharelens.parameters.request import Source
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.missing import HOW_TOPICS, unseen
-from sharelens.questions.naming import listed, resolve
+from sharelens.questions.naming import resolve
 from sharelens.questions.opening import in_directories, open_evidence
 from sharelens.questions.shape import constant
 from sharelens.questions.state import COMPLETENESS, TOPIC

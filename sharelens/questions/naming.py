@@ -6,11 +6,10 @@ import pyarrow as pa
 
 from sharelens.evidence.conditions import filter_rows
 from sharelens.output import name_cell
+from sharelens.output.wording import listed
 from sharelens.parameters.filters import TOPIC_ID, KeyFilter
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.missing import HOW_NAMES
-
-LISTED = 10
 
 
 def resolve(evidence: Evidence, key_filter: KeyFilter) -> Keys:
@@ -56,15 +55,6 @@ def topic_labels(evidence: Evidence, topic_ids: Iterable[str]) -> list[str]:
     topic_ids = list(topic_ids)
     names = evidence.names(topic_ids)
     return sorted(names.get(topic_id, topic_id) for topic_id in topic_ids)
-
-
-def listed(names: Iterable[str]) -> str:
-    """At most ten names, and how many more there are."""
-    in_order = list(names)
-    if not in_order:
-        return "none"
-    more = f" and {len(in_order) - LISTED} more" if len(in_order) > LISTED else ""
-    return ", ".join(map(name_cell, in_order[:LISTED])) + more
 
 
 def ensure_known(

@@ -1,5 +1,6 @@
 """Opens the evidence that a command line names."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sharelens.parameters.request import Source
@@ -33,4 +34,18 @@ def open_logs(source: Source) -> "LogEvidence":
 
 def in_directories(source: Source) -> Source:
     """The source with log directories: those of the command line, or with what the cluster's logs hold now."""
-    return source if source.live is None else source.live.refreshed(source)
+    if source.live is None:
+        return source
+    logs = source.live.refresh(
+        source.cluster_id,
+        source.settings_files,
+        needs_state_log=source.needs_state_log,
+        takes_group_log=source.takes_group_log,
+    )
+    return replace(
+        source,
+        log_dirs=(str(logs.folder),),
+        topic_names=source.topic_names or logs.settings_files.topics,
+        settings_files=logs.settings_files,
+        needs_state_log=source.needs_state_log and logs.has_state_log,
+    )

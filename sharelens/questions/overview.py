@@ -10,10 +10,11 @@ from sharelens.measures.group_schemas import SHARE, STREAMS
 from sharelens.measures.settings import GroupSettings
 from sharelens.measures.stalls import MIN_DURATION_MS
 from sharelens.output import Answer, Column, Report, Row, by_importance, known, name_column, number_column, time_column
-from sharelens.output.wording import command, counted, name, place
+from sharelens.output.wording import counted, name, place
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.request import CutChoice, Source
 from sharelens.parameters.times import lasted
+from sharelens.questions.command_lines import command
 from sharelens.questions.completeness import closing_line
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.finding import ERROR, INFO, WARNING, finding_rows

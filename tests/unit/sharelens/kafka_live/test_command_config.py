@@ -11,8 +11,8 @@ from sharelens.kafka_live.command_config import CommandConfig, command_config, u
 from sharelens.kafka_live.connection import Connection
 from sharelens.kafka_live.errors import ClusterError
 from sharelens.live.cluster import Address, LiveCluster, UserTopics
-from sharelens.output.wording import command
 from sharelens.parameters.request import Source
+from sharelens.questions.command_lines import command
 from state_model.errors import UsageError
 
 MODULE = "org.apache.kafka.common.security"

@@ -12,7 +12,7 @@ from sharelens.kafka_live.errors import ClusterError
 from sharelens.kafka_live.group_now import GroupNow, MemberNow, OffsetNow, SharePartition
 from sharelens.live import check as live_check
 from sharelens.live.check import MOST_GROUPS, LiveCheck
-from sharelens.questions.checked import UNCHECKED
+from sharelens.live.checked import UNCHECKED
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAABw"

@@ -1,14 +1,6 @@
-"""Numbers, times, names and command lines as the report writes them."""
-
-import shlex
-import subprocess
-
-import pytest
+"""Numbers, times and names as the report writes them."""
 
 from sharelens.output import wording
-from sharelens.parameters.request import Source
-
-HOSTILE = ("-x", "a b", "it's", '"', "</script>", "$(id)", "`id`", "line\nbreak", "tab\tbell\a", "\u202egnp.exe", "ü")
 
 
 def test_moments_are_utc_and_unknown_ones_a_dash() -> None:
@@ -29,18 +21,3 @@ def test_names_are_one_visible_word_and_long_ones_lose_their_middle_in_charts() 
     assert wording.name("") == '""'
     assert wording.short("x" * 100, 11) == "xxxxx…xxxxx"
     assert wording.short("short") == "short"
-
-
-@pytest.mark.parametrize("group", HOSTILE)
-def test_a_command_line_gives_a_shell_the_very_name(group: str) -> None:
-    line = wording.command(Source(lake="/a lake"), "trace", [f"--group={group}"])
-    assert "\n" not in line
-    printed = subprocess.run(["bash", "-c", f"printf '%s\\0' {line}"], capture_output=True, check=True).stdout
-    assert printed.decode().split("\0")[:-1] == ["sharelens", "trace", "--lake", "/a lake", f"--group={group}"]
-
-
-def test_a_command_line_says_where_the_evidence_lies() -> None:
-    source = Source(log_dirs=("/one", "/two"), cluster_id="c", include_uncommitted=True)
-    words = shlex.split(wording.command(source, "dlq plan", ["--out=x.json"]))
-    expected = "sharelens dlq plan --log-dir /one --log-dir /two --cluster-id=c --include-uncommitted --out=x.json"
-    assert words == expected.split()
