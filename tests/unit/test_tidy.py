@@ -200,13 +200,11 @@ def _module_name(path: Path) -> str:
 
 
 def _imported(name: str, path: Path, modules: set[str]) -> set[str]:
-    """Our modules that a module imports, inside functions too; imports for type checkers alone don't count."""
+    """Our modules that a module imports, inside functions and for type checkers alone too."""
     targets = set()
     waiting: list[ast.AST] = [_tree(path)]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
-            continue
         if isinstance(node, ast.ImportFrom) and node.module:
             full = {f"{node.module}.{alias.name}" for alias in node.names}
             targets |= (full & modules) | ({node.module} if full - modules else set())
