@@ -72,11 +72,10 @@ def file_page(path: Path) -> str:
 
 def commands_page() -> str:
     """Every command with its help page, in the order and groups of `sharelens --help`."""
-    from sharelens.cli.app import cli
-    from sharelens.cli.commands import COMMANDS
+    from sharelens.cli.app import cli, headings
 
     lines = ["# Commands", "", "What `sharelens COMMAND --help` prints."]
-    for heading, names in COMMANDS.items():
+    for heading, names in headings().items():
         lines += ["", f"## {heading}"]
         for name in names:
             lines += _help_of(cli.commands[name], name)

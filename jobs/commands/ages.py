@@ -2,7 +2,6 @@
 
 import click
 
-from jobs.retained import GROUPS
 from sharelens.cli.options import Duration
 
 
@@ -15,6 +14,8 @@ class Ages(click.ParamType[dict[str, int]]):
         self, value: str | dict[str, int], param: click.Parameter | None, ctx: click.Context | None
     ) -> dict[str, int]:
         """Milliseconds by group; a usage error for an unknown group, one given twice, or no length of time."""
+        from jobs.retained import GROUPS
+
         if isinstance(value, dict):
             return value
         ages: dict[str, int] = {}

@@ -22,12 +22,25 @@ SHOW_TRACE = "SHARELENS_TRACEBACK"
 FULL = "no space left on the disk; free some and run the command again: published cuts are unchanged"
 
 
+def _complete(command: click.Command) -> None:
+    """Adds --tz behind the last option of a time, and groups to the help page; in a group's commands too."""
+    command.context_class = GroupedContext
+    times = [number for number, parameter in enumerate(command.params) if isinstance(parameter.type, Time)]
+    if times:
+        command.params.insert(times[-1] + 1, time_zone_option())
+    for subcommand in command.commands.values() if isinstance(command, click.Group) else ():
+        _complete(subcommand)
+
+
+COMMANDS = Commands(_complete)
+
+
 class InOrder(click.Group):
     """A group that lists its commands in the order of a day's work, not of the alphabet, and imports one to run it."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.commands = self.commands_by_name = Commands(_complete)
+        self.commands = COMMANDS
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands in the order of COMMANDS."""
@@ -35,7 +48,7 @@ class InOrder(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the commands in groups."""
-        write_commands(self.commands_by_name, formatter)
+        write_commands(COMMANDS, formatter)
 
     def invoke(self, ctx: click.Context) -> object:
         """Runs the command; handles a closed pipe and Ctrl-C, to which click adds a failure and an empty line."""
@@ -45,16 +58,6 @@ class InOrder(click.Group):
             return _reader_left()
         except KeyboardInterrupt:
             raise click.Abort from None
-
-
-def _complete(command: click.Command) -> None:
-    """Adds --tz behind the last option of a time, and groups to the help page; in a group's commands too."""
-    command.context_class = GroupedContext
-    times = [number for number, parameter in enumerate(command.params) if isinstance(parameter.type, Time)]
-    if times:
-        command.params.insert(times[-1] + 1, time_zone_option())
-    for subcommand in command.commands.values() if isinstance(command, click.Group) else ():
-        _complete(subcommand)
 
 
 @click.group(
@@ -73,6 +76,11 @@ def cli() -> None:
     Questions read a lake's tables (--lake), or a broker's log directory (--log-dir); they need no Java. Exit codes:
     0 ok, 1 failure, 2 usage, 3 findings.
     """
+
+
+def headings() -> dict[str, list[str]]:
+    """Heading -> names of its commands, those of the pipeline included, in the order of `sharelens --help`."""
+    return COMMANDS.by_heading()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

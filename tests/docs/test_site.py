@@ -13,7 +13,7 @@ import nbformat
 import pytest
 import yaml
 
-from sharelens.cli.commands import COMMANDS
+from sharelens.cli.app import headings
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -73,7 +73,7 @@ def test_lists_tables_and_code_are_shown_as_such(site: Path) -> None:
 @pytest.mark.slow
 def test_pages_are_made_of_commands_notebooks_and_settings(site: Path) -> None:
     commands = (site / "reference" / "commands.html").read_text(encoding="utf-8")
-    for names in COMMANDS.values():
+    for names in headings().values():
         assert [name for name in names if f'id="{name}"' not in commands] == []
     for notebook in (DOCS / "notebooks").glob("*.ipynb"):
         page = (site / "notebooks" / f"{notebook.stem}.html").read_text(encoding="utf-8")

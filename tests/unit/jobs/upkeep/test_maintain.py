@@ -361,7 +361,7 @@ def test_upkeep_beside_a_first_run_says_who_holds_the_lake(tmp_path: Path) -> No
 
 def test_a_second_scheduler_waits_and_then_says_who_holds_the_lake(lake: Path) -> None:
     hold = (
-        "import sys, time; from lake import lock; from sharelens.lake.lake import Lake\n"
+        "import sys, time; from sharelens.lake import lock; from sharelens.lake.lake import Lake\n"
         "with lock.hold(Lake(sys.argv[1]), 5): print('held', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", hold, str(lake)]

@@ -6,7 +6,6 @@ import click
 import pytest
 
 from sharelens.cli import app, main
-from sharelens.cli.commands import COMMANDS as LISTED
 from sharelens.cli.help import GROUPS, OWN
 from tests.unit.sharelens.cli.test_options import commands
 
@@ -41,10 +40,11 @@ def test_every_option_of_a_group_is_one_of_some_command() -> None:
 
 
 def test_every_command_stands_in_one_group(capsys: pytest.CaptureFixture[str]) -> None:
-    names = [name for group in LISTED.values() for name in group]
+    listed = app.headings()
+    names = [name for group in listed.values() for name in group]
     assert sorted(names) == sorted(app.cli.commands)
     assert main(["--help"]) == 0
     page = capsys.readouterr().out
-    assert re.findall(r"(?m)^([A-Z][a-z ]+):$", page) == ["Options", *LISTED]
+    assert re.findall(r"(?m)^([A-Z][a-z ]+):$", page) == ["Options", *listed]
     for name in names:
         assert len(re.findall(rf"(?m)^  {name}  +[A-Z]", page)) == 1, name

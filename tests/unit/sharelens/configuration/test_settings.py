@@ -22,10 +22,10 @@ spark_conf:
   spark.a: 1
   spark.b: base
 """
-DAGS = (Path(__file__).parents[3] / "conf" / "base" / "dags.yaml").read_text()
+DAGS = (Path(__file__).parents[4] / "conf" / "base" / "dags.yaml").read_text()
 
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture
@@ -182,7 +182,7 @@ def test_dag_settings_are_merged_key_by_key(conf):
 
 
 def test_the_few_settings_of_the_how_to_are_enough():
-    page = (Path(__file__).parents[3] / "docs" / "how-to" / "schedule.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "how-to" / "schedule.md").read_text(encoding="utf-8")
     directories, cluster = re.findall(r"SHARELENS_DAGS='(.*)'", page)
     assert set(json.loads(directories)) == {"command", "lake", "log_dirs"}
     assert set(json.loads(cluster)) == {"command", "lake", "cluster_connection", "schedule"}
