@@ -31,7 +31,14 @@ def load_profile() -> None:
     """Makes the depth of this run hypothesis's default, for properties of pure functions."""
     same = os.environ.get(SAME_VARIABLE) == "1"
     for name, count in EXAMPLES["function"].items():
-        settings.register_profile(name, deadline=None, max_examples=count, print_blob=True, derandomize=same)
+        settings.register_profile(
+            name,
+            deadline=None,
+            max_examples=count,
+            print_blob=True,
+            derandomize=same,
+            suppress_health_check=[HealthCheck.too_slow],  # on a busy machine every strategy is slow
+        )
     settings.load_profile(depth())
 
 
