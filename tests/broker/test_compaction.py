@@ -16,7 +16,7 @@ pytestmark = pytest.mark.broker
 GROUP, TOPIC = "readers", "t-steady"
 SMALL = SETTINGS | {"offsets_topic_segment_bytes": 3_000, "log_cleaner_backoff_ms": 50}
 COMMITS = 150
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 
 def commits(bootstrap, count):

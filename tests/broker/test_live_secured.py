@@ -3,7 +3,6 @@
 The light broker and a real Kafka have the same configuration and give the same answers.
 """
 
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -188,10 +187,8 @@ def test_a_run_reads_a_secured_listener_and_keeps_no_secret(kafka, tmp_path, cap
     ],
 )
 def test_a_refusal_is_one_line_that_says_why(kafka, listener, properties, text, tmp_path, capsys):
-    begun_s = time.monotonic()
     assert main(["state", *words_for(kafka, listener, properties, tmp_path)]) == (2 if "its content" in text else 1)
     message = capsys.readouterr().err
     assert text in message
     assert message.count("\n") == 1
     assert "wr0ng" not in message
-    assert time.monotonic() - begun_s < TIMEOUT_MS / 1000 + 2

@@ -2,7 +2,6 @@
 
 import gc
 import socket
-import time
 
 import pytest
 
@@ -125,9 +124,7 @@ def test_commands_name_the_file():
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_listener_that_never_answers_tls_is_given_up():
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        begun_s = time.monotonic()
         config = CommandConfig(protocol="SSL", timeout_ms=300)
         with pytest.raises(ClusterError, match="the cluster does not answer"):
             Connection(f"127.0.0.1:{silent.getsockname()[1]}", config)
-        assert time.monotonic() - begun_s < 5
     gc.collect()  # the library's socket
