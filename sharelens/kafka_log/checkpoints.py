@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from sharelens.kafka_formats import properties
 from sharelens.kafka_log.errors import CheckpointError
 from sharelens.kafka_log.files import Filesystem, join
 from sharelens.kafka_log.text_files import (
@@ -11,7 +12,6 @@ from sharelens.kafka_log.text_files import (
     PartitionOffsets,
     parse_leader_epochs,
     parse_partition_offsets,
-    parse_properties,
     parse_topic_id,
 )
 from state_model.uuids import ZERO_UUID
@@ -50,11 +50,15 @@ def read_leader_epochs(filesystem: Filesystem, directory: str) -> tuple[tuple[in
 
 
 def read_meta(filesystem: Filesystem, directory: str) -> Meta:
-    """cluster.id and node.id (broker.id in ZooKeeper days) of meta.properties."""
+    """cluster.id and node.id (broker.id in ZooKeeper days) of meta.properties. Raises CheckpointError."""
     text = _text_or_none(filesystem, directory, META_PROPERTIES) or ""
-    properties = parse_properties(text)
-    node = properties.get("node.id", properties.get("broker.id", ""))
-    return Meta(cluster_id=properties.get("cluster.id") or None, node_id=int(node) if node.isdecimal() else None)
+    try:
+        parsed = properties.parse(text, join(directory, META_PROPERTIES))
+    except properties.PropertiesError as error:
+        raise CheckpointError(f"{error}: copy it again") from error
+    values = {key: value.strip() for key, value in parsed.items()}
+    node = values.get("node.id", values.get("broker.id", ""))
+    return Meta(cluster_id=values.get("cluster.id") or None, node_id=int(node) if node.isdecimal() else None)
 
 
 def read_topic_id(filesystem: Filesystem, directory: str) -> str:

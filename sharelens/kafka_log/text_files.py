@@ -1,8 +1,9 @@
-"""The small text files of a log directory as text: checkpoints, meta.properties, partition.metadata.
+"""The small text files of a log directory as text: checkpoints, partition.metadata, and their names.
 
-Formats: org.apache.kafka.server.common.CheckpointFile (version line, count line, one entry a line), a Java properties
-file, PartitionMetadataFile (`version: 0`, `topic_id: …`). Kafka creates a checkpoint empty and later replaces it by
-an atomic rename: an empty one has no entries yet, one that is cut short is a bad copy and raises CheckpointError.
+Formats: org.apache.kafka.server.common.CheckpointFile (version line, count line, one entry a line),
+PartitionMetadataFile (`version: 0`, `topic_id: …`); meta.properties is in Java's format (kafka_formats.properties).
+Kafka creates a checkpoint empty and later replaces it by an atomic rename: an empty one has no entries yet, one that
+is cut short is a bad copy and raises CheckpointError.
 No I/O here, and no library: the broker shares it.
 """
 
@@ -87,16 +88,6 @@ def format_leader_epochs(epochs: Iterable[tuple[int, int]]) -> str:
 
 def _format_checkpoint(lines: list[str]) -> str:
     return "\n".join(["0", str(len(lines)), *lines, ""])
-
-
-def parse_properties(text: str) -> dict[str, str]:
-    """The keys of a Java properties file, without its escapes: comments and lines without `=` are skipped."""
-    properties = {}
-    for line in text.splitlines():
-        name, separator, value = line.partition("=")
-        if separator and not line.lstrip().startswith("#"):
-            properties[name.strip()] = value.strip()
-    return properties
 
 
 def parse_topic_id(text: str, uri: str) -> str:

@@ -13,7 +13,7 @@ from enum import Enum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from sharelens.broker.config.properties import parse
+from sharelens.kafka_formats.properties import parse
 from sharelens.live.left_out import LeftOut
 from sharelens.measures.observed_settings import END_OFFSETS, GROUP_CONFIGS, Entry, Observation, group_entries
 from sharelens.measures.settings import BROKER_CONFIG, BROKER_NAMES, KEPT_NAMES, Setting

@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 from sharelens.broker.config.broker_keys import BROKER
 from sharelens.broker.config.group_keys import GROUP
 from sharelens.broker.config.known_keys import is_ignored
-from sharelens.broker.config.properties import numbered
+from sharelens.kafka_formats.properties import numbered
 from sharelens.measures.observed_settings import GROUP_CONFIGS
 from sharelens.measures.settings import (
     BROKER_NAMES,

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from sharelens.broker.config import properties
 from sharelens.broker.config.settings import Settings, parse_overrides
 from sharelens.broker.errors import ConfigError
+from sharelens.kafka_formats import properties
 
 
 def read_settings(file: Path | None, overrides: Sequence[str]) -> Settings:
@@ -22,6 +22,8 @@ def read_settings(file: Path | None, overrides: Sequence[str]) -> Settings:
             raise ConfigError(
                 f"{file} can't be read: {getattr(error, 'strerror', None) or 'it is no text in UTF-8'}"
             ) from error
+        except properties.PropertiesError as error:
+            raise ConfigError(str(error)) from error
     return Settings(configured | parse_overrides(overrides))
 
 

@@ -17,7 +17,8 @@ from typing import Final
 from sharelens.broker.errors import DirectoryError, StorageError
 from sharelens.broker.storage.catalog import new_id
 from sharelens.broker.storage.files import replace_file
-from sharelens.kafka_log.text_files import META_PROPERTIES, parse_properties
+from sharelens.kafka_formats import properties
+from sharelens.kafka_log.text_files import META_PROPERTIES
 
 MARK_FILE: Final = "sharelens.broker.json"
 LOCK_FILE: Final = ".lock"
@@ -123,14 +124,21 @@ def ensure_meta(directory: Path, *, cluster_id: str, node_id: int, make_id: Call
     with _directory_errors(directory):
         text = path.read_text(encoding="utf-8") if path.exists() else ""
     if text:
-        properties = parse_properties(text)
+        values = _meta_values(text, path)
         expected = {"version": "1", "cluster.id": cluster_id, "node.id": str(node_id)}
         for name, value in expected.items():
-            if properties.get(name) != value:
-                actual = properties.get(name)
+            if values.get(name) != value:
+                actual = values.get(name)
                 raise DirectoryError(f"{path} has {name}={actual}, this broker is {value}: set {name} to that")
-        return properties.get("directory.id", "")
+        return values.get("directory.id", "")
     directory_id = (make_id or new_id)()
     lines = [f"cluster.id={cluster_id}", f"directory.id={directory_id}", f"node.id={node_id}", "version=1", ""]
     replace_file(path, "\n".join(lines), durable=True)
     return directory_id
+
+
+def _meta_values(text: str, path: Path) -> dict[str, str]:
+    try:
+        return properties.parse(text, str(path))
+    except properties.PropertiesError as error:
+        raise DirectoryError(f"{error}: write the key as Kafka does, or name another log directory") from error

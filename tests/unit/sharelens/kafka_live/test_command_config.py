@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from sharelens.broker.config.properties import parse
+from sharelens.kafka_formats.properties import parse
 from sharelens.kafka_live.command_config import CommandConfig, command_config, unknown_keys
 from sharelens.kafka_live.connection import Connection
 from sharelens.kafka_live.errors import ClusterError

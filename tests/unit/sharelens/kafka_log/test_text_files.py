@@ -42,8 +42,3 @@ def test_broken_checkpoints_are_refused(text):
 def test_epochs_that_do_not_ascend_are_refused():
     with pytest.raises(CheckpointError, match="ascend"):
         text_files.parse_leader_epochs("0\n2\n4 0\n2 9\n", "here")
-
-
-def test_properties_skip_comments_and_other_lines():
-    text = "#comment=1\n\nnode.id = 1\nnonsense\ncluster.id=a=b\n"
-    assert text_files.parse_properties(text) == {"node.id": "1", "cluster.id": "a=b"}

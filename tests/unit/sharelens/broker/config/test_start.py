@@ -24,6 +24,13 @@ def test_a_file_that_is_no_text_is_refused(tmp_path):
         read_settings(file, [])
 
 
+def test_a_file_with_a_broken_escape_is_refused_with_its_line(tmp_path):
+    file = tmp_path / "server.properties"
+    file.write_text("a=b\nc=\\u1\n")
+    with pytest.raises(ConfigError, match="server.properties:2: "):
+        read_settings(file, [])
+
+
 def test_the_option_overrides_log_dirs_which_overrides_log_dir():
     settings = Settings({"log.dirs": "/a", "log.dir": "/b"})
     assert log_directory(settings, Path("/c")) == Path("/c")

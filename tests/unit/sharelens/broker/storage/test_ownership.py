@@ -9,7 +9,7 @@ import pytest
 
 from sharelens.broker.errors import DirectoryError
 from sharelens.broker.storage import ownership
-from sharelens.kafka_log.text_files import parse_properties
+from sharelens.kafka_formats.properties import parse
 
 CLUSTER = "EwX0i205YghpbkM5d3uN7g"
 
@@ -109,13 +109,16 @@ def test_a_mark_that_is_not_ours_is_refused(tmp_path, mark):
 
 def test_meta_properties_are_kafkas_and_name_one_cluster_and_node(tmp_path):
     directory_id = ownership.ensure_meta(tmp_path, cluster_id=CLUSTER, node_id=1)
-    actual = parse_properties((tmp_path / "meta.properties").read_text())
+    actual = parse((tmp_path / "meta.properties").read_text())
     assert actual == {"version": "1", "cluster.id": CLUSTER, "node.id": "1", "directory.id": directory_id}
     assert ownership.ensure_meta(tmp_path, cluster_id=CLUSTER, node_id=1) == directory_id
     with pytest.raises(DirectoryError, match="node.id=1"):
         ownership.ensure_meta(tmp_path, cluster_id=CLUSTER, node_id=2)
     with pytest.raises(DirectoryError, match="cluster.id"):
         ownership.ensure_meta(tmp_path, cluster_id="another", node_id=1)
+    (tmp_path / "meta.properties").write_text("version=\\u1\n")
+    with pytest.raises(DirectoryError, match="meta.properties:1: "):
+        ownership.ensure_meta(tmp_path, cluster_id=CLUSTER, node_id=1)
 
 
 def test_a_directory_that_takes_no_write_says_so_in_one_line(tmp_path, monkeypatch):

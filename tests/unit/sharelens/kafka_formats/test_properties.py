@@ -2,8 +2,7 @@
 
 import pytest
 
-from sharelens.broker.config.properties import parse
-from sharelens.broker.errors import ConfigError
+from sharelens.kafka_formats.properties import PropertiesError, parse
 
 
 @pytest.mark.parametrize(
@@ -24,6 +23,7 @@ from sharelens.broker.errors import ConfigError
         ("a=\\u00fc\\t\\x", {"a": "ü\tx"}),
         ("a=1\na=2", {"a": "2"}),
         ("a=b\\", {"a": "b"}),
+        ("#a=1\n\nnode.id = 1\nb\ncluster.id=c=d\n", {"node.id": "1", "b": "", "cluster.id": "c=d"}),
         ("a=b\\\n# goes on", {"a": "b# goes on"}),
         ("", {}),
     ],
@@ -33,5 +33,5 @@ def test_lines_are_read_as_java_reads_them(text, values):
 
 
 def test_a_broken_unicode_escape_names_the_line():
-    with pytest.raises(ConfigError, match=r"server\.properties:3: "):
+    with pytest.raises(PropertiesError, match=r"server\.properties:3: "):
         parse("a=b\n# c\nd=\\u12g4", "server.properties")

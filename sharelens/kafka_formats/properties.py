@@ -1,20 +1,24 @@
-"""Java's properties format (java.util.Properties), as server.properties is written."""
+"""Java's properties format (java.util.Properties), as server.properties and meta.properties are written."""
 
 import re
 from collections.abc import Iterator
 
-from sharelens.broker.errors import ConfigError
+from state_model.errors import SharelensError
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _BLANKS = " \t\f"
 _UNICODE = re.compile(r"[0-9A-Fa-f]{4}")
 
 
+class PropertiesError(SharelensError):
+    """Raised when a text is not in the properties format; the message names file and line."""
+
+
 def parse(text: str, name: str = "properties") -> dict[str, str]:
     """Keys and values; the last value of a repeated key counts.
 
     Raises:
-        ConfigError: a broken \\u escape; the message names file and line.
+        PropertiesError: a broken \\u escape; the message names file and line.
     """
     return {key: value for _, key, value in numbered(text, name)}
 
@@ -23,14 +27,14 @@ def numbered(text: str, name: str = "properties") -> Iterator[tuple[int, str, st
     """(line, key, value) of each line with a key, as `parse` reads them.
 
     Raises:
-        ConfigError: as `parse`.
+        PropertiesError: as `parse`.
     """
     for number, line in _logical_lines(text):
         key, value = _split(line)
         try:
             yield number, _unescape(key), _unescape(value)
         except ValueError:
-            raise ConfigError(f"{name}:{number}: a \\u needs four hexadecimal digits") from None
+            raise PropertiesError(f"{name}:{number}: a \\u needs four hexadecimal digits") from None
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -1,0 +1,1 @@
+"""Text and message formats of Kafka that clients, broker and logs share."""
