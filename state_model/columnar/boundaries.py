@@ -190,6 +190,8 @@ def _ends_of(span: Ints, rows: Ints, *, first: bool) -> Ints:
 @kernel
 def count_updates(kinds: np.ndarray, keys: np.ndarray, weights: np.ndarray, limit: int, counts: np.ndarray) -> None:
     """The coordinator's update counters after thinned records (fold.fold_scalars has the rule); changes `counts`."""
+    # Records come in log order. All snapshots and tombstones are among them, so between two of these only the sum of
+    # the weights counts, not which updates were kept.
     for row in range(len(kinds)):
         key = keys[row]
         if kinds[row] == UPDATE:

@@ -44,6 +44,7 @@ def int64_at(data: np.ndarray, at: int) -> int:
 @kernel
 def unsigned_varint(data: np.ndarray, at: int, end: int) -> tuple[int, int]:
     """(value, next position) of an unsigned varint of 32 bits at most; else (TOO_SHORT or MALFORMED, at)."""
+    # Five bytes carry 35 bits: no input makes the loop longer, and a number above 32 bits is malformed, not cut.
     value = 0
     for step in range(5):
         if at + step >= end:
@@ -74,6 +75,9 @@ def second_byte_fits(lead: int, second: int) -> bool:
 @kernel
 def is_utf8(data: np.ndarray, start: int, end: int) -> bool:
     """Whether the bytes are strict UTF-8: shortest forms only, no surrogates, nothing above U+10FFFF."""
+    # Invariant: the bytes before `at` are valid and `at` begins a sequence. Leads below 0xC2 are continuation bytes or
+    # overlong forms, those above 0xF4 lie beyond U+10FFFF; these and a cut sequence fail before a byte at `end` is
+    # read.
     at = start
     while at < end:
         lead = data[at]
@@ -95,6 +99,7 @@ def is_utf8(data: np.ndarray, start: int, end: int) -> bool:
 @kernel
 def write_uuid_text(data: np.ndarray, at: int, text: np.ndarray, to: int) -> None:
     """The 22 characters of the 16 bytes at `at`."""
+    # 16 bytes are five groups of three bytes (four characters of 6 bits) and one byte, which takes two characters.
     for _ in range(5):
         first, second, third = data[at], data[at + 1], data[at + 2]
         text[to] = ALPHABET[first >> 2]

@@ -69,6 +69,7 @@ def end_reason(old: np.ndarray, i: int, new: np.ndarray, count: int, start: int,
         if old[i, LAST] < start:
             return START_OFFSET_PASSED
         first = max(first, start)
+    # The offsets kept their priority when one new range covers the rest of the old one: then only its bounds changed.
     n = first_reaching(new, 0, count, first)
     covered = n < count and new[n, FIRST] <= first and new[n, LAST] >= old[i, LAST]
     return SPLIT_OR_JOINED if covered and new[n, PRIORITY] == old[i, PRIORITY] else CHANGED
@@ -118,6 +119,8 @@ def exchange(
     at this record. `end`: log offset and time of the record, RESET or DELETED or 0. The new number of closed
     ranges.
     """
+    # Both lists ascend and are disjoint, so one pass pairs them by first offset: each turn advances i, j or both. An
+    # old range is closed at most once, so the caller reserves one entry of `closed` for each.
     start = state[START]
     life = state[LIFE]
     i = low
@@ -142,6 +145,7 @@ def exchange(
 @leaf
 def move(rows: np.ndarray, source: int, target: int, count: int) -> None:
     """Copies ranges inside the pool, where source and target may overlap."""
+    # The order in which no row is overwritten before it is copied.
     if source > target:
         for i in range(count):
             for column in range(FIRST, FROM_TIME + 1):
@@ -165,12 +169,16 @@ def splice(
     left = low - drop
     total = left + count + old_count - high
     target = begin
+    # A leaf can't allocate: the caller has reserved this room. A share partition's room at least doubles when it moves,
+    # so the places that it left take less of the pool than the present one.
     if total > state[RANGE_ROOM]:
         room = max(4, 2 * total)
         target = used
         used += room
         state[RANGE_AT] = target
         state[RANGE_ROOM] = room
+    # In place, the front goes down or stays, so it never overwrites the tail, which moves next; `new` isn't part of the
+    # pool.
     move(pool, begin + drop, target, left)
     move(pool, begin + high, target + left + count, old_count - high)
     for i in range(count):
@@ -205,6 +213,8 @@ def combine(
     The pool's length and the number of closed ranges. `scratch` is overwritten, `end` as in `exchange`, room as in
     `splice`.
     """
+    # Ranges ascend, so those below the start offset are a prefix, and the window is found by binary search: an update
+    # pays for what it changes, not for all ranges of the share partition.
     begin = state[RANGE_AT]
     stop = begin + state[RANGE_COUNT]
     start = state[START]
@@ -216,6 +226,8 @@ def combine(
     high = drop
     if count > 0:
         low, high = rows_touching(pool, drop, stop, update[0, FIRST], update[count - 1, LAST])
+    # The start offset cuts a range outside the window: it is closed and begins again here, and the window starts behind
+    # it. A cut range inside the window is handled by `merged` and `exchange`.
     if drop < stop and start != NONE and pool[drop, FIRST] < start and (low > drop or high == drop):
         close_range(closed, closed_count, key, pool, drop, state[LIFE], end, SPLIT_OR_JOINED)
         closed_count += 1
@@ -243,22 +255,10 @@ def keep_state_after(state: np.ndarray, end: np.ndarray, after: np.ndarray, n: i
 
 @kernel
 def fold(
-    kinds: np.ndarray,
-    keys: np.ndarray,
-    ats: np.ndarray,
-    times: np.ndarray,
-    values: np.ndarray,
-    uncommitted: np.ndarray,
-    unknown: np.ndarray,
-    no_batches: np.ndarray,
-    batch_at: np.ndarray,
-    batches: np.ndarray,
-    losses: np.ndarray,
-    limit: int,
-    scalars: np.ndarray,
-    pool: np.ndarray,
-    used: int,
-) -> tuple[np.ndarray, np.ndarray, int, np.ndarray, int]:
+    kinds: np.ndarray, keys: np.ndarray, ats: np.ndarray, times: np.ndarray, values: np.ndarray,
+    uncommitted: np.ndarray, unknown: np.ndarray, no_batches: np.ndarray, batch_at: np.ndarray, batches: np.ndarray,
+    losses: np.ndarray, limit: int, scalars: np.ndarray, pool: np.ndarray, used: int,
+) -> tuple[np.ndarray, np.ndarray, int, np.ndarray, int]:  # fmt: skip
     """Folds n records (ascending `ats`) of one state partition into `scalars` and `pool` (both changed in place).
 
     `values`: n rows of snapshot epoch, state epoch, leader epoch, start offset, delivery complete count, create and
@@ -267,6 +267,7 @@ def fold(
     key), ascending by first; key -1 touches all keys. Returns the scalar state after each record, the closed ranges
     with their number, and the pool with its length.
     """
+    # Memory goes by records and their batches, never by the offsets that a batch claims.
     n = kinds.shape[0]
     after = np.empty((n, SCALAR_COUNT), np.int64)
     closed = np.empty((10, 16 + n + 2 * batches.shape[0]), np.int64)
@@ -282,6 +283,9 @@ def fold(
         seen = note_losses(losses, reach, seen, at, scalars)
         state = scalars[key]  # one view a record: each view costs a reference count
         mark_incomplete(state, losses, reach, seen)
+        # Leaves can't allocate, so all room is made before them: `canonical` gives at most 2 * size ranges, a merge at
+        # most two pieces for each range of both lists, `splice` may need twice that at the end of the pool, and each
+        # old range closes at most once.
         size = batch_at[n_record + 1] - batch_at[n_record]
         old_count = state[RANGE_COUNT]
         room = 2 * (old_count + 2 * size) + 4
@@ -308,6 +312,7 @@ def fold(
             closed_count = exchange(state, key, pool, begin, begin + old_count, new, count, end, closed, closed_count)
             used = splice(state, pool, used, 0, 0, old_count, new, count)
         keep_state_after(state, end, after, n_record)
+    # Losses behind the last record, and states that no record touched since a loss.
     seen = note_losses(losses, reach, seen, MAX_OFFSET, scalars)
     for key in range(scalars.shape[0]):
         mark_incomplete(scalars[key], losses, reach, seen)

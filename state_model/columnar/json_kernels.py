@@ -64,6 +64,7 @@ def _put_integer(value: int, out: np.ndarray, to: int) -> int:
     if value == 0:
         out[to] = ZERO
         return to + 1
+    # The magnitude has no sign: the opposite of -2^63 doesn't fit int64.
     rest = np.uint64(value)
     if value < 0:
         out[to] = MINUS
@@ -105,6 +106,7 @@ def _put_string(data: np.ndarray, at: int, end: int, nullable: int, out: np.ndar
     size = claimed - 1
     if size < 0 or size > end - at or size > 0x7FFF or not _is_plain(data, at, at + size):
         return NOT_PRINTED, at, to
+    # Plain text needs no escapes, so its length in the output is known and one check is enough.
     if to + size + MAX_INTEGER_CHARACTERS > len(out):
         return NO_ROOM, at, to
     out[to] = QUOTE
@@ -125,6 +127,8 @@ def _put_integers(
     count, width = claimed - 1, _width(code)
     if count < 0 or count > (end - at) // width:
         return NOT_PRINTED, at, to
+    # Room for the longest integers before the loop: the loop needs no check. `count` is bounded by the bytes that are
+    # left.
     if to + (count + 1) * (MAX_INTEGER_CHARACTERS + 2) > len(out):
         return NO_ROOM, at, to
     out[to] = OPEN
@@ -155,6 +159,8 @@ def _next_tag(
 
     step: that of TAGS. Tagged fields that the schema lacks and those with their default are skipped.
     """
+    # Tags must ascend strictly, as Kafka writes them: so each case is printed at most once. A varint that can't be read
+    # is negative, hence not above the last tag. COUNT falls each turn, and a frame is entered again behind each field.
     while frame[COUNT] > 0:
         frame[COUNT] -= 1
         tag, at = unsigned_varint(data, at, end)
@@ -211,6 +217,7 @@ def _begin_array(
     count = claimed - 1
     if claimed == 0 and program[step, 2]:
         return PRINTED, at, _put_null(out, to), program[step, 1]
+    # An item takes a known number of bytes at least, so a hostile count can't make more turns than the value has bytes.
     if count < 0 or count > (end - at) // program[step, 3]:
         return NOT_PRINTED, at, to, step
     out[to] = OPEN
@@ -264,6 +271,9 @@ def _put_value(
 
     Arrays and tagged fields have a frame of the stack while they are printed.
     """
+    # Invariant: stack[0..depth] are the arrays and tagged fields that are open. Each turn begins with room for an
+    # integer and an id, so only texts, strings and arrays of integers check for more. Each item consumes bytes, so the
+    # turns are bounded by the value and the program; the stack has a fixed depth.
     depth = -1
     outcome = PRINTED
     while outcome == PRINTED and program[step, 0] != DONE:
@@ -275,6 +285,7 @@ def _put_value(
             step += 1
         elif operation == ITEM_END:
             to, step = _end_item(step, stack[depth], out, to)
+            # `_end_item` ends with CLOSE behind the last item and with a space before the next one.
             depth -= out[to - 1] == CLOSE
         elif operation == MARKER:
             if at == end:
@@ -290,6 +301,7 @@ def _put_value(
             if operation == ARRAY:
                 body = step + 1
                 outcome, at, to, step = _begin_array(data, at, end, program, step, stack[depth], out, to)
+                # An array without items (empty, null or refused) is done, so its frame is free again.
                 depth -= step != body
             else:
                 outcome, at, step = _tags(data, at, end, program, step, stack[depth])
@@ -320,6 +332,9 @@ def put_values(
     first = row
     stack = np.zeros((MAX_DEPTH, 4), np.int64)
     to = 0
+    # Output is kept whole rows at a time: `to` moves only behind a value that was printed. A row without room ends the
+    # call and is the first of the next one, whose output is empty; there it is printed or refused, so each call
+    # advances.
     while row < len(kinds):
         at, end, kind = starts[row], starts[row + 1], kinds[row]
         outcome, behind = NOT_PRINTED, to

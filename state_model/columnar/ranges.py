@@ -33,6 +33,7 @@ def grown(rows: np.ndarray, need: int) -> np.ndarray:
     """`rows` with room for at least `need` rows; contents kept."""
     if need <= rows.shape[0]:
         return rows
+    # Doubling keeps the copies linear in the rows that a caller adds over all its calls.
     bigger = np.empty((max(need, rows.shape[0] * 2), rows.shape[1]), rows.dtype)
     bigger[: rows.shape[0]] = rows
     return bigger
@@ -41,6 +42,8 @@ def grown(rows: np.ndarray, need: int) -> np.ndarray:
 @leaf
 def push(out: np.ndarray, count: int, first: int, last: int, rank: int) -> int:
     """Appends a range to the canonical list `out`, joining it with an equal neighbour; the new length."""
+    # The list ascends, so only its last range can touch the new one. LAST + 1 can't overflow in a comparison that
+    # succeeds: no range follows one that ends at the largest offset.
     if count > 0 and out[count - 1, PRIORITY] == rank and out[count - 1, LAST] + 1 == first:
         out[count - 1, LAST] = last
         return count
@@ -53,6 +56,8 @@ def push(out: np.ndarray, count: int, first: int, last: int, rank: int) -> int:
 @kernel
 def paint(batches: np.ndarray, count: int, out: np.ndarray) -> int:
     """Canonical list of overlapping, unordered batches: from the highest priority down, each fills the free offsets."""
+    # Cells are the stretches between two boundaries, so there are at most two a batch, however many offsets a record
+    # claims. All batches and all gaps consist of whole cells.
     starts = np.empty(2 * count, np.int64)
     bounds = 0
     for i in range(count):
@@ -64,6 +69,9 @@ def paint(batches: np.ndarray, count: int, out: np.ndarray) -> int:
     starts = np.unique(starts[:bounds])
     cells = starts.shape[0]
     ranks = np.full(cells, MIN_OFFSET, np.int64)
+    # onward[cell] leads to the first cell from `cell` on that is free; the entry behind the last cell ends each search.
+    # A cell is filled once, by the first batch in descending priority, and shortened paths keep searches
+    # short: overlapping batches cost no more than the sort. Batches of equal priority may come in either order.
     onward = np.arange(cells + 1)
     order = np.argsort(batches[:count, PRIORITY])
     for n in range(count - 1, -1, -1):
@@ -88,6 +96,7 @@ def paint(batches: np.ndarray, count: int, out: np.ndarray) -> int:
 @leaf
 def without_empty(batches: np.ndarray, count: int) -> tuple[int, bool]:
     """Moves the batches that cover an offset to the front; their number, and whether they ascend and are disjoint."""
+    # In place: `kept` never exceeds `i`, so no batch is overwritten before it is read.
     kept = 0
     ordered = True
     for i in range(count):
@@ -114,6 +123,7 @@ def joined(batches: np.ndarray, count: int, out: np.ndarray) -> int:
 @kernel
 def canonical(batches: np.ndarray, count: int, out: np.ndarray) -> int:
     """Coalesced, ascending, disjoint form of `batches`; a batch with first offset > last offset covers no offset."""
+    # Kafka's combiner writes ascending, disjoint batches: one pass. Only other input pays for the sort in `paint`.
     kept, ordered = without_empty(batches, count)
     return joined(batches, kept, out) if ordered else paint(batches, kept, out)
 
@@ -156,6 +166,9 @@ def merged(old: np.ndarray, i: int, old_end: int, new: np.ndarray, new_count: in
         new       |----3------|
         out   |-2-|----3------|-1-|
     """
+    # Invariant: `out` is the canonical maximum of all offsets below `at`; i and j only advance. A piece begins at an
+    # offset that a list covers (gaps are skipped) and ends where a range of either list begins or ends, so `out` gets
+    # at most two pieces for each range of both lists: the room that callers reserve.
     length = 0
     j = 0
     at = MIN_OFFSET if start == NONE else start
@@ -176,6 +189,7 @@ def merged(old: np.ndarray, i: int, old_end: int, new: np.ndarray, new_count: in
 @leaf
 def first_reaching(ranges: np.ndarray, low: int, high: int, at: int) -> int:
     """The first of the rows [low, high) of a canonical list that does not end below `at`; `high` if all do."""
+    # A canonical list is disjoint and ascends by first offset, hence by last offset, too.
     while low < high:
         middle = (low + high) // 2
         if ranges[middle, LAST] < at:
@@ -188,6 +202,8 @@ def first_reaching(ranges: np.ndarray, low: int, high: int, at: int) -> int:
 @leaf
 def rows_touching(ranges: np.ndarray, low: int, high: int, first: int, last: int) -> tuple[int, int]:
     """The rows, from the first to the last (exclusive), of [low, high) that overlap or touch [first, last]."""
+    # Neighbours that only touch belong to the window: a new range of equal priority joins them. At both ends of the
+    # offsets there is no neighbour, and the sum would overflow.
     low = first_reaching(ranges, low, high, first - 1 if first > MIN_OFFSET else first)
     beyond = last + 1 if last < MAX_OFFSET else last
     end = first_reaching(ranges, low, high, beyond)

@@ -89,6 +89,7 @@ def skip_tags(data: np.ndarray, at: int, end: int, with_dcc: bool) -> tuple[int,
         return count, dcc, unknown
     if count > (end - at) // 2:  # a tagged field takes two bytes at least
         return TOO_SHORT, dcc, unknown
+    # Each turn consumes two bytes at least and stops at `end`, so a hostile count or size costs no more than the bytes.
     for _ in range(count):
         tag, at = unsigned_varint(data, at, end)
         if tag < 0:
@@ -123,6 +124,8 @@ def read_batches(
         return BAD_LENGTH, row, 0  # null, in a field that is never null
     if claimed - 1 > (end - at) // STATE_BATCH_BYTES:
         return TOO_SHORT, row, 0
+    # A claim above the bytes that are left was refused, and each batch takes 20 bytes of this value: no claim writes
+    # behind the arrays, which have room for the bytes of all values.
     unknown = 0
     for _ in range(claimed - 1):
         if end - at < STATE_BATCH_BYTES:
@@ -133,6 +136,7 @@ def read_batches(
         counts[row] = int16_at(data, at + 17)
         row += 1
         at += BATCH_FIXED_BYTES
+        # Kafka writes no tagged fields here: the usual batch ends with one zero byte.
         if data[at] == 0:
             at += 1
             continue
@@ -205,6 +209,8 @@ def decode_rows(
     `outcome` gets one code an input row. The decoded rows fill the columns of `ints`, `longs` and the batch arrays from
     the front, in input order; a row that fails uses no entry.
     """
+    # `row` and `batch` advance only behind a whole record, so a record that fails half-way leaves nothing: the next one
+    # overwrites its entries. `row` never exceeds `source`, which bounds the columns.
     row, batch, unknown = 0, 0, 0
     for source in range(outcome.shape[0]):
         start, end = int(key_at[source]), int(key_at[source + 1])
@@ -250,6 +256,7 @@ def decode_rows(
 @kernel
 def group_bytes(keys: np.ndarray, key_at: np.ndarray, rows: np.ndarray, readable: np.ndarray) -> int:
     """Bytes of the group ids of the keys in `rows` that are readable."""
+    # The same rows and lengths as in `read_keys`: the sum is the exact size of its buffer of group ids.
     total = 0
     for row in range(rows.shape[0]):
         if readable[row]:
@@ -269,6 +276,7 @@ def read_keys(
     partitions: np.ndarray,
 ) -> None:
     """Fill group ids (`group_ends[0]` is 0), topic ids (22 characters), partitions of the readable keys in `rows`."""
+    # A key that is readable was checked by `key_outcome`, so its length and the 20 bytes behind the group id fit.
     position = 0
     for row in range(rows.shape[0]):
         partitions[row] = 0
@@ -296,6 +304,8 @@ def read_tags(
     sizes: np.ndarray,
 ) -> None:
     """Where each unknown tagged field of decoded records lies, batches first; `batch_index` -1: the record's own."""
+    # `decode_rows` has checked these values and counted their tagged fields: nothing is checked again, and the arrays
+    # have one slot for each field.
     slot = 0
     for row in range(rows.shape[0]):
         if tag_counts[row] == 0:
@@ -334,6 +344,7 @@ def select_keys(
         if outcome != DECODED:
             selected[row] = True
             continue
+        # The group id is compared only where its length is equal, so its bytes lie in both buffers.
         size = int16_at(keys, at + 2)
         same = not compared[2] or same_bytes(keys, at + 20 + size, key, group_size + 16, 4)
         same = same and (not compared[1] or same_bytes(keys, at + 4 + size, key, group_size, 16))

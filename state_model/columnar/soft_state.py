@@ -49,10 +49,13 @@ def begins_new_life(
     no_batches: bool,
 ) -> bool:
     """Whether a snapshot over a live state re-creates or resets it (audit-invariants P3, by scalars alone)."""
+    # Each snapshot raises the snapshot epoch; only the first one after a (re-)creation has 0.
     if snapshot_epoch == 0:
         return True
     if state[SNAPSHOT_AT] == NONE:  # a provisional state has no certain value to compare with
         return False
+    # A snapshot of a write or of the cold job keeps the state epoch, keeps or raises the leader epoch and never removes
+    # a start offset (share-group-state-log §5-6): only Initialize does.
     if state_epoch != state[STATE_EPOCH] or leader_epoch < state[LEADER_EPOCH]:
         return True
     if start == NONE and state[START] >= 0:
@@ -87,6 +90,7 @@ def fold_scalars(state: np.ndarray, kind: int, row: np.ndarray, at: int, no_batc
         return DELETED
     if kind == OTHER:
         return 0
+    # LEADER_MAX and STATE_MAX fence requests: they only grow until a tombstone, and may exceed the epochs of the state.
     ending = 0
     if kind == SNAPSHOT:
         live = state[PRESENT] == 1
@@ -97,6 +101,7 @@ def fold_scalars(state: np.ndarray, kind: int, row: np.ndarray, at: int, no_batc
         if not live:
             state[UPDATES] = 0
             state[LIFE] = at
+        # A cold snapshot or Initialize below the limit doesn't reset Kafka's counter (§6).
         elif state[UPDATES] >= limit:
             state[UPDATES] = 0
         replace_values(state, row)
@@ -112,6 +117,7 @@ def fold_scalars(state: np.ndarray, kind: int, row: np.ndarray, at: int, no_batc
             state[START] = row[3]
         state[DCC] = row[4]
     else:
+        # No snapshot of this life was read before its update: what the update doesn't carry is unknown.
         replace_values(state, row)
         state[STATE_EPOCH] = 0
         state[CREATE] = 0
@@ -130,6 +136,8 @@ def fold_scalars(state: np.ndarray, kind: int, row: np.ndarray, at: int, no_batc
 @kernel
 def reaches(losses: np.ndarray) -> np.ndarray:
     """For each loss, the last offset that it or an earlier loss takes from all share partitions; NONE without one."""
+    # Losses ascend by their first offset, not by their last: the running maximum makes `reach` ascend, so that it can
+    # be searched.
     reach = np.empty(losses.shape[0], np.int64)
     furthest = np.int64(NONE)
     for n in range(losses.shape[0]):
@@ -170,6 +178,7 @@ def mark_by_record(state: np.ndarray, uncommitted: bool, unknown: bool) -> None:
 @leaf
 def mark_incomplete(state: np.ndarray, losses: np.ndarray, reach: np.ndarray, seen: int) -> None:
     """Marks a state whose snapshot is older than one of the first `seen` losses, with the reason of the first."""
+    # A snapshot carries the whole state, so only losses behind it count. `reach` ascends: the search finds the first.
     if seen == 0 or reach[seen - 1] <= state[SNAPSHOT_AT]:
         return
     mark(state, losses[np.searchsorted(reach[:seen], state[SNAPSHOT_AT], side="right"), 2])
@@ -181,6 +190,8 @@ def note_losses(losses: np.ndarray, reach: np.ndarray, seen: int, before: int, s
 
     A loss of a single share partition marks it at once, after the earlier losses of all share partitions.
     """
+    # `seen` only grows: each loss is looked at once in a fold. A loss of all share partitions isn't written to each of
+    # them here, which would cost losses times share partitions; `mark_incomplete` finds it at their next record.
     while seen < losses.shape[0] and losses[seen, 0] < before:
         key = losses[seen, 3]
         if key != NONE:

@@ -110,6 +110,8 @@ def forget(state: np.ndarray, standing: int) -> None:
 @leaf
 def apply_losses(losses: np.ndarray, before: int, log: np.ndarray, matrix: np.ndarray) -> None:
     """Applies the losses (log offset, share partition or -1 for all) that begin below a log offset."""
+    # Losses ascend, so each is applied once. One of all share partitions is only numbered here; `catch_up` applies it
+    # at the next record of each: no cost of losses times share partitions.
     while log[LOSSES] < losses.shape[0] and losses[log[LOSSES], 0] < before:
         key = losses[log[LOSSES], 1]
         log[LOSSES] += 1
@@ -163,6 +165,7 @@ def check_content(
     hits: np.ndarray, n: int, mark: np.ndarray,
 ) -> int:  # fmt: skip
     """Rules 23, 51 and 52: the content of a snapshot against the known state before it."""
+    # The ranges are compared only where the scalars agree: a record violates a rule once.
     begin = state[BEGIN]
     end = begin + state[SIZE]
     count = n
@@ -195,6 +198,7 @@ def take_snapshot(
     state[UPDATES] = 0
     state[SNAPSHOT_AT] = log_offset
     state[ARCHIVING_MS] = NONE
+    # A snapshot replaces the function, so its terminal offsets are counted anew; updates then add differences.
     terminal = 0
     for i in range(size):
         if is_terminal(written[i]):
@@ -243,6 +247,7 @@ def merge(
     new_at: np.ndarray, new: np.ndarray, notes: np.ndarray,
 ) -> int:  # fmt: skip
     """Merges an update's function into a known state, both cut below its start offset; the length of the pool."""
+    # `written` is scratch of this record: its first breakpoint may move up to the start offset.
     low = 0
     if state[START] != NONE:
         cut_below(state, at, values, state[START])
@@ -332,6 +337,9 @@ def audit_records(
     notes = np.zeros(NOTE_COUNT, np.int64)
     written_at, written = np.empty(64, np.int64), np.empty(64, np.int64)
     new_at, new = np.empty(64, np.int64), np.empty(64, np.int64)
+    # Records come in log order and each is checked against the state before it, so all checks precede the changes.
+    # Leaves can't allocate: each turn first reserves what its record can need, by its batches and the breakpoints of
+    # its state. Memory goes by the bytes of the log, never by the offsets that a record claims.
     for record in range(kinds.shape[0]):
         kind, log_offset, row = kinds[record], ats[record], rows[record]
         low, high = batch_at[record], batch_at[record + 1]
@@ -362,6 +370,8 @@ def audit_records(
                 n = check_cells(notes, hits, n, mark)
         else:
             forget(state, DELETED)
+        # The state of a later Kafka may not follow the maximum rule: what follows can't be compared up to the next
+        # snapshot.
         if has_unknown_state(states, low, high):
             forget(state, UNKNOWN)
         state[LAST_AT] = log_offset

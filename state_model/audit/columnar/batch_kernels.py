@@ -19,6 +19,8 @@ def check_order(
     hits: np.ndarray, n: int, mark: np.ndarray,
 ) -> int:  # fmt: skip
     """Rules 31 (ascending, disjoint) and 37 (joined) for the state batches [low, high) of a record."""
+    # As in all kernels here: only the first batch that violates a rule is noted, so a record adds a fixed number of
+    # hits at most, however many batches it has (HITS_A_RECORD).
     overlap = NONE
     apart = NONE
     for i in range(low + 1, high):

@@ -30,6 +30,7 @@ def hit(
     hits: np.ndarray, n: int, mark: np.ndarray, rule: int, field: int, expected: int, seen: int, at: int = NONE
 ) -> int:
     """Adds a violation; the new number."""
+    # No check of the room: audit_records reserves HITS_A_RECORD rows before each record.
     hits[n, HIT_RULE] = rule
     hits[n, HIT_ROW] = mark[MARK_ROW]
     hits[n, HIT_FIELD] = field

@@ -92,10 +92,12 @@ def has_write_shape(row: np.ndarray, batches: int) -> bool:
 @leaf
 def snapshot_kind(state: np.ndarray, row: np.ndarray, batches: int) -> int:
     """COLD, INIT, WRITTEN or EITHER (P3)."""
+    # Only the cold snapshot job keeps the create time and renews the write time.
     if row[CREATE - VALUE] != row[WRITE - VALUE]:
         return COLD
     if state[STANDING] == NEW or state[STANDING] == DELETED:
         return INIT
+    # Writes keep the state epoch, never lower the leader epoch and never remove a start offset: only Initialize does.
     if state[STANDING] == LIVE and (
         row[STATE_EPOCH - VALUE] != state[STATE_EPOCH]
         or row[LEADER_EPOCH - VALUE] < state[LEADER_EPOCH]
@@ -151,6 +153,7 @@ def check_sequence(
         if kind != SNAPSHOT:
             return hit(hits, n, mark, 160 if kind == UPDATE else 150, F_TYPE, SNAPSHOT, kind)
         return check_creation(row, batches, 90, hits, n, mark)
+    # Without a known state before it, there is no epoch to compare with.
     if standing != LIVE:
         return n
     epoch = row[SNAPSHOT_EPOCH - VALUE]
@@ -280,6 +283,7 @@ def check_after(state: np.ndarray, kind: int, dcc: int, first: int, hits: np.nda
         return n
     if state[START] >= 0 and first < state[START]:
         n = hit(hits, n, mark, 340, F_FIRST, state[START], first)
+    # 2^63 terminal offsets wrap to a negative number; no delivery complete count reaches them.
     if dcc > NONE:
         terminal = state[TERMINAL_OFFSETS] if state[TERMINAL_OFFSETS] >= 0 else MAX_OFFSET
         if dcc < terminal:

@@ -49,6 +49,7 @@ def offsets_from_zero(first: int, last: int) -> int:
 @leaf
 def last_up_to(at: np.ndarray, low: int, high: int, offset: int) -> int:
     """The last of the breakpoints [low, high) at or below an offset; low - 1 if there is none."""
+    # Breakpoints ascend strictly.
     while low < high:
         middle = (low + high) // 2
         if at[middle] <= offset:
@@ -71,6 +72,8 @@ def maximum(
     out_at: np.ndarray, out: np.ndarray, n: int,
 ) -> int:  # fmt: skip
     """The pointwise maximum of two functions, behind entry n of `out`; the end of the entries."""
+    # Each turn takes the next breakpoint of one function, or of both at the same offset: `out` gets at most as many
+    # entries as both have. An entry is written only where the maximum changes, so neighbours differ in the result, too.
     ours = NO_STATE
     theirs = NO_STATE
     previous = NO_STATE
@@ -108,6 +111,8 @@ def of_ascending(
     out_at: np.ndarray, out: np.ndarray,
 ) -> int:  # fmt: skip
     """The function of ascending, disjoint batches; its number of breakpoints."""
+    # At most two breakpoints a batch: its begin, and its end where no batch follows. None lies behind the largest
+    # offset.
     n = 0
     previous = np.int64(NO_STATE)
     for i in range(low, high):
@@ -131,6 +136,8 @@ def of_any(
     out_at: np.ndarray, out: np.ndarray,
 ) -> int:  # fmt: skip
     """The function of batches in any order, the maximum of two halves again and again; its number of breakpoints."""
+    # First a function for each batch, then neighbours are merged in rounds. The rounds are log2(batches), and no round
+    # has more breakpoints than the first: O(n log n) for batches in any order and with any overlaps.
     at = np.empty(2 * (high - low), np.int64)
     values = np.empty(2 * (high - low), np.int64)
     ends = np.zeros(high - low + 1, np.int64)
@@ -177,6 +184,8 @@ def first_unlike(
 
     `only_lower`: whether `right` is lower than `left` there.
     """
+    # Both functions are constant between two breakpoints, so it is enough to compare at `start` and at each breakpoint
+    # behind it. Each turn consumes one at least; behind the last ones the functions don't change any more.
     ours = NO_STATE
     theirs = NO_STATE
     bound = start
@@ -205,6 +214,7 @@ def cut_below(state: np.ndarray, at: np.ndarray, values: np.ndarray, start: int)
     place = last_up_to(at, begin, end, start)
     if place < begin:
         return
+    # TERMINAL_OFFSETS is kept by differences, so only breakpoints that the start offset passes are visited.
     for i in range(begin, place + 1):
         if at[i] < start and is_terminal(values[i]):
             last = min(at[i + 1] - 1, start - 1) if i + 1 < end else start - 1
@@ -246,6 +256,8 @@ def raise_by(
     new_at: np.ndarray, new: np.ndarray, notes: np.ndarray,
 ) -> tuple[int, int, int]:  # fmt: skip
     """(first, end, n): n breakpoints in `new` replace the state's breakpoints [first, end) after an update."""
+    # The walk begins with the value in force at the update's first offset and ends when the update is over: breakpoints
+    # outside the window stay as they are. In front of the window the state is `previous`, so no equal neighbours arise.
     begin = state[BEGIN]
     end = begin + state[SIZE]
     first = last_up_to(at, begin, end, written_at[j]) + 1
@@ -285,6 +297,7 @@ def raise_by(
 @leaf
 def move(rows: np.ndarray, source: int, target: int, count: int) -> None:
     """Copies entries inside an array, where source and target may overlap."""
+    # The order in which no entry is overwritten before it is copied.
     if source > target:
         for i in range(count):
             rows[target + i] = rows[source + i]
@@ -304,6 +317,8 @@ def splice(
     right = begin + state[SIZE] - end
     total = left + n + right
     target = begin
+    # First the room in front of BEGIN is used again (cut_below moves BEGIN), then a larger place at the end of the
+    # pool. A leaf can't allocate: audit_records has reserved it.
     if total > state[SLOT] + state[SLOT_ROOM] - begin:
         if total > state[SLOT_ROOM]:
             state[SLOT] = used
