@@ -84,6 +84,7 @@ def walk_headers(data: Bytes, max_size: int, *, whole: bool) -> tuple[Table, int
     it stopped may lie beyond the data. The third value is false where a header that can't be one stopped the walk, true
     where the data ended. Short data needs no compiled code, which takes longer to load than to read it.
     """
+    # The walk refuses smaller sizes, so no data can have more batches than this.
     positions = np.empty(len(data) // SMALLEST_OLD_SET_BYTES + 1, dtype=np.int64)
     hop = _hop if len(data) > SHORT_BYTES else compiled_if_loaded(_hop)
     count, stopped, ended = hop(data, max_size, positions)
@@ -99,6 +100,7 @@ def walk_headers(data: Bytes, max_size: int, *, whole: bool) -> tuple[Table, int
 
 def possible_headers(data: Bytes, max_size: int, first_offset: int, last_offset: int) -> list[int]:
     """The positions, ascending, where a magic 2 header for a base offset in the range could stand."""
+    # Cheapest test first: few bytes are 2, so the base offset and the whole header are read at few places only.
     magic = data[MAGIC_POSITION : len(data) - HEADER_BYTES + MAGIC_POSITION + 1]
     positions = np.flatnonzero(magic == 2)
     bases = sliding_window_view(data, 8)[positions].view(">i8")[:, 0] if len(positions) else positions
@@ -115,6 +117,8 @@ def _hop(data: Bytes, max_size: int, positions: Table) -> tuple[int, int, bool]:
     Stops where fewer than 17 bytes are left, and at a size that no batch has; so `positions` needs room for one batch
     in 26 bytes.
     """
+    # Each turn advances by 26 bytes at least: that bounds the turns and `positions`. A size may lead beyond the data;
+    # the caller decides whether such a batch counts.
     at = 0
     count = 0
     while at + MINIMUM_HEADER_BYTES <= len(data):
@@ -134,6 +138,7 @@ def _headers_at(data: Bytes, positions: Table, max_size: int) -> tuple[Table, Ma
     At least 17 bytes are there at each position. The headers of old message sets have zeros in the columns behind CRC.
     """
     complete = positions + HEADER_BYTES <= len(data)
+    # Zeros behind the data let a cut header be viewed as a whole one; `complete` says not to judge its fields.
     if not complete.all():
         data = np.concatenate([data, np.zeros(HEADER_BYTES, np.uint8)])
     if len(positions) == 0:
@@ -162,6 +167,7 @@ def _headers_at(data: Bytes, positions: Table, max_size: int) -> tuple[Table, Ma
 @kernel
 def _varint(data: Bytes, at: int, end: int) -> tuple[int, int]:
     """(zigzag value, next position); the position is -1 when the number is cut or longer than ten bytes."""
+    # Ten bytes carry 64 bits: no input makes the loop longer. Zigzag keeps the sign in the lowest bit.
     result = np.uint64(0)
     shift = np.uint64(0)
     while at < end and shift < 70:
@@ -177,6 +183,8 @@ def _varint(data: Bytes, at: int, end: int) -> tuple[int, int]:
 @kernel
 def _skip_headers(data: Bytes, at: int, end: int, count: int) -> int:
     """The position after `count` record headers; -1 when they don't fit."""
+    # The caller has bounded `count` by two bytes a header; each length is compared with the bytes left before it is
+    # used.
     for _ in range(count):
         length, at = _varint(data, at, end)
         if at < 0 or length < 0 or length > end - at:
@@ -195,6 +203,8 @@ def _read_record(data: Bytes, at: int, end: int, out: Table, row: int) -> int:
     The rows of out: offset delta, timestamp delta, key position, key length (-1 null), value position, value length
     (-1 null), headers position, number of headers.
     """
+    # Six bytes at least: attributes, two deltas, two lengths, the number of headers. From here on all reads stay inside
+    # the record, whatever its lengths say.
     length, at = _varint(data, at, end)
     if at < 0 or length < 6 or length > end - at:
         return -1
@@ -212,6 +222,7 @@ def _read_record(data: Bytes, at: int, end: int, out: Table, row: int) -> int:
         out[field, row] = at
         out[field + 1, row] = size
         at += max(size, 0)
+    # A header takes two bytes at least, so a hostile count ends here.
     count, at = _varint(data, at, stop)
     if at < 0 or count < 0 or count * 2 > stop - at:
         return -1
@@ -231,6 +242,9 @@ def read_records(data: Bytes, bodies: Table, headers: Table, records: Table, row
     `row_of` its batch, `faults` one code a batch. A batch with a fault gives no record: offsets must ascend inside
     the batch's range and the records must fill the body exactly, as the broker demands.
     """
+    # A batch may claim any number of records: the claim is compared with its bytes before the loop, so the caller's
+    # columns (as many as count and bytes allow) suffice. A faulty batch sets `filled` back: the next one overwrites its
+    # records.
     filled = 0
     for row in range(len(headers)):
         at, end = bodies[row, 0], bodies[row, 1]
@@ -265,6 +279,7 @@ def read_records(data: Bytes, bodies: Table, headers: Table, records: Table, row
 @kernel
 def gather(data: Bytes, positions: Table, lengths: Table, offsets: Offsets, out: Bytes) -> None:
     """Copy one byte range a row side by side into `out`; `offsets` (rows + 1) gets the starts, null (-1) is empty."""
+    # The caller has sized `out` by the same lengths.
     at = 0
     for row in range(len(lengths)):
         offsets[row] = at
@@ -281,6 +296,7 @@ def read_record_headers(data: Bytes, positions: Table, counts: Table, out: Table
 
     The positions and counts come from `read_records`, which has checked that they fit.
     """
+    # `out` has one row for each header: the caller has added up the counts.
     filled = 0
     for row in range(len(counts)):
         at = positions[row]

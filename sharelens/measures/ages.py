@@ -116,6 +116,8 @@ class Ages:
             np.maximum.at(self.largest_min, bucket, pieces.age_min)
             np.maximum.at(self.largest, bucket, pieces.age_max)
             columns = [bucket, pieces.clock, *self._bounds(pieces), weight]
+            # Equal ages are added up in each table, and over all tables when they have become twice as many: memory
+            # stays within twice the number of different combinations (or PIECES_KEPT), and the cost is amortized.
             self._samples.append(added_up(np.stack(columns)))
             self._rows += self._samples[-1].shape[1]
             if self._rows > self._most_rows:
@@ -253,12 +255,14 @@ def _stamps(mine: pa.Table) -> tuple[Flags, Flags, Ints, Ints, Ints]:
 
 def _overlaps(entries: Ints, first: Ints, last: Ints, bases: Ints, lasts: Ints) -> Iterator[tuple[Ints, Ints]]:
     """Pairs of a range and a batch that overlap it, in bounded numbers; batches are disjoint and ascend."""
+    # Batches are disjoint and ascend, so those that overlap a range follow each other: two searches find them.
     low, high = np.searchsorted(lasts, first, "left"), np.searchsorted(bases, last, "right")
     counts = np.maximum(high - low, 0)
     total = np.cumsum(counts)
     begin = 0
     while begin < len(entries):
         done = int(total[begin - 1]) if begin else 0
+        # At most PIECES_AT_ONCE pairs at a time, unless one range alone overlaps more batches.
         end = max(begin + 1, int(np.searchsorted(total, done + PIECES_AT_ONCE, "right")))
         here = counts[begin:end]
         within = np.arange(int(here.sum())) - np.repeat(np.cumsum(here) - here, here)
@@ -279,6 +283,7 @@ def added_up(columns: Ints) -> Ints:
 def age_ranges(settled: Settled, batches: Iterator[pa.Table], most: int) -> tuple[pa.Table, bool]:
     """At most `most` AGE rows, largest age first; and whether there were more."""
     ages = Ages(settled)
+    # Only the largest ages so far are kept: memory is bounded by `most` and one table of pieces.
     largest, more = AGE.empty_table(), False
     for table in batches:
         for pieces in ages.pieces(table):

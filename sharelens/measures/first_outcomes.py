@@ -23,6 +23,7 @@ WIDTH = 4
 
 @leaf
 def _begin(ranges: np.ndarray, row: int) -> int:
+    # A record may claim any int64: offsets are clipped to those that Kafka can assign.
     return int(min(max(ranges[row, RANGE_FIRST], 0), LAST_OFFSET))
 
 
@@ -35,6 +36,7 @@ def _end(ranges: np.ndarray, row: int) -> int:
 @kernel
 def _bounds(ranges: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Where ranges begin and end, ascending."""
+    # Two bounds a range: cells are bounded by ranges, not by offsets.
     bounds = np.empty(2 * rows.shape[0], np.int64)
     for i in range(rows.shape[0]):
         bounds[2 * i] = _begin(ranges, rows[i])
@@ -55,6 +57,7 @@ def _note(ranges: np.ndarray, row: int, cell: int, oldest: np.ndarray, largest: 
 @leaf
 def _halve(ranges: np.ndarray, half: int, oldest: np.ndarray, largest: np.ndarray) -> None:
     """What counted from each cell on now counts from it and from `half` behind it, half as far."""
+    # Descending, so that `cell - half` still has what counts for the larger level.
     for cell in range(oldest.shape[0] - 1, half - 1, -1):
         largest[cell] = max(largest[cell], largest[cell - half])
         row, other = oldest[cell], oldest[cell - half]
@@ -73,6 +76,8 @@ def _by_level(
     count = rows.shape[0]
     low, high, level = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
     most, near = -1, 0
+    # Ranges that one record began ascend, so each search starts at the place of the last one. Every begin and end is in
+    # `bounds`, so the cells of a row are exact.
     for i in range(count):
         near = position(bounds, _begin(ranges, rows[i]), near)
         low[i], high[i] = near, position(bounds, _end(ranges, rows[i]), near)
@@ -80,6 +85,7 @@ def _by_level(
         while (1 << (level[i] + 1)) <= high[i] - low[i]:
             level[i] += 1
         most = max(most, level[i])
+    # Counting sort: there are few levels (log2 of the cells).
     begins = np.zeros(most + 2, np.int64)
     for i in range(count):
         if level[i] >= 0:
@@ -99,6 +105,9 @@ def _first_outcomes(ranges: np.ndarray, rows: np.ndarray, bounds: np.ndarray) ->
     """For each cell the range with the first outcome (NOWHERE: none), and the largest delivery count."""
     oldest, largest = np.full(bounds.shape[0], NOWHERE, np.int64), np.full(bounds.shape[0], NOWHERE, np.int64)
     low, high, order, begins = _by_level(ranges, rows, bounds)
+    # Invariant: at level p an entry counts for 2^p cells from its own on. Two such pieces, one from the first cell and
+    # one up to the last, cover a row; that they overlap is harmless for a minimum and a maximum. Halving costs O(cells)
+    # a level, so work is O(ranges + cells * log cells), however far ranges overlap.
     for power in range(begins.shape[0] - 2, -1, -1):
         for n in range(begins[power], begins[power + 1]):
             i = order[n]
@@ -128,6 +137,8 @@ def pieces_of(ranges: np.ndarray, chosen: np.ndarray, begins: np.ndarray) -> np.
         own = begins[life] + np.flatnonzero(chosen[begins[life] : begins[life + 1]])
         bounds = _bounds(ranges, own)
         oldest, largest = _first_outcomes(ranges, own, bounds)
+        # Neighbouring cells with the same outcome and count become one piece. Arrays of cells exist for one life at a
+        # time.
         for cell in range(bounds.shape[0] - 1):
             row = oldest[cell]
             if row == NOWHERE:

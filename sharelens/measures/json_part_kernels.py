@@ -85,6 +85,7 @@ def _behind(data: np.ndarray, at: int, end: int, byte: int) -> int:
 @leaf
 def _behind_text(data: np.ndarray, at: int, end: int, texts: np.ndarray, bounds: np.ndarray) -> int:
     """The position behind a text and blanks."""
+    # A text of size 0 stands for a key that this type of item lacks: nothing matches it.
     begin, size = bounds[0], bounds[1] - bounds[0]
     if at < 0 or size == 0 or size > end - at:
         return min(at, UNUSUAL)
@@ -110,6 +111,7 @@ def _integer(data: np.ndarray, at: int, end: int) -> tuple[int, int]:
     while at < end and ZERO <= data[at] <= NINE:
         value = 10 * value + (data[at] - ZERO)
         at += 1
+    # Ten digits fit int64. Longer numbers go to the JSON parser, so a value that wrapped is never used.
     if at == first or at - first > MAX_DIGITS:
         return 0, UNUSUAL
     return -value if is_negative else value, _skip(data, at, end)
@@ -122,6 +124,7 @@ def _integers(data: np.ndarray, at: int, end: int, out: np.ndarray, to: int, lim
     count = 0
     if at >= 0 and at < end and data[at] == CLOSE:
         return 0, _skip(data, at + 1, end)
+    # Counts on without room, so that the caller learns of it and the position stays right. Each turn consumes a byte.
     while at >= 0:
         value, at = _integer(data, at, end)
         if to + count < limit:
@@ -139,6 +142,7 @@ def number_of(names: Names, data: np.ndarray, begin: int, end: int) -> int:
     code = np.uint64(14695981039346656037)
     for place in range(begin, end):
         code = (code ^ np.uint64(data[place])) * np.uint64(HASH_FACTOR)
+    # The table's length is a power of two and at most half of it is filled (below), so each probe ends at a free slot.
     mask = len(names.slots) - 1
     slot = np.int64(code >> np.uint64(17)) & mask
     while names.slots[slot] >= 0:
@@ -148,6 +152,7 @@ def number_of(names: Names, data: np.ndarray, begin: int, end: int) -> int:
         slot = (slot + 1) & mask
     number = int(names.used[0])
     first = names.ends[number]
+    # The caller makes a larger table and asks again: nothing was changed.
     if 2 * number >= mask or first + end - begin > len(names.pool):
         return NO_ROOM
     for step in range(end - begin):
@@ -185,6 +190,7 @@ def _item(
     count, at = _integers(data, at, end, parts.numbers, to, len(parts.numbers))
     if at < 0 or to + count > len(parts.numbers):
         return min(at, NO_ROOM if at >= 0 else at), to
+    # The numbers were read in place; each becomes a part, which sorts by status, type, name and partition.
     head = (code << NAME_BITS | name) << PARTITION_BITS
     for place in range(to, to + count):
         parts.numbers[place] = head | (parts.numbers[place] - LEAST_PARTITION)
@@ -265,6 +271,8 @@ def read_parts(
 
     Row `row` is the text data[at[i]:at[i + 1]], i = texts[place], and so on. `parts` must have room for all rows.
     """
+    # A row counts only when it was read to its end: parts.ends[row + 1] is written then. After NO_ROOM or UNUSUAL the
+    # caller goes on at the same row, and its parts overwrite those of the attempt.
     while place < len(texts):
         to = parts.ends[row]
         behind, to = _value(data, at[texts[place]], at[texts[place] + 1], layout, names, parts, row, to)
@@ -279,6 +287,8 @@ def read_parts(
 @kernel
 def rank_names(ends: np.ndarray, numbers: np.ndarray, ranks: np.ndarray) -> bool:
     """Puts the ranks of names in the place of their numbers; whether the parts of each value ascend then."""
+    # Names were numbered as they occurred; ranks make numbers sort by name. Where the parts ascend then, the caller
+    # needs no sort.
     mask = np.int64(((1 << NAME_BITS) - 1) << PARTITION_BITS)
     ascend = True
     for value in range(len(ends) - 1):
@@ -292,6 +302,8 @@ def rank_names(ends: np.ndarray, numbers: np.ndarray, ranks: np.ndarray) -> bool
 @kernel
 def unify_epochs(ends: np.ndarray, numbers: np.ndarray, epochs: np.ndarray) -> None:
     """Gives active tasks that are also pending revocation the epoch that the pending list has; parts ascend."""
+    # Parts ascend, so owned tasks precede pending ones and active tasks precede others in both: one merge of two lists,
+    # in which each turn advances `own` or `pending`.
     task = np.int64((1 << STATUS_AT) - 1)
     for value in range(len(ends) - 1):
         own, end = ends[value], ends[value + 1]

@@ -15,6 +15,8 @@ def _bounds(at: np.ndarray, numbers: np.ndarray, position: int, status: int) -> 
     """Begin and end of the parts of a status."""
     if position < 0:
         return 0, 0
+    # The status is in the highest bits and numbers ascend, so the parts of a status follow each other; the loops skip
+    # the parts of other statuses at both ends.
     begin, end = at[position], at[position + 1]
     if begin == end or numbers[end - 1] >> STATUS_AT < status:
         return end, end
@@ -33,6 +35,7 @@ def count_structs(at: np.ndarray, numbers: np.ndarray, positions: np.ndarray, st
         begin, end = _bounds(at, numbers, positions[row], status)
         parts += end - begin
         structs = int(begin < end)
+        # Numbers ascend, so parts of one type and name are neighbours: a struct begins where these bits change.
         for place in range(begin + 1, end):
             structs += numbers[place] >> PARTITION_BITS != numbers[place - 1] >> PARTITION_BITS
         ends[row + 1] = ends[row] + structs
@@ -50,6 +53,7 @@ def put_structs(
     partitions: np.ndarray,
 ) -> None:
     """Fills the first number of each struct, the ends of the structs in partitions, and the partitions."""
+    # The same bounds and changes as in `count_structs`, whose counts are the lengths of these arrays.
     struct, part = 0, 0
     for row in range(len(positions)):
         begin, end = _bounds(at, numbers, positions[row], status)

@@ -90,6 +90,8 @@ class _Lookup:
         group, topic = codes_in(keys.column("group_id"), groups), codes_in(keys.column("topic_id"), topics)
         different, rank = np.unique((group + 1) * (len(topics) + 1) + topic + 1, return_inverse=True)
         cell = (rank + 1) * width + partitions
+        # The array has an entry for each combination: hostile partition numbers would make it huge, so it is bounded.
+        # Two places in one cell (several state partitions) can't be told apart by it.
         if (len(different) + 1) * width > MOST_CELLS or len(np.unique(cell)) < len(cell):
             return None
         cells = (len(groups) + 1) * (len(topics) + 1)
@@ -123,6 +125,7 @@ class _Lookup:
         if self.pairs is not None:
             known: Ints = self.pairs[codes]
             return known
+        # A place behind the last code is cut to it and fails the comparison.
         at = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
         numbers: Ints = np.where(self.codes[at] == codes, at + 1, 0)
         return numbers
@@ -133,6 +136,7 @@ def places_of(*tables: pa.Table) -> tuple[list[Ints], Places]:
     keys, names = number_keys(*tables)
     rank = place_of_keys(names)
     state_partitions = [table.column("state_partition").to_numpy().astype(np.int64) for table in tables]
+    # Rank and state partition in one integer: distinct places are found without comparing text.
     both = [(rank[key] << 32) | (number & 0xFFFFFFFF) for key, number in zip(keys, state_partitions, strict=True)]
     coded = pa.array(np.concatenate(both)).dictionary_encode()
     known = coded.dictionary.to_numpy()

@@ -15,6 +15,8 @@ def position(values: np.ndarray, value: int, near: int) -> int:
     The steps away from `near` double, so that the work goes by the distance.
     """
     size = values.shape[0]
+    # At most one of the two loops runs. It brackets the position in O(log distance): all values below `low` are
+    # smaller, all from `high` on are at least `value`; the binary search keeps that.
     low, high, step = near, near, 1
     while low > 0 and values[low - 1] >= value:
         high, low, step = low - 1, max(0, low - step), 2 * step
@@ -38,6 +40,8 @@ def distinct(values: np.ndarray) -> np.ndarray:
     low, high = values.min(), values.max()
     if low < 0 or high - low >= SPREAD * values.shape[0]:
         return np.unique(values)
+    # At most SPREAD flags a value: values that a hostile record spreads wide are compared instead. `low` is not
+    # negative here, so the difference can't overflow.
     occurs = np.zeros(high - low + 1, np.bool_)
     for value in values:
         occurs[value - low] = True

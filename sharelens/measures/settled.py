@@ -165,6 +165,7 @@ def _newest(histories: Histories) -> pa.Table:
 
 def _in_blocks(first: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
     """For each part of a range the row of the range, the first and the last offset of the part."""
+    # Without this bound, a record that claims 2^62 offsets would make a part for each block of them.
     whole = last - first >= LONG_OFFSETS
     counts = np.where(whole, 1, np.maximum((last >> BLOCK_BITS) - (first >> BLOCK_BITS), 0) + 1)
     row = np.repeat(np.arange(len(first)), counts)
@@ -195,6 +196,7 @@ def _open(ranges: Ints) -> Flags:
 
 def _among(place: Ints, at: Ints, places: Ints, offsets: Ints) -> Flags:
     """Whether each (place, log offset) is among the pairs of `places` and `offsets`, which are few."""
+    # Most rows fail the test by offset alone; only the others are compared as pairs.
     result = np.isin(at, offsets)
     near = np.flatnonzero(result)
     pairs_to_match = set(zip(places.tolist(), offsets.tolist(), strict=True))
@@ -217,6 +219,7 @@ def _only_shows(histories: Histories, losses: Mapping[int, Sequence[Loss]]) -> t
     state_partition = history.column("state_partition").to_numpy()
     lost = np.zeros(len(place), np.bool_)
     for number, some in losses.items():
+        # Whether a loss begins behind the previous row and before this one: both counts are of sorted offsets.
         at = np.sort(np.array([loss.first_offset for loss in some], np.int64))
         between = np.searchsorted(at, offset, "left") > np.searchsorted(at, previous, "right")
         lost |= (state_partition == number) & between

@@ -23,6 +23,8 @@ def unjoined(ranges: np.ndarray, life: np.ndarray, ended: np.ndarray) -> np.ndar
     `ranges` by life, RANGE_FROM and RANGE_FIRST; `ended`: rows of it by life, RANGE_TO and RANGE_FIRST.
     """
     out, made, behind = np.empty(ended.shape[0], np.int64), 0, 0
+    # Merge join: both lists are in the same order, so `behind` only advances. The last range that began before a row's
+    # offset is the only one that can cover it from the left: ranges of one record are disjoint.
     for row in ended:
         while behind < ranges.shape[0] and _begins_before(ranges, life, behind, row):
             behind += 1

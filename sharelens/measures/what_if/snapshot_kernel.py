@@ -50,6 +50,8 @@ def replay_operations(
     state[:, COUNT] = counts
     figures = np.zeros((counts.shape[0], 9), np.int64)
     next_round = 0
+    # Rounds ascend, so each is applied once: before the first operation that is not earlier. One turn more than there
+    # are operations applies the rounds behind the last one.
     for row in range(place.shape[0] + 1):
         while next_round < rounds.shape[0] and (row == place.shape[0] or rounds[next_round] <= time_ms[row]):
             _snapshot_cold(state, figures, rounds[next_round], limit, interval_ms)
@@ -106,6 +108,7 @@ def _snapshot(state: np.ndarray, figures: np.ndarray, of: int, now_ms: int, limi
 
 @kernel
 def _snapshot_cold(state: np.ndarray, figures: np.ndarray, now_ms: int, limit: int, interval_ms: int) -> None:
+    # Kafka skips a round when the newest snapshot of every share partition is a cold one (share-group-state-log §6).
     has_other = False
     for of in range(state.shape[0]):
         has_other = has_other or (state[of, LIVE] == 1 and state[of, IS_COLD] == 0)

@@ -50,6 +50,8 @@ def trace(
 
     A snapshot sets the counter back only at the limit; `limits`: of each record (NONE: it is not known).
     """
+    # Records come in log order, so a row of `counts` is the share partition before this record. NONE stays NONE: what
+    # is not known can't be counted up, only a snapshot or a creation makes it known.
     for row in range(len(kinds)):
         own, limit = counts[numbers[row]], limits[row]
         before[row] = own

@@ -68,6 +68,8 @@ def _hashes(keys: pa.Table) -> Ints:
 @kernel
 def _string_hashes(utf8: npt.NDArray[np.uint8], begins: npt.NDArray[np.int32]) -> Ints:
     """java.string_hash of each text, over its UTF-16 code units; `begins`: of the texts, with the end of the last."""
+    # Arrow's text is valid UTF-8, so sequences are not checked. Java hashes UTF-16 code units: a code point above
+    # U+FFFF counts as two. The mask is Java's overflow of 32 bits.
     hashes = np.empty(len(begins) - 1, np.int64)
     for text in range(len(hashes)):
         hashed = point = following = 0
