@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sharelens.kafka_formats import jaas
 from sharelens.kafka_live import oauth_config
 from sharelens.kafka_live.oauth import ClientCredentials, TokenProvider
 from state_model.errors import UsageError
@@ -64,17 +65,6 @@ WITHOUT_EFFECT = re.compile(
     r"sasl\.login\.(refresh|retry|connect)\..*|ssl\.secure\.random\.implementation"
 )
 """Keys of Kafka's clients that nothing depends on here: they are accepted and left alone."""
-LOGIN_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
-MODULES = {
-    "org.apache.kafka.common.security.plain.PlainLoginModule": ("PLAIN",),
-    "org.apache.kafka.common.security.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
-    LOGIN_MODULE: (OAUTHBEARER,),
-}
-JAAS = re.compile(
-    r"\s*(?P<module>[\w.$]+)\s+(?:required|requisite|sufficient|optional)\b(?P<options>.*?);\s*", re.S | re.I
-)
-WORD = r"(?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^\s\"'=;]+)"
-JAAS_OPTION = re.compile(rf"\s*(?P<name>{WORD})\s*=\s*(?P<value>{WORD})(?=\s|$)", re.S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,10 +233,10 @@ def _timeout_ms(values: Mapping[str, str], key: str, where: str) -> int:
     return int(text)
 
 
-def _credentials(jaas: str, mechanism: str, where: str) -> tuple[str, str]:
+def _credentials(value: str, mechanism: str, where: str) -> tuple[str, str]:
     """Name and password."""
     key, form = f"{where}: sasl.jaas.config", 'username="NAME" password="PASSWORD"'
-    options = _jaas_options(jaas, mechanism, form, where)
+    options = _jaas_options(value, mechanism, form, where)
     if not options.get("username") or not options.get("password"):
         raise UsageError(f"{key} lacks username or password; give {form}")
     if set(options) - {"username", "password"}:
@@ -254,30 +244,16 @@ def _credentials(jaas: str, mechanism: str, where: str) -> tuple[str, str]:
     return options["username"], options["password"]
 
 
-def _jaas_options(jaas: str, mechanism: str, form: str, where: str) -> dict[str, str]:
+def _jaas_options(value: str, mechanism: str, form: str, where: str) -> dict[str, str]:
     """The options of the login module, which `form` shows; the messages show nothing of the value."""
     key = f"{where}: sasl.jaas.config"
-    expected = next(name for name, mechanisms in MODULES.items() if mechanism in mechanisms)
-    form = f"give {expected} required {form};"
-    match = JAAS.fullmatch(jaas)
-    if match is None:
-        raise UsageError(f"{key} is missing, or is not one login module with a ; at its end; {form}")
-    if match["module"] != expected:
-        raise UsageError(f"{key} names another login module than that of sasl.mechanism={mechanism}; {form}")
-    options: dict[str, str] = {}
-    at = 0
-    text = match["options"].rstrip()
-    while at < len(text):
-        option = JAAS_OPTION.match(text, at)
-        if option is None:
-            raise UsageError(f"{key} has options that are not NAME=VALUE (one module, values in quotes); {form}")
-        options[_unquoted(option["name"])] = _unquoted(option["value"])
-        at = option.end()
-    return options
-
-
-def _unquoted(token: str) -> str:
-    return re.sub(r"\\(.)", r"\1", token[1:-1], flags=re.S) if token[:1] in "\"'" else token
+    form = f"give {jaas.MODULES[mechanism]} required {form};"
+    if not value:
+        raise UsageError(f"{key} is missing; {form}")
+    try:
+        return jaas.module_options(value, mechanism)
+    except jaas.JaasError as error:
+        raise UsageError(f"{key} {error}; {form}") from error
 
 
 def _unreadable(key: str, path: str, error: Exception, expected: str) -> UsageError:

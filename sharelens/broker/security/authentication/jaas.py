@@ -1,26 +1,12 @@
-"""The value of sasl.jaas.config: one login module with its options, for the broker's side (Kafka's JaasConfig)."""
+"""What the broker takes from a listener's sasl.jaas.config: options of the login module, and the users of PLAIN."""
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
 from sharelens.broker.errors import ConfigError
+from sharelens.kafka_formats.jaas import MODULES, JaasError, module_options
 
-MODULES: Final = {
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
-}
-"""The login module of each mechanism."""
 USER_PREFIX: Final = "user_"
-
-_ENTRY = re.compile(
-    r"\s*(?P<module>[\w.$]+)\s+(?:required|requisite|sufficient|optional)\b(?P<options>.*?);\s*",
-    re.DOTALL | re.IGNORECASE,
-)
-_WORD = r"(?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^\s\"'=;]+)"
-_OPTION = re.compile(rf"\s*(?P<name>{_WORD})\s*=\s*(?P<value>{_WORD})(?=\s|$)", re.DOTALL)
 
 
 def jaas_options(text: str, mechanism: str, key: str) -> Mapping[str, str]:
@@ -29,21 +15,10 @@ def jaas_options(text: str, mechanism: str, key: str) -> Mapping[str, str]:
     Raises:
         ConfigError: it is not exactly one login module with its semicolon, or that of another mechanism.
     """
-    expected = MODULES[mechanism]
-    entry = _ENTRY.fullmatch(text)
-    if entry is None:
-        raise ConfigError(f'{key} is not one login module; give {expected} required NAME="VALUE" …;')
-    if entry["module"] != expected:
-        raise ConfigError(f"{key} names another login module than that of {mechanism}; give {expected}")
-    options: dict[str, str] = {}
-    rest, at = entry["options"].rstrip(), 0
-    while at < len(rest):
-        option = _OPTION.match(rest, at)
-        if option is None:
-            raise ConfigError(f'{key} has options that are not NAME="VALUE"; quote values, and end with one semicolon')
-        options[_unquoted(option["name"])] = _unquoted(option["value"])
-        at = option.end()
-    return options
+    try:
+        return module_options(text, mechanism)
+    except JaasError as error:
+        raise ConfigError(f'{key} {error}; give {MODULES[mechanism]} required NAME="VALUE" …;') from error
 
 
 def plain_users(options: Mapping[str, str]) -> Mapping[str, str]:
@@ -51,7 +26,3 @@ def plain_users(options: Mapping[str, str]) -> Mapping[str, str]:
     return {
         name.removeprefix(USER_PREFIX): password for name, password in options.items() if name.startswith(USER_PREFIX)
     }
-
-
-def _unquoted(word: str) -> str:
-    return re.sub(r"\\(.)", r"\1", word[1:-1], flags=re.DOTALL) if word[:1] in "\"'" else word
