@@ -1,11 +1,9 @@
-"""A kernel that replays groups: what `sharelens.measures.group_histories` and `sharelens.measures.streams_histories`
-do, on numbers.
+"""Replays the records of share groups and streams groups on numbers: rows of their histories, as
+`sharelens.measures.group_histories` and `sharelens.measures.streams_histories` give them record by record.
 
 Values stay where they were parsed: a member is the positions of its metadata, current assignment and target, and a row
-of a history is the records at which it begins and ends with such positions.
-
-Share groups and streams groups have the same kinds of records, but the last: a share group has the initialization of
-its share partitions where a streams group has its topology.
+of a history is the records at which it begins and ends with such positions. Both kinds of groups have the same kinds of
+records but the last: the initialization of share partitions in a share group, the topology in a streams group.
 """
 
 import numpy as np
@@ -91,6 +89,7 @@ def _code(codes: np.ndarray, position: int) -> int:
 @leaf
 def _count_settled(values: Values, state: State, group: int, assignment: int, change: int) -> None:
     """Adds to the number of stable members of the assignment's epoch."""
+    # Counted as assignments change, so that no record needs a loop over the members of its group.
     if assignment == LEFT:
         state.settled[values.no_codes[group]] += change
     elif assignment >= 0 and values.states[assignment] == MEMBER_STABLE:
@@ -108,6 +107,7 @@ def _assign(values: Values, state: State, group: int, member: int, assignment: i
 @leaf
 def _touch(state: State, group: int, member: int) -> None:
     """Notes a member that has something, for the removal of the group."""
+    # A linked list in arrays: the removal of a group visits its members that have something, not all members.
     if not state.is_touched[member]:
         state.is_touched[member] = True
         state.next_touched[member] = state.first_touched[group]
@@ -210,6 +210,8 @@ def _put_streams_values(values: Values, state: State, group: int, out: np.ndarra
 def _update_group(state: State, output: Output, row: int, group: int, now: np.ndarray) -> None:
     """Ends the group's open row when its values changed, and begins the next."""
     open_row = state.open_groups[group]
+    # A record begins one row of its group at most, and one of its member: the output has a row of each for every
+    # record.
     if open_row >= 0:
         if is_same(now, 0, GROUP_VALUES, output.group_values[open_row], 0, GROUP_VALUES):
             return
@@ -263,16 +265,9 @@ def _length_of(values: Values, place: int) -> int:
 
 @leaf
 def _update_parts(
-    values: Values,
-    state: State,
-    row: int,
-    who: int,
-    metadata: int,
-    before: int,
-    after: int,
-    rows: np.ndarray,
-    count: int,
-) -> int:
+    values: Values, state: State, row: int, who: int, metadata: int, before: int, after: int,
+    rows: np.ndarray, count: int,
+) -> int:  # fmt: skip
     """Ends and begins rows of parts, where the list `after` follows `before`; the number of rows.
 
     There is room for a row of each part of the list.
@@ -280,6 +275,8 @@ def _update_parts(
     old, new = values.parts_at[before] if before >= 0 else 0, values.parts_at[after] if after >= 0 else 0
     old_end, new_end = old + _length_of(values, before), new + _length_of(values, after)
     code = _code(values.part_codes, metadata)
+    # Both lists ascend: a merge, in which each turn advances one of them or both. Lists that are the same advance
+    # together, so an open row is read before its entry is overwritten.
     while old < old_end or new < new_end:
         if new == new_end or (old < old_end and values.parts[old] < values.parts[new]):
             _end(rows, state.rows_of_parts[old], row, REMOVED)
@@ -340,6 +337,7 @@ def _note(records: Records, output: Output, seen: np.ndarray, group_seen: np.nda
     group, member, kind, place = records.groups[row], records.members[row], records.kinds[row], records.places[row]
     newest[place] = max(newest[place], records.timestamps_ms[row])
     output.log_times_ms[row] = newest[place]
+    # A replaced record that is still there bounds compaction: no round of the log cleaner went beyond its replacement.
     before = group_seen[group, kind] if member < 0 else seen[member, kind]
     if before and output.bounds[group] < 0:
         output.bounds[group] = records.log_offsets[row]
@@ -393,6 +391,7 @@ def replay(
         if kind == INITIALIZATION if values.is_share else kind in (MEMBER, ASSIGNMENT):
             after = _list_of(values, state, group, member)
             most = part_count + _length_of(values, after)
+            # `most` exceeds the present length, so this doubles at least: copies are amortized.
             if most > len(part_rows):
                 part_rows = np.concatenate((part_rows, np.empty((most, PART_COLUMNS), np.int64)))
             who, metadata = (group, NONE) if values.is_share else (member, state.positions[member, MEMBER])
