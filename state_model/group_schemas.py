@@ -27,7 +27,7 @@ from state_model.schema import (
 
 
 class GroupKind(Enum):
-    """Which kind of group writes a record type."""
+    """The kind of group (share, streams) that writes a record type."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"

@@ -31,7 +31,7 @@ OFFSET_COMMIT_VALUES: Final[Mapping[int, Struct]] = {
 
 
 class OffsetPlace(NamedTuple):
-    """What an offset is of: the key of the record."""
+    """The key of an offset commit: group, topic and partition."""
 
     group_id: str
     topic: str
@@ -49,7 +49,7 @@ class CommittedOffset(NamedTuple):
 
 
 def key_prefix(group_id: str) -> bytes:
-    """What the keys of all offset commits of a group begin with."""
+    """The bytes with which the keys of all offset commits of a group begin."""
     return OFFSET_COMMIT.to_bytes(2, "big") + CLASSIC_STRING.write(group_id)
 
 

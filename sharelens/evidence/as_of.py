@@ -1,4 +1,4 @@
-"""As of: the state after a prefix of the log, from the two histories.
+"""Share state as of a log offset or time: the state after a prefix of the log, from the two histories.
 
 A prefix ends at a log time or at log offsets of state partitions. Log time is monotone, so both are prefixes, and the
 state as of a prefix is the replay of that prefix.

@@ -15,7 +15,7 @@ from state_model.audit.columnar.partitions import PartitionsAudit
 def audited_batches(
     audit: PartitionsAudit, log_records: pa.Table, times: npt.NDArray[np.int64] | None = None
 ) -> Iterator[DecodedRecords]:
-    """What decoding made of each batch of the next records (LOG_RECORD, by partition), after `audit` has taken it.
+    """Decoded rows of each batch of the next records (LOG_RECORD, by partition), after `audit` has taken it.
 
     Uncommitted records are left out: they may be truncated yet. `times`: their log times; None: by their timestamps.
     """

@@ -33,6 +33,6 @@ def difference(left: Iterable[Interval], right: Iterable[Interval]) -> list[Inte
 
 
 def intersection(left: Iterable[Interval], right: Iterable[Interval]) -> list[Interval]:
-    """The offsets of both."""
+    """The offsets that both sets have."""
     whole = union(left)
     return difference(whole, difference(whole, right))

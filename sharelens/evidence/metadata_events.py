@@ -34,11 +34,11 @@ class Snapshots(Protocol):
     """The complete snapshots of a metadata log."""
 
     def newest(self) -> Snapshot | None:
-        """The one with the highest end offset; None when there is none."""
+        """The snapshot with the highest end offset; None without a snapshot."""
         ...
 
     def first_covering(self, end_offset: int) -> Snapshot | None:
-        """The oldest one that covers all offsets below an end; None when there is none."""
+        """The oldest snapshot that covers all offsets below an end; None without such a snapshot."""
         ...
 
 

@@ -109,11 +109,11 @@ class _StoredSnapshots:
     stored: tuple[Snapshot, ...]
 
     def newest(self) -> Snapshot | None:
-        """The one with the highest end offset."""
+        """The snapshot with the highest end offset."""
         return self.stored[-1] if self.stored else None
 
     def first_covering(self, end_offset: int) -> Snapshot | None:
-        """The oldest one that covers all offsets below an end."""
+        """The oldest snapshot that covers all offsets below an end."""
         return next((snapshot for snapshot in self.stored if snapshot.end_offset >= max(end_offset, 1)), None)
 
 

@@ -1,4 +1,4 @@
-"""Which records of the group coordinator's log committed offsets depend on, and what is read of them."""
+"""Scan conditions and columns for the group coordinator's records that committed offsets depend on."""
 
 from collections.abc import Iterable
 

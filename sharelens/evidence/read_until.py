@@ -1,4 +1,4 @@
-"""Until when log directories were read: up to that moment, silence in them is silence of the cluster.
+"""The moment up to which log directories were read: until then, a log without records means an idle cluster.
 
 Kafka writes its checkpoint files every few seconds (ReplicaManager: `replica.high.watermark.checkpoint.interval.ms`,
 5 s), whether or not a record came. So their newest time says until when a copy knows its broker, and that of a

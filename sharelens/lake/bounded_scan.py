@@ -66,7 +66,7 @@ class BoundedDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow is 
 
     @classmethod
     def of(cls, dataset: ds.FileSystemDataset) -> "BoundedDataset":
-        """The same files."""
+        """A bounded dataset over the files of `dataset`."""
         return cls(list(dataset.get_fragments()), dataset.schema, dataset.format, dataset.filesystem)
 
     def scanner(self, **options: Any) -> ds.Scanner:
@@ -163,7 +163,7 @@ def _lower_bound(group: ds.RowGroupInfo, order: Sequence[str]) -> Bound:
 
 
 def _statistics(group: ds.RowGroupInfo, columns: Sequence[str]) -> dict[str, Bounds]:
-    """Those of some columns; reading them of every column costs more than most questions about few rows."""
+    """The statistics of some columns in a row group; reading all columns' would cost more than most small questions."""
     metadata = group.metadata
     bounds = {}
     for index in range(metadata.num_columns):
@@ -200,7 +200,7 @@ def row_counts(dataset: ds.Dataset, column: str) -> dict[int, int]:
 
 
 def _below(rows: pa.Table, order: Sequence[str], bound: Bound) -> Flags:
-    """Which rows have a key below the bound, compared column by column."""
+    """Mask of the rows with a key below the bound, compared column by column."""
     below: Flags = np.zeros(rows.num_rows, np.bool_)
     for name, value in zip(reversed(order), reversed(bound), strict=True):
         column = rows.column(name).to_numpy()

@@ -80,7 +80,7 @@ class CommitLog:
         return {path for paths in self.removed.values() for path in paths}
 
     def cut(self, floor: int) -> None:
-        """Forgets what lies below a version."""
+        """Forgets the commits and checkpoints below a version."""
         self.times = {version: time_ms for version, time_ms in self.times.items() if version >= floor}
         self.checkpoints = {version for version in self.checkpoints if version >= floor}
         self.staged.clear()

@@ -1,4 +1,4 @@
-"""The quality gates as the last checks left them: which tables have a closed one. Reads gold.quality_result alone.
+"""Quality gates by the newest checks: the tables whose gate is closed. Reads gold.quality_result alone.
 
 A gate is about one table. It closes when a blocking expectation fails in the newest check of the table, and stays
 closed, whatever is written, until the expectation passes in a later check.

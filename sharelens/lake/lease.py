@@ -1,4 +1,4 @@
-"""One writer a lake in an object store: a lease, an object that is changed by compare-and-set (its ETag).
+"""One writer for each lake in an object store: a lease, an object changed by compare-and-set of its ETag.
 
     owner    | create or take | renew ... renew | commit: still ours? | ... | give back
     others   |   watch: unchanged for its whole term on their own monotonic clock -> take over, token + 1 -> fence
@@ -78,7 +78,7 @@ class Lease:
 
     @property
     def token(self) -> int:
-        """Larger than that of every earlier owner."""
+        """The fencing token, larger than that of every earlier owner."""
         return self._holding.token
 
     def note_jvm(self, pid: int) -> None:
@@ -105,7 +105,7 @@ class Lease:
         self._thread.join()
 
     def give_back(self) -> None:
-        """Lets the next writer in at once; after the renewals have ended."""
+        """Releases the lease, so that the next writer need not wait; call it after the renewals have ended."""
         if not self._is_lost:
             self._write(replace(self._holding, pid=None, host=None, published=self.published))
 

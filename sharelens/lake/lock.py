@@ -1,4 +1,4 @@
-"""One writer a lake: on a path a flock on LAKE/.lock, and the JVM that a killed driver may leave behind for a while."""
+"""One writer for each lake: a flock on LAKE/.lock, and a wait for the JVM that a killed driver may leave behind."""
 
 import errno
 import fcntl

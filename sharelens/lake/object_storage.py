@@ -158,7 +158,7 @@ class ObjectStorage(Storage):
             obstore.copy(self.store, source.key(path), self.key(path))
 
     def sync(self, paths: Iterable[str]) -> None:
-        """What a store has accepted is on its disks."""
+        """Does nothing: an object store makes each accepted object durable."""
 
     def explained(self, error: BaseException, path: str = "") -> LakeError | None:
         return None if cause_of(error) is None else LakeError(failure_text(error, self.root, FAMILIES[self.scheme]))

@@ -41,7 +41,7 @@ def _changes_rows(action: dict[str, Any]) -> bool:
 
 
 def _named(actions: Iterable[dict[str, Any]]) -> str:
-    """What a commit says of its program and operation, in brackets; nothing where it says nothing."""
+    """The program and operation that a commit names (commitInfo), in brackets; empty without them."""
     info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     named = [str(text) for text in (info.get("engineInfo"), info.get("operation")) if text]
     return f" ({', '.join(named)})" if named else ""

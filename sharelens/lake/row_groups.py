@@ -136,7 +136,7 @@ class RowGroups:
         yield from joined(self._of_files(chosen, columns, coded))
 
     def _of_files(self, chosen: Flags, columns: Sequence[str], coded: Sequence[str]) -> Iterator[pa.Table]:
-        """The same, in tables of one file each, which may be small."""
+        """Rows of the chosen row groups in tables of one file each, which may be small."""
         first = 0
         for file in self._files:
             end = first + file.metadata.num_row_groups

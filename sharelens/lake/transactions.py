@@ -36,7 +36,7 @@ class Transactions:
             self.read_from = self.version + 1
 
     def followed_by(self, transactions: Mapping[str, int]) -> "Transactions":
-        """Those of the next version, which has these."""
+        """The transactions after the next version, which commits `transactions`."""
         newest = {**self.newest, **transactions}
         return Transactions(version=self.version + 1, read_from=self.read_from, newest=newest)
 

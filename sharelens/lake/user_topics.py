@@ -37,7 +37,7 @@ def books(scan: Scan) -> pa.Table:
 
 
 def newest_topic(scan: Scan, topic_ids: Sequence[str]) -> str | None:
-    """Of topics with one name the one whose extents were read last; None where several were, and for no extent.
+    """The one of these topic ids whose extents were read last; None if several were, and without an extent.
 
     The time of a source decides before the run: a copy may be read after a newer one.
     """

@@ -243,7 +243,7 @@ def ages_of(
 
 
 def _stamps(mine: pa.Table) -> tuple[Flags, Flags, Ints, Ints, Ints]:
-    """Of each batch: whether it is a control batch, whether it is stamped, oldest and newest timestamp, the clock."""
+    """Arrays over the batches: is it a control batch, does it have timestamps, oldest and newest timestamp, clock."""
     control = pc.is_valid(mine.column("control_type")).to_numpy().astype(np.bool_)
     by_broker = pc.equal(mine.column("timestamp_type"), LOG_APPEND_TIME).to_numpy().astype(np.bool_)
     base, newest = (mine.column(name).to_numpy() for name in ("base_timestamp_ms", "max_timestamp_ms"))

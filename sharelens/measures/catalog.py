@@ -39,7 +39,7 @@ class Rule(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """One measure.
+    """The declaration of a measure: gold table, schema, function and rule of increment.
 
     `table`: the gold table that keeps it. `schema`: of the rows. `rows`: computes them; None where inputs of share
     partitions do not suffice (dead letters). `order`: the column that the rule compares. `first`, `life`: of rows

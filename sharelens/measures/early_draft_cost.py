@@ -1,4 +1,4 @@
-"""What the writes of a history would have cost under KIP-932's early design, beside what they did cost.
+"""Cost of a history's writes under KIP-932's early design, next to their actual cost.
 
 Each write of the history that changed states becomes a record of the early design's writer (state_model.early_draft):
 a delta, or a checkpoint after as many deltas as Kafka has updates between snapshots by default. A creation or
@@ -128,7 +128,7 @@ def _cost_of(records: Iterator[DraftRecord]) -> _Cost:
 
 
 def _changes(histories: Histories) -> dict[int, list[StateBatch]]:
-    """By row of the history its changed ranges."""
+    """The state batches that each record of the history changes, by row of the history."""
     outcomes = outcomes_of(histories, histories.life, histories.life >= 0)
     place = histories.lives.place[outcomes.life]
     rows = pc.fill_null(histories.rows_at(place, outcomes.at), UNKNOWN).to_numpy().astype(np.int64)
@@ -140,7 +140,7 @@ def _changes(histories: Histories) -> dict[int, list[StateBatch]]:
 
 
 def _acknowledged(histories: Histories) -> Ints:
-    """By place the offsets that became ACKNOWLEDGED."""
+    """The number of offsets that became ACKNOWLEDGED, by place."""
     outcomes = outcomes_of(histories, histories.life, histories.life >= 0)
     is_done = outcomes.state == DeliveryState.ACKNOWLEDGED
     sizes = (outcomes.last - outcomes.first + 1)[is_done]

@@ -46,7 +46,7 @@ def _bounds(ranges: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 @leaf
 def _note(ranges: np.ndarray, row: int, cell: int, oldest: np.ndarray, largest: np.ndarray) -> None:
-    """Lets a range count for the cells from one on, as many as the level has."""
+    """Counts a range for the piece of cells that begins at `cell` and has the length of the level."""
     largest[cell] = max(largest[cell], ranges[row, RANGE_COUNT])
     if ranges[row, RANGE_STATE] == ACKNOWLEDGED_STATE or ranges[row, RANGE_STATE] == ARCHIVED_STATE:
         before = oldest[cell]
@@ -56,7 +56,7 @@ def _note(ranges: np.ndarray, row: int, cell: int, oldest: np.ndarray, largest: 
 
 @leaf
 def _halve(ranges: np.ndarray, half: int, oldest: np.ndarray, largest: np.ndarray) -> None:
-    """What counted from each cell on now counts from it and from `half` behind it, half as far."""
+    """Splits each piece of cells of a level into two pieces of half its length."""
     # Descending, so that `cell - half` still has what counts for the larger level.
     for cell in range(oldest.shape[0] - 1, half - 1, -1):
         largest[cell] = max(largest[cell], largest[cell - half])
@@ -69,7 +69,7 @@ def _halve(ranges: np.ndarray, half: int, oldest: np.ndarray, largest: np.ndarra
 def _by_level(
     ranges: np.ndarray, rows: np.ndarray, bounds: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Of each row its first cell and the one behind its last; the rows by level, and where each level's begin.
+    """The first cell of each row and the cell behind its last; rows sorted by level, and where each level begins.
 
     The level says how many cells a row covers, as a power of two rounded down; rows that cover none are left out.
     """

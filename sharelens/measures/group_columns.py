@@ -76,7 +76,7 @@ def _histories(
 
 
 def replayed(rows: NumberedRows, values: Values) -> tuple[Output, Ints]:
-    """What the kernel says of the groups, and its rows of parts."""
+    """The kernel's rows of groups and members, and its rows of tasks or share partitions."""
     state, output = _state(rows, values), _output(rows)
     counts = len(rows.member_names), len(rows.group_names)
     part_rows = kernels.replay(

@@ -94,7 +94,7 @@ class Intervals:
             self.rows.append(began)
 
     def replace_all(self, change: GroupChange, values: Values) -> None:
-        """Updates everything: what has no values is gone."""
+        """Updates all rows of the history: a subject without values ends."""
         for about in [about for about in self.open if about not in values]:
             self.update(change, about, None)
         for about, row in values.items():
@@ -103,7 +103,7 @@ class Intervals:
 
 @dataclass(slots=True)
 class RecordsSeen:
-    """What the records of a group so far say about the completeness of its rows."""
+    """The completeness of a group's rows, as it follows from the group's records so far."""
 
     bound: CompactionBound = field(default_factory=CompactionBound)
     has_undecoded: bool = False

@@ -152,7 +152,7 @@ def _remove_value(values: Values, state: State, group: int, member: int, kind: i
 
 @leaf
 def _put_group_values(values: Values, state: State, group: int, out: np.ndarray) -> None:
-    """The group's GROUP_VALUES."""
+    """Writes the group's GROUP_VALUES to `out`."""
     for column in range(GROUP_VALUES):
         out[column] = 0
     if not state.exists[group]:
@@ -333,7 +333,7 @@ def _remove_group(values: Values, state: State, output: Output, row: int, group:
 
 @leaf
 def _note(records: Records, output: Output, seen: np.ndarray, group_seen: np.ndarray, newest: Ints, row: int) -> None:
-    """Log time, the compaction bound and undecoded records: what counts of every record."""
+    """Notes log time, the compaction bound and undecoded records, which all records count for."""
     group, member, kind, place = records.groups[row], records.members[row], records.kinds[row], records.places[row]
     newest[place] = max(newest[place], records.timestamps_ms[row])
     output.log_times_ms[row] = newest[place]
@@ -351,7 +351,7 @@ def _note(records: Records, output: Output, seen: np.ndarray, group_seen: np.nda
 
 @leaf
 def _apply(records: Records, values: Values, state: State, output: Output, row: int, part_rows: np.ndarray) -> None:
-    """Applies a record."""
+    """Applies a record to the state of its group and member."""
     kind, group, member = records.kinds[row], records.groups[row], records.members[row]
     if records.values[row] >= 0:
         _set_value(values, state, group, member, kind, records.values[row])
@@ -371,7 +371,7 @@ def _apply(records: Records, values: Values, state: State, output: Output, row: 
 def replay(
     records: Records, values: Values, state: State, output: Output, seen: Bools, group_seen: Bools, newest: Ints
 ) -> np.ndarray:
-    """Fills the output; the rows of tasks, or of share partitions with their initialization."""
+    """Replays the records into `output`; the rows of tasks, or of share partitions with their initialization."""
     part_rows = np.empty((1024, PART_COLUMNS), np.int64)
     part_count = 0
     now = np.zeros(GROUP_VALUES, np.int64)

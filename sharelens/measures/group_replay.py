@@ -219,7 +219,7 @@ class ShareGroup:
 
 
 def metadata_values(value: Mapping[str, Any]) -> dict[str, Any]:
-    """What a ShareGroupMemberMetadata value says of the member, by the field of `Member`; topics ascending."""
+    """Fields of `Member` from a ShareGroupMemberMetadata value; topics ascending."""
     return {
         "client_id": value.get("clientId"),
         "client_host": value.get("clientHost"),

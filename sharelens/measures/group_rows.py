@@ -1,4 +1,4 @@
-"""Rows of the histories of groups from what the kernel says of them."""
+"""Rows of the histories of groups from the numbers that the kernel gives."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol

@@ -179,7 +179,7 @@ class OffsetTimes:
 
 
 class SampledBatches(NamedTuple):
-    """What single batches say of offsets whose other headers are unknown: OFFSET_TIME and NO_RECORD rows."""
+    """OFFSET_TIME and NO_RECORD rows from single batches, for offsets whose other headers are unknown."""
 
     times: pa.Table
     no_records: pa.Table

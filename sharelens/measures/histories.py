@@ -166,7 +166,7 @@ class Histories:
     def in_places(
         cls, history: pa.Table, deliveries: pa.Table, numbers: Sequence[Ints], places: pa.Table
     ) -> "Histories":
-        """The same with known places, of which some may have no rows; `numbers`: of the rows of both tables."""
+        """The histories in order, with known places, some perhaps without rows; `numbers`: of both tables' rows."""
         place, of_range = numbers
         order = np.lexsort((history.column("log_offset").to_numpy(), place))
         columns = [pc.fill_null(deliveries.column(name), UNKNOWN).to_numpy() for name in RANGE_COLUMNS]

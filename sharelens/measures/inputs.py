@@ -69,7 +69,7 @@ class Inputs(ABC):
         return TOPIC_EXTENT.empty_table()
 
     def sampled(self, offsets: Mapping[TopicPartition, Ints]) -> SampledBatches:
-        """What a cluster says of ascending offsets in user partitions without headers."""
+        """Times and missing records of ascending offsets, read from a cluster for user partitions without headers."""
         return NO_SAMPLES
 
     def lowest_offsets(self) -> Mapping[TopicPartition, int]:

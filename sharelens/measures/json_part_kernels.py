@@ -50,7 +50,7 @@ class Names(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What is read: `integers` by field and value; value i has the parts numbers[ends[i]:ends[i + 1]]."""
+    """Values as numbers: `integers` by field and value; value i has the parts numbers[ends[i]:ends[i + 1]]."""
 
     integers: Ints
     ends: Ints

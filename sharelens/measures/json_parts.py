@@ -183,7 +183,7 @@ def _empty_parts(fields: int, rows: int) -> kernels.Parts:
 
 
 def _with_room(parts: kernels.Parts, count: int) -> kernels.Parts:
-    """The same parts with room for `count` of them."""
+    """The parts, in arrays with room for `count` of them."""
     if count <= len(parts.numbers):
         return parts
     used, room = int(parts.ends.max()), max(count, LEAST_ROOM)
@@ -202,7 +202,7 @@ def _empty_names(room: int) -> kernels.Names:
 
 
 def _with_name_room(names: kernels.Names) -> kernels.Names:
-    """The same names with twice the room."""
+    """The names, in a table with twice the room."""
     larger = _empty_names(len(names.slots))
     larger = larger._replace(pool=np.empty(2 * len(names.pool), np.uint8))
     for number in range(int(names.used[0])):

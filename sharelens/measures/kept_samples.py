@@ -1,4 +1,4 @@
-"""What single batches of user topics say of records that wait, as a lake keeps it: times, and offsets without a record.
+"""Samples of user topics that a lake keeps: times of waiting records, and offsets without a record.
 
     start offset 100 | 100-104 acknowledged | 105 COMMIT | 106 nobody was given
     kept: no record at 105; the time of the batch that holds 106
@@ -30,7 +30,7 @@ class NoRecord(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One thing that is kept, as text: of a user partition, a range without a record, or the time of an offset.
+    """A kept sample as text: a user partition, a range without a record, or the time of an offset.
 
     `name`: the partition, with `:FIRST-LAST` or `:OFFSET` behind it; `value`: the time; `origin`: the timestamp type or
     the reason.
@@ -52,7 +52,7 @@ class KeptSamples:
 
     @classmethod
     def of_lines(cls, lines: Iterable[tuple[str, str, str | None, str | None]]) -> "KeptSamples":
-        """What `lines` gave."""
+        """The samples that `lines` has written as text."""
         partitions: set[TopicPartition] = set()
         times: dict[TopicPartition, dict[int, Time]] = {}
         no_records: dict[TopicPartition, set[NoRecord]] = {}

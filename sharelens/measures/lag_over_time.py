@@ -85,7 +85,7 @@ class RowsAtMoments:
         return self._last_rows(pa.concat_tables(self._parts))
 
     def _last_rows(self, rows: pa.Table) -> pa.Table:
-        """Of the rows of a place between two moments the last one; none behind the last moment."""
+        """The last row of a place between each two moments; none behind the last moment."""
         moment = np.searchsorted(self._moments, rows.column("log_time_ms").to_numpy(), "left")
         is_early = moment < len(self._moments)
         if not is_early.all():

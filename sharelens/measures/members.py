@@ -1,4 +1,4 @@
-"""Which members of a share group a partition was assigned to, by the group coordinator's log.
+"""The members of a share group that a partition was assigned to, by the group coordinator's log.
 
 The log is compacted: an assignment that a later one replaced may be gone, so what was assigned at an earlier moment is
 an inference. Share groups assign a partition to several members at once; which of them had a record is not logged.

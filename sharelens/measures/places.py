@@ -79,7 +79,7 @@ class _Lookup:
 
     @staticmethod
     def of_keys(keys: pa.Table) -> "_Lookup | None":
-        """None where the array of places would be large, or share partitions lie in several state partitions."""
+        """The look-up; None where its array would be large, or share partitions lie in several state partitions."""
         if keys.num_rows == 0:
             return None
         groups, topics = (pc.unique(keys.column(name)).cast(pa.string()) for name in SHARE_PARTITION_KEY[:2])
@@ -111,7 +111,7 @@ class _Lookup:
         )
 
     def of(self, rows: pa.Table) -> Ints:
-        """As `Places.of`."""
+        """The place of each row of a table, -1 for unknown places, as `Places.of` gives it."""
         group, topic = codes_in(rows.column("group_id"), self.groups), codes_in(rows.column("topic_id"), self.topics)
         pair = self._numbers_of((group + 1) * (len(self.topics) + 1) + topic + 1)
         # As numbers without a sign, negative ones are large.

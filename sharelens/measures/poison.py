@@ -80,7 +80,7 @@ def poison(
 
 
 def _flags(histories: Histories, settings: GroupSettings, near_limit: bool) -> Ints:
-    """Which ranges are given up, and which count as the last one of their offsets (`given_up.SELECTED`)."""
+    """Flags of the ranges: REACHED for a selected state, SELECTED where it also counts as the last of its offsets."""
     state = histories.ranges[:, RANGE_STATE]
     is_given_up = (state == ARCHIVED_STATE) | (state == ARCHIVING_STATE)
     flags: Ints = is_given_up * (given_up.REACHED | given_up.SELECTED)

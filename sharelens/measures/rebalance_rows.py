@@ -22,7 +22,7 @@ class Move(NamedTuple):
 
 
 class TargetChange(NamedTuple):
-    """What a rebalance did to the target assignment.
+    """The tasks that a rebalance moved in the target assignment, and the size of each member's target.
 
     kept, lost: the active tasks in the targets before and after that stay, and those that move. sizes: the number of
     tasks of each member with a target.

@@ -13,7 +13,7 @@ from sharelens.measures.topics import Ints, TopicPartition
 
 
 def batches_of(kept: KeptSamples, offsets: Mapping[TopicPartition, Ints]) -> SampledBatches:
-    """What is kept of ascending offsets: their times, and the ranges without records around the others."""
+    """Kept times of ascending offsets, and the kept ranges without records that hold some of them."""
     times, no_records = [], []
     for place, some in offsets.items():
         known, ranges = kept.times.get(place, {}), kept.no_records.get(place, ())
@@ -29,7 +29,7 @@ def batches_of(kept: KeptSamples, offsets: Mapping[TopicPartition, Ints]) -> Sam
 
 
 def with_batches(kept: KeptSamples, batches: SampledBatches) -> KeptSamples:
-    """What is kept, and what further batches say."""
+    """The kept samples, extended by further batches."""
     times = {place: dict(known) for place, known in kept.times.items()}
     for topic_id, partition, offset, *time in _rows(batches.times):
         times.setdefault((topic_id, partition), {})[offset] = Time(*time)

@@ -205,6 +205,6 @@ def over_time(groups: Mapping[int, Groups], broker: Mapping[int, Broker]) -> Gro
 
 
 def _at(files: Mapping[int, Content], moment: int) -> Content | None:
-    """What the newest file up to a moment said; before the first one, what that one said."""
+    """The content of the newest file up to a moment; before the first file, the content of that one."""
     earlier = [time for time in files if time <= moment]
     return files[max(earlier) if earlier else min(files)] if files else None

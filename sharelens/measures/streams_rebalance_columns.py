@@ -281,7 +281,7 @@ class _Targets:
         )
 
     def change_to(self, targets: Targets) -> TargetChange:
-        """What differs in the next target assignment, which takes the place of this one."""
+        """The change to the next target assignment, which takes the place of this one."""
         lost: dict[int, list[str]] = {}
         gained: dict[int, list[str]] = {}
         for member in self._targets.keys() | targets.keys():

@@ -42,7 +42,7 @@ class StreamsReplay:
 
 @dataclass(slots=True)
 class LateStreamsReplay:
-    """As StreamsReplay, for a group that is looked at once: values are read then, and not those that were replaced."""
+    """A StreamsReplay for a group that is read once at the end: replaced values are never parsed."""
 
     is_known: bool = False
     _unread: StreamsGroup | None = None

@@ -34,7 +34,7 @@ def waiting_offsets(
 
 
 def _firsts_behind(offset: int, batches: Sequence[Mapping[str, int]], ranges: Collection[NoRecord]) -> set[int]:
-    """For groups that read uncommitted records, and for those that do not."""
+    """The first waiting offsets behind an offset, under read_uncommitted and under read_committed."""
     uncommitted = [each for each in ranges if each.reason != ABORTED]
     return {_first_behind(offset, batches, some) for some in (uncommitted, ranges)}
 

@@ -1,4 +1,4 @@
-"""Which finding explains another one of the same share partition, as far as the records show it.
+"""Infers which finding of a share partition explains another one there, as far as the records show it.
 
 Of one share partition: a record that violates a rule leaves a state behind that the next records are compared with;
 their findings then follow from it. CAUSES says which rule's violation can lead to a violation of which others. A cause

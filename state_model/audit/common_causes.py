@@ -1,4 +1,4 @@
-"""What explains findings of many share partitions, groups or logs at once: an event, or a finding about a whole log.
+"""Causes that explain findings of many share partitions, groups or logs: an event, or a finding about a whole log.
 
 WIDE says which rule's violation explains violations of others anywhere in the cluster, or in the same group. An event
 has no finding of its own: EVENTS names it, and the findings that agree on it show it. The order of findings is free.
@@ -68,7 +68,7 @@ OF_CLUSTER: Final = BEYOND_TOPIC | {
 
 
 class Wide(NamedTuple):
-    """What a violation explains: the rules; whether only in its group; whether only what is seen after it."""
+    """The rules whose findings a violation explains; whether only in its group, and only findings after it."""
 
     effects: frozenset[str]
     in_group: bool = False

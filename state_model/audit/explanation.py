@@ -18,7 +18,7 @@ def explanation(rule: Rule) -> Iterator[str]:
 
 
 def impact_line(rule: Rule) -> str:
-    """What a violation can have done: `delivered_again: records may have been delivered again after their outcome`."""
+    """The impact of a violation: `delivered_again: records may have been delivered again after their outcome`."""
     words = rule.impact.words
     return f"{rule.impact.value}: {f'records {words}' if rule.impact.is_about_records else words}"
 

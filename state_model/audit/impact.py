@@ -1,10 +1,10 @@
-"""What a violated rule can have done to records of the user topic: a code, words, and the record offsets."""
+"""The impact of a violated rule on records of the user topic: a code, words, and the record offsets."""
 
 from enum import Enum, IntEnum
 
 
 class Impact(Enum):
-    """What can have happened to records; the value is the code in answers and tables."""
+    """The possible impact on records of the user topic; the value is the code in answers and tables."""
 
     NONE = "none"
     TWICE = "processed_twice"
@@ -39,7 +39,7 @@ WORDS = {
 
 
 class Affected(IntEnum):
-    """Which record offsets of the share partition a violation can have affected."""
+    """The rule by which a violation's affected record offsets follow from it."""
 
     ALL = 0
     """All of them, or the violation does not say which."""

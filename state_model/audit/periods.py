@@ -64,7 +64,7 @@ def uncovered(periods: Sequence[Period], others: Sequence[Period], evidence: Per
 
 
 def _clipped(period: Period, *others: Period) -> Period:
-    """What all have in common, with the record of the first."""
+    """The intersection of the periods, with the record of the first one."""
     every = (period, *others)
     return Period(max(part.from_ms for part in every), min(part.to_ms for part in every), period.log_offset)
 

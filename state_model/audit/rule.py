@@ -123,7 +123,7 @@ RECORD_OFFSETS = frozenset({Field.START_OFFSET, Field.FIRST_OFFSET, Field.LAST_O
 
 
 class Difference(NamedTuple):
-    """What a rule expects of a field, and what the record has.
+    """The value that a rule expects of a field, and the value in the record.
 
     `at`: the record offset that it is about, or -1. `names`: those of what it counts; empty: it has none.
     """
@@ -173,7 +173,7 @@ class Rule:
 
     @property
     def is_of_streams_groups(self) -> bool:
-        """Whether it is a rule on the records of streams groups."""
+        """Whether the rule is about records of streams groups."""
         return self.number > STREAMS
 
     @property
@@ -187,7 +187,7 @@ class Rule:
         return f"ST-{self.number - STREAMS}" if self.is_of_streams_groups else str(self.number)
 
     def severity_for(self, version: str | None) -> str | None:
-        """Its severity for logs of a Kafka version; None: no finding. Unknown version: the lowest of all versions."""
+        """The severity for logs of a Kafka version; None: no finding. Unknown version: the lowest of all versions."""
         if version is not None:
             return self.exceptions.get(version, self.severity)
         if self.if_version_unknown is not None:
@@ -204,7 +204,7 @@ class Rule:
 
     @property
     def is_legal(self) -> bool:
-        """Whether it describes what healthy brokers do, and never has a finding."""
+        """Whether the rule describes behaviour of healthy brokers, and never has a finding."""
         return self.severity is None
 
 

@@ -1,4 +1,4 @@
-"""What the search for causes knows of a finding."""
+"""Findings as the search for causes reads them."""
 
 from typing import Final, NamedTuple
 

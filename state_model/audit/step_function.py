@@ -46,7 +46,7 @@ def of_batches(batches: Sequence[StateBatch]) -> StepFunction:
 
 
 def _maximum(functions: list[StepFunction]) -> StepFunction:
-    """Of many functions, in halves."""
+    """The pointwise maximum of many functions, merged in halves: O(n log n)."""
     if len(functions) < 2:
         return functions[0] if functions else NOWHERE
     middle = len(functions) // 2

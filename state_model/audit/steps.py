@@ -27,7 +27,7 @@ ARCHIVING = 3
 
 
 class Standing(IntEnum):
-    """What is known of a share partition before a record."""
+    """Whether the state of a share partition before a record is known, and how it came to that."""
 
     UNKNOWN = 0
     """Records may be missing, or have a delivery state of a later Kafka; its state is unknown up to a snapshot."""

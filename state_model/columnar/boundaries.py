@@ -128,7 +128,7 @@ def _rows(records: pa.Table, is_chosen: Flags) -> pa.Table:
 
 
 def thinned(records: pa.Table) -> pa.Table:
-    """Of `records` those without which the scalars after them would differ, with WEIGHT, in log order.
+    """The records that the scalars after `records` depend on, with WEIGHT, in log order.
 
     All snapshots, tombstones and records of unknown type; of the updates between two of them the first, the last, the
     last with a leader epoch, the last with a start offset, one with the largest leader epoch, the first uncommitted one
@@ -163,7 +163,7 @@ def thinned(records: pa.Table) -> pa.Table:
 
 
 def _shortened(state_batches: pa.ChunkedArray) -> pa.ListArray:
-    """Of each list the first batch with an unknown delivery state, else the first batch."""
+    """Lists cut to one batch: the first one with an unknown delivery state, else the first."""
     lists = state_batches.combine_chunks()
     if not has_unknown_state(lists).any():
         return pc.list_slice(lists, 0, 1).cast(lists.type)

@@ -38,7 +38,7 @@ class Kernel(Generic[Parameters, Result]):
 
     @cached_property
     def _compiled(self) -> Any:
-        """What Python calls."""
+        """The compiled function with an entry for Python."""
         compiler = self._compiler()
         try:
             return compiler(cache=True, nogil=True, **self._options)(self.interpreted)
@@ -47,7 +47,7 @@ class Kernel(Generic[Parameters, Result]):
 
     @cached_property
     def _inlined(self) -> Any:
-        """What other kernels call: it has no entry for Python, and lies in the machine code of its callers alone."""
+        """The compiled function for other kernels: no entry for Python, machine code only in its callers."""
         options = self._options | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         return self._compiler()(nogil=True, **options)(self.interpreted)
 

@@ -50,7 +50,7 @@ def number_keys(*tables: pa.Table) -> tuple[list[Ints], pa.Table]:
 
 
 def number_places(*tables: pa.Table) -> tuple[list[Ints], pa.Table]:
-    """As `number_keys`, for the places (PLACE_KEY) of the rows in one incarnation of the state topic."""
+    """Numbers for the places (PLACE_KEY) of rows of one incarnation of the state topic, as `number_keys` gives them."""
     numbers, keys = number_keys(*tables)
     state_partitions = [table.column("state_partition").to_numpy().astype(np.int64) for table in tables]
     numbered = _numbered(np.concatenate(numbers) << 32 | np.concatenate(state_partitions))

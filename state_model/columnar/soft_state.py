@@ -73,7 +73,7 @@ def replace_values(state: np.ndarray, row: np.ndarray) -> None:
 
 @leaf
 def delete(state: np.ndarray) -> None:
-    """Applies a tombstone."""
+    """Deletes a share partition's state, as a tombstone does."""
     if state[PRESENT] == 0:  # a tombstone without a state: the marks of an earlier life are cleared
         state[LIFE] = NONE
         state[COMPLETENESS] = COMPLETE

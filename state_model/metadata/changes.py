@@ -117,7 +117,7 @@ def _partition_change(tree: Content, current: Current) -> Iterator[Change]:
 
 
 def _clear_elr(tree: Content, current: Current) -> Iterator[Change]:
-    """Of a topic by name, or of all topics."""
+    """Clears the eligible leader replicas of a topic by name, or of all topics."""
     if tree["topic_name"]:
         topics = [str(key[2]) for key in current.children(("name", str(tree["topic_name"])))]
     else:

@@ -1,4 +1,4 @@
-"""What reading a metadata log gives, in order: records, snapshots that replace the state, and gaps.
+"""Events of a metadata log in offset order: records, snapshots that replace the state, and gaps.
 
 Transactions are applied at their end (metadata-log §4): a record between BEGIN and END counts from END on, nothing of
 an aborted or unfinished transaction counts.

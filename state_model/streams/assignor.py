@@ -68,7 +68,7 @@ class _Quota:
         self.limit = _share(tasks, members)
 
     def reached(self, count: int) -> None:
-        """A member has `count` tasks now."""
+        """Computes the limit of the other members again if `count`, the tasks of a member, has reached it."""
         if count == self.limit:
             self._tasks -= count
             self._members -= 1
@@ -102,7 +102,7 @@ class _Assignment:
         self._ordered = sorted(self._processes.values(), key=lambda process: process.process_id)
 
     def assign_active(self, tasks: Iterable[TaskId]) -> None:
-        """To the previous owners, then to members with a standby task, then to the least loaded (§5.3)."""
+        """Assigns active tasks to previous owners, then members with a standby task, then the least loaded (§5.3)."""
         ordered = sorted(tasks, key=_by_partition)
         without_owner = [task for task in ordered if not self._give_back(task, self._previous_active.get(task))]
         remaining = [
@@ -119,7 +119,7 @@ class _Assignment:
         return True
 
     def assign_standby(self, tasks: Iterable[TaskId], replicas: int) -> None:
-        """To the previous active or standby members, then to the least loaded processes without the task (§5.4)."""
+        """Assigns standby tasks: to previous owners, then to the least loaded processes without the task (§5.4)."""
         postponed: list[tuple[TaskId, int]] = []
         for task in sorted(tasks, key=_by_partition, reverse=True):
             for replica in range(replicas):

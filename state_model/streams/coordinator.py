@@ -1,4 +1,4 @@
-"""What a group coordinator writes and answers for a streams group: pure functions (streams-group §1 to §3).
+"""Records and answers of a group coordinator for a streams group: pure functions (streams-group §1 to §3).
 
 A heartbeat is `(group, soft state, request, topics, settings, now) -> Outcome`. The caller appends the records of an
 outcome as one operation; then group and soft state of the outcome are in force, and its timers are due.

@@ -1,4 +1,4 @@
-"""Which partitions the instances of an application have, for interactive queries (streams-group §4.11, §4.12)."""
+"""Partitions by instance of an application, for interactive queries (streams-group §4.11, §4.12)."""
 
 from state_model.streams.heartbeat import EndpointTopics, ErrorCode, HeartbeatError
 from state_model.streams.topology import ConfiguredTopology, Topics, input_topics
@@ -11,7 +11,7 @@ Partitions = tuple[tuple[str, tuple[int, ...]], ...]
 def topics_of_endpoints(
     group: StreamsGroup, configured: ConfiguredTopology, topics: Topics, caller_id: str
 ) -> tuple[EndpointTopics, ...]:
-    """Of each member with an endpoint the partitions of its assigned tasks; the calling member is the last.
+    """The partitions of the assigned tasks of each member with an endpoint; the calling member is the last.
 
     Raises:
         HeartbeatError: there are endpoints, but no tasks are known; Kafka fails too.
@@ -38,7 +38,7 @@ def topics_of_endpoints(
 
 
 def _partitions(tasks: Tasks, configured: ConfiguredTopology, topics: Topics) -> Partitions:
-    """As Kafka: of a topic with fewer partitions than tasks only the first numbers, which may name a wrong one."""
+    """Partitions by topic of tasks, as in Kafka: a topic with fewer partitions than tasks gets the first numbers."""
     numbers: dict[str, list[int]] = {}
     for subtopology_id, partition in sorted(tasks):
         numbers.setdefault(subtopology_id, []).append(partition)

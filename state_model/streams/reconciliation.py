@@ -87,7 +87,7 @@ class _Step(NamedTuple):
     owners: TaskOwners
 
     def next(self, epoch: int) -> MemberAssignment:
-        """The result that `compute(epoch)` of §7.2 and §7.3 has."""
+        """The member's next assignment in an epoch: `compute(epoch)` of §7.2 and §7.3."""
         kept = _each(frozenset.intersection, self.member.assigned, self.target)
         revoked = _each(frozenset.difference, self.member.assigned, self.target)
         if not revoked.is_empty and (self.owned is None or _overlap(self.owned, revoked)):

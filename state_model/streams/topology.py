@@ -69,7 +69,7 @@ class ConfiguredSubtopology(NamedTuple):
 
     @property
     def is_stateful(self) -> bool:
-        """Whether its tasks have state, so that standby tasks make sense."""
+        """Whether the tasks of the subtopology have state, so that standby tasks make sense."""
         return bool(self.subtopology.state_changelog_topics)
 
 

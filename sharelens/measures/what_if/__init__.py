@@ -1,1 +1,1 @@
-"""What a recorded history would have been under other settings, as far as its log can know."""
+"""Counterfactual figures: a recorded history under other settings, as far as its log determines them."""

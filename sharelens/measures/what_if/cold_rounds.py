@@ -1,4 +1,4 @@
-"""When the share coordinator looked for cold snapshots: the times of its rounds, those without a record included.
+"""The times at which the share coordinator's cold snapshot job ran, rounds without a record included.
 
     cold snapshots     |           |                       |        write timestamps in the log
     rounds         |   |   |   |   |   |   |   |   |   |   |   |    every 300 s (ShareCoordinatorService)

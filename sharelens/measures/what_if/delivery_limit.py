@@ -128,7 +128,7 @@ class DeliveryLimit:
         return rows.filter(pa.array(~self._is_blind))
 
     def _sums(self, values: Ints, chosen: Flags | None = None) -> Ints:
-        """By place the sum of the values of chosen ranges."""
+        """The sum of the values of chosen ranges, by place."""
         rows = slice(None) if chosen is None else chosen
         return sums_by(self._place[rows], values[rows], self._histories.places.num_rows)
 

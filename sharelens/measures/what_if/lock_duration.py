@@ -98,7 +98,7 @@ class LockDuration:
         return any_by(self._place, flags, self._places)
 
     def figures(self) -> dict[str, Figure]:
-        """The figures by name."""
+        """Figures of the lock duration by name."""
         attempts, none = self._attempts, np.zeros(self._places, np.int64)
         size = attempts.last - attempts.first + 1
         shorter = np.minimum(self._shortest, self._duration_ms)[self._place]

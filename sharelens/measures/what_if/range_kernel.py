@@ -1,4 +1,4 @@
-"""Neighbours in a state that a writer may have left apart, as a kernel."""
+"""Finds neighbouring ranges of one state that a writer may have left unjoined, as a kernel."""
 
 import numpy as np
 

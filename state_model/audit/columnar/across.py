@@ -25,7 +25,7 @@ ACROSS: Final = (BY_ID[MISPLACED], BY_ID[COUNT_CHANGED])
 
 
 def stored_severity(rule: Rule) -> str:
-    """Its severity for an unknown Kafka version; the least one, if only some versions forbid what it finds."""
+    """The rule's severity for an unknown Kafka version; the lowest one if only some versions forbid the violation."""
     return rule.severity_for(None) or SEVERITIES[-1]
 
 

@@ -61,7 +61,7 @@ def check_ranges(
 def check_states(
     first: np.ndarray, states: np.ndarray, low: int, high: int, hits: np.ndarray, n: int, mark: np.ndarray
 ) -> int:
-    """Rule 40: delivery states that are written."""
+    """Rule 40: no ACQUIRED, no unknown and no ARCHIVING delivery state in a state batch."""
     acquired = NONE
     unknown = NONE
     archiving = NONE

@@ -140,7 +140,7 @@ class ConfiguredAudit:
                 )
 
     def _may_violate(self, kinds: Ints, values: Ints, before: Ints, limits: Ints) -> Flags:
-        """Which records can violate a rule: all that do, and others."""
+        """Mask of the records that may violate a rule: a superset of those that do."""
         updates, counter, write_ms = (before[:, column] for column in (UPDATES, COUNTER, WRITE_MS))
         is_over = (counter >= limits) & (limits != NONE)
         many = (kinds == UPDATE) & ((updates >= self._config.most_updates) | is_over)

@@ -35,7 +35,7 @@ MISPLACED, PREVIEW, UNDECODABLE = 750, 760, 761
 
 @dataclass(slots=True)
 class GroupTimes:
-    """What a group's records say over time.
+    """A share group over time by its records: initialized, listed and deleted partitions, and epochs, with periods.
 
     `listed_from_ms`: from when on its lists of partitions are known; BEGINNING without a list: then none is hidden.
     `epochs`: the group epoch over time; a group without one has at most epoch 1. `is_readable`: false where a record of

@@ -38,7 +38,7 @@ NO_BATCH: Final = -1
 
 
 class KnownTopics(NamedTuple):
-    """What a run knows of user partitions: their committed ends, and their leader epochs (None: no metadata log)."""
+    """Committed ends of user partitions, and their leader epochs (None: no metadata log), as a run knows them."""
 
     ends: Mapping[TopicPartition, int] = {}
     epochs: Epochs | None = None
@@ -155,7 +155,7 @@ def with_epochs(topics: pa.Table, epochs: Epochs) -> pa.Table:
 
 
 def is_outdated(topics: pa.Table, epochs: Epochs) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which rows of the kind TOPIC know no leader epoch that is known by now, or a later one than there is."""
+    """Mask of the rows of the kind TOPIC whose stored leader epoch is older than the known one, or missing."""
     stored = zip(topics.column("leader_epoch").to_pylist(), topics.column("log_time_ms").to_pylist(), strict=True)
     now = [largest_epoch(epochs.get(place)) for place in places_of(topics)]
     return np.array([_is_lower(pair, before) for pair, before in zip(now, stored, strict=True)], np.bool_)

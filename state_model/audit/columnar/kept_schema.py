@@ -1,4 +1,4 @@
-"""What the audit keeps beside its states: records (kept_records), and the counters of updates (configured)."""
+"""Schemas of the rows that the audit keeps with its states: records (kept_records) and update counters (configured)."""
 
 from typing import Final
 

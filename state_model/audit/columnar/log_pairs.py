@@ -69,7 +69,7 @@ class GroupLog:
 
 
 class OtherLogs(Protocol):
-    """What is known of one cluster beside the state log.
+    """The logs of one cluster other than the state log: group coordinator, user topics and metadata.
 
     `metadata`: None without the beginning of the metadata log. `is_one_copy`: the logs were copied together, and
     `read_until_ms` is until when silence in them is known.
@@ -88,7 +88,7 @@ class OtherLogs(Protocol):
         """The log of the group coordinator; None: it is not there."""
 
     def user_topics(self, metadata: TopicMetadata | None, places: set[TopicPartition]) -> UserTopics:
-        """What the rules on user topics compare with.
+        """Ends, record locks and metadata of user topics, with which the rules compare records of the state log.
 
         `metadata`: that of the cluster of the state log; `places`: the user partitions of the records.
         """
@@ -120,7 +120,7 @@ class LogPairs:
         self._metadata = others.metadata
 
     def proofs(self) -> Proofs:
-        """What violates the rules."""
+        """Violations of all rules between the logs of the cluster."""
         proofs = Proofs()
         state = self._states.slice(0, 1)
         number, newest_ms = (state.column(name)[0].as_py() for name in ("state_partition", "log_time_ms"))
@@ -206,7 +206,7 @@ class LogPairs:
 
 
 def proofs_of_groups(others: OtherLogs) -> Proofs:
-    """What violates the rules on records of groups, in a cluster without a state log."""
+    """Violations of the rules on records of groups, in a cluster without a state log."""
     proofs, log = Proofs(), others.group_log()
     if log is not None:
         _audit_groups(log, others.metadata, proofs)

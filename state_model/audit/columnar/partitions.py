@@ -48,7 +48,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFacts:
-    """What is known of the log of a state partition before its audit.
+    """The bounds of the log of a state partition, as they are known before its audit.
 
     `first_offset`: where the log begins. `log_start_offset`: the log start offset, below which the broker serves no
     record. `has_newest`: the records up to the end of the log are there and committed, so that rule 17 can be tested.

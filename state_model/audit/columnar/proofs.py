@@ -21,7 +21,7 @@ class LogRecord(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What a violation is about; None: nothing of the kind. `state_partition`: None where the record is elsewhere."""
+    """The group, topic or partition that a violation is about. `state_partition`: None for a record of another log."""
 
     group_id: str | None = None
     topic_id: str | None = None

@@ -88,7 +88,7 @@ def _spans(auditor: Auditor, live: Ints) -> tuple[Ints, Ints, Ints, Ints]:
 
 
 def _spans_of(states: pa.Table) -> tuple[Ints, Ints, Ints, Ints]:
-    """The same of the replay's states, by row."""
+    """(row in `states`, first offset, last offset, value) of every span of the replay's states, by row."""
     batches = states.column("state_batches").combine_chunks()
     flat = pc.list_flatten(batches)
     place = pc.list_parent_indices(batches).to_numpy().astype(np.int64)

@@ -143,7 +143,7 @@ def check_creation(row: np.ndarray, batches: int, rule: int, hits: np.ndarray, n
 def check_sequence(
     state: np.ndarray, kind: int, row: np.ndarray, batches: int, hits: np.ndarray, n: int, mark: np.ndarray
 ) -> int:
-    """Rules 8 to 11, 15 and 16."""
+    """Rules 8 to 11, 15 and 16: the record type and snapshot epoch that may follow the state."""
     standing = state[STANDING]
     if standing == NEW:
         if kind != SNAPSHOT:
@@ -264,7 +264,7 @@ def check_cold_scalars(state: np.ndarray, row: np.ndarray, hits: np.ndarray, n: 
 
 @leaf
 def check_cells(notes: np.ndarray, hits: np.ndarray, n: int, mark: np.ndarray) -> int:
-    """Rules 47, 48 and 49, from the notes of an update."""
+    """Rules 47 (stale write), 48 (repeated write) and 49 (delivered after its outcome), from the notes of an update."""
     if notes[HAS_CELLS] and notes[IS_REPEATED]:
         n = hit(hits, n, mark, 480, F_OFFSET_STATE, notes[FIRST_VALUE], notes[FIRST_VALUE], notes[FIRST_AT])
     if notes[IS_LOWER]:

@@ -36,7 +36,7 @@ def count_of(value: int) -> int:
 
 @leaf
 def is_terminal(value: int) -> bool:
-    """Whether it is ACKNOWLEDGED or ARCHIVED."""
+    """Whether the delivery state in a value is ACKNOWLEDGED or ARCHIVED."""
     return value != NO_STATE and (state_of(value) == 2 or state_of(value) == 4)
 
 
@@ -208,7 +208,7 @@ def first_unlike(
 
 @leaf
 def cut_below(state: np.ndarray, at: np.ndarray, values: np.ndarray, start: int) -> None:
-    """Drops what lies below `start` from the function of a share partition."""
+    """Drops the offsets below `start` from the step function of a share partition."""
     begin = state[BEGIN]
     end = begin + state[SIZE]
     place = last_up_to(at, begin, end, start)
@@ -229,7 +229,7 @@ def cut_below(state: np.ndarray, at: np.ndarray, values: np.ndarray, start: int)
 
 @leaf
 def note_cell(notes: np.ndarray, bound: int, before: int, written: int) -> None:
-    """Notes what an update does from the offset `bound` on."""
+    """Notes how an update changes the value in force from the offset `bound` on."""
     if notes[HAS_CELLS] == 0:
         notes[HAS_CELLS] = 1
         notes[IS_REPEATED] = 1

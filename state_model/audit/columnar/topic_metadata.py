@@ -1,4 +1,4 @@
-"""What the metadata log says of user topics over time, for rules 24 and 69, and of the internal topics."""
+"""User topics and internal topics over time by the metadata log, for rules 24 and 69."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -53,7 +53,7 @@ class TopicEnd(NamedTuple):
 
 
 class UserTopics(NamedTuple):
-    """What is known of user topics; None: not known.
+    """Look-ups of user topics for the rules: end of a partition, size of a log batch, record locks; None: not known.
 
     `end_of`: of a user partition. `span_at`: the number of offsets of the log batch with an offset. `locks_of`: the
     record locks of a group. `read_until_ms`: until when silence in the logs is known.
@@ -194,7 +194,7 @@ def newest_states(auditor: Auditor, state_partitions: Ints) -> pa.Table:
 
 
 def lagging(newest: pa.Table, ends: Mapping[TopicPartition, int]) -> Flags:
-    """Which newest states (TOPIC_RECORD) have a negative lag, by the ends of user partitions."""
+    """Mask of the newest states (TOPIC_RECORD) with a negative lag, by the ends of user partitions."""
     if not ends:
         return np.zeros(newest.num_rows, np.bool_)
     codes, places = _topic_partitions(newest)
@@ -202,7 +202,7 @@ def lagging(newest: pa.Table, ends: Mapping[TopicPartition, int]) -> Flags:
 
 
 def ahead(records: pa.Table, ends: Mapping[TopicPartition, int], epochs: Epochs) -> Flags:
-    """Which TOPIC_RECORD rows lie behind the ends of user partitions, or have leader epochs that began over 60 s later.
+    """Mask of TOPIC_RECORD rows behind the ends of user partitions, or with leader epochs that began over 60 s later.
 
     All violations of the rules on ends and leader epochs are among them, also once the ends and epochs have grown.
     """
@@ -238,7 +238,7 @@ def _begin_ms(epochs: Sequence[tuple[int, int]] | None, leader_epoch: int) -> in
 
 
 def _is_beyond(records: pa.Table, ends: Ints) -> Flags:
-    """Which TOPIC_RECORD rows name offsets at or behind the ends of their user partitions."""
+    """Mask of the TOPIC_RECORD rows that name offsets at or behind the ends of their user partitions."""
     start, last, count = (_ints(records, name) for name in ("start_offset", "last_offset", "delivery_complete_count"))
     counted = np.where((start >= 0) & (start <= ends) & (count > 0), start + count, -1)
     beyond: Flags = np.maximum(np.maximum(start, np.minimum(last, UNBOUNDED - 1) + 1), counted) > ends

@@ -50,7 +50,7 @@ Log = TypeVar("Log", int, Ints)
 
 
 def of_log(log: Log) -> Log:
-    """What stands for no share partition in violations of one log of an audit, or of several; NONE for log 0."""
+    """The number that stands for a log itself where a violation names no share partition; NONE for log 0."""
     return NONE - log
 
 

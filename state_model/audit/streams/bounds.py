@@ -15,5 +15,5 @@ BoundsOf = Callable[[str], Bounds]
 
 
 def no_bounds(name: str, from_ms: int, to_ms: int) -> tuple[int, int] | None:
-    """Nothing is known."""
+    """Bounds of no configuration: nothing to compare with."""
     return None

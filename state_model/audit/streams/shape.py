@@ -1,4 +1,4 @@
-"""What all rules on streams groups share: how they are written, and the form of a check."""
+"""The declaration of a rule on streams groups, and the form of its check."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -49,7 +49,7 @@ def streams_rule(
 def differs(
     field: Field, expected: int, seen: int, earlier: StreamsRecord | None = None, tasks: Iterable[TaskId] = ()
 ) -> GroupDifference:
-    """What violates a rule; `earlier`: a record before it that proves it. `tasks`: those that it is about."""
+    """The difference of a violation; `earlier`: a previous record that proves it. `tasks`: the tasks that it names."""
     difference = Difference(field, expected, seen, names=_names(sorted(set(tasks))))
     return GroupDifference(difference, -1 if earlier is None else earlier.log_offset)
 
