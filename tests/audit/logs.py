@@ -1,10 +1,10 @@
 """Logs of one state partition for tests of the audit: violations of the reference form and of the audit over Arrow."""
 
 from state_model.audit.columnar.auditor import Auditor
-from state_model.audit.reference import violations
 from state_model.audit.steps import steps
 from state_model.columnar.values import Loss
 from state_model.share_records import ShareRecord
+from tests.audit.reference import violations
 from tests.replay_logs import table
 
 

@@ -8,9 +8,9 @@ import pytest
 from sharelens.broker.simulator.settings import PROFILES, profile
 from sharelens.broker.simulator.simulation import simulate
 from sharelens.cli import main
-from state_model.audit.reference import violations
 from state_model.audit.steps import steps
 from state_model.audit.table import BY_ID
+from tests.audit.reference import violations
 from tests.compat.test_coordinator_shard import BOTH, RECORDS, runs
 
 pytestmark = pytest.mark.slow

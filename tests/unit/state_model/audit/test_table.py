@@ -3,12 +3,12 @@
 import pytest
 
 from state_model.audit.explanation import explanation, severity_text
-from state_model.audit.reference import CHECKED
 from state_model.audit.rule import DECODE_REASONS, Need
 from state_model.audit.severities import SEVERITIES, VERSIONS
 from state_model.audit.table import BY_CODE, BY_ID, RULES, SECTIONS, is_tested, rules_named, untested_by_need
 from state_model.columnar.decode import REASONS
 from state_model.errors import UsageError
+from tests.audit.reference import CHECKED
 
 
 def test_every_number_of_the_specification_has_a_rule():

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from state_model.audit.coordinator_config import CoordinatorConfig
 from state_model.audit.delivery import PENDING_MS
-from state_model.audit.reference import Violation
 from state_model.audit.rule import Difference, Field, offset_state_code
 from state_model.audit.sequencing import (
     SNAPSHOT,
@@ -20,6 +19,7 @@ from state_model.audit.sequencing import (
 from state_model.audit.snapshots import cold_snapshot_too_early
 from state_model.audit.steps import ARCHIVING, SnapshotKind, Standing, Step, has_write_shape
 from state_model.share_records import SharePartitionKey
+from tests.audit.reference import Violation
 
 NONE = -1
 

@@ -13,10 +13,10 @@ from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.coordinator_config import CoordinatorConfig
 from state_model.audit.rule import Field
 from state_model.audit.steps import steps
-from state_model.audit.whole_log import archiving_too_long, begins_inside, configured, pruned_snapshots
 from state_model.share_records import ShareRecord, ShareSnapshot, ShareUpdate, StateBatch, Tombstone, encode_record
 from tests.audit.histories import Entry
 from tests.audit.mutations import log_records
+from tests.audit.whole_log import archiving_too_long, begins_inside, configured, pruned_snapshots
 from tests.replay_logs import KEYS, LOGS
 
 ENDS, CONFIGURED = {60, 170, 500}, {121, 130, 140, 570}
