@@ -54,7 +54,7 @@ class SummaryAnswer:
 def read(
     state: PartitionState, key: SharePartitionKey, *, leader_epoch: int, topic_partition_exists: bool = True
 ) -> ReadAnswer:
-    """The whole state; INVALID_REQUEST for a share partition that was never initialised."""
+    """The answer to a Read: the whole state; INVALID_REQUEST for a share partition that was never initialised."""
     current = state.share_partitions.get(key)
     error = read_error(state, key, current, leader_epoch, topic_partition_exists)
     if error is not ErrorCode.NONE or current is None:
@@ -67,7 +67,7 @@ def read(
 def read_summary(
     state: PartitionState, key: SharePartitionKey, *, topic_partition_exists: bool = True
 ) -> SummaryAnswer:
-    """The scalars, without a check of epochs; start offset -1 and no error for one that was never initialised."""
+    """The answer to a ReadSummary, without a check of epochs; start offset -1, no error without a state."""
     error = place_error(key, topic_partition_exists)
     if error is not ErrorCode.NONE:
         return SummaryAnswer(error_code=error)

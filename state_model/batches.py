@@ -39,7 +39,7 @@ class InOrder(tuple[StateBatch, ...]):
 
 
 def priority(batch: StateBatch) -> Priority:
-    """(delivery count, delivery state); the larger one prevails on an offset."""
+    """The priority of a state batch: (delivery count, delivery state); the larger one prevails on an offset."""
     return batch.delivery_count, batch.delivery_state
 
 

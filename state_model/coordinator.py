@@ -134,7 +134,7 @@ def write(
     now_ms: int,
     topic_partition_exists: bool = True,
 ) -> Outcome:
-    """One update, or the snapshot that is due in its place. The request's epochs only fence: neither is recorded."""
+    """The outcome of a Write: an update or the snapshot that is due. The request's epochs only fence."""
     current = state.share_partitions.get(key)
     error = _write_error(state, key, current, request)
     if error is _NONE:

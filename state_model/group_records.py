@@ -19,7 +19,7 @@ Json: TypeAlias = Union[int, str, list["Json"], dict[str, "Json"], None]  # noqa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRecord:
-    """One record of a known type.
+    """A decoded record of `__consumer_offsets` of a known type.
 
     Attributes:
         record_type: its number, 0 to 23.

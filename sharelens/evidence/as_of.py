@@ -41,7 +41,7 @@ class LogPrefix:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is the whole log."""
+        """Whether the prefix is the whole log."""
         return self.as_of_ms is None and not self.at_offsets
 
     def of_state_partition(self, state_partition: int) -> "LogPrefix":

@@ -1,4 +1,4 @@
-"""The partitions that runs have searched for dead letters, from a lake's books."""
+"""The partitions that runs have searched for dead letters, by the lake's ingest extents."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

@@ -274,7 +274,7 @@ class Lake:
             self._at(table, version).create_checkpoint()
 
     def updated(self, table: str) -> int:
-        """The newest version, after a commit of this process."""
+        """The handle at the table's newest version, after a commit of this process."""
         with self._readable(table):
             handle = self._handles[table]
             handle.update_incremental()

@@ -113,7 +113,7 @@ def _from_begins(headers: pa.Table, group: Mapping[TopicPartition, int]) -> pa.T
 
 
 def _places(topics: pa.Array, partitions: pa.Array) -> npt.NDArray[np.int64]:
-    """One number for a topic's number and a partition."""
+    """A topic's number and a partition, packed into one integer."""
     numbers: npt.NDArray[np.int64] = topics.to_numpy().astype(np.int64)
     places: npt.NDArray[np.int64] = (numbers << 32) | partitions.to_numpy()
     return places

@@ -191,7 +191,7 @@ class Ages:
         self._span[place] = (min(base, low), high)
 
     def counts(self) -> AgeCounts:
-        """The number of offsets for each bucket, clock and bounds of the age."""
+        """The number of offsets of each combination of bucket, clock and age bounds."""
         columns = added_up(np.concatenate([np.zeros((5, 0), np.int64), *self._samples], axis=1))
         bucket, clock, age_min, age_max, weight = columns
         return AgeCounts(bucket=bucket, clock=clock, age_min=age_min, age_max=age_max, weight=weight)

@@ -163,7 +163,7 @@ def prune_points(kinds: pa.Table) -> pa.Table:
 
 
 def _kinds_of_places(records: Iterable[pa.Table]) -> pa.Table:
-    """KINDS rows."""
+    """KINDS rows: number, bytes and newest record by place and record type."""
     by = [*FULL_PLACE_KEY, "record_type"]
     folds = {"records": "sum", "record_bytes": "sum", "log_offset": "max", "log_time_ms": "max"}
     sums: pa.Table | None = None

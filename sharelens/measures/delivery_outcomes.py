@@ -45,7 +45,7 @@ class Outcomes:
 
 @leaf
 def _order(ranges: np.ndarray, life: np.ndarray, ended: int, began: int) -> int:
-    """Below 0 where a range ended in an earlier life, or at an earlier record, than another one began; 0: at once."""
+    """Compares the end of a range with the begin of another: below 0 for an earlier life or record, 0 for the same."""
     if life[ended] != life[began]:
         return -1 if life[ended] < life[began] else 1
     return int(np.sign(ranges[ended, RANGE_TO] - ranges[began, RANGE_FROM]))

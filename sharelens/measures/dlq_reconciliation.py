@@ -96,7 +96,7 @@ def named_by(letters: pa.Table, names: Mapping[str, str]) -> pa.Table:
 
 
 def _ids(names: Mapping[str, str]) -> dict[str, list[str]]:
-    """The ids that bore each name."""
+    """The topic ids that had each topic name."""
     ids: dict[str, list[str]] = {}
     for topic_id, name in sorted(names.items()):
         ids.setdefault(name, []).append(topic_id)

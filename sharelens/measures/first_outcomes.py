@@ -35,7 +35,7 @@ def _end(ranges: np.ndarray, row: int) -> int:
 
 @kernel
 def _bounds(ranges: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Where ranges begin and end, ascending."""
+    """The boundaries of ranges, ascending: first offsets, and offsets behind last ones."""
     # Two bounds a range: cells are bounded by ranges, not by offsets.
     bounds = np.empty(2 * rows.shape[0], np.int64)
     for i in range(rows.shape[0]):

@@ -26,6 +26,7 @@ REACHED, SELECTED = 1, 2
 @kernel
 def _union(ranges: np.ndarray, flags: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """First and last offsets of the union of the selected ranges, disjoint and ascending."""
+    # Ranges sorted by first offset: each one either overlaps the last union range or begins a new one.
     chosen = np.flatnonzero(flags & SELECTED)
     chosen = chosen[np.argsort(ranges[chosen, RANGE_FIRST])]
     firsts, lasts = np.empty(chosen.shape[0], np.int64), np.empty(chosen.shape[0], np.int64)
@@ -44,6 +45,7 @@ def _union(ranges: np.ndarray, flags: np.ndarray) -> tuple[np.ndarray, np.ndarra
 @kernel
 def _touching(ranges: np.ndarray, firsts: np.ndarray, lasts: np.ndarray) -> np.ndarray:
     """The rows whose range shares an offset with one of the disjoint ranges."""
+    # The union is disjoint and ascends, so the first range that does not end below a row is the only one to compare.
     touching = np.empty(ranges.shape[0], np.int64)
     count, at = 0, 0
     for row in range(ranges.shape[0]):
@@ -56,7 +58,7 @@ def _touching(ranges: np.ndarray, firsts: np.ndarray, lasts: np.ndarray) -> np.n
 
 @kernel
 def _bounds(ranges: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Where a range begins, or the offset after one; ascending."""
+    """The boundaries of ranges, ascending: first offsets, and offsets behind last ones."""
     bounds = np.empty(2 * rows.shape[0], np.int64)
     count = 0
     for i in range(rows.shape[0]):
@@ -74,6 +76,8 @@ def _painted(
 ) -> np.ndarray:
     """For each cell the newest or the oldest of the rows that covers it; only reached ones of a state, if it is none
     of NOWHERE. `rows` by time."""
+    # A cell is painted once, by the first row in the order of painting; onward[cell] leads past painted cells. So work
+    # goes by rows and cells, not by how far ranges overlap.
     cells = bounds.shape[0]
     covering = np.full(cells, NOWHERE, np.int64)
     onward, near = np.arange(cells + 1), 0

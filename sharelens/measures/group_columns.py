@@ -62,7 +62,7 @@ def _histories_of(records: pa.Table, bin_of: npt.NDArray[np.bool_]) -> tuple[Sha
 def _histories(
     records: pa.Table, types: Sequence[int], read_values: Callable[[NumberedRows], ReadValues]
 ) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """Rows of groups, members and parts."""
+    """History rows of groups, members, and tasks or share partitions."""
     rows = numbered(records, types)
     read = read_values(rows)
     output, part_rows = replayed(rows, read.values)

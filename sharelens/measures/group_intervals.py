@@ -41,7 +41,7 @@ class Histories(NamedTuple):
 
     @classmethod
     def of(cls, share: ShareTables, streams: StreamsTables) -> "Histories":
-        """The rows of both types of groups."""
+        """The history rows of share groups, followed by those of streams groups."""
         return cls(
             groups=pa.concat_tables([share.groups, streams.groups]),
             members=pa.concat_tables([share.members, streams.members]),

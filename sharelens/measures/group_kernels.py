@@ -116,7 +116,7 @@ def _touch(state: State, group: int, member: int) -> None:
 
 @leaf
 def _set_value(values: Values, state: State, group: int, member: int, kind: int, value: int) -> None:
-    """Applies a record with a value."""
+    """Sets a value of a group or a member to the position that a record gives."""
     state.exists[group] = True
     if member < 0:
         state.group_positions[group, kind] = value

@@ -83,6 +83,6 @@ def columns(entries: Sequence[tuple[int, ...]], count: int) -> list[Ints]:
 
 
 def codes(values: Iterable[Hashable]) -> Ints:
-    """Equal numbers for equal values."""
+    """A number for each value; equal values have equal numbers."""
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int64)

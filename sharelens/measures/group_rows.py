@@ -124,7 +124,7 @@ class HistoryRows:
         return {name: self._read.metadata.column(name).combine_chunks().take(place) for name in names}
 
     def _validity(self, rows: Ints) -> dict[str, pa.Array]:
-        """The columns about begin, end and completeness of rows."""
+        """The columns valid_from and valid_to, and the completeness of rows."""
         records, table, output = self._rows.records, self._rows.table, self._output
         begin, end = rows[:, kernels.BEGIN], rows[:, kernels.END]
         has_end, groups, offsets = end >= 0, records.groups[begin], records.log_offsets[begin]

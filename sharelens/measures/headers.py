@@ -189,7 +189,7 @@ NO_SAMPLES = SampledBatches(times=OFFSET_TIME.empty_table(), no_records=NO_RECOR
 
 
 def with_sampled(no_records: pa.Table, sampled: pa.Table) -> pa.Table:
-    """NO_RECORD rows of both, disjoint and in order; `sampled`: few."""
+    """NO_RECORD rows of the headers and the samples (few), disjoint and in order."""
     rows = pa.concat_tables([no_records, sampled]).sort_by(
         [(name, "ascending") for name in ("topic_id", "partition", "first_offset")]
     )

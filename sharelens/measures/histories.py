@@ -67,6 +67,7 @@ DELIVERY_COLUMNS = [
 @kernel
 def _rows_at(offsets: np.ndarray, begins: np.ndarray, place: np.ndarray, at: np.ndarray) -> np.ndarray:
     """The row with each log offset (`at`) of each place; UNKNOWN for none."""
+    # Offsets ascend within a place, so each look-up is a binary search in the slice of its place.
     rows = np.full(place.shape[0], UNKNOWN, np.int64)
     for i in range(place.shape[0]):
         begin, end = begins[place[i]], begins[place[i] + 1]
@@ -89,6 +90,7 @@ def _ends_later(ranges: np.ndarray, row: int, other: int) -> bool:
 
 @kernel
 def _sort_by_end(ranges: np.ndarray, rows: np.ndarray) -> None:
+    # Stable, by the lower key first. Few ranges mostly end at one record: insertion needs no memory for them.
     if rows.shape[0] > MANY:
         for column in (RANGE_FIRST, RANGE_TO):
             rows[:] = rows[np.argsort(ranges[rows, column], kind="mergesort")]
@@ -109,6 +111,8 @@ def _by_end(
 
     `place`: of each life. `begins`, `offsets`: where the history rows of each place begin, and their log offsets.
     """
+    # Every range that ended did so at a record of its place, so the records are the buckets. A life touches only the
+    # buckets from `low` to `high` and sets them back to 0 for the next one: no array for each life.
     order, bucket = np.empty(ranges.shape[0], np.int64), np.empty(ranges.shape[0], np.int64)
     ends = np.zeros(offsets.shape[0] + 1, np.int64)
     made = 0

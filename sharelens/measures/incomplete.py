@@ -362,7 +362,7 @@ def _holes(no_records: pa.Table, places: Places) -> tuple[Ints, Ints]:
 
 
 def _past(earlier: pa.Table | None, histories: Histories, records: Ints) -> Ints:
-    """For each place what is known of the interval at its first row, if it began before; -1: nothing.
+    """PAST_COLUMNS of each place: the interval at its first row, if it began before that row; -1: unknown.
 
     Of other places PAST_WRITTEN alone: log time of the last write before the first row.
     """

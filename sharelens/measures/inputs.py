@@ -53,7 +53,7 @@ class Inputs(ABC):
         """DELIVERY_HISTORY rows in any order; a range that ends after the cut is open."""
 
     def histories(self) -> Histories:
-        """Both histories in order; several measures share them."""
+        """Scalar and delivery history in order; computed once, for all measures."""
         return self.once("histories", lambda: Histories.of(self.history(), self.deliveries()))
 
     def earlier(self) -> pa.Table | None:

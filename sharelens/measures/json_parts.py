@@ -57,7 +57,7 @@ class PartReader:
     def _read_chunk(
         self, texts: pa.Array, rows: Ints, layout: kernels.Layout, parts: kernels.Parts, first: int
     ) -> kernels.Parts:
-        """The parts with those of the texts at `rows`, from value `first` on."""
+        """The parts, extended by those of the texts at `rows`, from value `first` on."""
         view, row = buffers.binary_view(texts), first
         parts = _with_room(parts, int(parts.ends[first]) + int(view.at[-1] - view.at[0]) // BYTES_OF_PART)
         while True:
@@ -73,7 +73,7 @@ class PartReader:
                 return parts
 
     def _read_unusual(self, text: str, layout: kernels.Layout, parts: kernels.Parts, row: int) -> kernels.Parts:
-        """The parts with those of a value, as the kernel reads it."""
+        """The parts, extended by those of a value that the kernel refused, read by the JSON parser."""
         value = json.loads(text)
         integers = []
         entries: list[tuple[int, int]] = []

@@ -109,7 +109,7 @@ NO_KEPT_SAMPLES = KeptSamples()
 
 
 def changed_partitions(earlier: KeptSamples, now: KeptSamples) -> "set[TopicPartition]":
-    """The user partitions of whose offsets something else is kept."""
+    """The user partitions whose kept samples differ."""
     places = {*earlier.times, *now.times, *earlier.no_records, *now.no_records}
     return {
         place

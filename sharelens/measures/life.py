@@ -122,7 +122,7 @@ class _Settled:
         self._first, self._last = (ranges[chosen, column].clip(0, LAST_OFFSET) for column in (RANGE_FIRST, RANGE_LAST))
 
     def among(self, life: int, first: int, last: int) -> int:
-        """How many offsets from `first` to `last` they cover."""
+        """The number of settled offsets from `first` to `last`."""
         here = slice(*np.searchsorted(self._life, [life, life + 1]).tolist())
         sizes = np.minimum(self._last[here], last) - np.maximum(self._first[here], first) + 1
         return int(sizes[sizes > 0].sum())

@@ -68,7 +68,7 @@ class Lives:
 
     @property
     def count(self) -> int:
-        """Lives."""
+        """The number of lives."""
         return len(self.place)
 
     def of(self, place: Ints, key: Ints) -> Ints:

@@ -1,4 +1,4 @@
-"""Observations of settings: what a file said, and from when on it holds; and the settings from all of them.
+"""Observations of settings: the content of a file and the time from which it holds; the settings from all of them.
 
     group_configs         10:00 orders: limit 3          12:00 orders: limit 5
     broker_config                        11:00 limit 4
@@ -97,7 +97,7 @@ def overlaid(stored: Iterable[Observation], chosen: Iterable[Observation]) -> li
 
 
 def news(stored: Iterable[Observation], observed: Iterable[Observation]) -> list[Observation]:
-    """The observed ones that differ from what the stored ones say of their time; of OF_NOW the newest counts."""
+    """Observations that differ from the stored ones of their time; of OF_NOW the newest counts."""
     by_kind: dict[str, dict[int, tuple[Entry, ...]]] = {kind: {} for kind in KINDS}
     for observation in stored:
         by_kind[observation.kind][observation.from_ms] = observation.entries

@@ -63,7 +63,7 @@ class RebalanceRows:
             self.changed.add(name)
 
     def begin(self, values: Mapping[str, object]) -> None:
-        """Begins the row of a group epoch; `values`: what the record and the group after it say."""
+        """Begins the row of a group epoch; `values`: columns from the record and the group after it."""
         self.rows.append(
             {
                 **values,

@@ -149,7 +149,7 @@ NO_SETTINGS = GroupSettings()
 
 
 def changed_groups(before: GroupSettings, now: GroupSettings, groups: Iterable[str], names: Sequence[str]) -> set[str]:
-    """The groups of which some settings, or the times of their changes, differ."""
+    """The groups with settings, or times of their changes, that differ."""
     if before == now:
         return set()
     return {group for group in groups if before.timeline(group, names) != now.timeline(group, names)}
@@ -192,7 +192,7 @@ def in_force_at(
 
 
 def over_time(groups: Mapping[int, Groups], broker: Mapping[int, Broker]) -> GroupSettings:
-    """The settings from what files said at some times; what a file said first counts from the beginning."""
+    """The settings over time from the contents of files; the first content counts from the beginning."""
     moments = sorted({*groups, *broker})
     settings: GroupSettings | None = None
     for moment in moments:

@@ -120,5 +120,5 @@ class _Initializations:
 
 
 def _values(rows: NumberedRows, kind: int) -> list[dict[str, Any]]:
-    """The values of a kind as the reference reads them."""
+    """The decoded values of a kind of record, as the reference reads them."""
     return [json.loads(text) for text in rows.texts(kind)]

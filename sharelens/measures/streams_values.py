@@ -119,7 +119,7 @@ def _standby(value: Any) -> int:
 
 
 def _values(rows: NumberedRows, kind: int) -> list[Any]:
-    """The values of a kind as the reference has them."""
+    """The decoded values of a kind of record, as the reference reads them."""
     number = streams.STREAMS_TYPES[kind]
     return [streams.tree_value(number, from_formatter_json(number, 0, json.loads(text))) for text in rows.texts(kind)]
 

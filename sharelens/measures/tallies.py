@@ -210,7 +210,7 @@ def sums_of(entry: Ints, values: Ints, entries: int) -> Ints:
 
 
 def times(values: Ints, factor: Ints) -> Ints:
-    """The product, at most LAST_OFFSET."""
+    """The product of two numbers of offsets, at most LAST_OFFSET."""
     fits = values <= LAST_OFFSET // factor
     return np.where(fits, np.where(fits, values, 0) * factor, LAST_OFFSET)
 

@@ -97,7 +97,7 @@ class BoundaryStates:
         self._update_limit = update_limit
 
     def advance(self, chunk: ChunkSummary) -> pa.Table:
-        """Goes on over one chunk; the states before it of the share partitions that have records in it."""
+        """Folds the next chunk; returns the states before it of the share partitions with records in it."""
         before = only_keys_of(self.state, chunk.head)
         losses = losses_until(self._losses, chunk.head, chunk.thin)
         after_head = replay.replay_states(chunk.head, seed=self.state, losses=losses, update_limit=self._update_limit)

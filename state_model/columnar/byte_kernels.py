@@ -98,7 +98,7 @@ def is_utf8(data: np.ndarray, start: int, end: int) -> bool:
 
 @kernel
 def write_uuid_text(data: np.ndarray, at: int, text: np.ndarray, to: int) -> None:
-    """The 22 characters of the 16 bytes at `at`."""
+    """Writes the uuid text (22 characters) of the 16 bytes at `at` to `text`."""
     # 16 bytes are five groups of three bytes (four characters of 6 bits) and one byte, which takes two characters.
     for _ in range(5):
         first, second, third = data[at], data[at + 1], data[at + 2]

@@ -60,7 +60,7 @@ def _integer_at(data: np.ndarray, at: int, code: int) -> int:
 
 @leaf
 def _put_integer(value: int, out: np.ndarray, to: int) -> int:
-    """The digits of an integer, behind which there is room for any; the position behind them."""
+    """Writes the digits of an integer, for which there is room; the position behind them."""
     if value == 0:
         out[to] = ZERO
         return to + 1

@@ -165,7 +165,7 @@ def mark_uncommitted(state: np.ndarray) -> None:
 
 @leaf
 def mark_by_record(state: np.ndarray, uncommitted: bool, unknown: bool) -> None:
-    """Marks the state after a record that is uncommitted, or of which something is unknown: that hides a loss."""
+    """Marks the state after an uncommitted record, or one with an unknown state or type, which may hide a loss."""
     if state[PRESENT] == 0:
         return
     if uncommitted:

@@ -68,7 +68,7 @@ DraftRecord = Checkpoint | Delta
 
 
 def encode(record: DraftRecord) -> tuple[bytes, bytes]:
-    """Key and value in bytes."""
+    """The key and the value of a control record in bytes."""
     is_checkpoint = isinstance(record, Checkpoint)
     control_type = ControlType.SHARE_CHECKPOINT if is_checkpoint else ControlType.SHARE_DELTA
     tree: dict[str, Any] = record._asdict()
@@ -90,7 +90,7 @@ def control_type_of(key: bytes | None) -> ControlType | None:
 
 
 def decode(key: bytes | None, value: bytes | None) -> DraftRecord | None:
-    """The record; None for a control record of another kind, such as a transaction marker.
+    """The decoded control record; None for one of another kind, such as a transaction marker.
 
     Raises:
         DecodeError: the bytes are not what the tables say, or their version is unknown.

@@ -45,7 +45,7 @@ class DraftState:
 
 
 def apply(state: DraftState | None, log_offset: int, record: DraftRecord) -> DraftState:
-    """The state after a record.
+    """The group's state in the partition after a control record.
 
     Raises:
         BrokenChainError: a delta does not follow the state's newest record, or belongs to another checkpoint.

@@ -46,7 +46,7 @@ class DraftLog:
         return self._checkpoint(start_offset, max(start_offset, self.state.end_offset), states)
 
     def write(self, changes: Iterable[StateBatch]) -> DraftRecord:
-        """The record of changed states."""
+        """The control record of changed states: a delta, or the checkpoint that is due."""
         states = self._filled(coalesce(changes))
         delta = Delta(self._group_id, self.state.checkpoint_epoch, self.state.newest_offset, states)
         if self._deltas < self._limit:

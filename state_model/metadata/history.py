@@ -78,7 +78,7 @@ class Timeline:
         return ()
 
     def take(self, event: Event) -> None:
-        """Applies the next event."""
+        """Applies the next event of the metadata log."""
         if isinstance(event, Gap):
             self._doubt()
             return

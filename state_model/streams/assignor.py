@@ -23,7 +23,7 @@ def assign(
     stateful: Iterable[str],
     standby_replicas: int,
 ) -> dict[str, TasksByType]:
-    """The target of each member.
+    """The target assignment of each member by the `sticky` assignor.
 
     Args:
         task_counts: tasks of each subtopology, numbered from 0.
@@ -51,7 +51,7 @@ class _Process:
 
     @property
     def load(self) -> float:
-        """Tasks a member."""
+        """The number of tasks for each member of the process."""
         return len(self.tasks) / len(self.counts)
 
     def least_loaded_member(self) -> str:

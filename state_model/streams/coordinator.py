@@ -40,7 +40,7 @@ STANDBY_REPLICAS: Final = "num.standby.replicas"
 
 
 class Outcome(NamedTuple):
-    """The result of an operation.
+    """The result of an operation on a streams group: its records and its answer.
 
     Attributes:
         records: to append, in this order, as one operation.
@@ -119,7 +119,7 @@ def heartbeat(
 
 
 def leave(group: StreamsGroup, soft: SoftState, request: Heartbeat) -> Outcome:
-    """A member leaves. Raises HeartbeatError: no such member."""
+    """The outcome when a member leaves. Raises HeartbeatError: no such member."""
     if request.member_id not in group.members:
         raise unknown_member(request)
     if request.shutdown_application and soft.shutdown_member_id is None:
@@ -128,7 +128,7 @@ def leave(group: StreamsGroup, soft: SoftState, request: Heartbeat) -> Outcome:
 
 
 def fence(group_id: str, group: StreamsGroup, soft: SoftState, member_id: str) -> Outcome:
-    """The end of a member that left, or whose session or time to revoke tasks expired (§3.6)."""
+    """The outcome of removing a member: it left, or its session or its time to revoke tasks expired (§3.6)."""
     metadata = group.metadata._replace(epoch=group.group_epoch + 1)
     after = group._replace(
         metadata=metadata, members=group.members.remove(member_id), targets=group.targets.remove(member_id)
@@ -163,7 +163,7 @@ def delayed_target(
 
 
 def group_tombstones(group_id: str) -> tuple[GroupRecord, ...]:
-    """The end of a group without members; its offsets have tombstones of their own (§3.8)."""
+    """The tombstones of a group without members; its offsets have tombstones of their own (§3.8)."""
     return tuple(
         records.record_of(record_type, group_id, None)
         for record_type in (records.TARGET, records.METADATA, records.TOPOLOGY)

@@ -38,7 +38,7 @@ def member_of(group: StreamsGroup, request: Heartbeat, settings: Settings) -> St
 
 
 def _check_epoch(assignment: MemberAssignment, request: Heartbeat) -> None:
-    """An older epoch is accepted when the answer with the newer one was lost (§1.9)."""
+    """Checks the member epoch; an older one is accepted when the answer with the newer one was lost (§1.9)."""
     epoch, known = request.member_epoch, assignment.member_epoch
     if epoch == known:
         return

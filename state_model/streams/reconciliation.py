@@ -124,7 +124,7 @@ def _overlap(left: TasksByType, right: TasksByType) -> bool:
 
 
 def _each(operation: Callable[[Tasks, Tasks], Tasks], left: TasksByType, right: TasksByType) -> TasksByType:
-    """A set operation, type by type."""
+    """A set operation on two sets of tasks, for each type of task."""
     return TasksByType(
         operation(left.active, right.active),
         operation(left.standby, right.standby),

@@ -185,7 +185,7 @@ def _require_sources(topology: Topology, topics: Topics) -> None:
 
 
 def _count_repartition_topics(topology: Topology, counts: _Counts) -> None:
-    """Fixed counts first, then those that follow from the subtopologies that write the topics (§4.4)."""
+    """Sets the counts of repartition topics: fixed counts, then those from the subtopologies that write them (§4.4)."""
     decided = counts.decided
     for subtopology in topology.subtopologies:
         decided.update(

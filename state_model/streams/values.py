@@ -96,7 +96,7 @@ class Subtopology(NamedTuple):
 
 
 class Topology(NamedTuple):
-    """The value of record type 23."""
+    """A topology as the group records it: the value of record type 23."""
 
     epoch: int
     subtopologies: tuple[Subtopology, ...] = ()

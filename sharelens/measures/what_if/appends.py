@@ -206,7 +206,7 @@ def _unjoined_ranges(histories: Histories) -> Ints:
 
 
 def _before(values: Ints, first: Flags) -> Ints:
-    """The value of the row before; 0 in the first row of a place."""
+    """The value of the previous row of the same place; 0 in the first row of a place."""
     return np.where(first, 0, np.append(0, values[:-1])[: len(values)])
 
 

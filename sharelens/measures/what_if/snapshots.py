@@ -129,7 +129,7 @@ def _replay(
 
 
 def _logged(appends: pa.Table, place: Ints, places: int) -> Ints:
-    """FIGURES of the log itself."""
+    """FIGURES of each share partition as the log has them, without another limit."""
     record, operation = appends.column("record").to_numpy(), appends.column("operation").to_numpy()
     figures = np.zeros((places, len(FIGURES)), np.int64)
     figures[:, RECORDS] = np.bincount(place, minlength=places)

@@ -137,7 +137,7 @@ def check_record(
     first: np.ndarray, last: np.ndarray, states: np.ndarray, counts: np.ndarray, low: int, high: int,
     hits: np.ndarray, n: int, mark: np.ndarray,
 ) -> int:  # fmt: skip
-    """The rules over the record alone, and those over the scalars of the state before it."""
+    """Tests the rules on the record alone and on the scalars of the state before it; the number of violations."""
     n = check_sequence(state, kind, row, high - low, hits, n, mark)
     if kind == TOMBSTONE:
         return n
@@ -191,7 +191,7 @@ def check_content(
 def take_snapshot(
     state: np.ndarray, row: np.ndarray, log_offset: int, written_at: np.ndarray, written: np.ndarray, size: int
 ) -> None:
-    """The scalars of a snapshot, and the terminal offsets of its function."""
+    """Sets the state to a snapshot: its scalars and the number of terminal offsets of its step function."""
     state[STANDING] = LIVE
     for column in range(VALUE, WRITE + 1):
         state[column] = row[column - VALUE]
@@ -209,7 +209,7 @@ def take_snapshot(
 
 @leaf
 def take_update(state: np.ndarray, row: np.ndarray) -> None:
-    """The scalars of an update; its batches are merged elsewhere."""
+    """Applies the scalars of an update; `merge` applies its batches."""
     if state[STANDING] != LIVE:
         state[UPDATES] = state[UPDATES] + 1 if state[STANDING] == ORPHAN else 1
         state[STANDING] = ORPHAN

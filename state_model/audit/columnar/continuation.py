@@ -57,7 +57,7 @@ AUDIT_STATE: Final = pa.schema(
 
 
 def lists_of(rows: pa.Table, schema: pa.Schema, sizes: Ints) -> pa.Array:
-    """Lists of rows as structs: of so many rows each."""
+    """A list column of structs over consecutive rows; `sizes`: number of rows in each list."""
     rows = rows.combine_chunks()
     parts = [_as(field.type, _array(rows.column(field.name))) for field in schema]
     items = pa.StructArray.from_arrays(parts, fields=list(schema))
@@ -65,7 +65,7 @@ def lists_of(rows: pa.Table, schema: pa.Schema, sizes: Ints) -> pa.Array:
 
 
 def lists_of_numbers(numbers: Ints, sizes: Ints) -> pa.Array:
-    """Lists of so many numbers each."""
+    """A list column over consecutive numbers; `sizes`: how many each list has."""
     return pa.ListArray.from_arrays(_ends(sizes), pa.array(numbers, pa.int64()), type=NUMBERS)
 
 

@@ -164,7 +164,7 @@ def _findings_of(audit: PartitionsAudit, rows: pa.Table, severities: Mapping[int
 
 @lru_cache(maxsize=1024)
 def _impact_text(impact: Impact, first: int | None, last: int | None, is_of_log: bool) -> str:
-    """Thousands of findings of a rule have the same text."""
+    """The impact of a finding in words, cached: thousands of findings of a rule have the same text."""
     return impact_text(impact, first, last, has_share_partition=not is_of_log)
 
 

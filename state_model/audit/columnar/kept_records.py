@@ -59,7 +59,7 @@ class RecordKeeper:
         self._widest = TOPIC_RECORD.empty_table()
 
     def take(self, records: pa.Table) -> None:
-        """The next records (SHARE_RECORD)."""
+        """Takes the next records (SHARE_RECORD), in log order, and keeps those that rules compare again."""
         if records.num_rows == 0:
             return
         self._turns.take(records)

@@ -49,7 +49,7 @@ class Turns:
         self._rows = 0
 
     def take(self, records: pa.Table) -> None:
-        """The next records (SHARE_RECORD columns, in the order of each state partition)."""
+        """Takes the next records (SHARE_RECORD columns, in the order of each state partition)."""
         is_kept = pc.is_in(records.column("record_type"), value_set=TURNING)
         kept = records.select([name for name in records.column_names if name in READ]).filter(is_kept)
         if kept.num_rows == 0:

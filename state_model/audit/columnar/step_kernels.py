@@ -110,7 +110,7 @@ def of_ascending(
     first: np.ndarray, last: np.ndarray, states: np.ndarray, counts: np.ndarray, low: int, high: int,
     out_at: np.ndarray, out: np.ndarray,
 ) -> int:  # fmt: skip
-    """The function of ascending, disjoint batches; its number of breakpoints."""
+    """The step function of ascending, disjoint batches; its number of breakpoints."""
     # At most two breakpoints a batch: its begin, and its end where no batch follows. None lies behind the largest
     # offset.
     n = 0
@@ -135,7 +135,7 @@ def of_any(
     first: np.ndarray, last: np.ndarray, states: np.ndarray, counts: np.ndarray, low: int, high: int,
     out_at: np.ndarray, out: np.ndarray,
 ) -> int:  # fmt: skip
-    """The function of batches in any order, the maximum of two halves again and again; its number of breakpoints."""
+    """The step function of batches in any order, by merging pairs of functions; its number of breakpoints."""
     # First a function for each batch, then neighbours are merged in rounds. The rounds are log2(batches), and no round
     # has more breakpoints than the first: O(n log n) for batches in any order and with any overlaps.
     at = np.empty(2 * (high - low), np.int64)

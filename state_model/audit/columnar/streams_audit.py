@@ -51,7 +51,7 @@ class Completeness:
         self._next = 0
 
     def take(self, log_offsets: pa.ChunkedArray) -> None:
-        """The log offsets of the next records of all kinds, ascending."""
+        """Takes the log offsets of the next records of all kinds, ascending."""
         offsets = log_offsets.to_numpy()
         if not len(offsets):
             return

@@ -75,7 +75,7 @@ class TopicAudit:
         self._windows: dict[tuple[str, str, int], tuple[int, Mapping[str, Any]]] = {}
 
     def take(self, records: pa.Table) -> None:
-        """The next records (TOPIC_RECORD)."""
+        """Takes the next records (TOPIC_RECORD), in log order."""
         if records.num_rows == 0:
             return
         codes, places = _topic_partitions(records)
