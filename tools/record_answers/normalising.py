@@ -26,7 +26,7 @@ class Normalisation:
     call: str = ANY_CALL
 
 
-AGE = re.compile(r"\b\d+ (?:d|h|min|s)(?: \d+ (?:h|min|s))? (?=ago; end offsets|after the cut\b)")
+AGE_OF_CUT = re.compile(r"\b\d+ (?:d|h|min|s)(?: \d+ (?:h|min|s))? (?=ago; end offsets|after the cut\b)")
 PATTERNS = (
     Normalisation(
         pattern=re.compile(r"(?m)^sharelens: compiling kernels, once after an installation.*\n"),
@@ -80,13 +80,13 @@ PATTERNS = (
         reason="files of a lake have random names",
     ),
     Normalisation(
-        pattern=AGE,
+        pattern=AGE_OF_CUT,
         replacement="<AGE> ",
         reason="the age of the cut by the clock: the command takes no moment",
         call="lag/",
     ),
     Normalisation(
-        pattern=AGE,
+        pattern=AGE_OF_CUT,
         replacement="<AGE> ",
         reason="the same age at the end of the page",
         call="report/",
