@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, TypeAlias, Union
 
 from state_model import schema
+from state_model.codec.primitives import UnknownTag, need
 from state_model.errors import BufferUnderflowError, InvalidKeyError, InvalidLengthError
 from state_model.group_schemas import RECORD_TYPES, GroupRecordType
 from state_model.schema import Field, Kind, NullableStruct, Struct, Tree, Value
@@ -83,7 +84,7 @@ def decode_record(key: bytes | None, value: bytes | None) -> AnyGroupRecord:
         raise InvalidKeyError(f"the key of {len(key)} bytes of a {known.name} is cut short: {error}") from None
     if value is None:
         return GroupRecord(record_type=known.number, name=known.name, key=key_tree)
-    schema.need(value, 0, 2)
+    need(value, 0, 2)
     version = int.from_bytes(value[:2], "big", signed=True)
     layout = known.values.get(version)
     if layout is None:
@@ -178,7 +179,7 @@ def _json(kind: Kind, value: Value) -> Json:
         layout = kind.struct if isinstance(kind, NullableStruct) else kind
         assert isinstance(layout, Struct)
         return _struct_json(layout, value)
-    assert not isinstance(value, schema.UnknownTag)
+    assert not isinstance(value, UnknownTag)
     return value
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple, cast
 
+from state_model.codec.primitives import need
 from state_model.errors import InvalidKeyError
 from state_model.group_schemas import OFFSET_KEY
-from state_model.schema import CLASSIC_STRING, INT32, INT64, STRING, UUID, Field, Struct, need
+from state_model.schema import CLASSIC_STRING, INT32, INT64, STRING, UUID, Field, Struct
 from state_model.uuids import ZERO_UUID
 
 OFFSET_COMMIT: Final = 1

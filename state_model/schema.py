@@ -4,42 +4,30 @@ A kind reads and writes a field: `read(buffer, offset) -> (value, next_offset)` 
 Values are plain: int, str (uuids as 22 characters), None, tuples for arrays, dicts with snake_case keys for structs.
 Encodings are those of Kafka's generated messages (share-group-state-log §3, consumer-offsets-records §1). Every length
 is checked against the remaining bytes before they are read or memory is allocated, so a false count costs no memory.
+
+Records have such values. The broker's requests and answers have others (a struct's `make`, a fixed kind's conversions)
+and are read and written in steps by the `reader` and `writer` of a kind (`state_model.codec`).
 """
 
 import itertools
 import operator
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, Union
+from typing import Any, Protocol, TypeAlias, Union
 
-from state_model.errors import (
-    BufferUnderflowError,
-    EncodeError,
-    InvalidLengthError,
-    InvalidTextError,
-    InvalidUuidError,
-    MalformedVarintError,
-)
+from state_model.codec import readers, writers
+from state_model.codec.primitives import MAX_STRING_BYTES, UnknownTag
+from state_model.codec.readers import Convert, Reader
+from state_model.codec.writers import Writer
+from state_model.errors import EncodeError, InvalidUuidError
 from state_model.uuids import UUID_BYTES, uuid_bytes, uuid_text
-
-UNKNOWN_TAGS = "unknown_tags"
-"""Key under which a struct's dict holds the tagged fields that the schema does not name; absent when there are none."""
-MAX_UINT32 = (1 << 32) - 1
-MAX_STRING_BYTES = (1 << 15) - 1
-MIN_TAG_BYTES = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnknownTag:
-    """A tagged field that the schema does not name: kept as bytes and written back."""
-
-    tag: int
-    data: bytes
-
 
 Value: TypeAlias = Union[int, str, UnknownTag, tuple["Value", ...], Mapping[str, "Value"], None]  # noqa: UP007 - forward references
 Tree: TypeAlias = Mapping[str, Value]
+
+_INT16_LENGTH = struct.Struct(">h")
+_INT32_LENGTH = struct.Struct(">i")
 
 
 class Kind(Protocol):
@@ -53,71 +41,45 @@ class Kind(Protocol):
     def write(self, value: Value) -> bytes: ...
 
 
-def need(buffer: bytes, offset: int, size: int) -> None:
-    """Raises BufferUnderflowError unless `size` bytes remain from `offset` on."""
-    if size > len(buffer) - offset:
-        raise BufferUnderflowError(f"{size} bytes needed at byte {offset}, {max(0, len(buffer) - offset)} are left")
+class Encoding:
+    """A kind that is put together from readers and writers of the codec."""
 
-
-def read_uvarint(buffer: bytes, offset: int) -> tuple[int, int]:
-    """An unsigned varint of at most 32 bits in at most five bytes."""
-    if offset < len(buffer) and buffer[offset] < 0x80:  # the form of nearly all lengths and counts
-        return buffer[offset], offset + 1
-    value = 0
-    for step in range(5):
-        need(buffer, offset + step, 1)
-        byte = buffer[offset + step]
-        value |= (byte & 0x7F) << (7 * step)
-        if byte < 0x80:
-            if value > MAX_UINT32:
-                break
-            return value, offset + step + 1
-    raise MalformedVarintError(f"the varint at byte {offset} is wider than 32 bits")
-
-
-_SINGLE_BYTES = tuple(bytes([value]) for value in range(0x80))
-
-
-def write_uvarint(value: int) -> bytes:
-    """The shortest form of an unsigned varint."""
-    if 0 <= value < 0x80:
-        return _SINGLE_BYTES[value]
-    if not 0 <= value <= MAX_UINT32:
-        raise EncodeError(f"{value} does not fit an unsigned varint of 32 bits")
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-class Int:
-    """A big-endian integer; `code` is its format character in the struct module."""
-
-    def __init__(self, name: str, code: str) -> None:
-        self.name = name
-        self.code = code
-        self._struct = struct.Struct(">" + code)
-        self.min_bytes = self._struct.size
+    def __init__(self, min_bytes: int, reader: Reader, writer: Writer) -> None:
+        self.min_bytes = min_bytes
+        self.reader = reader
+        self.writer = writer
 
     def read(self, buffer: bytes, offset: int) -> tuple[Value, int]:
-        need(buffer, offset, self.min_bytes)
-        value: int = self._struct.unpack_from(buffer, offset)[0]
-        return value, offset + self.min_bytes
+        """The value at an offset, and the offset behind it. Raises DecodeError."""
+        return readers.read_at_once(self.reader, buffer, offset)
 
     def write(self, value: Value) -> bytes:
-        try:
-            return self._struct.pack(value)
-        except struct.error:
-            raise EncodeError(f"{value!r} is no {self.name}") from None
+        """The bytes of a value. Raises EncodeError."""
+        return writers.write_at_once(self.writer, value)
 
-    def write_all(self, values: Sequence[Value]) -> bytes:
-        """The bytes of some integers, one after the other."""
-        try:
-            return struct.pack(f">{len(values)}{self.code}", *values)
-        except struct.error:
-            return b"".join(self.write(value) for value in values)  # which names the value that does not fit
+
+class Fixed(Encoding):
+    """A big-endian value of fixed size; `code` is its format in the struct module.
+
+    `from_wire` and `to_wire` convert the number or bytes of the format; None: they are the value.
+    """
+
+    def __init__(
+        self, name: str, code: str, *, from_wire: Convert | None = None, to_wire: Convert | None = None
+    ) -> None:
+        self.name = name
+        self.code = code
+        self.from_wire = from_wire
+        self.to_wire = to_wire
+        reader, writer = readers.fixed(code, from_wire), writers.fixed(name, code, to_wire)
+        super().__init__(struct.calcsize(">" + code), reader, writer)
+
+
+class Int(Fixed):
+    """A big-endian integer."""
+
+    def __init__(self, name: str, code: str) -> None:
+        super().__init__(name, code)
 
 
 INT8 = Int("int8", "b")
@@ -127,111 +89,101 @@ INT64 = Int("int64", "q")
 UINT16 = Int("uint16", "H")
 
 
-def _read_text(buffer: bytes, offset: int, size: int) -> tuple[str, int]:
-    need(buffer, offset, size)
+def _uuid_bytes(value: Value) -> bytes:
     try:
-        return buffer[offset : offset + size].decode("utf-8"), offset + size
-    except UnicodeDecodeError:
-        raise InvalidTextError(f"the string of {size} bytes at byte {offset} is not UTF-8") from None
+        return uuid_bytes(str(value))
+    except InvalidUuidError as error:
+        raise EncodeError(str(error)) from None
 
 
-def _write_text(value: Value) -> bytes:
-    """UTF-8 bytes; a lone surrogate becomes a question mark, as in what Java writes."""
-    if not isinstance(value, str):
-        raise EncodeError(f"{value!r} is no string")
-    raw = value.encode("utf-8", "replace")
-    if len(raw) > MAX_STRING_BYTES:
-        raise EncodeError(f"a string of {len(raw)} bytes is longer than {MAX_STRING_BYTES}")
-    return raw
-
-
-class ClassicString:
-    """int16 length, then UTF-8; the form of record keys. Never null."""
-
-    min_bytes = 2
-
-    def read(self, buffer: bytes, offset: int) -> tuple[Value, int]:
-        need(buffer, offset, 2)
-        size = int.from_bytes(buffer[offset : offset + 2], "big", signed=True)
-        if size < 0:
-            raise InvalidLengthError(f"the string at byte {offset} has length {size}, and the field has no null")
-        return _read_text(buffer, offset + 2, size)
-
-    def write(self, value: Value) -> bytes:
-        raw = _write_text(value)
-        return len(raw).to_bytes(2, "big") + raw
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactString:
-    """Unsigned varint of length + 1 (0 = null), then UTF-8; the form of flexible messages."""
-
-    nullable: bool = False
-    min_bytes: int = 1
-
-    def read(self, buffer: bytes, offset: int) -> tuple[Value, int]:
-        claimed, at = read_uvarint(buffer, offset)
-        if claimed == 0:
-            _check_null(self.nullable, "string", offset)
-            return None, at
-        if claimed - 1 > MAX_STRING_BYTES:
-            raise InvalidLengthError(f"the string at byte {offset} claims {claimed - 1} bytes, more than a string has")
-        return _read_text(buffer, at, claimed - 1)
-
-    def write(self, value: Value) -> bytes:
-        if value is None and self.nullable:
-            return b"\x00"
-        raw = _write_text(value)
-        return write_uvarint(len(raw) + 1) + raw
-
-
-class Uuid:
+class Uuid(Fixed):
     """16 bytes, most significant first; as text the 22 characters that Kafka prints."""
 
-    min_bytes = UUID_BYTES
-
-    def read(self, buffer: bytes, offset: int) -> tuple[Value, int]:
-        need(buffer, offset, UUID_BYTES)
-        return uuid_text(buffer[offset : offset + UUID_BYTES]), offset + UUID_BYTES
-
-    def write(self, value: Value) -> bytes:
-        try:
-            return uuid_bytes(str(value))
-        except InvalidUuidError as error:
-            raise EncodeError(str(error)) from None
+    def __init__(self) -> None:
+        super().__init__("uuid", f"{UUID_BYTES}s", from_wire=uuid_text, to_wire=_uuid_bytes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactArray:
+class ClassicString(Encoding):
+    """int16 length (-1 = null), then UTF-8; the form of record keys."""
+
+    def __init__(self, *, nullable: bool = False) -> None:
+        self.nullable = nullable
+        super().__init__(2, *_sized(_INT16_LENGTH, nullable=nullable, text_bytes_max=MAX_STRING_BYTES))
+
+
+class CompactString(Encoding):
+    """Unsigned varint of length + 1 (0 = null), then UTF-8; the form of flexible messages.
+
+    Kafka bounds the length by that of a classic string; a reader that answers a longer one itself gives `bytes_max`.
+    """
+
+    def __init__(self, *, nullable: bool = False, bytes_max: int = MAX_STRING_BYTES) -> None:
+        self.nullable = nullable
+        super().__init__(1, *_sized(None, nullable=nullable, text_bytes_max=bytes_max))
+
+
+class ClassicBytes(Encoding):
+    """int32 length (-1 = null), then bytes."""
+
+    def __init__(self, *, nullable: bool = False) -> None:
+        super().__init__(4, *_sized(_INT32_LENGTH, nullable=nullable, text_bytes_max=None))
+
+
+class CompactBytes(Encoding):
+    """Unsigned varint of length + 1 (0 = null), then bytes."""
+
+    def __init__(self, *, nullable: bool = False) -> None:
+        super().__init__(1, *_sized(None, nullable=nullable, text_bytes_max=None))
+
+
+def _sized(layout: struct.Struct | None, *, nullable: bool, text_bytes_max: int | None) -> tuple[Reader, Writer]:
+    return (
+        readers.sized(layout, nullable=nullable, text_bytes_max=text_bytes_max),
+        writers.sized(layout, nullable=nullable, text_bytes_max=text_bytes_max),
+    )
+
+
+class CompactArray(Encoding):
     """Unsigned varint of count + 1 (0 = null), then the items; a tuple."""
 
-    item: Kind
-    nullable: bool = False
-    min_bytes: int = 1
+    def __init__(self, *, item: Kind, nullable: bool = False) -> None:
+        self.item = item
+        self.nullable = nullable
+        super().__init__(1, *_array(item, None, nullable=nullable))
 
-    def read(self, buffer: bytes, offset: int) -> tuple[Value, int]:
-        claimed, at = read_uvarint(buffer, offset)
-        if claimed == 0:
-            _check_null(self.nullable, "array", offset)
-            return None, at
-        need(buffer, at, (claimed - 1) * self.item.min_bytes)
-        if isinstance(self.item, Int):
-            items_end = at + (claimed - 1) * self.item.min_bytes
-            return struct.unpack_from(f">{claimed - 1}{self.item.code}", buffer, at), items_end
-        items = []
-        for _ in range(claimed - 1):
-            item, at = self.item.read(buffer, at)
-            items.append(item)
-        return tuple(items), at
 
-    def write(self, value: Value) -> bytes:
-        if value is None and self.nullable:
-            return b"\x00"
-        if not isinstance(value, tuple | list):
-            raise EncodeError(f"{value!r} is no array")
-        if isinstance(self.item, Int):
-            return write_uvarint(len(value) + 1) + self.item.write_all(value)
-        return write_uvarint(len(value) + 1) + b"".join(self.item.write(item) for item in value)
+class ClassicArray(Encoding):
+    """int32 count (-1 = null), then the items; a tuple."""
+
+    def __init__(self, *, item: Kind, nullable: bool = False) -> None:
+        self.item = item
+        self.nullable = nullable
+        super().__init__(4, *_array(item, _INT32_LENGTH, nullable=nullable))
+
+
+def _array(item: Kind, layout: struct.Struct | None, *, nullable: bool) -> tuple[Reader, Writer]:
+    reader, writer = _reader(item), _writer(item)
+    if isinstance(item, Fixed) and item.from_wire is None and item.to_wire is None:
+        return (
+            readers.numbers(item.code, layout, nullable=nullable),
+            writers.numbers(writer, item.code, layout, nullable=nullable),
+        )
+    return (
+        readers.array(reader, item.min_bytes, layout, nullable=nullable),
+        writers.array(writer, layout, nullable=nullable),
+    )
+
+
+def _reader(kind: Kind) -> Reader:
+    if isinstance(kind, Encoding):
+        return kind.reader
+    return Reader(lambda buffer, offset, _budget: kind.read(buffer, offset))
+
+
+def _writer(kind: Kind) -> Writer:
+    if isinstance(kind, Encoding):
+        return kind.writer
+    return Writer(lambda value, out: out.put(kind.write(value)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,80 +192,91 @@ class Field:
 
     The default of a nullable array may be the empty one: then absent is empty, and null is written explicitly (streams
     records 17 and 22, consumer-offsets-records §4).
+
+    Attributes:
+        absent: the bytes that stand for the field where a mapping lacks it (or, with a tag, has None or these bytes'
+            value: it is not written then); None: a field without a tag is required, and one with a tag goes by value.
     """
 
     name: str
     kind: Kind
     tag: int | None = None
     default: Value = None
+    absent: bytes | None = None
 
 
-class Struct:
-    """Fields in order of the wire, then, if flexible, the tagged ones: a count, then tag, size and payload of each."""
+class Struct(Encoding):
+    """Fields in order of the wire, then, if flexible, the tagged ones: a count, then tag, size and payload of each.
 
-    def __init__(self, *fields: Field, flexible: bool = True) -> None:
+    Args:
+        make: what makes the value of the dict of all fields; None: the dict is it.
+        keeps_tags: whether tagged fields that the schema does not name are kept under UNKNOWN_TAGS.
+        check_names: called with each mapping that was written; None: other names are ignored.
+    """
+
+    def __init__(
+        self,
+        *fields: Field,
+        flexible: bool = True,
+        make: Callable[..., Any] | None = None,
+        keeps_tags: bool = True,
+        check_names: Callable[[Mapping[str, Any]], None] | None = None,
+    ) -> None:
         self.fields = fields
         self.flexible = flexible
         self.plain = tuple(field for field in fields if field.tag is None)
         self.tagged = {field.tag: field for field in fields if field.tag is not None}
-        self.min_bytes = sum(field.kind.min_bytes for field in self.plain) + (1 if flexible else 0)
+        runs = _runs(self.plain)
+        reader = readers.struct_of(
+            [_read_part(run) for run in runs],
+            {tag: (field.name, _reader(field.kind)) for tag, field in self.tagged.items()} if flexible else None,
+            {field.name: field.default for field in self.tagged.values()} if flexible else {},
+            make=make,
+            keeps_tags=keeps_tags,
+        )
+        tagged = [
+            writers.TaggedPart(
+                tag=tag, name=field.name, writer=_writer(field.kind), default=field.default, absent=field.absent
+            )
+            for tag, field in sorted(self.tagged.items())
+        ]
+        writer = writers.struct_of([_write_part(run) for run in runs], tagged if flexible else None, check_names)
+        min_bytes = sum(field.kind.min_bytes for field in self.plain) + (1 if flexible else 0)
+        super().__init__(min_bytes, reader, writer)
 
     def read(self, buffer: bytes, offset: int) -> tuple[dict[str, Value], int]:
         """The dict of all fields, absent tagged fields at their default, and the offset behind the struct."""
-        tree: dict[str, Value] = {}
-        for field in self.plain:
-            tree[field.name], offset = field.kind.read(buffer, offset)
-        if not self.flexible:
-            return tree, offset
-        for field in self.tagged.values():
-            tree[field.name] = field.default
-        return tree, self._read_tags(buffer, offset, tree)
+        return readers.read_at_once(self.reader, buffer, offset)
 
-    def _read_tags(self, buffer: bytes, offset: int, tree: dict[str, Value]) -> int:
-        count, offset = read_uvarint(buffer, offset)
-        need(buffer, offset, count * MIN_TAG_BYTES)
-        unknown: list[UnknownTag] = []
-        for _ in range(count):
-            tag, offset = read_uvarint(buffer, offset)
-            size, offset = read_uvarint(buffer, offset)
-            need(buffer, offset, size)
-            field = self.tagged.get(tag)
-            if field is None:
-                unknown.append(UnknownTag(tag=tag, data=buffer[offset : offset + size]))
-            else:
-                tree[field.name] = _read_tagged(field, buffer[offset : offset + size], offset)
-            offset += size
-        if unknown:
-            tree[UNKNOWN_TAGS] = tuple(unknown)
-        return offset
 
-    def write(self, value: Value) -> bytes:
-        """The bytes of a dict; tagged fields that it lacks count as their default."""
-        if not isinstance(value, Mapping):
-            raise EncodeError(f"{value!r} is no struct")
-        parts = []
-        for field in self.plain:
-            if field.name not in value:
-                raise EncodeError(f"the field {field.name} is missing")
-            parts.append(field.kind.write(value[field.name]))
-        if self.flexible:
-            parts.append(self._write_tags(value))
-        return b"".join(parts)
+def _runs(fields: tuple[Field, ...]) -> list[list[Field]]:
+    """The fields, those of fixed size that follow each other together."""
+    runs: list[list[Field]] = []
+    is_run = False
+    for field in fields:
+        is_fixed = isinstance(field.kind, Fixed)
+        if is_fixed and is_run:
+            runs[-1].append(field)
+        else:
+            runs.append([field])
+        is_run = is_fixed
+    return runs
 
-    def _write_tags(self, tree: Tree) -> bytes:
-        payloads = []
-        for tag, field in self.tagged.items():
-            value = tree.get(field.name, field.default)
-            if value != field.default:
-                payloads.append((tag, field.kind.write(value)))
-        unknown = tree.get(UNKNOWN_TAGS, ())
-        if isinstance(unknown, tuple):
-            payloads.extend((kept.tag, kept.data) for kept in unknown if isinstance(kept, UnknownTag))
-        payloads.sort(key=lambda payload: payload[0])
-        parts = [write_uvarint(len(payloads))]
-        for tag, data in payloads:
-            parts += (write_uvarint(tag), write_uvarint(len(data)), data)
-        return b"".join(parts)
+
+def _read_part(run: list[Field]) -> readers.Part:
+    kinds = [field.kind for field in run if isinstance(field.kind, Fixed)]
+    if len(run) == 1:
+        return readers.Part(names=run[0].name, reader=_reader(run[0].kind))
+    reader = readers.fixed_run([kind.code for kind in kinds], [kind.from_wire for kind in kinds])
+    return readers.Part(names=tuple(field.name for field in run), reader=reader)
+
+
+def _write_part(run: list[Field]) -> writers.Part | writers.WriteFields:
+    kinds = [field.kind for field in run if isinstance(field.kind, Fixed)]
+    parts = [writers.Part(name=field.name, writer=_writer(field.kind), absent=field.absent) for field in run]
+    if len(parts) == 1:
+        return parts[0]
+    return writers.fixed_run(parts, [kind.code for kind in kinds], [kind.to_wire for kind in kinds])
 
 
 class IntegerRun:
@@ -336,43 +299,22 @@ class IntegerRun:
         self.iter_unpack = packed.iter_unpack
 
 
-class NullableStruct:
-    """int8 marker (negative = null, otherwise present), then the struct."""
+class Nullable(Encoding):
+    """int8 marker (negative = null, otherwise present), then a struct."""
 
-    min_bytes = 1
+    def __init__(self, layout: Struct) -> None:
+        self.struct = layout
+        super().__init__(1, readers.nullable_struct(layout.reader), writers.nullable_struct(layout.writer))
+
+
+class NullableStruct(Nullable):
+    """A nullable struct of its own fields."""
 
     def __init__(self, *fields: Field) -> None:
-        self.struct = Struct(*fields)
-
-    def read(self, buffer: bytes, offset: int) -> tuple[Value, int]:
-        need(buffer, offset, 1)
-        if buffer[offset] >= 0x80:
-            return None, offset + 1
-        return self.struct.read(buffer, offset + 1)
-
-    def write(self, value: Value) -> bytes:
-        return b"\xff" if value is None else b"\x01" + self.struct.write(value)
+        super().__init__(Struct(*fields))
 
 
 STRING = CompactString()
 NULLABLE_STRING = CompactString(nullable=True)
 CLASSIC_STRING = ClassicString()
 UUID = Uuid()
-
-
-def _check_null(nullable: bool, subject: str, offset: int) -> None:
-    if not nullable:
-        raise InvalidLengthError(f"the {subject} at byte {offset} is null, and the field has no null")
-
-
-def _read_tagged(field: Field, payload: bytes, offset: int) -> Value:
-    """A known tagged field must fill its size. (Kafka's readers ignore the size; no writer of theirs gets it wrong.)"""
-    try:
-        value, end = field.kind.read(payload, 0)
-    except BufferUnderflowError:
-        end = -1
-    if end != len(payload):
-        raise InvalidLengthError(
-            f"the tagged field {field.name} at byte {offset} does not fill its {len(payload)} bytes"
-        )
-    return value

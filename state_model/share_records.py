@@ -11,8 +11,9 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from state_model import schema
+from state_model.codec.primitives import UNKNOWN_TAGS, UnknownTag, write_uvarint
 from state_model.errors import BufferUnderflowError, DecodeError, InvalidKeyError, InvalidLengthError, MissingValueError
-from state_model.schema import Field, Struct, UnknownTag, write_uvarint
+from state_model.schema import Field, Struct
 
 NOT_DETERMINED = -1
 """Start offset of a state whose `share.auto.offset.reset` is pending; in an update it means unchanged."""
@@ -359,5 +360,5 @@ def _tree(
 ) -> dict[str, schema.Value]:
     tree: dict[str, schema.Value] = {field.name: getattr(value, field.name) for field in layout.fields}
     if layout.flexible:
-        tree[schema.UNKNOWN_TAGS] = getattr(value, schema.UNKNOWN_TAGS)
+        tree[UNKNOWN_TAGS] = getattr(value, UNKNOWN_TAGS)
     return tree

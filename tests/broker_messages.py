@@ -5,8 +5,8 @@ from typing import Any
 
 from sharelens.broker.protocol.messages import Request, decode_in_steps
 from sharelens.broker.protocol.reader import read
-from sharelens.broker.protocol.steps import run
 from sharelens.broker.protocol.writer import write
+from state_model.codec.steps import run
 
 
 def build(schema: Any, fields: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from state_model.schema import UnknownTag
+from state_model.codec.primitives import UnknownTag
 from state_model.share_records import SharePartitionKey, ShareRecord, ShareSnapshot, ShareUpdate, StateBatch, Tombstone
 from state_model.uuids import uuid_text
 

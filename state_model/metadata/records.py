@@ -8,11 +8,12 @@ import hashlib
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from state_model.codec.primitives import UNKNOWN_TAGS, need, read_uvarint
 from state_model.errors import DecodeError, InvalidLengthError
 from state_model.metadata import schemas
 from state_model.metadata.safe_settings import is_safe
 from state_model.metadata.schemas import CONTROL_TYPES, RECORD_TYPES, MetadataRecordType
-from state_model.schema import INT16, UNKNOWN_TAGS, Value, need, read_uvarint
+from state_model.schema import INT16, Value
 
 FRAME_VERSION = 1
 DIGEST_BYTES = 8

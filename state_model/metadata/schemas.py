@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from state_model.codec.primitives import need, read_uvarint
 from state_model.errors import EncodeError
 from state_model.schema import (
     INT8,
@@ -22,8 +23,6 @@ from state_model.schema import (
     Field,
     Struct,
     Value,
-    need,
-    read_uvarint,
 )
 
 UNCHANGED_LEADER: Final = -2

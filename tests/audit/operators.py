@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from state_model.schema import UnknownTag
+from state_model.codec.primitives import UnknownTag
 from state_model.share_records import ShareSnapshot, ShareUpdate, Tombstone
 from tests.audit.state_log_damages import (
     Damage,

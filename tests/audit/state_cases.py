@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from state_model.schema import UnknownTag
+from state_model.codec.primitives import UnknownTag
 from state_model.share_records import StateBatch, Tombstone
 from tests.audit.cases import Table
 from tests.audit.script import FIRST, SECOND, Script

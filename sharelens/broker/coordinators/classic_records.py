@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from state_model import schema
+from state_model.codec.primitives import need
 from state_model.errors import InvalidLengthError, InvalidTextError
 from state_model.group_records import GroupRecord
 from state_model.group_schemas import CLASSIC_GROUP_KEY, OFFSET_KEY
@@ -145,7 +146,7 @@ def read_group(record: GroupRecord) -> StoredGroup | None:
     state_since_ms, count = reader.number(_INT64), reader.number(_INT32)
     if count < 0:
         raise InvalidLengthError(f"a group claims {count} members")
-    schema.need(record.undecoded, reader.at, count * _MIN_MEMBER_BYTES)
+    need(record.undecoded, reader.at, count * _MIN_MEMBER_BYTES)
     return StoredGroup(
         protocol_type=protocol_type,
         generation=generation,
@@ -185,7 +186,7 @@ class _Reader:
         self.at = 0
 
     def number(self, layout: struct.Struct) -> int:
-        schema.need(self._buffer, self.at, layout.size)
+        need(self._buffer, self.at, layout.size)
         value: int = layout.unpack_from(self._buffer, self.at)[0]
         self.at += layout.size
         return value
@@ -212,6 +213,6 @@ class _Reader:
     def _take(self, size: int) -> bytes:
         if size < 0:
             raise InvalidLengthError(f"a length of {size} before byte {self.at}")
-        schema.need(self._buffer, self.at, size)
+        need(self._buffer, self.at, size)
         self.at += size
         return self._buffer[self.at - size : self.at]

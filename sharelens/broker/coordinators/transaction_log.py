@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import cast
 
 from sharelens.broker.ports import Log, Logs, Record, TopicPartition, Topics
-from state_model import schema
+from state_model.codec.primitives import need
 from state_model.errors import DecodeError
 from state_model.java import partition_for_group
 from state_model.schema import CLASSIC_STRING, INT8, INT16, INT32, INT64, STRING, CompactArray, Field, Struct, Tree
@@ -178,7 +178,7 @@ def decode_value(transactional_id: str, value: bytes) -> Transaction:
 
 
 def _check_version(buffer: bytes, version: int) -> None:
-    schema.need(buffer, 0, 2)
+    need(buffer, 0, 2)
     if _INT16.unpack_from(buffer)[0] != version:
         raise DecodeError(f"version {_INT16.unpack_from(buffer)[0]} is not written here")
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sharelens.broker.protocol.tls import TlsChannel
-from sharelens.broker.protocol.writer import Bytes
+from state_model.codec.writers import Bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

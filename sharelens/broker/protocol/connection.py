@@ -10,7 +10,7 @@ from sharelens.broker.protocol.authentication import ConnectionSecurity, Reply
 from sharelens.broker.protocol.dispatch import Pieces
 from sharelens.broker.protocol.messages import FRAME_SIZE
 from sharelens.broker.protocol.registry import ANONYMOUS, ClientConnection
-from sharelens.broker.protocol.writer import Bytes
+from state_model.codec.writers import Bytes
 
 _log = logging.getLogger(__name__)
 

@@ -20,8 +20,9 @@ from sharelens.broker.protocol.messages import (
     error_response,
 )
 from sharelens.broker.protocol.registry import Answer, Api, ClientConnection, RequestContext
-from sharelens.broker.protocol.steps import Steps, run_in_turns
-from sharelens.broker.protocol.writer import Bytes
+from sharelens.broker.protocol.steps import run_in_turns
+from state_model.codec.steps import Steps
+from state_model.codec.writers import Bytes
 
 _log = logging.getLogger(__name__)
 

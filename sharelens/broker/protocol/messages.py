@@ -14,8 +14,9 @@ from sharelens.broker.errors import BrokerError, FrameError, TooManyElementsErro
 from sharelens.broker.protocol.reader import ELEMENTS_MAX, read, read_in_steps
 from sharelens.broker.protocol.registry import Answer
 from sharelens.broker.protocol.schema import fields_of
-from sharelens.broker.protocol.steps import Steps, run
-from sharelens.broker.protocol.writer import Bytes, Output, write_in_steps
+from sharelens.broker.protocol.writer import write_in_steps
+from state_model.codec.steps import Steps, run
+from state_model.codec.writers import Bytes, Output
 from state_model.share_records import StateBatch
 from state_model.uuids import uuid_text
 

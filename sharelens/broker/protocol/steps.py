@@ -1,37 +1,16 @@
-"""Long work in steps: generators that pause after a bounded number of array elements.
+"""Work in steps (state_model.codec.steps) of a broker: arrays that are computed while they are written, and turns.
 
 A message may have ELEMENTS_MAX array elements. To read, handle and write that many in one piece would keep every other
-connection waiting for seconds; a generator that pauses lets the caller serve others in between.
+connection waiting for seconds.
 """
 
 import asyncio
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, overload
 
-STEP_ELEMENTS = 512
-"""Array elements between two pauses: a few milliseconds of work."""
+from state_model.codec.steps import Result, Steps
 
-Result = TypeVar("Result")
 Element = TypeVar("Element")
-Steps = Generator[None, None, Result]
-"""Work that pauses at each yield and returns its result at the end."""
-
-
-class StepCounter:
-    """Counts array elements and says when a pause is due."""
-
-    __slots__ = ("_left",)
-
-    def __init__(self) -> None:
-        self._left = STEP_ELEMENTS
-
-    def is_pause_due(self) -> bool:
-        """Count one element; true after every STEP_ELEMENTS of them."""
-        self._left -= 1
-        if self._left > 0:
-            return False
-        self._left = STEP_ELEMENTS
-        return True
 
 
 class LazyArray(Sequence[Element]):
@@ -68,15 +47,6 @@ class LazyArray(Sequence[Element]):
         if isinstance(index, slice):
             return LazyArray(self._compute, self._items[index])
         return self._compute(self._items[index])
-
-
-def run(steps: Steps[Result]) -> Result:
-    """The result of all steps, without a pause."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
 
 
 async def run_in_turns(steps: Steps[Result]) -> Result:

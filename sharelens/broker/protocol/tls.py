@@ -7,7 +7,7 @@ from typing import Final
 
 from sharelens.broker.errors import FrameError
 from sharelens.broker.protocol.registry import ANONYMOUS
-from sharelens.broker.protocol.writer import Bytes
+from state_model.codec.writers import Bytes
 
 HANDSHAKE_RECORD: Final = 0x16
 """The first byte of every TLS client (ContentType.handshake)."""

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state_model.batches import InOrder, coalesce, combine, combine_pairwise, pointwise_maximum, prune
+from state_model.codec.primitives import UnknownTag
 from state_model.rule_sets import KAFKA_4_3, KAFKA_4_4, RULE_SETS
-from state_model.schema import UnknownTag
 from state_model.share_records import StateBatch
 
 BOTH = pytest.mark.parametrize("rules", RULE_SETS.values(), ids=RULE_SETS)

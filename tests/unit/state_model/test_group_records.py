@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state_model import group_records
+from state_model.codec.primitives import UnknownTag
 from state_model.errors import BufferUnderflowError, DecodeError, InvalidKeyError, InvalidTextError
 from state_model.group_records import (
     GroupRecord,
@@ -15,7 +16,6 @@ from state_model.group_records import (
     to_formatter_json,
 )
 from state_model.group_schemas import RECORD_TYPES, GroupKind
-from state_model.schema import UnknownTag
 from state_model.share_records import UnknownTypeRecord
 
 TOPIC = "AAECAwQFBgcICQoLDA0ODw"

@@ -4,9 +4,9 @@ from hypothesis import strategies as st
 
 from state_model import machine
 from state_model.batches import coalesce
+from state_model.codec.primitives import UnknownTag
 from state_model.machine import PartitionState, apply, begins_new_life
 from state_model.rule_sets import KAFKA_4_3
-from state_model.schema import UnknownTag
 from state_model.share_records import (
     RecordType,
     SharePartitionKey,

@@ -3,15 +3,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state_model import schema
+from state_model.codec.primitives import UnknownTag, write_uvarint
 from state_model.errors import (
     BufferUnderflowError,
     DecodeError,
     EncodeError,
     InvalidLengthError,
     InvalidTextError,
-    MalformedVarintError,
 )
-from state_model.schema import CompactArray, Field, NullableStruct, Struct, UnknownTag
+from state_model.schema import CompactArray, Field, NullableStruct, Struct
 
 PAIR = Struct(Field(name="left", kind=schema.INT16), Field(name="right", kind=schema.STRING))
 ALL_KINDS = Struct(
@@ -81,36 +81,15 @@ def test_arbitrary_bytes_are_read_or_refused(raw):
     assert reason in {None, "malformed_varint", "invalid_length", "truncated_value", "invalid_utf8"}
 
 
-@given(st.integers(0, (1 << 32) - 1))
-def test_varints_survive_the_way_through_bytes(value):
-    raw = schema.write_uvarint(value)
-    assert schema.read_uvarint(raw, 0) == (value, len(raw))
-
-
-@pytest.mark.parametrize(
-    ("raw", "error"),
-    [
-        ("", BufferUnderflowError),
-        ("80", BufferUnderflowError),
-        ("8080808080", MalformedVarintError),
-        ("ffffffffff", MalformedVarintError),
-        ("ffffffff10", MalformedVarintError),
-    ],
-)
-def test_varints_that_do_not_end_are_refused(raw, error):
-    with pytest.raises(error):
-        schema.read_uvarint(bytes.fromhex(raw), 0)
-
-
 def test_a_claimed_count_allocates_nothing():
     array = CompactArray(item=schema.INT8)
     with pytest.raises(BufferUnderflowError, match="4294967294 bytes needed"):
-        array.read(schema.write_uvarint((1 << 32) - 1) + b"\0" * 10, 0)
+        array.read(write_uvarint((1 << 32) - 1) + b"\0" * 10, 0)
 
 
 def test_a_claimed_number_of_tags_is_checked_before_it_is_followed():
     with pytest.raises(BufferUnderflowError):
-        Struct().read(schema.write_uvarint((1 << 32) - 1) + b"\0" * 10, 0)
+        Struct().read(write_uvarint((1 << 32) - 1) + b"\0" * 10, 0)
 
 
 @pytest.mark.parametrize(

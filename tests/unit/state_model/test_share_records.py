@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from state_model.codec.primitives import UnknownTag
 from state_model.errors import (
     BufferUnderflowError,
     DecodeError,
@@ -10,7 +11,6 @@ from state_model.errors import (
     InvalidTextError,
     MissingValueError,
 )
-from state_model.schema import UnknownTag
 from state_model.share_records import (
     DeliveryState,
     RecordType,

@@ -20,8 +20,8 @@ from sharelens.broker.protocol.messages import (
     encode_answer,
 )
 from sharelens.broker.protocol.registry import ANONYMOUS, Answer, Api
-from sharelens.broker.protocol.steps import run
 from sharelens.broker.security.authentication.mechanism import Accepted, Challenge, Mechanism, Rejected, Unanswered
+from state_model.codec.steps import run
 
 USER_TYPE: Final = "User:"
 REAUTHENTICATION_INTERVAL_S: Final = 1.0

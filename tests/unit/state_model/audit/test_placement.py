@@ -11,8 +11,8 @@ from state_model.audit import placement
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.rule import Field
 from state_model.audit.steps import steps
+from state_model.codec.primitives import UnknownTag
 from state_model.java import partition_for
-from state_model.schema import UnknownTag
 from state_model.share_records import SharePartitionKey, ShareRecord, ShareUpdate, StateBatch
 from tests.audit.histories import START_MS, TOPIC_ID, Entry
 from tests.audit.mutations import log_records

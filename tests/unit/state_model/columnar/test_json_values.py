@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state_model import schema
+from state_model.codec import primitives
+from state_model.codec.primitives import UnknownTag
 from state_model.columnar.json_values import WITHOUT_PROGRAM, print_values
 from state_model.group_records import GroupRecord, decode_record, encode_record, to_formatter_json
 from state_model.group_schemas import RECORD_TYPES
-from state_model.schema import CompactArray, CompactString, Int, Kind, NullableStruct, Struct, UnknownTag, Uuid
+from state_model.schema import CompactArray, CompactString, Int, Kind, NullableStruct, Struct, Uuid
 from state_model.uuids import uuid_text
 
 NUMBERS = sorted(number for number, kind in RECORD_TYPES.items() if kind.values and number not in WITHOUT_PROGRAM)
@@ -47,7 +49,7 @@ def trees(layout: Struct) -> st.SearchStrategy[schema.Value]:
         field.name: values_of(field.kind) if field.tag is None else st.just(field.default) | values_of(field.kind)
         for field in layout.fields
     }
-    unknown = {schema.UNKNOWN_TAGS: UNKNOWN_TAGS.map(tuple)}
+    unknown = {primitives.UNKNOWN_TAGS: UNKNOWN_TAGS.map(tuple)}
     return st.fixed_dictionaries(fields, optional=unknown)
 
 

@@ -6,10 +6,11 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from state_model.codec.primitives import write_uvarint
 from state_model.errors import DecodeError
 from state_model.metadata.records import MetadataRecord, UnknownRecordError, decode_control, decode_record
 from state_model.metadata.schemas import RECORD_TYPES
-from state_model.schema import STRING, write_uvarint
+from state_model.schema import STRING
 
 PASSWORD = "planted-Passw0rd"
 REAL = [

@@ -12,9 +12,9 @@ from sharelens.broker.handlers.all import MODULES
 from sharelens.broker.protocol.dispatch import Dispatcher
 from sharelens.broker.protocol.reader import read
 from sharelens.broker.protocol.registry import registered
-from sharelens.broker.protocol.steps import STEP_ELEMENTS
 from sharelens.broker.protocol.writer import write
 from sharelens.broker.timers import LoopTimers
+from state_model.codec.steps import STEP_ELEMENTS
 
 VERSIONS = [
     (api.key, version)

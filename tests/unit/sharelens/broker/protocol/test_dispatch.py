@@ -13,7 +13,8 @@ from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.dispatch import Dispatcher
 from sharelens.broker.protocol.reader import read
 from sharelens.broker.protocol.registry import Api
-from sharelens.broker.protocol.steps import STEP_ELEMENTS, LazyArray
+from sharelens.broker.protocol.steps import LazyArray
+from state_model.codec.steps import STEP_ELEMENTS
 
 CLIENT = b"\x00\x01c"
 

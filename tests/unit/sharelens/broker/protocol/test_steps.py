@@ -1,18 +1,8 @@
-"""Work in steps."""
+"""Work in steps: arrays that are computed late, and turns."""
 
 import asyncio
 
-from sharelens.broker.protocol.steps import STEP_ELEMENTS, LazyArray, StepCounter, run, run_in_turns
-
-
-def three_steps():
-    yield
-    yield
-    return "result"
-
-
-def test_the_result_of_all_steps_is_returned():
-    assert run(three_steps()) == "result"
+from sharelens.broker.protocol.steps import LazyArray, run_in_turns
 
 
 def test_other_tasks_run_between_the_steps():
@@ -29,15 +19,6 @@ def test_other_tasks_run_between_the_steps():
 
     assert asyncio.run(both()) == ["a", "b"]
     assert order == [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("a", 2), ("b", 2)]
-
-
-def test_a_pause_is_due_after_a_bounded_number_of_elements():
-    counter = StepCounter()
-    assert [index for index in range(1, 3 * STEP_ELEMENTS + 1) if counter.is_pause_due()] == [
-        STEP_ELEMENTS,
-        2 * STEP_ELEMENTS,
-        3 * STEP_ELEMENTS,
-    ]
 
 
 def test_a_lazy_array_computes_an_element_when_it_is_read():

@@ -13,8 +13,10 @@ from kio.static.primitive import Records
 import sharelens.broker.handlers.all  # noqa: F401  (registers the handlers)
 from sharelens.broker.protocol.reader import read
 from sharelens.broker.protocol.registry import registered
-from sharelens.broker.protocol.steps import STEP_ELEMENTS, LazyArray
-from sharelens.broker.protocol.writer import LARGE_BYTES, Output, varint, write, write_in_steps
+from sharelens.broker.protocol.steps import LazyArray
+from sharelens.broker.protocol.writer import write, write_in_steps
+from state_model.codec.steps import STEP_ELEMENTS
+from state_model.codec.writers import LARGE_BYTES, Output
 from tests.broker_messages import plain
 
 st.register_type_strategy(Records, st.binary(max_size=20).map(Records))
@@ -61,13 +63,6 @@ def test_an_empty_message_can_be_read_again(message):
     decoded, end = read(schema, data)
     assert end == len(data)
     assert kio_bytes(decoded) == data
-
-
-@pytest.mark.parametrize("value", [0, 1, 127, 128, 300, 16383, 16384, 2**31 - 1])
-def test_a_varint_has_seven_bits_a_byte(value):
-    encoded = varint(value)
-    assert sum((byte & 0x7F) << (7 * index) for index, byte in enumerate(encoded)) == value
-    assert [byte >= 0x80 for byte in encoded] == [True] * (len(encoded) - 1) + [False]
 
 
 def test_a_large_array_is_written_in_steps_of_bounded_size():

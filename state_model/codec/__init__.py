@@ -1,0 +1,1 @@
+"""Readers and writers of Kafka's encodings, which schemas put together."""
