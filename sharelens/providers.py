@@ -15,7 +15,7 @@ SPARK: Final = "sharelens.spark"
 
 
 class ProviderError(SharelensError):
-    """Raised when an entry point is missing, or when another project's package hides the one that it names."""
+    """Raised when what an entry point names can't be imported, as where another project's package hides ours."""
 
 
 def provided(group: str) -> Iterator[Any]:

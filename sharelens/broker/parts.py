@@ -65,8 +65,8 @@ class _DeadLetterTopics:
 
     def takes_dead_letters(self, topic: Topic) -> bool:
         """Whether errors.deadletterqueue.group.enable is set on the topic."""
-        own = parse_all(TOPIC, self._foundation.catalog.topic_configs(topic.name))
-        return own.get("errors.deadletterqueue.group.enable") is True
+        config = parse_all(TOPIC, self._foundation.catalog.topic_configs(topic.name))
+        return config.get("errors.deadletterqueue.group.enable") is True
 
     def create(self, name: str) -> Topic:
         """Create a dead-letter topic. Raises BrokerError."""

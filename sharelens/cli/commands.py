@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from sharelens import providers
 from sharelens.output import say
+from state_model.errors import SharelensError
 
 COMMANDS: Mapping[str, Mapping[str, str]] = {
     "Into a lake": {},
@@ -75,7 +75,7 @@ class Commands(UserDict[str, Any]):
         super().__init__()
         self._complete = complete
         self._modules: dict[str, dict[str, str]] = {heading: dict(names) for heading, names in COMMANDS.items()}
-        self._has_provided = False
+        self._has_provided = self._is_said = False
         self._list_names()
 
     def __getitem__(self, name: str) -> click.Command:
@@ -100,8 +100,10 @@ class Commands(UserDict[str, Any]):
         """All names, in the order of the headings; without those of a package that can't be imported, which is said."""
         try:
             self._add_provided()
-        except providers.ProviderError as error:
-            say(f"sharelens: commands are missing: {error}")
+        except SharelensError as error:
+            if not self._is_said:
+                say(f"sharelens: commands are missing: {error}")
+            self._is_said = True
         return iter(self.data)
 
     def by_heading(self) -> dict[str, list[str]]:
@@ -112,6 +114,8 @@ class Commands(UserDict[str, Any]):
     def _add_provided(self) -> None:
         if self._has_provided:
             return
+        from sharelens import providers  # deferred: it imports importlib.metadata, which costs a question 20 ms
+
         for table in providers.provided(providers.COMMANDS):
             for heading, names in table.items():
                 self._modules.setdefault(heading, {}).update(names)

@@ -137,11 +137,11 @@ def _text_of(file: TextIO) -> str:
 
 
 def _show_by_spark(opened: "Cut", text: str, values: Mapping[str, str | int | None], shown: Shown) -> None:
-    from sharelens.cli.spark_options import session_of
     from sharelens.configuration.settings import load_settings
     from sharelens.questions.spark_sql import spark_sql
+    from sharelens.spark.session import spark_session
 
-    show(spark_sql(session_of("sql", load_settings(), hands_out=False)(), opened, text, values, most=shown.most), shown)
+    show(spark_sql(spark_session("sql", load_settings()), opened, text, values, most=shown.most), shown)
 
 
 COMMANDS = (status, sql)

@@ -97,7 +97,7 @@ def end_jvm() -> None:
     if "pyspark" in sys.modules:
         import socketserver
 
-        from sharelens.cli.jvm import end_children
+        from sharelens.spark.jvm import end_children
 
         # The server of Spark's accumulators prints a trace when the JVM goes.
         socketserver.BaseServer.handle_error = lambda *_: None  # type: ignore[method-assign]

@@ -27,13 +27,13 @@ def engine_settings(params: dict[str, Any]) -> Any:
     return load_settings(flags=flags)
 
 
-def session_of(command: str, settings: Any, *, hands_out: bool = True) -> Callable[[], Any]:
-    """Starts Spark when called; Spark itself is imported only then."""
+def session_of(command: str, settings: Any) -> Callable[[], Any]:
+    """Starts Spark for tasks of the pipeline when called; Spark itself is imported only then."""
 
     def session() -> Any:
         from sharelens.spark.session import spark_session
 
-        return spark_session(command, settings, hands_out=hands_out)
+        return spark_session(command, settings, hands_out=True)
 
     return session
 

@@ -68,5 +68,5 @@ def listed(names: Iterable[str]) -> str:
     in_order = list(names)
     if not in_order:
         return "none"
-    more = f" and {len(in_order) - LISTED} more" if len(in_order) > LISTED else ""
-    return ", ".join(map(name_cell, in_order[:LISTED])) + more
+    omitted = f" and {len(in_order) - LISTED} more" if len(in_order) > LISTED else ""
+    return ", ".join(map(name_cell, in_order[:LISTED])) + omitted

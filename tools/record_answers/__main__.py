@@ -89,6 +89,9 @@ def _compare(options: argparse.Namespace) -> int:
             print(f"{folder} is no folder", file=sys.stderr)
             return 2
     comparison = compare(options.before, options.after)
+    if not comparison.verdicts:
+        print(f"{options.before} and {options.after} have no call in common: name two recordings", file=sys.stderr)
+        return 2
     for title, names in (("only before", comparison.only_before), ("only after", comparison.only_after)):
         for name in names:
             print(f"{title}: {name}")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 MS_PER_S, HOUR_MS, NS_PER_MS = 1000, 3_600_000, 1_000_000
-NOW_MS, NOW_TEXT, NOW_NS, AGE = "<NOW-MS>", "<NOW>", "<NOW-NS>", "<AGE>"
+NOW_MS, NOW_TEXT, NOW_NS, NOW_S, AGE = "<NOW-MS>", "<NOW>", "<NOW-NS>", "<NOW-S>", "<AGE>"
 EPOCH_MS = re.compile(r"(?<![\w.])1\d{12}(?![\w.])")
 ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)?")
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e\+\d+)?(?![\w.])")
@@ -140,7 +140,7 @@ def _without_clock(text: str, begin_ms: int, end_ms: int) -> str:
 
 
 def _without_ages(text: str, places: Places, end_ms: int) -> str:
-    """Replaces times since records of the log until the clock's moment: metrics have no option --now.
+    """Replaces the clock's moment, and times since records of the log until then: metrics have no option --now.
 
     Records of user topics may be up to an hour older than the log.
     """
@@ -153,6 +153,8 @@ def _without_ages(text: str, places: Places, end_ms: int) -> str:
         value = float(match[0])
         if places.begin_ms <= value / NS_PER_MS <= end_ms:
             return NOW_NS
+        if places.begin_ms - MS_PER_S <= value * MS_PER_S <= end_ms + MS_PER_S:
+            return NOW_S
         return AGE if low_ms <= value <= high_ms or low_ms <= value * MS_PER_S <= high_ms else match[0]
 
     return NUMBER.sub(number, text)

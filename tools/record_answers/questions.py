@@ -300,10 +300,10 @@ def lake_questions(groups: Sequence[str], queries: Sequence[tuple[str, bool]], t
         yield _call(f"sql/{name}", "sql", "--query", name)
         if takes_group and groups:
             words = ("sql", "--query", name, "--param", f"group={groups[-1]}")
-            yield _call(f"sql/{name}-group", *words, forms=(JSON,))
+            yield _call(f"sql/{name}-group", *words, forms=ONLY_JSON)
     for table in tables:
         select = f"SELECT * FROM {table} ORDER BY ALL"  # noqa: S608 - a name that `tables` printed
-        yield _call(f"sql/table-{table}", "sql", select, "--limit", LOOKUP_LIMIT, forms=(JSON,))
+        yield _call(f"sql/table-{table}", "sql", select, "--limit", LOOKUP_LIMIT, forms=ONLY_JSON)
 
 
 def general_questions(commands: Sequence[str], tables: Sequence[str], runbooks: Sequence[str]) -> Iterator[Call]:

@@ -56,27 +56,27 @@ class Recorder:
     places: Places
     source: tuple[str, ...]
 
-    def record(self, made: Call) -> int:
+    def record(self, question: Call) -> int:
         """Record a call in each of its forms; the number of forms."""
-        for form in made.forms:
-            self.record_form(made, form)
-        return len(made.forms)
+        for form in question.forms:
+            self.record_form(question, form)
+        return len(question.forms)
 
-    def record_form(self, made: Call, form: str) -> Printed:
+    def record_form(self, question: Call, form: str) -> Printed:
         """Record a call in one form; what it printed."""
-        output = None if made.output is None else self.places.work / made.output
-        if output is not None and not made.keeps_output:
+        output = None if question.output is None else self.places.work / question.output
+        if output is not None and not question.keeps_output:
             remove(output)
-        words = [str(output) if word == OUT else word for word in made.words]
-        words += self.source if made.has_source else ()
-        words += () if made.forms == ONLY_TEXT else ("--output", form)
+        words = [str(output) if word == OUT else word for word in question.words]
+        words += self.source if question.has_source else ()
+        words += () if question.forms == ONLY_TEXT else ("--output", form)
         printed = call(words)
         end_ms = time.time_ns() // 1_000_000
 
         def clean(text: str) -> str:
-            return normalised(text, self.places, made.name, end_ms)
+            return normalised(text, self.places, question.name, end_ms)
 
-        writes = output is not None and not made.keeps_output
+        writes = output is not None and not question.keeps_output
         answer = Answer(
             words=tuple(map(clean, words)),
             exit_code=clean(printed.exit_code),
@@ -86,7 +86,7 @@ class Recorder:
                 OutputFile(name=name, content=clean(content)) for name, content in (_contents(output) if writes else ())
             ),
         )
-        write_answer(answer, self.folder / f"{made.name}.{form}")
+        write_answer(answer, self.folder / f"{question.name}.{form}")
         return printed
 
     def record_all(self, calls: Sequence[Call]) -> int:

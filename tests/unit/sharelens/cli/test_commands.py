@@ -56,7 +56,7 @@ def test_a_package_that_cannot_be_imported_hides_its_own_commands_alone(
     write_commands(commands, formatter)
     assert "overview" in formatter.getvalue()
     assert " run " not in formatter.getvalue()
-    (line,) = capsys.readouterr().err.splitlines()[:1]
+    (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("sharelens: commands are missing: jobs.nowhere:COMMANDS can't be imported")
     assert str(import_module("jobs").__path__[0]) in line
 

@@ -53,5 +53,5 @@ def test_elements_without_bytes_of_their_own_count_as_one_byte_each():
 
 
 def test_make_gets_the_fields_and_unknown_tags_are_dropped():
-    made = Struct(Field(name="a", kind=schema.INT8), make=lambda **values: sorted(values.items()), keeps_tags=False)
-    assert made.reader.at_once(bytes.fromhex("0501630178"), 0, UNBOUNDED) == ([("a", 5)], 5)
+    pairs = Struct(Field(name="a", kind=schema.INT8), make=lambda **values: sorted(values.items()), keeps_tags=False)
+    assert pairs.reader.at_once(bytes.fromhex("0501630178"), 0, UNBOUNDED) == ([("a", 5)], 5)

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.slow
 
 PROGRAM = """
 import subprocess
-from sharelens.cli.jvm import end_children
+from sharelens.spark.jvm import end_children
 child = subprocess.Popen(["sleep", "60"])
 end_children()
 print(child.poll() is not None)
