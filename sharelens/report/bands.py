@@ -183,11 +183,6 @@ def _sheet(name_: str, timeline: GroupTimeline, command: str) -> Sheet:
     )
 
 
-def _about_cell(row: Row) -> Cell:
-    is_whole_group = row["topic_id"] is None
-    return text_cell(UNKNOWN if is_whole_group else place(row["topic"], row["topic_id"], row["partition"]))
-
-
 def _proof_cell(row: Row) -> Cell:
     where = topic_name(row["log_topic"], None)
     return Cell(
