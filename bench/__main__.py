@@ -226,11 +226,11 @@ def groups(bench: Bench) -> Iterator[Figure]:
 
 def upkeep(bench: Bench) -> Iterator[Figure]:
     """Runs, `state` and files of a lake with a thousand commits a table, before and after `maintain`."""
-    from bench import upkeep as kept
+    from bench import upkeep as upkeep_bench
 
     lake = bench.lake("upkeep")
     shutil.rmtree(lake, ignore_errors=True)
-    compared = kept.compare(bench.log("hot"), lake, bench.commits, bench.runs)
+    compared = upkeep_bench.compare(bench.log("hot"), lake, bench.commits, bench.runs)
     for when, state in (("before", compared.before), ("after", compared.after)):
         yield Figure(
             section="upkeep",

@@ -53,8 +53,8 @@ def rows() -> Iterator[dict[str, Any]]:
                     ).to_pylist()
                 ]
         sums = {name: sum(row[name] for row in costs) for name in SUMS}
-        most = {name: max(row[name] for row in costs) for name in MOST}
-        yield {"batch": batch, "fetch": fetch, "releases": releases, **sums, **most}
+        maxima = {name: max(row[name] for row in costs) for name in MOST}
+        yield {"batch": batch, "fetch": fetch, "releases": releases, **sums, **maxima}
 
 
 def table(measured: Sequence[dict[str, Any]]) -> str:
@@ -64,9 +64,9 @@ def table(measured: Sequence[dict[str, Any]]) -> str:
         done = row["acknowledged_offsets"]
         per_record = [f"{row[name] / done:.1f}" for name in ("bytes", "draft_bytes")]
         per_record += [f"{row[name] / done:.3f}" for name in ("records", "draft_records")]
-        most = [str(row[name]) for name in MOST]
+        max_cells = [str(row[name]) for name in MOST]
         workload = [f"1 to {row['batch']}", str(row["fetch"]), f"{row['releases']:.0%}"]
-        lines.append("| " + " | ".join([*workload, *per_record, *most]) + " |")
+        lines.append("| " + " | ".join([*workload, *per_record, *max_cells]) + " |")
     return "\n".join(lines)
 
 

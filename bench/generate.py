@@ -101,15 +101,15 @@ def append(directory: Path, *, fraction: float) -> Generated:
     Raises:
         FileNotFoundError: the directory was not made by `generate`, or its `.generator.npz` is gone.
     """
-    with np.load(_memory(directory)) as kept:
-        settings = Settings(**json.loads(str(kept["settings"])))
+    with np.load(_memory(directory)) as saved_state:
+        settings = Settings(**json.loads(str(saved_state["settings"])))
         machine = _Machine(
-            state=kept["state"],
-            windows=kept["windows"],
-            seed=kept["seed"],
-            chunk=int(kept["chunk"]),
-            done=int(kept["done"]),
-            records=int(kept["records"]),
+            state=saved_state["state"],
+            windows=saved_state["windows"],
+            seed=saved_state["seed"],
+            chunk=int(saved_state["chunk"]),
+            done=int(saved_state["done"]),
+            records=int(saved_state["records"]),
         )
     return _write(directory, settings, machine, max(1, round(machine.records * fraction)))
 
@@ -169,9 +169,9 @@ def _stretches(settings: Settings, machine: _Machine, keys: SharePartitions, rec
             machine.chunk, machine.done = machine.chunk + 1, 0
 
 
-def _simulate(machine: _Machine, events: Events, shape: Shape, most: int) -> _Stretch:
+def _simulate(machine: _Machine, events: Events, shape: Shape, max_records: int) -> _Stretch:
     begin = machine.done
-    room = min(most, len(events.keys) - begin)
+    room = min(max_records, len(events.keys) - begin)
     columns = np.empty((sim.OUTPUTS, room), np.int64)
     ranges = np.empty((sim.TOUCHED, room * STATE_BATCHES_PER_RECORD + shape.window), np.int64)
     done, count, batches = sim.simulate(
@@ -262,9 +262,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         if chosen.append is not None:
-            made = append(chosen.out, fraction=chosen.append)
+            generated = append(chosen.out, fraction=chosen.append)
         else:
-            made = generate(
+            generated = generate(
                 chosen.out,
                 shape=chosen.shape,
                 records=chosen.records,
@@ -278,11 +278,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(
         json.dumps(
             {
-                "directory": str(made.directory),
-                "records": made.records,
-                "bytes": made.bytes,
-                "state_batches": made.state_batches,
-                "seconds": round(made.seconds, 3),
+                "directory": str(generated.directory),
+                "records": generated.records,
+                "bytes": generated.bytes,
+                "state_batches": generated.state_batches,
+                "seconds": round(generated.seconds, 3),
             }
         )
     )

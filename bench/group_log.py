@@ -152,14 +152,18 @@ class _StreamsGroup:
         for name in self._members.names:
             target, old = self._targets[name], self._assigned.get(name)
             epochs = {task: self._since[task] for task in target.active}
-            own = MemberAssignment(MemberState.STABLE, self._epoch, self._epoch - 1 if old else 0, target, epochs)
+            assignment = MemberAssignment(
+                MemberState.STABLE, self._epoch, self._epoch - 1 if old else 0, target, epochs
+            )
             lost = old.assigned.active - target.active if old else frozenset()
             if old is not None and lost:
-                kept = TasksByType(old.assigned.active & target.active, old.assigned.standby & target.standby)
-                unrevoked = old._replace(state=MemberState.UNREVOKED_TASKS, assigned=kept, pending=TasksByType(lost))
+                kept_tasks = TasksByType(old.assigned.active & target.active, old.assigned.standby & target.standby)
+                unrevoked = old._replace(
+                    state=MemberState.UNREVOKED_TASKS, assigned=kept_tasks, pending=TasksByType(lost)
+                )
                 yield self._record(records.ASSIGNMENT, unrevoked, name)
-            self._assigned[name] = own
-            yield self._record(records.ASSIGNMENT, own, name)
+            self._assigned[name] = assignment
+            yield self._record(records.ASSIGNMENT, assignment, name)
 
     def _record(self, kind: int, value: records.RecordValue, name: str | None = None) -> GroupRecord:
         return records.record_of(kind, self._id, value, name)

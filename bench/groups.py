@@ -49,11 +49,11 @@ def lines(directory: Path, records: int) -> Iterator[tuple[str, str, str]]:
     _histories(_decoded(directory))
     decoding, rows = _cost(lambda: _decoded(directory))
     replaying, _ = _cost(lambda: _histories(rows))
-    both = Cost(wall_s=decoding.wall_s + replaying.wall_s, cpu_s=decoding.cpu_s + replaying.cpu_s)
+    total_cost = Cost(wall_s=decoding.wall_s + replaying.wall_s, cpu_s=decoding.cpu_s + replaying.cpu_s)
     yield _line("segments -> group records", decoding, rows.num_rows)
     yield _line("group records -> histories of groups, members and tasks", replaying, rows.num_rows)
     limit = f"limit: {LIMIT_S} s for a million records on {CORES} cores"
-    yield _line("segments -> histories of groups, members and tasks", both, rows.num_rows, limit)
+    yield _line("segments -> histories of groups, members and tasks", total_cost, rows.num_rows, limit)
     of_log, group = ["--log-dir", str(directory)], ["--group", "application-0"]
     for question, arguments in (("groups", []), ("describe", group), ("rebalances", group)):
         cost, _ = _cost(partial(sharelens, question, *of_log, *arguments, "--output", "json"))

@@ -40,16 +40,16 @@ def lines(folder: Path, runs: Sequence[int] = RUNS) -> Iterator[tuple[str, str, 
     for number in runs:
         rows = cut_extents(Lake(lake), number)
         idle_s = _processor_s(*run)
-        made = generate.append(log, fraction=NEWS)
+        appended = generate.append(log, fraction=NEWS)
         news_s = _processor_s(*run)
-        note = f"{rows:,} extents; a run over {made.records} more records: {news_s:.1f} s of processors"
+        note = f"{rows:,} extents; a run over {appended.records} more records: {news_s:.1f} s of processors"
         yield f"after {number:,} runs, a run without news", f"{idle_s:.1f} s of processors", note
     upkeep_s = _processor_s("maintain", "--lake", str(lake), "--execute")
     rows = len(books.extents(Lake(lake)))
     idle_s = _processor_s(*run)
-    made = generate.append(log, fraction=NEWS)
+    appended = generate.append(log, fraction=NEWS)
     news_s = _processor_s(*run)
-    note = f"{rows:,} extents; a run over {made.records} more records: {news_s:.1f} s; upkeep took {upkeep_s:.1f} s"
+    note = f"{rows:,} extents; a run over {appended.records} more records: {news_s:.1f} s; upkeep took {upkeep_s:.1f} s"
     yield "after upkeep, a run without news", f"{idle_s:.1f} s of processors", note
 
 
@@ -61,7 +61,7 @@ def cut_extents(lake: Lake, runs: int) -> int:
     pieces = np.minimum(end - first, runs)
     which = np.repeat(np.arange(extents.num_rows), pieces)
     place = np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    edge = [first[which] + (place + more) * (end - first)[which] // pieces[which] for more in (0, 1)]
+    edge = [first[which] + (place + shift) * (end - first)[which] // pieces[which] for shift in (0, 1)]
     newest = max(books.done(lake, stage) for stage in books.MARKER) + runs
     many = extents.take(pa.array(which))
     run_of = newest - pieces[which] + 1 + place
@@ -96,9 +96,9 @@ def files_lines(folder: Path, count: int = 50_000) -> Iterator[tuple[str, str, s
     lake, name = Lake(folder / "lake-many-files"), "gold.delivery_history"
     create_tables(lake)
     lake.table_storage(name).folder("is_open=false").make()
-    some = 10_000
-    for number in range(count // some):
-        adds = [_action(number * some + place) for place in range(some)]
+    files_per_commit = 10_000
+    for number in range(count // files_per_commit):
+        adds = [_action(number * files_per_commit + place) for place in range(files_per_commit)]
         books.commit(lake, name, "bench", number + 1, adds)
     opened = json.loads(subprocess.check_output([sys.executable, "-c", OPEN, str(lake), name], text=True))
     yield (

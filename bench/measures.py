@@ -62,25 +62,25 @@ class Cost:
 
 def lakes(directory: Path, folder: Path) -> tuple[Path, Path]:
     """A lake with all stages but the last ones done for the first records, and the same one measured, with 1 % more."""
-    whole, more = folder / "whole", folder / "more"
+    first_lake, grown_lake = folder / "whole", folder / "more"
     stages = ("ingest", "decode", "replay")
-    sharelens("ingest", "--log-dir", str(directory), "--lake", str(whole))
+    sharelens("ingest", "--log-dir", str(directory), "--lake", str(first_lake))
     for stage in stages[1:]:
-        sharelens(stage, "--lake", str(whole))
-    shutil.copytree(whole, more)
-    sharelens("measure", "--lake", str(more))
+        sharelens(stage, "--lake", str(first_lake))
+    shutil.copytree(first_lake, grown_lake)
+    sharelens("measure", "--lake", str(grown_lake))
     generate.append(directory, fraction=0.01)
-    sharelens("ingest", "--log-dir", str(directory), "--lake", str(more))
+    sharelens("ingest", "--log-dir", str(directory), "--lake", str(grown_lake))
     for stage in stages[1:]:
-        sharelens(stage, "--lake", str(more))
-    return whole, more
+        sharelens(stage, "--lake", str(grown_lake))
+    return first_lake, grown_lake
 
 
-def costs(whole: Path, more: Path) -> Iterator[Cost]:
+def costs(first_lake: Path, grown_lake: Path) -> Iterator[Cost]:
     """The cost of every measure and of all together, with kernels loaded."""
-    _measured(more, tuple(STAGED))
+    _measured(grown_lake, tuple(STAGED))
     for names in (tuple(STAGED), *((name,) for name in STAGED)):
-        whole_s, increment_s = _measured(whole, names), _measured(more, names)
+        whole_s, increment_s = _measured(first_lake, names), _measured(grown_lake, names)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         yield Cost(name=None if len(names) > 1 else names[0], whole_s=whole_s, increment_s=increment_s, peak_bytes=peak)
 

@@ -33,8 +33,8 @@ def lines(folder: Path) -> Iterator[tuple[str, str, str]]:
         for stage in STAGES:
             yield f"requests of {stage}", *_counted(server, stage, *lake, *(source if stage == "ingest" else []))
         yield "requests of a run without news", *_counted(server, "run", *lake, *source)
-        made = generate.append(log, fraction=0.01)
-        yield f"requests of a run over {made.records} more", *_counted(server, "run", *lake, *source)
+        appended = generate.append(log, fraction=0.01)
+        yield f"requests of a run over {appended.records} more", *_counted(server, "run", *lake, *source)
         other = ["--lake", f"s3://{server.new_bucket()}/lake"]
         yield "requests of a first run in one process", *_counted(server, "run", *other, *source)
 

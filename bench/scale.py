@@ -112,11 +112,11 @@ def _beside(dumps: list[dump_log_segments.Dumped | str], seconds: float, process
 
 def _later_runs(log: Path, lake: Path, first_s: float) -> Iterator[tuple[str, str, str]]:
     """A run over 1 % more, one without news, one that rebuilds a state partition; `first_s`: processor time before."""
-    made = generate.append(log, fraction=0.01)
+    appended = generate.append(log, fraction=0.01)
     run = ["run", "--lake", str(lake), "--log-dir", str(log)]
-    more = _cost(sharelens(*run))
-    share = f"{100 * more.processor_s / first_s:.1f} % of the first run's processor time"
-    yield f"run over {made.records} more", str(more), f"{share}; {more.memory}"
+    later_run = _cost(sharelens(*run))
+    share = f"{100 * later_run.processor_s / first_s:.1f} % of the first run's processor time"
+    yield f"run over {appended.records} more", str(later_run), f"{share}; {later_run.memory}"
     idle = _cost(sharelens(*run))
     yield "run without news", str(idle), idle.memory
     plan_rebuild(Lake(lake))
@@ -141,7 +141,9 @@ def _questions(lake: Path) -> Iterator[tuple[str, str, str]]:
 def plan_rebuild(lake: Lake) -> None:
     """Plans the replay of the state partition with the most records, as a run does that is killed behind its plan."""
     rows = [row for row in books.extents(lake) if row["topic"] == STATE_TOPIC and row["status"] == "taken"]
-    largest = max(books.by_partition(rows).values(), key=lambda some: sum(row["record_count"] for row in some))
+    largest = max(
+        books.by_partition(rows).values(), key=lambda partition_rows: sum(row["record_count"] for row in partition_rows)
+    )
     run = max(books.done(lake, stage) for stage in books.MARKER) + 1
     table = books.rows_table(books.EXTENT, rebuild_rows(largest, "replay", run=run, until_ms=None))
     books.commit(lake, books.EXTENT, "ingest-plan", run, write_rows(lake, TABLES[books.EXTENT], table, {}))

@@ -54,11 +54,11 @@ def produce(bootstrap: str, topic: str, records: int, batch: int) -> None:
 
 def consume(consumer: ShareConsumer, records: int) -> None:
     """Poll until that many records came; each poll accepts what the one before brought, the end accepts the rest."""
-    left, deadline_s = records, time.monotonic() + TIMEOUT_S
-    while left > 0:
+    remaining_records, deadline_s = records, time.monotonic() + TIMEOUT_S
+    while remaining_records > 0:
         if time.monotonic() > deadline_s:
-            raise TimeoutError(f"{left} of {records} records did not come")
-        left -= sum(message.error() is None for message in consumer.poll(POLL_S))
+            raise TimeoutError(f"{remaining_records} of {records} records did not come")
+        remaining_records -= sum(message.error() is None for message in consumer.poll(POLL_S))
     consumer.commit_sync(TIMEOUT_S)
 
 

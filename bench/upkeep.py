@@ -108,12 +108,12 @@ def _cpu_s(*arguments: str) -> float:
 def measured(directory: Path, lake: Path, count: int) -> State:
     """The cost of runs and `state`; the files after the runs."""
     seconds = list(runs_s(directory, lake, count))
-    some = max(1, count // 4)
+    quarter = max(1, count // 4)
     return State(
         live_files=sum(len(Lake(lake).snapshot(name).files) for name in TABLES),
         disk_files=sum(len(names) for _, _, names in os.walk(lake)),
-        first_runs_s=statistics.median(seconds[:some]),
-        last_runs_s=statistics.median(seconds[-some:]),
+        first_runs_s=statistics.median(seconds[:quarter]),
+        last_runs_s=statistics.median(seconds[-quarter:]),
         state_s=statistics.median(_cpu_s("state", "--lake", str(lake), "--limit", "1") for _ in range(3)),
     )
 

@@ -121,9 +121,9 @@ class SharelensOperator(BaseOperator):
         commands: Sequence[Sequence[str]],
         folder: str | None = None,
         cluster_connection: str | None = None,
-        **more: Any,
+        **operator_arguments: Any,
     ) -> None:
-        super().__init__(**more)
+        super().__init__(**operator_arguments)
         self.commands = [list(words) for words in commands]
         self.folder = folder
         self.cluster_connection = cluster_connection
@@ -156,13 +156,13 @@ class SharelensOperator(BaseOperator):
 
 def _without_empty(words: Sequence[str]) -> list[str]:
     """The words without empty values and their options."""
-    kept: list[str] = []
+    kept_words: list[str] = []
     for word in words:
         if word:
-            kept.append(word)
-        elif kept and kept[-1].startswith("--"):
-            kept.pop()
-    return kept
+            kept_words.append(word)
+        elif kept_words and kept_words[-1].startswith("--"):
+            kept_words.pop()
+    return kept_words
 
 
 @contextmanager

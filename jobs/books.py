@@ -184,8 +184,12 @@ def of_partitions(keys: set[PartitionKey], topic_id: str, partition: str) -> pc.
     for key in sorted(keys):
         numbers.setdefault(key[:2], []).append(key[2])
     expression: pc.Expression | None = None
-    for (cluster_id, topic), some in numbers.items():
-        this = (pc.field("cluster_id") == cluster_id) & (pc.field(topic_id) == topic) & _is_one_of(partition, some)
+    for (cluster_id, topic), partition_numbers in numbers.items():
+        this = (
+            (pc.field("cluster_id") == cluster_id)
+            & (pc.field(topic_id) == topic)
+            & _is_one_of(partition, partition_numbers)
+        )
         expression = this if expression is None else expression | this
     return expression
 

@@ -21,10 +21,10 @@ STAGE = "settings"
 
 def stored(lake: LakeReader, cluster_id: str, up_to_run: int | None = None) -> Sequence[Observation]:
     """The observations of a cluster that runs up to `up_to_run` (None: all) stored."""
-    mine = pc.field("cluster_id") == cluster_id
+    condition = pc.field("cluster_id") == cluster_id
     if up_to_run is not None:
-        mine &= pc.field("run_id") <= up_to_run
-    return observations_of(lake.snapshot(TABLE).rows(COLUMNS, mine))
+        condition &= pc.field("run_id") <= up_to_run
+    return observations_of(lake.snapshot(TABLE).rows(COLUMNS, condition))
 
 
 def stored_settings(lake: LakeReader, cluster_id: str, up_to_run: int | None = None) -> Settings:
@@ -39,9 +39,9 @@ def unknown_settings(lake: Lake, cluster_id: str, observations: Iterable[Observa
 
 def kinds_and_times(lake: Lake, cluster_id: str, observations: Iterable[Observation]) -> list[dict[str, Any]]:
     """`kind` of new observations and `from_ms`, from when on they count; null: the first of a kind, for all time."""
-    known = {observation.kind for observation in stored(lake, cluster_id)}
+    stored_kinds = {observation.kind for observation in stored(lake, cluster_id)}
     return [
-        {"kind": observation.kind, "from_ms": observation.from_ms if observation.kind in known else None}
+        {"kind": observation.kind, "from_ms": observation.from_ms if observation.kind in stored_kinds else None}
         for observation in observations
     ]
 
@@ -59,16 +59,16 @@ def store(lake: Lake, cluster_id: str, run: int, observations: Sequence[Observat
     if names.num_rows:
         commit_names(lake, STAGE, run, names)
     measured = stored(lake, cluster_id, books.done(lake, "measure"))
-    kept, removes = books.rewritten_without(lake, TABLE, (pc.field("cluster_id") == cluster_id) & _old(measured))
+    kept_files, removes = books.rewritten_without(lake, TABLE, (pc.field("cluster_id") == cluster_id) & _old(measured))
     rows = books.of_cluster(setting_rows(observations), cluster_id)
     files = write_rows(lake, TABLES[TABLE], rows, {"run_id": run})
-    books.commit(lake, TABLE, STAGE, run, [*files, *kept], removes)
+    books.commit(lake, TABLE, STAGE, run, [*files, *kept_files], removes)
 
 
 def _old(measured: Sequence[Observation]) -> pc.Expression:
     """The rows of observations of OF_NOW that are older than the measured ones."""
     old = pc.scalar(False)
     for kind in OF_NOW:
-        newest_ms = max((seen.from_ms for seen in measured if seen.kind == kind), default=0)
+        newest_ms = max((observation.from_ms for observation in measured if observation.kind == kind), default=0)
         old |= (pc.field("kind") == kind) & (pc.field("valid_from_ms") < newest_ms)
     return old

@@ -19,6 +19,6 @@ def observed(lake: Lake, cluster_id: str, observe: Callable[[pa.Table, KeptSampl
     log_topic_id = newest_incarnations(lake).get(cluster_id)
     if log_topic_id is None:
         return Observed((), 0)
-    mine = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == log_topic_id)
-    states = lake.snapshot(MARKER["replay"]).rows(STATES, mine & ~pc.field("misplaced"))
+    in_newest_topic = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == log_topic_id)
+    states = lake.snapshot(MARKER["replay"]).rows(STATES, in_newest_topic & ~pc.field("misplaced"))
     return observe(states, stored_settings(lake, cluster_id).samples)

@@ -49,8 +49,8 @@ def oldest_versions_since(lake: Lake, since_ms: int) -> dict[str, int]:
     published_at = pc.field("published_at_ms")
     of_the_moment = pc.max(snapshot.rows(["run_id"], published_at < since_ms).column("run_id")).as_py()
     runs = [run for run in (snapshot.largest("run_id"), of_the_moment) if run is not None]
-    kept = pc.field("run_id").isin(pa.array(runs, pa.int64())) | (published_at >= since_ms)
-    entries = pc.list_flatten(snapshot.rows(["tables"], kept).column("tables"))
+    is_needed = pc.field("run_id").isin(pa.array(runs, pa.int64())) | (published_at >= since_ms)
+    entries = pc.list_flatten(snapshot.rows(["tables"], is_needed).column("tables"))
     named = pa.table({name: pc.struct_field(entries, name) for name in ("table", "version")})
     oldest = named.group_by("table").aggregate([("version", "min")])
     return dict(zip(oldest.column("table").to_pylist(), oldest.column("version_min").to_pylist(), strict=True))
@@ -64,8 +64,8 @@ def published_cluster(lake: Lake) -> str | None:
 
 def unchecked(lake: Lake) -> list[str]:
     """Tables whose newest version no check has judged."""
-    known = {name: gate.version for name, gate in gates.gates(lake).items()}
-    return [name for name, version in current_versions(lake).items() if known.get(name) != version]
+    checked_versions = {name: gate.version for name, gate in gates.gates(lake).items()}
+    return [name for name, version in current_versions(lake).items() if checked_versions.get(name) != version]
 
 
 def ensure_checked(lake: Lake) -> None:
@@ -74,11 +74,12 @@ def ensure_checked(lake: Lake) -> None:
     Raises:
         JobError: a table has a newer version than its last check.
     """
-    left = unchecked(lake)
-    if left:
-        more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+    unchecked_tables = unchecked(lake)
+    if unchecked_tables:
+        others_text = f" and {len(unchecked_tables) - 1} more" if len(unchecked_tables) > 1 else ""
         raise JobError(
-            f"{left[0]}{more} in {lake}: no check of the newest version; run `sharelens check --lake {lake}`"
+            f"{unchecked_tables[0]}{others_text} in {lake}: no check of the newest version; run `sharelens "
+            f"check --lake {lake}`"
         )
 
 
@@ -124,10 +125,16 @@ def evidence(lake: Lake) -> list[dict[str, Any]]:
     rows = books.extents(lake, (pc.field("topic") == STATE_TOPIC) & (pc.field("status") == "taken"))
     groups = books.by_partition([row for row in rows if row["content"] == "log_record"])
     before = _newest(lake)
-    known = {} if before is None else {_place(entry): entry["first_log_time_ms"] for entry in before["evidence"]}
+    published_first_times = (
+        {} if before is None else {_place(entry): entry["first_log_time_ms"] for entry in before["evidence"]}
+    )
     published_run = 0 if before is None else before["run_id"]
-    fresh = {key for key, group in groups.items() if known.get(key) is None or _starts_over(group, published_run)}
-    first_times = known | _first_times(lake, fresh)
+    fresh = {
+        key
+        for key, group in groups.items()
+        if published_first_times.get(key) is None or _starts_over(group, published_run)
+    }
+    first_times = published_first_times | _first_times(lake, fresh)
     cuts = retained.cuts(lake, retained.HISTORY)
     result = []
     for key, group in sorted(groups.items()):

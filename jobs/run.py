@@ -149,8 +149,10 @@ class Pipeline:
         ingested = self._ingested()
         cluster_id = self._cluster(sources, ingested)
         options = self._options
-        mine = [row for row in ingested if row["cluster_id"] == cluster_id and row["content"] == "log_record"]
-        before = {row["topic"] for row in mine}
+        earlier_extents = [
+            row for row in ingested if row["cluster_id"] == cluster_id and row["content"] == "log_record"
+        ]
+        before = {row["topic"] for row in earlier_extents}
         letters = lake_settings.dead_letter_topics(
             self._lake, cluster_id, options.observations, options.dead_letter_topics
         )
@@ -160,7 +162,7 @@ class Pipeline:
         selected.sort(key=lambda p: p.topic not in RECORD_TOPICS)  # share state before the letters about it
         extents = plan.plan(
             selected,
-            mine,
+            earlier_extents,
             content="log_record",
             include_uncommitted=options.include_uncommitted,
             until_ms=options.until_ms,
@@ -169,10 +171,10 @@ class Pipeline:
         run = self._next_run("ingest")
         rows = sources.extent_rows(extents, cluster_id, run, self._options.until_ms)
         if options.rebuild is not None:
-            rows += plan.rebuild_rows(mine, options.rebuild, run=run, until_ms=options.until_ms)
+            rows += plan.rebuild_rows(earlier_extents, options.rebuild, run=run, until_ms=options.until_ms)
         self.summary.cluster_id = cluster_id
         if not options.include_uncommitted and options.until_ms is None:
-            self.summary.held_back = plan.held_back(selected, mine, extents)
+            self.summary.held_back = plan.held_back(selected, earlier_extents, extents)
         if rows:
             self._begin("ingest", rows, extents)
 
@@ -181,10 +183,12 @@ class Pipeline:
         options, ingested = self._options, self._ingested()
         clusters = self._clusters(ingested)
         self.summary.cluster_id = options.cluster_id or (clusters[0] if len(clusters) == 1 else None)
-        mine = [r for r in ingested if r["content"] == "log_record" and options.cluster_id in (None, r["cluster_id"])]
-        if options.rebuild is not None and mine:
+        earlier_extents = [
+            r for r in ingested if r["content"] == "log_record" and options.cluster_id in (None, r["cluster_id"])
+        ]
+        if options.rebuild is not None and earlier_extents:
             run = self._next_run("ingest")
-            rows = plan.rebuild_rows(mine, options.rebuild, run=run, until_ms=options.until_ms)
+            rows = plan.rebuild_rows(earlier_extents, options.rebuild, run=run, until_ms=options.until_ms)
             self._begin("ingest", rows, [])
 
     def _plan_topics(self, sources: Sources) -> None:

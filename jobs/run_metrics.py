@@ -154,7 +154,11 @@ class RunFigures:
     def export(self) -> Export:
         """The samples, as of now."""
         samples = {metric: list(self._samples(metric)) for metric in RUN_METRICS}
-        return Export(figures=(), samples={metric: some for metric, some in samples.items() if some}, left_out=0)
+        return Export(
+            figures=(),
+            samples={metric: metric_samples for metric, metric_samples in samples.items() if metric_samples},
+            left_out=0,
+        )
 
     def _samples(self, metric: Metric) -> Iterator[Sample]:
         match metric.scope:

@@ -92,9 +92,9 @@ def _recovered(lake: Lake) -> list[str]:
     torn = []
     for name in TABLES:
         if name != publish.PUBLICATION:
-            some = durability.set_aside_torn(lake, name, published.get(name, -1))
-            torn += [name] if some else []
-            lines += some
+            torn_lines = durability.set_aside_torn(lake, name, published.get(name, -1))
+            torn += [name] if torn_lines else []
+            lines += torn_lines
     layer = _rests_on_torn(lake, torn)
     if layer is not None:
         later = LAYERS[LAYERS.index(layer) :]

@@ -68,10 +68,10 @@ def combine(old: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: 
         in_order = _joined((*old, *new), start_offset)
         if in_order is not None:
             return InOrder(in_order)
-    kept = prune((*old, *new), start_offset)
-    if len(kept) < 2:
-        return kept
-    return _marked(_general(kept, rules))
+    pruned_batches = prune((*old, *new), start_offset)
+    if len(pruned_batches) < 2:
+        return pruned_batches
+    return _marked(_general(pruned_batches, rules))
 
 
 def _appended(old: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: int) -> Batches | None:
@@ -85,13 +85,13 @@ def _appended(old: Sequence[StateBatch], new: Sequence[StateBatch], start_offset
     if old[-1].last_offset >= first:
         return None
     is_above = start_offset == NOT_DETERMINED or old[0].first_offset >= start_offset
-    kept = old if is_above else _cut(old, start_offset)
-    if not kept:
+    remaining_batches = old if is_above else _cut(old, start_offset)
+    if not remaining_batches:
         return InOrder(new)
-    its_first, its_last, its_state, its_count, _ = kept[-1]
+    its_first, its_last, its_state, its_count, _ = remaining_batches[-1]
     if its_last + 1 == first and its_count == count and its_state == state:
-        return InOrder((*kept[:-1], _state_batch((its_first, last, state, count, ()))))
-    return InOrder((*kept, batch))
+        return InOrder((*remaining_batches[:-1], _state_batch((its_first, last, state, count, ()))))
+    return InOrder((*remaining_batches, batch))
 
 
 def _combined_in_window(
@@ -113,21 +113,21 @@ def _combined_in_window(
             return None
         if last >= start:
             fresh.append(batch if first >= start else _batch((start, last, count, state)))
-    kept = _cut(old, start)
+    remaining_batches = _cut(old, start)
     if not fresh:
-        return InOrder(kept)
+        return InOrder(remaining_batches)
     low, high = fresh[0].first_offset, fresh[0].last_offset
     for batch in fresh:
         low, high = min(low, batch.first_offset), max(high, batch.last_offset)
-    left = bisect_left(kept, low - 1, key=_LAST)
-    right = bisect_right(kept, high + 1, lo=left, key=_FIRST)
-    middle = sorted((*kept[left:right], *fresh))
+    left_index = bisect_left(remaining_batches, low - 1, key=_LAST)
+    right_index = bisect_right(remaining_batches, high + 1, lo=left_index, key=_FIRST)
+    middle = sorted((*remaining_batches[left_index:right_index], *fresh))
     joined = _joined(middle, NOT_DETERMINED)
     if joined is not None:
-        return InOrder((*kept[:left], *joined, *kept[right:]))
+        return InOrder((*remaining_batches[:left_index], *joined, *remaining_batches[right_index:]))
     settled = _marked(_general(middle, rules))
-    made = (*kept[:left], *settled, *kept[right:])
-    return InOrder(made) if isinstance(settled, InOrder) else made
+    combined_batches = (*remaining_batches[:left_index], *settled, *remaining_batches[right_index:])
+    return InOrder(combined_batches) if isinstance(settled, InOrder) else combined_batches
 
 
 def _cut(old: Sequence[StateBatch], start: int) -> Sequence[StateBatch]:

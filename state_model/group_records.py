@@ -74,27 +74,27 @@ def decode_record(key: bytes | None, value: bytes | None) -> AnyGroupRecord:
         InvalidKeyError: no key, or one that is cut short.
         DecodeError: the value is cut short or malformed; `reason` says which.
     """
-    known = classify(key)
+    record_type = classify(key)
     assert key is not None
-    if isinstance(known, int):
-        return UnknownTypeRecord(record_type=known, key=key, value=value)
+    if isinstance(record_type, int):
+        return UnknownTypeRecord(record_type=record_type, key=key, value=value)
     try:
-        key_tree = known.key.read(key, 2)[0]
+        key_tree = record_type.key.read(key, 2)[0]
     except (BufferUnderflowError, InvalidLengthError) as error:
-        raise InvalidKeyError(f"the key of {len(key)} bytes of a {known.name} is cut short: {error}") from None
+        raise InvalidKeyError(f"the key of {len(key)} bytes of a {record_type.name} is cut short: {error}") from None
     if value is None:
-        return GroupRecord(record_type=known.number, name=known.name, key=key_tree)
+        return GroupRecord(record_type=record_type.number, name=record_type.name, key=key_tree)
     need(value, 0, 2)
     version = int.from_bytes(value[:2], "big", signed=True)
-    layout = known.values.get(version)
+    layout = record_type.values.get(version)
     if layout is None:
         return GroupRecord(
-            record_type=known.number, name=known.name, key=key_tree, version=version, undecoded=value[2:]
+            record_type=record_type.number, name=record_type.name, key=key_tree, version=version, undecoded=value[2:]
         )
     tree, end = layout.read(value, 2)
     return GroupRecord(
-        record_type=known.number,
-        name=known.name,
+        record_type=record_type.number,
+        name=record_type.name,
         key=key_tree,
         version=version,
         value=tree,
@@ -106,13 +106,13 @@ def encode_record(record: AnyGroupRecord) -> tuple[bytes, bytes | None]:
     """Key and value in bytes, equal to those of Kafka's writer; ignored trailing bytes are not kept."""
     if isinstance(record, UnknownTypeRecord):
         return record.key, record.value
-    known = RECORD_TYPES[record.record_type]
-    key = schema.INT16.write(known.number) + known.key.write(record.key)
+    record_type = RECORD_TYPES[record.record_type]
+    key = schema.INT16.write(record_type.number) + record_type.key.write(record.key)
     if record.version is None:
         return key, None
     body = record.undecoded
     if record.value is not None:
-        body = known.values[record.version].write(record.value)
+        body = record_type.values[record.version].write(record.value)
     return key, schema.INT16.write(record.version) + (body or b"")
 
 
@@ -122,11 +122,11 @@ def to_formatter_json(record: GroupRecord) -> dict[str, Json]:
     Names are camelCase; a tagged field at its default and unknown tags are not printed. For types without a value
     schema the data of the value is None.
     """
-    known = RECORD_TYPES[record.record_type]
-    key: dict[str, Json] = {"type": known.number, "data": _struct_json(known.key, record.key)}
+    record_type = RECORD_TYPES[record.record_type]
+    key: dict[str, Json] = {"type": record_type.number, "data": _struct_json(record_type.key, record.key)}
     if record.version is None:
         return {"key": key, "value": None}
-    data = None if record.value is None else _struct_json(known.values[record.version], record.value)
+    data = None if record.value is None else _struct_json(record_type.values[record.version], record.value)
     return {"key": key, "value": {"version": record.version, "data": data}}
 
 

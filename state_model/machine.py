@@ -132,8 +132,8 @@ def apply(state: PartitionState, log_offset: int, timestamp_ms: int, record: Any
             after = after_snapshot(current, snapshot, log_offset, timestamp_ms, state.update_limit)
             return _with(state, record.key, after, log_offset, None)
         case Tombstone():
-            left = state.share_partitions.remove(record.key)
-            return state._replace(share_partitions=left, log_offset=log_offset, last_tombstone=log_offset)
+            share_partitions = state.share_partitions.remove(record.key)
+            return state._replace(share_partitions=share_partitions, log_offset=log_offset, last_tombstone=log_offset)
         case UnknownVersionValue():
             if current is None:
                 return state._replace(log_offset=log_offset)

@@ -14,9 +14,9 @@ IN_TURN_BYTES = 1 << 20
 """Work over less is done in turn: threads would hand the interpreter to each other for no gain."""
 
 
-def threads_for(size_bytes: int, most: int) -> int:
-    """How many threads work over `size_bytes` is worth: one, or `most`."""
-    return 1 if size_bytes < IN_TURN_BYTES else most
+def threads_for(size_bytes: int, max_threads: int) -> int:
+    """How many threads work over `size_bytes` is worth: one, or `max_threads`."""
+    return 1 if size_bytes < IN_TURN_BYTES else max_threads
 
 
 def map_in_threads(

@@ -160,7 +160,7 @@ class Coordinators:
         log = self.cluster.get(USER_TOPIC, partition)
         end = log.last_stable_offset
         aborted = log.aborted_transactions(0, end)
-        seen = []
+        values = []
         data = log.read(0, max_bytes=1 << 30).data
         for header in rb.split(data) if data else ():
             is_aborted = any(
@@ -168,5 +168,5 @@ class Coordinators:
                 for each in aborted
             )
             if header.base_offset < end and not header.is_control and not is_aborted:
-                seen += [record.value.decode() for record in rb.parse(data, header)]
-        return seen
+                values += [record.value.decode() for record in rb.parse(data, header)]
+        return values

@@ -68,7 +68,7 @@ def _compile_kernels_of_parts() -> None:
     weights = np.ones(1, np.int64)
     for each in (weights, _read_only(weights)):
         count_updates(np.zeros(1, np.int64), np.zeros(1, np.int64), each, 1, np.zeros(1, np.int64))
-    walk_headers(_read_only(np.zeros(1, np.uint8)), 1, whole=True)
+    walk_headers(_read_only(np.zeros(1, np.uint8)), 1, require_whole=True)
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

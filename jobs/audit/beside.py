@@ -28,25 +28,26 @@ NO_ROWS: Final = {records.RECORDS: records.STORED.empty_table(), counters.TABLE:
 class Beside:
     """What tasks know beside the state log: by cluster user topics and the coordinator's configuration; counters."""
 
-    known: Mapping[str, KnownTopics]
+    known_topics: Mapping[str, KnownTopics]
     configs: Configs
     counters: Mapping[PartitionKey, Counters]
 
 
 def look_beside(
-    lake: Lake, clusters: Iterable[str], kept: pa.Table, audited: pa.Table, before: int
+    lake: Lake, clusters: Iterable[str], kept_records: pa.Table, audited: pa.Table, before: int
 ) -> tuple[Beside, Topics, set[PartitionKey]]:
     """What a lake has beside the state log, its user topics, and the state partitions that have to start over for it.
 
-    `kept`: records.stored_others; `audited`: rows of gold.audit_state; `before`: the last run whose audit is complete.
+    `kept_records`: records.stored_others; `audited`: rows of gold.audit_state; `before`: the last run whose audit is
+    complete.
     """
     topics = {cluster: LakeTopics(lake, cluster) for cluster in clusters}
     beside = Beside(
-        known={cluster: of_cluster.known for cluster, of_cluster in topics.items()},
+        known_topics={cluster: of_cluster.known_topics for cluster, of_cluster in topics.items()},
         configs={cluster: coordinator_config(stored(lake, cluster)) for cluster in topics},
         counters=counters.stored_counters(lake),
     )
-    unfit = records.to_start_over(lake, topics, kept, audited, before)
+    unfit = records.to_start_over(lake, topics, kept_records, audited, before)
     places = zip(*(audited.column(name).to_pylist() for name in ("cluster_id", *PLACE)), strict=True)
     offsets = dict(zip(places, audited.column("last_log_offset").to_pylist(), strict=True))
     return beside, topics, unfit | counters.to_start_over(beside.counters, offsets, beside.configs)
@@ -56,19 +57,19 @@ def commit_beside(
     lake: Lake,
     run: int,
     topics: Topics,
-    kept: pa.Table,
+    kept_records: pa.Table,
     fresh: Sequence[Mapping[str, pa.Table]],
     audited: set[PartitionKey],
     begins: Mapping[PartitionKey, int],
 ) -> pa.Table:
-    """Commits what the tasks of a run have beside their states (`BesideAudit.rows`), and returns `kept` after it.
+    """Commits the rows that tasks of a run have beside their states (`BesideAudit.rows`); `kept_records` after it.
 
-    `kept`: records.stored_others. `begins`: of the audited state partitions that started over the log offset
+    `kept_records`: records.stored_others. `begins`: of the audited state partitions that started over the log offset
     below which earlier rows stay.
     """
     rows = {name: pa.concat_tables([none, *(tables[name] for tables in fresh)]) for name, none in NO_ROWS.items()}
     counters.commit_counters(lake, run, rows[counters.TABLE], audited)
-    return records.commit_records(lake, run, topics, kept, rows[records.RECORDS], audited, begins)
+    return records.commit_records(lake, run, topics, kept_records, rows[records.RECORDS], audited, begins)
 
 
 class BesideAudit:
@@ -83,7 +84,7 @@ class BesideAudit:
     ) -> None:
         self._log = log
         self._audit = audit
-        self._keeper = RecordKeeper(beside.known[log[0]], audit)
+        self._keeper = RecordKeeper(beside.known_topics[log[0]], audit)
         self._config = beside.configs[log[0]]
         self._configured: ConfiguredAudit | None = None
         if self._config is not None:

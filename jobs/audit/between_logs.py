@@ -16,35 +16,35 @@ from state_model.topics import STATE_TOPIC
 from state_model.uuids import ZERO_UUID
 
 
-def between_logs(lake: Lake, states: pa.Table, topics: Topics, kept: pa.Table) -> pa.Table:
+def between_logs(lake: Lake, states: pa.Table, topics: Topics, kept_records: pa.Table) -> pa.Table:
     """LOG_FINDING rows of the rules BETWEEN.
 
-    `states`: STATES_READ of gold.audit_state; `kept`: records.stored_others. Of a cluster without a state log, those
-    about records of groups.
+    `states`: STATES_READ of gold.audit_state; `kept_records`: records.stored_others. Of a cluster without a state log,
+    those about records of groups.
     """
     tables = [LOG_FINDING.empty_table()]
     for cluster_id, of_cluster in sorted(topics.items()):
-        own = states.filter(pc.field("cluster_id") == cluster_id)
-        topic = _state_topic(lake, own, topics, kept) if own.num_rows else None
+        cluster_states = states.filter(pc.field("cluster_id") == cluster_id)
+        topic = _state_topic(lake, cluster_states, topics, kept_records) if cluster_states.num_rows else None
         proofs = proofs_of_groups(of_cluster) if topic is None else LogPairs(topic, of_cluster).proofs()
         topic_id = ZERO_UUID if topic is None else topic.topic_id
         tables.append(of_log(proofs.findings(STORED), cluster_id, topic_id))
     return pa.concat_tables(tables)
 
 
-def _state_topic(lake: Lake, states: pa.Table, topics: Topics, kept: pa.Table) -> StateTopic:
-    """The state topic of a cluster; `states`, `kept`: as for between_logs, `states` of the cluster alone."""
+def _state_topic(lake: Lake, states: pa.Table, topics: Topics, kept_records: pa.Table) -> StateTopic:
+    """The state topic of a cluster; `states`, `kept_records`: as for between_logs, `states` of the cluster alone."""
     cluster_id = states.column("cluster_id")[0].as_py()
     incarnations = zip(*(states.column(name).to_pylist() for name in ("log_topic_id", "log_time_ms")), strict=True)
     topic_id = str(newest_incarnation(list(incarnations)))
     is_own = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == topic_id)
-    own = states.filter(is_own).sort_by("state_partition")
-    extents = topics[cluster_id].extents_of(STATE_TOPIC, topic_id, own.column("state_partition")[0].as_py())
+    topic_states = states.filter(is_own).sort_by("state_partition")
+    extents = topics[cluster_id].extents_of(STATE_TOPIC, topic_id, topic_states.column("state_partition")[0].as_py())
     return StateTopic(
         topic_id=topic_id,
         topic_ids=frozenset(states.column("log_topic_id").to_pylist()),
-        states=own,
+        states=topic_states,
         first_offset=min((row["from_offset"] for row in extents), default=0),
-        kept=kept.filter(is_own),
+        kept_records=kept_records.filter(is_own),
         lives=lambda: stored_lives(lake).filter(is_own),
     )

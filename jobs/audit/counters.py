@@ -55,9 +55,11 @@ def to_start_over(
     """Audited state partitions whose counters don't fit; `audited`: the last audited log offset of each."""
     result = set()
     for key, last_log_offset in audited.items():
-        own, config = counters.get(key), configs.get(key[0])
-        known = None if own is None else (own.last_log_offset, own.config)
-        if known != (None if config is None else (last_log_offset, config)):
+        partition_counters, config = counters.get(key), configs.get(key[0])
+        stored_position = (
+            None if partition_counters is None else (partition_counters.last_log_offset, partition_counters.config)
+        )
+        if stored_position != (None if config is None else (last_log_offset, config)):
             result.add(key)
     return result
 
@@ -79,9 +81,9 @@ def commit_counters(lake: Lake, run: int, fresh: pa.Table, audited: set[Partitio
     """Commits the rows of the state partitions that a run audited (STORED); others stay."""
     if books.is_committed(lake, TABLE, "audit", run):
         return
-    kept, removes = books.rewritten_without(
+    kept_files, removes = books.rewritten_without(
         lake, TABLE, books.of_partitions(audited, "log_topic_id", "state_partition")
     )
     files = write_rows(lake, TABLES[TABLE], fresh, {"run_id": run})
     if files or removes:
-        books.commit(lake, TABLE, "audit", run, [*files, *kept], removes)
+        books.commit(lake, TABLE, "audit", run, [*files, *kept_files], removes)

@@ -20,9 +20,9 @@ from sharelens.lake.tables import GOLD_AUDIT_STATE, TABLES
 from state_model.audit.columnar.across import LOG, PLACE
 from state_model.audit.columnar.continuation import AUDITED, rows_of
 from state_model.audit.columnar.kept_records import (
+    as_kept_records,
     distinct,
     is_outdated,
-    kept,
     places_of,
     topic_records_of,
     turns_of,
@@ -51,22 +51,27 @@ def stored_others(lake: Lake) -> pa.Table:
     return lake.snapshot(RECORDS).rows(STORED.names, ~IS_LIFE).cast(STORED)
 
 
-def to_start_over(lake: Lake, topics: Topics, others: pa.Table, audited: pa.Table, before: int) -> set[PartitionKey]:
+def to_start_over(
+    lake: Lake, topics: Topics, kept_records: pa.Table, audited: pa.Table, before: int
+) -> set[PartitionKey]:
     """Audited state partitions whose kept records don't suffice; `audited`: their rows of gold.audit_state.
 
-    `others`: `stored_others`. `before`: the last run whose audit is complete.
+    `kept_records`: `stored_others`. `before`: the last run whose audit is complete.
     """
     result: set[PartitionKey] = set()
     for cluster_id, of_cluster in topics.items():
-        own = audited.filter(pc.field("cluster_id") == cluster_id).select(PLACE)
-        keys = {(cluster_id, *place) for place in zip(*(own.column(name).to_pylist() for name in PLACE), strict=True)}
-        known = others.filter((pc.field("cluster_id") == cluster_id) & (pc.field("kind") == TOPIC))
-        epochs = of_cluster.known.epochs
+        cluster_places = audited.filter(pc.field("cluster_id") == cluster_id).select(PLACE)
+        keys = {
+            (cluster_id, *place)
+            for place in zip(*(cluster_places.column(name).to_pylist() for name in PLACE), strict=True)
+        }
+        topic_records = kept_records.filter((pc.field("cluster_id") == cluster_id) & (pc.field("kind") == TOPIC))
+        epochs = of_cluster.known_topics.epochs
         if epochs is not None:
-            result |= keys - _keys(known)
-            result |= _keys(known.filter(pa.array(is_outdated(known, epochs), pa.bool_()))) & keys
-        elif known.num_rows:
-            result |= _keys(known) & keys
+            result |= keys - _keys(topic_records)
+            result |= _keys(topic_records.filter(pa.array(is_outdated(topic_records, epochs), pa.bool_()))) & keys
+        elif topic_records.num_rows:
+            result |= _keys(topic_records) & keys
         changed = of_cluster.changed_ends(before)
         if changed and keys - result:
             result |= _with_topics(lake, cluster_id, changed) & keys
@@ -93,7 +98,7 @@ def commit_records(
     lake: Lake,
     run: int,
     topics: Topics,
-    others: pa.Table,
+    kept_records: pa.Table,
     fresh: pa.Table,
     audited: set[PartitionKey],
     begins: Mapping[PartitionKey, int],
@@ -101,16 +106,18 @@ def commit_records(
     """Commits what is kept after a run; returns its rows of other kinds than LIFE.
 
     Args:
-        others: `stored_others`.
+        kept_records: `stored_others`.
         fresh: STORED rows of the run's tasks.
         audited: the state partitions that the run audited.
         begins: of those that started over the log offset below which their earlier rows stay.
     """
     if books.is_committed(lake, RECORDS, "audit", run):
-        return others
+        return kept_records
     lives = fresh.filter(IS_LIFE)
-    after = _others(pa.concat_tables([_staying(others, audited, begins), fresh.filter(~IS_LIFE)]), topics)
-    if lives.num_rows or begins or not after.equals(others):
+    after = _without_refuted(
+        pa.concat_tables([_staying(kept_records, audited, begins), fresh.filter(~IS_LIFE)]), topics
+    )
+    if lives.num_rows or begins or not after.equals(kept_records):
         lives = _lives(pa.concat_tables([_staying(stored_lives(lake), audited, begins), lives]))
         with ParquetSink(lake, TABLES[RECORDS], constants={"run_id": run}) as sink:
             sink.write_all([lives, after])
@@ -125,8 +132,8 @@ def _staying(stored: pa.Table, audited: set[PartitionKey], begins: Mapping[Parti
     if not len(rows):
         return stored
     stays = np.ones(stored.num_rows, np.bool_)
-    some = stored.take(pa.array(rows))
-    columns = (some.column(name).to_pylist() for name in ("cluster_id", *PLACE, "log_offset"))
+    candidate_rows = stored.take(pa.array(rows))
+    columns = (candidate_rows.column(name).to_pylist() for name in ("cluster_id", *PLACE, "log_offset"))
     for row, *key, log_offset in zip(rows.tolist(), *columns, strict=True):
         place = tuple(key)
         if of_states[row]:
@@ -138,23 +145,25 @@ def _staying(stored: pa.Table, audited: set[PartitionKey], begins: Mapping[Parti
 
 def _lives(rows: pa.Table) -> pa.Table:
     """The rows of the kind LIFE of all logs, without those that begin nothing new."""
-    parts = [of_log(kept(without_repetition(turns_of(own)), LIFE), **log) for log, own in _by_log(rows)]
+    parts = [
+        of_log(as_kept_records(without_repetition(turns_of(log_rows)), LIFE), **log) for log, log_rows in _by_log(rows)
+    ]
     return pa.concat_tables([STORED.empty_table(), *parts]).sort_by(IN_ORDER)
 
 
-def _others(rows: pa.Table, topics: Topics) -> pa.Table:
+def _without_refuted(rows: pa.Table, topics: Topics) -> pa.Table:
     """The rows of the other kinds of all logs, without those that are refuted."""
     tables = [STORED.empty_table()]
     for log, own in _by_log(rows):
-        known = topics[log["cluster_id"]].known
+        known = topics[log["cluster_id"]].known_topics
         kinds = own.column("kind")
         mine = {kind: own.filter(pc.equal(kinds, kind)) for kind in (AHEAD, WINDOW, NEWEST, TOPIC)}
         in_front = distinct(topic_records_of(mine[AHEAD]))
         newest = topic_records_of(mine[NEWEST])
         parts = [
-            kept(in_front.filter(pa.array(ahead(in_front, known.ends, known.epochs or {}))), AHEAD),
-            kept(widest(topic_records_of(mine[WINDOW])), WINDOW),
-            kept(newest.filter(pa.array(lagging(newest, known.ends))), NEWEST),
+            as_kept_records(in_front.filter(pa.array(ahead(in_front, known.ends, known.epochs or {}))), AHEAD),
+            as_kept_records(widest(topic_records_of(mine[WINDOW])), WINDOW),
+            as_kept_records(newest.filter(pa.array(lagging(newest, known.ends))), NEWEST),
             with_epochs(mine[TOPIC].select(KEPT_RECORD.names), known.epochs or {}),
         ]
         tables.append(of_log(pa.concat_tables(parts), **log))

@@ -60,15 +60,15 @@ def run_audit(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict[
     stored = lake.snapshot(GOLD_AUDIT_STATE).rows(PLANNED)
     clusters = pc.unique(lake.snapshot(books.EXTENT).all_rows.column("cluster_id")).to_pylist()
     settings = {cluster: stored_settings(lake, cluster).groups for cluster in clusters}
-    kept = stored_others(lake)
-    beside, topics, unfit = look_beside(lake, clusters, kept, stored, before)
+    kept_records = stored_others(lake)
+    beside, topics, unfit = look_beside(lake, clusters, kept_records, stored, before)
     jobs = plan_jobs(lake, stored, run, before, settings, unfit)
     replayed = lake.snapshot(REPLAYED).rows(["cluster_id", "log_topic_id", *COMPARED])
     view = lake.view([GOLD_AUDIT_STATE])
 
-    def task_of(some: Sequence[Job]) -> Task:
-        mine = of_jobs(replayed, some)
-        return Task(lake=view, run=run, settings=settings, beside=beside, jobs=tuple(some), replayed=mine)
+    def task_of(task_jobs: Sequence[Job]) -> Task:
+        replayed_rows = of_jobs(replayed, task_jobs)
+        return Task(lake=view, run=run, settings=settings, beside=beside, jobs=tuple(task_jobs), replayed=replayed_rows)
 
     quiet, busy = ([job for job in jobs if bool(job.slices) is is_busy] for is_busy in (False, True))
     groups = executors.binned([(job, job.size_bytes) for job in busy])
@@ -76,7 +76,7 @@ def run_audit(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict[
     outcomes = engine.run("audit", audit_task, tasks, progress, size_bytes=sum(job.size_bytes for job in busy))
     if quiet:  # no record to read: nothing for executors to do
         outcomes.append(audit_task(task_of(quiet)))
-    return _commit(lake, run, jobs, outcomes, stored, topics, kept)
+    return _commit(lake, run, jobs, outcomes, stored, topics, kept_records)
 
 
 def plan_jobs(
@@ -86,28 +86,28 @@ def plan_jobs(
 
     `stored`: PLANNED columns of gold.audit_state. `unfit`: audited ones that have to start over.
     """
-    known = {tuple(row[name] for name in ("cluster_id", *PLACE)): row for row in stored.to_pylist()}
+    state_by_partition = {tuple(row[name] for name in ("cluster_id", *PLACE)): row for row in stored.to_pylist()}
     news = changed(lake, before, ["log_record", "replay", "audit"])
     rows = {key: row for key, row in news.items() if row["topic"] == STATE_TOPIC}
     every = books.by_partition(
         books.extents(lake, (pc.field("topic") == STATE_TOPIC) & (pc.field("status") == "taken"))
     )
     late = {key for key, row in rows.items() if row["rebuild"]}
-    late |= {key for key in rows if key not in known or known[key]["format"] != FORMAT}
+    late |= {key for key in rows if key not in state_by_partition or state_by_partition[key]["format"] != FORMAT}
     late |= _with_other_limits(lake, stored, before, settings)
     late |= unfit
     keys = sorted(rows.keys() | late)
     begins = retained.offsets(retained.cuts(lake, retained.BRONZE)) if late else {}
-    pieces = _new_slices(lake, known, keys, late, run, begins)
+    pieces = _new_slices(lake, state_by_partition, keys, late, run, begins)
     starts = {key: log_start((row["log_start_offset"], row["log_start_known"]) for row in every[key]) for key in keys}
-    at_start = _records_at_start(lake, {key: starts[key] for key in keys if key not in late}, known)
+    at_start = _records_at_start(lake, {key: starts[key] for key in keys if key not in late}, state_by_partition)
     return [
         Job(
             cluster_id=key[0],
             topic_id=key[1],
             slices=tuple(pieces.get(key, ())),
             starts_over=key in late,
-            is_new=key in late or known[key]["run_id"] > before,
+            is_new=key in late or state_by_partition[key]["run_id"] > before,
             keeps_below=key in late and begins.get(key, 0) > 0,
             is_compared=not has_uncommitted(every[key]),
             log=LogFacts(
@@ -123,29 +123,30 @@ def plan_jobs(
 
 
 def _new_slices(
-    lake: Lake, known: Mapping[PartitionKey, Mapping[str, Any]], keys: Iterable[PartitionKey],
+    lake: Lake, state_by_partition: Mapping[PartitionKey, Mapping[str, Any]], keys: Iterable[PartitionKey],
     late: set[PartitionKey], run: int, begins: Mapping[PartitionKey, int],
 ) -> dict[PartitionKey, list[Slice]]:  # fmt: skip
     """The slices that no stored state has; of state partitions that start over, all that retention left (`begins`)."""
     records = lake.snapshot(BRONZE_LOG_RECORD)
     by_run: dict[int, set[PartitionKey]] = {}
     for key in keys:
-        by_run.setdefault(-1 if key in late else known[key]["run_id"], set()).add(key)
+        by_run.setdefault(-1 if key in late else state_by_partition[key]["run_id"], set()).add(key)
     result: dict[PartitionKey, list[Slice]] = {}
-    for audited, some in by_run.items():
+    for audited, keys_of_run in by_run.items():
         begins_of_run = begins if audited < 0 else None
-        result |= slices(records, BRONZE, runs=(audited + 1, run), only=some, begins=begins_of_run)
+        result |= slices(records, BRONZE, runs=(audited + 1, run), only=keys_of_run, begins=begins_of_run)
     return result
 
 
 def _records_at_start(
-    lake: Lake, starts: Mapping[PartitionKey, int], known: Mapping[PartitionKey, Mapping[str, Any]]
+    lake: Lake, starts: Mapping[PartitionKey, int], state_by_partition: Mapping[PartitionKey, Mapping[str, Any]]
 ) -> dict[PartitionKey, pa.Table]:
     """AT_START of the records at log starts that have moved to audited records."""
     moved = {
         key: start
         for key, start in starts.items()
-        if known[key]["log_start_offset"] != start and 0 < start <= known[key]["last_log_offset"]
+        if state_by_partition[key]["log_start_offset"] != start
+        and 0 < start <= state_by_partition[key]["last_log_offset"]
     }
     if not moved:
         return {}
@@ -167,8 +168,10 @@ def _with_other_limits(
     result = set()
     for cluster in rows.column("cluster_id").unique().to_pylist():
         earlier = stored_settings(lake, cluster, before).groups
-        mine = lake.snapshot(GOLD_AUDIT_STATE).rows([*PLACE, "share_partitions"], pc.field("cluster_id") == cluster)
-        for topic_id, number, share_partitions in zip(*mine.columns, strict=True):
+        cluster_states = lake.snapshot(GOLD_AUDIT_STATE).rows(
+            [*PLACE, "share_partitions"], pc.field("cluster_id") == cluster
+        )
+        for topic_id, number, share_partitions in zip(*cluster_states.columns, strict=True):
             groups = pc.unique(share_partitions.values.field("group_id")).to_pylist()
             if changed_groups(earlier, settings[cluster], groups, [DELIVERY_COUNT_LIMIT]):
                 result.add((cluster, topic_id.as_py(), number.as_py()))
@@ -219,17 +222,21 @@ def _commit(
     outcomes: Sequence[Outcome],
     stored: pa.Table,
     topics: Topics,
-    kept: pa.Table,
+    kept_records: pa.Table,
 ) -> dict[str, int]:
-    """Commits the tables of a run; returns its counts. `stored`: PLANNED; `kept`: records.stored_others."""
+    """Commits the tables of a run; returns its counts. `stored`: PLANNED; `kept_records`: records.stored_others."""
     keys = {job.key for job in jobs}
     begins = {job.key: job.log.first_offset if job.keeps_below else 0 for job in jobs if job.starts_over}
-    kept = commit_beside(lake, run, topics, kept, [outcome.beside for outcome in outcomes], keys, begins)
+    kept_records = commit_beside(
+        lake, run, topics, kept_records, [outcome.beside for outcome in outcomes], keys, begins
+    )
     if not books.is_committed(lake, GOLD_AUDIT_STATE, "audit", run):
-        others, removes = _states_without(lake, stored, keys)
-        books.commit(lake, GOLD_AUDIT_STATE, "audit", run, [*(f for o in outcomes for f in o.files), *others], removes)
+        kept_files, removes = _states_without(lake, stored, keys)
+        books.commit(
+            lake, GOLD_AUDIT_STATE, "audit", run, [*(f for o in outcomes for f in o.files), *kept_files], removes
+        )
     states = lake.snapshot(GOLD_AUDIT_STATE).rows(STATES_READ)
-    across = [across_logs(states.select(COUNTS_OF_STATE)), between_logs(lake, states, topics, kept)]
+    across = [across_logs(states.select(COUNTS_OF_STATE)), between_logs(lake, states, topics, kept_records)]
     fresh = pa.concat_tables([LOG_FINDING.empty_table(), *(outcome.findings for outcome in outcomes), *across])
     unchanged = pa.concat_tables([standing.NONE_UNCHANGED, *(outcome.unchanged for outcome in outcomes)])
     count = _commit_findings(lake, run, keys, fresh, unchanged)
@@ -242,14 +249,14 @@ def _commit_findings(lake: Lake, run: int, keys: set[PartitionKey], fresh: pa.Ta
     `fresh`: LOG_FINDING rows; `unchanged`: identities of findings that stay as they are.
     """
     snapshot = lake.snapshot(FINDINGS)
-    known = snapshot.rows([*standing.IDENTITY, "topic"])
-    others = standing.parted(known, unchanged)[1]
-    names = _with_topics(lake, known.drop_columns(["topic"])).column("topic")
-    if not fresh.num_rows and not others.num_rows and names.equals(known.column("topic")):
+    earlier_findings = snapshot.rows([*standing.IDENTITY, "topic"])
+    other_findings = standing.parted(earlier_findings, unchanged)[1]
+    names = _with_topics(lake, earlier_findings.drop_columns(["topic"])).column("topic")
+    if not fresh.num_rows and not other_findings.num_rows and names.equals(earlier_findings.column("topic")):
         books.commit(lake, FINDINGS, "audit", run)
-        return int(known.num_rows)
-    same, others = standing.parted(snapshot.rows(), unchanged)
-    judged = standing.merged(others, fresh, _judged(others, keys), run)
+        return int(earlier_findings.num_rows)
+    same, other_findings = standing.parted(snapshot.rows(), unchanged)
+    judged = standing.merged(other_findings, fresh, _judged(other_findings, keys), run)
     same = same.select(judged.column_names).cast(judged.schema)
     rows = _with_topics(lake, _with_causes(pa.concat_tables([judged, same])))
     books.commit(lake, FINDINGS, "audit", run, write_rows(lake, TABLES[FINDINGS], rows, {}), snapshot.paths)
@@ -281,9 +288,9 @@ def _judged(stored: pa.Table, keys: set[PartitionKey]) -> list[bool]:
 
 def _with_topics(lake: Lake, rows: pa.Table) -> pa.Table:
     """The rows with the newest names of their topics."""
-    known = lake.snapshot("silver.name").rows(["cluster_id", "topic_id", "topic", "run_id"]).sort_by("run_id")
-    keys = _topic_keys(known).to_pylist()
-    names = dict(zip(keys, known.column("topic").to_pylist(), strict=True))
+    name_rows = lake.snapshot("silver.name").rows(["cluster_id", "topic_id", "topic", "run_id"]).sort_by("run_id")
+    keys = _topic_keys(name_rows).to_pylist()
+    names = dict(zip(keys, name_rows.column("topic").to_pylist(), strict=True))
     places = pc.index_in(_topic_keys(rows), value_set=pa.array(list(names), pa.string()))
     return rows.append_column("topic", pa.array(list(names.values()), pa.string()).take(places))
 

@@ -59,12 +59,12 @@ def _has_equal_row(counted: pa.Table, before: pa.Table) -> npt.NDArray[np.bool_]
         rows.column("share_partition").to_numpy() << RULE_BITS | rows.column("rule").to_numpy()
         for rows in (counted, before)
     ]
-    here = np.flatnonzero(np.isin(places[0], places[1]))
-    here, there = here[np.argsort(places[0][here])], np.argsort(places[1])
+    shared_rows = np.flatnonzero(np.isin(places[0], places[1]))
+    shared_rows, there = shared_rows[np.argsort(places[0][shared_rows])], np.argsort(places[1])
     is_same = np.zeros(counted.num_rows, np.bool_)
-    is_same[here] = True
+    is_same[shared_rows] = True
     for name in COUNTED.names:
-        is_same[here] &= counted.column(name).to_numpy()[here] == before.column(name).to_numpy()[there]
+        is_same[shared_rows] &= counted.column(name).to_numpy()[shared_rows] == before.column(name).to_numpy()[there]
     return is_same
 
 
@@ -85,21 +85,23 @@ def merged(stored: pa.Table, fresh: pa.Table, judged: list[bool], run: int) -> p
         judged: for each stored row whether the run judged its rule and place; then, without a fresh row, it does not
             stand.
     """
-    known = identities(stored)
-    first_runs = dict(zip(known, stored.column("first_run_id").to_pylist(), strict=True))
+    stored_identities = identities(stored)
+    first_runs = dict(zip(stored_identities, stored.column("first_run_id").to_pylist(), strict=True))
     keys = identities(fresh)
     standing = set(keys)
-    here = pa.array([key not in standing for key in known], pa.bool_())
-    kept = stored.filter(here)
-    is_judged = pa.array(judged, pa.bool_()).filter(here).to_pylist()
-    before = zip(kept.column("withdrawn_run_id").to_pylist(), is_judged, kept.column("run_id").to_pylist(), strict=True)
-    changes = [(run, run) if mine and since is None else (since, at) for since, mine, at in before]
+    has_no_fresh_row = pa.array([key not in standing for key in stored_identities], pa.bool_())
+    kept_rows = stored.filter(has_no_fresh_row)
+    is_judged = pa.array(judged, pa.bool_()).filter(has_no_fresh_row).to_pylist()
+    before = zip(
+        kept_rows.column("withdrawn_run_id").to_pylist(), is_judged, kept_rows.column("run_id").to_pylist(), strict=True
+    )
+    changes = [(run, run) if was_judged and since is None else (since, at) for since, was_judged, at in before]
     return pa.concat_tables(
         [
             _rows(fresh, [first_runs.get(key, run) for key in keys], [None] * len(keys), [run] * len(keys)),
-            _rows(kept, kept.column("first_run_id").to_pylist(), *map(list, zip(*changes, strict=True)))
+            _rows(kept_rows, kept_rows.column("first_run_id").to_pylist(), *map(list, zip(*changes, strict=True)))
             if changes
-            else _rows(kept, [], [], []),
+            else _rows(kept_rows, [], [], []),
         ]
     )
 

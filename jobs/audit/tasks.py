@@ -123,21 +123,21 @@ def together(jobs: Sequence[Job]) -> Iterator[list[Job]]:
 
     What an audit costs beside its records, it costs once for all of them.
     """
-    some: list[Job] = []
+    neighbours: list[Job] = []
     size = 0
     for job in jobs:
-        if some and (
+        if neighbours and (
             job.keeps_below
-            or some[-1].keeps_below
-            or some[-1].key[:2] != job.key[:2]
+            or neighbours[-1].keeps_below
+            or neighbours[-1].key[:2] != job.key[:2]
             or size + job.size_bytes > TOGETHER_BYTES
         ):
-            yield some
-            some, size = [], 0
-        some.append(job)
+            yield neighbours
+            neighbours, size = [], 0
+        neighbours.append(job)
         size += job.size_bytes
-    if some:
-        yield some
+    if neighbours:
+        yield neighbours
 
 
 def of_jobs(rows: pa.Table, jobs: Sequence[Job]) -> pa.Table:
@@ -146,9 +146,11 @@ def of_jobs(rows: pa.Table, jobs: Sequence[Job]) -> pa.Table:
     for job in jobs:
         numbers.setdefault((job.cluster_id, job.topic_id), []).append(job.log.state_partition)
     is_chosen = np.zeros(rows.num_rows, np.bool_)
-    for (cluster_id, topic_id), some in numbers.items():
-        here = pc.and_(pc.equal(rows.column("cluster_id"), cluster_id), pc.equal(rows.column("log_topic_id"), topic_id))
-        is_chosen |= here.to_numpy() & np.isin(rows.column("state_partition").to_numpy(), some)
+    for (cluster_id, topic_id), partition_numbers in numbers.items():
+        is_of_topic = pc.and_(
+            pc.equal(rows.column("cluster_id"), cluster_id), pc.equal(rows.column("log_topic_id"), topic_id)
+        )
+        is_chosen |= is_of_topic.to_numpy() & np.isin(rows.column("state_partition").to_numpy(), partition_numbers)
     return rows if is_chosen.all() else rows.filter(pa.array(is_chosen))
 
 

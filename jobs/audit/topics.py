@@ -42,7 +42,7 @@ class LakeTopics:
         self._newest: dict[TopicPartition, tuple[int, int]] = {}
 
     @cached_property
-    def known(self) -> KnownTopics:
+    def known_topics(self) -> KnownTopics:
         """The committed ends of user partitions, and the leader epochs by the metadata log."""
         ends = {place: max(row["end_offset_exclusive"] for row in rows) for place, rows in self._by_place.items()}
         return KnownTopics(ends, None if self.metadata is None else dict(self.metadata.epochs))
@@ -95,9 +95,9 @@ class LakeTopics:
             return None
         newest = str(newest_incarnation([(row["topic_id"], row["log_time_ms"]) for row in extents]))
         numbers = frozenset(int(row["partition"]) for row in extents if row["topic_id"] == newest)
-        mine = (pc.field("cluster_id") == self.cluster_id) & (pc.field("log_topic_id") == newest)
+        is_group_log = (pc.field("cluster_id") == self.cluster_id) & (pc.field("log_topic_id") == newest)
         records, odd_records = (
-            self._lake.snapshot(name).rows(schema.names, mine & ~pc.field("uncommitted"))
+            self._lake.snapshot(name).rows(schema.names, is_group_log & ~pc.field("uncommitted"))
             for name, schema in (("silver.group_record", GROUP_RECORD), ("silver.odd_group_record", ODD_GROUP_RECORD))
         )
         return GroupLog(
@@ -123,11 +123,11 @@ class LakeTopics:
         else:  # the batches lie below all start offsets
             newest_ms = max((row["log_time_ms"] for row in rows if row["log_time_ms"] is not None), default=UNKNOWN)
             leader_epoch = UNKNOWN
-        return TopicEnd(newest[0]["topic"], max(end, self.known.ends[place]), newest_ms, leader_epoch)
+        return TopicEnd(newest[0]["topic"], max(end, self.known_topics.ends[place]), newest_ms, leader_epoch)
 
     def _read_newest(self, places: set[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
         """Time and leader epoch of the newest batch of each user partition."""
-        last = {place: self.known.ends[place] - 1 for place in places if place in self.known.ends}
+        last = {place: self.known_topics.ends[place] - 1 for place in places if place in self.known_topics.ends}
         if not last:
             return {}
         topic_ids, offsets = pa.array({topic_id for topic_id, _ in last}), pa.array(set(last.values()), pa.int64())
@@ -141,9 +141,9 @@ class LakeTopics:
         }
 
     def _span_at(self, place: TopicPartition, offset: int) -> int | None:
-        here = (pc.field("topic_id") == place[0]) & (pc.field("partition") == place[1])
+        is_of_partition = (pc.field("topic_id") == place[0]) & (pc.field("partition") == place[1])
         covers = (pc.field("base_offset") <= offset) & (pc.field("last_offset") >= offset)
-        for row in self._headers(["base_offset", "last_offset"], here & covers):
+        for row in self._headers(["base_offset", "last_offset"], is_of_partition & covers):
             return int(row["last_offset"] - row["base_offset"] + 1)
         return None
 

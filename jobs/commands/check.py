@@ -79,7 +79,7 @@ def check(lake: str, shown: Shown, **params: Any) -> None:
     options = CheckOptions(
         lake=Lake(lake),
         published=params["published"],
-        whole=params["whole"],
+        all_rows=params["whole"],
         levels=LEVELS if params["level"] == "all" else (params["level"],),
         tables=params["table"] or tuple(TABLES),
         skip=params["skip"],

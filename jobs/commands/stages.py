@@ -110,7 +110,7 @@ def start(command: str, stages: tuple[str, ...], params: dict[str, Any]) -> None
     work = Work(
         lake=options.lake,
         run=lambda: _run_once(options, session),
-        tell=lambda summary, more: _tell_summary(command, options, summary, more),
+        tell=lambda summary, extra_fields: _tell_summary(command, options, summary, extra_fields),
         end=lambda: _remove_fetched(options),
         lock_timeout_s=options.lock_timeout_s,
     )
@@ -137,8 +137,8 @@ def _remove_fetched(options: "RunOptions") -> None:
     remove_behind_runs(options.lake)
 
 
-def _tell_summary(command: str, options: "RunOptions", summary: "Summary", more: Mapping[str, Any]) -> None:
-    tell(json_text({"command": command, "lake": str(options.lake), **summary.as_dict(), **more}))
+def _tell_summary(command: str, options: "RunOptions", summary: "Summary", extra_fields: Mapping[str, Any]) -> None:
+    tell(json_text({"command": command, "lake": str(options.lake), **summary.as_dict(), **extra_fields}))
     _say_settings(summary.settings)
 
 
@@ -181,10 +181,11 @@ def _say_settings(stored: Sequence[Mapping[str, Any]]) -> None:
     """A line for each file of settings that counts only from some time on."""
     from sharelens.measures.observed_settings import OF_NOW
 
-    for seen in stored:
-        if seen["from_ms"] is not None and seen["kind"] not in OF_NOW:
+    for observation in stored:
+        if observation["from_ms"] is not None and observation["kind"] not in OF_NOW:
             say(
-                f"settings: {seen['kind']} changed: the file counts from {time_text(seen['from_ms'])} on, when it was "
+                f"settings: {observation['kind']} changed: the file counts from "
+                f"{time_text(observation['from_ms'])} on, when it was "
                 "modified, and the one before it until then; to correct that one, give the new file its time (touch -r)"
             )
 

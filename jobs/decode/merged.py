@@ -21,16 +21,16 @@ def merged(
     """
     table = TABLES[name]
     existing = lake.snapshot(name).rows()
-    kept = existing if drop is None else existing.filter(~drop)
+    kept_rows = existing if drop is None else existing.filter(~drop)
     new = fresh.append_column("run_id", pa.repeat(run, fresh.num_rows)).select(table.schema.names).cast(table.schema)
     order = [(column, "ascending") for column in (*table.key, LEAST[name], "run_id")]
-    rows = pa.concat_tables([kept.cast(table.schema), new]).combine_chunks()
+    rows = pa.concat_tables([kept_rows.cast(table.schema), new]).combine_chunks()
     at = pc.sort_indices(rows, sort_keys=order).to_numpy()
     place = np.empty(len(at), np.int64)
     place[at] = np.arange(len(at))
     keys = rows.select(list(table.key)).append_column("place", pa.array(place)).group_by(list(table.key))
     chosen = at[np.sort(keys.aggregate([("place", "min")]).column("place_min").to_numpy())]
-    if len(chosen) == existing.num_rows and (chosen < kept.num_rows).all():
+    if len(chosen) == existing.num_rows and (chosen < kept_rows.num_rows).all():
         return [], []
     removes = lake.snapshot(name).paths
     return write_rows(lake, table, rows.take(pa.array(chosen)), {}), removes

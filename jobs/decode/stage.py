@@ -107,13 +107,13 @@ def decode_task(task: Task) -> Outcome:
         ParquetSink(task.lake, TABLES[GROUP], constants=constants) as groups,
         ParquetSink(task.lake, TABLES[LETTERS], constants=constants) as letters,
     ):
-        for some in together(task.units):
-            unit = some[0]
+        for neighbours in together(task.units):
+            unit = neighbours[0]
             if unit.topic not in RECORD_TOPICS:
                 letters.write(typed_letters(read_unit(unit.slices, LETTER)), cluster_id=unit.cluster_id)
                 continue
             if unit.topic == STATE_TOPIC:
-                small_rows = _decode_shares(some, shares)
+                small_rows = _decode_shares(neighbours, shares)
             else:
                 decoded = decode_groups(read_unit(unit.slices, LOG_RECORD))
                 groups.write(books.of_cluster(decoded.records, unit.cluster_id))
@@ -139,26 +139,28 @@ def together(planned: Sequence[Unit]) -> Iterator[list[Unit]]:
 
     What decoding costs beside its records, it costs once for all of them, and their rows are one row group.
     """
-    for (_, topic, _), some in itertools.groupby(planned, lambda unit: (unit.cluster_id, unit.topic, unit.topic_id)):
-        sizes = [(unit, unit.size_bytes) for unit in some]
+    for (_, topic, _), topic_units in itertools.groupby(
+        planned, lambda unit: (unit.cluster_id, unit.topic, unit.topic_id)
+    ):
+        sizes = [(unit, unit.size_bytes) for unit in topic_units]
         yield from executors.binned(sizes, TOGETHER_BYTES if topic == STATE_TOPIC else 0)
 
 
-def _decode_shares(some: Sequence[Unit], sink: ParquetSink) -> dict[str, pa.Table]:
+def _decode_shares(topic_units: Sequence[Unit], sink: ParquetSink) -> dict[str, pa.Table]:
     """Writes the decoded records of some units of one state topic; the rows for other tables.
 
     Raises:
         JobError: bronze holds an offset twice.
     """
     before_ms: dict[int, int] = {}
-    for unit in some:
+    for unit in topic_units:
         before_ms.setdefault(unit.slices[0].partition, unit.log_time_ms)
-    rows = read_partitions([piece for unit in some for piece in unit.slices], LOG_RECORD)
+    rows = read_partitions([piece for unit in topic_units for piece in unit.slices], LOG_RECORD)
     try:
         decoded = decode_logs(rows, [before_ms[number] for number in sorted(before_ms)])
     except ValueError as error:
-        raise JobError(f"{some[0].topic}: bronze holds an offset twice: {error}") from error
-    sink.write(books.of_cluster(decoded.records, some[0].cluster_id))
+        raise JobError(f"{topic_units[0].topic}: bronze holds an offset twice: {error}") from error
+    sink.write(books.of_cluster(decoded.records, topic_units[0].cluster_id))
     return {
         QUARANTINE: problem_rows(decoded.problems),
         CLOCK_STEPS: clock_steps(rows, decoded.log_times),
@@ -185,10 +187,10 @@ def run_decode(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict
     late = {key for key, row in partitions.items() if row["rebuild"]}
     fresh = slices(lake.snapshot(DECODED_FROM), BRONZE, runs=(before + 1, run), only=set(partitions) - late)
     begins = retained.offsets(retained.cuts(lake, retained.BRONZE)) if late else {}
-    whole = slices(lake.snapshot(DECODED_FROM), BRONZE, runs=(0, run), only=late, begins=begins) if late else {}
+    whole_slices = slices(lake.snapshot(DECODED_FROM), BRONZE, runs=(0, run), only=late, begins=begins) if late else {}
     earlier = books.by_partition(books.extents(lake, (pc.field("run_id") <= before) & (pc.field("status") == "taken")))
     planned: list[tuple[Unit, int]] = []
-    for key, pieces in sorted({**fresh, **whole}.items()):
+    for key, pieces in sorted({**fresh, **whole_slices}.items()):
         begun = None if key in late else newest_log_time(earlier.get(key, []))
         planned += units_of(partitions[key]["topic"], key[0], pieces, NO_LOG_TIME if begun is None else begun)
     tasks = [Task(lake=lake, run=run, units=tuple(group)) for group in executors.binned(planned)]
@@ -232,8 +234,8 @@ def _commit(
             adds += write_rows(lake, TABLES[name], fresh[name], {"run_id": run}) if name in fresh else []
             if name != QUARANTINE:  # ingest writes to this table as well; each problem has one row
                 drop = books.with_unfinished(lake, name, "decode", run, drop)
-            kept, removes = books.rewritten_without(lake, name, drop)
-            adds += kept
+            kept_files, removes = books.rewritten_without(lake, name, drop)
+            adds += kept_files
         books.commit(lake, name, "decode", run, adds, removes)
     counts: dict[str, int] = {"problems": small[QUARANTINE].num_rows}
     for outcome in outcomes:

@@ -70,6 +70,6 @@ def _of_topics(name: str, forbidden: list[str], subject: str) -> Check:
 def _check(name: str, forbidden: list[str], subject: str, remedy: str) -> Check:
     if not forbidden:
         return Check(name=name, ok=True, detail=subject)
-    more = f" and {len(forbidden) - MOST_NAMES} more" if len(forbidden) > MOST_NAMES else ""
+    remainder_text = f" and {len(forbidden) - MOST_NAMES} more" if len(forbidden) > MOST_NAMES else ""
     named = ", ".join(map(name_cell, forbidden[:MOST_NAMES]))
-    return Check(name=name, ok=False, detail=f"no right to {named}{more}", what_to_do=remedy)
+    return Check(name=name, ok=False, detail=f"no right to {named}{remainder_text}", what_to_do=remedy)

@@ -77,7 +77,7 @@ class ClusterOfRuns:
             log_dirs=source.log_dirs,
             fetched_bytes=dict(zip(("logs", "user_topics"), cluster.fetched_bytes, strict=True)),
             observations=source.settings_files.observations,
-            observe=lambda states, kept: self._observed(cluster, states, kept),
+            observe=lambda states, kept_samples: self._observed(cluster, states, kept_samples),
             topic_names=dict(source.settings_files.topic_names) | options.topic_names,
         )
 
@@ -89,7 +89,7 @@ class ClusterOfRuns:
         with open_log_evidence(replace(source, needs_state_log=False)) as evidence:
             say_warnings(self._left_out.lines(live_groups(evidence.group_records()), ()))
 
-    def _observed(self, cluster: LiveCluster, states: pa.Table, kept: KeptSamples) -> Observed:
+    def _observed(self, cluster: LiveCluster, states: pa.Table, kept_samples: KeptSamples) -> Observed:
         """Samples the batches of records that wait; warns of topics with states that the cluster does not list.
 
         States that the next run goes on with say nothing of what waits now.
@@ -98,7 +98,7 @@ class ClusterOfRuns:
         if self.user_topics is not UserTopics.SAMPLES or cluster.is_cut_short:
             return Observed((), 0)
         try:
-            now = sampled_now(self._samples, states, kept)
+            now = sampled_now(self._samples, states, kept_samples)
         except ClusterError as error:
             say_warnings([f"ages of records that wait are unknown: {error}"])
             return Observed((), self._samples.fetched_bytes)
@@ -107,7 +107,7 @@ class ClusterOfRuns:
         return Observed((observation,), self._samples.fetched_bytes)
 
 
-def sampled_now(samples: LiveSamples, states: pa.Table, kept: KeptSamples) -> KeptSamples:
+def sampled_now(samples: LiveSamples, states: pa.Table, kept_samples: KeptSamples) -> KeptSamples:
     """What to keep of single batches for these states (sharelens.measures.waiting.STATES); what is kept is not read
     again.
 
@@ -115,10 +115,18 @@ def sampled_now(samples: LiveSamples, states: pa.Table, kept: KeptSamples) -> Ke
         ClusterError: the cluster does not answer.
     """
     for _ in range(MOST_SAMPLES):
-        waiting = waiting_offsets(states, kept.no_records)
-        unknown = {place: sorted(offsets - kept.times.get(place, {}).keys()) for place, offsets in waiting.items()}
-        batches = samples.of({place: np.array(some, np.int64) for place, some in unknown.items() if some})
-        kept = with_batches(kept, batches)
+        waiting = waiting_offsets(states, kept_samples.no_records)
+        unknown = {
+            place: sorted(offsets - kept_samples.times.get(place, {}).keys()) for place, offsets in waiting.items()
+        }
+        batches = samples.of(
+            {
+                place: np.array(unknown_offsets, np.int64)
+                for place, unknown_offsets in unknown.items()
+                if unknown_offsets
+            }
+        )
+        kept_samples = with_batches(kept_samples, batches)
         if batches.no_records.num_rows == 0:
             break
-    return kept.needed(waiting, begins_of(states), samples.partitions)
+    return kept_samples.needed(waiting, begins_of(states), samples.partitions)

@@ -58,7 +58,7 @@ def _first_difference(
         return None
     offsets = theirs.column("offset")
     compared = COMPARED if partition.topic in RECORD_TOPICS else COMPARED_LETTERS
-    mine = (
+    is_in_range = (
         (pc.field("cluster_id") == cluster_id)
         & (pc.field("topic_id") == partition.topic_id)
         & (pc.field("partition") == partition.partition)
@@ -66,7 +66,9 @@ def _first_difference(
         & (pc.field("offset") <= offsets[-1].as_py())
     )
     ours = (
-        lake.snapshot(BRONZE_LOG_RECORD).dataset().to_table(columns=["offset", "leader_epoch", *compared], filter=mine)
+        lake.snapshot(BRONZE_LOG_RECORD)
+        .dataset()
+        .to_table(columns=["offset", "leader_epoch", *compared], filter=is_in_range)
     )
     ours = ours.sort_by("offset")
     place = np.searchsorted(ours.column("offset").to_numpy(), offsets.to_numpy())
@@ -74,13 +76,13 @@ def _first_difference(
     if ours.num_rows == 0:
         return None
     ours = ours.take(pa.array(place))
-    both = pc.equal(ours.column("offset"), offsets)
+    is_in_both = pc.equal(ours.column("offset"), offsets)
     same = pa.chunked_array([np.ones(theirs.num_rows, bool)])
     for name in compared:
-        left, right = ours.column(name), pa.chunked_array([theirs.column(name)])
-        equal = pc.fill_null(pc.equal(left, right), False)
-        same = pc.and_(same, pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right))))
-    wrong = np.flatnonzero(pc.and_(both, pc.invert(same)).to_numpy())
+        our_values, right = ours.column(name), pa.chunked_array([theirs.column(name)])
+        equal = pc.fill_null(pc.equal(our_values, right), False)
+        same = pc.and_(same, pc.or_(equal, pc.and_(pc.is_null(our_values), pc.is_null(right))))
+    wrong = np.flatnonzero(pc.and_(is_in_both, pc.invert(same)).to_numpy())
     if not len(wrong):
         return None
     at = int(wrong[0])
@@ -145,5 +147,5 @@ def _kept_bytes(row: dict[str, Any]) -> bytes:
     """The bytes of a record that was set aside; of a dead letter none, whatever else the lake keeps of it."""
     if row["topic"] not in RECORD_TOPICS:
         return b""
-    kept: bytes = ((row["key"] or b"") + (row["value"] or b""))[:KEPT_BYTES]
-    return kept
+    first_bytes: bytes = ((row["key"] or b"") + (row["value"] or b""))[:KEPT_BYTES]
+    return first_bytes

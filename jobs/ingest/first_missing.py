@@ -39,23 +39,24 @@ def first_missing(lake: Lake, cluster_id: str, *, is_named: bool) -> FirstMissin
     def first(
         topic: str, topic_id: str, partition: int, log_start_offset: int
     ) -> tuple[int, tuple[LeaderEpoch, ...], int | None]:
-        known = of_partition.get((topic_id, partition))
-        if known is None:
+        lake_coverage = of_partition.get((topic_id, partition))
+        if lake_coverage is None:
             return log_start_offset, (), None
         if topic in RECORD_TOPICS:
-            covers = (end for begin, end in known.covered if begin <= log_start_offset < end)
-            offset = next(covers, min(log_start_offset, known.end))
+            covers = (end for begin, end in lake_coverage.covered if begin <= log_start_offset < end)
+            offset = next(covers, min(log_start_offset, lake_coverage.end))
         else:
-            offset = max(log_start_offset, known.end)
-        return offset, below(known.leader_epochs, offset), known.log_time_ms
+            offset = max(log_start_offset, lake_coverage.end)
+        return offset, below(lake_coverage.leader_epochs, offset), lake_coverage.log_time_ms
 
     return first
 
 
 def _ensure_no_other(lake: Lake, cluster_id: str) -> None:
-    others = sorted({row["cluster_id"] for row in books.extents(lake, pc.field("status") == "taken")})
-    if others:
+    other_clusters = sorted({row["cluster_id"] for row in books.extents(lake, pc.field("status") == "taken")})
+    if other_clusters:
         raise SharelensError(
-            f"{lake}: the lake is of cluster {', '.join(others)}, the running one is {cluster_id}; give another "
+            f"{lake}: the lake is of cluster {', '.join(other_clusters)}, the running one is {cluster_id}; give "
+            f"another "
             f"--lake, or --cluster-id {cluster_id} to keep both in this one"
         )

@@ -18,12 +18,12 @@ KEY = ["cluster_id", "topic_id", "topic", "source"]
 
 def new_names(lake: Lake, names: pa.Table) -> pa.Table:
     """The rows of `names` (NAME with cluster_id) that the lake lacks; one row for each KEY."""
-    known = {tuple(row.values()) for row in lake.snapshot(NAMES).rows(KEY).to_pylist()}
+    known_keys = {tuple(row.values()) for row in lake.snapshot(NAMES).rows(KEY).to_pylist()}
     keep = []
     for row in names.select(KEY).to_pylist():
         key = tuple(row.values())
-        keep.append(key not in known)
-        known.add(key)
+        keep.append(key not in known_keys)
+        known_keys.add(key)
     return names.filter(pa.array(keep, pa.bool_()))
 
 

@@ -60,16 +60,18 @@ def cluster_of(directories: Sequence[LogDirectory], named: str | None, known_clu
             named cluster.
     """
     uris_by_cluster = {d.cluster_id: d.uri for d in directories if d.cluster_id is not None}
-    own = next(iter(uris_by_cluster), None)
-    if own is not None and named is not None and own != named:
+    directory_cluster = next(iter(uris_by_cluster), None)
+    if directory_cluster is not None and named is not None and directory_cluster != named:
         raise ClusterMismatchError(
-            f"--cluster-id {named}, but {uris_by_cluster[own]} is of cluster {own}; leave the option out"
+            f"--cluster-id {named}, but {uris_by_cluster[directory_cluster]} is of cluster {directory_cluster}; "
+            "leave the option out"
         )
-    cluster = own or named
-    known = sorted(set(known_clusters) - {UNKNOWN_CLUSTER})
-    if cluster is None and known:
+    cluster = directory_cluster or named
+    named_clusters = sorted(set(known_clusters) - {UNKNOWN_CLUSTER})
+    if cluster is None and named_clusters:
         raise ClusterMismatchError(
-            f"no meta.properties in {directories[0].uri} and the lake holds {', '.join(known)}; say --cluster-id"
+            f"no meta.properties in {directories[0].uri} and the lake holds {', '.join(named_clusters)}; "
+            "say --cluster-id"
         )
     return cluster or UNKNOWN_CLUSTER
 
@@ -110,44 +112,46 @@ def plan_partition(
     compare: Compare | None,
 ) -> Extent | None:
     """The new extent of one partition; None without news."""
-    known = coverage(rows)
+    lake_coverage = coverage(rows)
     seen_end = max((row["end_offset_exclusive"] for row in rows), default=0)
     committed_end = _committed_end(partition, rows)
     partition = replace(partition, committed_end=committed_end)
     ends = [reader.copy_end(copy, committed_end) if copy.segments else NO_BATCH for copy in partition.copies]
     offered = {
-        copy.uri: _offered(copy, own.end.readable(committed_end, include_uncommitted=include_uncommitted), floor)
-        for copy, own in zip(partition.copies, ends, strict=True)
+        copy.uri: _offered(copy, copy_end.end.readable(committed_end, include_uncommitted=include_uncommitted), floor)
+        for copy, copy_end in zip(partition.copies, ends, strict=True)
     }
     end = max((interval[1] for interval in offered.values()), default=0)
     if until_ms is not None:
-        end = _end_until(partition, rows, known, union(offered.values()), until_ms)
-    unread = [copy for copy in partition.copies if copy.source_id not in known.requested] if rows else []
+        end = _end_until(partition, rows, lake_coverage, union(offered.values()), until_ms)
+    unread = [copy for copy in partition.copies if copy.source_id not in lake_coverage.requested] if rows else []
     offered = {uri: (first, min(last, end)) for uri, (first, last) in offered.items()}
-    superseded_from, offered = supersede(partition, known, unread, offered, compare)
+    superseded_from, offered = supersede(partition, lake_coverage, unread, offered, compare)
     if superseded_from is not None:
-        known = known.below(superseded_from)
+        lake_coverage = lake_coverage.below(superseded_from)
     ranges = union(
-        interval for copy in partition.copies for interval in known.missing_from(copy.source_id, offered[copy.uri])
+        interval
+        for copy in partition.copies
+        for interval in lake_coverage.missing_from(copy.source_id, offered[copy.uri])
     )
     if not ranges and not unread and not _has_other_ends(partition, rows, until_ms):
         takes_end = not rows and until_ms is None and partition.topic not in RECORD_TOPICS
         return _only_its_end(partition, content, joined_end(ends), include_uncommitted) if takes_end else None
-    begin = ranges[0][0] if ranges else known.end
+    begin = ranges[0][0] if ranges else lake_coverage.end
     log_end = joined_end(ends)
     return Extent(
         partition=partition,
         content=content,
         ranges=tuple(ranges),
-        from_offset=min(begin, max(known.end, floor)),
+        from_offset=min(begin, max(lake_coverage.end, floor)),
         end=ranges[-1][1] if ranges else begin,
         held_back=max(0, log_end.end_offset - end) if until_ms is None and not include_uncommitted else 0,
         log_end=log_end,
         late=begin < seen_end and bool(ranges or unread),
-        log_time_ms=known.log_time_ms,
-        covered=tuple(known.covered),
+        log_time_ms=lake_coverage.log_time_ms,
+        covered=tuple(lake_coverage.covered),
         superseded_from=superseded_from,
-        leader_epochs=known.leader_epochs,
+        leader_epochs=lake_coverage.leader_epochs,
     )
 
 
@@ -174,7 +178,7 @@ def _only_its_end(partition: LogPartition, content: str, log_end: LogEnd, includ
 def _end_until(
     partition: LogPartition,
     rows: Sequence[dict[str, Any]],
-    known: Coverage,
+    lake_coverage: Coverage,
     offered: Sequence[Interval],
     until_ms: int,
 ) -> int:
@@ -185,13 +189,17 @@ def _end_until(
             interval: it is unknown to which interval the missing records belong.
     """
     end = offered[-1][1] if offered else 0
-    if end <= known.end:
+    if end <= lake_coverage.end:
         return end
-    begin = max(known.end, offered[0][0])
-    before = NO_LOG_TIME if known.log_time_ms is None else known.log_time_ms
+    begin = max(lake_coverage.end, offered[0][0])
+    before = NO_LOG_TIME if lake_coverage.log_time_ms is None else lake_coverage.log_time_ms
     end, _ = reader.log_time_end(partition, begin, end, before, until_ms)
     covered = before >= until_ms or any((row["until_ms"] or NO_LOG_TIME) >= until_ms for row in rows)
-    missing = difference([(known.end, end)], offered) if rows and not covered and partition.topic == STATE_TOPIC else []
+    missing = (
+        difference([(lake_coverage.end, end)], offered)
+        if rows and not covered and partition.topic == STATE_TOPIC
+        else []
+    )
     if missing:
         first, last = missing[0]
         raise IntervalHoleError(
@@ -222,8 +230,8 @@ def held_back(partitions: Sequence[LogPartition], ingested: Sequence[dict[str, A
         committed_end = _committed_end(partition, rows)
         if committed_end is None or (partition.topic_id, partition.partition) in spoken_of:
             continue
-        known = max((row["end_offset_exclusive"] for row in rows), default=0)
-        count += max(0, reader.readable_end(partition, include_uncommitted=True) - max(committed_end, known))
+        lake_end = max((row["end_offset_exclusive"] for row in rows), default=0)
+        count += max(0, reader.readable_end(partition, include_uncommitted=True) - max(committed_end, lake_end))
     return count
 
 
@@ -283,11 +291,11 @@ def extent_rows(
 
 
 def _new_leader_epochs(copy: PartitionDirectory, extent: Extent) -> list[dict[str, int]]:
-    known = dict(extent.leader_epochs)
+    start_by_epoch = dict(extent.leader_epochs)
     return [
         {"leader_epoch": epoch, "start_offset": start}
         for epoch, start in below(copy.leader_epochs, extent.end)
-        if start < known.get(epoch, extent.end)
+        if start < start_by_epoch.get(epoch, extent.end)
     ]
 
 
@@ -326,22 +334,22 @@ def _extent_of(
     row: dict[str, Any], partition: LogPartition, before: Sequence[dict[str, Any]], sources: set[str]
 ) -> Extent:
     """An extent as it was planned: its requested offsets, less those covered before."""
-    known = coverage(before)
+    lake_coverage = coverage(before)
     if row["superseded_from"] is not None:
-        known = known.below(row["superseded_from"])
-    whole = (row["from_offset"], row["end_offset_exclusive"])
-    ranges = union(interval for source in sources for interval in known.missing_from(source, whole))
+        lake_coverage = lake_coverage.below(row["superseded_from"])
+    requested_range = (row["from_offset"], row["end_offset_exclusive"])
+    ranges = union(interval for source in sources for interval in lake_coverage.missing_from(source, requested_range))
     return Extent(
         partition=partition,
         content=row["content"],
         ranges=tuple(ranges),
-        from_offset=whole[0],
-        end=whole[1],
+        from_offset=requested_range[0],
+        end=requested_range[1],
         held_back=row["held_back"],
         log_end=reader.log_end(partition),
         late=row["rebuild"],
-        log_time_ms=known.log_time_ms,
-        covered=tuple(known.covered),
+        log_time_ms=lake_coverage.log_time_ms,
+        covered=tuple(lake_coverage.covered),
         superseded_from=row["superseded_from"],
     )
 
@@ -395,5 +403,5 @@ def weight(extent: Extent, first: int, end: int) -> int:
     )
     total = sum(segment.size_bytes for segment in segments)
     begin = segments[0].base_offset
-    whole = max(1, max(end, extent.log_end.end_offset) - begin)
-    return max(1, total * (end - first) // whole)
+    offset_count = max(1, max(end, extent.log_end.end_offset) - begin)
+    return max(1, total * (end - first) // offset_count)

@@ -24,10 +24,10 @@ class Sources:
     def _read_until(self, extents: Sequence[Extent]) -> int | None:
         """Reads ends of logs, but for those of the extents; so only a run with news takes it."""
         if self._until is None:
-            known = {_place(extent.partition): extent.log_end for extent in extents}
+            end_by_partition = {_place(extent.partition): extent.log_end for extent in extents}
 
             def log_end(partition: LogPartition) -> LogEnd:
-                return known.get(_place(partition)) or reader.log_end(partition)
+                return end_by_partition.get(_place(partition)) or reader.log_end(partition)
 
             self._until = (read_until(self.directories, self.partitions, log_end, books.now_ms()),)
         return self._until[0]

@@ -133,15 +133,15 @@ def _take(
             problems.append(pa.Table.from_batches([troubles]))
         if rows.num_rows == 0:
             continue
-        here = _intervals(rows)
-        if intervals and here[0][0] < intervals[-1][1]:
-            raise JobError(f"{piece.topic_id}-{piece.partition}: offset {here[0][0]} was read twice")
+        chunk_intervals = _intervals(rows)
+        if intervals and chunk_intervals[0][0] < intervals[-1][1]:
+            raise JobError(f"{piece.topic_id}-{piece.partition}: offset {chunk_intervals[0][0]} was read twice")
         sink.write_together(pa.Table.from_batches([rows]))
         count += rows.num_rows
         size += _weigh(rows, digest)
         stamps = rows.column("timestamp_ms" if "timestamp_ms" in rows.schema.names else "max_timestamp_ms")
         newest = max(pc.max(stamps).as_py(), newest if newest is not None else -(1 << 63))
-        intervals = union([*intervals, *here])
+        intervals = union([*intervals, *chunk_intervals])
     return SplitResult(
         topic_id=piece.topic_id,
         partition=piece.partition,
@@ -295,12 +295,14 @@ def gaps_of(extent: Extent, pieces: Sequence[SplitResult], damage: Sequence[Dama
     __share_group_state is neither compacted nor transactional, so there every missing offset is lost. In other topics
     holes are ordinary (compaction, transaction markers), so only offsets with a problem are lost.
     """
-    whole = (extent.from_offset, extent.end)
+    extent_range = (extent.from_offset, extent.end)
     read = [interval for piece in pieces for interval in piece.intervals]
     if extent.partition.topic == STATE_TOPIC or not extent.partition.copies:
-        missing = difference([whole], [*extent.covered, *read])
+        missing = difference([extent_range], [*extent.covered, *read])
     else:
-        missing = difference([(max(a, whole[0]), min(b, whole[1])) for a, b, _ in damage], [*extent.covered, *read])
+        missing = difference(
+            [(max(a, extent_range[0]), min(b, extent_range[1])) for a, b, _ in damage], [*extent.covered, *read]
+        )
     log = extent.partition
     return [
         {
@@ -329,9 +331,9 @@ def commit_taken(
         books.commit(lake, QUARANTINE, stage, run, write_rows(lake, TABLES[QUARANTINE], problems, {"run_id": run}))
     if not books.is_committed(lake, table, stage, run):
         adds = [file for outcome in outcomes for file in outcome.files]
-        kept, removes = books.rewritten_without(lake, table, set_aside(cluster_id, extents))
-        books.commit(lake, table, stage, run, [*adds, *kept], removes)
-    mine = (pc.field("run_id") == run) & (pc.field("status") == "planned")
-    kept, removes = books.rewritten_without(lake, books.EXTENT, mine)
+        kept_files, removes = books.rewritten_without(lake, table, set_aside(cluster_id, extents))
+        books.commit(lake, table, stage, run, [*adds, *kept_files], removes)
+    is_planned = (pc.field("run_id") == run) & (pc.field("status") == "planned")
+    kept_files, removes = books.rewritten_without(lake, books.EXTENT, is_planned)
     files = write_rows(lake, TABLES[books.EXTENT], books.rows_table(books.EXTENT, rows), {})
-    books.commit(lake, books.EXTENT, stage, run, [*files, *kept], removes)
+    books.commit(lake, books.EXTENT, stage, run, [*files, *kept_files], removes)

@@ -21,6 +21,9 @@ def topics_of_streams_groups(lake: Lake, cluster_id: str) -> frozenset[str]:
     return frozenset(
         topic
         for value in values.to_pylist()
-        for own in json.loads(value)["subtopologies"]
-        for topic in (*own["sourceTopics"], *(source["name"] for source in own["repartitionSourceTopics"]))
+        for subtopology in json.loads(value)["subtopologies"]
+        for topic in (
+            *subtopology["sourceTopics"],
+            *(source["name"] for source in subtopology["repartitionSourceTopics"]),
+        )
     )

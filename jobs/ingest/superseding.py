@@ -27,7 +27,7 @@ Compare = Callable[[LogPartition, PartitionDirectory, Sequence[Interval]], Diver
 
 def supersede(
     partition: LogPartition,
-    known: Coverage,
+    lake_coverage: Coverage,
     unread: Sequence[PartitionDirectory],
     offered: Mapping[str, Interval],
     compare: Compare | None,
@@ -41,10 +41,10 @@ def supersede(
     remaining = dict(offered)
     for copy in partition.copies:
         if copy not in unread:
-            begins += _truncated_at(copy, known, offered[copy.uri])
+            begins += _truncated_at(copy, lake_coverage, offered[copy.uri])
             continue
-        both = intersection([offered[copy.uri]], known.covered)
-        divergence = None if compare is None else compare(partition, copy, both)
+        shared_ranges = intersection([offered[copy.uri]], lake_coverage.covered)
+        divergence = None if compare is None else compare(partition, copy, shared_ranges)
         if divergence is not None and divergence.copy_wins:
             begins.append(divergence.offset)
         elif divergence is not None:
@@ -53,9 +53,9 @@ def supersede(
     return min(begins, default=None), remaining
 
 
-def _truncated_at(copy: PartitionDirectory, known: Coverage, offered: Interval) -> list[int]:
+def _truncated_at(copy: PartitionDirectory, lake_coverage: Coverage, offered: Interval) -> list[int]:
     """Start offsets, below what was read, of leader epochs above all known ones; of those that have records."""
-    if not known.leader_epochs:
+    if not lake_coverage.leader_epochs:
         return []
-    newest, end = latest(known.leader_epochs), min(known.end, offered[1])
+    newest, end = latest(lake_coverage.leader_epochs), min(lake_coverage.end, offered[1])
     return [start for epoch, start in copy.leader_epochs if epoch > newest and start < end]

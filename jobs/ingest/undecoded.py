@@ -43,12 +43,12 @@ def undecoded_lowest(engine: Engine, lake: Lake, cluster_id: str, progress: Prog
     decoded_run, ingested_run = books.done(lake, "decode"), books.done(lake, "ingest")
     if decoded_run >= ingested_run:
         return {}
-    mine = {
+    state_partitions = {
         key
         for key, row in changed(lake, decoded_run, ["log_record"]).items()
         if row["topic"] == STATE_TOPIC and key[0] == cluster_id
     }
-    fresh = slices(lake.snapshot(DECODED_FROM), BRONZE, runs=(decoded_run + 1, ingested_run), only=mine)
+    fresh = slices(lake.snapshot(DECODED_FROM), BRONZE, runs=(decoded_run + 1, ingested_run), only=state_partitions)
     weighed = [
         (tuple(unit), sum(piece.size_bytes for piece in unit))
         for _, pieces in sorted(fresh.items())

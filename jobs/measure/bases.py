@@ -123,8 +123,8 @@ def not_across(edges: Ints, measure: Measure, rows: pa.Table, places: Places) ->
 
 def bases(lake: LakeReader, cluster_id: str, log_topic_id: str) -> Bases:
     """The bases of a state topic: the bounds of share partitions that retention has cut."""
-    here = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == log_topic_id)
-    return Bases(layers=tuple(_layers(lake.snapshot(BASE).rows(where=here))))
+    is_of_topic = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == log_topic_id)
+    return Bases(layers=tuple(_layers(lake.snapshot(BASE).rows(where=is_of_topic))))
 
 
 def _layers(rows: pa.Table) -> Iterator[pa.Table]:
@@ -140,15 +140,17 @@ def _layers(rows: pa.Table) -> Iterator[pa.Table]:
         yield rows.filter(pa.array(depth == number))
 
 
-def read_on(lake: Lake, kept: pa.Table) -> pa.Table:
+def read_on(lake: Lake, kept_from: pa.Table) -> pa.Table:
     """The first log offset kept (`from`) of each share partition, moved down to where measuring goes on.
 
-    `kept`: cluster_id, place_id, place (a state partition of a state topic), key (`jobs.retained.joined`), from.
+    `kept_from`: cluster_id, place_id, place (a state partition of a state topic), key (`jobs.retained.joined`), from.
     """
-    names = kept.column_names[:4]
-    both = kept.join(_progress(lake).select([*names, READ_FROM]), keys=names)
-    lowest = pc.min_element_wise(both.column("from"), both.column(READ_FROM))
-    return both.set_column(both.schema.get_field_index("from"), "from", lowest).select(kept.column_names)
+    names = kept_from.column_names[:4]
+    joined_rows = kept_from.join(_progress(lake).select([*names, READ_FROM]), keys=names)
+    lowest = pc.min_element_wise(joined_rows.column("from"), joined_rows.column(READ_FROM))
+    return joined_rows.set_column(joined_rows.schema.get_field_index("from"), "from", lowest).select(
+        kept_from.column_names
+    )
 
 
 def _progress(lake: Lake) -> pa.Table:
@@ -164,39 +166,39 @@ def _progress(lake: Lake) -> pa.Table:
     return pa.table(columns)
 
 
-def _rows_at_cut(lake: Lake, kept: pa.Table, moments_ms: Mapping[str, int]) -> pa.Table:
+def _rows_at_cut(lake: Lake, kept_from: pa.Table, moments_ms: Mapping[str, int]) -> pa.Table:
     """Rows of gold.measure_base, without run_id; share partitions that lose no rows have none."""
     schema = pa.schema([field for field in TABLES[BASE].schema if field.name != "run_id"])
-    rows = _progress(lake).join(kept, keys=kept.column_names[:4], join_type="inner")
+    rows = _progress(lake).join(kept_from, keys=kept_from.column_names[:4], join_type="inner")
     rows = rows.filter(pc.field("from") > UNREAD)
     tables = [schema.empty_table()]
     for topic in rows.select(WHERE[:2]).group_by(WHERE[:2]).aggregate([]).to_pylist():
-        here = pc.field("cluster_id") == topic["cluster_id"]
-        mine = rows.filter(here & (pc.field("log_topic_id") == topic["log_topic_id"])).combine_chunks()
-        last = mine.column("log_offset")
-        columns = {name: mine.column(name) for name in (*WHERE, *SHARE_PARTITION_KEY)} | {
-            "events_from_log_offset": pc.add(mine.column(READ_FROM), 1),
-            "stalls_from_log_offset": pc.coalesce(mine.column("since_log_offset"), pc.add(last, 1)),
-            "hours_from_ms": pa.repeat(moments_ms[topic["cluster_id"]], mine.num_rows),
-            "whole_from_offset": pa.array(_whole_from(lake, topic, mine)),
+        is_of_cluster = pc.field("cluster_id") == topic["cluster_id"]
+        topic_rows = rows.filter(is_of_cluster & (pc.field("log_topic_id") == topic["log_topic_id"])).combine_chunks()
+        last = topic_rows.column("log_offset")
+        columns = {name: topic_rows.column(name) for name in (*WHERE, *SHARE_PARTITION_KEY)} | {
+            "events_from_log_offset": pc.add(topic_rows.column(READ_FROM), 1),
+            "stalls_from_log_offset": pc.coalesce(topic_rows.column("since_log_offset"), pc.add(last, 1)),
+            "hours_from_ms": pa.repeat(moments_ms[topic["cluster_id"]], topic_rows.num_rows),
+            "whole_from_offset": pa.array(_whole_from(lake, topic, topic_rows)),
             "lives_to_log_offset": last,
         }
         tables.append(conform(pa.table(columns), schema))
     return pa.concat_tables(tables)
 
 
-def _whole_from(lake: Lake, topic: Mapping[str, str], mine: pa.Table) -> Ints:
+def _whole_from(lake: Lake, topic: Mapping[str, str], topic_rows: pa.Table) -> Ints:
     """Of each share partition the lowest offset that its start offset has been at since the first record kept.
 
     Moved down so that no row of a measure lies across it.
     """
-    places = Places(keys=mine.select(PLACE_KEY))
-    begins, lowest = mine.column("from").to_numpy(), np.full(places.count, ABOVE_ALL, np.int64)
+    places = Places(keys=topic_rows.select(PLACE_KEY))
+    begins, lowest = topic_rows.column("from").to_numpy(), np.full(places.count, ABOVE_ALL, np.int64)
     for rows in _rows_of_topic(lake, HISTORY, topic, [*PLACE_KEY, "log_offset", "start_offset"]):
         at = places.of(rows)
         start = ints(rows, "start_offset", ABOVE_ALL)
-        known = (at >= 0) & (rows.column("log_offset").to_numpy() >= begins[at])
-        lowest = np.minimum(lowest, places.lowest(at[known], start[known]))
+        is_kept = (at >= 0) & (rows.column("log_offset").to_numpy() >= begins[at])
+        lowest = np.minimum(lowest, places.lowest(at[is_kept], start[is_kept]))
     while True:
         before = lowest
         for measure in RANGES:
@@ -232,27 +234,31 @@ class Passed:
         result = np.ones(ranges.num_rows, np.bool_)
         clusters, topics = (ranges.column(name).cast(pa.string()) for name in WHERE[:2])
         for cluster_id, topic_id in sorted(self.topics):
-            here = pc.and_(pc.equal(clusters, cluster_id), pc.equal(topics, topic_id)).to_numpy(zero_copy_only=False)
-            mine = self.rows.filter((pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == topic_id))
-            result[here] = _Edge(mine, ranges.filter(pa.array(here))).passed()
+            is_of_topic = pc.and_(pc.equal(clusters, cluster_id), pc.equal(topics, topic_id)).to_numpy(
+                zero_copy_only=False
+            )
+            base_rows = self.rows.filter(
+                (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == topic_id)
+            )
+            result[is_of_topic] = _Edge(base_rows, ranges.filter(pa.array(is_of_topic))).passed()
         return result
 
 
-def passed(lake: Lake, kept: pa.Table, moments_ms: Mapping[str, int]) -> Passed:
-    """Rows of gold.measure_base for a cut of the histories at `kept` (`read_on`); `moments_ms`: by cluster."""
+def passed(lake: Lake, kept_from: pa.Table, moments_ms: Mapping[str, int]) -> Passed:
+    """Rows of gold.measure_base for a cut of the histories at `kept_from` (`read_on`); `moments_ms`: by cluster."""
     measured = lake.snapshot(PROGRESS).rows(WHERE[:2]).to_pylist()
     topics = frozenset((row["cluster_id"], row["log_topic_id"]) for row in measured)
-    return Passed(rows=_rows_at_cut(lake, kept, moments_ms), topics=topics)
+    return Passed(rows=_rows_at_cut(lake, kept_from, moments_ms), topics=topics)
 
 
 def commit_rows(lake: Lake, stage: str, run: int, rows: pa.Table) -> None:
     """Adds rows (without run_id) to gold.measure_base, less dominated rows."""
     added = conform(rows, TABLES[BASE].schema, {"run_id": run})
     existing = lake.snapshot(BASE).rows().cast(added.schema)
-    both = _telling(pa.concat_tables([existing, added]))
-    if not pc.any(pc.equal(both.column("run_id"), run)).as_py():
+    union_rows = _telling(pa.concat_tables([existing, added]))
+    if not pc.any(pc.equal(union_rows.column("run_id"), run)).as_py():
         return
-    files = write_rows(lake, TABLES[BASE], both, {})
+    files = write_rows(lake, TABLES[BASE], union_rows, {})
     removes = lake.snapshot(BASE).paths
     books.commit(lake, BASE, stage, run, files, removes)
 
@@ -265,10 +271,10 @@ def _telling(rows: pa.Table) -> pa.Table:
     values = np.stack([rows.column(name).to_numpy() for name in EDGES], axis=1)
     stays: list[int] = []
     for numbers in places.values():
-        kept: list[int] = []
+        kept_numbers: list[int] = []
         for number in numbers:
-            if not any((values[other] >= values[number]).all() for other in kept):
-                kept = [other for other in kept if not (values[number] >= values[other]).all()]
-                kept.append(number)
-        stays += kept
+            if not any((values[other] >= values[number]).all() for other in kept_numbers):
+                kept_numbers = [other for other in kept_numbers if not (values[number] >= values[other]).all()]
+                kept_numbers.append(number)
+        stays += kept_numbers
     return rows.take(pa.array(sorted(stays), pa.int64()))

@@ -42,17 +42,17 @@ def run_group_histories(lake: Lake) -> dict[str, int]:
     drop = pc.scalar(False)
     newest = newest_incarnations(lake, OFFSETS_TOPIC)
     for cluster_id, groups in news:
-        mine = pc.field("cluster_id") == cluster_id
-        drop |= mine if groups is None else mine & pc.field("group_id").isin(groups)
-        made = _histories(lake, cluster_id, newest.get(cluster_id, ""), groups)
+        is_of_cluster = pc.field("cluster_id") == cluster_id
+        drop |= is_of_cluster if groups is None else is_of_cluster & pc.field("group_id").isin(groups)
+        cluster_histories = _histories(lake, cluster_id, newest.get(cluster_id, ""), groups)
         for field, table in TABLE_OF.items():
-            rows[table].append(books.of_cluster(getattr(made, field), cluster_id))
+            rows[table].append(books.of_cluster(getattr(cluster_histories, field), cluster_id))
     counts = {}
     for table, parts in rows.items():
         ordered = pa.concat_tables(parts).sort_by([(name, "ascending") for name in TABLES[table].clustering])
-        kept, removes = books.rewritten_without(lake, table, drop)
+        kept_files, removes = books.rewritten_without(lake, table, drop)
         files = write_rows(lake, TABLES[table], ordered, {"run_id": run})
-        books.commit(lake, table, STAGE, run, [*files, *kept], removes)
+        books.commit(lake, table, STAGE, run, [*files, *kept_files], removes)
         counts[table] = ordered.num_rows
     return counts
 
@@ -72,8 +72,8 @@ def _news(lake: Lake, before: int) -> Iterator[tuple[str, pa.Array | None]]:
     names = ["cluster_id", "group_id"]
     fresh = lake.snapshot(GROUP).rows(names, (pc.field("run_id") > before) & WITH_HISTORY)
     for cluster_id in sorted(set(pc.unique(fresh.column("cluster_id")).to_pylist()) - starts_over):
-        mine = fresh.filter(pc.field("cluster_id") == cluster_id)
-        yield cluster_id, pc.unique(mine.column("group_id")).sort()
+        cluster_rows = fresh.filter(pc.field("cluster_id") == cluster_id)
+        yield cluster_id, pc.unique(cluster_rows.column("group_id")).sort()
 
 
 def _histories(lake: Lake, cluster_id: str, log_topic_id: str, groups: pa.Array | None) -> Histories:

@@ -74,20 +74,20 @@ class LakeInputs:
         return rows.filter(pa.array(goes_on(rows, self._new_batches_from[at]) & ~self._all_new[at]))
 
     @cached_property
-    def whole(self) -> Flags:
+    def is_whole(self) -> Flags:
         """Which places are measured whole: all their rows are replaced."""
         result = np.ones(self.places.count, np.bool_)
         result[self.places.of(self.progress)] = False
         return result
 
-    def known(self, name: str, otherwise: int) -> Ints:
+    def progress_values(self, name: str, otherwise: int) -> Ints:
         """A column of the progress, one entry a place; `otherwise` where it is null or the place is measured whole."""
         return self.places.values(self.progress, name, null=otherwise, missing=otherwise)
 
     @cached_property
     def measured_to(self) -> Ints:
         """The last log offset that earlier runs measured; BELOW_ALL where a place is measured whole."""
-        return self.known("log_offset", BELOW_ALL)
+        return self.progress_values("log_offset", BELOW_ALL)
 
     @cached_property
     def read_from(self) -> Ints:
@@ -118,11 +118,11 @@ class LakeInputs:
         numbers = [rows.column(PLACE).to_numpy() for rows in (history, deliveries)]
         return Histories.in_places(history, deliveries, numbers, keys)
 
-    def _history(self, *least: Limit, most: Limit | None = None) -> pa.Table:
-        return self.placed(self.lake.rows(HISTORY, [*HISTORY_COLUMNS, PLACE], *least, most=most))
+    def _history(self, *least: Limit, upper_limit: Limit | None = None) -> pa.Table:
+        return self.placed(self.lake.rows(HISTORY, [*HISTORY_COLUMNS, PLACE], *least, upper_limit=upper_limit))
 
-    def _deliveries(self, *least: Limit, most: Limit | None = None) -> pa.Table:
-        return self.placed(self.lake.rows(DELIVERY, [*DELIVERY_COLUMNS, PLACE], *least, most=most))
+    def _deliveries(self, *least: Limit, upper_limit: Limit | None = None) -> pa.Table:
+        return self.placed(self.lake.rows(DELIVERY, [*DELIVERY_COLUMNS, PLACE], *least, upper_limit=upper_limit))
 
     def from_record(self) -> "View":
         """The recent rows."""
@@ -136,14 +136,14 @@ class LakeInputs:
         which the completeness of the record before tells.
         """
         new = self._recent_deliveries
-        old = self._deliveries(("last_offset", offsets), most=(END, self.read_from))
+        old = self._deliveries(("last_offset", offsets), upper_limit=(END, self.read_from))
         late = new.column("last_offset").to_numpy() >= offsets[new.column(PLACE).to_numpy()]
         deliveries = pa.concat_tables([old, new.filter(pa.array(late))]).combine_chunks()
         began = (deliveries.column(name).to_numpy() for name in (PLACE, "valid_from_log_offset"))
         first = np.where(offsets == BELOW_ALL, BELOW_ALL, self.places.lowest(*began))
         history = self.recent.history
         named = history.filter(pa.array(history.column("log_offset").to_numpy() >= first[self.recent.place]))
-        old = self._history(("log_offset", first), most=("log_offset", self.read_from - 1))
+        old = self._history(("log_offset", first), upper_limit=("log_offset", self.read_from - 1))
         history = pa.concat_tables([old, named])
         is_first = history.column("log_offset").to_numpy() == first[history.column(PLACE).to_numpy()]
         shown = history.filter(pa.array(is_first & (codes_in(history.column("record_type"), SNAPSHOT) == 0)))
@@ -176,7 +176,7 @@ class LakeInputs:
 
         BELOW_ALL where a place is measured whole.
         """
-        if self.whole.all():
+        if self.is_whole.all():
             return np.full(self.places.count, BELOW_ALL, np.int64)
         recent = self.recent
         ranges, at = recent.ranges, recent.place_of_range
@@ -185,10 +185,10 @@ class LakeInputs:
         rows, at = recent.history, recent.place
         start = ints(rows, "start_offset", ABOVE_ALL)
         # A start offset that is not known any more (-1) lies below all that it had passed.
-        lower = (start >= 0) | (self.known("start_offset", ABOVE_ALL)[at] >= 0)
+        lower = (start >= 0) | (self.progress_values("start_offset", ABOVE_ALL)[at] >= 0)
         new = (rows.column("log_offset").to_numpy() > self.measured_to[at]) & lower & ~repeats(recent)
         result = np.minimum.reduce([self.new_headers_from, by_range, self.places.lowest(at[new], start[new])])
-        return np.where(self.whole, BELOW_ALL, result)
+        return np.where(self.is_whole, BELOW_ALL, result)
 
     @cached_property
     def reach_of_open(self) -> Ints:
@@ -196,7 +196,7 @@ class LakeInputs:
 
         The start offset passed them, or the share partition was deleted.
         """
-        if self.whole.all():
+        if self.is_whole.all():
             return self.reach
         ranges, at = self.recent.ranges, self.recent.place_of_range
         was_open = ~np.isin(ranges[:, RANGE_STATE], DONE)
@@ -247,10 +247,10 @@ class LakeInputs:
         new = set(topic_partitions(self.topic.scan("bronze.ingest_extent", ["topic_id", "partition"], later)))
         begins = {place: first for place, first in self.lowest_offsets.items() if place in new}
         for batches in user_topics.batches(self.topic.scan, self.topic_books, begins, [*BATCH_COLUMNS, "run_id"]):
-            for mine in runs(batches) if batches.num_rows else ():
-                lowest = news_from(mine, mine.column("run_id").to_numpy() > self.task.before)
+            for partition_batches in runs(batches) if batches.num_rows else ():
+                lowest = news_from(partition_batches, partition_batches.column("run_id").to_numpy() > self.task.before)
                 if lowest is not None:
-                    lowest_of[topic_partitions(mine.slice(0, 1))[0]] = lowest
+                    lowest_of[topic_partitions(partition_batches.slice(0, 1))[0]] = lowest
         return np.array([lowest_of.get(place, ABOVE_ALL) for place in topic_partitions(self.places.keys)], np.int64)
 
     @cached_property

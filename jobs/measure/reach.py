@@ -58,14 +58,14 @@ GROUP_COLUMNS = [*PLACE_KEY, "hour_ms", "outcome", "first_offset", "last_offset"
 class Contributions:
     """Which contributions are recomputed: `groups`, from rows of the record offset `since` on, and new ones.
 
-    `floor`: the lowest record offset, for each place, that these hold. `kept`: groups that are not final and stay, with
-    the highest offset of each (`kept_last`).
+    `floor`: the lowest record offset, for each place, that these hold. `kept_groups`: groups that are not final and
+    stay, with the highest offset of each (`kept_last`).
     """
 
     since: Ints
     floor: Ints
     groups: Ints
-    kept: Ints
+    kept_groups: Ints
     kept_last: Ints
 
 
@@ -87,14 +87,14 @@ class Reach:
         if measure.rule is Rule.BY_BLOCK:
             return self.contributions.since
         if measure.rule is Rule.BY_INTERVAL:
-            since = inputs.known("since_log_offset", BELOW_ALL)
-            return np.where(inputs.whole | (since >= 0), since, inputs.measured_to + 1)
-        return np.where(inputs.whole, BELOW_ALL, inputs.read_from + 1)
+            since = inputs.progress_values("since_log_offset", BELOW_ALL)
+            return np.where(inputs.is_whole | (since >= 0), since, inputs.measured_to + 1)
+        return np.where(inputs.is_whole, BELOW_ALL, inputs.read_from + 1)
 
     def reaches_final(self, measure: Measure) -> Flags:
         """Places whose final rows are replaced."""
         late = self.since(measure) < self.inputs.passed_before if _by_record_offset(measure) else False
-        return np.asarray(self.inputs.whole | late)
+        return np.asarray(self.inputs.is_whole | late)
 
     def replaces_open(self, measure: Measure) -> Flags:
         """Places whose open rows are replaced, apart from those that have recomputed rows."""
@@ -102,13 +102,13 @@ class Reach:
         if measure.rule in (Rule.WHOLE, Rule.BY_INTERVAL):
             return np.ones(inputs.places.count, np.bool_)
         if measure.rule is Rule.BY_LOG_OFFSET:
-            moved = self.final_below(measure) != inputs.known("read_from_log_offset", -1) + 1
-            return np.asarray(inputs.whole | moved | (inputs.read_from < inputs.measured_to))
+            moved = self.final_below(measure) != inputs.progress_values("read_from_log_offset", -1) + 1
+            return np.asarray(inputs.is_whole | moved | (inputs.read_from < inputs.measured_to))
         result: Flags = self.since(measure) < ABOVE_ALL
         result |= start_offsets(inputs.places, self.progress) != inputs.passed_before
         if measure.rule is Rule.BY_BLOCK:
-            kept = self.contributions.kept
-            result[kept[GROUP_PLACE, self._are_final(kept, self.contributions.kept_last)]] = True
+            kept_groups = self.contributions.kept_groups
+            result[kept_groups[GROUP_PLACE, self._are_final(kept_groups, self.contributions.kept_last)]] = True
         return result
 
     def view(self, measure: Measure) -> View:
@@ -138,7 +138,7 @@ class Reach:
     def _not_across(self, measure: Measure) -> Ints:
         """The reach, moved down so that no row of the table lies across it; rows of several lives overlap."""
         inputs, columns = self.inputs, [*PLACE_KEY, str(measure.first), "last_offset"]
-        result, moved = inputs.reach, not inputs.whole.all()
+        result, moved = inputs.reach, not inputs.is_whole.all()
         while moved and (result < ABOVE_ALL).any():
             before, rows = result, inputs.rows_from(measure.table, columns, result)
             result = not_across(before, measure, rows, inputs.places)
@@ -162,14 +162,14 @@ class Reach:
 
     @cached_property
     def _read(self) -> tuple[Contributions, View]:
-        whole = self.inputs.whole | self._marked_otherwise()
-        contributions = self._contributions(whole)
-        if self.inputs.whole.all():
+        is_whole = self.inputs.is_whole | self._marked_otherwise()
+        contributions = self._contributions(is_whole)
+        if self.inputs.is_whole.all():
             return contributions, self.from_record
         by_offset = self.inputs.by_offset(self._lowest(contributions))
-        unclear = self._unclear(by_offset) & ~whole
+        unclear = self._unclear(by_offset) & ~is_whole
         if unclear.any():
-            contributions = self._contributions(whole | unclear)
+            contributions = self._contributions(is_whole | unclear)
             by_offset = self.inputs.by_offset(self._lowest(contributions))
         return contributions, by_offset
 
@@ -177,16 +177,16 @@ class Reach:
         lowest: Ints = np.minimum.reduce([contributions.floor, *self._since_offset.values()])
         return lowest
 
-    def _contributions(self, whole: Flags) -> Contributions:
-        """`whole`: places whose contributions are all recomputed."""
+    def _contributions(self, is_whole: Flags) -> Contributions:
+        """`is_whole`: places whose contributions are all recomputed."""
         inputs = self.inputs
         since = inputs.reach_of_open
         late = (since < inputs.passed_before) & (since > 0)
         since = np.where(late, since & -BLOCK_OFFSETS, since)
-        since = np.where(whole, BELOW_ALL, since)
-        if inputs.whole.all():
+        since = np.where(is_whole, BELOW_ALL, since)
+        if inputs.is_whole.all():
             none = groups_of(inputs, TABLES["gold.latency"].schema.empty_table())
-            return Contributions(since=since, floor=since, groups=none, kept=none, kept_last=none[GROUP_BLOCK])
+            return Contributions(since=since, floor=since, groups=none, kept_groups=none, kept_last=none[GROUP_BLOCK])
         rows = inputs.rows_from("gold.latency", GROUP_COLUMNS, since)
         still = inputs.rows_from("gold.attempts", GROUP_COLUMNS, since)
         still = still.filter(pc.equal(still.column("outcome").cast(pa.string()), OPEN))
@@ -195,14 +195,14 @@ class Reach:
         groups = groups_of(inputs, rows)
         place, hour_ms = groups[GROUP_PLACE], groups[GROUP_HOUR]
         first, last = rows.column("first_offset").to_numpy(), rows.column("last_offset").to_numpy()
-        grows = (hour_ms == NOT_KNOWN) | (hour_ms >= hour_of(inputs.known("log_time_ms", 0))[place])
+        grows = (hour_ms == NOT_KNOWN) | (hour_ms >= hour_of(inputs.progress_values("log_time_ms", 0))[place])
         grows &= (first | (BLOCK_OFFSETS - 1)) >= since[place]
         affected = are_among(groups, groups[:, (last >= since[place]) | grows])
         return Contributions(
             since=since,
             floor=np.minimum(since, inputs.places.lowest(place[affected], first[affected])),
             groups=groups[:, affected],
-            kept=groups[:, ~affected],
+            kept_groups=groups[:, ~affected],
             kept_last=last[~affected],
         )
 
@@ -222,7 +222,7 @@ class Reach:
         """
         inputs = self.inputs
         result = np.zeros(inputs.places.count, np.bool_)
-        if inputs.whole.all():
+        if inputs.is_whole.all():
             return result
         histories = inputs.recent
         rows, at = histories.history, histories.place
@@ -240,7 +240,7 @@ class Reach:
         """The recomputed settled ranges, cut into blocks."""
         contributions, places = self.contributions, self.inputs.places
         done = settled_of(self.by_offset)
-        if self.inputs.whole.all():
+        if self.inputs.is_whole.all():
             return done.in_blocks()
         at = places.of(done.places)
         done = done.from_offsets(contributions.floor[at]).in_blocks()
@@ -254,19 +254,19 @@ class Reach:
     def _group_ends(self) -> tuple[Ints, Ints]:
         """Groups of contributions, recomputed or kept, each once, and the highest offset of each."""
         settled, _ = groups_of_ranges(self.settled, self.inputs.places.of(self.settled.places))
-        both = np.concatenate([settled, self.contributions.kept], axis=1)
-        code, sample = numbered(*both)
+        all_groups = np.concatenate([settled, self.contributions.kept_groups], axis=1)
+        code, sample = numbered(*all_groups)
         last = np.full(len(sample), -1, np.int64)
         np.maximum.at(last, code, together([self.settled.last, self.contributions.kept_last]))
-        return both[:, sample], last
+        return all_groups[:, sample], last
 
     def is_final(self, rows: pa.Table) -> Flags:
         """Whether each contribution, kept or recomputed, is final: whether its group is."""
-        groups, (known, known_last) = groups_of(self.inputs, rows), self._group_ends
-        mine, theirs = codes_of(groups, known)
-        last = np.full(int(max(mine.max(initial=-1), theirs.max(initial=-1))) + 1, -1, np.int64)
+        groups, (known_groups, known_last) = groups_of(self.inputs, rows), self._group_ends
+        group_codes, theirs = codes_of(groups, known_groups)
+        last = np.full(int(max(group_codes.max(initial=-1), theirs.max(initial=-1))) + 1, -1, np.int64)
         last[theirs] = known_last
-        return self._are_final(groups, last[mine])
+        return self._are_final(groups, last[group_codes])
 
     def _are_final(self, groups: Ints, last: Ints) -> Flags:
         """Whether each group is final; `last`: the highest offset of each."""
@@ -306,12 +306,12 @@ def codes_of(*parts: Ints) -> list[Ints]:
     return np.split(code, np.cumsum([part.shape[1] for part in parts])[:-1])
 
 
-def are_among(groups: Ints, others: Ints) -> Flags:
+def are_among(groups: Ints, other_groups: Ints) -> Flags:
     """Whether each group is among the others."""
-    if others.shape[1] == 0:
+    if other_groups.shape[1] == 0:
         return np.zeros(groups.shape[1], np.bool_)
-    mine, theirs = codes_of(groups, others)
-    return np.isin(mine, theirs)
+    group_codes, theirs = codes_of(groups, other_groups)
+    return np.isin(group_codes, theirs)
 
 
 def _marks(inputs: LakeInputs, rows: pa.Table) -> np.ndarray:

@@ -43,10 +43,10 @@ class StateTopic:
 
     def scan(self, table: str, columns: list[str], where: pc.Expression) -> pa.Table:
         """Rows of the cluster in a table that meet a condition."""
-        mine = (pc.field("cluster_id") == self.cluster_id) & where
+        condition = (pc.field("cluster_id") == self.cluster_id) & where
         dataset = self.lake.snapshot(table).dataset(LOG_TOPIC)
         kinds = pa.schema([TABLES[table].schema.field(name) for name in columns])
-        return dataset.to_table(columns=columns, filter=mine).cast(kinds)
+        return dataset.to_table(columns=columns, filter=condition).cast(kinds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,15 +65,15 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Limits:
-    """Rows that meet one of the limits `least`, if there are any, and all of `most`."""
+    """Rows that meet one of the limits `least`, if there are any, and all of `upper_limits`."""
 
     least: Sequence[Limit]
-    most: Sequence[Limit]
+    upper_limits: Sequence[Limit]
 
     @property
     def columns(self) -> list[str]:
         """The columns that are compared."""
-        return [name for name, _ in (*self.least, *self.most)]
+        return [name for name, _ in (*self.least, *self.upper_limits)]
 
     def met(self, rows: pa.Table, at: Ints) -> Flags:
         """Whether each row meets the limits; `at`: which value of the limits is the row's."""
@@ -81,7 +81,7 @@ class _Limits:
         result = np.ones(rows.num_rows, np.bool_)
         if self.least:
             result = np.logical_or.reduce([values[name] >= lowest[at] for name, lowest in self.least])
-        for name, highest in self.most:
+        for name, highest in self.upper_limits:
             result &= values[name] <= highest[at]
         return result
 
@@ -90,10 +90,10 @@ class _Limits:
         least = [(name, np.full(count, ABOVE_ALL, np.int64)) for name, _ in self.least]
         for (_, lowest), (_, values) in zip(least, self.least, strict=True):
             np.minimum.at(lowest, part, values)
-        most = [(name, np.full(count, BELOW_ALL, np.int64)) for name, _ in self.most]
-        for (_, highest), (_, values) in zip(most, self.most, strict=True):
+        upper_limits = [(name, np.full(count, BELOW_ALL, np.int64)) for name, _ in self.upper_limits]
+        for (_, highest), (_, values) in zip(upper_limits, self.upper_limits, strict=True):
             np.maximum.at(highest, part, values)
-        return _Limits(least=least, most=most)
+        return _Limits(least=least, upper_limits=upper_limits)
 
 
 class Reader:
@@ -113,14 +113,15 @@ class Reader:
         table: str,
         columns: list[str],
         *least: Limit,
-        most: Limit | None = None,
+        upper_limit: Limit | None = None,
         coded: bool = True,
         final: bool | None = None,
     ) -> pa.Table:
-        """Rows of the places that meet one of the limits at least, and `most`; `final`: of files with that `is_final`
-        alone.
+        """Rows of the places that meet one of the limits at least, and `upper_limit`.
+
+        `final`: of files with that `is_final` alone.
         """
-        parts = self.parts(table, columns, *least, most=most, coded=coded, final=final)
+        parts = self.parts(table, columns, *least, upper_limit=upper_limit, coded=coded, final=final)
         return pa.concat_tables(parts).combine_chunks()
 
     def parts(
@@ -128,17 +129,17 @@ class Reader:
         table: str,
         columns: list[str],
         *least: Limit,
-        most: Limit | None = None,
+        upper_limit: Limit | None = None,
         coded: bool = True,
         final: bool | None = None,
     ) -> Iterator[pa.Table]:
         """The same in bounded tables, one at least."""
         is_cut = table in BEGINS and bool((self._upto < ABOVE_ALL).any())
-        limits = _Limits(least=least, most=[] if most is None else [most])
+        limits = _Limits(least=least, upper_limits=[] if upper_limit is None else [upper_limit])
         if is_cut:
             limits = self._cut(table, limits)
         ends = [END] if is_cut and table == DELIVERY else []
-        names = {*columns, *self.places.keys.column_names, *self._own(table), *limits.columns, *ends} - {PLACE}
+        names = {*columns, *self.places.keys.column_names, *self._topic_values(table), *limits.columns, *ends} - {PLACE}
         texts = [name for name in (*LOG_TOPIC, *(CODED if coded else ())) if name in names]
         groups = self._groups(table)
         yield _with_place(groups.schema(sorted(names), texts).empty_table(), np.zeros(0, np.int64)).select(columns)
@@ -149,18 +150,18 @@ class Reader:
         for rows in groups.read(chosen, sorted(names), texts):
             rows = self._near(rows, near)
             at = self.places.of(rows)
-            kept = (at >= 0) & self._is_here(table, rows) & limits.met(rows, at)
-            mine = rows if kept.all() else rows.filter(pa.array(kept))
+            is_kept = (at >= 0) & self._is_here(table, rows) & limits.met(rows, at)
+            kept_rows = rows if is_kept.all() else rows.filter(pa.array(is_kept))
             if ends:
-                mine = _reopened(mine, ints(mine, END, ABOVE_ALL) > self._upto[at[kept]])
-            yield _with_place(mine, at[kept]).select(columns)
+                kept_rows = _reopened(kept_rows, ints(kept_rows, END, ABOVE_ALL) > self._upto[at[is_kept]])
+            yield _with_place(kept_rows, at[is_kept]).select(columns)
 
     def _cut(self, table: str, limits: _Limits) -> _Limits:
         """Limits of a history whose log ends at `upto`: a range that ended later is open, which is above all."""
         least = [
             (name, np.minimum(values, self._upto + 1 if name == END else ABOVE_ALL)) for name, values in limits.least
         ]
-        return _Limits(least=least, most=[*limits.most, (BEGINS[table], self._upto)])
+        return _Limits(least=least, upper_limits=[*limits.upper_limits, (BEGINS[table], self._upto)])
 
     def _groups(self, table: str) -> RowGroups:
         """The row groups of the files with the places' state partitions."""
@@ -168,7 +169,7 @@ class Reader:
             self._row_groups[table] = self.topic.lake.snapshot(table).row_groups(self._state_partitions)
         return self._row_groups[table]
 
-    def _own(self, table: str) -> dict[str, str]:
+    def _topic_values(self, table: str) -> dict[str, str]:
         """The columns of a table that name the state topic, with its values."""
         values = {"cluster_id": self.topic.cluster_id, "log_topic_id": self.topic.log_topic_id}
         return {name: text for name, text in values.items() if name in TABLES[table].schema.names}
@@ -176,7 +177,7 @@ class Reader:
     def _is_here(self, table: str, rows: pa.Table) -> Flags:
         """Which rows are of the cluster and the state topic."""
         result = np.ones(rows.num_rows, np.bool_)
-        for name, text in self._own(table).items():
+        for name, text in self._topic_values(table).items():
             result &= codes_in(rows.column(name), pa.array([text])) == 0
         return result
 
@@ -185,7 +186,7 @@ class Reader:
 
         `near`: the limits by state partition.
         """
-        texts = {name: (text, text) for name, text in self._own(table).items()}
+        texts = {name: (text, text) for name, text in self._topic_values(table).items()}
         if self.places.count:
             group_ids = self.places.keys.column("group_id")
             texts["group_id"] = (group_ids[0].as_py(), group_ids[-1].as_py())
@@ -203,7 +204,7 @@ class Reader:
             for number in np.flatnonzero(result & ~reached).tolist():
                 reached[number] = lowest[begin[number] : end[number]].min() <= highest[number]
         result &= reached
-        for name, highest in near.most:
+        for name, highest in near.upper_limits:
             low = groups.integers(name).low
             for number in np.flatnonzero(result).tolist():
                 result[number] = low[number] <= highest[begin[number] : end[number]].max()

@@ -86,7 +86,7 @@ def _from(rows: pa.Table, measure: Measure, reach: Reach, since: Ints) -> pa.Tab
 def _with_kept(rows: pa.Table, measure: Measure, reach: Reach, since: Ints, replaced: Flags) -> pa.Table:
     """The rows with the kept ones of replaced open rows, by share partition and `Measure.order`."""
     inputs = reach.inputs
-    if replaced.any() and (inputs.base.layers or not inputs.whole.all()):
+    if replaced.any() and (inputs.base.layers or not inputs.is_whole.all()):
         names = rows.column_names
         open_rows = inputs.lake.rows(measure.table, names, coded=False, final=False).cast(rows.schema)
         at = inputs.places.of(open_rows)

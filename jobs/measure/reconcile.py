@@ -89,8 +89,8 @@ def run_reconcile(engine: Engine, lake: Lake, run: int, progress: Progress) -> d
     tasks = list(_tasks(lake, run, touched))
     files = engine.run("measure", reconcile_task, tasks, progress, size_bytes=_size_bytes(lake))
     adds = [file for written in files for file in written]
-    kept, removes = books.rewritten_without(lake, TABLE, _rows_of(touched))
-    books.commit(lake, TABLE, "measure", run, [*adds, *kept], removes)
+    kept_files, removes = books.rewritten_without(lake, TABLE, _rows_of(touched))
+    books.commit(lake, TABLE, "measure", run, [*adds, *kept_files], removes)
     return {TABLE: sum(file.record_count for file in adds)}
 
 
@@ -141,9 +141,9 @@ def _rows_of(groups: pa.Table) -> pc.Expression | None:
     """The rows of these groups in the table."""
     drop: pc.Expression | None = None
     for cluster_id, rows in by_cluster(groups):
-        mine = rows.column("group_id").combine_chunks()
-        here = (pc.field("cluster_id") == cluster_id) & pc.field("group_id").isin(mine)
-        drop = here if drop is None else drop | here
+        group_ids = rows.column("group_id").combine_chunks()
+        is_of_groups = (pc.field("cluster_id") == cluster_id) & pc.field("group_id").isin(group_ids)
+        drop = is_of_groups if drop is None else drop | is_of_groups
     return drop
 
 
@@ -173,8 +173,8 @@ def _searched(lake: Lake, topic: StateTopic) -> pa.Table:
     """DLQ_PARTITION rows of a cluster."""
 
     def read_letters(where: pc.Expression) -> Iterator[pa.Table]:
-        mine = (pc.field("cluster_id") == topic.cluster_id) & where
-        return bounded_scan.tables(lake.snapshot(LETTERS).dataset(), LETTERS_READ, mine)
+        condition = (pc.field("cluster_id") == topic.cluster_id) & where
+        return bounded_scan.tables(lake.snapshot(LETTERS).dataset(), LETTERS_READ, condition)
 
     books_rows = topic.scan(books.EXTENT, TABLES[books.EXTENT].schema.names, pc.scalar(True))
     return partitions_in_books(books_rows.to_pylist(), read_letters)
@@ -202,8 +202,8 @@ def _begins_otherwise(lake: Lake, before: int, later: Sequence[dict[str, Any]]) 
     if any(row["rebuild"] for row in news):
         return True
     earlier = (pc.field("topic") == STATE_TOPIC) & (pc.field("status") == "taken") & (pc.field("run_id") <= before)
-    known = books.by_partition(books.extents(lake, earlier)).keys()
-    fresh = [coverage(rows).covered for key, rows in books.by_partition(news).items() if key not in known]
+    earlier_partitions = books.by_partition(books.extents(lake, earlier)).keys()
+    fresh = [coverage(rows).covered for key, rows in books.by_partition(news).items() if key not in earlier_partitions]
     return any(covered[0][0] > 0 for covered in fresh if covered)
 
 
@@ -235,19 +235,19 @@ def _judged(task: Task) -> Iterator[pa.Table]:
     names = user_topics.names(topic.scan, pc.scalar(True))
     settings = stored_settings(topic.lake, topic.cluster_id).groups
     letter_topics = LetterTopics.of(letters, task.searched)
-    here = of_groups & (pc.field("cluster_id") == topic.cluster_id)
+    of_cluster_groups = of_groups & (pc.field("cluster_id") == topic.cluster_id)
     of_topic = pc.field("log_topic_id") == topic.log_topic_id
-    measured = _different(topic.lake, PROGRESS, PLACE_KEY, here & of_topic)
-    due = _different(topic.lake, GIVEN_UP, SHARE_PARTITION_KEY, here & DUE)
+    measured = _different(topic.lake, PROGRESS, PLACE_KEY, of_cluster_groups & of_topic)
+    due = _different(topic.lake, GIVEN_UP, SHARE_PARTITION_KEY, of_cluster_groups & DUE)
     nameless = nameless_places(measured, names)
     verdicts = _verdicts(topic, of_groups, task.dropped_ms)
-    for keys, some in _together(measured, due, letters, names):
+    for keys, letters_of_keys in _together(measured, due, letters, names):
         every_row = in_one_step(keys.append_column("whole", pa.repeat(True, keys.num_rows)), 0)
         inputs = LakeInputs(reading.Task(topic=topic, run=task.run, before=0, keys=every_row))
         called = _only(names, keys)
         rows = reconcile(
             inputs.lake.rows(GIVEN_UP, POISON_RECORD.names).cast(POISON_RECORD),
-            some,
+            letters_of_keys,
             inputs.history_parts(HISTORY_READ),
             called,
             letter_topics,
@@ -276,8 +276,8 @@ def _with_verdicts(rows: pa.Table, verdicts: pa.Table) -> pa.Table:
     again = verdicts.join(lost.select(DLQ_POSITION), keys=DLQ_POSITION, join_type="left semi")
     stays = np.ones(rows.num_rows, np.bool_)
     stays[lost.column("row").to_numpy()] = False
-    kept = [rows.filter(pa.array(stays)), again.select(rows.column_names).cast(rows.schema)]
-    return pa.concat_tables(kept).sort_by(ORDER)
+    row_parts = [rows.filter(pa.array(stays)), again.select(rows.column_names).cast(rows.schema)]
+    return pa.concat_tables(row_parts).sort_by(ORDER)
 
 
 def rests_on(lake: Lake) -> pa.Table:
@@ -303,9 +303,14 @@ def _together(
     order = [(name, "ascending") for name in NAMED.names]
     names_to_judge = names_to_judge.group_by(NAMED.names).aggregate([]).sort_by(order)
     for first in range(0, names_to_judge.num_rows, KEYS_AT_ONCE):
-        some = names_to_judge.slice(first, KEYS_AT_ONCE)
-        keys, mine = (rows.join(some, keys=NAMED.names, join_type="left semi") for rows in (named[0], named[2]))
-        yield keys.select(PLACE_KEY).sort_by([(name, "ascending") for name in PLACE_KEY]), mine.select(LETTER_COLUMNS)
+        names_at_once = names_to_judge.slice(first, KEYS_AT_ONCE)
+        keys, named_letters = (
+            rows.join(names_at_once, keys=NAMED.names, join_type="left semi") for rows in (named[0], named[2])
+        )
+        yield (
+            keys.select(PLACE_KEY).sort_by([(name, "ascending") for name in PLACE_KEY]),
+            named_letters.select(LETTER_COLUMNS),
+        )
 
 
 def _named(rows: pa.Table, names: Mapping[str, str]) -> pa.Table:

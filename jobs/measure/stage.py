@@ -95,12 +95,12 @@ def measure_tasks(names: Sequence[str], tasks: Sequence[Task]) -> dict[str, Outc
 
 def _measured(reach: Reach, measure: Measure, files: MeasureFiles) -> Replaced:
     """Writes the rows of a task."""
-    made = changes(reach, measure)
-    files.write(made.open_rows)
-    files.write_final(made.final_rows)
+    row_changes = changes(reach, measure)
+    files.write(row_changes.open_rows)
+    files.write_final(row_changes.final_rows)
     has_final = any(map(is_final, reach.inputs.topic.lake.snapshot(measure.table).paths))
-    since = made.since if has_final and (made.since < ABOVE_ALL).any() else np.array([ABOVE_ALL])
-    return Replaced(since=since, opened=made.replaces_open)
+    since = row_changes.since if has_final and (row_changes.since < ABOVE_ALL).any() else np.array([ABOVE_ALL])
+    return Replaced(since=since, opened=row_changes.replaces_open)
 
 
 def is_due(lake: Lake, run: int) -> bool:
@@ -115,11 +115,11 @@ def run_measure(engine: Engine, lake: Lake, run: int, progress: Progress) -> dic
         return {}
     done = {name: books.newest_run(lake, STAGED[name].table, "measure") for name in due}
     # A killed run leaves tables that are ahead of others, whose progress is not that of the others: measure whole.
-    whole = len(set(done.values())) > 1 or len(due) < len(STAGED) or _is_on_its_way(lake, done)
+    is_whole = len(set(done.values())) > 1 or len(due) < len(STAGED) or _is_on_its_way(lake, done)
     before = min(done.values())
-    touched = touched_since(lake, before, whole=whole)
+    touched = touched_since(lake, before, is_whole=is_whole)
     size_bytes = _size_bytes(lake, touched)
-    since = 0 if whole else before
+    since = 0 if is_whole else before
     parts = list(steps(lake, run, since, touched)) if IN_STEPS[-1] in due else [in_one_step(touched, since)]
     counts: Counter[str] = Counter()
     for number, part in enumerate(parts, 1):
@@ -156,10 +156,13 @@ def _commit(
 
     def without(name: str) -> tuple[list[DataFile], list[str]]:
         # Share partitions of earlier incarnations of the state topic are in no task; their rows go.
-        known = {cluster_id: np.arange(some.count + 1) < some.count for cluster_id, some in places.items()}
+        known_by_cluster = {
+            cluster_id: np.arange(cluster_places.count + 1) < cluster_places.count
+            for cluster_id, cluster_places in places.items()
+        }
         replaced = {
             cluster_id: Replaced(np.where(is_known, BELOW_ALL, ABOVE_ALL), is_known)
-            for cluster_id, is_known in known.items()
+            for cluster_id, is_known in known_by_cluster.items()
         }
         by_task = (of_task for outcome in outcomes for of_task in outcome[name].replaced)
         for (cluster_id, at), of_task in zip(tasks, by_task, strict=True):
@@ -169,11 +172,11 @@ def _commit(
 
     rewritten = map_in_threads(without, names, threads)
     counts = {}
-    for name, (kept, removes) in zip(names, rewritten, strict=True):
+    for name, (kept_files, removes) in zip(names, rewritten, strict=True):
         table = STAGED[name].table
         adds = [file for outcome in outcomes for file in outcome[name].files]
         counts[table] = sum(file.record_count for file in adds)
-        books.commit(lake, table, *txn, [*adds, *kept], removes)
+        books.commit(lake, table, *txn, [*adds, *kept_files], removes)
     return counts
 
 
@@ -205,12 +208,14 @@ def _tasks(lake: Lake, run: int, step: pa.Table) -> Iterator[Task]:
     kinds = step.group_by(["cluster_id", "before"]).aggregate([]).sort_by("cluster_id").to_pylist()
     for cluster_id, before in (kind.values() for kind in kinds):
         topic = StateTopic(lake=view, cluster_id=cluster_id, log_topic_id=incarnations.get(cluster_id, ""))
-        here = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == topic.log_topic_id)
-        here &= pc.field("before") == before
-        keys = step.filter(here).sort_by([(name, "ascending") for name in ("state_partition", *SHARE_PARTITION_KEY)])
+        condition = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == topic.log_topic_id)
+        condition &= pc.field("before") == before
+        keys = step.filter(condition).sort_by(
+            [(name, "ascending") for name in ("state_partition", *SHARE_PARTITION_KEY)]
+        )
         weights = np.maximum(keys.column("rows").to_numpy(), LEAST_ROWS)
-        for some in stretches(keys, weights, _task_rows(int(weights.sum()))):
-            yield Task(topic=topic, run=run, before=before, keys=some.select([*PLACE_KEY, "whole", "upto"]))
+        for task_keys in stretches(keys, weights, _task_rows(int(weights.sum()))):
+            yield Task(topic=topic, run=run, before=before, keys=task_keys.select([*PLACE_KEY, "whole", "upto"]))
 
 
 def _task_rows(total: int) -> int:
@@ -224,8 +229,8 @@ def _size_bytes(lake: Lake, touched: pa.Table) -> int:
     history = lake.snapshot(HISTORY).files
     records = sum(int(str(file["num_records"])) for file in history)
     names = (HISTORY, "gold.delivery_history", "bronze.topic_batch")
-    whole = sum(int(str(f["size_bytes"])) for name in names for f in lake.snapshot(name).files)
-    return whole * min(int(pc.sum(touched.column("rows")).as_py() or 0), records) // max(1, records)
+    total_bytes = sum(int(str(f["size_bytes"])) for name in names for f in lake.snapshot(name).files)
+    return total_bytes * min(int(pc.sum(touched.column("rows")).as_py() or 0), records) // max(1, records)
 
 
 def _without(
@@ -242,8 +247,10 @@ def _without(
     """
     table = measure.table
     removes: list[str] = []
-    late = {cluster_id for cluster_id, some in replaced.items() if (some.since < ABOVE_ALL).any()}
-    early = {cluster_id for cluster_id, some in replaced.items() if some.opened.any()}
+    late = {
+        cluster_id for cluster_id, cluster_replaced in replaced.items() if (cluster_replaced.since < ABOVE_ALL).any()
+    }
+    early = {cluster_id for cluster_id, cluster_replaced in replaced.items() if cluster_replaced.opened.any()}
     with MeasureFiles(lake, measure) as files:
         for fragment in lake.snapshot(table).dataset(TEXTS).get_fragments():
             path = fragment.path
@@ -256,17 +263,17 @@ def _without(
             rows = fragment.to_table(schema=schema, columns=[name for name in schema.names if name in names])
             gone = np.zeros(rows.num_rows, np.bool_)
             for cluster_id in late if final else early:
-                mine = codes_in(rows.column("cluster_id"), pa.array([cluster_id])) == 0
+                is_replaced = codes_in(rows.column("cluster_id"), pa.array([cluster_id])) == 0
                 place = places[cluster_id].of(rows)
                 if final:
-                    mine &= order_of(rows, measure) >= replaced[cluster_id].since[place]
-                    mine &= ~base[cluster_id].stays(measure, rows)
+                    is_replaced &= order_of(rows, measure) >= replaced[cluster_id].since[place]
+                    is_replaced &= ~base[cluster_id].stays(measure, rows)
                 else:
-                    mine &= replaced[cluster_id].opened[place]
-                gone |= mine
+                    is_replaced &= replaced[cluster_id].opened[place]
+                gone |= is_replaced
             if gone.any():
                 removes.append(path)
             if gone.any() and not gone.all():
-                kept = fragment.to_table(schema=schema).filter(pa.array(~gone))
-                (files.write_final if final else files.write)(kept)
+                kept_rows = fragment.to_table(schema=schema).filter(pa.array(~gone))
+                (files.write_final if final else files.write)(kept_rows)
     return list(files.files), removes

@@ -44,15 +44,17 @@ def steps(lake: Lake, run: int, before: int, touched: pa.Table) -> Iterator[pa.T
     ends_of_long = map_in_threads(lambda number: _ends(view, touched.slice(number, 1), before), long.tolist(), cores())
     ends = dict(zip(long.tolist(), ends_of_long, strict=True))
     counts = np.ones(touched.num_rows, np.int64)
-    counts[long] = [len(some) for some in ends.values()]
-    for left in range(int(counts.max(initial=1)), 0, -1):
-        here = np.flatnonzero(counts >= left)
-        rows = touched.take(pa.array(here))
-        begins = pa.array(counts[here] == left)
+    counts[long] = [len(step_ends) for step_ends in ends.values()]
+    for remaining_steps in range(int(counts.max(initial=1)), 0, -1):
+        row_numbers = np.flatnonzero(counts >= remaining_steps)
+        rows = touched.take(pa.array(row_numbers))
+        begins = pa.array(counts[row_numbers] == remaining_steps)
         columns = {name: rows.column(name) for name in (*WHERE, *SHARE_PARTITION_KEY)} | {
             "whole": pc.and_(rows.column("whole"), begins),
-            "rows": rows.column("rows").to_numpy() // counts[here],
-            "upto": pa.array([ends[n][-left] if n in ends else ABOVE_ALL for n in here.tolist()], pa.int64()),
+            "rows": rows.column("rows").to_numpy() // counts[row_numbers],
+            "upto": pa.array(
+                [ends[n][-remaining_steps] if n in ends else ABOVE_ALL for n in row_numbers.tolist()], pa.int64()
+            ),
             "before": pc.if_else(begins, before, run),
         }
         yield pa.table(columns)
@@ -90,7 +92,7 @@ def _samples(lake: LakeView, place: pa.Table, before: int) -> Iterator[Ints]:
     reader = Reader(topic, Places(keys=place.select(PLACE_KEY)), np.array([ABOVE_ALL]))
     stride = max(1, STEP_ROWS // SAMPLES)
     for rows in reader.parts(HISTORY, ["log_offset", "log_time_ms"], ("run_id", np.array([before + 1]))):
-        mine = rows.sort_by("log_offset")
-        first = np.arange(0, mine.num_rows, stride)
-        offsets, times = (mine.column(name).to_numpy()[first] for name in ("log_offset", "log_time_ms"))
-        yield np.stack([offsets, np.diff(np.append(first, mine.num_rows)), times])
+        ordered_rows = rows.sort_by("log_offset")
+        first = np.arange(0, ordered_rows.num_rows, stride)
+        offsets, times = (ordered_rows.column(name).to_numpy()[first] for name in ("log_offset", "log_time_ms"))
+        yield np.stack([offsets, np.diff(np.append(first, ordered_rows.num_rows)), times])

@@ -40,17 +40,17 @@ KEY, PLACE = ["cluster_id", *SHARE_PARTITION_KEY], ["cluster_id", *PLACE_KEY]
 
 
 def touched_since(
-    lake: Lake, before: int, *, whole: bool = False, settings: Sequence[str] = SHARE_PARTITION_NAMES
+    lake: Lake, before: int, *, is_whole: bool = False, settings: Sequence[str] = SHARE_PARTITION_NAMES
 ) -> pa.Table:
     """The share partitions (NO_PLACES) that have news since run `before`, without repetition.
 
     `settings`: names of the settings that matter. `whole`: measured from its first record. `rows`: about the number of
     history records that this reads.
     """
-    parts = [NO_PLACES, _with_records(lake, pc.field("run_id") > before, whole=whole or before == 0)]
+    parts = [NO_PLACES, _with_records(lake, pc.field("run_id") > before, is_whole=is_whole or before == 0)]
     holes = _state_partitions_with_holes(lake, before)
     if holes is not None and before > 0:
-        parts.append(_with_records(lake, holes, whole=True))
+        parts.append(_with_records(lake, holes, is_whole=True))
     parts += _with_another_state_topic(lake, before)
     measured = _places_in(lake, PROGRESS)
     parts += _with_changed_settings(lake, measured, before, settings)
@@ -62,8 +62,8 @@ def touched_since(
         parts.append(_from_the_start(_joined(measured, named, NAME_KEY)))
     live = _places_in(lake, STATE, "misplaced")
     touched = _unique(*parts, *_judged_otherwise(live, measured))
-    known = pa.concat_tables([measured, live.select(NO_PLACES.column_names)])
-    touched = _unique(touched, _joined(known, touched, KEY))
+    known_places = pa.concat_tables([measured, live.select(NO_PLACES.column_names)])
+    touched = _unique(touched, _joined(known_places, touched, KEY))
     # A share partition with rows in several state partitions, or state topics, is measured whole in all of them.
     touched = _unique(touched, _from_the_start(_joined(touched, _in_several_places(touched), KEY)))
     return touched if before == 0 else _unique(touched, *_counted(lake, touched))
@@ -75,9 +75,9 @@ def _with_another_state_topic(lake: Lake, before: int) -> Iterator[pa.Table]:
     Those of the newest one are measured whole; those of earlier ones lose their rows.
     """
     for cluster_id, log_topic_id in changed_since(lake, before).items():
-        here, is_newest = pc.field("cluster_id") == cluster_id, pc.field("log_topic_id") == log_topic_id
-        yield _with_records(lake, here & is_newest, whole=True)
-        earlier = _with_records(lake, here & ~is_newest, whole=False)
+        is_of_cluster, is_newest = pc.field("cluster_id") == cluster_id, pc.field("log_topic_id") == log_topic_id
+        yield _with_records(lake, is_of_cluster & is_newest, is_whole=True)
+        earlier = _with_records(lake, is_of_cluster & ~is_newest, is_whole=False)
         nothing_to_read = pa.repeat(pa.scalar(0, pa.int64()), earlier.num_rows)
         yield earlier.set_column(earlier.column_names.index("rows"), NO_PLACES.schema.field("rows"), nothing_to_read)
 
@@ -89,27 +89,27 @@ def _with_changed_settings(lake: Lake, measured: pa.Table, before: int, names: S
     """
     if (lake.snapshot(SETTINGS).largest("run_id") or 0) <= before:
         return
-    for cluster_id, mine in by_cluster(measured):
-        groups = pc.unique(mine.column("group_id")).to_pylist()
+    for cluster_id, cluster_places in by_cluster(measured):
+        groups = pc.unique(cluster_places.column("group_id")).to_pylist()
         earlier, now = stored_settings(lake, cluster_id, before), stored_settings(lake, cluster_id)
         ends = {place for place, _ in earlier.end_offsets.items() ^ now.end_offsets.items()}
-        named = mine.join(lake.snapshot("silver.name").rows([*NAME_KEY, "topic"]), NAME_KEY)
+        named = cluster_places.join(lake.snapshot("silver.name").rows([*NAME_KEY, "topic"]), NAME_KEY)
         yield _with_values(named, ["topic", "partition"], ends)
-        yield _with_values(mine, ["topic_id", "partition"], changed_partitions(earlier.samples, now.samples))
+        yield _with_values(cluster_places, ["topic_id", "partition"], changed_partitions(earlier.samples, now.samples))
         changed_ids = pa.array(sorted(changed_groups(earlier.groups, now.groups, groups, names)), pa.string())
-        yield _from_the_start(mine.filter(pc.field("group_id").isin(changed_ids)))
+        yield _from_the_start(cluster_places.filter(pc.field("group_id").isin(changed_ids)))
 
 
 def _counted(lake: Lake, touched: pa.Table) -> Iterator[pa.Table]:
     """The share partitions that are measured whole, with the number of their rows in the history."""
-    whole = touched.filter(pc.field("whole"))
-    if whole.num_rows:
-        there = pc.field("state_partition").isin(pc.unique(whole.column("state_partition")))
-        rows = _with_records(lake, there, whole=True)
-        yield _joined(rows, whole, PLACE)
+    whole_places = touched.filter(pc.field("whole"))
+    if whole_places.num_rows:
+        there = pc.field("state_partition").isin(pc.unique(whole_places.column("state_partition")))
+        rows = _with_records(lake, there, is_whole=True)
+        yield _joined(rows, whole_places, PLACE)
 
 
-def _with_records(lake: Lake, where: pc.Expression, *, whole: bool) -> pa.Table:
+def _with_records(lake: Lake, where: pc.Expression, *, is_whole: bool) -> pa.Table:
     """The share partitions that have rows in the history, and how many."""
     parts = [NO_PLACES]
     columns = [*WHERE, *SHARE_PARTITION_KEY]
@@ -117,18 +117,18 @@ def _with_records(lake: Lake, where: pc.Expression, *, whole: bool) -> pa.Table:
     for fragment in lake.snapshot(HISTORY).dataset(TEXTS).get_fragments(filter=where):
         rows = fragment.to_table(schema=schema, columns=columns, filter=where).unify_dictionaries()
         counted = rows.group_by(columns).aggregate([([], "count_all")]).rename_columns([*columns, "rows"])
-        counted = counted.append_column("whole", pa.repeat(whole, counted.num_rows))
+        counted = counted.append_column("whole", pa.repeat(is_whole, counted.num_rows))
         parts.append(counted.select(NO_PLACES.column_names).cast(NO_PLACES.schema))
     summed = pa.concat_tables(parts).group_by([*columns, "whole"]).aggregate([("rows", "sum")])
     return summed.rename_columns([*columns, "whole", "rows"]).select(NO_PLACES.column_names)
 
 
-def _places_in(lake: Lake, table: str, *more: str) -> pa.Table:
+def _places_in(lake: Lake, table: str, *extra_columns: str) -> pa.Table:
     """The share partitions in a table, as rows of NO_PLACES, with some more of its columns."""
-    rows = lake.snapshot(table).rows([*WHERE, *SHARE_PARTITION_KEY, *more])
+    rows = lake.snapshot(table).rows([*WHERE, *SHARE_PARTITION_KEY, *extra_columns])
     rows = rows.append_column("whole", pa.repeat(False, rows.num_rows))
-    rows = rows.append_column("rows", pa.repeat(0, rows.num_rows)).select([*NO_PLACES.column_names, *more])
-    return rows.cast(pa.schema([*NO_PLACES.schema, *(TABLES[table].schema.field(name) for name in more)]))
+    rows = rows.append_column("rows", pa.repeat(0, rows.num_rows)).select([*NO_PLACES.column_names, *extra_columns])
+    return rows.cast(pa.schema([*NO_PLACES.schema, *(TABLES[table].schema.field(name) for name in extra_columns)]))
 
 
 def _judged_otherwise(live: pa.Table, measured: pa.Table) -> Iterator[pa.Table]:
@@ -155,18 +155,20 @@ def _in_several_places(rows: pa.Table) -> pa.Table:
     return rows.group_by(KEY).aggregate([([], "count_all")]).filter(pc.field("count_all") > 1)
 
 
-def _joined(rows: pa.Table, others: pa.Table, names: Sequence[str], join_type: str = "left semi") -> pa.Table:
+def _joined(rows: pa.Table, other_rows: pa.Table, names: Sequence[str], join_type: str = "left semi") -> pa.Table:
     """The rows whose values of some columns the others have, too ("left anti": have not), in any order."""
-    if rows.num_rows == 0 or (others.num_rows == 0 and join_type == "left semi"):
+    if rows.num_rows == 0 or (other_rows.num_rows == 0 and join_type == "left semi"):
         return rows.slice(0, 0)
-    return rows.join(others.select(names), names, join_type=join_type, use_threads=False).cast(rows.schema)
+    return rows.join(other_rows.select(names), names, join_type=join_type, use_threads=False).cast(rows.schema)
 
 
 def _with_values(rows: pa.Table, names: Sequence[str], values: Set[tuple[Any, ...]]) -> pa.Table:
     """Rows of NO_PLACES: those whose values of some columns together are among `values`."""
     schema = pa.schema([rows.schema.field(name) for name in names])
-    others = pa.Table.from_pylist([dict(zip(names, some, strict=True)) for some in values], schema=schema)
-    return _joined(rows, others, names).select(NO_PLACES.column_names).cast(NO_PLACES.schema)
+    value_rows = pa.Table.from_pylist(
+        [dict(zip(names, row_values, strict=True)) for row_values in values], schema=schema
+    )
+    return _joined(rows, value_rows, names).select(NO_PLACES.column_names).cast(NO_PLACES.schema)
 
 
 def _state_partitions_with_holes(lake: Lake, before: int) -> pc.Expression | None:

@@ -32,9 +32,11 @@ Row = dict[str, Any]
 
 def missing(log: LogPartition, extents: Sequence[Mapping[str, Any]]) -> list[Interval]:
     """The offsets to read: those that were not read, and those from the committed end on when the log changed there."""
-    known, books = coverage(extents), books_of(extents)
+    extent_coverage, books = coverage(extents), books_of(extents)
     available = first_offset(log), reader.readable_end(log, include_uncommitted=True)
-    offsets = union(interval for copy in log.copies for interval in known.missing_from(copy.source_id, available))
+    offsets = union(
+        interval for copy in log.copies for interval in extent_coverage.missing_from(copy.source_id, available)
+    )
     is_new = any(copy.source_id not in books.sources for copy in log.copies)
     is_same_end = available[1] == books.end and not is_new
     if is_same_end or (available[1] < books.end and is_new):
@@ -134,14 +136,14 @@ def take_snapshots(
     The end offsets of the stored and the taken ones.
     """
     by_end = {file.end_offset: file for file in snapshots.files}
-    known = set(stored)
+    known_ends = set(stored)
     for end in sorted({*(end for _, end in holes), log_end + 1}):
-        candidates = sorted(number for number in known | by_end.keys() if number >= max(end, 1))
+        candidates = sorted(number for number in known_ends | by_end.keys() if number >= max(end, 1))
         for number in reversed(candidates) if end > log_end else candidates:
-            if number in known or reading.take_snapshot(snapshots, by_end[number]):
-                known.add(number)
+            if number in known_ends or reading.take_snapshot(snapshots, by_end[number]):
+                known_ends.add(number)
                 break
-    return known
+    return known_ends
 
 
 def holes_of(read: Sequence[Interval], undecoded: Iterable[int], end: int) -> list[Interval]:

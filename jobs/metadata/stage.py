@@ -65,23 +65,23 @@ def run_metadata(lake: Lake, directories: Sequence[LogDirectory], cluster_id: st
     files = metadata_files(directories)
     if files is None:
         return None
-    mine = [row for row in ingested if row["cluster_id"] == cluster_id and row["content"] == CONTENT]
-    known, ranges = books_of(mine), missing(files.log, mine)
+    metadata_extents = [row for row in ingested if row["cluster_id"] == cluster_id and row["content"] == CONTENT]
+    earlier_books, ranges = books_of(metadata_extents), missing(files.log, metadata_extents)
     newest_snapshot = max((snapshot.end_offset for snapshot in files.snapshots), default=0)
-    if not ranges and newest_snapshot <= known.end:
+    if not ranges and newest_snapshot <= earlier_books.end:
         return None
     run = (
         max(*(books.done(lake, name) for name in books.MARKER), *(lake.transaction(t, STAGE) or 0 for t in WRITTEN)) + 1
     )
-    fresh = _take(lake, files, cluster_id, known, ranges)
+    fresh = _take(lake, files, cluster_id, earlier_books, ranges)
     is_changed = _commit_records(lake, run, cluster_id, fresh)
     history = None
-    if is_changed or known.committed_end < known.end:
-        topic_ids = _changed_topics(known, fresh)
+    if is_changed or earlier_books.committed_end < earlier_books.end:
+        topic_ids = _changed_topics(earlier_books, fresh)
         history = _history(lake, cluster_id, fresh, topic_ids)
         _commit_histories(lake, run, cluster_id, history, topic_ids)
         _store_settings(lake, run, cluster_id, history)
-    rows = _extent_rows(fresh, mine, cluster_id, run)
+    rows = _extent_rows(fresh, metadata_extents, cluster_id, run)
     books.commit(
         lake, books.EXTENT, STAGE, run, write_rows(lake, TABLES[books.EXTENT], books.rows_table(books.EXTENT, rows), {})
     )
@@ -120,14 +120,14 @@ class _News:
         return difference([(self.first_offset, self.end)], self.read)
 
 
-def _take(lake: Lake, files: MetadataFiles, cluster_id: str, known: Books, ranges: Sequence[Interval]) -> _News:
+def _take(lake: Lake, files: MetadataFiles, cluster_id: str, earlier_books: Books, ranges: Sequence[Interval]) -> _News:
     """Reads offset ranges, and the snapshots that the holes of the log need."""
     reading = Reading(log=files.log, newest_ms=_log_time_before(lake, cluster_id, ranges))
     reading.take(ranges)
-    has_tail = bool(ranges) and ranges[-1][1] > known.committed_end
-    tail = known.committed_end if has_tail else known.end
-    log_end = reader.readable_end(files.log, include_uncommitted=True) if has_tail else known.end
-    read = union([*(known.committed if has_tail else known.read), *reading.read])
+    has_tail = bool(ranges) and ranges[-1][1] > earlier_books.committed_end
+    tail = earlier_books.committed_end if has_tail else earlier_books.end
+    log_end = reader.readable_end(files.log, include_uncommitted=True) if has_tail else earlier_books.end
+    read = union([*(earlier_books.committed if has_tail else earlier_books.read), *reading.read])
     earlier = _stored(lake, cluster_id, tail)
     undecoded = [
         *earlier.filter(pc.field("undecoded_reason").is_valid()).column("log_offset").to_pylist(),
@@ -144,7 +144,7 @@ def _take(lake: Lake, files: MetadataFiles, cluster_id: str, known: Books, range
     if committed < max((file.end_offset for file in files.snapshots), default=0):
         newest = snapshots.newest()
         committed = max(committed, 0 if newest is None else newest.end_offset)
-    committed = max(committed, known.committed_end)
+    committed = max(committed, earlier_books.committed_end)
     is_tail = pc.and_(
         pc.is_null(rows.column("snapshot_end_offset")), pc.greater_equal(rows.column("log_offset"), committed)
     )
@@ -163,8 +163,8 @@ def _take(lake: Lake, files: MetadataFiles, cluster_id: str, known: Books, range
 def _log_time_before(lake: Lake, cluster_id: str, ranges: Sequence[Interval]) -> int:
     """Log time of the records in the lake below the first range."""
     first = ranges[0][0] if ranges else 0
-    mine = (pc.field("cluster_id") == cluster_id) & ~_of_snapshot() & (pc.field("log_offset") < first)
-    newest = pc.max(lake.snapshot(RECORDS).rows(["log_time_ms"], mine).column("log_time_ms")).as_py()
+    is_below_first = (pc.field("cluster_id") == cluster_id) & ~_of_snapshot() & (pc.field("log_offset") < first)
+    newest = pc.max(lake.snapshot(RECORDS).rows(["log_time_ms"], is_below_first).column("log_time_ms")).as_py()
     return NO_LOG_TIME if newest is None else int(newest)
 
 
@@ -187,7 +187,7 @@ def _commit_records(lake: Lake, run: int, cluster_id: str, fresh: _News) -> bool
     replaced = offset >= fresh.tail
     for first, end in fresh.ranges:
         replaced |= (offset >= first) & (offset < end)
-    kept, removes = books.rewritten_without(
+    kept_files, removes = books.rewritten_without(
         lake, RECORDS, (pc.field("cluster_id") == cluster_id) & ~_of_snapshot() & replaced
     )
     if not fresh.rows.num_rows and not removes:
@@ -195,20 +195,26 @@ def _commit_records(lake: Lake, run: int, cluster_id: str, fresh: _News) -> bool
     rows = books.of_cluster(fresh.rows, cluster_id).sort_by(
         [(name, "ascending") for name in TABLES[RECORDS].clustering]
     )
-    books.commit(lake, RECORDS, STAGE, run, [*write_rows(lake, TABLES[RECORDS], rows, {"run_id": run}), *kept], removes)
+    books.commit(
+        lake, RECORDS, STAGE, run, [*write_rows(lake, TABLES[RECORDS], rows, {"run_id": run}), *kept_files], removes
+    )
     return True
 
 
-def _changed_topics(known: Books, fresh: _News) -> pa.Array | None:
+def _changed_topics(earlier_books: Books, fresh: _News) -> pa.Array | None:
     """The topics whose partitions differ by the new records; None: any, where more than the log's end is new."""
-    is_end = [first for first, _ in fresh.ranges] == [known.end] and known.end == known.committed_end > 0
+    is_end = [first for first, _ in fresh.ranges] == [
+        earlier_books.end
+    ] and earlier_books.end == earlier_books.committed_end > 0
     return None if not is_end or fresh.gaps or fresh.reading.problems else changed_topics(fresh.rows)
 
 
 def _history(lake: Lake, cluster_id: str, fresh: _News, topic_ids: pa.Array | None) -> MetadataHistory:
     """The metadata over time by the records of the cluster, of partitions those of some topics (None: of all)."""
-    mine = pc.field("cluster_id") == cluster_id
-    rows = lake.snapshot(RECORDS).rows(RECORD_COLUMNS, mine if topic_ids is None else mine & needed_for(topic_ids))
+    in_cluster = pc.field("cluster_id") == cluster_id
+    rows = lake.snapshot(RECORDS).rows(
+        RECORD_COLUMNS, in_cluster if topic_ids is None else in_cluster & needed_for(topic_ids)
+    )
     problems = lake.snapshot(QUARANTINE).rows(PROBLEM_COLUMNS, problems_of(cluster_id))
     return record_history(rows, fresh.read, committed_end=fresh.committed_end, problems=problem_counts(problems))
 
@@ -217,9 +223,9 @@ def _commit_histories(
     lake: Lake, run: int, cluster_id: str, history: MetadataHistory, topic_ids: pa.Array | None
 ) -> None:
     """Puts the rows of the cluster, of partitions those of some topics (None: of all), in the place of earlier ones."""
-    mine = pc.field("cluster_id") == cluster_id
-    of_topics = mine if topic_ids is None else mine & pc.field("topic_id").isin(topic_ids)
-    _replace(lake, CONFIGURATIONS, run, mine, books.of_cluster(configuration_rows(history), cluster_id))
+    in_cluster = pc.field("cluster_id") == cluster_id
+    of_topics = in_cluster if topic_ids is None else in_cluster & pc.field("topic_id").isin(topic_ids)
+    _replace(lake, CONFIGURATIONS, run, in_cluster, books.of_cluster(configuration_rows(history), cluster_id))
     _replace(lake, TOPICS, run, of_topics, books.of_cluster(topic_rows(history), cluster_id))
 
 
@@ -228,16 +234,18 @@ def _replace(lake: Lake, name: str, run: int, where: pc.Expression, rows: pa.Tab
     rows = rows.sort_by(order)
     before = lake.snapshot(name).rows(rows.schema.names, where).sort_by(order)
     if not before.cast(rows.schema).equals(rows):
-        kept, removes = books.rewritten_without(lake, name, where)
+        kept_files, removes = books.rewritten_without(lake, name, where)
         files = write_rows(lake, TABLES[name], rows, {"run_id": run})
-        books.commit(lake, name, STAGE, run, [*files, *kept], removes)
+        books.commit(lake, name, STAGE, run, [*files, *kept_files], removes)
 
 
 def _store_settings(lake: Lake, run: int, cluster_id: str, history: MetadataHistory) -> None:
     """Stores the settings of groups, and names of topics that nothing else names."""
     observed = group_observations(history.validities, history.first_ms) if history.has_beginning else ()
-    known = [seen for seen in lake_settings.stored(lake, cluster_id) if seen.kind == METADATA_CONFIGS]
-    changes = news(known, with_moments_of(observed, known)) if observed else []
+    stored_observations = [
+        observation for observation in lake_settings.stored(lake, cluster_id) if observation.kind == METADATA_CONFIGS
+    ]
+    changes = news(stored_observations, with_moments_of(observed, stored_observations)) if observed else []
     named = set(
         lake.snapshot(NAMES).rows(["topic_id"], pc.field("cluster_id") == cluster_id).column("topic_id").to_pylist()
     )

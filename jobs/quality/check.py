@@ -27,12 +27,15 @@ from sharelens.lake.tables import TABLES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOptions:
-    """What to check. `published`: the open cut, not what comes after it; `whole`: all rows, not only the newest runs';
-    `skip`: kinds that are left out; `now_ms`: the moment for freshness (None: the wall clock)."""
+    """What to check.
+
+    `published`: the open cut, not what comes after it; `all_rows`: all rows, not only the newest runs'; `skip`: kinds
+    that are left out; `now_ms`: the moment for freshness (None: the wall clock).
+    """
 
     lake: Lake
     published: bool = False
-    whole: bool = False
+    all_rows: bool = False
     levels: tuple[str, ...] = LEVELS
     tables: tuple[str, ...] = tuple(TABLES)
     skip: tuple[str, ...] = ()
@@ -117,9 +120,9 @@ def scope_of(options: CheckOptions) -> Scope:
         JobError: no run has written anything yet.
     """
     if options.published:
-        return published(scan.open_lake(options.lake), whole=options.whole)
+        return published(scan.open_lake(options.lake), all_rows=options.all_rows)
     create_tables(options.lake)
-    scope = unpublished(options.lake, whole=options.whole)
+    scope = unpublished(options.lake, all_rows=options.all_rows)
     if scope.run == 0:
         raise JobError(f"nothing to check in {options.lake}: no run has written to it; start with `sharelens run`")
     return scope

@@ -39,9 +39,9 @@ def commit(lake: Lake, check_id: int, rows: pa.Table) -> None:
 
 def earlier_volumes(lake: Lake, table: str, run: int) -> list[int]:
     """Rows of the table's slices in the last checks of earlier runs, one a run, newest first."""
-    mine = (pc.field("table_name") == table) & (pc.field("kind") == VOLUME) & (pc.field("run_id") < run)
+    of_earlier_runs = (pc.field("table_name") == table) & (pc.field("kind") == VOLUME) & (pc.field("run_id") < run)
     columns = ["run_id", "check_id", "slice_rows"]
-    rows = lake.snapshot(RESULTS).dataset().to_table(columns=columns, filter=mine).to_pylist()
+    rows = lake.snapshot(RESULTS).dataset().to_table(columns=columns, filter=of_earlier_runs).to_pylist()
     by_run: dict[int, int] = {}
     for row in sorted(rows, key=lambda row: row["check_id"], reverse=True):
         by_run.setdefault(row["run_id"], row["slice_rows"])
@@ -55,10 +55,10 @@ def in_use(lake: Lake) -> pa.Table:
     newest = rows.filter(pc.field("level") == BLOCKING).group_by("table_name").aggregate([("check_id", "max")])
     checks = set(newest.column("check_id_max").to_pylist())
     runs = rows.group_by(["table_name", "run_id"]).aggregate([("check_id", "max")]).sort_by([("run_id", "descending")])
-    seen: dict[str, int] = {}
+    run_counts: dict[str, int] = {}
     for row in runs.to_pylist():
-        seen[row["table_name"]] = seen.get(row["table_name"], 0) + 1
-        if seen[row["table_name"]] <= REMEMBERED + 1:
+        run_counts[row["table_name"]] = run_counts.get(row["table_name"], 0) + 1
+        if run_counts[row["table_name"]] <= REMEMBERED + 1:
             checks.add(row["check_id_max"])
     return pa.table({"check_id": pa.array(sorted(checks), pa.int64())})
 

@@ -45,21 +45,21 @@ class Scope:
         return int(self.dataset(table).count_rows(filter=self.where))
 
 
-def unpublished(lake: Lake, *, whole: bool) -> Scope:
+def unpublished(lake: Lake, *, all_rows: bool) -> Scope:
     """The newest versions; rows of the runs that the last publication lacks, or of the last run when it lacks none."""
     versions = {name: lake.version(name) for name in TABLES}
     run = max(books.done(lake, stage) for stage in books.MARKER if stage != "publish")
     before = [cut for cut in _publications(lake) if cut < run]
-    return Scope(lake=lake, versions=versions, after_run=0 if whole else max(before, default=0), run=run)
+    return Scope(lake=lake, versions=versions, after_run=0 if all_rows else max(before, default=0), run=run)
 
 
-def published(cut: scan.Cut, *, whole: bool) -> Scope:
+def published(cut: scan.Cut, *, all_rows: bool) -> Scope:
     """The versions of the open cut; rows of the runs since the cut before it."""
     books_now = {name: cut.lake.version(name) for name in scan.UNLISTED}
     run = int(str(cut.publication["run_id"]))
     before = [number for number in _publications(cut.lake) if number < run]
     versions = {name: version for name, version in {**cut.versions, **books_now}.items() if version >= 0}
-    return Scope(lake=cut.lake, versions=versions, after_run=0 if whole else max(before, default=0), run=run)
+    return Scope(lake=cut.lake, versions=versions, after_run=0 if all_rows else max(before, default=0), run=run)
 
 
 def _publications(lake: Lake) -> list[int]:

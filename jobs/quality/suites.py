@@ -198,9 +198,9 @@ def _lowest(table: Table) -> Iterator[Rule]:
             yield _between(table, f"{name}_is_plausible", name, WARNING, FIRST_MS, LAST_MS)
 
 
-def _between(table: Table, rule: str, column: str, level: str, least: int, most: int | None) -> Rule:
-    bounds = {"min_value": least} if most is None else {"min_value": least, "max_value": most}
-    above = "lies in the years 2010 to 2099" if most is not None else f"is at least {least}"
+def _between(table: Table, rule: str, column: str, level: str, least: int, upper_bound: int | None) -> Rule:
+    bounds = {"min_value": least} if upper_bound is None else {"min_value": least, "max_value": upper_bound}
+    above = "lies in the years 2010 to 2099" if upper_bound is not None else f"is at least {least}"
     return Rule(
         table=table.name,
         name=rule,

@@ -39,12 +39,12 @@ def find_losses(
 def _undecodable(
     lake: Lake, keys: set[PartitionKey], late: set[PartitionKey], runs: tuple[int, int]
 ) -> dict[PartitionKey, list[Loss]]:
-    mine = books.of_partitions(keys, *QUARANTINE_KEY[1:])
-    if mine is None:
+    in_partitions = books.of_partitions(keys, *QUARANTINE_KEY[1:])
+    if in_partitions is None:
         return {}
     started_over = books.of_partitions(late, *QUARANTINE_KEY[1:])
     of_runs = pc.field("run_id") >= runs[0]
-    chosen = mine & (of_runs if started_over is None else of_runs | started_over)
+    chosen = in_partitions & (of_runs if started_over is None else of_runs | started_over)
     quarantined = lake.snapshot(QUARANTINE).rows([*QUARANTINE_KEY, "offset", "file"], chosen)
     if quarantined.num_rows == 0:
         return {}

@@ -115,11 +115,11 @@ def replay_task(task: Task) -> Outcome:
         ParquetSink(task.lake, TABLES[HISTORY], constants=constants) as history,
         ParquetSink(task.lake, TABLES[DELIVERY], constants=constants, partition_values={"is_open": "false"}) as closed,
     ):
-        for some in together(task.jobs):
-            job = some[0]
-            state = pa.concat_tables([other.seed for other in some])
-            waiting = _units_of(some)
-            starts = {other.partition: other.log_start_offset for other in some}
+        for job_group in together(task.jobs):
+            job = job_group[0]
+            state = pa.concat_tables([other.seed for other in job_group])
+            waiting = _units_of(job_group)
+            starts = {other.partition: other.log_start_offset for other in job_group}
             while waiting:
                 unit = take_units(waiting, ROWS_A_PLACE * state.num_rows)
                 records = read_partitions(unit, schemas.REPLAYED)
@@ -163,8 +163,10 @@ def together(jobs: Sequence[Job]) -> Iterator[list[Job]]:
 
     What a replay costs beside its records, it costs once for all of them, and their rows are one row group.
     """
-    for (_, _, is_small), some in itertools.groupby(jobs, lambda job: (job.cluster_id, job.topic_id, job.is_small)):
-        yield from executors.binned([(job, job.size_bytes) for job in some], TOGETHER_BYTES if is_small else 0)
+    for (_, _, is_small), neighbours in itertools.groupby(
+        jobs, lambda job: (job.cluster_id, job.topic_id, job.is_small)
+    ):
+        yield from executors.binned([(job, job.size_bytes) for job in neighbours], TOGETHER_BYTES if is_small else 0)
 
 
 def summary_task(chunk: Job) -> ChunkSummary:
@@ -200,7 +202,9 @@ def plan_jobs(
     """One job for each state partition with news."""
     fresh = slices(lake.snapshot(SHARE_RECORD), SILVER, runs=runs, only=set(rows) - late)
     bases, begins = retained.bases(lake, late), _begins(lake, late)
-    whole = slices(lake.snapshot(SHARE_RECORD), SILVER, runs=(0, runs[1]), only=late, begins=begins) if late else {}
+    late_slices = (
+        slices(lake.snapshot(SHARE_RECORD), SILVER, runs=(0, runs[1]), only=late, begins=begins) if late else {}
+    )
     every = books.by_partition(books.extents(lake, pc.field("topic") == STATE_TOPIC))
     extents = {key: every[key] for key in rows}
     losses = find_losses(lake, extents, late, runs)
@@ -217,7 +221,7 @@ def plan_jobs(
                 cluster_id=key[0],
                 topic_id=key[1],
                 partition=key[2],
-                slices=tuple({**fresh, **whole}.get(key, [])),
+                slices=tuple({**fresh, **late_slices}.get(key, [])),
                 seed=seed,
                 losses=tuple(loss for loss in losses[key] if loss.first_offset >= begin),
                 log_start_offset=log_start((row["log_start_offset"], row["log_start_known"]) for row in extents[key]),
@@ -294,8 +298,10 @@ def _commit(
     drop = retained.derived_again(late, *place, "log_offset", begins)
     if not books.is_committed(lake, HISTORY, "replay", run):
         drop = books.with_unfinished(lake, HISTORY, "replay", run, drop)
-        kept, removes = books.rewritten_without(lake, HISTORY, drop)
-        books.commit(lake, HISTORY, "replay", run, [*(f for o in outcomes for f in o.files[HISTORY]), *kept], removes)
+        kept_files, removes = books.rewritten_without(lake, HISTORY, drop)
+        books.commit(
+            lake, HISTORY, "replay", run, [*(f for o in outcomes for f in o.files[HISTORY]), *kept_files], removes
+        )
     state = whole_state(fresh, previous_state, keys, run)
     if not books.is_committed(lake, DELIVERY, "replay", run):
         drop = retained.derived_again(late, *place, "valid_to_log_offset", begins)
@@ -324,19 +330,19 @@ def whole_state(fresh: pa.Table, previous: pa.Table, keys: set[PartitionKey], ru
     """
     rows = conform(fresh, TABLES[STATE].schema, {"run_id": run, "misplaced": False})
     is_kept = np.ones(previous.num_rows, np.bool_)
-    for key, some in _rows_by_partition(previous).items():
-        is_kept[some.to_numpy()] = key not in keys
-    both = pa.concat_tables([rows, previous.filter(pa.array(is_kept))])
-    clusters = pc.unique(both.column("cluster_id")).sort()
-    return pa.concat_tables([both.slice(0, 0), *(_placed(both, cluster) for cluster in clusters)])
+    for key, row_numbers in _rows_by_partition(previous).items():
+        is_kept[row_numbers.to_numpy()] = key not in keys
+    all_rows = pa.concat_tables([rows, previous.filter(pa.array(is_kept))])
+    clusters = pc.unique(all_rows.column("cluster_id")).sort()
+    return pa.concat_tables([all_rows.slice(0, 0), *(_placed(all_rows, cluster) for cluster in clusters)])
 
 
 def _placed(state: pa.Table, cluster_id: pa.Scalar) -> pa.Table:
     """The rows of a cluster with their marks, sorted by key."""
-    mine = state.filter(pc.equal(state.column("cluster_id"), cluster_id))
-    marks = placed(mine.select(schemas.SHARE_PARTITION_STATE.names)).column("misplaced")
-    index = mine.schema.get_field_index("misplaced")
-    return sorted_by_key(mine.set_column(index, mine.schema.field(index), marks), ["state_partition"])
+    cluster_rows = state.filter(pc.equal(state.column("cluster_id"), cluster_id))
+    marks = placed(cluster_rows.select(schemas.SHARE_PARTITION_STATE.names)).column("misplaced")
+    index = cluster_rows.schema.get_field_index("misplaced")
+    return sorted_by_key(cluster_rows.set_column(index, cluster_rows.schema.field(index), marks), ["state_partition"])
 
 
 def _commit_delivery(
@@ -344,19 +350,19 @@ def _commit_delivery(
 ) -> None:
     """Appends closed ranges and puts the open ones, which follow from the state, in the place of the former."""
     former = [str(f["path"]) for f in lake.snapshot(DELIVERY).files if _is_open(f)]
-    kept, removes = books.rewritten_without(lake, DELIVERY, drop, {"is_open": "false"})
+    kept_files, removes = books.rewritten_without(lake, DELIVERY, drop, {"is_open": "false"})
     with ParquetSink(lake, TABLES[DELIVERY], constants={"run_id": run}, partition_values={"is_open": "true"}) as sink:
         sink.write(_open_rows(state))
     closed = [file for outcome in outcomes for file in outcome.files[DELIVERY]]
-    books.commit(lake, DELIVERY, "replay", run, [*closed, *kept, *sink.files], [*former, *removes])
+    books.commit(lake, DELIVERY, "replay", run, [*closed, *kept_files, *sink.files], [*former, *removes])
 
 
 def _open_rows(state: pa.Table) -> pa.Table:
     """Open rows of gold.delivery_history for all clusters of `state`."""
     tables = [schemas.DELIVERY_HISTORY.empty_table().append_column("cluster_id", pa.array([], pa.string()))]
     for cluster_id in pc.unique(state.column("cluster_id")).to_pylist():
-        mine = replay.open_ranges(state.filter(pc.equal(state.column("cluster_id"), cluster_id)))
-        rows = sorted_by_key(mine, ["first_offset", "valid_from_log_offset"])
+        cluster_ranges = replay.open_ranges(state.filter(pc.equal(state.column("cluster_id"), cluster_id)))
+        rows = sorted_by_key(cluster_ranges, ["first_offset", "valid_from_log_offset"])
         tables.append(rows.append_column("cluster_id", pa.repeat(cluster_id, rows.num_rows)))
     return pa.concat_tables(tables)
 

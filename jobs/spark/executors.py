@@ -104,8 +104,8 @@ class Engine:
 
 def cores() -> int:
     """Cores that this process may use."""
-    known = getattr(os, "sched_getaffinity", None)  # systems without affinities let it use all
-    return len(known(0)) if known else os.cpu_count() or 1
+    get_affinity = getattr(os, "sched_getaffinity", None)  # systems without affinities let it use all
+    return len(get_affinity(0)) if get_affinity else os.cpu_count() or 1
 
 
 def _run_here(
@@ -132,8 +132,8 @@ def _run_on_spark(
     parallelism = spark.sparkContext.defaultParallelism
     results: dict[int, Any] = {}
     for rows in waves(name, specs, parallelism * WAVE_TASKS):
-        most = spark.conf.get(PARTITIONS_OF_ROWS, None)  # unset: Spark's own parallelism
-        with progress.stage(name, min(rows.num_rows, int(most or parallelism)), spark):
+        partition_limit = spark.conf.get(PARTITIONS_OF_ROWS, None)  # unset: Spark's own parallelism
+        with progress.stage(name, min(rows.num_rows, int(partition_limit or parallelism)), spark):
             tasks = spark.createDataFrame(rows).mapInArrow(work, "task bigint, result binary")
             try:
                 answers = tasks.collect()
@@ -193,8 +193,8 @@ def outcomes(batches: Iterable[pa.RecordBatch], task: bytes) -> Iterator[pa.Reco
             yield pa.RecordBatch.from_pydict({"task": [number], "result": [pickle.dumps(result)]}, schema=RESULT)
 
 
-def waves(name: str, specs: Sequence[Spec], most: int) -> Iterator[pa.Table]:
-    """WORK rows of the specs in order, in tables of at most `most` rows and WAVE_BYTES; a larger spec is alone.
+def waves(name: str, specs: Sequence[Spec], row_limit: int) -> Iterator[pa.Table]:
+    """WORK rows of the specs in order, in tables of at most `row_limit` rows and WAVE_BYTES; a larger spec is alone.
 
     Raises:
         JobError: a spec exceeds LARGEST_SPEC_BYTES.
@@ -209,7 +209,7 @@ def waves(name: str, specs: Sequence[Spec], most: int) -> Iterator[pa.Table]:
             raise JobError(
                 f"{name}: the spec of task {task} has {len(pickled) >> 20} MB, {limit}; raise in_process_bytes"
             )
-        if payload and (size + len(pickled) > WAVE_BYTES or len(payload) == most):
+        if payload and (size + len(pickled) > WAVE_BYTES or len(payload) == row_limit):
             yield pa.table([tasks, payload], schema=WORK)
             tasks, payload, size = [], [], 0
         tasks.append(task)
@@ -266,8 +266,8 @@ def jvm_pid(spark: "SparkSession") -> int | None:
 
 def task_bytes(total: int) -> int:
     """How much one task should take: an equal part; enough to keep some cores busy, files that are not too small."""
-    most = max(SMALLEST_TASK_BYTES, min(LARGEST_TASK_BYTES, total // TASKS_AIMED_AT))
-    count = max(1, -(-total // most))
+    target_bytes = max(SMALLEST_TASK_BYTES, min(LARGEST_TASK_BYTES, total // TASKS_AIMED_AT))
+    count = max(1, -(-total // target_bytes))
     return max(1, -(-total // count))
 
 

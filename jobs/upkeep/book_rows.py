@@ -30,8 +30,8 @@ def rewrite(lake: Lake, paths: Sequence[str], keep: Keep) -> Rewritten:
     groups = [keep(rows) for rows in row_groups(lake, table, paths, {})]
     count = sum(rows.num_rows for rows in row_groups(lake, table, paths, {}, ["run_id"]))
     rows = pa.concat_tables(groups).to_pylist()
-    left = books.rows_table(books.EXTENT, joined(rows, min(books.done(lake, stage) for stage in STAGES)))
-    return Rewritten(files=tuple(write_rows(lake, table, left, {})), dropped=count - len(rows))
+    joined_table = books.rows_table(books.EXTENT, joined(rows, min(books.done(lake, stage) for stage in STAGES)))
+    return Rewritten(files=tuple(write_rows(lake, table, joined_table, {})), dropped=count - len(rows))
 
 
 def joined(rows: Iterable[Row], up_to_run: int) -> list[Row]:

@@ -90,7 +90,7 @@ def rewrite(
     order = tuple(name for name in order_of(table) if name not in partition_values)
     dropped = 0
 
-    def kept() -> Iterator[pa.Table]:
+    def kept_rows() -> Iterator[pa.Table]:
         nonlocal dropped
         for rows in row_groups(lake, table, paths, partition_values):
             left = keep(rows)
@@ -103,7 +103,7 @@ def rewrite(
     ):
         storage = lake.table_storage(table.name)
         folder = storage.root if storage.is_local else scratch.enter_context(tempfile.TemporaryDirectory())
-        ordered = in_order(kept(), order, scratch, Path(folder), run_bytes)
+        ordered = in_order(kept_rows(), order, scratch, Path(folder), run_bytes)
         for rows in _as_groups(ordered, ONE_PARTITION.get(table.name, ())):
             sink.write(rows.unify_dictionaries())
     return Rewritten(files=tuple(sink.files), dropped=dropped)
@@ -167,8 +167,8 @@ def _ranks(column: pa.ChunkedArray) -> Ints:
     if pa.types.is_integer(column.type):
         result: Ints = pc.fill_null(column.cast(pa.int64()), LEAST).to_numpy()
         return result
-    whole = column.combine_chunks()
-    coded = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
+    values = column.combine_chunks()
+    coded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
     coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
     ranks = np.empty(len(coded.dictionary) + 1, np.int64)
     ranks[pc.array_sort_indices(coded.dictionary).to_numpy()] = np.arange(len(coded.dictionary))
@@ -259,6 +259,6 @@ def _borders(rows: pa.Table, constant: Sequence[str]) -> list[int]:
     return [int(place) for place in np.flatnonzero(cut)]
 
 
-def _same(left: pa.Table, right: pa.Table, constant: Sequence[str]) -> bool:
+def _same(left_table: pa.Table, right: pa.Table, constant: Sequence[str]) -> bool:
     """Whether both hold the same values of the columns `constant`, of which each holds one value."""
-    return all(left.column(name)[0].as_py() == right.column(name)[0].as_py() for name in constant)
+    return all(left_table.column(name)[0].as_py() == right.column(name)[0].as_py() for name in constant)

@@ -237,8 +237,12 @@ class _Work:
             vacuum.checkpoint(self._lake, name, floor)
             durability.sync(self._lake)
         table.log_files = vacuum.remove_log(self._lake, name, floor, dry_run=dry_run).log_files
-        left = self._lake.snapshot(name)
-        table.files_after, table.bytes_after, table.version_after = len(left.files), left.size_bytes, left.version
+        snapshot_after = self._lake.snapshot(name)
+        table.files_after, table.bytes_after, table.version_after = (
+            len(snapshot_after.files),
+            snapshot_after.size_bytes,
+            snapshot_after.version,
+        )
         if dry_run:
             table.files_after += table.expected_files - table.rewritten_files
 

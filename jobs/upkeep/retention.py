@@ -84,8 +84,8 @@ def _raw(rows: pa.Table) -> pa.Table:
     in_state, in_offsets = pc.equal(topic, STATE_TOPIC), pc.equal(topic, OFFSETS_TOPIC)
     kind = pc.binary_slice(key, 0, 2)
     is_tombstone = pc.and_(pc.is_in(kind, value_set=KNOWN_KEYS), pc.is_null(rows.column("value")))
-    whole = pc.or_(pc.equal(kind, SNAPSHOT_KEY), is_tombstone)
-    anchor = pc.if_else(in_state, whole, pc.if_else(in_offsets, True, pa.scalar(None, pa.bool_())))
+    is_state_anchor = pc.or_(pc.equal(kind, SNAPSHOT_KEY), is_tombstone)
+    anchor = pc.if_else(in_state, is_state_anchor, pc.if_else(in_offsets, True, pa.scalar(None, pa.bool_())))
     key = pc.if_else(in_state, pc.binary_slice(key, 2, LONGEST_KEY), key)
     return _view(rows, ("topic_id", "partition", "offset"), "timestamp_ms", key, anchor)
 
@@ -155,15 +155,15 @@ CUT_BY = {
 class Dropping:
     """The rows to drop from one table: `moments` by cluster; of a ByLog table the cuts and the first kept offset.
 
-    `kept`: LOG_KEY, key and `from`, for keys with an anchor below the cut. `named`: LOG_KEY and offset of rows that a
-    remaining row of another table points to. `passed`: rows of a ByTime table that no later record changes. `in_use`:
-    values of columns whose rows of a ByTime table stay.
+    `kept_from`: LOG_KEY, key and `from`, for keys with an anchor below the cut. `named`: LOG_KEY and offset of rows
+    that a remaining row of another table points to. `passed`: rows of a ByTime table that no later record changes.
+    `in_use`: values of columns whose rows of a ByTime table stay.
     """
 
     rule: ByLog | ByTime
     moments: dict[str, int]
     cuts: dict[PartitionKey, int]
-    kept: pa.Table | None = None
+    kept_from: pa.Table | None = None
     named: pa.Table | None = None
     passed: Passed | None = None
     in_use: pa.Table | None = None
@@ -173,9 +173,9 @@ class Dropping:
         """The columns that decide which rows are dropped."""
         if isinstance(self.rule, ByLog):
             return self.rule.columns
-        more = () if self.passed is None else measure_base.RANGE_COLUMNS
+        range_columns = () if self.passed is None else measure_base.RANGE_COLUMNS
         names = () if self.in_use is None else self.in_use.column_names
-        return tuple(dict.fromkeys(["cluster_id", self.rule.column, *more, *names]))
+        return tuple(dict.fromkeys(["cluster_id", self.rule.column, *range_columns, *names]))
 
     def may_hold(self, file: Mapping[str, Any]) -> bool:
         """Whether a file may have a row to drop, by its statistics."""
@@ -197,16 +197,16 @@ class Dropping:
         old = below(view, self.cuts)
         if self.rule.lasting is not None:
             old = pc.and_(old, pc.not_equal(rows.column("record_type").cast(pa.string()), self.rule.lasting))
-        if self.kept is None or not pc.any(old).as_py():
+        if self.kept_from is None or not pc.any(old).as_py():
             return old
         return pc.and_(old, pc.invert(self._counts(view, old)))
 
     def _counts(self, view: pa.Table, old: pa.Array) -> pa.Array:
         """Which of the old rows still count: at or behind the last anchor of their key, or of a key without one."""
-        assert self.kept is not None
+        assert self.kept_from is not None
         numbered = view.append_column("row", pa.array(np.arange(view.num_rows))).filter(old)
         numbered = numbered.filter(pc.is_valid(numbered.column("anchor")))
-        matched = numbered.join(self.kept, keys=[*LOG_KEY, "key"], join_type="left outer")
+        matched = numbered.join(self.kept_from, keys=[*LOG_KEY, "key"], join_type="left outer")
         stays = pc.fill_null(pc.greater_equal(matched.column("offset"), matched.column("from")), True)
         result = np.zeros(view.num_rows, np.bool_)
         result[matched.column("row").to_numpy()[stays.to_numpy()]] = True
@@ -224,18 +224,24 @@ def _is_old(file: Mapping[str, Any], rule: ByLog | ByTime, moments_ms: dict[str,
     return least is None or bool(least + lasting < max(moments_ms.values(), default=least))
 
 
-def _is_one_of(rows: pa.Table, some: pa.Table) -> pa.Array:
+def _is_one_of(rows: pa.Table, listed_rows: pa.Table) -> pa.Array:
     """Which rows have the values of one of some rows in the columns of these."""
-    mine = rows.select(some.column_names).cast(some.schema).append_column("row", pa.array(np.arange(rows.num_rows)))
+    numbered_rows = (
+        rows.select(listed_rows.column_names)
+        .cast(listed_rows.schema)
+        .append_column("row", pa.array(np.arange(rows.num_rows)))
+    )
     result = np.zeros(rows.num_rows, np.bool_)
-    result[mine.join(some, keys=some.column_names, join_type="left semi").column("row").to_numpy()] = True
+    result[
+        numbered_rows.join(listed_rows, keys=listed_rows.column_names, join_type="left semi").column("row").to_numpy()
+    ] = True
     return pa.array(result)
 
 
 def _moment_of(clusters: pa.ChunkedArray, moments: dict[str, int]) -> pa.Array:
     """The moment of each row's cluster; null where none is known."""
-    whole = clusters.cast(pa.string()).combine_chunks()
-    index = pc.index_in(whole, pa.array(list(moments), pa.string()))
+    cluster_ids = clusters.cast(pa.string()).combine_chunks()
+    index = pc.index_in(cluster_ids, pa.array(list(moments), pa.string()))
     return pa.array(list(moments.values()), pa.int64()).take(index)
 
 
@@ -246,9 +252,9 @@ def below(view: pa.Table, cuts: dict[PartitionKey, int]) -> pa.Array:
     for place in places:
         key = (place["cluster_id"], place["place_id"], place["place"])
         if key in cuts:
-            here = pc.and_(pc.equal(view.column("place_id"), key[1]), pc.equal(view.column("place"), key[2]))
-            here = pc.and_(here, pc.equal(view.column("cluster_id"), key[0]))
-            result = pc.or_(result, pc.and_(here, pc.less(view.column("offset"), cuts[key])))
+            in_partition = pc.and_(pc.equal(view.column("place_id"), key[1]), pc.equal(view.column("place"), key[2]))
+            in_partition = pc.and_(in_partition, pc.equal(view.column("cluster_id"), key[0]))
+            result = pc.or_(result, pc.and_(in_partition, pc.less(view.column("offset"), cuts[key])))
     return result
 
 
@@ -275,10 +281,10 @@ def histories(lake: Lake, moments_ms: dict[str, int], before: Mapping[PartitionK
     """The rows to drop from the two histories: see `dropping`. Rows from which the measures resume stay."""
     scalars = dropping(lake, SCALARS, moments_ms, before)
     ranges = dropping(lake, RANGES, moments_ms, before)
-    if scalars.kept is not None:
-        kept = measure_base.read_on(lake, scalars.kept)
-        ranges = replace(ranges, passed=measure_base.passed(lake, kept, moments_ms))
-        scalars = replace(scalars, kept=kept, named=_named_by(lake, ranges))
+    if scalars.kept_from is not None:
+        kept_from = measure_base.read_on(lake, scalars.kept_from)
+        ranges = replace(ranges, passed=measure_base.passed(lake, kept_from, moments_ms))
+        scalars = replace(scalars, kept_from=kept_from, named=_named_by(lake, ranges))
     return {SCALARS: scalars, RANGES: ranges}
 
 
@@ -292,8 +298,8 @@ def dropping(lake: Lake, name: str, moments_ms: dict[str, int], before: Mapping[
     for key, cut in before.items():
         if key in cuts:
             cuts[key] = max(cuts[key], cut.offset)
-    kept = _anchors(lake, name, rule, moments_ms, cuts)
-    return Dropping(rule=rule, moments=moments_ms, cuts=cuts, kept=kept)
+    kept_from = _anchors(lake, name, rule, moments_ms, cuts)
+    return Dropping(rule=rule, moments=moments_ms, cuts=cuts, kept_from=kept_from)
 
 
 def _named_by(lake: Lake, ranges: Dropping) -> pa.Table:
@@ -306,8 +312,10 @@ def _named_by(lake: Lake, ranges: Dropping) -> pa.Table:
         for rows in row_groups(lake, TABLES[RANGES], paths, {}, tuple({*ranges.columns, *place, *NAMING})):
             stay = ranges.keep(rows)
             parts = [stay.select([*place, name]).rename_columns([*LOG_KEY, "offset"]) for name in NAMING]
-            both = pa.concat_tables([named, *(part.cast(named.schema) for part in parts)])
-            named = both.filter(pc.is_valid(both.column("offset"))).group_by(both.column_names).aggregate([])
+            all_named = pa.concat_tables([named, *(part.cast(named.schema) for part in parts)])
+            named = (
+                all_named.filter(pc.is_valid(all_named.column("offset"))).group_by(all_named.column_names).aggregate([])
+            )
     return named
 
 
@@ -348,8 +356,10 @@ def _anchors(
         last = (
             anchors.group_by([*LOG_KEY, "key"]).aggregate([("offset", "max")]).rename_columns([*LOG_KEY, "key", "from"])
         )
-        both = last if anchored is None else pa.concat_tables([anchored, last])
+        all_anchors = last if anchored is None else pa.concat_tables([anchored, last])
         anchored = (
-            both.group_by([*LOG_KEY, "key"]).aggregate([("from", "max")]).rename_columns([*LOG_KEY, "key", "from"])
+            all_anchors.group_by([*LOG_KEY, "key"])
+            .aggregate([("from", "max")])
+            .rename_columns([*LOG_KEY, "key", "from"])
         )
     return anchored

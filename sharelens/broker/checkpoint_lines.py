@@ -15,7 +15,7 @@ def checkpoint_line(
     ends: Mapping[int, int],
     starts: Mapping[int, int],
     states: Iterable[Mapping[str, Any]],
-    **more: Any,
+    **extra_fields: Any,
 ) -> dict[str, Any]:
     """One checkpoint as a JSON document. `ends` and `starts`: of the state partitions, ends exclusive."""
     return {
@@ -24,7 +24,7 @@ def checkpoint_line(
         "wallMs": wall_ms,
         "logEndOffsets": {str(index): offset for index, offset in ends.items()},
         "logStartOffsets": {str(index): offset for index, offset in starts.items()},
-        **more,
+        **extra_fields,
         "states": list(states),
     }
 

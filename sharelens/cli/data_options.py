@@ -12,7 +12,7 @@ STORAGE_OPTION = "--storage-option"
 def lake_option(help_text: str, *, required: bool = False) -> Callable[[Command], Command]:
     """--lake and --storage-option for a command, which gets `lake` alone: options go into the environment."""
 
-    def both(command: Command) -> Command:
+    def add_options(command: Command) -> Command:
         return stacked(
             command,
             [
@@ -29,7 +29,7 @@ def lake_option(help_text: str, *, required: bool = False) -> Callable[[Command]
             ],
         )
 
-    return both
+    return add_options
 
 
 def log_dir_option(

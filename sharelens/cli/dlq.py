@@ -119,7 +119,7 @@ def dlq(
             gap = DEFAULT_GAP_MS if gap_ms is None else gap_ms
             answered = questions.bursts(evidence, key_filter, cut, span, gap_ms=gap, topics=topics)
         else:
-            most = None if fail_on else shown.most
+            row_limit = None if fail_on else shown.row_limit
             answered = questions.dlq(
                 evidence,
                 key_filter,
@@ -128,7 +128,7 @@ def dlq(
                 evidence.settings.groups,
                 topics=topics,
                 statuses=status or STATUSES,
-                most=most,
+                row_limit=row_limit,
                 wrong_first=shown.form is Form.TEXT,
             )
     answer(answered, shown, require_complete)
@@ -190,13 +190,18 @@ def plan(
     span = Span(from_ms=from_ms, to_ms=to_ms)
     with opening.open_evidence(source) as evidence:
         reconciled = questions.reconciled(evidence, key_filter, cut, evidence.settings.groups, _topics(source), span)
-        made = redrive.redrive_plan(evidence, reconciled)
-    content = made.as_json() if path.suffix == ".json" else made.as_csv()
+        redrive_plan = redrive.redrive_plan(evidence, reconciled)
+    content = redrive_plan.as_json() if path.suffix == ".json" else redrive_plan.as_csv()
     line = redrive.sha256_line(content, path.name)
     write_private(path, content)
     write_private(beside, line)
     say_warnings((*reconciled.warnings, *questions.without_topic(reconciled.rows), *unnamed_topics(reconciled.rows)))
-    summary = {"plan": str(path), "rows": made.rows.num_rows, **made.counts(), "sha256": line.split()[0].decode()}
+    summary = {
+        "plan": str(path),
+        "rows": redrive_plan.rows.num_rows,
+        **redrive_plan.counts(),
+        "sha256": line.split()[0].decode(),
+    }
     tell(json_text(summary))
 
 

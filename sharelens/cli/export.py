@@ -117,29 +117,29 @@ def _write(source: Source, target: Path, form: str, max_series: int, mode: int) 
     from sharelens.metrics.reading import read
     from sharelens.metrics.samples import export
 
-    made = export(read(source), max_series)
+    sample_export = export(read(source), max_series)
     if form == "otlp":
         from sharelens.metrics.otlp import otlp_json
 
-        text = otlp_json(made)
+        text = otlp_json(sample_export)
     else:
         ensure_client("metrics")
         from sharelens.metrics.prometheus import prometheus_text
 
-        text = prometheus_text(made)
+        text = prometheus_text(sample_export)
     if to_stdout:
         tell(text.decode().rstrip("\n"))
     else:
         write_whole(target, text, mode=mode)
-    series = sum(map(len, made.samples.values()))
-    groups = sum(len(figures.of_groups) for figures in made.figures)
-    where = f"{counted(groups, 'group')} in {counted(len(made.figures), 'cluster')}"
+    series = sum(map(len, sample_export.samples.values()))
+    groups = sum(len(figures.of_groups) for figures in sample_export.figures)
+    where = f"{counted(groups, 'group')} in {counted(len(sample_export.figures), 'cluster')}"
     say(f"{'stdout' if to_stdout else target}: {series:,} series of {where}")
-    for line in dict.fromkeys(line for figures in made.figures for line in figures.warnings):
+    for line in dict.fromkeys(line for figures in sample_export.figures for line in figures.warnings):
         say(f"warning: {line}")
-    if made.left_out:
+    if sample_export.left_out:
         say(
-            f"warning: {counted(made.left_out, *WITHOUT_SERIES)} (--max-series {max_series}); "
+            f"warning: {counted(sample_export.left_out, *WITHOUT_SERIES)} (--max-series {max_series}); "
             "the sums of their groups count them"
         )
 

@@ -70,7 +70,9 @@ def redelivered(
         raise UsageError(f"redelivered: --kind: {unknown!r} is no kind; kinds: {', '.join(REDELIVERIES)}")
     span = Span(from_ms=from_ms, to_ms=to_ms)
     with opening.open_evidence(source) as evidence:
-        answered = redelivered.redelivered(evidence, key_filter, cut, span, kinds=kind or REDELIVERIES, most=shown.most)
+        answered = redelivered.redelivered(
+            evidence, key_filter, cut, span, kinds=kind or REDELIVERIES, row_limit=shown.row_limit
+        )
     answer(answered, shown, require_complete)
     if fail_on:
         fail_on_findings(answered.row_count, "ranges of record offsets were delivered more than once")

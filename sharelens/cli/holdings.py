@@ -123,7 +123,7 @@ def sql(
 
     limits = sql.Limits(memory_bytes=memory, spill_bytes=spill)
     text = text if chosen is None else chosen.duckdb_sql
-    with sql.sql(opened, text, values, most=shown.most, limits=limits) as answer:
+    with sql.sql(opened, text, values, row_limit=shown.row_limit, limits=limits) as answer:
         show(answer, shown)
 
 
@@ -141,7 +141,7 @@ def _show_by_spark(opened: "Cut", text: str, values: Mapping[str, str | int | No
     from sharelens.questions.spark_sql import spark_sql
     from sharelens.spark.session import spark_session
 
-    show(spark_sql(spark_session("sql", load_settings()), opened, text, values, most=shown.most), shown)
+    show(spark_sql(spark_session("sql", load_settings()), opened, text, values, row_limit=shown.row_limit), shown)
 
 
 COMMANDS = (status, sql)

@@ -41,7 +41,7 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def gathered(
-        *args: Any, source: Source, group_configs: str | None, broker_config: str | None, **others: Any
+        *args: Any, source: Source, group_configs: str | None, broker_config: str | None, **other_options: Any
     ) -> None:
         if group_configs is not None or broker_config is not None:
             from sharelens.settings.files import NO_SETTINGS_FILES
@@ -50,7 +50,7 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
             files = with_single_files(source.settings_files or NO_SETTINGS_FILES, group_configs, broker_config)
             say_warnings(files.warnings)
             source = replace(source, settings_files=files)
-        command(*args, source=source, **others)
+        command(*args, source=source, **other_options)
 
     return stacked(
         gathered,
@@ -188,7 +188,7 @@ def poison(
             evidence.settings.groups,
             near_limit=near_limit,
             gaps=gaps,
-            most=shown.most,
+            row_limit=shown.row_limit,
         )
     answer(answered, shown, require_complete)
     if fail_on:

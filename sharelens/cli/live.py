@@ -67,12 +67,12 @@ def make_incident(folder: Path) -> Incident:
 
 def most_delivered(journal: Path) -> RecordPlace:
     """The record with the highest delivery count in a journal, the first of equals. Raises DemoError without any."""
-    best, most = None, 0
+    best, max_delivery_count = None, 0
     with journal.open(encoding="utf-8") as lines:
         for line in lines:
             entry = json.loads(line)
-            if entry["event"] == "delivery" and entry["delivery_count"] > most:
-                best, most = entry, entry["delivery_count"]
+            if entry["event"] == "delivery" and entry["delivery_count"] > max_delivery_count:
+                best, max_delivery_count = entry, entry["delivery_count"]
     if best is None:
         raise DemoError(
             "no consumer received a record; a machine under load is too slow for the demo's short locks: run it again, "

@@ -83,7 +83,7 @@ def locate(
         reach = WITHIN_MS if within is None else within
         from_ms, to_ms = around - reach, around + reach + 1
     key_filter = parse_key_filter([], [topic], partition)
-    answered = ask(source, key_filter, Sought(key=wanted_key, from_ms=from_ms, to_ms=to_ms), shown.most)
+    answered = ask(source, key_filter, Sought(key=wanted_key, from_ms=from_ms, to_ms=to_ms), shown.row_limit)
     answer(answered, shown, require_complete)
 
 

@@ -23,7 +23,7 @@ def now_option(command: Callable[..., None]) -> Callable[..., None]:
     """--now; it becomes part of `cut`. Apply it below cut_options."""
 
     @functools.wraps(command)
-    def gathered(*args: Any, cut: CutChoice, now_ms: int | None, **others: Any) -> None:
-        command(*args, cut=replace(cut, now_ms=now_ms), **others)
+    def gathered(*args: Any, cut: CutChoice, now_ms: int | None, **other_options: Any) -> None:
+        command(*args, cut=replace(cut, now_ms=now_ms), **other_options)
 
     return NOW(gathered)

@@ -214,9 +214,9 @@ def filter_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def gathered(
-        *args: Any, group: tuple[str, ...], topic: tuple[str, ...], partition: tuple[int, ...], **others: Any
+        *args: Any, group: tuple[str, ...], topic: tuple[str, ...], partition: tuple[int, ...], **other_options: Any
     ) -> None:
-        command(*args, key_filter=parse_key_filter(group, topic, partition), **others)
+        command(*args, key_filter=parse_key_filter(group, topic, partition), **other_options)
 
     return stacked(
         gathered,
@@ -240,11 +240,11 @@ def cut_options(command: Command) -> Command:
     """--as-of and --at-offset; the command gets `cut`."""
 
     @functools.wraps(command)
-    def gathered(*args: Any, as_of: int | None, at_offset: tuple[str, ...], **others: Any) -> None:
+    def gathered(*args: Any, as_of: int | None, at_offset: tuple[str, ...], **other_options: Any) -> None:
         if as_of is not None and at_offset:
             raise UsageError("--as-of and --at-offset exclude each other; give one of them")
         at_offsets = parse_at_offset(",".join(at_offset)) if at_offset else None
-        command(*args, cut=CutChoice(as_of_ms=as_of, at_offsets=at_offsets), **others)
+        command(*args, cut=CutChoice(as_of_ms=as_of, at_offsets=at_offsets), **other_options)
 
     return stacked(
         gathered,
@@ -276,13 +276,13 @@ def output_options(command: Command) -> Command:
         columns: tuple[str, ...] | None,
         wide: bool,
         vertical: bool,
-        **others: Any,
+        **other_options: Any,
     ) -> None:
         form = Form(output)
         if (wide or vertical) and form is not Form.TEXT:
             raise UsageError(f"--wide and --vertical go with --output text, not {output}; leave them out")
         shown = Shown(form=form, limit=limit, columns=columns or (), wide=wide, vertical=vertical)
-        command(*args, shown=shown, **others)
+        command(*args, shown=shown, **other_options)
 
     return stacked(
         gathered,

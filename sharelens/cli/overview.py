@@ -99,13 +99,13 @@ def _show_screen(answered: Report, shown: Shown, *, is_colored: bool) -> None:
     from sharelens.questions.overview import screen
 
     rows = list(screen(answered))
-    most = FINDINGS_SHOWN if shown.limit is None else shown.limit
-    for severity, sentence, command in rows[:most]:
+    finding_limit = FINDINGS_SHOWN if shown.limit is None else shown.limit
+    for severity, sentence, command in rows[:finding_limit]:
         _tell_finding(severity, sentence, command, is_colored=is_colored)
     if not rows:
         tell(answered.parts["findings"].none)
-    elif len(rows) > most:
-        tell(f"... {len(rows) - most} more findings; --limit {len(rows)} shows them all")
+    elif len(rows) > finding_limit:
+        tell(f"... {len(rows) - finding_limit} more findings; --limit {len(rows)} shows them all")
     tell("")
     show(answered.parts["groups"], replace(shown, limit=shown.limit or GROUPS_SHOWN))
     say_warnings(answered.warnings)

@@ -67,8 +67,8 @@ def simulate(log_dir: Path, records: int, seed: int, profile: str, kafka_version
         from sharelens.broker.simulator.simulation import simulate as run
     except ModuleNotFoundError as missing:
         raise UsageError(f"the simulator needs {missing.name}: pip install 'sharelens[broker]'") from missing
-    more = {} if kafka_version is None else {"kafka_version": kafka_version}
-    simulation_settings = settings.profile(profile, records=records, **more)
+    version_settings = {} if kafka_version is None else {"kafka_version": kafka_version}
+    simulation_settings = settings.profile(profile, records=records, **version_settings)
     try:
         simulation_settings.check()
     except settings.SimulationError as refused:
@@ -85,7 +85,7 @@ def _bar(records: int) -> Iterator[Callable[[int], None]]:
         yield lambda _: None
         return
     with click.progressbar(length=records, label="state records", file=sys.stderr, update_min_steps=1_000) as bar:
-        yield lambda seen: bar.update(min(seen, records) - bar.pos)
+        yield lambda record_count: bar.update(min(record_count, records) - bar.pos)
 
 
 COMMANDS = (simulate,)

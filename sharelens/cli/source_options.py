@@ -49,7 +49,7 @@ def evidence_options(command: Command) -> Command:
         topic_names: str | None,
         settings: str | None,
         max_bytes: int,
-        **others: Any,
+        **other_options: Any,
     ) -> None:
         if [lake is None, not log_dir, bootstrap_server is None].count(False) != 1:
             raise UsageError(
@@ -73,7 +73,7 @@ def evidence_options(command: Command) -> Command:
             settings_files=files,
             live=live_cluster(bootstrap_server, command_config, user_topics, max_bytes),
         )
-        command(*args, source=source, **others)
+        command(*args, source=source, **other_options)
 
     return stacked(
         gathered,
@@ -138,7 +138,9 @@ def dead_letter_options(command: Command) -> Command:
     """--dlq-topic and --dlq-prefix; they become part of `source`. Apply it below evidence_options."""
 
     @functools.wraps(command)
-    def gathered(*args: Any, source: Source, dlq_topic: tuple[str, ...], dlq_prefix: str | None, **others: Any) -> None:
-        command(*args, source=replace(source, dlq_topics=dlq_topic, dlq_prefix=dlq_prefix), **others)
+    def gathered(
+        *args: Any, source: Source, dlq_topic: tuple[str, ...], dlq_prefix: str | None, **other_options: Any
+    ) -> None:
+        command(*args, source=replace(source, dlq_topics=dlq_topic, dlq_prefix=dlq_prefix), **other_options)
 
     return stacked(gathered, [DLQ_TOPIC, DLQ_PREFIX])

@@ -28,8 +28,8 @@ def audited_batches(
         log_records, logs, times = log_records.filter(is_committed), logs[committed], times[committed]
     begin = 0
     for batch in log_records.combine_chunks().to_batches():
-        here = slice(begin, begin + batch.num_rows)
-        decoded = decode_rows(pa.Table.from_batches([batch]), times[here])
-        audit.take_logs(batch, logs[here], times[here], decoded.records, decoded.problems)
+        batch_slice = slice(begin, begin + batch.num_rows)
+        decoded = decode_rows(pa.Table.from_batches([batch]), times[batch_slice])
+        audit.take_logs(batch, logs[batch_slice], times[batch_slice], decoded.records, decoded.problems)
         begin += batch.num_rows
         yield decoded

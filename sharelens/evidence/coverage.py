@@ -82,11 +82,11 @@ def coverage(extents: Iterable[Extent]) -> Coverage:
         end = row["end_offset_exclusive"]
         if row["committed_end"] is not None:
             end = min(end, row["committed_end"])
-        here = (row["from_offset"], end)
+        extent_range = (row["from_offset"], end)
         gaps = gaps_of_extent(row)
         vanished = gaps_of_extent(row, "vanished") if gaps else []
-        requested[source_id] = _with(requested.get(source_id, []), here, vanished)
-        covered = _with(covered, here, gaps)
+        requested[source_id] = _with(requested.get(source_id, []), extent_range, vanished)
+        covered = _with(covered, extent_range, gaps)
         if end >= lost_ends.get(source_id, (0, 0))[1]:
             lost_ends.pop(source_id, None)
         at_end = [gap for gap in gaps if gap[1] == end]
@@ -124,11 +124,13 @@ def ranges_of_offsets(first: Ints, last: Ints) -> list[Interval]:
     return [(int(first[a]), int(last[b]) + 1) for a, b in zip(starts, ends, strict=True)]
 
 
-def _with(known: list[Interval], here: Interval, gaps: Sequence[Interval]) -> list[Interval]:
+def _with(ranges: list[Interval], extent_range: Interval, gaps: Sequence[Interval]) -> list[Interval]:
     """The union of disjoint ranges, ascending, with one more, less its gaps."""
-    if not gaps and known and known[-1][0] <= here[0] <= known[-1][1]:  # nearly all extents go on where one ended
-        return [*known[:-1], (known[-1][0], max(known[-1][1], here[1]))]
-    return union([*known, *difference([here], gaps)])
+    if (
+        not gaps and ranges and ranges[-1][0] <= extent_range[0] <= ranges[-1][1]
+    ):  # nearly all extents go on where one ended
+        return [*ranges[:-1], (ranges[-1][0], max(ranges[-1][1], extent_range[1]))]
+    return union([*ranges, *difference([extent_range], gaps)])
 
 
 def _below(intervals: Sequence[Interval], offset: int) -> list[Interval]:

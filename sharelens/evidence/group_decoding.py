@@ -55,21 +55,23 @@ def decode_groups(rows: pa.Table) -> DecodedGroups:
         _type_name(int(kind)): int(number) for kind, number in zip(*np.unique(kinds, return_counts=True), strict=True)
     }
     is_decoded = np.isin(kinds, DECODED_TYPES)
-    own = _chosen(data, is_decoded)
-    whole, is_whole = _printed(own, kinds[is_decoded])
+    decodable_rows = _chosen(data, is_decoded)
+    printed_records, is_whole = _printed(decodable_rows, kinds[is_decoded])
     places = np.flatnonzero(~is_whole)
-    others = _decode_each(own.take(pa.array(places)))
+    single_decoding = _decode_each(decodable_rows.take(pa.array(places)))
     previews = data.filter(pa.array(np.isin(kinds, PREVIEW_TYPES)))
     odd_records = [_odd_record(row, None) for row in previews.to_pylist()]
     name_rows = [
         {"topic_id": topic_id, "topic": topic, "source": "group_record", "valid_from_ms": at}
-        for (topic_id, topic), at in sorted(others.names.items())
+        for (topic_id, topic), at in sorted(single_decoding.names.items())
     ]
     return DecodedGroups(
-        records=_in_order(whole, np.flatnonzero(is_whole), others.records, places[others.decoded]),
-        odd_records=pa.Table.from_pylist([*odd_records, *others.odd_records], schema=ODD_GROUP_RECORD),
+        records=_in_order(
+            printed_records, np.flatnonzero(is_whole), single_decoding.records, places[single_decoding.decoded]
+        ),
+        odd_records=pa.Table.from_pylist([*odd_records, *single_decoding.odd_records], schema=ODD_GROUP_RECORD),
         names=pa.Table.from_pylist(name_rows, schema=NAME),
-        problems=pa.Table.from_pylist(others.problems, schema=PROBLEM),
+        problems=pa.Table.from_pylist(single_decoding.problems, schema=PROBLEM),
         counts=counts,
     )
 
@@ -80,13 +82,16 @@ def _chosen(rows: pa.Table, is_chosen: npt.NDArray[np.bool_]) -> pa.Table:
 
 
 def _in_order(
-    whole: pa.Table, places: npt.NDArray[np.int64], others: list[dict[str, Any]], other_places: npt.NDArray[np.int64]
+    printed_records: pa.Table,
+    places: npt.NDArray[np.int64],
+    single_records: list[dict[str, Any]],
+    other_places: npt.NDArray[np.int64],
 ) -> pa.Table:
     """GROUP_RECORD rows from both forms of decoding, by their places."""
-    if not others:
-        return whole
+    if not single_records:
+        return printed_records
     order = np.argsort(np.concatenate([places, other_places]))
-    return pa.concat_tables([whole, pa.Table.from_pylist(others, schema=GROUP_RECORD)]).take(order)
+    return pa.concat_tables([printed_records, pa.Table.from_pylist(single_records, schema=GROUP_RECORD)]).take(order)
 
 
 def _printed(rows: pa.Table, kinds: npt.NDArray[np.int32]) -> tuple[pa.Table, npt.NDArray[np.bool_]]:
@@ -184,8 +189,8 @@ def topic_names(rows: pa.Table) -> dict[str, str]:
 
 
 def _type_name(kind: int) -> str:
-    known = RECORD_TYPES.get(kind)
-    return f"unknown type {kind}" if known is None else known.name
+    record_type = RECORD_TYPES.get(kind)
+    return f"unknown type {kind}" if record_type is None else record_type.name
 
 
 def _record_types(keys: pa.Array) -> npt.NDArray[np.int32]:

@@ -16,11 +16,11 @@ def union(intervals: Iterable[Interval]) -> list[Interval]:
     return result
 
 
-def difference(left: Iterable[Interval], right: Iterable[Interval]) -> list[Interval]:
-    """The offsets of `left` that `right` lacks."""
+def difference(left_intervals: Iterable[Interval], right: Iterable[Interval]) -> list[Interval]:
+    """The offsets of `left_intervals` that `right` lacks."""
     result: list[Interval] = []
     holes = union(right)
-    for first, end in union(left):
+    for first, end in union(left_intervals):
         for hole_first, hole_end in holes:
             if hole_end <= first or hole_first >= end:
                 continue
@@ -32,7 +32,7 @@ def difference(left: Iterable[Interval], right: Iterable[Interval]) -> list[Inte
     return result
 
 
-def intersection(left: Iterable[Interval], right: Iterable[Interval]) -> list[Interval]:
+def intersection(left_intervals: Iterable[Interval], right: Iterable[Interval]) -> list[Interval]:
     """The offsets that both sets have."""
-    whole = union(left)
-    return difference(whole, difference(whole, right))
+    left_union = union(left_intervals)
+    return difference(left_union, difference(left_union, right))

@@ -35,11 +35,11 @@ def committed_end(snapshot_end: int, log_end: int, voters: Sequence[int], copies
     return max(snapshot_end, end) if has_newest_epoch else snapshot_end
 
 
-def _shared_end(left: VoterCopy, right: VoterCopy) -> int:
+def _shared_end(left_copy: VoterCopy, right: VoterCopy) -> int:
     """Where two copies begin to differ, or the shorter one ends."""
-    end = min(left.end_offset, right.end_offset)
-    for number in range(max(len(left.epochs), len(right.epochs))):
-        pair = [copy.epochs[number : number + 1] for copy in (left, right)]
+    end = min(left_copy.end_offset, right.end_offset)
+    for number in range(max(len(left_copy.epochs), len(right.epochs))):
+        pair = [copy.epochs[number : number + 1] for copy in (left_copy, right)]
         if pair[0] != pair[1]:
             starts = [epochs[0][1] for epochs in pair if epochs]
             return min(end, *starts)

@@ -53,7 +53,7 @@ def row_of(record: MetadataRecord | Undecoded, *, snapshot_end: int | None = Non
             "log_offset": record.offset,
             "undecoded_reason": record.reason,
         }
-    kept = None if record.value is None else json.dumps(_without_digest(record.value), ensure_ascii=False)
+    value_json = None if record.value is None else json.dumps(_without_digest(record.value), ensure_ascii=False)
     return {
         "snapshot_end_offset": snapshot_end,
         "log_offset": record.offset,
@@ -63,7 +63,7 @@ def row_of(record: MetadataRecord | Undecoded, *, snapshot_end: int | None = Non
         "record_name": record.name,
         "topic_id": None if record.value is None else record.value.get("topic_id"),
         "value_version": record.version,
-        "value_json": kept,
+        "value_json": value_json,
         "size_bytes": record.length,
         "undecoded_reason": None,
     }
@@ -121,8 +121,8 @@ def _snapshots(rows: pa.Table) -> _StoredSnapshots:
     stored = []
     of_snapshots = rows.filter(pc.is_valid(rows.column("snapshot_end_offset")))
     for end_offset in sorted(pc.unique(of_snapshots.column("snapshot_end_offset")).to_pylist()):
-        mine = of_snapshots.filter(pc.field("snapshot_end_offset") == end_offset).sort_by("log_offset")
-        records = [record for record in map(_record, mine.to_pylist()) if isinstance(record, MetadataRecord)]
+        snapshot_rows = of_snapshots.filter(pc.field("snapshot_end_offset") == end_offset).sort_by("log_offset")
+        records = [record for record in map(_record, snapshot_rows.to_pylist()) if isinstance(record, MetadataRecord)]
         header = records[0].value
         assert header is not None
         last_ms = header["last_contained_log_timestamp"]
@@ -165,7 +165,7 @@ def voters(rows: pa.Table) -> tuple[int, ...]:
     named = pa.array([schemas.LEADER_CHANGE, schemas.KRAFT_VOTERS], pa.int16())
     control = rows.filter(pc.field("is_control") & pc.field("record_type").isin(named))
     order = [("snapshot_end_offset", "ascending"), ("log_offset", "ascending")]
-    known = Timeline()
+    voter_timeline = Timeline()
     of_snapshots, of_log = (
         control.filter(condition).sort_by(order)
         for condition in (pc.field("snapshot_end_offset").is_valid(), pc.field("snapshot_end_offset").is_null())
@@ -173,5 +173,5 @@ def voters(rows: pa.Table) -> tuple[int, ...]:
     for row in (*of_snapshots.to_pylist(), *of_log.to_pylist()):
         record = _record(row)
         if isinstance(record, MetadataRecord):
-            known.take(record)
-    return known.voters
+            voter_timeline.take(record)
+    return voter_timeline.voters

@@ -33,5 +33,5 @@ def offset_commit_or_marker(groups: Iterable[str]) -> pc.Expression:
 def without_other_markers(rows: pa.Table) -> pa.Table:
     """COMMIT_COLUMNS rows by (partition, offset), without markers of producers that committed none of the offsets."""
     producers = pc.unique(rows.filter(~pc.field("is_control")).column("producer_id"))
-    kept = rows.filter(~pc.field("is_control") | pc.field("producer_id").isin(producers))
-    return kept.sort_by([("partition", "ascending"), ("offset", "ascending")])
+    kept_rows = rows.filter(~pc.field("is_control") | pc.field("producer_id").isin(producers))
+    return kept_rows.sort_by([("partition", "ascending"), ("offset", "ascending")])

@@ -60,11 +60,11 @@ def _misplaced(state: pa.Table) -> Mask:
     marks: Mask = np.zeros(len(number), np.bool_)
     if len(number) == names.num_rows:
         return marks
-    seen: Mask = np.zeros(names.num_rows, np.bool_)
+    is_seen: Mask = np.zeros(names.num_rows, np.bool_)
     for rows in _incarnations(state):
         inside = _misplaced_in_one(state.take(pa.array(rows)), number[rows])
-        marks[rows] = inside | seen[number[rows]]
-        seen[number[rows]] = True
+        marks[rows] = inside | is_seen[number[rows]]
+        is_seen[number[rows]] = True
     return marks
 
 

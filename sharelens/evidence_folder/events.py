@@ -65,9 +65,9 @@ def _moments(deliveries: pa.Table, side: str, from_ms: int, to_ms: int) -> Itera
 
 
 def _merged(
-    left: Iterator[tuple[Moment, dict[str, Any]]], right: Iterator[tuple[Moment, dict[str, Any]]]
+    left_events: Iterator[tuple[Moment, dict[str, Any]]], right: Iterator[tuple[Moment, dict[str, Any]]]
 ) -> Iterator[tuple[Moment, dict[str, Any]]]:
-    return heapq.merge(left, right, key=lambda pair: pair[0])
+    return heapq.merge(left_events, right, key=lambda pair: pair[0])
 
 
 def _events(moment: Moment, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

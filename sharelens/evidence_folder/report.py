@@ -111,14 +111,14 @@ def _head(title: str, kind: str, question: Question, cluster_id: str | None) -> 
 
 def _completeness(notes: Sequence[Note]) -> str:
     because = [note for note in notes if note.incomplete]
-    others = [note for note in notes if not note.incomplete]
+    other_notes = [note for note in notes if not note.incomplete]
     summary = (
         '<p class="mark">This evidence is incomplete:</p>' + _list(note.detail for note in because)
         if because
         else "<p>Complete: no gap, nothing unreadable, and the evidence reaches beyond the window on both sides.</p>"
     )
-    more = '<p class="dim">Also to know:</p>' + _list(note.detail for note in others) if others else ""
-    return f"<h2>Completeness</h2>\n{summary}{more}"
+    notes_html = '<p class="dim">Also to know:</p>' + _list(note.detail for note in other_notes) if other_notes else ""
+    return f"<h2>Completeness</h2>\n{summary}{notes_html}"
 
 
 def _list(lines: Iterable[str]) -> str:
@@ -149,8 +149,8 @@ def _table(name: str, rows: pa.Table, columns: Sequence[Column]) -> str:
     for row in islice(rows_of(rows), ROWS_SHOWN):
         cells = (f"<td{_align(column)}>{html.escape(column.cell(row))}</td>" for column in columns)
         lines.append(f"<tr>{''.join(cells)}</tr>")
-    more = f", the first {ROWS_SHOWN} here" if rows.num_rows > ROWS_SHOWN else ""
-    caption = f"<caption>{rows.num_rows} rows in tables/{name}{more}</caption>"
+    limit_text = f", the first {ROWS_SHOWN} here" if rows.num_rows > ROWS_SHOWN else ""
+    caption = f"<caption>{rows.num_rows} rows in tables/{name}{limit_text}</caption>"
     return (
         f'<div class="box"><table>{caption}<thead><tr>{heads}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
     )

@@ -70,8 +70,12 @@ def streams_answers(evidence: Evidence, raw: RawLog, question: Question) -> Iter
     yield "timeline", Answer(table=events, columns=timeline.TEXT_COLUMNS, none="nothing happened")
     rebalances = streams_rebalances(records).filter(pc.field("at_ms") >= question.from_ms)
     yield "rebalance", Answer(table=rebalances, columns=rebalances_streams.TEXT_COLUMNS, none="no rebalance")
-    made = histories(records)
-    for name, rows in (("group", made.groups), ("member", made.members), ("task", made.tasks)):
+    group_histories = histories(records)
+    for name, rows in (
+        ("group", group_histories.groups),
+        ("member", group_histories.members),
+        ("task", group_histories.tasks),
+    ):
         yield f"{name}_history", Answer(table=_touching(rows, question))
     yield "audit", _audit(raw, question)
 
@@ -122,7 +126,7 @@ def _audit(raw: RawLog, question: Question) -> Answer:
         tables.append(decoded.records.filter(is_own))
         odd.append(decoded.odd_records.filter(is_own))
     if tables:
-        complete_from = {number: known.complete_from for number, known in complete.items()}
+        complete_from = {number: completeness.complete_from for number, completeness in complete.items()}
         audit_groups(
             pa.concat_tables(tables), pa.concat_tables(odd), frozenset(complete), proofs, complete_from=complete_from
         )

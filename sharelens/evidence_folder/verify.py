@@ -209,11 +209,11 @@ def _differs(recorded: ContentFile, before: Path, after: Path) -> Row:
 
 def _same_rows(before: Path, after: Path) -> bool:
     try:
-        with pq.ParquetFile(before) as left, pq.ParquetFile(after) as right:
-            if left.schema_arrow != right.schema_arrow or left.metadata.num_rows != right.metadata.num_rows:
+        with pq.ParquetFile(before) as left_rows, pq.ParquetFile(after) as right:
+            if left_rows.schema_arrow != right.schema_arrow or left_rows.metadata.num_rows != right.metadata.num_rows:
                 return False
-            pairs = zip(left.iter_batches(1 << 14), right.iter_batches(1 << 14), strict=True)
-            return all(left.equals(right) for left, right in pairs)
+            pairs = zip(left_rows.iter_batches(1 << 14), right.iter_batches(1 << 14), strict=True)
+            return all(left_rows.equals(right) for left_rows, right in pairs)
     except (OSError, pa.ArrowInvalid, ValueError):
         return False
 
@@ -225,10 +225,10 @@ def _first_difference(before: Path, after: Path) -> str:
         number = 0
         while True:
             number += 1
-            left, right = old.readline(1 << 20), new.readline(1 << 20)
-            if left != right:
+            left_line, right = old.readline(1 << 20), new.readline(1 << 20)
+            if left_line != right:
                 return f"line {number} differs"
-            if not left:
+            if not left_line:
                 return "equal to the file, which differs from the manifest"
 
 

@@ -124,8 +124,8 @@ def group_log_records(
     """
     for piece in raw.group_log():
         problems.append(piece.problems)
-        own = piece.records.column("timestamp_ms")
-        records = piece.records.filter(pc.and_(pc.greater_equal(own, from_ms), pc.less(own, to_ms)))
+        timestamps = piece.records.column("timestamp_ms")
+        records = piece.records.filter(pc.and_(pc.greater_equal(timestamps, from_ms), pc.less(timestamps, to_ms)))
         if records.num_rows == 0:
             continue
         decoded = decode_groups(records)

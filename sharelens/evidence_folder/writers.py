@@ -86,8 +86,8 @@ class TableFiles:
 
     def write_all(self, rows: pa.Table) -> None:
         """Appends any number of rows, a bounded number at a time."""
-        for some in batches_of(rows):
-            self.write(some)
+        for row_batch in batches_of(rows):
+            self.write(row_batch)
 
     def __enter__(self) -> Self:
         return self

@@ -68,13 +68,14 @@ def audit_findings(
     losses: "DataFrame | None" = None,
     log_starts: "DataFrame | None" = None,
     has_newest: bool = True,
-    others: OtherLogs | None = None,
+    cluster_logs: OtherLogs | None = None,
 ) -> "DataFrame":
     """What in the state log violates the invariants of share coordinators, one row a rule and share partition.
 
-    Tests the rules that need the state log alone; with `others` also those that compare it with __consumer_offsets,
-    __cluster_metadata, user topics or the coordinator's configuration, but not the rule window_over_locks.
-    `untested_rules` names what is left out. Reads its input twice. All records of a state partition are in one task.
+    Tests the rules that need the state log alone; with `cluster_logs` also those that compare it with
+    __consumer_offsets, __cluster_metadata, user topics or the coordinator's configuration, but not the rule
+    window_over_locks. `untested_rules` names what is left out. Reads its input twice. All records of a state partition
+    are in one task.
 
     Args:
         log_records: LOG_RECORD rows from the beginning of the log, in any order, each offset of a partition once; other
@@ -85,7 +86,7 @@ def audit_findings(
         log_starts: `log_topic_id`, `state_partition` and `log_start_offset`; None: behind the records with
             `below_log_start`, not below the first record.
         has_newest: the records go up to the end of the log; else the rule needed_snapshot_pruned is not tested.
-        others: the other logs of the cluster (`frames.other_logs`); then the log records are of one cluster.
+        cluster_logs: the other logs of the cluster (`frames.other_logs`); then the log records are of one cluster.
 
     Returns:
         Rows with the columns of gold.audit_finding but cluster_id, topic, first_run_id, withdrawn_run_id and run_id, in
@@ -94,28 +95,28 @@ def audit_findings(
     Raises:
         UsageError: a column is missing or has another type.
     """
-    own = state_log_rows(checked(log_records, LOG_RECORD, "audit_findings", "log_records"))
-    facts = _facts(own, losses, log_starts, has_newest)
-    rows = own.where(~F.col("uncommitted")).drop("chunk").join(F.broadcast(facts), LOG_PARTITION_KEY)
+    state_rows = state_log_rows(checked(log_records, LOG_RECORD, "audit_findings", "log_records"))
+    facts = _facts(state_rows, losses, log_starts, has_newest)
+    rows = state_rows.where(~F.col("uncommitted")).drop("chunk").join(F.broadcast(facts), LOG_PARTITION_KEY)
 
     def audit(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _audit(batches, settings, others)
+        return _audit(batches, settings, cluster_logs)
 
     def across(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _across(batches, others)
+        return _across(batches, cluster_logs)
 
     audited = in_groups(rows, LOG_PARTITION_KEY, ["offset"], audit, _OF_PARTITION)
     keys = ["log_topic_id"]
-    if others is not None:  # all incarnations of the state topic are of one cluster
+    if cluster_logs is not None:  # all incarnations of the state topic are of one cluster
         audited, keys = audited.withColumn("cluster", F.lit(0)), ["cluster"]
     return in_groups(audited, keys, ["state_partition"], across, timed_schema(_FINDING))
 
 
 def _facts(
-    own: "DataFrame", losses: "DataFrame | None", log_starts: "DataFrame | None", has_newest: bool
+    state_rows: "DataFrame", losses: "DataFrame | None", log_starts: "DataFrame | None", has_newest: bool
 ) -> "DataFrame":
     """What the audit of a state partition must know before its first record: one row each."""
-    bounds = own.groupBy(*LOG_PARTITION_KEY).agg(
+    bounds = state_rows.groupBy(*LOG_PARTITION_KEY).agg(
         F.min("offset").alias("first"),
         F.max("offset").alias("last"),
         F.max(F.when(F.col("below_log_start"), F.col("offset") + 1)).alias("start"),
@@ -148,7 +149,7 @@ def _facts(
 
 
 def _audit(
-    batches: Iterator[pa.RecordBatch], settings: GroupSettings, others: OtherLogs | None
+    batches: Iterator[pa.RecordBatch], settings: GroupSettings, cluster_logs: OtherLogs | None
 ) -> Iterator[pa.RecordBatch]:
     """_OF_PARTITION rows of one state partition; its batches come in log order."""
     audit: _StatePartition | None = None
@@ -159,7 +160,7 @@ def _audit(
                 for name in (*LOG_PARTITION_KEY, "first_offset", "log_start_offset", "has_newest")
             )
             log = LogFacts(**dict(zip(_FACTS, facts, strict=True)))
-            audit = _StatePartition(topic_id, log, settings, others)
+            audit = _StatePartition(topic_id, log, settings, cluster_logs)
         audit.take(typed_rows(batch, LOG_RECORD))
     if audit is not None:
         yield from audit.rows()
@@ -168,7 +169,7 @@ def _audit(
 class _StatePartition:
     """The audit of one state partition, with what it keeps for rules between logs."""
 
-    def __init__(self, topic_id: str, log: LogFacts, settings: GroupSettings, others: OtherLogs | None) -> None:
+    def __init__(self, topic_id: str, log: LogFacts, settings: GroupSettings, cluster_logs: OtherLogs | None) -> None:
         self._topic_id = topic_id
         self._log = log
         self._audit = PartitionAudit(
@@ -178,9 +179,9 @@ class _StatePartition:
             has_newest=log.has_newest,
             limit_of_group=largest(settings, DELIVERY_COUNT_LIMIT),
         )
-        config = None if others is None else others.coordinator
+        config = None if cluster_logs is None else cluster_logs.coordinator
         self._configured = None if config is None else ConfiguredAudit(config, self._audit)
-        self._keeper = None if others is None else RecordKeeper(others.known, self._audit)
+        self._keeper = None if cluster_logs is None else RecordKeeper(cluster_logs.known_topics, self._audit)
 
     def take(self, rows: pa.Table) -> None:
         """The next records (LOG_RECORD)."""
@@ -194,23 +195,25 @@ class _StatePartition:
         """_OF_PARTITION rows, after the last records."""
         state = self._audit.state()
         self._audit.close()
-        kept = KEPT_RECORD.empty_table() if self._keeper is None else self._keeper.rows()
-        lists = lists_of(kept, KEPT_RECORD, np.array([kept.num_rows]))
+        kept_records = KEPT_RECORD.empty_table() if self._keeper is None else self._keeper.rows()
+        lists = lists_of(kept_records, KEPT_RECORD, np.array([kept_records.num_rows]))
         state = state.append_column("first_offset", pa.array([self._log.first_offset])).append_column("kept", lists)
-        for some in (state, of_log(findings([self._audit], STORED), _NO_CLUSTER, self._topic_id)):
-            yield from _of_partition(some, self._topic_id)
+        for part_rows in (state, of_log(findings([self._audit], STORED), _NO_CLUSTER, self._topic_id)):
+            yield from _of_partition(part_rows, self._topic_id)
 
 
 def _of_partition(rows: pa.Table, topic_id: str) -> Iterator[pa.RecordBatch]:
     """Findings, or an audited state partition, as _OF_PARTITION rows."""
     is_finding = "rule" in rows.column_names
-    known = {name: rows.column(name) for name in (_FINDING if is_finding else _STATE).names if name != "log_topic_id"}
-    known["log_topic_id"] = pa.repeat(topic_id, rows.num_rows)
-    columns = [known.get(field.name, blanks(rows.num_rows, field.type)) for field in _OF_PARTITION]
+    column_by_name = {
+        name: rows.column(name) for name in (_FINDING if is_finding else _STATE).names if name != "log_topic_id"
+    }
+    column_by_name["log_topic_id"] = pa.repeat(topic_id, rows.num_rows)
+    columns = [column_by_name.get(field.name, blanks(rows.num_rows, field.type)) for field in _OF_PARTITION]
     yield from pa.table(columns, schema=_OF_PARTITION).to_batches()
 
 
-def _across(batches: Iterator[pa.RecordBatch], others: OtherLogs | None) -> Iterator[pa.RecordBatch]:
+def _across(batches: Iterator[pa.RecordBatch], cluster_logs: OtherLogs | None) -> Iterator[pa.RecordBatch]:
     """The findings of all state partitions, and those of rules over all of them."""
     parts, audited = [LOG_FINDING.empty_table()], [_STATE.empty_table()]
     for batch in batches:
@@ -221,24 +224,24 @@ def _across(batches: Iterator[pa.RecordBatch], others: OtherLogs | None) -> Iter
     states = pa.concat_tables(audited)
     of_cluster = states.append_column("cluster_id", pa.repeat(_NO_CLUSTER, states.num_rows))
     parts.append(across_logs(of_cluster.select(COUNTS_OF_STATE)))
-    if others is not None and states.num_rows:
-        parts.append(_between_logs(states, others))
+    if cluster_logs is not None and states.num_rows:
+        parts.append(_between_logs(states, cluster_logs))
     rows = with_causes(pa.concat_tables(parts).cast(LOG_FINDING))
     yield from conform(rows, timed_schema(_FINDING)).to_batches()
 
 
-def _between_logs(states: pa.Table, others: OtherLogs) -> pa.Table:
+def _between_logs(states: pa.Table, cluster_logs: OtherLogs) -> pa.Table:
     """LOG_FINDING rows of rules between the logs of a cluster; `states`: _STATE."""
     incarnations = zip(*(states.column(name).to_pylist() for name in ("log_topic_id", "log_time_ms")), strict=True)
     topic_id = str(newest_incarnation(list(incarnations)))
-    own = states.filter(pc.field("log_topic_id") == topic_id).sort_by("state_partition")
-    kept = rows_of(own, "kept", KEPT_RECORD)
+    newest_states = states.filter(pc.field("log_topic_id") == topic_id).sort_by("state_partition")
+    kept_records = rows_of(newest_states, "kept", KEPT_RECORD)
     topic = StateTopic(
         topic_id=topic_id,
         topic_ids=frozenset(states.column("log_topic_id").to_pylist()),
-        states=own,
-        first_offset=own.column("first_offset")[0].as_py(),
-        kept=kept.filter(pc.field("kind") != LIFE),
-        lives=lambda: kept.filter(pc.field("kind") == LIFE),
+        states=newest_states,
+        first_offset=newest_states.column("first_offset")[0].as_py(),
+        kept_records=kept_records.filter(pc.field("kind") != LIFE),
+        lives=lambda: kept_records.filter(pc.field("kind") == LIFE),
     )
-    return of_log(LogPairs(topic, others).proofs().findings(STORED), _NO_CLUSTER, topic_id)
+    return of_log(LogPairs(topic, cluster_logs).proofs().findings(STORED), _NO_CLUSTER, topic_id)

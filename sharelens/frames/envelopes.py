@@ -101,14 +101,16 @@ def packed(kind: int, chunk: int, rows: pa.Table, **columns: Any) -> Iterator[pa
     if count == 0:
         return
     place = rows.column("log_offset") if "log_offset" in rows.column_names else pa.repeat(-1, count)
-    known = {name: rows.column(name) for name in STATE_PARTITION_KEY} | {
+    value_by_name = {name: rows.column(name) for name in STATE_PARTITION_KEY} | {
         "chunk": pa.repeat(chunk, count),
         "kind": pa.repeat(kind, count),
         "place": place,
         **{name: structs(value) if isinstance(value, pa.Table) else value for name, value in columns.items()},
     }
-    arrays = [_array(known[field.name], field.type) if field.name in known else blanks(count, field.type)
-              for field in ENVELOPE]  # fmt: skip
+    arrays = [
+        _array(value_by_name[field.name], field.type) if field.name in value_by_name else blanks(count, field.type)
+        for field in ENVELOPE
+    ]
     yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in ENVELOPE]))
 
 
@@ -127,10 +129,10 @@ def unpacked(rows: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
 
 
 def _array(values: Any, kind: pa.DataType) -> pa.Array:
-    whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    if isinstance(whole, pa.ChunkedArray):
-        whole = whole.chunk(0) if whole.num_chunks else pa.array([], whole.type)
-    return whole if whole.type == kind else whole.cast(kind)
+    single_array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    if isinstance(single_array, pa.ChunkedArray):
+        single_array = single_array.chunk(0) if single_array.num_chunks else pa.array([], single_array.type)
+    return single_array if single_array.type == kind else single_array.cast(kind)
 
 
 def of_kind(rows: pa.Table, kind: int) -> pa.Table:
@@ -172,15 +174,15 @@ def bucket_of(*places: str) -> "Column":
 def contexts(losses: "DataFrame | None", log_starts: "DataFrame | None", function: str) -> "Iterator[DataFrame]":
     """CONTEXT rows for every bucket: losses of a state partition, and its log start offset."""
     buckets = F.explode(F.array(*(F.lit(bucket) for bucket in range(BUCKETS)))).alias("bucket")
-    others = [name for name in ENVELOPE.names if name != "bucket"]
+    other_columns = [name for name in ENVELOPE.names if name != "bucket"]
     if losses is not None:
         rows = checked(losses, LOSS, function, "losses")
         loss = F.struct(*(field.name for field in _LOSS_FIELDS))
         lists = rows.groupBy(*STATE_PARTITION_KEY).agg(F.collect_list(loss).alias("losses"))
         context = enveloped(lists, {"kind": F.lit(CONTEXT), "losses": F.col("losses")})
-        yield context.select(*others, buckets).select(*ENVELOPE.names)
+        yield context.select(*other_columns, buckets).select(*ENVELOPE.names)
     if log_starts is not None:
         rows = checked(log_starts, LOG_START, function, "log_starts")
         starts = rows.groupBy(*STATE_PARTITION_KEY).agg(F.max("log_start_offset").alias("log_start_offset"))
         context = enveloped(starts, {"kind": F.lit(CONTEXT), "log_start_offset": F.col("log_start_offset")})
-        yield context.select(*others, buckets).select(*ENVELOPE.names)
+        yield context.select(*other_columns, buckets).select(*ENVELOPE.names)

@@ -85,10 +85,10 @@ class GroupInputs(StateInputs, RecordInputs):
         """TOPIC_BATCH rows that reach the offsets or lie above."""
         rows = self._tables["headers"]
         for (topic_id, partition), begin in begins.items():
-            here = (pc.field("topic_id") == topic_id) & (pc.field("partition") == partition)
-            mine = rows.filter(here & (pc.field("last_offset") >= begin))
-            if mine.num_rows:
-                yield mine
+            in_partition = (pc.field("topic_id") == topic_id) & (pc.field("partition") == partition)
+            partition_headers = rows.filter(in_partition & (pc.field("last_offset") >= begin))
+            if partition_headers.num_rows:
+                yield partition_headers
 
     def extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
         """TOPIC_EXTENT rows of those of the user partitions that are there."""
@@ -117,12 +117,12 @@ def of_user_partitions(
 
 def _enveloped(rows: "DataFrame", name: str, function: str) -> "DataFrame":
     """Rows of an argument as _ENVELOPE rows; headers come in offset order."""
-    own = checked(rows, _SCHEMAS[name], function, name)
+    checked_rows = checked(rows, _SCHEMAS[name], function, name)
     columns = {key: F.col(key) for key in LOG_PARTITION_KEY} | {
-        name: F.struct(*own.columns),
+        name: F.struct(*checked_rows.columns),
         "place": F.col("base_offset") if name == "headers" else F.lit(-1),
     }
-    return in_envelope(own, columns, _ENVELOPE)
+    return in_envelope(checked_rows, columns, _ENVELOPE)
 
 
 def _by_state_topic(rows: pa.Table) -> Iterator[dict[str, pa.Table]]:
@@ -133,18 +133,18 @@ def _by_state_topic(rows: pa.Table) -> Iterator[dict[str, pa.Table]]:
         structs = structs.filter(pc.is_valid(pc.struct_field(structs, "topic_id")))
         columns = {field.name: part for field, part in zip(structs.type, structs.flatten(), strict=True)}
         tables[name] = pa.table({field.name: columns[field.name] for field in schema}).cast(schema)
-    topics = {text for some in tables.values() if "log_topic_id" in some.column_names
-              for text in some.column("log_topic_id").unique().to_pylist()}  # fmt: skip
+    topics = {text for table in tables.values() if "log_topic_id" in table.column_names
+              for text in table.column("log_topic_id").unique().to_pylist()}  # fmt: skip
     for topic in sorted(topics):
         yield {
-            name: some.filter(pc.field("log_topic_id") == topic) if "log_topic_id" in some.column_names else some
-            for name, some in tables.items()
+            name: table.filter(pc.field("log_topic_id") == topic) if "log_topic_id" in table.column_names else table
+            for name, table in tables.items()
         }
 
 
 def of_each_user_partition(losses: "DataFrame", history: "DataFrame", function: str) -> "DataFrame":
     """LOST rows: a loss touches every user partition that has share partitions in its state partition."""
-    own = checked(losses, LOSS, function, "losses").withColumnsRenamed(NAMED_BY_LOSS)
+    loss_rows = checked(losses, LOSS, function, "losses").withColumnsRenamed(NAMED_BY_LOSS)
     places = checked(history, SHARE_PARTITION_HISTORY, function, "share_partition_history")
     places = places.select(*STATE_PARTITION_KEY, *LOG_PARTITION_KEY).distinct()
-    return own.join(places, STATE_PARTITION_KEY)
+    return loss_rows.join(places, STATE_PARTITION_KEY)

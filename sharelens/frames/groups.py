@@ -90,7 +90,7 @@ def share_initialization_history(group_records: "DataFrame") -> "DataFrame":
 
 def _history(rows: "DataFrame", field: str, schema: pa.Schema, function: str) -> "DataFrame":
     """One of the histories, computed for each group."""
-    own = checked(rows, GROUP_RECORD, function, "group_records").where(
+    history_records = checked(rows, GROUP_RECORD, function, "group_records").where(
         F.col("record_type").isin(*SHARE_TYPES, *STREAMS_TYPES)
     )
     timed = timed_schema(schema)
@@ -99,4 +99,6 @@ def _history(rows: "DataFrame", field: str, schema: pa.Schema, function: str) ->
         records = pa.concat_tables([typed_rows(batch, GROUP_RECORD) for batch in batches])
         yield from conform(getattr(histories(records), field), timed).to_batches()
 
-    return in_groups(own, ["log_topic_id", "group_id"], [name for name, _ in GROUP_RECORD_ORDER], compute, timed)
+    return in_groups(
+        history_records, ["log_topic_id", "group_id"], [name for name, _ in GROUP_RECORD_ORDER], compute, timed
+    )

@@ -116,18 +116,18 @@ def share_records(log_records: "DataFrame", *, log_times: "DataFrame | None" = N
 
     Rules: share-group-state-log §2-3 (bytes); log time is the running maximum of timestamps in a state partition.
     """
-    own = state_log_rows(checked(log_records, LOG_RECORD, "share_records", "log_records"))
+    state_rows = state_log_rows(checked(log_records, LOG_RECORD, "share_records", "log_records"))
     key = [*LOG_PARTITION_KEY, "chunk"]
-    newest = own.groupBy(*key).agg(F.max("timestamp_ms").alias("newest_ms"))
+    newest = state_rows.groupBy(*key).agg(F.max("timestamp_ms").alias("newest_ms"))
     earlier = Window.partitionBy(*LOG_PARTITION_KEY).orderBy("chunk").rowsBetween(Window.unboundedPreceding, -1)
     begins = newest.select(*key, F.coalesce(F.max("newest_ms").over(earlier), F.lit(NO_LOG_TIME)).alias("before_ms"))
     if log_times is not None:
-        known = checked(log_times, LOG_TIME, "share_records", "log_times")
-        known = known.groupBy("log_topic_id", "state_partition").agg(F.max("log_time_ms").alias("known_ms"))
-        known = known.withColumnsRenamed({"log_topic_id": "topic_id", "state_partition": "partition"})
-        both = F.greatest("before_ms", "known_ms").alias("before_ms")
-        begins = begins.join(F.broadcast(known), LOG_PARTITION_KEY, "left").select(*key, both)
-    timed = own.join(F.broadcast(begins), key).select(*DECODABLE.names, "chunk", "before_ms")
+        known_times = checked(log_times, LOG_TIME, "share_records", "log_times")
+        known_times = known_times.groupBy("log_topic_id", "state_partition").agg(F.max("log_time_ms").alias("known_ms"))
+        known_times = known_times.withColumnsRenamed({"log_topic_id": "topic_id", "state_partition": "partition"})
+        greatest_ms = F.greatest("before_ms", "known_ms").alias("before_ms")
+        begins = begins.join(F.broadcast(known_times), LOG_PARTITION_KEY, "left").select(*key, greatest_ms)
+    timed = state_rows.join(F.broadcast(begins), key).select(*DECODABLE.names, "chunk", "before_ms")
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         before_ms = NO_LOG_TIME

@@ -44,9 +44,9 @@ def losses(log_records: "DataFrame", *, problems: "DataFrame | None" = None) -> 
     Raises:
         UsageError: a column is missing or has another type.
     """
-    own = state_log_rows(checked(log_records, LOG_RECORD, "losses", "log_records"))
+    state_rows = state_log_rows(checked(log_records, LOG_RECORD, "losses", "log_records"))
     place = Window.partitionBy(*LOG_PARTITION_KEY)
-    chunks = own.groupBy(*LOG_PARTITION_KEY, "chunk").agg(
+    chunks = state_rows.groupBy(*LOG_PARTITION_KEY, "chunk").agg(
         F.min("offset").alias("first"),
         F.max("offset").alias("last"),
         F.max(F.when(F.col("below_log_start"), F.col("offset"))).alias("below"),
@@ -66,7 +66,7 @@ def losses(log_records: "DataFrame", *, problems: "DataFrame | None" = None) -> 
         "below",
     )
     in_chunks = in_groups(
-        own.select(*DECODABLE.names, "chunk"), [*LOG_PARTITION_KEY, "chunk"], ["offset"], _in_chunk, LOSS
+        state_rows.select(*DECODABLE.names, "chunk"), [*LOG_PARTITION_KEY, "chunk"], ["offset"], _in_chunk, LOSS
     )
     is_missing = F.col("reason") == ""
     starts = bounds.groupBy(*LOG_PARTITION_KEY).agg(F.max("below").alias("below"), F.max("end").alias("end"))
@@ -124,8 +124,8 @@ def _with_reasons(missing: "DataFrame", starts: "DataFrame", problems: "DataFram
         read_reason = F.when(first.isin(*DAMAGE_REASONS), first).otherwise(QUARANTINED)
         reason = F.when(first.isNotNull(), read_reason).otherwise(by_place)
     columns = {"log_topic_id": F.col("topic_id"), "state_partition": F.col("partition"), "reason": reason}
-    own = {name: F.col(name) for name in ("first_offset", "last_offset")} | columns
+    loss_columns = {name: F.col(name) for name in ("first_offset", "last_offset")} | columns
     fields = spark_schema(LOSS).fields
     return missing.select(
-        *(own.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name) for field in fields)
+        *(loss_columns.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name) for field in fields)
     )

@@ -1,7 +1,7 @@
 """What the audit of DataFrames compares the state log with: collected by the driver, as a run over a lake does.
 
 others = frames.other_logs(logs, headers=headers, metadata_records=metadata_records)
-logs.transform(frames.audit_findings, others=others)
+logs.transform(frames.audit_findings, cluster_logs=others)
 """
 
 import os
@@ -70,7 +70,7 @@ class OtherLogs:
         return UserTopics(end_of=(self.ends or {}).get, metadata=metadata, read_until_ms=self.read_until_ms)
 
     @property
-    def known(self) -> KnownTopics:
+    def known_topics(self) -> KnownTopics:
         """The ends and leader epochs of user partitions."""
         ends = {place: end.end_offset for place, end in (self.ends or {}).items()}
         return KnownTopics(ends, None if self.metadata is None else dict(self.metadata.epochs))
@@ -126,15 +126,15 @@ def other_logs(
 
 
 def untested_rules(
-    others: OtherLogs | None = None, settings: GroupSettings = NO_SETTINGS
+    cluster_logs: OtherLogs | None = None, settings: GroupSettings = NO_SETTINGS
 ) -> dict[tuple[str, ...], Sequence[str]]:
     """Codes of the rules that `audit_findings` can't test with these arguments, by the evidence that they need.
 
     The words are those of `sharelens audit`.
     """
     available = needs_met(settings) - {Need.RECORD_LOCKS}  # the rule that needs them is not tested
-    if others is not None:
-        available |= others.available
+    if cluster_logs is not None:
+        available |= cluster_logs.available
     untested = untested_by_need(RULES, None, available)
     return {
         tuple(need.value for need in needs): [rule.code for rule in rules if not rule.is_legal]
@@ -152,14 +152,14 @@ def _group_log(log_records: "DataFrame", partitions: Collection[int]) -> GroupLo
         return None
     newest = str(newest_incarnation([(log["topic_id"], log["newest_ms"]) for log in logs]))
     first = {log["partition"]: log["first"] for log in logs if log["topic_id"] == newest}
-    own = rows.where(F.col("topic_id") == newest)
+    newest_rows = rows.where(F.col("topic_id") == newest)
 
     def collected(field: str, schema: pa.Schema) -> pa.Table:
         def decode(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
             for batch in batches:
                 yield from getattr(decode_groups(typed_rows(batch, LOG_RECORD)), field).to_batches()
 
-        return own.mapInArrow(decode, spark_schema(schema)).toArrow().cast(schema)
+        return newest_rows.mapInArrow(decode, spark_schema(schema)).toArrow().cast(schema)
 
     numbers = frozenset({*partitions, *first})
     return GroupLog(

@@ -118,8 +118,8 @@ def dlq_reconciliation(
 
 def _with_name(rows: "DataFrame", column: str, names: "DataFrame") -> "DataFrame":
     """The rows with `name`: that of the topic whose id the column holds; what has no name stands for itself."""
-    known = F.broadcast(names.select(F.col("topic_id").alias("known_id"), F.col("topic").alias("known_name")))
-    named = rows.join(known, F.col(column) == F.col("known_id"), "left")
+    known_names = F.broadcast(names.select(F.col("topic_id").alias("known_id"), F.col("topic").alias("known_name")))
+    named = rows.join(known_names, F.col(column) == F.col("known_id"), "left")
     return named.withColumn("name", F.coalesce("known_name", column)).drop("known_id", "known_name")
 
 
@@ -141,8 +141,8 @@ def _around(
     rows = judged
     for single in (beginnings, reach):
         rows = rows.crossJoin(F.broadcast(single))
-    for more, key in ((of_groups, ["group_id"]), (ids, ["name"]), (nameless, ["group_id", "partition"])):
-        rows = rows.join(more, key, "left")
+    for keyed_rows, key in ((of_groups, ["group_id"]), (ids, ["name"]), (nameless, ["group_id", "partition"])):
+        rows = rows.join(keyed_rows, key, "left")
     return rows
 
 
@@ -184,6 +184,6 @@ def _reconciled(batches: Iterator[pa.RecordBatch], settings: GroupSettings) -> p
 
 def _part(rows: pa.Table, name: str) -> pa.Table:
     """The rows of one part, of the part's schema."""
-    mine = rows.filter(pc.field("part") == list(_PARTS).index(name))
-    structs = mine.column(name).combine_chunks()
+    part_rows = rows.filter(pc.field("part") == list(_PARTS).index(name))
+    structs = part_rows.column(name).combine_chunks()
     return pa.table(dict(zip(structs.type.names, structs.flatten(), strict=True))).cast(_PARTS[name])

@@ -126,14 +126,14 @@ def _records(share_records: "DataFrame", function: str) -> "DataFrame":
     flagged = PLAIN_REPLAYED.append(schemas.SHARE_RECORD.field("below_log_start"))
     rows = checked(share_records, flagged, function, "share_records")
     batches = F.coalesce(F.col("state_batches"), F.array()).alias("state_batches")  # as in `shapes.blank`
-    own = {
+    envelope_columns = {
         "chunk": F.shiftright("log_offset", envelopes.CHUNK_BITS),
         "kind": F.lit(envelopes.RECORD),
         "place": F.col("log_offset"),
         "record": F.struct(*(batches if name == "state_batches" else F.col(name) for name in PLAIN_REPLAYED.names)),
         _START: F.when(F.col("below_log_start"), F.col("log_offset") + 1),
     }
-    return envelopes.enveloped(rows, own)
+    return envelopes.enveloped(rows, envelope_columns)
 
 
 def _boundary_states(
@@ -147,8 +147,12 @@ def _boundary_states(
     parts = [_summaries(_records(share_records, function)), *contexts]
     if seeds is not None:
         rows = checked(seeds, SHARE_PARTITION_STATE, function, "seeds")
-        own = {"kind": F.lit(envelopes.STATE), "state": F.struct(*rows.columns), "bucket": envelopes.bucket_of("")}
-        parts.append(envelopes.enveloped(rows, own))
+        envelope_columns = {
+            "kind": F.lit(envelopes.STATE),
+            "state": F.struct(*rows.columns),
+            "bucket": envelopes.bucket_of(""),
+        }
+        parts.append(envelopes.enveloped(rows, envelope_columns))
 
     def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _states_between(batches, update_limit)
@@ -166,10 +170,12 @@ def _summaries(records: "DataFrame") -> "DataFrame":
             chunk = rows.column("chunk")[0].as_py()
             read = unpacked(rows, "record", PLAIN_REPLAYED).append_column(_START, rows.column(_START))
             head, thin = reducer.take(read)
-            for kind, some in ((envelopes.HEAD, head), (envelopes.THIN, thin)):
-                own = {"weight": some.column(WEIGHT)} if WEIGHT in some.column_names else {}
-                record = some.select(PLAIN_REPLAYED.names)
-                yield from packed(kind, chunk, some, record=record, **{_START: some.column(_START)}, **own)
+            for kind, kind_rows in ((envelopes.HEAD, head), (envelopes.THIN, thin)):
+                weight_columns = {"weight": kind_rows.column(WEIGHT)} if WEIGHT in kind_rows.column_names else {}
+                record = kind_rows.select(PLAIN_REPLAYED.names)
+                yield from packed(
+                    kind, chunk, kind_rows, record=record, **{_START: kind_rows.column(_START)}, **weight_columns
+                )
         yield from packed(envelopes.END, chunk, reducer.ends, state=reducer.ends)
 
     summaries = in_groups(records, [*STATE_PARTITION_KEY, "chunk"], ["place"], summarise, ENVELOPE)
@@ -208,7 +214,7 @@ def _by_chunk(
 ) -> "DataFrame":
     """A part of what the replay of each chunk yields; of states at the end their ranges."""
     timed = timed_schema(schema)
-    both = boundary_states.unionByName(_records(share_records, "replay"))
+    envelope_rows = boundary_states.unionByName(_records(share_records, "replay"))
 
     def replayed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = envelopes.Context([])
@@ -227,4 +233,4 @@ def _by_chunk(
             state = done.state
             yield from conform(part(done), timed).to_batches()
 
-    return in_groups(both, [*STATE_PARTITION_KEY, "chunk"], ["kind", "place"], replayed, timed)
+    return in_groups(envelope_rows, [*STATE_PARTITION_KEY, "chunk"], ["kind", "place"], replayed, timed)

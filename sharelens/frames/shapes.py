@@ -49,14 +49,17 @@ def in_envelope(rows: "DataFrame", columns: Mapping[str, "Column"], envelope: pa
     """Rows of an envelope: those of several DataFrames, of one schema; what `columns` does not name is blank."""
     fields = zip(envelope, spark_schema(envelope).fields, strict=True)
     return rows.select(
-        *(columns.get(own.name, blank(own.type)).cast(field.dataType).alias(own.name) for own, field in fields)
+        *(
+            columns.get(envelope_field.name, blank(envelope_field.type)).cast(field.dataType).alias(envelope_field.name)
+            for envelope_field, field in fields
+        )
     )
 
 
 def together(parts: "Iterable[DataFrame]") -> "DataFrame":
     """The rows of DataFrames of one schema, at least one."""
-    rows, *others = parts
-    for other in others:
+    rows, *other_parts = parts
+    for other in other_parts:
         rows = rows.unionByName(other)
     return rows
 

@@ -174,10 +174,10 @@ def what_if_snapshot_update_records(
 
     def replayed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = pa.Table.from_batches(list(batches))
-        seen, first_ms, last_ms = (rows.column(name)[0].as_py() for name in _ROUNDS.names)
-        times = np.sort(np.array(seen, np.int64))
-        known = cold_rounds.rounds_between(times, first_ms, last_ms, _INTERVAL_MS)
-        answer = snapshots.snapshot_rows(rows.select(APPENDS.names).cast(APPENDS), known, limit, _INTERVAL_MS)
+        round_times, first_ms, last_ms = (rows.column(name)[0].as_py() for name in _ROUNDS.names)
+        times = np.sort(np.array(round_times, np.int64))
+        known_rounds = cold_rounds.rounds_between(times, first_ms, last_ms, _INTERVAL_MS)
+        answer = snapshots.snapshot_rows(rows.select(APPENDS.names).cast(APPENDS), known_rounds, limit, _INTERVAL_MS)
         yield from conform(answer, WHAT_IF).to_batches()
 
     return in_groups(appended.join(rounds, "log_topic_id"), STATE_PARTITION_KEY, ["log_offset"], replayed, WHAT_IF)

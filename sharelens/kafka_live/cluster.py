@@ -145,10 +145,10 @@ class Cluster:
             ClusterError: a partition has no leader, or a right is missing.
         """
 
-        def request(mine: list[Place]) -> ListOffsetsRequest:
+        def request(leader_places: list[Place]) -> ListOffsetsRequest:
             topic = ListOffsetsRequest.ListOffsetsTopic
             topics = _by_topic(
-                mine,
+                leader_places,
                 topic,
                 lambda place: topic.ListOffsetsPartition(
                     partition_index=place.partition,
@@ -180,10 +180,10 @@ class Cluster:
             ClusterError: a partition has no leader, or a right is missing.
         """
 
-        def request(mine: list[Place]) -> OffsetForLeaderEpochRequest:
+        def request(leader_places: list[Place]) -> OffsetForLeaderEpochRequest:
             topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
             topics = _by_topic(
-                mine,
+                leader_places,
                 topic,
                 lambda place: topic.OffsetForLeaderPartition(
                     partition=place.partition,
@@ -236,8 +236,8 @@ class Cluster:
         """The leaders' answers; with a rack they may name a follower in place of records."""
         leaders = {self._leaders.get(place, NO_LEADER) for place in places}
 
-        def request(mine: list[Place]) -> FetchRequest:
-            return self._fetch_request(positions, mine, OUTSTANDING_BYTES // len(leaders), rack, reading)
+        def request(leader_places: list[Place]) -> FetchRequest:
+            return self._fetch_request(positions, leader_places, OUTSTANDING_BYTES // len(leaders), rack, reading)
 
         return self._of_leaders(places, request, _fetch_answers, accepted=reading.accepted)
 
@@ -251,7 +251,10 @@ class Cluster:
         most_bytes = OUTSTANDING_BYTES // max(1, len(of_node))
         try:
             answers = self.connection.ask_all(
-                {node: self._fetch_request(positions, mine, most_bytes, "", reading) for node, mine in of_node.items()}
+                {
+                    node: self._fetch_request(positions, follower_places, most_bytes, "", reading)
+                    for node, follower_places in of_node.items()
+                }
             )
         except ClusterError:  # a follower that went away
             return {}
@@ -314,7 +317,7 @@ class Cluster:
             for place in sorted(pending):
                 of_leader[self._leaders.get(place, NO_LEADER)].append(place)
             of_leader.pop(NO_LEADER, None)
-            requests = {node: request(mine) for node, mine in of_leader.items()}
+            requests = {node: request(leader_places) for node, leader_places in of_leader.items()}
             for answer in self.connection.ask_all(requests).values():
                 for place, partition in partitions_of(answer):
                     code = partition.error_code

@@ -104,11 +104,13 @@ class CopiedPartition:
     def _drop_from(self, offset: int) -> None:
         """Removes the batches with records at or above an offset."""
         for path in reversed(self._segments()):
-            headers, _, _ = rb.walk_headers(np.memmap(path, np.uint8, mode="r"), MAXIMUM_BATCH_BYTES, whole=True)
-            kept = headers[headers[:, rb.LAST_OFFSET] < offset]
-            if len(kept):
-                os.truncate(path, int(kept[-1, rb.POSITION] + kept[-1, rb.SIZE]))
-                _set_time(path, kept)
+            headers, _, _ = rb.walk_headers(
+                np.memmap(path, np.uint8, mode="r"), MAXIMUM_BATCH_BYTES, require_whole=True
+            )
+            kept_headers = headers[headers[:, rb.LAST_OFFSET] < offset]
+            if len(kept_headers):
+                os.truncate(path, int(kept_headers[-1, rb.POSITION] + kept_headers[-1, rb.SIZE]))
+                _set_time(path, kept_headers)
                 return
             path.unlink()
 

@@ -44,11 +44,11 @@ def explain(error: BaseException, config: CommandConfig) -> str:
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """The exception, and those that it was raised from or holds."""
-    pending, seen = [error], set()
+    pending, seen_ids = [error], set()
     while pending:
         each = pending.pop(0)
-        if id(each) not in seen:
-            seen.add(id(each))
+        if id(each) not in seen_ids:
+            seen_ids.add(id(each))
             yield each
             inner = (*each.args, each.__cause__, each.__context__)
             pending += [other for other in inner if isinstance(other, BaseException)]

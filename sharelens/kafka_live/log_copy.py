@@ -136,8 +136,8 @@ class LogCopy:
 
     def _truncate(self, leader_epochs: Mapping[Place, int]) -> None:
         """Truncates copies of logs that another leader has led since, where the leader's log is another one."""
-        known = {place: self._partitions[place].position.leader_epoch for place in leader_epochs}
-        unsure = {place: epoch for place, epoch in known.items() if UNDEFINED < epoch < leader_epochs[place]}
+        copied_epochs = {place: self._partitions[place].position.leader_epoch for place in leader_epochs}
+        unsure = {place: epoch for place, epoch in copied_epochs.items() if UNDEFINED < epoch < leader_epochs[place]}
         if not unsure:
             return
         for place, end in self._cluster.epoch_ends(unsure).items():
@@ -213,7 +213,7 @@ class LogCopy:
     def _append(self, fetched: Fetched) -> bool:
         """Appends the whole batches of an answer; false where there are none."""
         data = np.frombuffer(fetched.records, np.uint8)
-        headers, size, is_plausible = record_batch.walk_headers(data, MAXIMUM_BATCH_BYTES, whole=True)
+        headers, size, is_plausible = record_batch.walk_headers(data, MAXIMUM_BATCH_BYTES, require_whole=True)
         if not is_plausible:
             raise ClusterError(
                 f"{self._where(fetched.place)}: the answer holds bytes that are no record batch; read a copy of the "

@@ -88,19 +88,21 @@ def _tried(cluster: Cluster, samples: Samples, offsets: list[Sampled], size: int
     """The offsets whose batch is larger than `size`, or that the limit leaves no room for."""
     pending: list[Sampled] = []
     for chosen in _requests(offsets, size):
-        mine = [Sampled(place, offset) for place, offset in chosen.items()]
-        if samples.fetched_bytes + size * len(mine) <= most_bytes:
+        chosen_samples = [Sampled(place, offset) for place, offset in chosen.items()]
+        if samples.fetched_bytes + size * len(chosen_samples) <= most_bytes:
             _take(cluster, samples, chosen, size)
-        pending += [each for each in mine if each not in samples.batches and each.place.topic not in samples.forbidden]
+        pending += [
+            each for each in chosen_samples if each not in samples.batches and each.place.topic not in samples.forbidden
+        ]
     return pending
 
 
 def _requests(offsets: Iterable[Sampled], size: int) -> Iterator[Mapping[Place, int]]:
     """The offsets, one of each partition in a mapping."""
-    most = min(MOST_PLACES, PARTITION_BYTES // size)
+    max_places = min(MOST_PLACES, PARTITION_BYTES // size)
     chosen: dict[Place, int] = {}
     for place, offset in offsets:
-        if place in chosen or len(chosen) == most:
+        if place in chosen or len(chosen) == max_places:
             yield chosen
             chosen = {}
         chosen[place] = offset
@@ -146,7 +148,7 @@ def _fetched(
 
 def _first_header(records: bytes) -> rb.Table | None:
     """The header of the first batch; None where it is not whole."""
-    headers, _, _ = rb.walk_headers(np.frombuffer(records, np.uint8), MAXIMUM_BATCH_BYTES, whole=True)
+    headers, _, _ = rb.walk_headers(np.frombuffer(records, np.uint8), MAXIMUM_BATCH_BYTES, require_whole=True)
     return headers[0] if len(headers) else None
 
 

@@ -10,8 +10,8 @@ def log_start(starts: Iterable[tuple[int, bool]]) -> int:
     its first files; 0 when there is none.
     """
     known_or_guessed = list(starts)
-    known = [offset for offset, is_known in known_or_guessed if is_known]
-    return max(known) if known else min((offset for offset, _ in known_or_guessed), default=0)
+    known_starts = [offset for offset, is_known in known_or_guessed if is_known]
+    return max(known_starts) if known_starts else min((offset for offset, _ in known_or_guessed), default=0)
 
 
 def highest_committed_end(committed_ends: Iterable[int | None]) -> int | None:

@@ -235,8 +235,8 @@ def _as_numbers(texts: pa.Array, codes: Codes, largest: int) -> pa.Array:
 
 
 def _causes(messages: pa.Array) -> pa.Array:
-    known = pc.index_in(messages, value_set=pa.array(list(CAUSES), pa.string()))
-    causes = pa.array([*CAUSES.values()], pa.string()).take(known)
+    cause_indices = pc.index_in(messages, value_set=pa.array(list(CAUSES), pa.string()))
+    causes = pa.array([*CAUSES.values()], pa.string()).take(cause_indices)
     return pc.if_else(pc.is_valid(messages), pc.fill_null(causes, UNKNOWN), pa.scalar(None, pa.string()))
 
 

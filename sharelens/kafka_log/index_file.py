@@ -44,7 +44,7 @@ def read_index(segment: SegmentFile) -> Table:
 
 def header_at(file: RandomAccess, position: int) -> Table | None:
     """The header row of the batch at a position; None without a plausible header."""
-    headers, _, _ = rb.walk_headers(file.read_at(position, rb.HEADER_BYTES), MAXIMUM_BATCH_BYTES, whole=False)
+    headers, _, _ = rb.walk_headers(file.read_at(position, rb.HEADER_BYTES), MAXIMUM_BATCH_BYTES, require_whole=False)
     return headers if len(headers) else None
 
 

@@ -182,8 +182,10 @@ def _list_root(files: Filesystem, uri: str) -> list[Entry]:
         return entries
     below = [join(uri, entry.name) for entry in entries if entry.is_directory and _holds_partitions(files, uri, entry)]
     if below:
-        more = f" (and {len(below) - 3} more)" if len(below) > 3 else ""
-        raise LogDirectoryError(f"{uri} holds log directories, give them one by one: {', '.join(below[:3])}{more}")
+        remainder_text = f" (and {len(below) - 3} more)" if len(below) > 3 else ""
+        raise LogDirectoryError(
+            f"{uri} holds log directories, give them one by one: {', '.join(below[:3])}{remainder_text}"
+        )
     problem = f"nothing like that in its {len(entries)} entries" if entries else "it is empty"
     raise LogDirectoryError(f"not a log directory: {uri}: {problem}; {_LOOKS_LIKE}")
 

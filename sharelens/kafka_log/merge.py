@@ -261,11 +261,11 @@ def trusted_epochs(copy: PartitionDirectory, headers: Table) -> npt.NDArray[np.i
     if len(epochs) >= 3:
         triples = np.stack([epochs[:-2], epochs[1:-1], epochs[2:]])
         epochs[1:-1] = np.median(triples, axis=0).astype(np.int64)
-    known = np.array(copy.leader_epochs, dtype=np.int64).reshape(-1, 2)
-    unknown = ~np.isin(epochs, known[:, 0])
-    if len(known) and unknown.any():
-        place = np.searchsorted(known[:, 1], headers[unknown, rb.BASE_OFFSET], side="right") - 1
-        epochs[unknown] = known[np.maximum(place, 0), 0]
+    checkpoint_epochs = np.array(copy.leader_epochs, dtype=np.int64).reshape(-1, 2)
+    unknown = ~np.isin(epochs, checkpoint_epochs[:, 0])
+    if len(checkpoint_epochs) and unknown.any():
+        place = np.searchsorted(checkpoint_epochs[:, 1], headers[unknown, rb.BASE_OFFSET], side="right") - 1
+        epochs[unknown] = checkpoint_epochs[np.maximum(place, 0), 0]
     return epochs
 
 
@@ -295,23 +295,23 @@ def _joined(partition: LogPartition, pieces: list[pa.RecordBatch], files: list[s
     duplicates = np.flatnonzero(offsets[1:] == offsets[:-1])
     if len(duplicates) == 0:
         return table.to_batches()[0]
-    left, right = table.take(integers(duplicates)), table.take(integers(duplicates + 1))
+    left_rows, right = table.take(integers(duplicates)), table.take(integers(duplicates + 1))
     for name in _COMPARED:
-        if left[name].combine_chunks().equals(right[name].combine_chunks()):
+        if left_rows[name].combine_chunks().equals(right[name].combine_chunks()):
             continue
-        _refuse(partition, left, right, duplicates, [files[index] for index in order.to_pylist()])
+        _refuse(partition, left_rows, right, duplicates, [files[index] for index in order.to_pylist()])
     fresh = np.concatenate([[True], offsets[1:] != offsets[:-1]])
     return table.filter(booleans(fresh)).combine_chunks().to_batches()[0]
 
 
 def _refuse(
-    partition: LogPartition, left: pa.Table, right: pa.Table, duplicates: npt.NDArray[np.int64], files: list[str]
+    partition: LogPartition, left_rows: pa.Table, right: pa.Table, duplicates: npt.NDArray[np.int64], files: list[str]
 ) -> None:
     """Raise CopyConflictError for the first pair that differs."""
     for row, place in enumerate(duplicates.tolist()):
-        if any(left[name][row].as_py() != right[name][row].as_py() for name in _COMPARED):
-            offset = left["offset"][row].as_py()
-            epoch = left["leader_epoch"][row].as_py()
+        if any(left_rows[name][row].as_py() != right[name][row].as_py() for name in _COMPARED):
+            offset = left_rows["offset"][row].as_py()
+            epoch = left_rows["leader_epoch"][row].as_py()
             raise CopyConflictError(
                 f"{partition.topic}-{partition.partition} @ {offset}: {files[place]} and {files[place + 1]} hold "
                 f"different records under leader epoch {epoch}: two clusters share an id; read them into separate lakes"

@@ -51,10 +51,10 @@ Value = TypeVar("Value")
 
 
 class _Kept(Generic[Key, Value]):
-    """The values of the newest `most` keys that were used, for all threads of a process."""
+    """The values of the newest `max_keys` keys that were used, for all threads of a process."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_keys: int) -> None:
+        self._max_keys = max_keys
         self._values: OrderedDict[Key, Value] = OrderedDict()
         self._exclusive = threading.Lock()
 
@@ -67,7 +67,7 @@ class _Kept(Generic[Key, Value]):
         value = read()
         with self._exclusive:
             self._values[key] = value
-            while len(self._values) > self._most:
+            while len(self._values) > self._max_keys:
                 self._values.popitem(last=False)
         return value
 
@@ -101,7 +101,7 @@ class ObjectFile:
         joined = np.concatenate(parts)
         return joined[position - base : end - base].copy() if len(parts) == 1 else joined[position - base : end - base]
 
-    def whole(self) -> bytes:
+    def read_all(self) -> bytes:
         """All bytes, in one request."""
         return bytes(self._range(0, self._size))
 
@@ -137,7 +137,7 @@ class ObjectFilesystem:
         with explained(address, "list"):
             listed = obstore.list_with_delimiter(store_of(address), f"{address.key}/" if address.key else None)
         folders = [_folder(str(path).rstrip("/")) for path in listed["common_prefixes"]]
-        objects = [_entry(known) for known in listed["objects"] if known["path"] != address.key]
+        objects = [_entry(listed_object) for listed_object in listed["objects"] if listed_object["path"] != address.key]
         if not folders and not objects:
             if self._head(address) is not None:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), uri)
@@ -170,10 +170,10 @@ class ObjectFilesystem:
 
     def entry(self, uri: str) -> Entry:
         """The size, time and ETag of an object. Raises FileNotFoundError."""
-        known = self._head(address_of(uri))
-        if known is None:
+        listed_entry = self._head(address_of(uri))
+        if listed_entry is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), uri)
-        return known
+        return listed_entry
 
     @staticmethod
     def _head(address: ObjectAddress) -> Entry | None:
@@ -211,18 +211,18 @@ class ListedFilesystem(ObjectFilesystem):
         folder = address_of(uri).root
         if folder != self._root and not folder.startswith(f"{self._root}/"):
             return super().entries(uri)
-        known = self._folders.get(folder)
-        if known is None:
+        folder_entries = self._folders.get(folder)
+        if folder_entries is None:
             return super().entries(uri)  # which raises, unless it came meanwhile
-        return sorted(known.values(), key=lambda entry: entry.name)
+        return sorted(folder_entries.values(), key=lambda entry: entry.name)
 
     def entry(self, uri: str) -> Entry:
         """The size, time and ETag of an object as it was listed. Raises FileNotFoundError."""
         address = address_of(uri).root
-        known = self._objects.get(address)
-        if known is None:
+        listed_entry = self._objects.get(address)
+        if listed_entry is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), uri)
-        return known
+        return listed_entry
 
     def _read_small_files(self) -> None:
         small = [(uri, entry) for uri, entry in self._objects.items() if entry.name in SMALL_FILES]
@@ -307,7 +307,11 @@ def _list_all(address: ObjectAddress) -> list[tuple[str, Entry]]:
     objects: list[tuple[str, Entry]] = []
     with explained(address, "list"):
         for page in obstore.list(store_of(address), prefix or None):
-            objects += [(known["path"][len(prefix) :], _entry(known)) for known in page if known["path"] != address.key]
+            objects += [
+                (listed_object["path"][len(prefix) :], _entry(listed_object))
+                for listed_object in page
+                if listed_object["path"] != address.key
+            ]
             if len(objects) > MOST_OBJECTS:
                 break
     if len(objects) > MOST_OBJECTS:
@@ -328,7 +332,7 @@ def _text(uri: str, entry: Entry, limit: int) -> str:
     tag = f"{entry.tag} {entry.size_bytes}"
 
     def read() -> str:
-        content = ObjectFile(uri, min(entry.size_bytes, limit), tag).whole()
+        content = ObjectFile(uri, min(entry.size_bytes, limit), tag).read_all()
         return content.decode("utf-8", errors="replace")
 
     return _texts.get((uri, tag), read)
@@ -338,12 +342,12 @@ def _folder(path: str) -> Entry:
     return Entry(name=path.rpartition("/")[2], is_directory=True, size_bytes=0)
 
 
-def _entry(known: Any) -> Entry:
-    modified: datetime = known["last_modified"]
+def _entry(listed_object: Any) -> Entry:
+    modified: datetime = listed_object["last_modified"]
     return Entry(
-        name=str(known["path"]).rpartition("/")[2],
+        name=str(listed_object["path"]).rpartition("/")[2],
         is_directory=False,
-        size_bytes=int(known["size"]),
+        size_bytes=int(listed_object["size"]),
         modified_ms=int(modified.timestamp() * 1000),
-        tag=str(known.get("e_tag") or known.get("version") or ""),
+        tag=str(listed_object.get("e_tag") or listed_object.get("version") or ""),
     )

@@ -66,7 +66,7 @@ def batch_behind(file: RandomAccess, segment: SegmentFile, position: int) -> Bat
         if at > SEARCHED_BYTES:
             break
         chain = data[at:]
-        headers, length, _ = rb.walk_headers(chain, MAXIMUM_BATCH_BYTES, whole=True)
+        headers, length, _ = rb.walk_headers(chain, MAXIMUM_BATCH_BYTES, require_whole=True)
         if length < CHAIN_BYTES or not crc_ok(chain, headers).all():
             continue
         if (headers[1:, rb.BASE_OFFSET] > headers[:-1, rb.LAST_OFFSET]).all():

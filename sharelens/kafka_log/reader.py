@@ -139,8 +139,8 @@ def splits(partition: LogPartition, from_offset: int, to_offset: int, target_byt
 
 
 def _bytes_between(copy: PartitionDirectory, from_offset: int, to_offset: int) -> int:
-    kept = copy.segments[segments.first_segment(copy, from_offset) :]
-    return sum(segment.size_bytes for segment in kept if segment.base_offset < to_offset)
+    later_segments = copy.segments[segments.first_segment(copy, from_offset) :]
+    return sum(segment.size_bytes for segment in later_segments if segment.base_offset < to_offset)
 
 
 def _cuts(
@@ -274,15 +274,15 @@ def log_time_end(
         maxima = batch["max_timestamp_ms"].to_numpy()
         firsts, lasts = batch["base_offset"].to_numpy(), batch["last_offset"].to_numpy()
         by_record = (maxima >= until_ms) | (firsts < from_offset) | (lasts >= to_offset)
-        seen = 0
+        next_row = 0
         for row in np.flatnonzero(by_record).tolist():
-            running_max_ms = int(maxima[seen:row].max(initial=running_max_ms))
+            running_max_ms = int(maxima[next_row:row].max(initial=running_max_ms))
             first, last = max(from_offset, int(firsts[row])), min(to_offset, int(lasts[row]) + 1)
             reached, running_max_ms = _record_reaching(partition, first, last, running_max_ms, until_ms)
             if reached is not None:
                 return reached, running_max_ms
-            seen = row + 1
-        running_max_ms = int(maxima[seen:].max(initial=running_max_ms))
+            next_row = row + 1
+        running_max_ms = int(maxima[next_row:].max(initial=running_max_ms))
     return to_offset, running_max_ms
 
 

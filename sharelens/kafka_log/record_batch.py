@@ -77,12 +77,12 @@ _FIELD_OF_COLUMN = {
 NO_FAULT, BAD_COUNT, BAD_RECORD = 0, 1, 2
 
 
-def walk_headers(data: Bytes, max_size: int, *, whole: bool) -> tuple[Table, int, bool]:
+def walk_headers(data: Bytes, max_size: int, *, require_whole: bool) -> tuple[Table, int, bool]:
     """The headers of the batches that follow each other from the start of `data`, where the walk stopped, and why.
 
-    With `whole` a batch counts only when all its bytes are in `data`; without, its header is enough and the place where
-    it stopped may lie beyond the data. The third value is false where a header that can't be one stopped the walk, true
-    where the data ended. Short data needs no compiled code, which takes longer to load than to read it.
+    With `require_whole` a batch counts only when all its bytes are in `data`; without, its header is enough and the
+    place where it stopped may lie beyond the data. The third value is false where a header that can't be one stopped
+    the walk, true where the data ended. Short data needs no compiled code, which takes longer to load than to read it.
     """
     # The walk refuses smaller sizes, so no data can have more batches than this.
     positions = np.empty(len(data) // SMALLEST_OLD_SET_BYTES + 1, dtype=np.int64)
@@ -93,7 +93,7 @@ def walk_headers(data: Bytes, max_size: int, *, whole: bool) -> tuple[Table, int
     if not plausible.all():
         rows = int(np.argmin(plausible))
         return headers[:rows], int(positions[rows]), False
-    if count and (not complete[-1] or (whole and stopped > len(data))):
+    if count and (not complete[-1] or (require_whole and stopped > len(data))):
         return headers[:-1], int(positions[-1]), True
     return headers, stopped, ended
 

@@ -55,7 +55,9 @@ class OpenSegment:
         """The header at a position when it is plausible and its batch fits in the file, else None."""
         if position + rb.MINIMUM_HEADER_BYTES > self.size:
             return None
-        headers, _, _ = rb.walk_headers(self.file.read_at(position, rb.HEADER_BYTES), MAXIMUM_BATCH_BYTES, whole=False)
+        headers, _, _ = rb.walk_headers(
+            self.file.read_at(position, rb.HEADER_BYTES), MAXIMUM_BATCH_BYTES, require_whole=False
+        )
         if len(headers) == 0 or position + headers[0, rb.SIZE] > self.size:
             return None
         return headers
@@ -96,7 +98,7 @@ class OpenSegment:
         last_offset = first_offset - 1
         while position < self.size:
             data = self.file.read_at(position, _SEARCH_WINDOW_BYTES)
-            walked, _, _ = rb.walk_headers(data, MAXIMUM_BATCH_BYTES, whole=False)
+            walked, _, _ = rb.walk_headers(data, MAXIMUM_BATCH_BYTES, require_whole=False)
             complete = inside(walked, self.size - position)
             if not complete.any():
                 break

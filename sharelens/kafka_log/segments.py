@@ -130,7 +130,7 @@ class CopyReader:
         window = self._window
         while position < segment.size and self._next_offset < self._to:
             data = segment.file.read_at(position, window)
-            headers, stopped, ended = rb.walk_headers(data, MAXIMUM_BATCH_BYTES, whole=self._bodies)
+            headers, stopped, ended = rb.walk_headers(data, MAXIMUM_BATCH_BYTES, require_whole=self._bodies)
             rows = len(headers)
             if rows == 0 and ended:
                 header = segment.header_at(position)
@@ -292,7 +292,7 @@ class CopyReader:
 
     def _choose(self, segment: OpenSegment, position: int, headers: Table, inside: Mask) -> tuple[Table, list[Damage]]:
         """Batches to keep where offsets don't ascend: drops those that go back or that their follower contradicts."""
-        kept = inside.copy()
+        is_kept = inside.copy()
         floor = self._floor()
         following = self._header_after(segment, position, headers, floor)
         bases = headers[:, rb.BASE_OFFSET].tolist() + ([] if following is None else [int(following[0, rb.BASE_OFFSET])])
@@ -301,12 +301,12 @@ class CopyReader:
         for row in np.flatnonzero(inside).tolist():
             leaps = bases[row] > expected and row + 1 < len(bases) and floor < bases[row + 1] <= lasts[row]
             if bases[row] <= floor or leaps:
-                kept[row] = False
+                is_kept[row] = False
             else:
                 floor, expected = lasts[row], lasts[row] + 1
         damages = []
-        for row in np.flatnonzero(~kept).tolist():
-            first, final = self._lost_with(bases, lasts, kept, row)
+        for row in np.flatnonzero(~is_kept).tolist():
+            first, final = self._lost_with(bases, lasts, is_kept, row)
             damage = Damage(
                 file=segment.uri,
                 position=position + int(headers[row, rb.POSITION]),
@@ -317,20 +317,20 @@ class CopyReader:
                 detail=f"a batch says offsets {bases[row]} to {lasts[row]}, its neighbours say otherwise",
             )
             damages.append(self._clip(damage, final))
-        return headers[kept], damages
+        return headers[is_kept], damages
 
-    def _lost_with(self, bases: list[int], lasts: list[int], kept: Mask, row: int) -> tuple[int, int]:
+    def _lost_with(self, bases: list[int], lasts: list[int], is_kept: Mask, row: int) -> tuple[int, int]:
         """The offsets that are lost with a dropped batch: the gap where it lies, else what only it claims.
 
         `bases` has one more entry than `lasts` when the batch after the block is known.
         """
-        before, after = np.flatnonzero(kept[:row]), np.flatnonzero(kept[row:])
+        before, after = np.flatnonzero(is_kept[:row]), np.flatnonzero(is_kept[row:])
         first = lasts[int(before[-1])] + 1 if len(before) else self._next_offset
         follower = bases[row + int(after[0])] if len(after) else bases[-1] if len(bases) > len(lasts) else first
         if first < follower:
             return first, follower - 1
         first, last = max(bases[row], self._next_offset), lasts[row]
-        for other in np.flatnonzero(kept).tolist():
+        for other in np.flatnonzero(is_kept).tolist():
             if bases[other] <= first <= lasts[other]:
                 first = lasts[other] + 1
             if bases[other] <= last <= lasts[other]:

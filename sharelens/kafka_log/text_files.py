@@ -70,7 +70,9 @@ def parse_leader_epochs(text: str, uri: str) -> tuple[tuple[int, int], ...]:
         if match is None:
             raise CheckpointError(f"{uri} line {number} is not `epoch start-offset`: {line[:80]!r}")
         epochs.append((_number(match[1], _INT32_MAX, uri), _number(match[2], _INT64_MAX, uri)))
-    ordered = all(left[0] < right[0] and left[1] <= right[1] for left, right in itertools.pairwise(epochs))
+    ordered = all(
+        left_entry[0] < right[0] and left_entry[1] <= right[1] for left_entry, right in itertools.pairwise(epochs)
+    )
     if not ordered:
         raise CheckpointError(f"{uri} holds leader epochs that don't ascend: copy it again")
     return tuple(epochs)

@@ -51,13 +51,13 @@ def _check_one_cluster(directories: list[LogDirectory]) -> None:
 
 
 def _with_topic_ids(copies: list[PartitionDirectory]) -> list[PartitionDirectory]:
-    known: dict[str, set[str]] = defaultdict(set)
+    ids_by_topic: dict[str, set[str]] = defaultdict(set)
     for copy in copies:
         if copy.topic_id != ZERO_UUID:
-            known[copy.topic].add(copy.topic_id)
+            ids_by_topic[copy.topic].add(copy.topic_id)
     return [
-        replace(copy, topic_id=next(iter(known[copy.topic])))
-        if copy.topic_id == ZERO_UUID and len(known[copy.topic]) == 1
+        replace(copy, topic_id=next(iter(ids_by_topic[copy.topic])))
+        if copy.topic_id == ZERO_UUID and len(ids_by_topic[copy.topic]) == 1
         else copy
         for copy in copies
     ]

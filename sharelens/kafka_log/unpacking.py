@@ -77,10 +77,10 @@ def unpack(archive: str, folder: Path) -> None:
 
 def _read_to_end(stream: IO[bytes]) -> None:
     """Reads what follows the last member, so that a compressed stream compares its checksum."""
-    left = MOST_PADDING_BYTES
+    remaining_bytes = MOST_PADDING_BYTES
     while block := stream.read(COPY_BYTES):
-        left -= len(block)
-        if left < 0:
+        remaining_bytes -= len(block)
+        if remaining_bytes < 0:
             raise ArchiveError("the archive goes on behind its end; pack the folder again")
 
 

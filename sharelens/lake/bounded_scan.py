@@ -123,12 +123,12 @@ class _RowGroup:
 def _read_together(ordered: Sequence[_RowGroup]) -> Iterator[tuple[list[_RowGroup], Bound | None]]:
     """Runs of row groups, the first of one, each up to twice as large as the one before; with the bound of the next."""
     together: list[_RowGroup] = []
-    rows, most = 0, 0
+    rows, row_limit = 0, 0
     for group in ordered:
         count = group.info.num_rows
-        if together and rows + count > most:
+        if together and rows + count > row_limit:
             yield together, group.bound
-            together, rows, most = [], 0, min(2 * rows, READ_ROWS)
+            together, rows, row_limit = [], 0, min(2 * rows, READ_ROWS)
         together.append(group)
         rows += count
     if together:
@@ -140,7 +140,10 @@ def _fragments(together: Iterable[_RowGroup]) -> list[ds.ParquetFileFragment]:
     files: dict[str, list[_RowGroup]] = {}
     for group in together:
         files.setdefault(group.file.path, []).append(group)
-    return [some[0].file.subset(row_group_ids=[group.info.id for group in some]) for some in files.values()]
+    return [
+        file_groups[0].file.subset(row_group_ids=[group.info.id for group in file_groups])
+        for file_groups in files.values()
+    ]
 
 
 def _by_lower_bound(
@@ -158,8 +161,8 @@ def _by_lower_bound(
 def _lower_bound(group: ds.RowGroupInfo, order: Sequence[str]) -> Bound:
     statistics = _statistics(group, order)
     bound: list[Any] = [statistics[name].low if name in statistics else None for name in order]
-    known = next((at for at, value in enumerate(bound) if value is None), len(bound))
-    return (*bound[:known], *(LEAST for _ in bound[known:]))
+    known_count = next((at for at, value in enumerate(bound) if value is None), len(bound))
+    return (*bound[:known_count], *(LEAST for _ in bound[known_count:]))
 
 
 def _statistics(group: ds.RowGroupInfo, columns: Sequence[str]) -> dict[str, Bounds]:
@@ -168,9 +171,11 @@ def _statistics(group: ds.RowGroupInfo, columns: Sequence[str]) -> dict[str, Bou
     bounds = {}
     for index in range(metadata.num_columns):
         chunk = metadata.column(index)
-        known = chunk.statistics if chunk.path_in_schema in columns else None
-        if known is not None and known.has_min_max and known.has_null_count:
-            bounds[chunk.path_in_schema] = Bounds(known.min, known.max, known.null_count > 0)
+        chunk_statistics = chunk.statistics if chunk.path_in_schema in columns else None
+        if chunk_statistics is not None and chunk_statistics.has_min_max and chunk_statistics.has_null_count:
+            bounds[chunk.path_in_schema] = Bounds(
+                chunk_statistics.min, chunk_statistics.max, chunk_statistics.null_count > 0
+            )
     return bounds
 
 

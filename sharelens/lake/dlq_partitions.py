@@ -41,15 +41,17 @@ def partitions_in_books(
         if is_ingested and row["topic"] not in RECORD_TOPICS and not row["source_id"].startswith("rebuild "):
             groups.setdefault((row["topic"], row["topic_id"], row["partition"]), []).append(row)
     rows = []
-    for place, mine in groups.items():
-        newest = max(mine, key=lambda row: row["run_id"])
+    for place, partition_extents in groups.items():
+        newest = max(partition_extents, key=lambda row: row["run_id"])
         rows.append(
             dict(zip(PLACE, place, strict=True))
             | {
-                "log_start_offset": log_start((row["log_start_offset"], row["log_start_known"]) for row in mine),
-                "end_offset": max(row["end_offset_exclusive"] for row in mine),
+                "log_start_offset": log_start(
+                    (row["log_start_offset"], row["log_start_known"]) for row in partition_extents
+                ),
+                "end_offset": max(row["end_offset_exclusive"] for row in partition_extents),
                 "held_back": newest["held_back"],
-                "letters": sum(row["record_count"] for row in mine),
+                "letters": sum(row["record_count"] for row in partition_extents),
             }
         )
     cut = sorted({row["dlq_topic"] for row in rows if row["log_start_offset"] > 0})

@@ -70,8 +70,8 @@ def _newest_first(lake: Lake, *, any_schema: bool) -> list[pa.Table]:
     results, newest = snapshot.dataset(), snapshot.largest("check_id")
     last = results.to_table(columns=COLUMNS, filter=pc.field("check_id") == newest)
     tables = pc.unique(results.to_table(columns=["table_name"]).column("table_name"))
-    seen = last.filter(pc.field("level") == BLOCKING).column("table_name")
-    if len(pc.unique(seen)) == len(tables):
+    checked_tables = last.filter(pc.field("level") == BLOCKING).column("table_name")
+    if len(pc.unique(checked_tables)) == len(tables):
         return [last]
     return [results.to_table(columns=COLUMNS)]
 

@@ -167,15 +167,15 @@ class Lake:
     def committed(self, table: str, version: int, transactions: Mapping[str, int]) -> None:
         """Notes the transactions of a version that was just committed on top of the one before."""
         self.unsynced.setdefault(table, version)
-        known = self._transactions.get(table)
-        if known is not None and known.version == version - 1:
-            self._transactions[table] = known.followed_by(transactions)
+        table_transactions = self._transactions.get(table)
+        if table_transactions is not None and table_transactions.version == version - 1:
+            self._transactions[table] = table_transactions.followed_by(transactions)
 
     def forget(self, tables: Iterable[str] | None = None) -> None:
         """Closes the handles of tables (None: of all): files of the logs were renamed or removed under them."""
         for table in list(self._handles) if tables is None else tables:
-            for known in (self._handles, self._at_versions, self._snapshots, self._transactions, self._versions):
-                known.pop(table, None)
+            for table_cache in (self._handles, self._at_versions, self._snapshots, self._transactions, self._versions):
+                table_cache.pop(table, None)
             self._current.discard(table)
         if tables is None:
             for every in (self._at_versions, self._snapshots, self._transactions, self._versions, self._commit_logs):
@@ -186,11 +186,11 @@ class Lake:
 
     def commit_log(self, table: str) -> CommitLog:
         """The commits and checkpoints of a table up to its newest version; what a listing of a store has."""
-        known = self._commit_logs.get(table)
-        if known is None or not self.storage.is_local:
-            known = self._commit_logs[table] = CommitLog.of_entries(self.log(table), known)
-        known.follow(self.table_storage(table), self.version(table))
-        return known
+        table_log = self._commit_logs.get(table)
+        if table_log is None or not self.storage.is_local:
+            table_log = self._commit_logs[table] = CommitLog.of_entries(self.log(table), table_log)
+        table_log.follow(self.table_storage(table), self.version(table))
+        return table_log
 
     def removed_since(self, table: str, version: int) -> set[str]:
         """The data files that versions after one have removed from a table."""
@@ -234,12 +234,14 @@ class Lake:
         with self._readable(table):
             by_name = version is None and self.storage.is_local  # in a store a listing is one request more
             at = self.version(table) if by_name else int(self._at(table, version).version())
-            known = self._transactions.get(table)
-            if known is None or known.version != at:
-                known = Transactions(version=at)
+            table_transactions = self._transactions.get(table)
+            if table_transactions is None or table_transactions.version != at:
+                table_transactions = Transactions(version=at)
                 if version is None:
-                    self._transactions[table] = known
-            return known.newest_of(application, self.table_storage(table), lambda: self._at(table, version))
+                    self._transactions[table] = table_transactions
+            return table_transactions.newest_of(
+                application, self.table_storage(table), lambda: self._at(table, version)
+            )
 
     def schema(self, table: str, version: int | None = None) -> pa.Schema:
         """The columns of a table by its log, not by `sharelens.lake.tables`."""
@@ -255,14 +257,14 @@ class Lake:
         """
         with self._snapshots_lock, self._readable(table):
             handle = self._at(table, version)
-            known = self._snapshots.get(table)
-            if known is None or known.version != handle.version():
-                known = self._snapshot_of(table, handle)
+            table_snapshot = self._snapshots.get(table)
+            if table_snapshot is None or table_snapshot.version != handle.version():
+                table_snapshot = self._snapshot_of(table, handle)
                 if version is None:
-                    self._snapshots[table] = known
+                    self._snapshots[table] = table_snapshot
         if not any_schema:
-            self._check_version(known)
-        return known
+            self._check_version(table_snapshot)
+        return table_snapshot
 
     def view(self, tables: Iterable[str] = TABLES) -> LakeView:
         """The newest snapshots of tables for tasks, which must not use delta-rs."""

@@ -136,30 +136,34 @@ def acquire(storage: ObjectStorage, lake: str, deadline: float) -> tuple[Holding
         LakeLockedError: somebody else still held it at the deadline (monotonic seconds); the message says who.
         LakeError: the store has no conditional put, or can't be reached.
     """
-    known, since = _read(storage), time.monotonic()
+    last_holding, since = _read(storage), time.monotonic()
     while True:
-        is_over = known is not None and known.pid is not None and time.monotonic() - since >= known.term_s
-        if known is None or known.pid is None or is_over:
-            holding = _take(storage, known)
+        is_over = (
+            last_holding is not None
+            and last_holding.pid is not None
+            and time.monotonic() - since >= last_holding.term_s
+        )
+        if last_holding is None or last_holding.pid is None or is_over:
+            holding = _take(storage, last_holding)
             if holding is not None:
-                return holding, known
-        if time.monotonic() >= deadline and known is not None and known.pid is not None:
+                return holding, last_holding
+        if time.monotonic() >= deadline and last_holding is not None and last_holding.pid is not None:
             raise LakeLockedError(
-                f"{lake} is held by {known.owner}; wait for it, or raise --lock-timeout (a lease that is not renewed "
-                f"for {known.term_s:g} s is taken over)"
+                f"{lake} is held by {last_holding.owner}; wait for it, or raise --lock-timeout (a lease "
+                f"that is not renewed for {last_holding.term_s:g} s is taken over)"
             )
         time.sleep(min(POLL_S, TERM_S / 10))
         newest = _read(storage)
-        if newest is None or known is None or newest.tag != known.tag:
-            known, since = newest, time.monotonic()
+        if newest is None or last_holding is None or newest.tag != last_holding.tag:
+            last_holding, since = newest, time.monotonic()
 
 
-def _take(storage: ObjectStorage, known: Holding | None) -> Holding | None:
-    """The lease, created or taken from `known`; None when another process was first."""
-    if known is None:
+def _take(storage: ObjectStorage, last_holding: Holding | None) -> Holding | None:
+    """The lease, created or taken from `last_holding`; None when another process was first."""
+    if last_holding is None:
         _ensure_conditional_put(storage)
-    mine = Holding(
-        token=1 if known is None else known.token + 1,
+    new_holding = Holding(
+        token=1 if last_holding is None else last_holding.token + 1,
         term_s=TERM_S,
         pid=os.getpid(),
         host=socket.gethostname(),
@@ -167,8 +171,8 @@ def _take(storage: ObjectStorage, known: Holding | None) -> Holding | None:
         tag="",
         writer=os.urandom(8).hex(),
     )
-    tag = storage.replace(LEASE, mine.text(), None if known is None else known.tag)
-    return None if tag is None else replace(mine, tag=tag)
+    tag = storage.replace(LEASE, new_holding.text(), None if last_holding is None else last_holding.tag)
+    return None if tag is None else replace(new_holding, tag=tag)
 
 
 def _ensure_conditional_put(storage: ObjectStorage) -> None:

@@ -80,11 +80,11 @@ def stored_history(lake: Lake, cluster_id: str) -> MetadataHistory | None:
 def _history(
     scan: Callable[[str, list[str] | None, pc.Expression], pa.Table], cluster_id: str, needed: pc.Expression
 ) -> MetadataHistory | None:
-    mine = pc.field("cluster_id") == cluster_id
+    in_cluster = pc.field("cluster_id") == cluster_id
     is_extent = (pc.field("content") == CONTENT) & (pc.field("status") == "taken")
-    books = books_of(scan("bronze.ingest_extent", None, mine & is_extent).to_pylist())
+    books = books_of(scan("bronze.ingest_extent", None, in_cluster & is_extent).to_pylist())
     if not books.end:
         return None
     problems = scan("bronze.quarantine", PROBLEM_COLUMNS, problems_of(cluster_id))
-    rows = scan(RECORDS, RECORD_COLUMNS, mine & needed)
+    rows = scan(RECORDS, RECORD_COLUMNS, in_cluster & needed)
     return record_history(rows, books.read, committed_end=books.committed_end, problems=problem_counts(problems))

@@ -78,7 +78,7 @@ class ObjectStorage(Storage):
         with self.one_line("list"):
             listed = obstore.list_with_delimiter(self.store, f"{prefix}/" if prefix else None)
         folders = [path.rstrip("/").rpartition("/")[2] for path in listed["common_prefixes"]]
-        return [_entry(known) for known in listed["objects"]], folders
+        return [_entry(listed_object) for listed_object in listed["objects"]], folders
 
     def stat(self, path: str) -> Entry | None:
         import obstore
@@ -131,7 +131,7 @@ class ObjectStorage(Storage):
 
         with self.one_line("remove"):
             for page in obstore.list(self.store, f"{self.key(folder)}/"):
-                obstore.delete(self.store, [known["path"] for known in page])
+                obstore.delete(self.store, [listed_object["path"] for listed_object in page])
 
     def copy_folder(self, folder: str, to: str) -> None:
         """Copies all that is below a folder to another one, within the store."""
@@ -140,8 +140,10 @@ class ObjectStorage(Storage):
         base = self.key(folder)
         with self.one_line("write"):
             for page in obstore.list(self.store, f"{base}/"):
-                for known in page:
-                    obstore.copy(self.store, known["path"], self.key(to) + known["path"].removeprefix(base))
+                for listed_object in page:
+                    obstore.copy(
+                        self.store, listed_object["path"], self.key(to) + listed_object["path"].removeprefix(base)
+                    )
 
     def rename(self, path: str, new_path: str) -> None:
         import obstore
@@ -196,10 +198,10 @@ def object_storage(uri: str) -> ObjectStorage:
     return ObjectStorage(root=address.root, scheme=address.scheme, bucket=address.bucket, prefix=address.key)
 
 
-def _entry(known: Any) -> Entry:
-    modified: datetime = known["last_modified"]
+def _entry(listed_object: Any) -> Entry:
+    modified: datetime = listed_object["last_modified"]
     return Entry(
-        name=str(known["path"]).rpartition("/")[2],
-        size_bytes=int(known["size"]),
+        name=str(listed_object["path"]).rpartition("/")[2],
+        size_bytes=int(listed_object["size"]),
         modified_ms=int(modified.timestamp() * 1000),
     )

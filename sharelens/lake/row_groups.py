@@ -66,8 +66,8 @@ class Footers:
     """
 
     def __init__(self, table: Table, storage: Storage, paths: Iterable[str], before: "Footers | None" = None) -> None:
-        known: Mapping[str, File] = {} if before is None else before._files
-        self._files: dict[str, File] = {path: known[path] for path in paths if path in known}
+        earlier_files: Mapping[str, File] = {} if before is None else before._files
+        self._files: dict[str, File] = {path: earlier_files[path] for path in paths if path in earlier_files}
         self._table = table
         self._storage = storage
         self._kept_bytes = sum(
@@ -105,11 +105,11 @@ class RowGroups:
 
     def integers(self, column: str) -> Bounds:
         """The bounds of a column of integers that every file has."""
-        return self._known(column, LEAST, MOST, np.dtype(np.int64))
+        return self._column_bounds(column, LEAST, MOST, np.dtype(np.int64))
 
     def may_hold(self, column: str, first: str, last: str) -> Flags:
         """Whether each row group may have a text from `first` to `last`."""
-        bounds = self._known(column, None, None, np.dtype(object))
+        bounds = self._column_bounds(column, None, None, np.dtype(object))
         within = [
             low is None or (low <= last and high >= first)
             for low, high in zip(bounds.low.tolist(), bounds.high.tolist(), strict=True)
@@ -121,7 +121,7 @@ class RowGroups:
         values = [(file.partition_values.get(column, text), file.metadata.num_row_groups) for file in self._files]
         return np.repeat([value == text for value, _ in values], [count for _, count in values]).astype(np.bool_)
 
-    def _known(self, column: str, least: object, most: object, kind: np.dtype[Any]) -> Bounds:
+    def _column_bounds(self, column: str, least: object, most: object, kind: np.dtype[Any]) -> Bounds:
         if column not in self._bounds:
             none = Bounds(low=np.array([], kind), high=np.array([], kind), nulls=np.array([], np.bool_))
             parts = [none, *(_bounds_of(file, column, least, most, kind) for file in self._files)]
@@ -150,9 +150,9 @@ class RowGroups:
             elif file.metadata.num_rows > BATCH_ROWS:
                 yield from self._read(file, numbers, columns, coded)
             else:
-                yield from self._kept(file, key, list(self._read(file, numbers, columns, coded)))
+                yield from self._cache_rows(file, key, list(self._read(file, numbers, columns, coded)))
 
-    def _kept(self, file: File, key: tuple[Any, ...], rows: list[pa.Table]) -> list[pa.Table]:
+    def _cache_rows(self, file: File, key: tuple[Any, ...], rows: list[pa.Table]) -> list[pa.Table]:
         """The rows, kept where there is room."""
         if self._footers.keeps(sum(table.nbytes for table in rows)):
             file.rows[key] = rows
@@ -210,10 +210,10 @@ def _chunks(file: File, column: str) -> Iterator[pq.ColumnChunkMetaData]:
         yield file.metadata.row_group(number).column(at)
 
 
-def _bounds_of(file: File, column: str, least: object, most: object, kind: np.dtype[Any]) -> Bounds:
+def _bounds_of(file: File, column: str, least: object, max_value: object, kind: np.dtype[Any]) -> Bounds:
     """The bounds of a column in each row group of a file."""
     if column not in file.bounds:
-        bounds = [_bounds_of_chunk(chunk, least, most) for chunk in _chunks(file, column)]
+        bounds = [_bounds_of_chunk(chunk, least, max_value) for chunk in _chunks(file, column)]
         low, high, nulls = (
             np.array([chunk_bounds[number] for chunk_bounds in bounds], kind if number < 2 else np.bool_)
             for number in range(3)
@@ -222,11 +222,11 @@ def _bounds_of(file: File, column: str, least: object, most: object, kind: np.dt
     return file.bounds[column]
 
 
-def _bounds_of_chunk(chunk: pq.ColumnChunkMetaData, least: object, most: object) -> tuple[object, object, bool]:
+def _bounds_of_chunk(chunk: pq.ColumnChunkMetaData, least: object, max_value: object) -> tuple[object, object, bool]:
     statistics = chunk.statistics
     if statistics is None:
-        return least, most, True
+        return least, max_value, True
     nulls = statistics.null_count > 0
     if statistics.has_min_max:
         return statistics.min, statistics.max, nulls
-    return (most, least, True) if statistics.null_count >= chunk.num_values else (least, most, nulls)
+    return (max_value, least, True) if statistics.null_count >= chunk.num_values else (least, max_value, nulls)

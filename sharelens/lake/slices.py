@@ -121,11 +121,11 @@ def take_units(waiting: deque[list[Slice]], rows: int) -> list[Slice]:
     What a unit costs for each share partition is paid once for all of them (docs/adr/0021).
     """
     unit: list[Slice] = []
-    left, values_left = min(rows, UNIT_ROWS), UNIT_VALUES
+    rows_left, values_left = min(rows, UNIT_ROWS), UNIT_VALUES
     while waiting:
-        left -= sum(piece.record_count for piece in waiting[0])
+        rows_left -= sum(piece.record_count for piece in waiting[0])
         values_left -= sum(piece.value_count for piece in waiting[0])
-        if unit and min(left, values_left) < 0:
+        if unit and min(rows_left, values_left) < 0:
             break
         unit += waiting.popleft()
     return unit
@@ -172,17 +172,17 @@ def _read(pieces: Sequence[Slice], schema: pa.Schema) -> pa.Table:
     encoded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     tables = []
     for path in dict.fromkeys(piece.path for piece in pieces):
-        here = [piece for piece in pieces if piece.path == path]
-        with _opened(here[0].storage, path, encoded) as file:
-            whole = [piece.row_group for piece in here if not piece.mixed]
-            if whole:
-                rows = file.read_row_groups(whole, columns=schema.names, use_threads=False)
+        path_pieces = [piece for piece in pieces if piece.path == path]
+        with _opened(path_pieces[0].storage, path, encoded) as file:
+            whole_groups = [piece.row_group for piece in path_pieces if not piece.mixed]
+            if whole_groups:
+                rows = file.read_row_groups(whole_groups, columns=schema.names, use_threads=False)
                 tables.append(rows.select(schema.names).cast(schema))
             mixed: dict[int, list[Slice]] = {}
-            for piece in here:
+            for piece in path_pieces:
                 if piece.mixed:
                     mixed.setdefault(piece.row_group, []).append(piece)
-            tables += [_read_mixed(file, number, some, schema) for number, some in mixed.items()]
+            tables += [_read_mixed(file, number, mixed_pieces, schema) for number, mixed_pieces in mixed.items()]
     return pa.concat_tables(tables)
 
 
@@ -197,11 +197,13 @@ def _read_mixed(file: pq.ParquetFile, number: int, pieces: Sequence[Slice], sche
     for piece in pieces:
         of_topic.setdefault((piece.cluster_id, piece.topic_id), {})[piece.partition] = piece.first_offset
     for (cluster_id, topic_id), begins in of_topic.items():
-        here = pc.and_(pc.equal(rows.column("cluster_id"), cluster_id), pc.equal(rows.column(names.topic_id), topic_id))
+        in_topic = pc.and_(
+            pc.equal(rows.column("cluster_id"), cluster_id), pc.equal(rows.column(names.topic_id), topic_id)
+        )
         numbers = np.array(sorted(begins))
         at = np.minimum(np.searchsorted(numbers, partitions), len(numbers) - 1)
         firsts = np.array([begins[number] for number in numbers.tolist()])
-        chosen |= here.to_numpy() & (numbers[at] == partitions) & (offsets >= firsts[at])
+        chosen |= in_topic.to_numpy() & (numbers[at] == partitions) & (offsets >= firsts[at])
     chosen &= (run_ids >= runs[0]) & (run_ids <= runs[1])
     rows = rows.select(schema.names).cast(schema)
     return rows if chosen.all() else rows.filter(pa.array(chosen))

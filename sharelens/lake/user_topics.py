@@ -94,8 +94,8 @@ def _condition(group: Mapping[TopicPartition, int]) -> pc.Expression:
     """A condition for the headers of some user partitions; further headers may meet it."""
     topics = pa.array(sorted({topic_id for topic_id, _ in group}), pa.string())
     partitions = pa.array(sorted({partition for _, partition in group}), pa.int32())
-    here: pc.Expression = pc.field("topic_id").isin(topics) & pc.field("partition").isin(partitions)
-    return here & (pc.field("last_offset") >= min(group.values()))
+    in_partitions: pc.Expression = pc.field("topic_id").isin(topics) & pc.field("partition").isin(partitions)
+    return in_partitions & (pc.field("last_offset") >= min(group.values()))
 
 
 def _from_begins(headers: pa.Table, group: Mapping[TopicPartition, int]) -> pa.Table:
@@ -105,8 +105,8 @@ def _from_begins(headers: pa.Table, group: Mapping[TopicPartition, int]) -> pa.T
     index = _places(pc.index_in(topics, value_set=names), pa.array([number for _, number in group], pa.int32()))
     order = np.argsort(index)
     begins = np.fromiter(group.values(), np.int64, len(group))[order]
-    here = pc.fill_null(pc.index_in(headers.column("topic_id"), value_set=names), -1)
-    places = _places(here, headers.column("partition"))
+    topic_index = pc.fill_null(pc.index_in(headers.column("topic_id"), value_set=names), -1)
+    places = _places(topic_index, headers.column("partition"))
     at = np.searchsorted(index[order], places).clip(max=len(begins) - 1)
     reaches = (index[order][at] == places) & (headers.column("last_offset").to_numpy() >= begins[at])
     return headers.filter(pa.array(reaches))

@@ -16,7 +16,7 @@ from sharelens.kafka_live.coordinators import Coordinators
 from sharelens.kafka_live.errors import ClusterError
 from sharelens.kafka_live.group_now import GroupNow, MemberNow, OffsetNow, SharePartition
 from sharelens.live.checked import UNCHECKED, Checked
-from sharelens.output import known, name_cell
+from sharelens.output import name_cell, number_text
 from sharelens.output.wording import counted
 from state_model.java import partition_for, partition_for_group
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
@@ -44,10 +44,10 @@ class LiveCheck:
 
     def of_share_partitions(self, table: pa.Table) -> Checked:
         """Start offsets of rows with COLUMNS, and lags where they have OF_LAG, too."""
-        more = OF_LAG if set(OF_LAG) <= set(table.column_names) else []
+        lag_columns = OF_LAG if set(OF_LAG) <= set(table.column_names) else []
         rows: dict[SharePartition, OffsetNow] = {}
         ends: dict[SharePartition, Ends] = {}
-        for row in table.select(COLUMNS + more).to_pylist():
+        for row in table.select(COLUMNS + lag_columns).to_pylist():
             if row["completeness"] == "complete" and (row["start_offset"] or 0) >= 0:
                 key = SharePartition(row["group_id"], row["topic_id"], row["partition"])
                 rows[key] = OffsetNow(row["start_offset"], row.get("lag"))
@@ -145,9 +145,10 @@ def _offsets(now: OffsetNow) -> str:
 
 def _of_group(name: str, log: GroupNow, now: GroupNow) -> Iterator[str]:
     for value in ("state", "group_epoch", "assignment_epoch"):
-        own, other = getattr(log, value), getattr(now, value)
-        if own != other:
-            yield f"{name_cell(name)} has {value} {known(own)} by the log, {known(other)} by the coordinator"
+        log_value, other = getattr(log, value), getattr(now, value)
+        if log_value != other:
+            by_log, by_coordinator = number_text(log_value), number_text(other)
+            yield f"{name_cell(name)} has {value} {by_log} by the log, {by_coordinator} by the coordinator"
     for member_id in sorted(log.members.keys() | now.members.keys()):
         of_log, of_now = log.members.get(member_id), now.members.get(member_id)
         if of_log != of_now:
@@ -155,13 +156,13 @@ def _of_group(name: str, log: GroupNow, now: GroupNow) -> Iterator[str]:
 
 
 def _member(member: MemberNow | None) -> str:
-    return "is none" if member is None else f"has epoch {known(member.epoch)} and {len(member.assigned)} assigned"
+    return "is none" if member is None else f"has epoch {number_text(member.epoch)} and {len(member.assigned)} assigned"
 
 
 def _warnings(where: str, texts: Sequence[str]) -> Iterator[str]:
     if texts:
-        more = f"; and {len(texts) - LISTED} more" if len(texts) > LISTED else ""
+        remainder_text = f"; and {len(texts) - LISTED} more" if len(texts) > LISTED else ""
         yield (
             f"{where}: the log and the coordinator differ, and the log did not change meanwhile: "
-            f"{'; '.join(texts[:LISTED])}{more}; sharelens records shows what the log has"
+            f"{'; '.join(texts[:LISTED])}{remainder_text}; sharelens records shows what the log has"
         )

@@ -78,8 +78,8 @@ def address(bootstrap_server: str | None, config_file: str | None, user_topics: 
     properties = parse(read_text_file(config_file, "--command-config", "a file of Kafka's client properties"), where)
     if unknown := unknown_keys(properties):
         named = ", ".join(name_cell(key[:LONGEST_KEY]) for key in unknown[:MOST_KEYS])
-        more = f" and {len(unknown) - MOST_KEYS} more" if len(unknown) > MOST_KEYS else ""
-        say_warnings([f"{where} has unknown keys, which count for nothing: {named}{more}"])
+        remainder_text = f" and {len(unknown) - MOST_KEYS} more" if len(unknown) > MOST_KEYS else ""
+        say_warnings([f"{where} has unknown keys, which count for nothing: {named}{remainder_text}"])
     config = command_config(properties, where)
     return Address(bootstrap_server=bootstrap_server, config=config, config_file=config_file)
 
@@ -276,13 +276,15 @@ class LiveCluster:
         say_warnings(self.left_out.without_settings(listed - settings.keys()))
         groups = {
             group: {
-                name: Setting(value=own.value, origin=own.source) for name, own in read.items() if name in KEPT_NAMES
+                name: Setting(value=setting.value, origin=setting.source)
+                for name, setting in read.items()
+                if name in KEPT_NAMES
             }
             for group, read in settings.items()
         }
         yield Observation(kind=GROUP_CONFIGS, from_ms=now_ms, entries=group_entries(groups))
         broker = broker_settings(connection)
-        entries = (Entry("", name, own.value) for name, own in sorted(broker.items()) if name in BROKER_NAMES)
+        entries = (Entry("", name, setting.value) for name, setting in sorted(broker.items()) if name in BROKER_NAMES)
         yield Observation(kind=BROKER_CONFIG, from_ms=now_ms, entries=tuple(entries))
 
     def _files(

@@ -46,6 +46,6 @@ class LeftOut:
         if names:
             self._named.update((kind, name) for name in names)
             shown = ", ".join(map(name_cell, names[:MOST_NAMES]))
-            more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-            phrase = f"{counted(len(names), 'topic' if kind == 'topic' else 'group')} ({shown}{more})"
+            remainder_text = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+            phrase = f"{counted(len(names), 'topic' if kind == 'topic' else 'group')} ({shown}{remainder_text})"
             yield f"{text.format(self._where, phrase)}; add the right with {ADD} {right} NAME"

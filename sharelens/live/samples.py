@@ -30,7 +30,7 @@ class LiveSamples:
         self._cluster: Cluster | None = None
         self._names: Mapping[str, str] = {}
         self._ends: Mapping[Place, int] = {}
-        self._known: dict[tuple[str, Sampled], Batch | None] = {}
+        self._batches: dict[tuple[str, Sampled], Batch | None] = {}
         self._unreadable: set[str] = set()
         self._named: set[str] = set()
         self._lock = threading.Lock()
@@ -41,8 +41,8 @@ class LiveSamples:
         self._cluster, self._names, self._ends = cluster, names, ends
         self._left_bytes = self._most_bytes
         self._unreadable = set()
-        if len(self._known) > MOST_KEPT:
-            self._known.clear()
+        if len(self._batches) > MOST_KEPT:
+            self._batches.clear()
 
     @property
     def partitions(self) -> frozenset[TopicPartition]:
@@ -58,10 +58,10 @@ class LiveSamples:
         """
         with self._lock:
             readable = dict(self._below_ends(offsets))
-            self._read({each: topic_id for each, topic_id in readable.items() if (topic_id, each) not in self._known})
+            self._read({each: topic_id for each, topic_id in readable.items() if (topic_id, each) not in self._batches})
         times, no_records = [], []
         for each, topic_id in readable.items():
-            batch = self._known.get((topic_id, each))
+            batch = self._batches.get((topic_id, each))
             if batch is None:
                 continue
             place = (topic_id, each.place.partition)
@@ -78,12 +78,12 @@ class LiveSamples:
 
     def _below_ends(self, offsets: Mapping[TopicPartition, Ints]) -> Iterator[tuple[Sampled, str]]:
         """The offsets below the ends of readable partitions, each with its topic's id."""
-        for (topic_id, partition), some in sorted(offsets.items()):
+        for (topic_id, partition), partition_offsets in sorted(offsets.items()):
             name = self._names.get(topic_id)
             if name is None or name in self._unreadable:
                 continue
             place = Place(name, partition)
-            for offset in some.tolist():
+            for offset in partition_offsets.tolist():
                 if offset < self._ends.get(place, 0):
                     yield Sampled(place, offset), topic_id
 
@@ -93,7 +93,7 @@ class LiveSamples:
         samples = sampled(self._cluster, topic_ids, self._left_bytes)
         self._left_bytes -= samples.fetched_bytes
         self.fetched_bytes += samples.fetched_bytes
-        self._known |= {(topic_ids[each], each): batch for each, batch in samples.batches.items()}
+        self._batches |= {(topic_ids[each], each): batch for each, batch in samples.batches.items()}
         self._unreadable |= samples.forbidden
         forbidden = _forbidden(self._cluster.bootstrap_server, samples.forbidden - self._named)
         say_warnings([*forbidden, *_left_out(samples.left_out)])
@@ -103,9 +103,10 @@ class LiveSamples:
 def _forbidden(where: str, topics: set[str]) -> Iterator[str]:
     if topics:
         named = ", ".join(name_cell(topic) for topic in sorted(topics)[:MOST_NAMES])
-        more = f" and {len(topics) - MOST_NAMES} more" if len(topics) > MOST_NAMES else ""
+        remainder_text = f" and {len(topics) - MOST_NAMES} more" if len(topics) > MOST_NAMES else ""
         yield (
-            f"{where}: answers are incomplete: no right to read {named}{more}, so that ages of their records are "
+            f"{where}: answers are incomplete: no right to read {named}{remainder_text}, so that ages of their "
+            f"records are "
             "unknown; add it with kafka-acls.sh --add --allow-principal User:NAME --operation Read --topic TOPIC, or "
             "give --user-topics none"
         )

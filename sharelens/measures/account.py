@@ -61,9 +61,9 @@ def account(
     histories = Histories.of(history, deliveries)
     places, lives = histories.places, lives_of(histories.history, histories.place, losses)
     life = lives.of(histories.life_place, histories.life_key)[histories.life_number]
-    known = life >= 0
-    outcomes = outcomes_of(histories, life, known)
-    deliveries, life = deliveries.take(pa.array(histories.rows[known])), life[known]
+    has_life = life >= 0
+    outcomes = outcomes_of(histories, life, has_life)
+    deliveries, life = deliveries.take(pa.array(histories.rows[has_life])), life[has_life]
     window = [
         windows.get((row["topic_id"], row["partition"]), (0, 0))
         for row in places.select(FULL_PLACE_KEY[3:]).to_pylist()
@@ -98,14 +98,14 @@ def _classed(lives: Lives, deliveries: pa.Table, life: Ints, outcomes: Outcomes,
     often = cells.total_of("acknowledged", acknowledged.astype(np.int64))
     blind = (decides != NEVER) & (cells.highest_of("blind", lives.blind_life) == decides)
     code, reason = _judged(lives, deliveries, cells, decides, row, blind=blind, often=often)
-    known = np.maximum(row, 0)
+    row_index = np.maximum(row, 0)
     counts, at = (
         np.append(deliveries.column(name).to_numpy().astype(np.int64), NEVER)
         for name in ("delivery_count", "valid_from_log_offset")
     )
     values_by_name = {"class": code, "reason": reason, "life": decides}
     values_by_name |= {
-        name: np.where(row == NEVER, NEVER, values[known]) for name, values in (("count", counts), ("at", at))
+        name: np.where(row == NEVER, NEVER, values[row_index]) for name, values in (("count", counts), ("at", at))
     }
     inside = cells.total_of("window", np.ones(len(bounds), np.int64)) > 0
     return cells.ranges(inside, values_by_name)
@@ -172,14 +172,14 @@ def _unsettled(lives: Lives) -> tuple[Ints, Ints]:
 def _out_of_reach(lives: Lives, place: Ints) -> tuple[Ints, Ints]:
     """For each place of `place` the class and reason of offsets that no life had in reach."""
     places = int(place.max(initial=-1)) + 1
-    known, started, live = (np.zeros(places, np.bool_) for _ in range(3))
+    is_from_creation, started, live = (np.zeros(places, np.bool_) for _ in range(3))
     first = np.append(True, np.diff(lives.place) != 0)[: lives.count]
     last = np.append(first[1:], True)[: lives.count]
-    known[lives.place[first]] = lives.from_creation[first]
+    is_from_creation[lives.place[first]] = lives.from_creation[first]
     started[lives.place[lives.lowest_start >= 0]] = True
     live[lives.place[last]] = lives.ending[last] == LIVE
-    code = np.select([~known, started, live], [NOT_IN_EVIDENCE, BELOW_FIRST_START, OPEN], PASSED)
-    reason = np.select([~known | started, live], [NO_REASON, START_UNDETERMINED], LIFE_ENDED)
+    code = np.select([~is_from_creation, started, live], [NOT_IN_EVIDENCE, BELOW_FIRST_START, OPEN], PASSED)
+    reason = np.select([~is_from_creation | started, live], [NO_REASON, START_UNDETERMINED], LIFE_ENDED)
     return code[place], reason[place]
 
 
@@ -192,9 +192,9 @@ def _with_topics(classified: Ranges, places: pa.Table, topics: Mapping[tuple[str
         & (classified.values["at"] == NEVER)
     )
     keys = places.select(["topic_id", "partition"]).to_pylist()
-    here = [topics.get((row["topic_id"], row["partition"])) for row in keys]
+    log_by_place = [topics.get((row["topic_id"], row["partition"])) for row in keys]
     places_with_gaps = np.unique(classified.group[passed | untouched]).tolist()
-    logs = [(place, log) for place in places_with_gaps if (log := here[place]) is not None]
+    logs = [(place, log) for place in places_with_gaps if (log := log_by_place[place]) is not None]
     if not logs:
         return classified
     layer = (

@@ -82,11 +82,11 @@ def windows_of(
     folded = TopicLogs(from_ms, to_ms)
     for batches in headers(begins):
         folded.take(batches)
-    known = {(row["topic_id"], row["partition"]): row for row in extents(begins).to_pylist()}
+    extent_by_partition = {(row["topic_id"], row["partition"]): row for row in extents(begins).to_pylist()}
     logs: dict[TopicPartition, TopicLog] = {}
     beyond = []
     for place, (begin, reached) in sorted(reaches.items()):
-        extent = known.get(place, {})
+        extent = extent_by_partition.get(place, {})
         log_start, end = extent.get("log_start_offset"), extent.get("end_offset")
         if end is not None and to_offset is None and to_ms is None and reached > end:
             beyond.append(place)
@@ -99,7 +99,7 @@ def windows_of(
             logs[place] = log
     return Windows(
         logs=logs,
-        sources={place: FROM_TOPIC if place in known else FROM_STATE_LOG for place in reaches},
-        without_topic=sorted(reaches.keys() - known.keys()),
+        sources={place: FROM_TOPIC if place in extent_by_partition else FROM_STATE_LOG for place in reaches},
+        without_topic=sorted(reaches.keys() - extent_by_partition.keys()),
         beyond=beyond,
     )

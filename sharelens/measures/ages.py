@@ -134,18 +134,21 @@ class Ages:
         """Pieces with an age, in bounded tables; also counts covered offsets and control records of the ranges."""
         if batches.num_rows == 0:
             return
-        for mine in runs(batches.select(HEADER_COLUMNS)):
-            place = (str(mine.column("topic_id")[0].as_py()), int(mine.column("partition")[0].as_py()))
+        for partition_batches in runs(batches.select(HEADER_COLUMNS)):
+            place = (
+                str(partition_batches.column("topic_id")[0].as_py()),
+                int(partition_batches.column("partition")[0].as_py()),
+            )
             entries = self._entries.get(place)
             if entries is not None:
-                yield from self._of_partition(place, mine, entries)
+                yield from self._of_partition(place, partition_batches, entries)
 
-    def _of_partition(self, place: TopicPartition, mine: pa.Table, entries: Ints) -> Iterator[Pieces]:
-        bases, lasts = (mine.column(name).to_numpy() for name in ("base_offset", "last_offset"))
+    def _of_partition(self, place: TopicPartition, partition_batches: pa.Table, entries: Ints) -> Iterator[Pieces]:
+        bases, lasts = (partition_batches.column(name).to_numpy() for name in ("base_offset", "last_offset"))
         low, high = int(bases.min()), int(lasts.max())
         before = self._span.get(place, (low, high))
         self._span[place] = (min(low, before[0]), max(high, before[1]))
-        control, stamped, oldest, newest, clock = _stamps(mine)
+        control, stamped, oldest, newest, clock = _stamps(partition_batches)
         first, last = self._settled.first, self._settled.last
         for entry, batch in _overlaps(entries, first[entries], last[entries], bases, lasts):
             begin, end = np.maximum(first[entry], bases[batch]), np.minimum(last[entry], lasts[batch])
@@ -171,8 +174,8 @@ class Ages:
         for name, entries in self._entries.items():
             if name in self._span:
                 low[entries], high[entries] = self._span[name]
-        seen = np.maximum(np.minimum(settled.last, high) - np.maximum(settled.first, low) + 1, 0)
-        absent = np.maximum(seen - self._covered, 0)
+        offsets_in_span = np.maximum(np.minimum(settled.last, high) - np.maximum(settled.first, low) + 1, 0)
+        absent = np.maximum(offsets_in_span - self._covered, 0)
         archived = settled.outcome == ARCHIVED_AT
         return self._control + np.where(archived, absent, 0)
 
@@ -242,11 +245,11 @@ def ages_of(
     return ages
 
 
-def _stamps(mine: pa.Table) -> tuple[Flags, Flags, Ints, Ints, Ints]:
+def _stamps(partition_batches: pa.Table) -> tuple[Flags, Flags, Ints, Ints, Ints]:
     """Arrays over the batches: is it a control batch, does it have timestamps, oldest and newest timestamp, clock."""
-    control = pc.is_valid(mine.column("control_type")).to_numpy().astype(np.bool_)
-    by_broker = pc.equal(mine.column("timestamp_type"), LOG_APPEND_TIME).to_numpy().astype(np.bool_)
-    base, newest = (mine.column(name).to_numpy() for name in ("base_timestamp_ms", "max_timestamp_ms"))
+    control = pc.is_valid(partition_batches.column("control_type")).to_numpy().astype(np.bool_)
+    by_broker = pc.equal(partition_batches.column("timestamp_type"), LOG_APPEND_TIME).to_numpy().astype(np.bool_)
+    base, newest = (partition_batches.column(name).to_numpy() for name in ("base_timestamp_ms", "max_timestamp_ms"))
     base = np.where(by_broker, newest, base)
     stamped = (base >= 0) & (newest >= 0)
     base, newest = np.clip(base, 0, LATEST_MS), np.clip(newest, 0, LATEST_MS)
@@ -264,9 +267,9 @@ def _overlaps(entries: Ints, first: Ints, last: Ints, bases: Ints, lasts: Ints) 
         done = int(total[begin - 1]) if begin else 0
         # At most PIECES_AT_ONCE pairs at a time, unless one range alone overlaps more batches.
         end = max(begin + 1, int(np.searchsorted(total, done + PIECES_AT_ONCE, "right")))
-        here = counts[begin:end]
-        within = np.arange(int(here.sum())) - np.repeat(np.cumsum(here) - here, here)
-        yield np.repeat(entries[begin:end], here), np.repeat(low[begin:end], here) + within
+        chunk_counts = counts[begin:end]
+        within = np.arange(int(chunk_counts.sum())) - np.repeat(np.cumsum(chunk_counts) - chunk_counts, chunk_counts)
+        yield np.repeat(entries[begin:end], chunk_counts), np.repeat(low[begin:end], chunk_counts) + within
         begin = end
 
 
@@ -280,14 +283,14 @@ def added_up(columns: Ints) -> Ints:
     return np.concatenate([columns[:-1, sample], weight[None, :]])
 
 
-def age_ranges(settled: Settled, batches: Iterator[pa.Table], most: int) -> tuple[pa.Table, bool]:
-    """At most `most` AGE rows, largest age first; and whether there were more."""
+def age_ranges(settled: Settled, batches: Iterator[pa.Table], row_limit: int) -> tuple[pa.Table, bool]:
+    """At most `row_limit` AGE rows, largest age first; and whether there were more."""
     ages = Ages(settled)
     # Only the largest ages so far are kept: memory is bounded by `most` and one table of pieces.
-    largest, more = AGE.empty_table(), False
+    largest, has_more = AGE.empty_table(), False
     for table in batches:
         for pieces in ages.pieces(table):
             largest = pa.concat_tables([largest, ages.listed(pieces)])
-            largest, more = largest.sort_by(LARGEST_FIRST), more or largest.num_rows > most
-            largest = largest.slice(0, most).combine_chunks()
-    return largest, more
+            largest, has_more = largest.sort_by(LARGEST_FIRST), has_more or largest.num_rows > row_limit
+            largest = largest.slice(0, row_limit).combine_chunks()
+    return largest, has_more

@@ -19,6 +19,6 @@ def needs_met(settings: GroupSettings) -> frozenset[Need]:
 
 def _is_known(settings: GroupSettings, name: str) -> bool:
     return any(
-        period.broker is not None or any(name in own for own in (period.groups or {}).values())
+        period.broker is not None or any(name in group_settings for group_settings in (period.groups or {}).values())
         for period in settings.periods()
     )

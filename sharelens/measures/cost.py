@@ -87,8 +87,8 @@ def _kinds(records: pa.Table) -> dict[str, Flags]:
     return kind | {"cold_snapshots": cold, "records": np.ones(records.num_rows, np.bool_)}
 
 
-def _ratio(part: Ints, whole: Ints) -> pa.Array:
-    return pa.array(part / np.maximum(whole, 1), mask=whole == 0)
+def _ratio(part: Ints, total: Ints) -> pa.Array:
+    return pa.array(part / np.maximum(total, 1), mask=total == 0)
 
 
 def _spans(place: Ints, records: pa.Table, kind: dict[str, Flags], places: int) -> dict[str, pa.Array]:
@@ -96,19 +96,21 @@ def _spans(place: Ints, records: pa.Table, kind: dict[str, Flags], places: int) 
     order = np.lexsort((records.column("log_offset").to_numpy(), place))
     begins, of = kind["snapshots"][order], place[order]
     span = np.cumsum(begins) - 1
-    mine = np.flatnonzero((span >= 0) & kind["updates"][order])
+    update_rows = np.flatnonzero((span >= 0) & kind["updates"][order])
     place_of_span = of[begins]
-    mine = mine[place_of_span[span[mine]] == of[mine]] if len(place_of_span) else mine
-    lengths = sums_by(span[mine], np.ones(len(mine), np.int64), len(place_of_span))
-    most = np.full(places, -1, np.int64)
-    np.maximum.at(most, place_of_span, lengths)
+    update_rows = (
+        update_rows[place_of_span[span[update_rows]] == of[update_rows]] if len(place_of_span) else update_rows
+    )
+    lengths = sums_by(span[update_rows], np.ones(len(update_rows), np.int64), len(place_of_span))
+    longest_span = np.full(places, -1, np.int64)
+    np.maximum.at(longest_span, place_of_span, lengths)
     spans = sums_by(place_of_span, np.ones(len(place_of_span), np.int64), places)
     newest = np.full(places, -1, np.int64)
     last = kind["snapshots"] | kind["tombstones"]
     np.maximum.at(newest, place[last], records.column("log_offset").to_numpy()[last])
     return {
         "span_updates_mean": _ratio(sums_by(place_of_span, lengths, places), spans),
-        "span_updates_max": pa.array(most, mask=most < 0),
+        "span_updates_max": pa.array(longest_span, mask=longest_span < 0),
         "last_snapshot_log_offset": pa.array(newest, mask=newest < 0),
     }
 
@@ -172,8 +174,8 @@ def _kinds_of_places(records: Iterable[pa.Table]) -> pa.Table:
         values = values.append_column("records", pa.repeat(pa.scalar(1, pa.int64()), table.num_rows))
         values = values.append_column("record_bytes", table.column("record_bytes").cast(pa.int64()))
         values = pa.table([values.column(name) for name in (*by, *folds)], names=[*by, *folds])
-        both = values if sums is None else pa.concat_tables([sums, values])
-        sums = both.group_by(by, use_threads=False).aggregate(list(folds.items()))
+        combined_rows = values if sums is None else pa.concat_tables([sums, values])
+        sums = combined_rows.group_by(by, use_threads=False).aggregate(list(folds.items()))
         sums = sums.rename_columns([*by, *folds])
     if sums is None:
         raise ValueError("records gives no table, not even an empty one")

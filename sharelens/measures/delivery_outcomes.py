@@ -58,7 +58,7 @@ def _news(ranges: np.ndarray, life: np.ndarray, began: np.ndarray, ended: np.nda
     `began`, `ended`: rows of `ranges` by life, record and first offset; those of one life and record are disjoint.
     """
     out = np.empty((began.shape[0] + 1, 3), np.int64)
-    made, low = 0, 0
+    piece_count, low = 0, 0
     for row in began:
         at, last = max(0, ranges[row, RANGE_FIRST]), min(ranges[row, RANGE_LAST], LAST_OFFSET)
         while low < ended.shape[0]:
@@ -73,15 +73,15 @@ def _news(ranges: np.ndarray, life: np.ndarray, began: np.ndarray, ended: np.nda
             if same and ranges[against, RANGE_COUNT] == ranges[row, RANGE_COUNT]:
                 before = ranges[against, RANGE_FIRST] - 1
                 if before >= at:
-                    out = grown(out, made + 1)
-                    out[made, PIECE_FIRST], out[made, PIECE_LAST], out[made, ROW] = at, before, row
-                    made += 1
+                    out = grown(out, piece_count + 1)
+                    out[piece_count, PIECE_FIRST], out[piece_count, PIECE_LAST], out[piece_count, ROW] = at, before, row
+                    piece_count += 1
                 at = max(at, min(ranges[against, RANGE_LAST], LAST_OFFSET) + 1)
         if at <= last:
-            out = grown(out, made + 1)
-            out[made, PIECE_FIRST], out[made, PIECE_LAST], out[made, ROW] = at, last, row
-            made += 1
-    return out[:made]
+            out = grown(out, piece_count + 1)
+            out[piece_count, PIECE_FIRST], out[piece_count, PIECE_LAST], out[piece_count, ROW] = at, last, row
+            piece_count += 1
+    return out[:piece_count]
 
 
 def outcomes_of(histories: Histories, life: Ints, chosen: Flags) -> Outcomes:

@@ -37,11 +37,11 @@ def with_letter_causes(given_up: pa.Table, reconciled: pa.Table) -> pa.Table:
     if not by_life:
         return given_up
     letters_by_life = {life: sorted(letters.items()) for life, letters in by_life.items()}
-    here = pc.is_in(given_up.column("group_id"), value_set=telling.column("group_id").unique())
-    rows = given_up.filter(here).to_pylist()
+    in_letter_group = pc.is_in(given_up.column("group_id"), value_set=telling.column("group_id").unique())
+    rows = given_up.filter(in_letter_group).to_pylist()
     pieces = [piece for row in rows for piece in _pieces(row, letters_by_life.get(_place(row), []))]
     cut = pa.Table.from_pylist(pieces, schema=POISON_RECORD)
-    return pa.concat_tables([given_up.filter(pc.invert(here)), cut]).sort_by(ORDER)
+    return pa.concat_tables([given_up.filter(pc.invert(in_letter_group)), cut]).sort_by(ORDER)
 
 
 def _place(row: Row) -> Place:

@@ -37,11 +37,11 @@ class LetterTopics:
             groups.setdefault(row["group_id"], set()).add(row["dlq_topic"])
         cuts: dict[str, list[int | None]] = {}
         for row in partitions.to_pylist():
-            some = cuts.setdefault(row["dlq_topic"], [])
-            some += [row["oldest_ms"]] if row["log_start_offset"] > 0 else []
+            oldest_times = cuts.setdefault(row["dlq_topic"], [])
+            oldest_times += [row["oldest_ms"]] if row["log_start_offset"] > 0 else []
         since = {
-            topic: max((DUSK if oldest is None else oldest for oldest in some), default=None)
-            for topic, some in cuts.items()
+            topic: max((DUSK if oldest is None else oldest for oldest in oldest_times), default=None)
+            for topic, oldest_times in cuts.items()
         }
         held_back = partitions.filter(pc.greater(partitions.column("held_back"), 0)).column("dlq_topic").to_pylist()
         of_groups = {group: frozenset(names) for group, names in groups.items()}

@@ -108,12 +108,12 @@ def candidate_places(letters: pa.Table, names: Mapping[str, str]) -> pa.Table:
     ids = _ids(names)
     topic_codes = letters.column("topic").dictionary_encode().combine_chunks()
     meant = [sorted({name, *ids.get(name, ())}) for name in topic_codes.dictionary.to_pylist()]
-    lengths = np.array([len(some) for some in meant], np.int64)
+    lengths = np.array([len(topic_ids) for topic_ids in meant], np.int64)
     begins = np.cumsum(lengths) - lengths
     code = topic_codes.indices.to_numpy()
     row = np.repeat(np.arange(len(code)), lengths[code])
     place = np.arange(len(row)) - np.repeat(np.cumsum(lengths[code]) - lengths[code], lengths[code])
-    flat = pa.array([topic_id for some in meant for topic_id in some], pa.string())
+    flat = pa.array([topic_id for topic_ids in meant for topic_id in topic_ids], pa.string())
     candidates = letters.select(["group_id", "partition"]).take(pa.array(row))
     candidates = candidates.append_column("topic_id", flat.take(pa.array(begins[code[row]] + place)))
     return candidates.append_column("letter", pa.array(row, pa.int64()))
@@ -149,25 +149,29 @@ def _pairs(given_up: pa.Table, piece_key: Ints, letters: pa.Table, letter: Ints,
         (np.diff(piece_key[order]) != 0) | (np.diff(number[order]) != 0) | (np.diff(life[order]) != 0)
     )
     offsets = letters.column("offset").to_numpy()[letter]
-    mine = np.lexsort((offsets, key))
-    ordered = key[mine]
+    letter_order = np.lexsort((offsets, key))
+    ordered = key[letter_order]
     pairs: list[tuple[Ints, Ints]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
     for begin, end in zip([0, *(turns + 1).tolist()], [*(turns + 1).tolist(), len(order)], strict=True):
         if begin == end:
             continue
-        here = piece_key[order[begin]]
-        some = mine[np.searchsorted(ordered, here) : np.searchsorted(ordered, here, "right")]
-        at = np.searchsorted(first[order[begin:end]], offsets[some], "right") - 1
+        current_key = piece_key[order[begin]]
+        rows_of_key = letter_order[
+            np.searchsorted(ordered, current_key) : np.searchsorted(ordered, current_key, "right")
+        ]
+        at = np.searchsorted(first[order[begin:end]], offsets[rows_of_key], "right") - 1
         piece = order[begin + np.maximum(at, 0)]
-        hit = (at >= 0) & (last[piece] >= offsets[some])
-        pairs.append((letter[some[hit]], piece[hit]))
+        hit = (at >= 0) & (last[piece] >= offsets[rows_of_key])
+        pairs.append((letter[rows_of_key[hit]], piece[hit]))
     return np.concatenate([part for part, _ in pairs]), np.concatenate([part for _, part in pairs])
 
 
 def _rows(count: int, columns: Mapping[str, object]) -> pa.Table:
     """DLQ_RECONCILIATION rows; a column that is not given is null."""
-    made = {column.name: columns.get(column.name, pa.nulls(count, column.type)) for column in DLQ_RECONCILIATION}
-    return pa.table(made).cast(DLQ_RECONCILIATION)
+    column_values = {
+        column.name: columns.get(column.name, pa.nulls(count, column.type)) for column in DLQ_RECONCILIATION
+    }
+    return pa.table(column_values).cast(DLQ_RECONCILIATION)
 
 
 def _archived_ms(rows: pa.Table) -> pa.Array:
@@ -197,15 +201,15 @@ def _matched(given_up: pa.Table, letters: pa.Table, chosen: Ints, names: Mapping
     at = at[np.lexsort((at, offsets[at], chosen[at]))]
     fresh = np.append(True, (np.diff(chosen[at]) != 0) | (np.diff(offsets[at]) != 0))[: len(at)]
     first = at[np.flatnonzero(fresh)[np.cumsum(fresh) - 1]] if len(at) else at
-    mine, pieces = letters.take(pa.array(at)), given_up.take(pa.array(chosen[at]))
+    matched_letters, pieces = letters.take(pa.array(at)), given_up.take(pa.array(chosen[at]))
     earlier = letters.select(DLQ_POSITION).take(pa.array(first, mask=fresh))
-    clear = pc.fill_null(pc.is_in(mine.column("cause"), value_set=CLEAR_CAUSES), False)
-    columns = _of_letters(mine) | _of_state(pieces) | {
-        "topic": pc.coalesce(names_of_topics(pieces.column("topic_id"), names), mine.column("topic")),
+    clear = pc.fill_null(pc.is_in(matched_letters.column("cause"), value_set=CLEAR_CAUSES), False)
+    columns = _of_letters(matched_letters) | _of_state(pieces) | {
+        "topic": pc.coalesce(names_of_topics(pieces.column("topic_id"), names), matched_letters.column("topic")),
         "status": pa.array([words.MATCHED, words.DUPLICATE]).take(pa.array((~fresh).astype(np.int8))),
-        "cause": pc.if_else(clear, mine.column("cause"), pieces.column("cause")),
+        "cause": pc.if_else(clear, matched_letters.column("cause"), pieces.column("cause")),
         "cause_source": pc.if_else(clear, DEAD_LETTER, pieces.column("cause_source")),
-        "delivery_count": pc.coalesce(mine.column("delivery_count"), pieces.column("delivery_count")),
+        "delivery_count": pc.coalesce(matched_letters.column("delivery_count"), pieces.column("delivery_count")),
         **{f"duplicate_of_{name}": earlier.column(name) for name in DLQ_POSITION if name != "dlq_topic_id"},
     }  # fmt: skip
     return _rows(len(at), columns)
@@ -223,7 +227,9 @@ def _without_letter(
     due = pc.and_(pc.is_valid(given_up.column("archiving_ms")), pc.not_equal(given_up.column("cause"), GAP))
     due = pc.fill_null(due, False).to_numpy(zero_copy_only=False)
     at = np.flatnonzero(chosen >= 0)
-    piece, first, last = _left(given_up, chosen[at], letters.column("offset").to_numpy()[at], np.flatnonzero(due))
+    piece, first, last = _runs_without_letter(
+        given_up, chosen[at], letters.column("offset").to_numpy()[at], np.flatnonzero(due)
+    )
     rows = given_up.take(pa.array(piece))
     groups = rows.column("group_id").dictionary_encode().combine_chunks()
     group_ids = groups.dictionary.to_pylist()
@@ -251,7 +257,7 @@ def _without_letter(
     return _rows(len(piece), columns)
 
 
-def _left(given_up: pa.Table, piece: Ints, offset: Ints, due: Ints) -> tuple[Ints, Ints, Ints]:
+def _runs_without_letter(given_up: pa.Table, piece: Ints, offset: Ints, due: Ints) -> tuple[Ints, Ints, Ints]:
     """Runs (row, first, last) of the rows `due` without the offsets that have a dead letter."""
     firsts, lasts = (given_up.column(name).to_numpy() for name in ("offset", "last_offset"))
     is_due = np.isin(piece, due)
@@ -261,9 +267,9 @@ def _left(given_up: pa.Table, piece: Ints, offset: Ints, due: Ints) -> tuple[Int
     rows, ends = rows[order], ends[order]
     begins_row = np.append(True, np.diff(rows) != 0)[: len(rows)]
     before = np.append(0, ends[:-1])[: len(rows)]
-    some = np.where(begins_row, ends >= firsts[rows], before < ends - 1)
+    has_offsets = np.where(begins_row, ends >= firsts[rows], before < ends - 1)
     begins = np.where(begins_row, firsts[rows], np.minimum(before, MAX_OFFSET - 2) + 2) if len(rows) else ends
-    return rows[some], begins[some], ends[some]
+    return rows[has_offsets], begins[has_offsets], ends[has_offsets]
 
 
 def _without_state(
@@ -278,10 +284,10 @@ def _without_state(
     says = _verdicts_by_letter(letters, candidates, _telling(history, letters, candidates)) if letters.num_rows else {}
     rows = []
     for row, letter in enumerate(letters.select(["group_id", "topic", "partition", "timestamp_ms"]).to_pylist()):
-        known = says.get(row)
-        if known is not None:
-            topic_id = candidates.column("topic_id")[known[2]].as_py()
-            rows.append((topic_id, known[0], known[1]))
+        verdict = says.get(row)
+        if verdict is not None:
+            topic_id = candidates.column("topic_id")[verdict[2]].as_py()
+            rows.append((topic_id, verdict[0], verdict[1]))
             continue
         early = begins_ms is None or letter["timestamp_ms"] < begins_ms
         unclear = early or (letter["group_id"], letter["partition"]) in nameless
@@ -313,15 +319,15 @@ def nameless_places(places: pa.Table, names: Mapping[str, str]) -> set[tuple[str
 
 def _telling(history: Iterable[pa.Table], letters: pa.Table, candidates: pa.Table) -> pa.Table:
     """First and last history row of each candidate, and the last row before each letter; streams to bound memory."""
-    kept = pa.schema([SHARE_PARTITION_HISTORY.field(name) for name in HISTORY_READ]).empty_table()
+    kept_rows = pa.schema([SHARE_PARTITION_HISTORY.field(name) for name in HISTORY_READ]).empty_table()
     for rows in history:
-        both = pa.concat_tables([kept, rows.select(HISTORY_READ).cast(kept.schema)])
-        seen = _Times.of(letters, candidates, both)
-        some = seen.begin < seen.end
-        before = seen.at[seen.at > seen.begin] - 1
-        looked_at = np.unique(np.concatenate([seen.begin[some], before, seen.end[some] - 1]))
-        kept = both.take(pa.array(seen.order[looked_at]))
-    return kept
+        union_rows = pa.concat_tables([kept_rows, rows.select(HISTORY_READ).cast(kept_rows.schema)])
+        times = _Times.of(letters, candidates, union_rows)
+        has_rows = times.begin < times.end
+        before = times.at[times.at > times.begin] - 1
+        looked_at = np.unique(np.concatenate([times.begin[has_rows], before, times.end[has_rows] - 1]))
+        kept_rows = union_rows.take(pa.array(times.order[looked_at]))
+    return kept_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,10 +350,10 @@ class _Times:
         order = np.lexsort((offsets, times, history_key))
         stamps = letters.column("timestamp_ms").to_numpy()[candidates.column("letter").to_numpy()]
         is_letter = np.repeat([False, True], [len(history_key), len(key)])
-        both = np.lexsort((is_letter, np.concatenate([times, stamps]), np.concatenate([history_key, key])))
-        rows_before = np.cumsum(~is_letter[both])
-        at = np.empty(len(both), np.int64)
-        at[both] = rows_before
+        merged_order = np.lexsort((is_letter, np.concatenate([times, stamps]), np.concatenate([history_key, key])))
+        rows_before = np.cumsum(~is_letter[merged_order])
+        at = np.empty(len(merged_order), np.int64)
+        at[merged_order] = rows_before
         keys = history_key[order]
         begin, end = (np.searchsorted(keys, key, side) for side in ("left", "right"))
         return _Times(order=order, begin=begin, end=end, at=at[len(history_key) :])
@@ -358,16 +364,16 @@ def _verdicts_by_letter(letters: pa.Table, candidates: pa.Table, history: pa.Tab
 
     Of several candidates the most certain one decides; NOT_ARCHIVED is the most certain reason.
     """
-    seen = _Times.of(letters, candidates, history)
-    whole = pc.equal(history.column("completeness"), "complete").to_numpy(zero_copy_only=False)[seen.order]
+    times = _Times.of(letters, candidates, history)
+    is_complete = pc.equal(history.column("completeness"), "complete").to_numpy(zero_copy_only=False)[times.order]
     says = [words.TOO_EARLY, words.TOO_LATE, words.NOT_COMPLETE, words.NOT_ARCHIVED]
     verdicts: dict[int, tuple[str, str, int]] = {}
     weight: dict[int, int] = {}
     for candidate, row in enumerate(candidates.column("letter").to_pylist()):
-        begin, end, at = (int(places[candidate]) for places in (seen.begin, seen.end, seen.at))
+        begin, end, at = (int(places[candidate]) for places in (times.begin, times.end, times.at))
         if begin == end:
             continue
-        place = 0 if at == begin else 1 if at == end else 3 if whole[at - 1] else 2
+        place = 0 if at == begin else 1 if at == end else 3 if is_complete[at - 1] else 2
         if place > weight.get(row, -1):
             weight[row] = place
             status = words.UNEXPECTED if says[place] == words.NOT_ARCHIVED else words.UNKNOWN

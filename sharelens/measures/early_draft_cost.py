@@ -117,14 +117,14 @@ def _draft_records(
 
 
 def _cost_of(records: Iterator[DraftRecord]) -> _Cost:
-    count = checkpoints = size = chain = most = 0
+    count = checkpoints = size = chain = longest_chain = 0
     for record in records:
         is_checkpoint = isinstance(record, Checkpoint)
         count, checkpoints = count + 1, checkpoints + is_checkpoint
         size += sum(map(len, encode(record)))
         chain = 1 if is_checkpoint else chain + 1
-        most = max(most, chain)
-    return _Cost(count, checkpoints, size, most)
+        longest_chain = max(longest_chain, chain)
+    return _Cost(count, checkpoints, size, longest_chain)
 
 
 def _changes(histories: Histories) -> dict[int, list[StateBatch]]:
@@ -155,10 +155,10 @@ def _shipped(histories: Histories, records: pa.Table) -> list[_Cost]:
     begins, types = histories.begins.tolist(), histories.history.column("record_type").to_pylist()
     costs = []
     for place, number in enumerate(of_place.tolist()):
-        chain = most = snapshots = 0
+        chain = longest_chain = snapshots = 0
         for kind in types[begins[place] : begins[place + 1]]:
             snapshots += kind == "snapshot"
             chain = 1 if kind == "snapshot" else chain + 1
-            most = max(most, chain if kind != "tombstone" else 0)
-        costs.append(_Cost(int(count[number]), snapshots, int(size[number]), most))
+            longest_chain = max(longest_chain, chain if kind != "tombstone" else 0)
+        costs.append(_Cost(int(count[number]), snapshots, int(size[number]), longest_chain))
     return costs

@@ -73,15 +73,15 @@ def with_end_offsets(
     rows = {(row["topic_id"], row["partition"]): row for row in ends.to_pylist()}
     for place, offset in ends_by_id(end_offsets, names, {*rows, *partitions}).items():
         before = rows.get(place, dict.fromkeys(TOPIC_END.names))
-        known = before["end_offset"]
-        if only_higher and known is not None and known >= offset:
+        known_end = before["end_offset"]
+        if only_higher and known_end is not None and known_end >= offset:
             continue
         rows[place] = before | {
             "topic_id": place[0],
             "partition": place[1],
             "end_offset": offset,
             "end_offset_source": FROM_FILE,
-            "last_stable_offset": before["last_stable_offset"] if known == offset else None,
+            "last_stable_offset": before["last_stable_offset"] if known_end == offset else None,
             "end_offset_inferred": None,
         }
     return pa.Table.from_pylist([rows[place] for place in sorted(rows)], schema=TOPIC_END)

@@ -75,7 +75,7 @@ def _by_level(
     """
     count = rows.shape[0]
     low, high, level = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
-    most, near = -1, 0
+    highest_level, near = -1, 0
     # Ranges that one record began ascend, so each search starts at the place of the last one. Every begin and end is in
     # `bounds`, so the cells of a row are exact.
     for i in range(count):
@@ -84,13 +84,13 @@ def _by_level(
         level[i] = -1
         while (1 << (level[i] + 1)) <= high[i] - low[i]:
             level[i] += 1
-        most = max(most, level[i])
+        highest_level = max(highest_level, level[i])
     # Counting sort: there are few levels (log2 of the cells).
-    begins = np.zeros(most + 2, np.int64)
+    begins = np.zeros(highest_level + 2, np.int64)
     for i in range(count):
         if level[i] >= 0:
             begins[level[i] + 1] += 1
-    for power in range(most + 1):
+    for power in range(highest_level + 1):
         begins[power + 1] += begins[power]
     filled, order = begins.copy(), np.empty(count, np.int64)
     for i in range(count):
@@ -132,11 +132,11 @@ def pieces_of(ranges: np.ndarray, chosen: np.ndarray, begins: np.ndarray) -> np.
     `ranges`, `begins`: `ranges` and `life_begins` of Histories. `chosen`: the ranges that count.
     """
     out = np.empty((64, WIDTH), np.int64)
-    made = 0
+    piece_count = 0
     for life in range(begins.shape[0] - 1):
-        own = begins[life] + np.flatnonzero(chosen[begins[life] : begins[life + 1]])
-        bounds = _bounds(ranges, own)
-        oldest, largest = _first_outcomes(ranges, own, bounds)
+        life_rows = begins[life] + np.flatnonzero(chosen[begins[life] : begins[life + 1]])
+        bounds = _bounds(ranges, life_rows)
+        oldest, largest = _first_outcomes(ranges, life_rows, bounds)
         # Neighbouring cells with the same outcome and count become one piece. Arrays of cells exist for one life at a
         # time.
         for cell in range(bounds.shape[0] - 1):
@@ -145,12 +145,12 @@ def pieces_of(ranges: np.ndarray, chosen: np.ndarray, begins: np.ndarray) -> np.
                 continue
             before = oldest[cell - 1] if cell > 0 else NOWHERE
             if before != NOWHERE and largest[cell] == largest[cell - 1] and _same(ranges, row, before):
-                out[made - 1, LAST] = bounds[cell + 1] - 1
+                out[piece_count - 1, LAST] = bounds[cell + 1] - 1
                 continue
-            out = grown(out, made + 1)
-            out[made, FIRST] = bounds[cell]
-            out[made, LAST] = bounds[cell + 1] - 1
-            out[made, ROW] = row
-            out[made, COUNT] = largest[cell]
-            made += 1
-    return out[:made]
+            out = grown(out, piece_count + 1)
+            out[piece_count, FIRST] = bounds[cell]
+            out[piece_count, LAST] = bounds[cell + 1] - 1
+            out[piece_count, ROW] = row
+            out[piece_count, COUNT] = largest[cell]
+            piece_count += 1
+    return out[:piece_count]

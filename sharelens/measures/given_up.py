@@ -99,11 +99,11 @@ def _painted(
 
 
 @kernel
-def _pieces_of(ranges: np.ndarray, flags: np.ndarray, out: np.ndarray, made: int) -> tuple[np.ndarray, int]:
-    """Adds the pieces of one life to `out`, which holds `made`; row numbers count from its first range on."""
+def _pieces_of(ranges: np.ndarray, flags: np.ndarray, out: np.ndarray, piece_count: int) -> tuple[np.ndarray, int]:
+    """Adds the pieces of one life to `out`, which holds `piece_count`; row numbers count from its first range on."""
     firsts, lasts = _union(ranges, flags)
     if firsts.shape[0] == 0:
-        return out, made
+        return out, piece_count
     rows = _touching(ranges, firsts, lasts)
     bounds = _bounds(ranges, rows)
     final = _painted(ranges, flags, rows, bounds, NOWHERE, True)
@@ -122,18 +122,18 @@ def _pieces_of(ranges: np.ndarray, flags: np.ndarray, out: np.ndarray, made: int
             same = same and ways[state, cell] == ways[state, before]
         before = cell
         if same:
-            out[made - 1, LAST] = last
+            out[piece_count - 1, LAST] = last
             continue
-        out = grown(out, made + 1)
-        out[made, FIRST] = bounds[cell]
-        out[made, LAST] = last
-        out[made, FINAL] = final[cell]
-        out[made, EARLIEST] = earliest[cell]
-        out[made, ENTERED] = ways[ranges[final[cell], RANGE_STATE], cell]
-        out[made, ARCHIVING_AT] = ways[ARCHIVING_STATE, cell]
-        out[made, PRESENCE] = 0
-        made += 1
-    return out, made
+        out = grown(out, piece_count + 1)
+        out[piece_count, FIRST] = bounds[cell]
+        out[piece_count, LAST] = last
+        out[piece_count, FINAL] = final[cell]
+        out[piece_count, EARLIEST] = earliest[cell]
+        out[piece_count, ENTERED] = ways[ranges[final[cell], RANGE_STATE], cell]
+        out[piece_count, ARCHIVING_AT] = ways[ARCHIVING_STATE, cell]
+        out[piece_count, PRESENCE] = 0
+        piece_count += 1
+    return out, piece_count
 
 
 @kernel
@@ -143,14 +143,14 @@ def pieces_of(ranges: np.ndarray, flags: np.ndarray, begins: np.ndarray) -> np.n
     `ranges`, `begins`: `ranges` and `life_begins` of Histories. `flags`: of each range.
     """
     out = np.empty((64, WIDTH), np.int64)
-    made = 0
+    piece_count = 0
     for life in range(begins.shape[0] - 1):
-        begin, end, before = begins[life], begins[life + 1], made
-        out, made = _pieces_of(ranges[begin:end], flags[begin:end], out, made)
-        for piece in range(before, made):
+        begin, end, before = begins[life], begins[life + 1], piece_count
+        out, piece_count = _pieces_of(ranges[begin:end], flags[begin:end], out, piece_count)
+        for piece in range(before, piece_count):
             for column in (FINAL, EARLIEST, ENTERED, ARCHIVING_AT):
                 out[piece, column] += begin if out[piece, column] != NOWHERE else 0
-    return out[:made]
+    return out[:piece_count]
 
 
 @kernel

@@ -66,7 +66,7 @@ class State(NamedTuple):
     """
 
     exists: Bools
-    known: Bools
+    is_known: Bools
     group_positions: Ints
     member_counts: Ints
     open_groups: Ints

@@ -53,8 +53,8 @@ def _histories_of(records: pa.Table, bin_of: npt.NDArray[np.bool_]) -> tuple[Sha
     """The histories of the share groups and of the streams groups in a bin."""
     types = records.column("record_type").to_numpy()
     share, streams = (
-        _histories(records.filter(pa.array(bin_of & np.isin(types, own))), own, read)
-        for own, read in ((KERNEL_TYPES, ShareValues), (STREAMS_TYPES, StreamsValues))
+        _histories(records.filter(pa.array(bin_of & np.isin(types, record_types))), record_types, read)
+        for record_types, read in ((KERNEL_TYPES, ShareValues), (STREAMS_TYPES, StreamsValues))
     )
     return ShareTables(*share), StreamsTables(*streams)
 
@@ -96,7 +96,7 @@ def _state(rows: NumberedRows, values: Values) -> State:
     every = (values.member_epoch_codes, values.target_codes, values.new_codes, values.no_codes)
     return State(
         exists=np.zeros(groups, np.bool_),
-        known=np.zeros(groups, np.bool_),
+        is_known=np.zeros(groups, np.bool_),
         group_positions=np.full((groups, kernels.KINDS), kernels.NONE, np.int64),
         member_counts=np.zeros(groups, np.int64),
         open_groups=np.full(groups, kernels.NONE, np.int64),

@@ -62,9 +62,11 @@ def share_histories(records: pa.Table) -> ShareTables:
         of_groups.setdefault(change.group_id, ShareGroupHistories()).take(change)
     groups = _sorted(of_groups)
     return ShareTables(
-        groups=table_of([(of.seen, of.groups) for of in groups], schemas.GROUP_HISTORY),
-        members=table_of([(of.seen, of.members) for of in groups], schemas.MEMBER_HISTORY),
-        initialization=table_of([(of.seen, of.initialization) for of in groups], schemas.SHARE_INITIALIZATION_HISTORY),
+        groups=table_of([(of.records_seen, of.groups) for of in groups], schemas.GROUP_HISTORY),
+        members=table_of([(of.records_seen, of.members) for of in groups], schemas.MEMBER_HISTORY),
+        initialization=table_of(
+            [(of.records_seen, of.initialization) for of in groups], schemas.SHARE_INITIALIZATION_HISTORY
+        ),
     )
 
 
@@ -75,9 +77,9 @@ def streams_histories(records: pa.Table) -> StreamsTables:
         of_groups.setdefault(change.group_id, StreamsGroupHistories()).take(change)
     groups = _sorted(of_groups)
     return StreamsTables(
-        groups=table_of([(of.seen, of.groups) for of in groups], schemas.GROUP_HISTORY),
-        members=table_of([(of.seen, of.members) for of in groups], schemas.MEMBER_HISTORY),
-        tasks=table_of([(of.seen, of.tasks) for of in groups], schemas.TASK_HISTORY),
+        groups=table_of([(of.records_seen, of.groups) for of in groups], schemas.GROUP_HISTORY),
+        members=table_of([(of.records_seen, of.members) for of in groups], schemas.MEMBER_HISTORY),
+        tasks=table_of([(of.records_seen, of.tasks) for of in groups], schemas.TASK_HISTORY),
     )
 
 
@@ -90,7 +92,7 @@ class ShareGroupHistories:
     """The rows of a share group after the records so far."""
 
     group: ShareGroup = field(default_factory=ShareGroup)
-    seen: RecordsSeen = field(default_factory=RecordsSeen)
+    records_seen: RecordsSeen = field(default_factory=RecordsSeen)
     is_known: bool = False
     groups: Intervals = field(default_factory=Intervals)
     members: Intervals = field(default_factory=Intervals)
@@ -99,7 +101,7 @@ class ShareGroupHistories:
 
     def take(self, change: GroupChange) -> None:
         """Applies the next record of the group."""
-        self.seen.take(change)
+        self.records_seen.take(change)
         self.is_known |= not change.is_tombstone or change.record_type == GROUP
         self.group.apply(change)
         if not self.is_known:

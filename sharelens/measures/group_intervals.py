@@ -124,7 +124,7 @@ class RecordsSeen:
 
 def table_of(intervals: Iterable[tuple[RecordsSeen, Intervals]], schema: pa.Schema) -> pa.Table:
     """The rows of a history of some groups; columns that they have no values of are null."""
-    rows = [(row, seen.marks_of(row)) for seen, of_group in intervals for row in of_group.rows]
+    rows = [(row, records_seen.marks_of(row)) for records_seen, of_group in intervals for row in of_group.rows]
     names: set[str] = set().union(*{tuple(row.values) for row, _ in rows})
     columns = []
     for column in schema:

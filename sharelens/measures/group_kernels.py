@@ -283,14 +283,14 @@ def _update_parts(
             old += 1
             continue
         if old < old_end and values.parts[old] == values.parts[new]:
-            kept = state.rows_of_parts[old]
+            open_row = state.rows_of_parts[old]
             old += 1
-            same = _code(values.part_codes, rows[kept, P_MEMBER]) == code
-            if same and rows[kept, PART_MARK] == values.part_marks[new]:
-                state.rows_of_parts[new] = kept
+            same = _code(values.part_codes, rows[open_row, P_MEMBER]) == code
+            if same and rows[open_row, PART_MARK] == values.part_marks[new]:
+                state.rows_of_parts[new] = open_row
                 new += 1
                 continue
-            _end(rows, kept, row, CHANGED)
+            _end(rows, open_row, row, CHANGED)
         _begin(rows, count, row, who)
         rows[count, P_MEMBER], rows[count, PART] = metadata, values.parts[new]
         rows[count, PART_MARK] = values.part_marks[new]
@@ -332,19 +332,21 @@ def _remove_group(values: Values, state: State, output: Output, row: int, group:
 
 
 @leaf
-def _note(records: Records, output: Output, seen: np.ndarray, group_seen: np.ndarray, newest: Ints, row: int) -> None:
+def _note(
+    records: Records, output: Output, member_seen: np.ndarray, group_seen: np.ndarray, newest: Ints, row: int
+) -> None:
     """Notes log time, the compaction bound and undecoded records, which all records count for."""
     group, member, kind, place = records.groups[row], records.members[row], records.kinds[row], records.places[row]
     newest[place] = max(newest[place], records.timestamps_ms[row])
     output.log_times_ms[row] = newest[place]
     # A replaced record that is still there bounds compaction: no round of the log cleaner went beyond its replacement.
-    before = group_seen[group, kind] if member < 0 else seen[member, kind]
+    before = group_seen[group, kind] if member < 0 else member_seen[member, kind]
     if before and output.bounds[group] < 0:
         output.bounds[group] = records.log_offsets[row]
     if member < 0:
         group_seen[group, kind] = True
     else:
-        seen[member, kind] = True
+        member_seen[member, kind] = True
     if records.values[row] < 0 and not records.is_tombstone[row]:
         output.has_undecoded[group] = True
 
@@ -357,30 +359,30 @@ def _apply(records: Records, values: Values, state: State, output: Output, row: 
         _set_value(values, state, group, member, kind, records.values[row])
     elif not records.is_tombstone[row]:
         # A value that could not be decoded says of a share group that it is there.
-        state.exists[group] |= values.is_share and not state.known[group]
+        state.exists[group] |= values.is_share and not state.is_known[group]
     elif kind == METADATA:
-        state.known[group] = True
+        state.is_known[group] = True
         if state.exists[group]:
             _remove_group(values, state, output, row, group, part_rows)
     elif state.exists[group]:
         _remove_value(values, state, group, member, kind)
-    state.known[group] |= state.exists[group]
+    state.is_known[group] |= state.exists[group]
 
 
 @kernel
 def replay(
-    records: Records, values: Values, state: State, output: Output, seen: Bools, group_seen: Bools, newest: Ints
+    records: Records, values: Values, state: State, output: Output, member_seen: Bools, group_seen: Bools, newest: Ints
 ) -> np.ndarray:
     """Replays the records into `output`; the rows of tasks, or of share partitions with their initialization."""
     part_rows = np.empty((1024, PART_COLUMNS), np.int64)
     part_count = 0
     now = np.zeros(GROUP_VALUES, np.int64)
     for row in range(len(records.kinds)):
-        _note(records, output, seen, group_seen, newest, row)
+        _note(records, output, member_seen, group_seen, newest, row)
         kind, group, member = records.kinds[row], records.groups[row], records.members[row]
         before = _list_of(values, state, group, member)
         _apply(records, values, state, output, row, part_rows)
-        if not state.known[group]:
+        if not state.is_known[group]:
             continue
         _put_group_values(values, state, group, now)
         _update_group(state, output, row, group, now)
@@ -390,10 +392,10 @@ def replay(
             _update_member(values, state, output, row, member)
         if kind == INITIALIZATION if values.is_share else kind in (MEMBER, ASSIGNMENT):
             after = _list_of(values, state, group, member)
-            most = part_count + _length_of(values, after)
+            max_part_count = part_count + _length_of(values, after)
             # `most` exceeds the present length, so this doubles at least: copies are amortized.
-            if most > len(part_rows):
-                part_rows = np.concatenate((part_rows, np.empty((most, PART_COLUMNS), np.int64)))
+            if max_part_count > len(part_rows):
+                part_rows = np.concatenate((part_rows, np.empty((max_part_count, PART_COLUMNS), np.int64)))
             who, metadata = (group, NONE) if values.is_share else (member, state.positions[member, MEMBER])
             part_count = _update_parts(values, state, row, who, metadata, before, after, part_rows, part_count)
     return part_rows[:part_count]

@@ -50,8 +50,8 @@ def numbered(records: pa.Table, types: Sequence[int]) -> NumberedRows:
     has_value = table.column("value_json").is_valid().to_numpy() & ~is_tombstone
     values = np.full(len(kinds), kernels.NONE, np.int64)
     for kind in range(kernels.KINDS):
-        mine = (kinds == kind) & has_value
-        values[mine] = np.arange(mine.sum())
+        has_value_of_kind = (kinds == kind) & has_value
+        values[has_value_of_kind] = np.arange(has_value_of_kind.sum())
     return NumberedRows(
         table=table,
         group_names=group_names,

@@ -25,9 +25,9 @@ def groups(records: pa.Table, as_of_ms: int | None = None) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=GROUPS)
 
 
-def _newest(first: dict[str, Any], *others: dict[str, Any]) -> dict[str, Any]:
+def _newest(first: dict[str, Any], *other_rows: dict[str, Any]) -> dict[str, Any]:
     """The row with the newest record: a group of a deleted group's name may have another type."""
-    return max([first, *others], key=lambda row: (row["last_change_ms"], row["log_offset"]))
+    return max([first, *other_rows], key=lambda row: (row["last_change_ms"], row["log_offset"]))
 
 
 def _row(moment: ShareMoment) -> dict[str, Any]:

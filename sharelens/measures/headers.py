@@ -52,8 +52,8 @@ OFFSET_TIME = pa.schema(
 
 def begins_of(history: pa.Table) -> dict[TopicPartition, int]:
     """The lowest start offset of each user partition that SHARE_PARTITION_HISTORY rows name."""
-    known = history.filter(pc.greater_equal(history.column("start_offset"), 0))
-    lowest = known.group_by(["topic_id", "partition"]).aggregate([("start_offset", "min")])
+    started_rows = history.filter(pc.greater_equal(history.column("start_offset"), 0))
+    lowest = started_rows.group_by(["topic_id", "partition"]).aggregate([("start_offset", "min")])
     rows = lowest.to_pylist()
     return {(row["topic_id"], row["partition"]): row["start_offset_min"] for row in rows}
 
@@ -81,25 +81,30 @@ class NoRecords:
         """Adds BATCH_COLUMNS rows, which follow the rows of earlier calls; they may be of several user partitions."""
         if batches.num_rows == 0:
             return
-        for mine in runs(batches.select(BATCH_COLUMNS)):
-            place = (str(mine.column("topic_id")[0].as_py()), int(mine.column("partition")[0].as_py()))
-            self._note(place, mine)
+        for partition_batches in runs(batches.select(BATCH_COLUMNS)):
+            place = (
+                str(partition_batches.column("topic_id")[0].as_py()),
+                int(partition_batches.column("partition")[0].as_py()),
+            )
+            self._note(place, partition_batches)
 
-    def _note(self, place: TopicPartition, mine: pa.Table) -> None:
-        bases: Ints = mine.column("base_offset").to_numpy()
-        lasts: Ints = mine.column("last_offset").to_numpy()
+    def _note(self, place: TopicPartition, partition_batches: pa.Table) -> None:
+        bases: Ints = partition_batches.column("base_offset").to_numpy()
+        lasts: Ints = partition_batches.column("last_offset").to_numpy()
         before = self._spans.get(place)
         ends = np.concatenate([[bases[0] - 1 if before is None else before[1]], np.maximum.accumulate(lasts)[:-1]])
         holes = np.flatnonzero(bases > ends + 1)
         self._add(place, ends[holes] + 1, bases[holes] - 1, ABSENT)
-        control = pc.is_valid(mine.column("control_type")).to_numpy()
+        control = pc.is_valid(partition_batches.column("control_type")).to_numpy()
         self._add(place, bases[control], lasts[control], CONTROL)
         self._spans[place] = (int(bases[0]) if before is None else before[0], max(int(lasts.max()), int(ends[-1])))
-        self._note_aborted(place, mine)
+        self._note_aborted(place, partition_batches)
 
-    def _note_aborted(self, place: TopicPartition, mine: pa.Table) -> None:
+    def _note_aborted(self, place: TopicPartition, partition_batches: pa.Table) -> None:
         """Data of a transaction is aborted when the next marker of its producer says ABORT."""
-        transactional = mine.filter(pc.or_(mine.column("transactional"), pc.is_valid(mine.column("control_type"))))
+        transactional = partition_batches.filter(
+            pc.or_(partition_batches.column("transactional"), pc.is_valid(partition_batches.column("control_type")))
+        )
         waiting = self._open.pop(place, None)
         rows = transactional if waiting is None else pa.concat_tables([waiting, transactional])
         if rows.num_rows == 0:
@@ -110,14 +115,14 @@ class NoRecords:
         ends_one = (marker == "COMMIT") | (marker == "ABORT")
         at = np.arange(len(marker))
         following = np.minimum.accumulate(np.where(ends_one, at, len(marker))[::-1])[::-1]
-        known = following < len(marker)
-        where = np.where(known, following, 0)
-        known &= producers[where] == producers
+        has_marker = following < len(marker)
+        where = np.where(has_marker, following, 0)
+        has_marker &= producers[where] == producers
         data = marker == ""
-        aborted = data & known & (marker[where] == "ABORT")
+        aborted = data & has_marker & (marker[where] == "ABORT")
         bases, lasts = (rows.column(name).to_numpy()[aborted] for name in ("base_offset", "last_offset"))
         self._add(place, bases, lasts, ABORTED)
-        still_open = rows.filter(pa.array(data & ~known))
+        still_open = rows.filter(pa.array(data & ~has_marker))
         if still_open.num_rows:
             self._open[place] = still_open
 
@@ -156,15 +161,18 @@ class OffsetTimes:
         """Adds BATCH_COLUMNS rows."""
         if batches.num_rows == 0:
             return
-        for mine in runs(batches.select(BATCH_COLUMNS)):
-            place = (str(mine.column("topic_id")[0].as_py()), int(mine.column("partition")[0].as_py()))
+        for partition_batches in runs(batches.select(BATCH_COLUMNS)):
+            place = (
+                str(partition_batches.column("topic_id")[0].as_py()),
+                int(partition_batches.column("partition")[0].as_py()),
+            )
             offsets = self._offsets.get(place)
             if offsets is None:
                 continue
-            at = np.searchsorted(mine.column("last_offset").to_numpy(), offsets)
-            inside = at < mine.num_rows
-            inside[inside] = mine.column("base_offset").to_numpy()[at[inside]] <= offsets[inside]
-            rows = mine.select(["max_timestamp_ms", "timestamp_type"]).take(pa.array(at[inside]))
+            at = np.searchsorted(partition_batches.column("last_offset").to_numpy(), offsets)
+            inside = at < partition_batches.num_rows
+            inside[inside] = partition_batches.column("base_offset").to_numpy()[at[inside]] <= offsets[inside]
+            rows = partition_batches.select(["max_timestamp_ms", "timestamp_type"]).take(pa.array(at[inside]))
             times = zip(offsets[inside].tolist(), *(part.to_pylist() for part in rows.columns), strict=True)
             self._times.setdefault(place, []).extend(times)
 
@@ -193,13 +201,17 @@ def with_sampled(no_records: pa.Table, sampled: pa.Table) -> pa.Table:
     rows = pa.concat_tables([no_records, sampled]).sort_by(
         [(name, "ascending") for name in ("topic_id", "partition", "first_offset")]
     )
-    kept: list[dict[str, Any]] = []
+    disjoint_rows: list[dict[str, Any]] = []
     for row in rows.to_pylist():
-        before = kept[-1] if kept and all(kept[-1][name] == row[name] for name in ("topic_id", "partition")) else None
+        before = (
+            disjoint_rows[-1]
+            if disjoint_rows and all(disjoint_rows[-1][name] == row[name] for name in ("topic_id", "partition"))
+            else None
+        )
         first = row["first_offset"] if before is None else max(row["first_offset"], before["last_offset"] + 1)
         if first <= row["last_offset"]:
-            kept.append(row | {"first_offset": first})
-    return pa.Table.from_pylist(kept, schema=NO_RECORD)
+            disjoint_rows.append(row | {"first_offset": first})
+    return pa.Table.from_pylist(disjoint_rows, schema=NO_RECORD)
 
 
 Spans = Mapping[TopicPartition, tuple[Ints, Ints, npt.NDArray[np.int8]]]
@@ -223,24 +235,24 @@ def spans_of(ranges: pa.Table) -> Spans:
     return spans
 
 
-def news_from(mine: pa.Table, is_new: npt.NDArray[np.bool_]) -> int | None:
+def news_from(partition_batches: pa.Table, is_new: npt.NDArray[np.bool_]) -> int | None:
     """The lowest offset that new headers of one user partition describe; None without new headers.
 
-    `mine`: BATCH_COLUMNS rows in offset order. A header also describes the gap between it and the one before, and an
-    ABORT marker describes the data of its producer before it.
+    `partition_batches`: BATCH_COLUMNS rows in offset order. A header also describes the gap between it and the one
+    before, and an ABORT marker describes the data of its producer before it.
     """
     if not is_new.any():
         return None
-    bases: Ints = mine.column("base_offset").to_numpy()
-    earlier: Ints = mine.column("last_offset").to_numpy()[: int(np.argmax(is_new))]
-    producers: Ints = mine.column("producer_id").to_numpy()
-    marker = pc.is_valid(mine.column("control_type")).to_numpy()
-    aborts = is_new & pc.fill_null(pc.equal(mine.column("control_type"), "ABORT"), False).to_numpy()
+    bases: Ints = partition_batches.column("base_offset").to_numpy()
+    earlier: Ints = partition_batches.column("last_offset").to_numpy()[: int(np.argmax(is_new))]
+    producers: Ints = partition_batches.column("producer_id").to_numpy()
+    marker = pc.is_valid(partition_batches.column("control_type")).to_numpy()
+    aborts = is_new & pc.fill_null(pc.equal(partition_batches.column("control_type"), "ABORT"), False).to_numpy()
     lowest = int(bases[is_new].min())
     lowest = min(lowest, int(earlier.max()) + 1) if len(earlier) else lowest
     for producer in np.unique(producers[aborts]).tolist():
-        own = producers == producer
-        before = bases[own & marker & ~is_new]
-        data = bases[own & ~marker & (bases > before.max(initial=-1))]
+        is_of_producer = producers == producer
+        before = bases[is_of_producer & marker & ~is_new]
+        data = bases[is_of_producer & ~marker & (bases > before.max(initial=-1))]
         lowest = min(lowest, int(data.min(initial=lowest)))
     return lowest

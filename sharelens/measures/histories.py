@@ -115,29 +115,29 @@ def _by_end(
     # buckets from `low` to `high` and sets them back to 0 for the next one: no array for each life.
     order, bucket = np.empty(ranges.shape[0], np.int64), np.empty(ranges.shape[0], np.int64)
     ends = np.zeros(offsets.shape[0] + 1, np.int64)
-    made = 0
+    ended_count = 0
     for life in range(place.shape[0]):
-        own = offsets[begins[place[life]] : begins[place[life] + 1]]
-        low, high, near = own.shape[0], -1, 0
+        place_offsets = offsets[begins[place[life]] : begins[place[life] + 1]]
+        low, high, near = place_offsets.shape[0], -1, 0
         for i in range(life_begins[life], life_begins[life + 1]):
             if ranges[i, RANGE_TO] != UNKNOWN:
-                near = position(own, ranges[i, RANGE_TO], near)
+                near = position(place_offsets, ranges[i, RANGE_TO], near)
                 bucket[i] = near
                 ends[near] += 1
                 low, high = min(low, near), max(high, near)
-        begin, end = made, made
+        begin, end = ended_count, ended_count
         for at in range(low, high + 1):
             end, ends[at] = end + ends[at], end
         for i in range(life_begins[life], life_begins[life + 1]):
             if ranges[i, RANGE_TO] != UNKNOWN:
                 order[ends[bucket[i]]] = i
                 ends[bucket[i]] += 1
-        made = end
+        ended_count = end
         for at in range(low, high + 1):
             if ends[at] - begin > 1:
                 _sort_by_end(ranges, order[begin : ends[at]])
             begin, ends[at] = ends[at], 0
-    return order[:made]
+    return order[:ended_count]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -185,10 +185,10 @@ def _by_record(values: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.
 
 @leaf
 def _note(
-    out: np.ndarray, current: int, made: int, row: np.ndarray, records: np.ndarray, record: int, first_record: int,
-    past: np.ndarray, written_before: int,
+    out: np.ndarray, current: int, interval_count: int, row: np.ndarray, records: np.ndarray, record: int,
+    first_record: int, past: np.ndarray, written_before: int,
 ) -> int:  # fmt: skip
-    """Extends the current interval, or ends it and begins the one at `made`; returns the current interval."""
+    """Extends the current interval, or ends it and begins the one at `interval_count`; returns the current interval."""
     same = (
         current >= 0
         and out[current, FIRST] == row[FIRST]
@@ -197,7 +197,7 @@ def _note(
     if not same:
         if current >= 0:
             out[current, END] = first_record + record
-        current = made
+        current = interval_count
         out[current, BEGIN] = first_record + record
         out[current, END] = UNKNOWN
         out[current, SHOWN] = UNKNOWN
@@ -220,9 +220,9 @@ def _note(
 @kernel
 def _walk(
     records: np.ndarray, first_record: int, ranges: np.ndarray, holes: np.ndarray, past: np.ndarray, out: np.ndarray,
-    made: int,
+    interval_count: int,
 ) -> tuple[np.ndarray, int]:  # fmt: skip
-    """Adds the intervals of one share partition to `out`, which holds `made`; grown where needed.
+    """Adds the intervals of one share partition to `out`, which holds `interval_count`; grown where needed.
 
     `ranges` that a record began come by first offset.
     """
@@ -253,11 +253,11 @@ def _walk(
         start, complete = records[record, START], records[record, COMPLETE]
         _find(active, count, ranges, start, complete, holes, records[record, READS_COMMITTED] > 0, row)
         _sum_up(active, count, ranges, records[record, SLOWED_FROM], row)
-        out = grown(out, made + 1)
-        current = _note(out, current, made, row, records, record, first_record, past, written_before)
-        made = max(made, current + 1)
+        out = grown(out, interval_count + 1)
+        current = _note(out, current, interval_count, row, records, record, first_record, past, written_before)
+        interval_count = max(interval_count, current + 1)
         out[current, WRITTEN] = written
-    return out, made
+    return out, interval_count
 
 
 @kernel
@@ -267,19 +267,19 @@ def _walk_all(
 ) -> np.ndarray:  # fmt: skip
     """The intervals of all share partitions, one after the other."""
     out = np.empty((64, WIDTH), np.int64)
-    made = 0
+    interval_count = 0
     for place in range(record_begins.shape[0] - 1):
         begin = record_begins[place]
-        out, made = _walk(
+        out, interval_count = _walk(
             records[begin : record_begins[place + 1]],
             begin,
             ranges[range_begins[place] : range_begins[place + 1]],
             holes[hole_spans[place, 0] : hole_spans[place, 1]],
             past[place],
             out,
-            made,
+            interval_count,
         )
-    return out[:made]
+    return out[:interval_count]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -117,7 +117,7 @@ def offset_times(
 ) -> pa.Table:
     """OFFSET_TIME rows of ascending offsets; `lasting`: those that are incomplete at the cut, which may be sampled."""
     times = OffsetTimes(offsets)
-    for batches in inputs.headers({place: int(some[0]) for place, some in offsets.items()}):
+    for batches in inputs.headers({place: int(partition_offsets[0]) for place, partition_offsets in offsets.items()}):
         times.take(batches)
     return pa.concat_tables([times.table(), inputs.sampled(lasting).times])
 

@@ -146,9 +146,9 @@ def number_of(names: Names, data: np.ndarray, begin: int, end: int) -> int:
     mask = len(names.slots) - 1
     slot = np.int64(code >> np.uint64(17)) & mask
     while names.slots[slot] >= 0:
-        known = int(names.slots[slot])
-        if is_same(names.pool, names.ends[known], names.ends[known + 1], data, begin, end):
-            return known
+        known_number = int(names.slots[slot])
+        if is_same(names.pool, names.ends[known_number], names.ends[known_number + 1], data, begin, end):
+            return known_number
         slot = (slot + 1) & mask
     number = int(names.used[0])
     first = names.ends[number]
@@ -306,16 +306,16 @@ def unify_epochs(ends: np.ndarray, numbers: np.ndarray, epochs: np.ndarray) -> N
     # in which each turn advances `own` or `pending`.
     task = np.int64((1 << STATUS_AT) - 1)
     for value in range(len(ends) - 1):
-        own, end = ends[value], ends[value + 1]
-        if own == end or numbers[end - 1] >> STATUS_AT == 0:
+        owned_part, end = ends[value], ends[value + 1]
+        if owned_part == end or numbers[end - 1] >> STATUS_AT == 0:
             continue
-        pending = own + np.searchsorted(numbers[own:end], np.int64(1) << STATUS_AT)
-        while pending < end and own < pending and numbers[pending] & task < np.int64(1) << TYPE_AT:
-            if numbers[own] >> STATUS_AT > 0:
+        pending = owned_part + np.searchsorted(numbers[owned_part:end], np.int64(1) << STATUS_AT)
+        while pending < end and owned_part < pending and numbers[pending] & task < np.int64(1) << TYPE_AT:
+            if numbers[owned_part] >> STATUS_AT > 0:
                 break
-            if numbers[own] < numbers[pending] & task:
-                own += 1
+            if numbers[owned_part] < numbers[pending] & task:
+                owned_part += 1
             else:
-                if numbers[own] == numbers[pending] & task:
-                    epochs[own] = epochs[pending]
+                if numbers[owned_part] == numbers[pending] & task:
+                    epochs[owned_part] = epochs[pending]
                 pending += 1

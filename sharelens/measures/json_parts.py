@@ -47,9 +47,9 @@ class PartReader:
         begin, row = 0, 0
         for chunk in texts.chunks:
             end = begin + len(chunk)
-            own = rows[np.searchsorted(rows, begin) : np.searchsorted(rows, end)] - begin
-            parts = self._read_chunk(chunk, own, layout, parts, row)
-            row += len(own)
+            chunk_rows = rows[np.searchsorted(rows, begin) : np.searchsorted(rows, end)] - begin
+            parts = self._read_chunk(chunk, chunk_rows, layout, parts, row)
+            row += len(chunk_rows)
             begin = end
         self._read.append((layout, parts))
         return parts.integers
@@ -100,8 +100,8 @@ class PartReader:
                 epochs = [0] * len(partitions)
             elif epochs is None or len(epochs) != len(partitions):
                 epochs = [epoch] * len(partitions)
-            for partition, own in zip(partitions, epochs, strict=True):
-                yield head | (partition - LEAST_PARTITION), own
+            for partition, part_epoch in zip(partitions, epochs, strict=True):
+                yield head | (partition - LEAST_PARTITION), part_epoch
 
     def _number(self, name: str) -> int:
         data = np.frombuffer(name.encode(), np.uint8)

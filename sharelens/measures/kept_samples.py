@@ -91,17 +91,17 @@ class KeptSamples:
     ) -> "KeptSamples":
         """The times of offsets that wait, and the ranges that end at or above the lowest start offset (`begins`)."""
         times = {
-            place: {offset: time for offset, time in known.items() if offset in waiting.get(place, ())}
-            for place, known in self.times.items()
+            place: {offset: time for offset, time in time_by_offset.items() if offset in waiting.get(place, ())}
+            for place, time_by_offset in self.times.items()
         }
         ranges = {
-            place: frozenset(each for each in some if place in begins and each.last_offset >= begins[place])
-            for place, some in self.no_records.items()
+            place: frozenset(each for each in partition_ranges if place in begins and each.last_offset >= begins[place])
+            for place, partition_ranges in self.no_records.items()
         }
         return KeptSamples(
             partitions=partitions & begins.keys(),
-            times={place: known for place, known in times.items() if known},
-            no_records={place: some for place, some in ranges.items() if some},
+            times={place: time_by_offset for place, time_by_offset in times.items() if time_by_offset},
+            no_records={place: partition_ranges for place, partition_ranges in ranges.items() if partition_ranges},
         )
 
 
@@ -121,5 +121,12 @@ def changed_partitions(earlier: KeptSamples, now: KeptSamples) -> "set[TopicPart
 
 def lowest_new_ranges(earlier: KeptSamples, now: KeptSamples) -> "dict[TopicPartition, int]":
     """By user partition the first offset of the ranges that were not kept before."""
-    new = {place: some - earlier.no_records.get(place, frozenset()) for place, some in now.no_records.items()}
-    return {place: min(each.first_offset for each in some) for place, some in new.items() if some}
+    new = {
+        place: partition_ranges - earlier.no_records.get(place, frozenset())
+        for place, partition_ranges in now.no_records.items()
+    }
+    return {
+        place: min(each.first_offset for each in partition_ranges)
+        for place, partition_ranges in new.items()
+        if partition_ranges
+    }

@@ -84,18 +84,18 @@ def lag(states: pa.Table, ends: pa.Table, names: Mapping[str, str], *, end_of_no
     inferred = _inferred_end(ends_of_rows, start, progress)
     counted = np.where(count >= 0, count, 0)
     lags = end - start - counted
-    known = (start >= 0) & (count >= 0) & (end >= 0) & (lags >= 0)
+    is_lag_known = (start >= 0) & (count >= 0) & (end >= 0) & (lags >= 0)
     sane = (start >= 0) & (end >= start)
     stable_lag = np.where(stable > start, stable - start - (counted - progress.done_from_stable), 0)
     open_end = (progress.first_incomplete < end) | (end < 0)
-    behind = known & (lags == 0)
+    behind = is_lag_known & (lags == 0)
     columns: dict[str, Any] = {
         "topic": names_of_topics(states.column("topic_id"), names),
         "first_incomplete_offset": _or_null(progress.first_incomplete, (start >= 0) & open_end & ~behind),
         "end_offset_inferred": _or_null(inferred, inferred >= 0),
-        "lag": _or_null(lags, known),
+        "lag": _or_null(lags, is_lag_known),
         "lag_inferred": _or_null(inferred - start - counted, (inferred >= 0) & (start >= 0) & (count >= 0)),
-        "lag_stable": _or_null(stable_lag, known & (stable >= 0) & (stable_lag >= 0)),
+        "lag_stable": _or_null(stable_lag, is_lag_known & (stable >= 0) & (stable_lag >= 0)),
         "lag_recounted": _or_null(end - start - progress.done, sane),
         "lag_naive": _or_null(end - start, sane),
         "unknown_reason": _reasons(start, count, end, lags, end_of_now=end_of_now),
@@ -140,9 +140,9 @@ def progress_of(states: pa.Table, end: Ints, stable: Ints) -> Progress:
 def _largest(values: Ints, heads: Ints, ends: Ints) -> Ints:
     """The maximum of values[head:end] for each pair; -1 where there are none."""
     result = np.full(len(heads), -1, np.int64)
-    some = ends > heads
-    if some.any():
-        result[some] = np.maximum.reduceat(values, heads[some])
+    has_values = ends > heads
+    if has_values.any():
+        result[has_values] = np.maximum.reduceat(values, heads[has_values])
     return result
 
 
@@ -157,8 +157,8 @@ def _places(rows: pa.Table) -> list[TopicPartition]:
     return list(zip(rows.column("topic_id").to_pylist(), rows.column("partition").to_pylist(), strict=True))
 
 
-def _or_null(values: Ints, known: Mask) -> pa.Array:
-    return pa.array(values, pa.int64(), mask=~known)
+def _or_null(values: Ints, is_valid: Mask) -> pa.Array:
+    return pa.array(values, pa.int64(), mask=~is_valid)
 
 
 def _inferred_end(ends: pa.Table, start: Ints, progress: Progress) -> Ints:

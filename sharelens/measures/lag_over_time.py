@@ -47,12 +47,12 @@ class Arrivals:
         """Notes rows with topic_id, partition, base_offset, last_offset and max_timestamp_ms."""
         if batches.num_rows == 0:
             return
-        for mine in runs(batches):
-            row = mine.slice(0, 1).select(["topic_id", "partition"]).to_pylist()[0]
+        for partition_batches in runs(batches):
+            row = partition_batches.slice(0, 1).select(["topic_id", "partition"]).to_pylist()[0]
             place = row["topic_id"], row["partition"]
             floor = self._newest_ms.get(place, np.iinfo(np.int64).min)
-            times = np.maximum(np.maximum.accumulate(mine.column("max_timestamp_ms").to_numpy()), floor)
-            ends = np.maximum.accumulate(mine.column("last_offset").to_numpy()) + 1
+            times = np.maximum(np.maximum.accumulate(partition_batches.column("max_timestamp_ms").to_numpy()), floor)
+            ends = np.maximum.accumulate(partition_batches.column("last_offset").to_numpy()) + 1
             at = np.searchsorted(times, self._moments, "right") - 1
             self._ends[place] = np.where(at >= 0, ends[at.clip(min=0)], self.ends(place))
             self._newest_ms[place] = int(times[-1])
@@ -116,11 +116,14 @@ def lag_over_time(history: pa.Table, arrivals: Arrivals, moments: Ints, names: M
     (number,), keys = number_keys(history)
     place = (number << 31) | history.column("state_partition").to_numpy()
     order = np.argsort(place, kind="stable")
-    place, seen = place[order], np.searchsorted(moments, history.column("log_time_ms").to_numpy()[order], "left")
-    until = np.append(np.where(place[1:] == place[:-1], seen[1:], len(moments)), len(moments))
+    place, first_moment = (
+        place[order],
+        np.searchsorted(moments, history.column("log_time_ms").to_numpy()[order], "left"),
+    )
+    until = np.append(np.where(place[1:] == place[:-1], first_moment[1:], len(moments)), len(moments))
     alive = pc.not_equal(history.column("record_type"), "tombstone").to_numpy(zero_copy_only=False)[order]
-    counts = np.where(alive, until - seen, 0)
-    moment = np.repeat(seen - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+    counts = np.where(alive, until - first_moment, 0)
+    moment = np.repeat(first_moment - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
     rows = np.repeat(order, counts)
     user_partitions = zip(keys.column("topic_id").to_pylist(), keys.column("partition").to_pylist(), strict=True)
     ends = np.stack([arrivals.ends(user_partition) for user_partition in user_partitions])
@@ -136,13 +139,13 @@ def _measured(rows: pa.Table, ends: Ints, moments: Ints, names: Mapping[str, str
     )
     ends = np.where(ends >= 0, np.maximum(ends, start), -1)
     lags = ends - start - count
-    known = (start >= 0) & (count >= 0) & (ends >= 0) & (lags >= 0)
-    codes = np.select([start < 0, count < 0, ~known], [NO_START, NO_COUNT, NO_END_THEN], "")
+    is_lag_known = (start >= 0) & (count >= 0) & (ends >= 0) & (lags >= 0)
+    codes = np.select([start < 0, count < 0, ~is_lag_known], [NO_START, NO_COUNT, NO_END_THEN], "")
     columns = {
         "topic": names_of_topics(rows.column("topic_id"), names),
         "at_ms": pa.array(moments, pa.int64()),
         "end_offset_inferred": pa.array(ends, pa.int64(), mask=ends < 0),
-        "lag_inferred": pa.array(lags, pa.int64(), mask=~known),
+        "lag_inferred": pa.array(lags, pa.int64(), mask=~is_lag_known),
         "unknown_reason": pa.array(codes.tolist(), pa.string(), mask=codes == ""),
     }
     names = LAG_OVER_TIME.names

@@ -117,8 +117,8 @@ def _where(tally: Tally, by: By) -> dict[str, pa.Array]:
     return columns | ({"hour_ms": hours} if by.hour else {})
 
 
-def _ratio(part: Ints, whole: Ints) -> pa.Array:
-    return pa.array(part / np.maximum(whole, 1), mask=whole == 0)
+def _ratio(part: Ints, total: Ints) -> pa.Array:
+    return pa.array(part / np.maximum(total, 1), mask=total == 0)
 
 
 def _histogram(ages: Ints, entries: int) -> pa.Array:
@@ -159,15 +159,15 @@ def _quantiles(ages: Ints, entries: int) -> Mapping[int, Ints]:
     entry, age, weight = ages
     reached = np.cumsum(weight)
     begin, end = (np.searchsorted(entry, np.arange(entries), side) for side in ("left", "right"))
-    some = end > begin
+    has_ages = end > begin
     before = np.append(0, reached)[begin]
     total = np.append(0, reached)[end] - before
     quantiles = {}
     for rank in PERCENTILES:
-        whole, part = np.divmod(total, 100)
-        target = np.maximum(whole * rank + -(-part * rank // 100), 1)
+        hundreds, part = np.divmod(total, 100)
+        target = np.maximum(hundreds * rank + -(-part * rank // 100), 1)
         at = np.minimum(np.searchsorted(reached, before + target, "left"), np.maximum(end - 1, 0))
-        quantiles[rank] = np.where(some, np.append(age, 0)[np.where(some, at, len(age))], 0)
+        quantiles[rank] = np.where(has_ages, np.append(age, 0)[np.where(has_ages, at, len(age))], 0)
     return quantiles
 
 

@@ -123,6 +123,6 @@ class _Settled:
 
     def among(self, life: int, first: int, last: int) -> int:
         """The number of settled offsets from `first` to `last`."""
-        here = slice(*np.searchsorted(self._life, [life, life + 1]).tolist())
-        sizes = np.minimum(self._last[here], last) - np.maximum(self._first[here], first) + 1
+        life_slice = slice(*np.searchsorted(self._life, [life, life + 1]).tolist())
+        sizes = np.minimum(self._last[life_slice], last) - np.maximum(self._first[life_slice], first) + 1
         return int(sizes[sizes > 0].sum())

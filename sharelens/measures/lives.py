@@ -118,11 +118,11 @@ def lives_of(history: pa.Table, place: Ints, losses: Mapping[int, Sequence[Loss]
 def _starts(life: Ints, start: Ints, lives: int) -> tuple[Ints, Ints]:
     """The first and the lowest start offset of each life, -1 excluded."""
     first, lowest = np.full(lives, UNDETERMINED, np.int64), np.full(lives, UNDETERMINED, np.int64)
-    known = np.flatnonzero(start >= 0)
-    if len(known):
-        begins = np.flatnonzero(np.append(True, np.diff(life[known]) != 0))
-        first[life[known][begins]] = start[known][begins]
-        lowest[life[known][begins]] = np.minimum.reduceat(start[known], begins)
+    started_rows = np.flatnonzero(start >= 0)
+    if len(started_rows):
+        begins = np.flatnonzero(np.append(True, np.diff(life[started_rows]) != 0))
+        first[life[started_rows][begins]] = start[started_rows][begins]
+        lowest[life[started_rows][begins]] = np.minimum.reduceat(start[started_rows], begins)
     return first, lowest
 
 
@@ -152,10 +152,14 @@ def _lost_between(rows: pa.Table, state_rows: Ints, offset: Ints, losses: Mappin
     """Whether the evidence lacks a record between each of `state_rows` and the next that could be of the same key."""
     is_lost = np.zeros(max(0, len(state_rows) - 1), np.bool_)
     state_partition = rows.column("state_partition").to_numpy()
-    for number, some in losses.items():
-        here = state_partition[state_rows[1:]] == number
-        for loss in some:
-            hit = here & (offset[state_rows[:-1]] < loss.first_offset) & (offset[state_rows[1:]] > loss.first_offset)
+    for number, partition_losses in losses.items():
+        in_partition = state_partition[state_rows[1:]] == number
+        for loss in partition_losses:
+            hit = (
+                in_partition
+                & (offset[state_rows[:-1]] < loss.first_offset)
+                & (offset[state_rows[1:]] > loss.first_offset)
+            )
             if loss.group_id is not None and hit.any():
                 named = {"group_id": loss.group_id, "topic_id": loss.topic_id, "partition": loss.partition}
                 for name, value in named.items():

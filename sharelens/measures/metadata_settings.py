@@ -74,9 +74,9 @@ def _entries(values: Mapping[tuple[str, str, str], str]) -> Iterator[Entry]:
             yield Entry(resource, name, value, DYNAMIC_GROUP_CONFIG)
         else:
             of_brokers.setdefault(name, {})[resource] = value
-    for name, own in of_brokers.items():
-        if set(own.values()) == {own.get(CLUSTER_DEFAULT)}:
-            yield Entry(ALL_GROUPS, name, own[CLUSTER_DEFAULT], DYNAMIC_DEFAULT_BROKER_CONFIG)
+    for name, value_by_resource in of_brokers.items():
+        if set(value_by_resource.values()) == {value_by_resource.get(CLUSTER_DEFAULT)}:
+            yield Entry(ALL_GROUPS, name, value_by_resource[CLUSTER_DEFAULT], DYNAMIC_DEFAULT_BROKER_CONFIG)
         else:
             yield Entry(ALL_GROUPS, name)
 
@@ -88,12 +88,12 @@ def doubtful_groups(validities: Iterable[Validity]) -> frozenset[str]:
     )
 
 
-def with_moments_of(observed: Sequence[Observation], known: Iterable[Observation]) -> list[Observation]:
+def with_moments_of(observed: Sequence[Observation], known_observations: Iterable[Observation]) -> list[Observation]:
     """The observed settings at their own moments and at those of known observations, in order.
 
     A moment that is known and no longer observed had a record that never was committed.
     """
-    moments = sorted({observation.from_ms for observation in (*observed, *known)})
+    moments = sorted({observation.from_ms for observation in (*observed, *known_observations)})
     result, at = [], 0
     for moment in moments:
         while at + 1 < len(observed) and observed[at + 1].from_ms <= moment:

@@ -74,10 +74,10 @@ def settings_of(observations: Iterable[Observation]) -> Settings:
     )
     topics = {entry.entity for entries in by_kind[DEAD_LETTER_TOPICS].values() for entry in entries}
     topics |= {
-        own[DEAD_LETTER_TOPIC].value or ""
+        group_settings[DEAD_LETTER_TOPIC].value or ""
         for period in groups.periods()
-        for own in (period.groups or {}).values()
-        if DEAD_LETTER_TOPIC in own
+        for group_settings in (period.groups or {}).values()
+        if DEAD_LETTER_TOPIC in group_settings
     }
     ends, samples = by_kind[END_OFFSETS], by_kind[SAMPLED_BATCHES]
     return Settings(
@@ -103,13 +103,13 @@ def news(stored: Iterable[Observation], observed: Iterable[Observation]) -> list
         by_kind[observation.kind][observation.from_ms] = observation.entries
     result = []
     for observation in sorted(observed, key=lambda observation: observation.from_ms):
-        known = by_kind[observation.kind]
-        earlier = [moment for moment in known if moment <= observation.from_ms]
-        is_old = observation.kind in OF_NOW and len(earlier) < len(known)
-        moment = max(earlier) if earlier else min(known, default=None)
-        if not is_old and (moment is None or known[moment] != observation.entries):
+        entries_by_moment = by_kind[observation.kind]
+        earlier = [moment for moment in entries_by_moment if moment <= observation.from_ms]
+        is_old = observation.kind in OF_NOW and len(earlier) < len(entries_by_moment)
+        moment = max(earlier) if earlier else min(entries_by_moment, default=None)
+        if not is_old and (moment is None or entries_by_moment[moment] != observation.entries):
             result.append(observation)
-            known[observation.from_ms] = observation.entries
+            entries_by_moment[observation.from_ms] = observation.entries
     return result
 
 
@@ -117,8 +117,8 @@ def group_entries(groups: Mapping[str, Mapping[str, Setting]]) -> tuple[Entry, .
     """The entries of settings of groups."""
     entries = [
         Entry(group_id, name, setting.value, setting.origin)
-        for group_id, own in groups.items()
-        for name, setting in own.items()
+        for group_id, group_settings in groups.items()
+        for name, setting in group_settings.items()
     ]
     return tuple(sorted(entries))
 

@@ -36,10 +36,10 @@ class Places:
         """The place of each row of a table with SHARE_PARTITION_KEY and state_partition; -1 for unknown places."""
         if self._lookup is not None:
             return self._lookup.of(rows)
-        (own, theirs), both = places_of(self.keys, rows)
-        here = np.full(both.count, -1, np.int64)
-        here[own] = np.arange(self.count)
-        return here[theirs]
+        (key_numbers, theirs), all_places = places_of(self.keys, rows)
+        place_by_number = np.full(all_places.count, -1, np.int64)
+        place_by_number[key_numbers] = np.arange(self.count)
+        return place_by_number[theirs]
 
     def values(self, rows: pa.Table, name: str, *, null: int, missing: int) -> Ints:
         """A column of integers by place: `null` where it is null, `missing` for a place without a row.
@@ -123,8 +123,8 @@ class _Lookup:
     def _numbers_of(self, codes: Ints) -> Ints:
         """The number of each pair; 0 for unknown ones."""
         if self.pairs is not None:
-            known: Ints = self.pairs[codes]
-            return known
+            pair_numbers: Ints = self.pairs[codes]
+            return pair_numbers
         # A place behind the last code is cut to it and fails the comparison.
         at = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
         numbers: Ints = np.where(self.codes[at] == codes, at + 1, 0)
@@ -137,17 +137,19 @@ def places_of(*tables: pa.Table) -> tuple[list[Ints], Places]:
     rank = place_of_keys(names)
     state_partitions = [table.column("state_partition").to_numpy().astype(np.int64) for table in tables]
     # Rank and state partition in one integer: distinct places are found without comparing text.
-    both = [(rank[key] << 32) | (number & 0xFFFFFFFF) for key, number in zip(keys, state_partitions, strict=True)]
-    coded = pa.array(np.concatenate(both)).dictionary_encode()
-    known = coded.dictionary.to_numpy()
-    order = np.argsort(known)
+    place_codes = [
+        (rank[key] << 32) | (number & 0xFFFFFFFF) for key, number in zip(keys, state_partitions, strict=True)
+    ]
+    coded = pa.array(np.concatenate(place_codes)).dictionary_encode()
+    distinct_codes = coded.dictionary.to_numpy()
+    order = np.argsort(distinct_codes)
     number = np.empty(len(order), np.int64)
     number[order] = np.arange(len(order))
     place_numbers = number[coded.indices.to_numpy()]
     of_rank = np.empty(len(rank), np.int64)
     of_rank[rank] = np.arange(len(rank))
-    table = names.select(SHARE_PARTITION_KEY).take(pa.array(of_rank[known[order] >> 32]))
-    numbers = pa.array((known[order] & 0xFFFFFFFF).astype(np.int32))
+    table = names.select(SHARE_PARTITION_KEY).take(pa.array(of_rank[distinct_codes[order] >> 32]))
+    numbers = pa.array((distinct_codes[order] & 0xFFFFFFFF).astype(np.int32))
     ends = np.cumsum([rows.num_rows for rows in tables])[:-1]
     return np.split(place_numbers, ends), Places(keys=table.append_column("state_partition", numbers))
 

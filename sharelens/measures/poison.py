@@ -117,8 +117,10 @@ def _with_presences(
     for topic, (begin, end) in zip(
         topic_partitions(histories.places), itertools.pairwise(bounds.tolist()), strict=True
     ):
-        span, mine = covered.get(topic), pieces[begin:end]
-        cut.append(mine if span is None else _with_presence(mine, spans.get(topic, NO_SPANS)[:2], span))
+        span, partition_pieces = covered.get(topic), pieces[begin:end]
+        cut.append(
+            partition_pieces if span is None else _with_presence(partition_pieces, spans.get(topic, NO_SPANS)[:2], span)
+        )
     return np.concatenate(cut)
 
 
@@ -128,9 +130,11 @@ def _lives(pieces: Ints, histories: Histories) -> Ints:
     return lives
 
 
-def _cut(pieces: Ints, others: list[Ints]) -> Ints:
+def _cut(pieces: Ints, other_pieces: list[Ints]) -> Ints:
     """The pieces, cut at every beginning and end of the other ones."""
-    bounds = np.unique(np.concatenate([other[:, 0] for other in others] + [_after(other[:, 1]) for other in others]))
+    bounds = np.unique(
+        np.concatenate([other[:, 0] for other in other_pieces] + [_after(other[:, 1]) for other in other_pieces])
+    )
     low, high = (np.searchsorted(bounds, pieces[:, at], "right") for at in (0, 1))
     inside = [bounds[begin:end] for begin, end in zip(low, high, strict=True)]
     counts = np.array([len(cuts) + 1 for cuts in inside], np.int64)
@@ -158,9 +162,9 @@ def _with_presence(pieces: Ints, gap_spans: tuple[Ints, Ints], span: tuple[int, 
     """The pieces, cut where it changes whether a record is there, with PRESENCE."""
     firsts, lasts = gap_spans
     gaps = np.stack([firsts, lasts, firsts], axis=1)
-    seen = np.array([(*span, 0)], np.int64)
-    pieces = _cut(pieces, [gaps, seen])
-    there = np.where(_covers(seen, pieces[:, FIRST]), RECORD, UNSEEN)
+    header_span = np.array([(*span, 0)], np.int64)
+    pieces = _cut(pieces, [gaps, header_span])
+    there = np.where(_covers(header_span, pieces[:, FIRST]), RECORD, UNSEEN)
     pieces[:, PRESENCE] = np.where(_covers(gaps, pieces[:, FIRST]), NO_RECORD_THERE, there)
     return pieces
 

@@ -43,9 +43,9 @@ def goes_on(before: pa.Table, new_batches_from: Ints) -> npt.NDArray[np.bool_]:
     partition describe; ABOVE_ALL for none.
     """
     stands = ints(before, "since_log_offset") >= 0
-    known = ints(before, "read_from_log_offset") >= 0
+    has_read_from = ints(before, "read_from_log_offset") >= 0
     settled: Ints = np.where(stands, ints(before, "highest_earlier_offset"), ABOVE_ALL - 1)
-    return known & (new_batches_from > settled)
+    return has_read_from & (new_batches_from > settled)
 
 
 def reads_from(before: pa.Table, new_batches_from: Ints) -> Ints:
@@ -75,23 +75,23 @@ def progress(intervals: Intervals, before: pa.Table) -> pa.Table:
     """
     history, of_row = intervals.history, intervals.histories.place
     places, last = intervals.histories.lookup, intervals.histories.newest_rows
-    here = of_row[last]
+    present_places = of_row[last]
     current, highest = _intervals(intervals, of_row, places.count)
     highest = np.maximum(highest, _before(before, "highest_earlier_offset", places))
     written = np.maximum(_last_writes(intervals, of_row, places.count), _before(before, "last_write_ms", places))
     rows = history.take(pa.array(last))
     gone = pc.equal(rows.column("record_type"), "tombstone")
-    at_end = _lives_at_end(intervals, of_row, last, here)
-    since, current = current[here, incomplete.SINCE], current[here]
+    at_end = _lives_at_end(intervals, of_row, last, present_places)
+    since, current = current[present_places, incomplete.SINCE], current[present_places]
     started = since >= 0
-    had_start = _had_interval(intervals, of_row, at_end)[here]
-    earlier = np.where(had_start, UNKNOWN, _last_of_earlier_life(intervals, of_row, at_end, here))
+    had_start = _had_interval(intervals, of_row, at_end)[present_places]
+    earlier = np.where(had_start, UNKNOWN, _last_of_earlier_life(intervals, of_row, at_end, present_places))
     read_from = np.where(started, since, earlier)
     columns = {name: rows.column(name) for name in rows.column_names} | {
         "start_offset": pc.if_else(gone, pa.scalar(None, pa.int64()), rows.column("start_offset")),
         "first_incomplete_offset": _or_null(current[:, incomplete.FIRST], started),
-        "highest_earlier_offset": _or_null(highest[here], highest[here] >= 0),
-        "last_write_ms": _or_null(written[here], written[here] >= 0),
+        "highest_earlier_offset": _or_null(highest[present_places], highest[present_places] >= 0),
+        "last_write_ms": _or_null(written[present_places], written[present_places] >= 0),
         **{name: _or_null(current[:, column], started & (current[:, column] >= 0)) for name, column in KEPT.items()},
         "read_from_log_offset": _or_null(read_from, read_from >= 0),
     }
@@ -124,10 +124,10 @@ def _intervals(intervals: Intervals, of_row: Ints, count: int) -> tuple[Ints, In
     return current, highest
 
 
-def _lives_at_end(intervals: Intervals, of_row: Ints, last: Ints, here: Ints) -> Ints:
+def _lives_at_end(intervals: Intervals, of_row: Ints, last: Ints, present_places: Ints) -> Ints:
     """For each place the life of its last record; -1: none. A tombstone belongs to no life."""
     at_end = np.full(int(of_row.max(initial=-1)) + 1, UNKNOWN, np.int64)
-    at_end[here] = intervals.records[last, incomplete.LIFE]
+    at_end[present_places] = intervals.records[last, incomplete.LIFE]
     return at_end
 
 
@@ -140,7 +140,7 @@ def _had_interval(intervals: Intervals, of_row: Ints, at_end: Ints) -> npt.NDArr
     return result
 
 
-def _last_of_earlier_life(intervals: Intervals, of_row: Ints, at_end: Ints, here: Ints) -> Ints:
+def _last_of_earlier_life(intervals: Intervals, of_row: Ints, at_end: Ints, present_places: Ints) -> Ints:
     """For each place that has rows the log offset of the last record of the life before the one at its end; -1: none.
 
     At a tombstone, the life before is the one that it ended.
@@ -150,7 +150,7 @@ def _last_of_earlier_life(intervals: Intervals, of_row: Ints, at_end: Ints, here
     rows = np.where(other, np.arange(len(life)), UNKNOWN)
     newest = np.full(len(at_end), UNKNOWN, np.int64)
     np.maximum.at(newest, of_row, rows)
-    return np.where(newest[here] >= 0, offset[np.maximum(newest[here], 0)], UNKNOWN)
+    return np.where(newest[present_places] >= 0, offset[np.maximum(newest[present_places], 0)], UNKNOWN)
 
 
 def _or_null(values: Ints, valid: npt.NDArray[np.bool_]) -> pa.Array:

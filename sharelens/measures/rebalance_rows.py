@@ -24,12 +24,12 @@ class Move(NamedTuple):
 class TargetChange(NamedTuple):
     """The tasks that a rebalance moved in the target assignment, and the size of each member's target.
 
-    kept, lost: the active tasks in the targets before and after that stay, and those that move. sizes: the number of
-    tasks of each member with a target.
+    kept_count, lost: the active tasks in the targets before and after that stay, and those that move. sizes: the number
+    of tasks of each member with a target.
     """
 
     moves: Sequence[Move]
-    kept: int
+    kept_count: int
     lost: int
     sizes: Sequence[int]
 
@@ -88,7 +88,7 @@ class RebalanceRows:
                 (move.task_type, move.subtopology_id, move.partition, *map(self._members, (move.lost, move.gained)))
                 for move in change.moves
             ],
-            "kept_tasks": change.kept,
+            "kept_tasks": change.kept_count,
             "lost_tasks": change.lost,
             "fewest_tasks": min(change.sizes, default=None),
             "most_tasks": max(change.sizes, default=None),
@@ -99,7 +99,7 @@ class RebalanceRows:
         if self.rows:
             self._lost[task] = at_ms, None if is_removal else self.rows[-1]
 
-    def own(self, task: Hashable, at_ms: int) -> None:
+    def note_owner(self, task: Hashable, at_ms: int) -> None:
         """Notes an active task that has an owner, perhaps again."""
         if task in self._lost:
             since_ms, row = self._lost.pop(task)

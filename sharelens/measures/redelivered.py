@@ -65,35 +65,35 @@ Rows = Mapping[str, Ints]
 
 def _outcomes_by_life(outcomes: Outcomes, lives: Lives) -> Ranges:
     """Ranges of each life (as group), cut so that the values for REDELIVERED rows are constant in each."""
-    known = len(outcomes.life)
+    outcome_count = len(outcomes.life)
     cells = Cells(
         together([outcomes.life, lives.back_life]),
         together([outcomes.first, lives.back_to]),
         together([outcomes.last, lives.back_from - 1]),
     )
     back = len(lives.back_life)
-    outcome = np.arange(known + back) < known
+    outcome = np.arange(outcome_count + back) < outcome_count
     state, count, at = (np.pad(values, (0, back)) for values in (outcomes.state, outcomes.count, outcomes.at))
     acknowledged = outcome & (state == DeliveryState.ACKNOWLEDGED)
     first_at, last_at = cells.lowest(at, outcome), cells.highest(at, outcome)
     least = cells.lowest(count, acknowledged)
     values = {
         "count": cells.highest(count, outcome),
-        "acknowledged": cells.total(np.ones(known + back, np.int64), acknowledged),
+        "acknowledged": cells.total(np.ones(outcome_count + back, np.int64), acknowledged),
         "acknowledged_count": least,
         "first_at": first_at,
         "last_at": last_at,
-        "back_at": _went_back(cells, lives, known, first_at, last_at),
+        "back_at": _went_back(cells, lives, outcome_count, first_at, last_at),
         "delivered": cells.covered(outcome & ((count > 0) | (state != DeliveryState.AVAILABLE))).astype(np.int64),
     }
     return cells.ranges(cells.covered(outcome), values)
 
 
-def _went_back(cells: Cells, lives: Lives, known: int, first_at: Ints, last_at: Ints) -> Ints:
+def _went_back(cells: Cells, lives: Lives, outcome_count: int, first_at: Ints, last_at: Ints) -> Ints:
     """For each cell the first record that moved the start offset back over it between its outcomes; NEVER: none."""
     went_back_at = np.full(cells.count, NEVER, np.int64)
     for event in range(len(lives.back_life) - 1, -1, -1):
-        low, high = cells.low[known + event], cells.high[known + event]
+        low, high = cells.low[outcome_count + event], cells.high[outcome_count + event]
         at = lives.back_at[event]
         between = (first_at[low:high] != NO_VALUE) & (first_at[low:high] < at) & (last_at[low:high] >= at)
         went_back_at[low:high][between] = at
@@ -107,18 +107,18 @@ def _within_lives(outcomes: Ranges) -> Rows:
     after = ~back & (value["acknowledged_count"] != NO_VALUE) & (value["count"] > value["acknowledged_count"])
     is_redelivered = back | after | (value["count"] > 1)
     kind = np.select([back, after], [WENT_BACK, AFTER_ACKNOWLEDGED], RETRY)
-    some = outcomes.where(is_redelivered)
+    redelivered_ranges = outcomes.where(is_redelivered)
     return {
-        "life": some.group,
-        "earlier": np.full(len(some.group), NEVER, np.int64),
-        "first": some.first,
-        "last": some.last,
+        "life": redelivered_ranges.group,
+        "earlier": np.full(len(redelivered_ranges.group), NEVER, np.int64),
+        "first": redelivered_ranges.first,
+        "last": redelivered_ranges.last,
         "kind": kind[is_redelivered],
-        "acknowledged": some.values["acknowledged"],
-        "count": some.values["count"],
-        "first_at": some.values["first_at"],
-        "cause_at": some.values["back_at"],
-        "last_at": some.values["last_at"],
+        "acknowledged": redelivered_ranges.values["acknowledged"],
+        "count": redelivered_ranges.values["count"],
+        "first_at": redelivered_ranges.values["first_at"],
+        "cause_at": redelivered_ranges.values["back_at"],
+        "last_at": redelivered_ranges.values["last_at"],
     }
 
 
@@ -178,5 +178,5 @@ def _table(rows: Rows, histories: Histories) -> pa.Table:
     return pa.table({name: columns[name] for name in REDELIVERED.names}).cast(REDELIVERED)
 
 
-def _or_null(values: Ints, known: Ints) -> pa.Array:
-    return pa.array(values, mask=known == NEVER)
+def _or_null(values: Ints, null_markers: Ints) -> pa.Array:
+    return pa.array(values, mask=null_markers == NEVER)

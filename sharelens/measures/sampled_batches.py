@@ -12,32 +12,37 @@ from sharelens.measures.kept_samples import KeptSamples, NoRecord, Time
 from sharelens.measures.topics import Ints, TopicPartition
 
 
-def batches_of(kept: KeptSamples, offsets: Mapping[TopicPartition, Ints]) -> SampledBatches:
+def batches_of(kept_samples: KeptSamples, offsets: Mapping[TopicPartition, Ints]) -> SampledBatches:
     """Kept times of ascending offsets, and the kept ranges without records that hold some of them."""
     times, no_records = [], []
-    for place, some in offsets.items():
-        known, ranges = kept.times.get(place, {}), kept.no_records.get(place, ())
-        if not known and not ranges:
+    for place, partition_offsets in offsets.items():
+        time_by_offset, ranges = kept_samples.times.get(place, {}), kept_samples.no_records.get(place, ())
+        if not time_by_offset and not ranges:
             continue
-        times += [(*place, offset, *known[offset]) for offset in some.tolist() if offset in known]
+        times += [
+            (*place, offset, *time_by_offset[offset])
+            for offset in partition_offsets.tolist()
+            if offset in time_by_offset
+        ]
         no_records += [
             (*place, *each)
             for each in sorted(ranges)
-            if np.searchsorted(some, each.first_offset) < np.searchsorted(some, each.last_offset, "right")
+            if np.searchsorted(partition_offsets, each.first_offset)
+            < np.searchsorted(partition_offsets, each.last_offset, "right")
         ]
     return sampled_batches(times, no_records)
 
 
-def with_batches(kept: KeptSamples, batches: SampledBatches) -> KeptSamples:
+def with_batches(kept_samples: KeptSamples, batches: SampledBatches) -> KeptSamples:
     """The kept samples, extended by further batches."""
-    times = {place: dict(known) for place, known in kept.times.items()}
+    times = {place: dict(time_by_offset) for place, time_by_offset in kept_samples.times.items()}
     for topic_id, partition, offset, *time in _rows(batches.times):
         times.setdefault((topic_id, partition), {})[offset] = Time(*time)
-    no_records = dict(kept.no_records)
+    no_records = dict(kept_samples.no_records)
     for topic_id, partition, *row in _rows(batches.no_records):
         place = (topic_id, partition)
         no_records[place] = no_records.get(place, frozenset()) | {NoRecord(*row)}
-    return KeptSamples(partitions=kept.partitions, times=times, no_records=no_records)
+    return KeptSamples(partitions=kept_samples.partitions, times=times, no_records=no_records)
 
 
 def _rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:

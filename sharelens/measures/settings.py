@@ -120,9 +120,9 @@ class GroupSettings:
         return result[::-1]
 
     def _of(self, group_id: str, name: str) -> Setting:
-        own = (self.groups or {}).get(group_id, {}).get(name)
-        if own is not None:
-            return own
+        group_setting = (self.groups or {}).get(group_id, {}).get(name)
+        if group_setting is not None:
+            return group_setting
         dynamic = (self.groups or {}).get(ALL_GROUPS, {}).get(f"group.{name}")
         if dynamic is not None:
             return dynamic
@@ -162,8 +162,8 @@ def largest(settings: GroupSettings, name: str) -> Callable[[str], int | None]:
     @cache
     def of_group(group_id: str) -> int | None:
         numbers = [period.of(group_id, name, period.from_ms).number for period in periods]
-        known = [number for number in numbers if number is not None]
-        return max(known) if len(known) == len(numbers) and known else None
+        known_numbers = [number for number in numbers if number is not None]
+        return max(known_numbers) if len(known_numbers) == len(numbers) and known_numbers else None
 
     return of_group
 
@@ -173,8 +173,8 @@ def bounds_of(settings: GroupSettings, name: str, groups: Sequence[str], limits:
     of_group = {}
     for group in set(groups):
         numbers = [period.of(group, name, period.from_ms).number for period in settings.periods()]
-        known = [number for number in numbers if number is not None]
-        of_group[group] = (min(known), max(known)) if len(known) == len(numbers) else limits
+        known_numbers = [number for number in numbers if number is not None]
+        of_group[group] = (min(known_numbers), max(known_numbers)) if len(known_numbers) == len(numbers) else limits
     pairs = np.array([of_group[group] for group in groups], np.int64).reshape(-1, 2)
     return pairs[:, 0], pairs[:, 1]
 

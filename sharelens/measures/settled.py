@@ -166,12 +166,12 @@ def _newest(histories: Histories) -> pa.Table:
 def _in_blocks(first: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
     """For each part of a range the row of the range, the first and the last offset of the part."""
     # Without this bound, a record that claims 2^62 offsets would make a part for each block of them.
-    whole = last - first >= LONG_OFFSETS
-    counts = np.where(whole, 1, np.maximum((last >> BLOCK_BITS) - (first >> BLOCK_BITS), 0) + 1)
+    is_long = last - first >= LONG_OFFSETS
+    counts = np.where(is_long, 1, np.maximum((last >> BLOCK_BITS) - (first >> BLOCK_BITS), 0) + 1)
     row = np.repeat(np.arange(len(first)), counts)
     number = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
     begin = ((first[row] >> BLOCK_BITS) + number) << BLOCK_BITS
-    ends = np.where(whole[row], last[row], np.minimum(last[row], begin + BLOCK_OFFSETS - 1))
+    ends = np.where(is_long[row], last[row], np.minimum(last[row], begin + BLOCK_OFFSETS - 1))
     return row, np.maximum(first[row], begin), ends
 
 
@@ -218,9 +218,9 @@ def _only_shows(histories: Histories, losses: Mapping[int, Sequence[Loss]]) -> t
     previous = np.append(NOT_KNOWN, offset[:-1])[: len(place)]
     state_partition = history.column("state_partition").to_numpy()
     lost = np.zeros(len(place), np.bool_)
-    for number, some in losses.items():
+    for number, partition_losses in losses.items():
         # Whether a loss begins behind the previous row and before this one: both counts are of sorted offsets.
-        at = np.sort(np.array([loss.first_offset for loss in some], np.int64))
+        at = np.sort(np.array([loss.first_offset for loss in partition_losses], np.int64))
         between = np.searchsorted(at, offset, "left") > np.searchsorted(at, previous, "right")
         lost |= (state_partition == number) & between
     is_blind = (begins | before_blind | lost) & _is_in(history, "record_type", ["snapshot"])

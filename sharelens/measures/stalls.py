@@ -83,10 +83,10 @@ def _intervals_of(inputs: Inputs) -> Intervals:
     settings = inputs.settings.in_force(inputs.as_of_ms)
     lasting = intervals(inputs.histories(), ranges, settings, earlier=earlier)
     for _ in range(MOST_SAMPLES):
-        more = with_sampled(ranges, inputs.sampled(offsets_of(unended(lasting))).no_records)
-        if more.num_rows == ranges.num_rows:
+        extended_ranges = with_sampled(ranges, inputs.sampled(offsets_of(unended(lasting))).no_records)
+        if extended_ranges.num_rows == ranges.num_rows:
             break
-        ranges = more
+        ranges = extended_ranges
         lasting = intervals(inputs.histories(), ranges, settings, earlier=earlier)
     if earlier is None or earlier.num_rows == 0:
         return lasting
@@ -94,8 +94,8 @@ def _intervals_of(inputs: Inputs) -> Intervals:
     since = np.full(places.count + 1, -1, np.int64)  # the last one: of share partitions without rows
     last = pc.add(earlier.column("log_offset"), 1)
     since[places.of(earlier)] = pc.coalesce(earlier.column("since_log_offset"), last).to_numpy()
-    kept = lasting.rows[:, incomplete.SINCE] >= since[lasting.histories.place[lasting.rows[:, incomplete.BEGIN]]]
-    return replace(lasting, rows=lasting.rows[kept])
+    is_kept = lasting.rows[:, incomplete.SINCE] >= since[lasting.histories.place[lasting.rows[:, incomplete.BEGIN]]]
+    return replace(lasting, rows=lasting.rows[is_kept])
 
 
 def intervals(
@@ -232,9 +232,9 @@ def _ends(
 ) -> tuple[Ints, pa.Array]:
     """The end of each row's user partition (-1: unknown), and its source."""
     topics, places = partitions
-    known, of_row = np.unique(places, return_inverse=True)
+    distinct_places, of_row = np.unique(places, return_inverse=True)
     ends_of_partitions = [
-        end_offsets.get((topics[place >> 32], place & 0xFFFFFFFF), (-1, None)) for place in known.tolist()
+        end_offsets.get((topics[place >> 32], place & 0xFFFFFFFF), (-1, None)) for place in distinct_places.tolist()
     ]
     ends = np.array([offset for offset, _ in ends_of_partitions], np.int64)
     return ends[of_row], pa.array([source for _, source in ends_of_partitions], pa.string()).take(pa.array(of_row))
@@ -246,15 +246,17 @@ def _appended(offset_times: pa.Table, partitions: tuple[list[str], Ints], firsts
     times = offset_times.select(OFFSET_TIME.names).combine_chunks()
     topic_of_time = codes_in(times.column("topic_id"), pa.array(topics, pa.string()))
     place_of_time = (topic_of_time << 32) | times.column("partition").to_numpy()
-    both = pa.array(np.concatenate([place_of_time, places])).dictionary_encode().indices.to_numpy().astype(np.int64)
+    place_codes = (
+        pa.array(np.concatenate([place_of_time, places])).dictionary_encode().indices.to_numpy().astype(np.int64)
+    )
     offsets = np.concatenate([times.column("offset").to_numpy(), firsts])
     offset_codes = pa.array(offsets).dictionary_encode().indices.to_numpy()
-    keys = pa.array((both << 32) | offset_codes)
+    keys = pa.array((place_codes << 32) | offset_codes)
     at = pc.index_in(keys[times.num_rows :], value_set=keys[: times.num_rows])
     stamps = times.column("max_timestamp_ms").take(at)
-    known = pc.is_valid(stamps).to_numpy()
+    has_stamp = pc.is_valid(stamps).to_numpy()
     by_broker = codes_in(times.column("timestamp_type").take(at), pa.array([LOG_APPEND_TIME])) == 0
-    return np.where(known, np.maximum(pc.fill_null(stamps, 0).to_numpy(), 0), -1), by_broker
+    return np.where(has_stamp, np.maximum(pc.fill_null(stamps, 0).to_numpy(), 0), -1), by_broker
 
 
 def _since(
@@ -302,7 +304,7 @@ def _ended_by(candidates: Intervals) -> pa.Array:
 
 def _table(candidates: Intervals, rows: pa.Table, columns: dict[str, object]) -> pa.Table:
     """STALL rows in the order of the intervals."""
-    known = {
+    interval_columns = {
         "first_incomplete_offset": candidates.rows[:, incomplete.FIRST],
         "last_incomplete_offset": _or_null(candidates.rows[:, incomplete.LAST]),
         "delivery_state": _or_null(candidates.rows[:, incomplete.STATE]),
@@ -311,7 +313,7 @@ def _table(candidates: Intervals, rows: pa.Table, columns: dict[str, object]) ->
         "throttled_offsets_inferred": _or_null(candidates.rows[:, incomplete.THROTTLED]),
         "last_state_write_ms": _or_null(candidates.rows[:, incomplete.WRITTEN]),
     }
-    columns = {name: rows.column(name) for name in rows.column_names} | known | columns
+    columns = {name: rows.column(name) for name in rows.column_names} | interval_columns | columns
     return pa.table({name: columns[name] for name in STALL.names}).cast(STALL)
 
 

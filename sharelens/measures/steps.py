@@ -38,9 +38,11 @@ class Ranges:
 
     def part(self, begin: int, end: int) -> "Ranges":
         """The ranges from one place up to, not including, another."""
-        here = slice(begin, end)
-        values = {name: column[here] for name, column in self.values.items()}
-        return Ranges(group=self.group[here], first=self.first[here], last=self.last[here], values=values)
+        part_slice = slice(begin, end)
+        values = {name: column[part_slice] for name, column in self.values.items()}
+        return Ranges(
+            group=self.group[part_slice], first=self.first[part_slice], last=self.last[part_slice], values=values
+        )
 
 
 class Cells:
@@ -111,8 +113,8 @@ class Layers(Cells):
 
     def highest_of(self, layer: str, values: Ints) -> Ints:
         """For each cell the largest value of the layer's ranges over it; NO_VALUE where there is none."""
-        here = self._layer[layer]
-        return _highest(self.count, self.low[here], self.high[here], values)
+        layer_slice = self._layer[layer]
+        return _highest(self.count, self.low[layer_slice], self.high[layer_slice], values)
 
     def lowest_of(self, layer: str, values: Ints) -> Ints:
         """For each cell the smallest value (above NO_VALUE) of the layer's ranges over it; NO_VALUE for none."""
@@ -121,20 +123,20 @@ class Layers(Cells):
 
     def total_of(self, layer: str, weights: Ints) -> Ints:
         """For each cell the sum of the weights of the layer's ranges over it."""
-        here = self._layer[layer]
-        return _total(self.count, self.low[here], self.high[here], weights)
+        layer_slice = self._layer[layer]
+        return _total(self.count, self.low[layer_slice], self.high[layer_slice], weights)
 
 
 def _highest(cells: int, low: Ints, high: Ints, values: Ints) -> Ints:
     """A range becomes two overlapping pieces whose length is a power of two; pieces are halved level by level."""
-    some = high > low
-    low, high, values = low[some], high[some], values[some]
+    is_nonempty = high > low
+    low, high, values = low[is_nonempty], high[is_nonempty], values[is_nonempty]
     level = np.frexp((high - low).astype(np.float64))[1] - 1
     highest = np.full(cells, NO_VALUE, np.int64)
     for power in range(int(level.max(initial=0)), -1, -1):
-        mine = level == power
-        np.maximum.at(highest, low[mine], values[mine])
-        np.maximum.at(highest, high[mine] - (1 << power), values[mine])
+        at_level = level == power
+        np.maximum.at(highest, low[at_level], values[at_level])
+        np.maximum.at(highest, high[at_level] - (1 << power), values[at_level])
         if power:
             half = 1 << (power - 1)
             halved = highest.copy()

@@ -30,7 +30,7 @@ class StreamsGroupHistories:
     """The rows of a streams group after the records so far."""
 
     replay: StreamsReplay = field(default_factory=StreamsReplay)
-    seen: RecordsSeen = field(default_factory=RecordsSeen)
+    records_seen: RecordsSeen = field(default_factory=RecordsSeen)
     groups: Intervals = field(default_factory=Intervals)
     members: Intervals = field(default_factory=Intervals)
     tasks: Intervals = field(default_factory=Intervals)
@@ -38,7 +38,7 @@ class StreamsGroupHistories:
 
     def take(self, change: GroupChange) -> None:
         """Applies the next record of the group."""
-        self.seen.take(change)
+        self.records_seen.take(change)
         before = self.replay.group
         self.replay.apply(change)
         if not self.replay.is_known:
@@ -143,8 +143,8 @@ def tasks_rows(tasks: TasksByType) -> list[Row]:
     """TASKS value: the callers share it and leave it as it is."""
     return [
         {"task_type": name, "subtopology_id": subtopology_id, "partitions": partitions}
-        for name, own in of_types(tasks)
-        for subtopology_id, partitions in by_subtopology(own).items()
+        for name, tasks_of_type in of_types(tasks)
+        for subtopology_id, partitions in by_subtopology(tasks_of_type).items()
     ]
 
 
@@ -169,8 +169,8 @@ def _task_rows(member_id: str, member: StreamsMember) -> Iterator[tuple[tuple[st
     process_id = metadata and metadata.process_id
     client_id = metadata and metadata.client_id
     for status, tasks in ((schemas.OWNED, assignment.assigned), (schemas.PENDING_REVOCATION, assignment.pending)):
-        for task_type, own in of_types(tasks):
-            for task in sorted(own):
+        for task_type, tasks_of_type in of_types(tasks):
+            for task in sorted(tasks_of_type):
                 is_active = task_type == schemas.ACTIVE
                 yield (
                     (member_id, status, task_type, task),

@@ -128,8 +128,8 @@ def _owner_changes(part_rows: Ints) -> dict[int, list[_OwnerChange]]:
     rows = np.concatenate([active[:, kernels.BEGIN], ended[:, kernels.END]])
     steps = np.repeat([1, -1], [len(active), len(ended)])
     order = np.argsort(rows, kind="stable")
-    both = np.concatenate([active, ended])[order]
-    columns = rows[order], steps[order], both[:, kernels.WHO], both[:, kernels.PART] & TASK_BITS
+    event_rows = np.concatenate([active, ended])[order]
+    columns = rows[order], steps[order], event_rows[:, kernels.WHO], event_rows[:, kernels.PART] & TASK_BITS
     counts: dict[tuple[int, int], int] = {}
     changes: dict[int, list[_OwnerChange]] = {}
     for row, entries in groupby(zip(*(column.tolist() for column in columns), strict=True), key=itemgetter(0)):
@@ -254,7 +254,7 @@ class _Rebalances:
         for change in self._log.owner_changes.get(record.row, ()):
             if change.is_owner:
                 self._owners.setdefault(change.task, set()).add(change.member)
-                self._rows.own(change.task, record.log_time_ms)
+                self._rows.note_owner(change.task, record.log_time_ms)
             else:
                 self._owners[change.task].discard(change.member)
                 if not self._owners[change.task]:
@@ -302,7 +302,7 @@ class _Targets:
         self._targets = dict(targets)
         return TargetChange(
             moves=[self._move(task, lost.get(task, ()), gained.get(task, ())) for task in moved],
-            kept=count - len(had),
+            kept_count=count - len(had),
             lost=len(had & self._counts.keys()),
             sizes=[self._sizes[position] for position in targets.values()],
         )

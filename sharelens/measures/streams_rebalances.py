@@ -29,8 +29,12 @@ NO_TARGETS: Targets = {}
 
 def streams_rebalances(records: pa.Table) -> pa.Table:
     """STREAMS_REBALANCE rows of GROUP_RECORD rows, which come in (partition, log offset) order; by group, in order."""
-    own = records.filter(is_of_types(records, STREAMS_TYPES))
-    return many_streams_rebalances(own) if own.num_rows >= MANY else streams_rebalances_by_record(own)
+    streams_records = records.filter(is_of_types(records, STREAMS_TYPES))
+    return (
+        many_streams_rebalances(streams_records)
+        if streams_records.num_rows >= MANY
+        else streams_rebalances_by_record(streams_records)
+    )
 
 
 def streams_rebalances_by_record(records: pa.Table) -> pa.Table:
@@ -51,7 +55,7 @@ class _Rebalances:
     """
 
     replay: StreamsReplay = field(default_factory=StreamsReplay)
-    seen: RecordsSeen = field(default_factory=RecordsSeen)
+    records_seen: RecordsSeen = field(default_factory=RecordsSeen)
     of: RebalanceRows = field(default_factory=RebalanceRows)
     targets: Targets = field(default_factory=dict)
     before: Targets | None = None
@@ -59,7 +63,7 @@ class _Rebalances:
 
     def take(self, change: GroupChange) -> None:
         """Applies the next record of the group."""
-        self.seen.take(change)
+        self.records_seen.take(change)
         group, kind = self.replay.group, change.record_type
         targets = NO_TARGETS if group is None else group.targets
         if kind == MEMBER or (kind in (MEMBER_TARGET, ASSIGNMENT) and change.is_tombstone):
@@ -108,8 +112,8 @@ class _Rebalances:
                 "log_offset": change.log_offset,
                 **marks(
                     uncommitted=change.uncommitted,
-                    undecoded=self.seen.has_undecoded,
-                    compacted=not self.seen.bound.covers(change.log_offset),
+                    undecoded=self.records_seen.has_undecoded,
+                    compacted=not self.records_seen.bound.covers(change.log_offset),
                 ),
             }
         )
@@ -119,9 +123,11 @@ class _Rebalances:
         """Adds the moves and their measures to the newest row; `targets`: the target assignment at its end."""
         if self.of.rows:
             moves = list(self._moves(targets))
-            old, new = ({task for own in of.values() for task in own.active} for of in (self.targets, targets))
+            old, new = (
+                {task for member_tasks in of.values() for task in member_tasks.active} for of in (self.targets, targets)
+            )
             moved = {TaskId(move.subtopology_id, move.partition) for move in moves if move.task_type == ACTIVE}
-            sizes = [sum(map(len, own)) for own in targets.values()]
+            sizes = [sum(map(len, member_tasks)) for member_tasks in targets.values()]
             self.of.end(TargetChange(moves, len((old & new) - moved), len(old & new & moved), sizes))
         self.targets = targets
 
@@ -150,7 +156,7 @@ class _Rebalances:
                 self.of.lose(task, change.log_time_ms, is_removal=change.is_tombstone)
         for task in new - old:
             self.owners.setdefault(task, set()).add(name)
-            self.of.own(task, change.log_time_ms)
+            self.of.note_owner(task, change.log_time_ms)
 
     def _note_stable(self, change: GroupChange) -> None:
         group, rows = self.replay.group, self.of.rows
@@ -169,7 +175,7 @@ def _active(group: StreamsGroup | None, name: str) -> Tasks:
 def _by_task(targets: Targets) -> dict[tuple[str, TaskId], set[str]]:
     members: dict[tuple[str, TaskId], set[str]] = {}
     for member, tasks in targets.items():
-        for task_type, own in of_types(tasks):
-            for task in own:
+        for task_type, tasks_of_type in of_types(tasks):
+            for task in tasks_of_type:
                 members.setdefault((task_type, task), set()).add(member)
     return members

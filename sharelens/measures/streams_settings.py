@@ -23,8 +23,12 @@ def bounds_of(settings: GroupSettings) -> BoundsOf:
                 for place, (period, end) in enumerate(zip(periods, ends, strict=True))
                 if (place == 0 or period.from_ms <= to_ms) and (end is None or from_ms < end)
             ]
-            known = [own for own in numbers if own is not None]
-            return (min(known), max(known)) if known and len(known) == len(numbers) else None
+            known_numbers = [setting_value for setting_value in numbers if setting_value is not None]
+            return (
+                (min(known_numbers), max(known_numbers))
+                if known_numbers and len(known_numbers) == len(numbers)
+                else None
+            )
 
         return bounds
 

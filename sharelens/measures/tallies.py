@@ -103,7 +103,7 @@ def of_latency(settled: Settled, ages: Ages, by: By) -> Tally:
     """The tally behind LATENCY rows; `ages` has taken all headers, in blocks if rows are by block."""
     gaps = ages.gaps()
     sizes = settled.size - gaps
-    known = settled.at_ms != NOT_KNOWN
+    is_timed = settled.at_ms != NOT_KNOWN
     counts = ages.counts()
     entry = ages.sample[counts.bucket]
     entries = _entries(settled, by)
@@ -115,9 +115,9 @@ def of_latency(settled: Settled, ages: Ages, by: By) -> Tally:
         "settled_offsets": sizes,
         "gap_offsets": gaps,
         "deliveries": times(sizes, np.maximum(settled.count, 1)),
-        "timed_offsets": np.where(known, sizes, 0),
+        "timed_offsets": np.where(is_timed, sizes, 0),
     }
-    first_ms, last_ms = np.where(known, settled.at_ms, NO_FIRST), np.where(known, settled.at_ms, NOT_KNOWN)
+    first_ms, last_ms = np.where(is_timed, settled.at_ms, NO_FIRST), np.where(is_timed, settled.at_ms, NOT_KNOWN)
     tally = replace(entries, sums=sums, first_ms=first_ms, last_ms=last_ms, lower=lower, upper=upper)
     return _reduced(tally, (ages.bucket, ages.sample) if by.block else None)
 
@@ -125,7 +125,7 @@ def of_latency(settled: Settled, ages: Ages, by: By) -> Tally:
 def of_attempts(settled: Settled, gaps: Ints, by: By) -> Tally:
     """The tally behind ATTEMPTS rows; `gaps`: offsets of each range without a record."""
     still = len(settled.open_place)
-    both = replace(
+    settled_and_open = replace(
         settled,
         place=together([settled.place, settled.open_place]),
         first=together([settled.first, settled.open_first]),
@@ -135,7 +135,7 @@ def of_attempts(settled: Settled, gaps: Ints, by: By) -> Tally:
     )
     count = together([settled.count, settled.open_count])
     sums = {"offsets": together([settled.size - gaps, settled.open_size])}
-    return _reduced(replace(_entries(both, by), count=count, sums=sums))
+    return _reduced(replace(_entries(settled_and_open, by), count=count, sums=sums))
 
 
 def of_contributions(rows: pa.Table, by: By) -> Tally:
@@ -194,12 +194,12 @@ def _histogram(rows: pa.Table, name: str) -> Ints:
 def added(tallies: Iterable[Tally]) -> Tally:
     """The sum of at least one tally, grouped so that no two tallies share a share partition."""
     pending: list[Tally] = []
-    most = PIECES_KEPT
+    size_limit = PIECES_KEPT
     for tally in tallies:
         pending.append(tally)
-        if sum(part.ages + part.size for part in pending) > most:
+        if sum(part.ages + part.size for part in pending) > size_limit:
             pending = [_sum_of(pending)]
-            most = max(PIECES_KEPT, 2 * (pending[0].ages + pending[0].size))
+            size_limit = max(PIECES_KEPT, 2 * (pending[0].ages + pending[0].size))
     return _sum_of(pending)
 
 

@@ -48,7 +48,7 @@ class _Seen:
     first_in_window: int | None = None
     end_of_window: int | None = None
     batches: list[tuple[int, int]] = field(default_factory=list)
-    known: list[tuple[int, int, int]] = field(default_factory=list)
+    no_record_ranges: list[tuple[int, int, int]] = field(default_factory=list)
     pending: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
 
 
@@ -61,26 +61,26 @@ class TopicLogs:
     def __init__(self, from_ms: int | None = None, to_ms: int | None = None) -> None:
         self._from_ms = from_ms
         self._to_ms = to_ms
-        self._seen: dict[TopicPartition, _Seen] = {}
+        self._header_sums: dict[TopicPartition, _Seen] = {}
 
     def take(self, batches: pa.Table) -> None:
         """Adds BATCH_COLUMNS rows, which follow the rows of earlier calls; they may be of several user partitions."""
         if batches.num_rows == 0:
             return
-        for mine in runs(batches.select(BATCH_COLUMNS)):
-            place = mine.slice(0, 1).select(["topic_id", "partition"]).to_pylist()[0]
-            seen = self._seen.setdefault((place["topic_id"], place["partition"]), _Seen())
-            self._note_window(seen, mine)
-            _note_extent(seen, mine)
-            _note_transactions(seen, mine)
+        for partition_batches in runs(batches.select(BATCH_COLUMNS)):
+            place = partition_batches.slice(0, 1).select(["topic_id", "partition"]).to_pylist()[0]
+            header_sums = self._header_sums.setdefault((place["topic_id"], place["partition"]), _Seen())
+            self._note_window(header_sums, partition_batches)
+            _note_extent(header_sums, partition_batches)
+            _note_transactions(header_sums, partition_batches)
 
-    def _note_window(self, seen: _Seen, mine: pa.Table) -> None:
-        times: Ints = mine.column("max_timestamp_ms").to_numpy()
-        base: Ints = mine.column("base_offset").to_numpy()
-        if seen.first_in_window is None:
-            seen.first_in_window = _first_reaching(base, times, self._from_ms)
-        if seen.end_of_window is None and self._to_ms is not None:
-            seen.end_of_window = _first_reaching(base, times, self._to_ms)
+    def _note_window(self, header_sums: _Seen, partition_batches: pa.Table) -> None:
+        times: Ints = partition_batches.column("max_timestamp_ms").to_numpy()
+        base: Ints = partition_batches.column("base_offset").to_numpy()
+        if header_sums.first_in_window is None:
+            header_sums.first_in_window = _first_reaching(base, times, self._from_ms)
+        if header_sums.end_of_window is None and self._to_ms is not None:
+            header_sums.end_of_window = _first_reaching(base, times, self._to_ms)
 
     def log(
         self, place: TopicPartition, *, first: int | None, end: int | None, log_start: int | None, looked_from: int = 0
@@ -90,18 +90,18 @@ class TopicLogs:
         `first`, `end`: where the account begins and ends when no time says so (None: where the headers do).
         `looked_from`: headers of batches below were not read.
         """
-        seen = self._seen.get(place, _Seen())
-        known_end = end if end is not None else seen.next_offset
+        header_sums = self._header_sums.get(place, _Seen())
+        known_end = end if end is not None else header_sums.next_offset
         if known_end is None:
             return None
-        begin = first if first is not None else (seen.batches[0][0] if seen.batches else known_end)
+        begin = first if first is not None else (header_sums.batches[0][0] if header_sums.batches else known_end)
         if self._from_ms is not None:
-            begin = max(begin, known_end if seen.first_in_window is None else seen.first_in_window)
-        stop = known_end if seen.end_of_window is None else min(known_end, seen.end_of_window)
+            begin = max(begin, known_end if header_sums.first_in_window is None else header_sums.first_in_window)
+        stop = known_end if header_sums.end_of_window is None else min(known_end, header_sums.end_of_window)
         stop = max(begin, stop)
-        batches = _within(seen.batches, begin, stop)
-        known = [*seen.known, *_holes(batches, begin, stop, log_start)]
-        inside = sorted((max(a, begin), min(b, stop - 1), kind) for a, b, kind in known if a < stop and b >= begin)
+        batches = _within(header_sums.batches, begin, stop)
+        all_ranges = [*header_sums.no_record_ranges, *_holes(batches, begin, stop, log_start)]
+        inside = sorted((max(a, begin), min(b, stop - 1), kind) for a, b, kind in all_ranges if a < stop and b >= begin)
         columns = np.array(inside, np.int64).reshape(-1, 3).T
         return TopicLog(
             first=begin,
@@ -119,32 +119,32 @@ def _first_reaching(base: Ints, times: Ints, moment: int | None) -> int | None:
     return int(base[reached[0]]) if len(reached) else None
 
 
-def _note_extent(seen: _Seen, mine: pa.Table) -> None:
+def _note_extent(header_sums: _Seen, partition_batches: pa.Table) -> None:
     """Runs of batches without a hole between them."""
-    base: Ints = mine.column("base_offset").to_numpy()
-    last: Ints = mine.column("last_offset").to_numpy()
+    base: Ints = partition_batches.column("base_offset").to_numpy()
+    last: Ints = partition_batches.column("last_offset").to_numpy()
     cuts = np.flatnonzero(base[1:] > last[:-1] + 1)
     firsts, lasts = base[np.append(0, cuts + 1)].tolist(), last[np.append(cuts, len(last) - 1)].tolist()
     for first, end in zip(firsts, lasts, strict=True):
-        if seen.batches and seen.batches[-1][1] + 1 >= first:
-            seen.batches[-1] = (seen.batches[-1][0], max(seen.batches[-1][1], end))
+        if header_sums.batches and header_sums.batches[-1][1] + 1 >= first:
+            header_sums.batches[-1] = (header_sums.batches[-1][0], max(header_sums.batches[-1][1], end))
         else:
-            seen.batches.append((first, end))
-    seen.next_offset = max(seen.next_offset or 0, int(last.max()) + 1)
+            header_sums.batches.append((first, end))
+    header_sums.next_offset = max(header_sums.next_offset or 0, int(last.max()) + 1)
 
 
-def _note_transactions(seen: _Seen, mine: pa.Table) -> None:
+def _note_transactions(header_sums: _Seen, partition_batches: pa.Table) -> None:
     """Adds markers and aborted ranges; offsets of an open transaction wait for its marker."""
-    telling = pc.or_(mine.column("transactional"), pc.is_valid(mine.column("control_type")))
-    for row in mine.filter(telling).to_pylist():
+    telling = pc.or_(partition_batches.column("transactional"), pc.is_valid(partition_batches.column("control_type")))
+    for row in partition_batches.filter(telling).to_pylist():
         first, last, producer = row["base_offset"], row["last_offset"], row["producer_id"]
         if row["control_type"] is None:
-            _append(seen.pending.setdefault(producer, []), first, last)
+            _append(header_sums.pending.setdefault(producer, []), first, last)
             continue
-        seen.known.append((first, last, CONTROL))
-        waiting = seen.pending.pop(producer, [])
+        header_sums.no_record_ranges.append((first, last, CONTROL))
+        waiting = header_sums.pending.pop(producer, [])
         if row["control_type"] == "ABORT":
-            seen.known += [(*piece, ABORTED) for piece in waiting]
+            header_sums.no_record_ranges += [(*piece, ABORTED) for piece in waiting]
 
 
 def _append(pieces: list[tuple[int, int]], first: int, last: int) -> None:

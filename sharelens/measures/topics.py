@@ -88,33 +88,35 @@ class EndsFromHeaders:
 
     def __init__(self, as_of_ms: int | None = None) -> None:
         self._as_of_ms = as_of_ms
-        self._seen: dict[TopicPartition, _Seen] = {}
+        self._header_states: dict[TopicPartition, _Seen] = {}
 
     def take(self, batches: pa.Table) -> None:
         """Adds BATCH_COLUMNS rows, which follow the rows of earlier calls; they may be of several user partitions."""
         if batches.num_rows == 0:
             return
-        for mine in runs(batches):
-            place = mine.slice(0, 1).select(["topic_id", "partition"]).to_pylist()[0]
-            seen = self._seen.setdefault((place["topic_id"], place["partition"]), _Seen())
-            self._note_ends(seen, mine)
-            _note_transactions(seen.open_since, mine)
+        for partition_batches in runs(batches):
+            place = partition_batches.slice(0, 1).select(["topic_id", "partition"]).to_pylist()[0]
+            header_state = self._header_states.setdefault((place["topic_id"], place["partition"]), _Seen())
+            self._note_ends(header_state, partition_batches)
+            _note_transactions(header_state.open_since, partition_batches)
 
-    def _note_ends(self, seen: _Seen, mine: pa.Table) -> None:
-        times: Ints = mine.column("max_timestamp_ms").to_numpy()
-        lasts: Ints = mine.column("last_offset").to_numpy()
-        seen.newest_ms = max(int(times.max()), times.min() if seen.newest_ms is None else seen.newest_ms)
-        seen.end = int(lasts.max()) + 1
-        data = pc.is_null(mine.column("control_type"))
-        append_time = pc.equal(mine.column("timestamp_type"), "LogAppendTime")
-        seen.by_broker_clock &= bool(pc.all(pc.or_(append_time, pc.invert(data)), min_count=0).as_py())
-        if self._as_of_ms is None or seen.beyond_moment:
+    def _note_ends(self, header_state: _Seen, partition_batches: pa.Table) -> None:
+        times: Ints = partition_batches.column("max_timestamp_ms").to_numpy()
+        lasts: Ints = partition_batches.column("last_offset").to_numpy()
+        header_state.newest_ms = max(
+            int(times.max()), times.min() if header_state.newest_ms is None else header_state.newest_ms
+        )
+        header_state.end = int(lasts.max()) + 1
+        data = pc.is_null(partition_batches.column("control_type"))
+        append_time = pc.equal(partition_batches.column("timestamp_type"), "LogAppendTime")
+        header_state.by_broker_clock &= bool(pc.all(pc.or_(append_time, pc.invert(data)), min_count=0).as_py())
+        if self._as_of_ms is None or header_state.beyond_moment:
             return
         late = np.flatnonzero(times > self._as_of_ms)
         inside = int(late[0]) if len(late) else len(times)
-        seen.beyond_moment = bool(len(late))
+        header_state.beyond_moment = bool(len(late))
         if inside:
-            seen.end_at_moment = int(lasts[:inside].max()) + 1
+            header_state.end_at_moment = int(lasts[:inside].max()) + 1
 
     def ends(self, extents: pa.Table) -> pa.Table:
         """TOPIC_END rows, one for each of `extents` (TOPIC_EXTENT), in their order.
@@ -125,18 +127,25 @@ class EndsFromHeaders:
         return pa.Table.from_pylist(rows, schema=TOPIC_END)
 
     def _row(self, extent: Mapping[str, object]) -> dict[str, object]:
-        seen = self._seen.get((str(extent["topic_id"]), int(str(extent["partition"]))), _Seen())
-        row = {**extent, "newest_batch_ms": seen.newest_ms, "last_stable_offset": None, "end_offset_inferred": None}
+        header_state = self._header_states.get((str(extent["topic_id"]), int(str(extent["partition"]))), _Seen())
+        row = {
+            **extent,
+            "newest_batch_ms": header_state.newest_ms,
+            "last_stable_offset": None,
+            "end_offset_inferred": None,
+        }
         if self._as_of_ms is None:
-            ends = [value for value in (extent["end_offset"], *seen.open_since.values()) if isinstance(value, int)]
+            ends = [
+                value for value in (extent["end_offset"], *header_state.open_since.values()) if isinstance(value, int)
+            ]
             return row | {"last_stable_offset": min(ends) if extent["end_offset"] is not None else None}
-        end = seen.end_at_moment if seen.beyond_moment else extent["end_offset"]
-        if seen.newest_ms is None:  # no batch at or above the beginning: the partition ended there all the time
+        end = header_state.end_at_moment if header_state.beyond_moment else extent["end_offset"]
+        if header_state.newest_ms is None:  # no batch at or above the beginning: the partition ended there all the time
             return row | {"end_offset_inferred": end}
-        known = seen.by_broker_clock and end is not None
+        is_end_known = header_state.by_broker_clock and end is not None
         return row | {
-            "end_offset": end if known else None,
-            "end_offset_source": "log_append_time" if known else None,
+            "end_offset": end if is_end_known else None,
+            "end_offset_source": "log_append_time" if is_end_known else None,
             "end_offset_inferred": end,
         }
 
@@ -162,14 +171,18 @@ def runs(batches: pa.Table) -> Iterator[pa.Table]:
         yield batches.slice(first, end - first)
 
 
-def _note_transactions(open_since: dict[int, int], mine: pa.Table) -> None:
+def _note_transactions(open_since: dict[int, int], partition_batches: pa.Table) -> None:
     """Updates the first offset of each producer's open transaction by headers of one partition, in offset order.
 
     A control batch ends the transaction of its producer; the epoch does not matter, because a coordinator that fences a
     producer writes the marker of its open transaction first.
     """
-    marks = mine.filter(pc.is_in(mine.column("control_type"), value_set=pa.array(["COMMIT", "ABORT"])))
-    data = mine.filter(pc.and_(mine.column("transactional"), pc.is_null(mine.column("control_type"))))
+    marks = partition_batches.filter(
+        pc.is_in(partition_batches.column("control_type"), value_set=pa.array(["COMMIT", "ABORT"]))
+    )
+    data = partition_batches.filter(
+        pc.and_(partition_batches.column("transactional"), pc.is_null(partition_batches.column("control_type")))
+    )
     closed = dict(_by_producer(marks, "last_offset", "max"))
     for producer in closed:
         open_since.pop(producer, None)

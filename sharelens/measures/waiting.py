@@ -36,7 +36,7 @@ def waiting_offsets(
 def _firsts_behind(offset: int, batches: Sequence[Mapping[str, int]], ranges: Collection[NoRecord]) -> set[int]:
     """The first waiting offsets behind an offset, under read_uncommitted and under read_committed."""
     uncommitted = [each for each in ranges if each.reason != ABORTED]
-    return {_first_behind(offset, batches, some) for some in (uncommitted, ranges)}
+    return {_first_behind(offset, batches, passed_ranges) for passed_ranges in (uncommitted, ranges)}
 
 
 def _first_behind(offset: int, batches: Iterable[Mapping[str, int]], ranges: Iterable[NoRecord]) -> int:

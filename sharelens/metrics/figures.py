@@ -190,8 +190,8 @@ def _groups(partitions: Mapping[Key, Mapping[Metric, float]], lag: pa.Table) -> 
             if metric in values:
                 group.add(total, values[metric])
         if catalog.STALLED in values:
-            most = max(values[catalog.STALLED], group.values.get(catalog.GROUP_STALLED, 0))
-            group.values[catalog.GROUP_STALLED] = most
+            longest_stall = max(values[catalog.STALLED], group.values.get(catalog.GROUP_STALLED, 0))
+            group.values[catalog.GROUP_STALLED] = longest_stall
         if catalog.STALLED_SINCE in values:
             least = min(values[catalog.STALLED_SINCE], group.values.get(catalog.GROUP_STALLED_SINCE, math.inf))
             group.values[catalog.GROUP_STALLED_SINCE] = least

@@ -75,8 +75,8 @@ class Measured:
     def _rows(self, table: str, columns: list[str], computed: Callable[[], pa.Table]) -> pa.Table:
         is_measured = self._evidence.settings == self._evidence.measured_settings
         if isinstance(self._evidence, LakeEvidence) and is_measured and table in self._evidence.lake.versions:
-            mine = pc.field("cluster_id") == self._evidence.cluster
-            return self._evidence.lake.scan(table, columns, mine)
+            in_cluster = pc.field("cluster_id") == self._evidence.cluster
+            return self._evidence.lake.scan(table, columns, in_cluster)
         return computed().select(columns)
 
     @cached_property

@@ -35,16 +35,18 @@ def export(figures: Sequence[Figures], max_series: int = MAX_SERIES) -> Export:
 
     The share partitions that have stood still longest come first, then those with the largest lag.
     """
-    kept = _kept(figures, max_series)
+    exported_keys = _exported_keys(figures, max_series)
     samples_of: dict[Metric, list[Sample]] = {metric: [] for metric in METRICS}
     samples_of[catalog.BUILD].append(Sample(labels=(__version__,), value=1, of=None))
     left_out = 0
     for number, cluster in enumerate(figures):
         _add_cluster(samples_of, number, cluster)
-        missing = len(cluster.of_share_partitions) - len(kept[number])
+        missing = len(cluster.of_share_partitions) - len(exported_keys[number])
         left_out += missing
         samples_of[catalog.LEFT_OUT].append(Sample(labels=(cluster.cluster,), value=missing, of=number))
-        labelled = sorted((group, cluster.topics[topic], partition, topic) for group, topic, partition in kept[number])
+        labelled = sorted(
+            (group, cluster.topics[topic], partition, topic) for group, topic, partition in exported_keys[number]
+        )
         for group, topic, partition, topic_id in labelled:
             for metric, value in cluster.of_share_partitions[group, topic_id, partition].items():
                 labels = (cluster.cluster, group, topic, partition)
@@ -63,7 +65,7 @@ def _add_cluster(samples_of: dict[Metric, list[Sample]], number: int, cluster: F
             samples_of[metric].append(Sample(labels=(cluster.cluster, group), value=value, of=number))
 
 
-def _kept(figures: Sequence[Figures], max_series: int) -> list[list[Key]]:
+def _exported_keys(figures: Sequence[Figures], max_series: int) -> list[list[Key]]:
     """The share partitions of each cluster that have series of their own."""
     group_series = sum(len(values) for cluster in figures for values in cluster.of_groups.values())
     room = (

@@ -36,7 +36,7 @@ async def _serve(page: Text, content_type: str, host: str, port: int, ready: Rea
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     one_at_a_time = asyncio.Lock()
 
-    async def made() -> bytes:
+    async def page_bytes() -> bytes:
         async with one_at_a_time:
             try:
                 return await asyncio.to_thread(page)
@@ -44,7 +44,7 @@ async def _serve(page: Text, content_type: str, host: str, port: int, ready: Rea
                 _log.warning("no page: %s", error)
                 raise PageError(str(error)) from error
 
-    await _answer_until(stop, TextEndpoint(made, content_type), host, port, lambda bound: ready(host, bound))
+    await _answer_until(stop, TextEndpoint(page_bytes, content_type), host, port, lambda bound: ready(host, bound))
 
 
 @contextmanager
@@ -56,13 +56,13 @@ def serving(text: Text, content_type: str, host: str, port: int) -> Iterator[int
     """
     bound: Future[tuple[int, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
-    async def made() -> bytes:
+    async def page_bytes() -> bytes:
         return text()
 
     async def answer() -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
-        endpoint = TextEndpoint(made, content_type)
+        endpoint = TextEndpoint(page_bytes, content_type)
         await _answer_until(stop, endpoint, host, port, lambda port: bound.set_result((port, loop, stop)))
 
     def work() -> None:

@@ -41,7 +41,7 @@ def parse(uri: str) -> ObjectAddress:
     """
     scheme = scheme_of(uri) or ""
     if scheme not in FAMILIES:
-        names = ", ".join(f"{known}://" for known in FAMILIES)
+        names = ", ".join(f"{known_scheme}://" for known_scheme in FAMILIES)
         reason = HDFS if scheme == "hdfs" else f"known are {names}"
         raise AddressError(f"{uri}: no storage for {scheme}:// URIs: {reason}")
     parts = URI.fullmatch(uri)

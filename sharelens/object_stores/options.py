@@ -79,7 +79,7 @@ def set_options(pairs: Iterable[str]) -> None:
         name, equals, value = pair.partition("=")
         if not equals:
             raise UsageError("--storage-option: no NAME=VALUE; type --storage-option aws_region=eu-central-1")
-        os.environ[_known(name, "--storage-option").upper()] = value
+        os.environ[_option_name(name, "--storage-option").upper()] = value
 
 
 def set_defaults(options: Mapping[str, str]) -> None:
@@ -89,7 +89,7 @@ def set_defaults(options: Mapping[str, str]) -> None:
         UsageError: one that is no option of a store.
     """
     for name, value in options.items():
-        os.environ.setdefault(_known(name, "storage_options").upper(), value)
+        os.environ.setdefault(_option_name(name, "storage_options").upper(), value)
 
 
 def options_to_send() -> dict[str, str]:
@@ -103,12 +103,12 @@ def receive_options(sent: Mapping[str, str]) -> None:
     for family in set(FAMILIES.values()):
         names = {(family.prefix + name).upper() for name in family.names}
         if not (names & os.environ.keys()) - _received:
-            mine = {name: value for name, value in sent.items() if name in names}
-            os.environ.update(mine)
-            _received.update(mine)
+            family_options = {name: value for name, value in sent.items() if name in names}
+            os.environ.update(family_options)
+            _received.update(family_options)
 
 
-def _known(name: str, where: str) -> str:
+def _option_name(name: str, where: str) -> str:
     lowered = name.strip().lower()
     for family in FAMILIES.values():
         if lowered.startswith(family.prefix) and lowered.removeprefix(family.prefix) in family.names:
@@ -170,12 +170,12 @@ def arrow_file_system(scheme: str, options: Options) -> "pafs.FileSystem":
     """Arrow's file system of a store; its paths begin with the bucket."""
     import pyarrow.fs as pafs
 
-    known = dict(options)
+    option_values = dict(options)
     if scheme == "s3":
-        return _arrow_s3(known)
+        return _arrow_s3(option_values)
     if scheme == "gs":
-        return pafs.GcsFileSystem(anonymous=_is_true(known, "_skip_signature"))
-    return _arrow_azure(known)
+        return pafs.GcsFileSystem(anonymous=_is_true(option_values, "_skip_signature"))
+    return _arrow_azure(option_values)
 
 
 def _arrow_s3(options: Mapping[str, str]) -> "pafs.FileSystem":

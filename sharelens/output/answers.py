@@ -122,7 +122,7 @@ class Shown:
     vertical: bool = False
 
     @property
-    def most(self) -> int | None:
+    def row_limit(self) -> int | None:
         """Largest number of rows to write."""
         if self.limit is None and self.form is Form.TEXT:
             return TEXT_LIMIT

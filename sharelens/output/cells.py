@@ -23,7 +23,7 @@ def name_cell(text: object) -> str:
     return '"' + shown.replace('"', '\\"') + '"' if blurred else shown
 
 
-def known(value: object) -> str:
+def number_text(value: object) -> str:
     """A number as it is; `-` for null and for Kafka's -1."""
     return UNKNOWN if value is None or value == -1 else str(value)
 
@@ -35,7 +35,7 @@ def name_column(heading: str, field: str) -> Column:
 
 def number_column(heading: str, field: str) -> Column:
     """A column of numbers in which null and -1 mean unknown."""
-    return Column(heading=heading, cell=lambda row: known(row[field]), right=True, fields=(field,))
+    return Column(heading=heading, cell=lambda row: number_text(row[field]), right=True, fields=(field,))
 
 
 def time_column(heading: str, field: str) -> Column:
@@ -58,9 +58,9 @@ def shortened(items: Sequence[Item], text: Callable[[Item], str], width: int) ->
     shown = ""
     for number, item in enumerate(items):
         longer = f"{shown}, {text(item)}" if shown else text(item)
-        more = len(items) - number - 1
-        if text_width(longer) + (len(f", … {more} more") if more else 0) > width:
-            return f"{shown}, … {more + 1} more" if shown else f"{len(items)} in all"
+        remaining_count = len(items) - number - 1
+        if text_width(longer) + (len(f", … {remaining_count} more") if remaining_count else 0) > width:
+            return f"{shown}, … {remaining_count + 1} more" if shown else f"{len(items)} in all"
         shown = longer
     return shown or UNKNOWN
 

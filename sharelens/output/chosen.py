@@ -55,8 +55,11 @@ def field_names(answer: Answer | Stream) -> list[str]:
 def column_names(answer: Answer | Stream) -> list[str]:
     """The names for --columns: of each text column its heading, and the fields that are no column's own."""
     columns, fields = text_columns(answer), field_names(answer)
-    own = {field for column in columns for field in _own_fields(column, fields)[:1]}
-    return [*(_normal(column.heading) for column in columns), *(field for field in fields if field not in own)]
+    column_fields = {field for column in columns for field in _own_fields(column, fields)[:1]}
+    return [
+        *(_normal(column.heading) for column in columns),
+        *(field for field in fields if field not in column_fields),
+    ]
 
 
 def _ensure_known(names: Sequence[str], parts: Sequence[Answer | Stream]) -> None:

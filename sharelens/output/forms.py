@@ -53,8 +53,8 @@ def _write_json(rows: Iterable[Row], out: TextIO) -> None:
 
 def _write_yaml(rows: Iterator[dict[str, object]], out: TextIO) -> None:
     first = True
-    while some := list(itertools.islice(rows, ROWS_AT_ONCE)):
-        out.write(yaml_text(some))
+    while row_batch := list(itertools.islice(rows, ROWS_AT_ONCE)):
+        out.write(yaml_text(row_batch))
         first = False
     if first:
         out.write("[]\n")

@@ -178,9 +178,9 @@ def _write_vertical(rows: Iterable[Row], columns: Sequence[Column], out: TextIO,
     for number, row in enumerate(rows):
         out.write("\n" if number else "")
         for column in columns:
-            first, *others = [column.cell(row)] if wide else folded(column.cell(row), width)
+            first, *other_lines = [column.cell(row)] if wide else folded(column.cell(row), width)
             out.write(f"{padded(column.heading, room)}{GAP}{first}\n")
-            for part in others:
+            for part in other_lines:
                 out.write(f"{' ' * room}{GAP}{part}\n")
 
 

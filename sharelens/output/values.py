@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 ROWS_AT_ONCE = 4096
 
 
-def rows_of(table: "pa.Table", most: int | None = None) -> Iterator[dict[str, object]]:
+def rows_of(table: "pa.Table", row_limit: int | None = None) -> Iterator[dict[str, object]]:
     """Rows as dictionaries, a bounded number of them in memory."""
-    return rows_in(table.slice(0, most).to_batches(max_chunksize=ROWS_AT_ONCE))
+    return rows_in(table.slice(0, row_limit).to_batches(max_chunksize=ROWS_AT_ONCE))
 
 
-def plain_rows(table: "pa.Table", most: int | None = None) -> Iterator[dict[str, object]]:
+def plain_rows(table: "pa.Table", row_limit: int | None = None) -> Iterator[dict[str, object]]:
     """Rows with values of JSON types."""
-    return made_plain(rows_of(table, most), table.schema)
+    return made_plain(rows_of(table, row_limit), table.schema)
 
 
 def rows_in(batches: "Iterable[pa.RecordBatch]") -> Iterator[dict[str, object]]:

@@ -46,11 +46,11 @@ def name(text: object) -> str:
     return name_cell(text)
 
 
-def short(text: object, most: int = LONGEST_NAME) -> str:
+def short(text: object, max_length: int = LONGEST_NAME) -> str:
     """A name that fits into a chart: the middle of a long one is left out."""
     shown = name(text)
-    half = (most - 1) // 2
-    return shown if len(shown) <= most else f"{shown[:half]}…{shown[-half:]}"
+    half = (max_length - 1) // 2
+    return shown if len(shown) <= max_length else f"{shown[:half]}…{shown[-half:]}"
 
 
 def topic_name(topic: object, topic_id: object) -> str:

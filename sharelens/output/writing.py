@@ -55,27 +55,27 @@ def show(answer: Answer | Stream | Report, shown: Shown) -> None:
 def _show_rows(answer: Answer, shown: Shown) -> None:
     if answer.digest is not None and shown.form is Form.TEXT and answer.digest.table.num_rows:
         _show_digest(answer.digest, shown)
-    most = shown.most if answer.is_limited else None
-    rows = rows_of(answer.table, most)
+    row_limit = shown.row_limit if answer.is_limited else None
+    rows = rows_of(answer.table, row_limit)
     _write_rows(rows, answer.table.schema, text_columns(answer), answer.none, shown)
-    _close(_left_off(answer.row_count, most), shown.form)
+    _close(_left_off(answer.row_count, row_limit), shown.form)
 
 
 def _show_digest(digest: Answer, shown: Shown) -> None:
     """A table above the rows, and a blank line; without the options for the rows."""
     shown = Shown(wide=shown.wide)
     _write_text(rows_of(digest.table), text_columns(digest), digest.none, shown, table_only=True)
-    more = digest.row_count - digest.table.num_rows
-    _close(f"... {more} more" if more else "", Form.TEXT)
+    remaining_rows = digest.row_count - digest.table.num_rows
+    _close(f"... {remaining_rows} more" if remaining_rows else "", Form.TEXT)
     tell("")
 
 
 def _show_stream(answer: Stream, shown: Shown) -> None:
     """Writes the rows of a stream; reads one more row than it writes, to know whether there are more."""
     rows = rows_in(answer.batches)
-    _write_rows(itertools.islice(rows, shown.most), answer.schema, text_columns(answer), answer.none, shown)
-    more = shown.most is not None and next(rows, None) is not None
-    _close(f"... more rows; a --limit above {shown.most} shows them" if more else "", shown.form)
+    _write_rows(itertools.islice(rows, shown.row_limit), answer.schema, text_columns(answer), answer.none, shown)
+    has_more = shown.row_limit is not None and next(rows, None) is not None
+    _close(f"... more rows; a --limit above {shown.row_limit} shows them" if has_more else "", shown.form)
 
 
 def _show_report(report: Report, shown: Shown) -> None:
@@ -90,7 +90,7 @@ def _show_report(report: Report, shown: Shown) -> None:
             _show_rows(next(iter(report.parts.values())), shown)
         case form:
             document = {
-                title: list(plain_rows(part.table, shown.most if part.is_limited else None))
+                title: list(plain_rows(part.table, shown.row_limit if part.is_limited else None))
                 for title, part in report.parts.items()
             }
             if form is Form.YAML:
@@ -140,7 +140,7 @@ def _fitting(line: str, stream: TextIO) -> list[str]:
     return prose(line)
 
 
-def _left_off(rows: int, most: int | None) -> str:
-    if most is None or rows <= most:
+def _left_off(rows: int, row_limit: int | None) -> str:
+    if row_limit is None or rows <= row_limit:
         return ""
-    return f"... {rows - most} more rows; --limit {rows} shows them all"
+    return f"... {rows - row_limit} more rows; --limit {rows} shows them all"

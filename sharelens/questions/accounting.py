@@ -98,8 +98,10 @@ def _beyond(evidence: Evidence, places: Sequence[TopicPartition]) -> list[str]:
 def _named(evidence: Evidence, places: Sequence[TopicPartition]) -> str:
     """The first few user partitions, and how many more there are."""
     names = evidence.names({topic_id for topic_id, _ in places})
-    some = ", ".join(f"{name_cell(names.get(topic_id, topic_id))}:{number}" for topic_id, number in places[:NAMED])
-    return some + (f" and {len(places) - NAMED} more" if len(places) > NAMED else "")
+    first_places = ", ".join(
+        f"{name_cell(names.get(topic_id, topic_id))}:{number}" for topic_id, number in places[:NAMED]
+    )
+    return first_places + (f" and {len(places) - NAMED} more" if len(places) > NAMED else "")
 
 
 def _listed(rows: pa.Table, classes: Sequence[str]) -> pa.Table:

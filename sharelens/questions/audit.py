@@ -18,9 +18,9 @@ from sharelens.output import (
     Report,
     Row,
     by_importance,
-    known,
     name_column,
     number_column,
+    number_text,
     text_column,
     time_column,
 )
@@ -155,12 +155,12 @@ def _source(evidence: Evidence, span: Span) -> Findings:
 def _counts(findings_of: Mapping[str, int], choice: AuditChoice, tested: int, suppressed: int) -> str:
     counts = ", ".join(f"{severity} {findings_of.get(severity, 0)}" for severity in SEVERITIES)
     version = f"Kafka {choice.version}" if choice.version else "any Kafka version (--kafka-version narrows it)"
-    more = (
+    info_hint = (
         "; --severity info lists all" if choice.severity != SEVERITIES[-1] and findings_of.get(SEVERITIES[-1]) else ""
     )
     hidden = "" if choice.shows_suppressed else " (--show-suppressed lists them)"
     without = f"; {suppressed} suppressed{hidden}" if suppressed else ""
-    return f"findings: {counts}{without}; {counted(tested, 'rule')} tested, for {version}{more}"
+    return f"findings: {counts}{without}; {counted(tested, 'rule')} tested, for {version}{info_hint}"
 
 
 def _events(rows: pa.Table) -> Iterator[str]:
@@ -211,7 +211,7 @@ def _place_cell(row: Row) -> str:
 
 def _offsets_cell(row: Row) -> str:
     first, last = row["first_log_offset"], row["last_log_offset"]
-    return known(first) if first == last else f"{first}-{last}"
+    return number_text(first) if first == last else f"{first}-{last}"
 
 
 def _difference_cell(row: Row) -> str:

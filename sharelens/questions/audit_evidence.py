@@ -158,10 +158,10 @@ class OtherLogs:
             newest = newest_incarnation([(part.topic_id, reader.log_end(part).newest_ms) for part in partitions])
             partitions = [part for part in partitions if part.topic_id == newest]
         size = sum(size_bytes(partition) for partition in partitions)
-        most = self._evidence.source.max_bytes
-        if size > most:
+        max_bytes = self._evidence.source.max_bytes
+        if size > max_bytes:
             self.warnings.append(
-                f"{size_text(size)} of {OFFSETS_TOPIC} were not read, --max-bytes allows {size_text(most)}; "
+                f"{size_text(size)} of {OFFSETS_TOPIC} were not read, --max-bytes allows {size_text(max_bytes)}; "
                 "raise it to test the rules on groups"
             )
             return []
@@ -179,7 +179,7 @@ class OtherLogs:
                 records.append(decoded.records)
                 odd_records.append(decoded.odd_records)
         numbers = frozenset(partition.partition for partition in self._group_partitions)
-        complete_from = {number: known.complete_from for number, known in complete.items()}
+        complete_from = {number: completeness.complete_from for number, completeness in complete.items()}
         groups = audit_groups(
             pa.concat_tables(records),
             pa.concat_tables(odd_records),
@@ -200,13 +200,13 @@ class OtherLogs:
         keys = pa.concat_tables([KEYS.empty_table(), *(auditor.keys for auditor in auditors)])
         owner = np.repeat([logged.log.number for logged in audited], [auditor.keys.num_rows for auditor in auditors])
         columns = (keys.column(name).to_pylist() for name in keys.column_names)
-        known = {logged.log.number: _known_from_ms(logged) for logged in audited}
+        from_ms_by_partition = {logged.log.number: _known_from_ms(logged) for logged in audited}
         return StateLogs(
             lives=lives_of(
                 pa.concat_tables([TURN.empty_table(), *(logged.beside.turns.table() for logged in audited)])
             ),
             with_records=frozenset(SharePartitionKey(*key) for key in zip(*columns, strict=True)),
-            known_from_ms={number: from_ms for number, from_ms in known.items() if from_ms is not None},
+            known_from_ms={number: from_ms for number, from_ms in from_ms_by_partition.items() if from_ms is not None},
             until_ms=self._known_until({logged.log.number: _until_ms(logged) for logged in audited}),
             count=count_of_keys(keys.slice(0, DECIDING), owner[:DECIDING]),
         )
@@ -294,7 +294,7 @@ def _topic_end(partition: LogPartition) -> TopicEnd | None:
 def _first_ms(log: StateLog) -> int:
     """The time of the first record of a state log; BEGINNING where it has none."""
     headers = reader.scan_batches(log.partition, log.first_offset, log.first_offset + 1)
-    times = (row for some in headers for row in some.column("base_timestamp_ms").to_pylist())
+    times = (row for header_batch in headers for row in header_batch.column("base_timestamp_ms").to_pylist())
     return next(times, BEGINNING)
 
 

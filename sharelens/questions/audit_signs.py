@@ -31,14 +31,14 @@ def _of_rules(signs: Signs, rows: pa.Table, severity: str) -> Finding:
     worst = (unexplained if unexplained.num_rows else rows).slice(0, 1).to_pylist()[0]
     group_id, topic_id = worst["group_id"], worst["topic_id"]
     rules = rows.column("rule").unique().to_pylist()
-    more = f" and {counted(len(rules) - 1, 'more rule')}" if len(rules) > 1 else ""
+    more_rules = f" and {counted(len(rules) - 1, 'more rule')}" if len(rules) > 1 else ""
     since_ms, records = pc.min(rows.column("first_seen_ms")).as_py(), pc.sum(rows.column("count")).as_py()
     where = "" if worst["partition"] is None else f" in {place(worst['topic'], topic_id, worst['partition'])}"
     since = "" if since_ms is None else f", first at {clock(since_ms, signs.now_ms)}"
     return Finding(
         severity=severity,
         kind="audit_error" if severity == ERROR else "audit_warning",
-        text=f"{worst['rule']}{more} violated by {counted(records, 'record')}{where}{since}",
+        text=f"{worst['rule']}{more_rules} violated by {counted(records, 'record')}{where}{since}",
         question="audit",
         options=() if group_id is None else (f"--group={group_id}",),
         group_id=group_id,

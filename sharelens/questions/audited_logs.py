@@ -39,9 +39,9 @@ class LogFindings:
     def __init__(self, evidence: LogEvidence, span: Span) -> None:
         self._evidence = evidence
         self._between_ms = (span.from_ms, span.to_ms)
-        self._others = OtherLogs(evidence, self._between_ms)
+        self._other_logs = OtherLogs(evidence, self._between_ms)
         self._other_clusters = OtherClusters.beside(evidence)
-        if not evidence.logs and not self._others.has_groups:
+        if not evidence.logs and not self._other_logs.has_groups:
             raise SharelensError(
                 f"no partition of {STATE_TOPIC} or {OFFSETS_TOPIC} in {', '.join(evidence.source.log_dirs)}; "
                 f"copy the brokers' {STATE_TOPIC}-N folders too"
@@ -55,7 +55,7 @@ class LogFindings:
     @property
     def available(self) -> frozenset[Need]:
         """The needs that the logs beside the state log meet."""
-        return self._others.available
+        return self._other_logs.available
 
     @property
     def proven(self) -> Set[int]:
@@ -80,25 +80,29 @@ class LogFindings:
 
     def warnings(self, rules: Sequence[Rule]) -> Sequence[str]:
         """Logs without their newest records, and logs that were not read."""
-        return [*_warnings(self._evidence, rules), *self._others.warnings]
+        return [*_warnings(self._evidence, rules), *self._other_logs.warnings]
 
     @cached_property
     def _judged(self) -> tuple[list[PartitionAudit], Proofs]:
         """The audits of all state partitions, and the violations of rules that need other logs."""
-        audited = _audited(self._evidence, self._others, self._between_ms)
+        audited = _audited(self._evidence, self._other_logs, self._between_ms)
         audits = [logged.audit for logged in audited]
         misplacements(audits, self._between_ms)
-        proofs = self._others.prove(audited)
+        proofs = self._other_logs.prove(audited)
         self._other_clusters.prove(proofs)
         return audits, proofs
 
 
-def _audited(evidence: LogEvidence, others: OtherLogs, between_ms: tuple[int | None, int | None]) -> list[AuditedLog]:
+def _audited(
+    evidence: LogEvidence, other_logs: OtherLogs, between_ms: tuple[int | None, int | None]
+) -> list[AuditedLog]:
     """The audits of all state partitions, large ones two at a time: the kernels run without the interpreter's lock."""
     size = sum(log.size_bytes for log in evidence.logs)
-    most = evidence.source.max_bytes
-    if size > most:
-        raise too_much(f"{size_text(size)} of state log would have to be read, --max-bytes allows {size_text(most)}")
+    max_bytes = evidence.source.max_bytes
+    if size > max_bytes:
+        raise too_much(
+            f"{size_text(size)} of state log would have to be read, --max-bytes allows {size_text(max_bytes)}"
+        )
     limits = largest(evidence.settings.groups, DELIVERY_COUNT_LIMIT)
     audits = [
         PartitionAudit(
@@ -111,7 +115,7 @@ def _audited(evidence: LogEvidence, others: OtherLogs, between_ms: tuple[int | N
         )
         for log in evidence.logs
     ]
-    beside = [others.beside(audit) for audit in audits]
+    beside = [other_logs.beside(audit) for audit in audits]
     inputs = zip(evidence.logs, audits, beside, strict=True)
     return map_in_threads(lambda of_log: _audit_log(*of_log), inputs, threads_for(size, WORKERS))
 

@@ -32,5 +32,5 @@ def with_check(answer: Answer, checked: Checked) -> Answer:
 
 
 def _above_the_last_line(summary: str | None, line: str) -> str:
-    *others, closing = (summary or "").split("\n")
-    return "\n".join([*others, *filter(None, [line]), closing])
+    *earlier_lines, closing = (summary or "").split("\n")
+    return "\n".join([*earlier_lines, *filter(None, [line]), closing])

@@ -169,11 +169,11 @@ def misplaced_warnings(rows: pa.Table, names: Mapping[str, str]) -> list[str]:
         f"{name_cell(group)} {name_cell(topic)}:{number} in state partition {place}"
         for group, topic, number, place in places
     ]
-    more = f" and {len(shown) - LISTED} more" if len(shown) > LISTED else ""
+    remainder_text = f" and {len(shown) - LISTED} more" if len(shown) > LISTED else ""
     warning = (
         "no number of state partitions fits all share partitions (a changed number, or copies of two logs?); the state "
         "in the state partition to which the newest records hash counts; misplaced: "
-        f"{', '.join(shown[:LISTED])}{more}"
+        f"{', '.join(shown[:LISTED])}{remainder_text}"
     )
     return [warning]
 

@@ -127,13 +127,15 @@ def metadata_history(source: Source, directories: Sequence[LogDirectory]) -> Met
 def _with_names(chosen: ResourceFilter, history: MetadataHistory) -> ResourceFilter:
     """The filter with names for topic ids, and the empty name for the brokers' default."""
     names = topic_names(history.validities)
-    known = set(names.values()) | {str(row.key[2]) for row in history.validities if row.key[:2] == (CONFIG, "topic")}
-    topics = {topic if topic in known else names.get(topic, topic) for topic in chosen.topics}
-    unknown = sorted(topics - known)
+    known_topics = set(names.values()) | {
+        str(row.key[2]) for row in history.validities if row.key[:2] == (CONFIG, "topic")
+    }
+    topics = {topic if topic in known_topics else names.get(topic, topic) for topic in chosen.topics}
+    unknown = sorted(topics - known_topics)
     if unknown:
         raise UsageError(
             f"no topic {name_cell(unknown[0])} in the metadata log; topics there, deleted ones too: "
-            f"{listed(sorted(known))}"
+            f"{listed(sorted(known_topics))}"
         )
     brokers = {"" if broker == WHOLE_CLUSTER else broker for broker in chosen.brokers}
     return ResourceFilter(groups=chosen.groups, topics=frozenset(topics), brokers=frozenset(brokers))

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from sharelens.evidence.conditions import filter_rows
 from sharelens.measures import cost as measure
-from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column
+from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.request import CutChoice
 from sharelens.questions.completeness import check_cut, prefix_of
@@ -58,7 +58,7 @@ def pruning(evidence: Evidence, cut: CutChoice) -> Answer:
 def _ratio(heading: str, field: str) -> Column:
     def cell(row: Row) -> str:
         value = row[field]
-        return f"{value:.2f}" if isinstance(value, float) else known(None)
+        return f"{value:.2f}" if isinstance(value, float) else number_text(None)
 
     return Column(heading=heading, cell=cell, right=True, fields=(field,))
 

@@ -28,7 +28,7 @@ class DeadLetterLogs:
             raise too_much(f"{size_text(size)} of dead-letter topics would have to be read")
         self._source = source
         self._logs = partitions
-        self._seen: list[LettersSeen] = []
+        self._letters_seen: list[LettersSeen] = []
 
     def letters(self, letter_filter: DeadLetterFilter) -> pa.Table:
         """DLQ_RECORD rows of these dead letters, by (topic, id, partition, offset).
@@ -38,23 +38,23 @@ class DeadLetterLogs:
         """
         condition, tables, size, all_seen = letter_filter.expression(), [], 0, []
         for log in self._logs:
-            seen = LettersSeen()
+            letters_seen = LettersSeen()
             for rows in topic_evidence.read_letters(log, self._source.include_uncommitted):
-                seen = seen.also(rows)
+                letters_seen = letters_seen.also(rows)
                 tables.append(filter_rows(rows, condition))
                 size += tables[-1].nbytes
                 if size > self._source.max_bytes * MEMORY_PER_BYTE:
                     raise too_much(f"the selected dead letters take more than {size_text(size)}")
-            all_seen.append(seen)
-        self._seen = all_seen
+            all_seen.append(letters_seen)
+        self._letters_seen = all_seen
         return dlq_filter.in_order(tables)
 
     def partitions(self) -> pa.Table:
         """DLQ_PARTITION rows; the partitions are read when no question has read them."""
-        if not self._seen:
+        if not self._letters_seen:
             self.letters(DeadLetterFilter(groups=frozenset()))
         uncommitted = self._source.include_uncommitted
         return dlq_partitions.partitions_table(
-            topic_evidence.partition_row(log, uncommitted, seen)
-            for log, seen in zip(self._logs, self._seen, strict=True)
+            topic_evidence.partition_row(log, uncommitted, letters_seen)
+            for log, letters_seen in zip(self._logs, self._letters_seen, strict=True)
         )

@@ -16,10 +16,10 @@ from sharelens.output import (
     Column,
     Row,
     by_importance,
-    known,
     name_cell,
     name_column,
     number_column,
+    number_text,
     time_column,
 )
 from sharelens.parameters.request import CutChoice
@@ -175,7 +175,7 @@ def _answer(
     warnings: Sequence[str] = (),
 ) -> Answer:
     group = moment.group
-    state = f"share group: {group.state}, group epoch {known(group.group_epoch)}, {len(group.members)} members"
+    state = f"share group: {group.state}, group epoch {number_text(group.group_epoch)}, {len(group.members)} members"
     return closed_answer(evidence, moment, table, columns, state=state, none=none, warnings=warnings)
 
 
@@ -184,7 +184,7 @@ def _assignment_cell(row: Row) -> str:
     partitions = row["assigned_partitions"]
     assert isinstance(partitions, list)
     texts = (f"{name_cell(of['topic'] or of['topic_id'])}:{','.join(map(str, of['partitions']))}" for of in partitions)
-    return ";".join(texts) or known(None)
+    return ";".join(texts) or number_text(None)
 
 
 STATE_COLUMNS = by_importance(

@@ -16,10 +16,10 @@ from sharelens.output import (
     Column,
     Row,
     by_importance,
-    known,
     name_cell,
     name_column,
     number_column,
+    number_text,
     time_column,
 )
 from sharelens.output.wording import counted
@@ -106,7 +106,7 @@ def members(evidence: Evidence, name: str, moment: StreamsMoment) -> Answer:
 def tasks(evidence: Evidence, name: str, moment: StreamsMoment) -> Answer:
     """A row for each task of a member, by task."""
     group = group_of(moment)
-    topics = {own.subtopology_id: list(source_topics(own)) for own in subtopologies_of(group)}
+    topics = {subtopology.subtopology_id: list(source_topics(subtopology)) for subtopology in subtopologies_of(group)}
     rows = [
         {
             **cluster_and_group(evidence, name),
@@ -127,10 +127,15 @@ def _task_rows(group: StreamsGroup) -> Iterator[dict[str, Any]]:
         assigned = NO_TASKS_BY_TYPE if assignment is None else assignment.assigned
         pending = NO_TASKS_BY_TYPE if assignment is None else assignment.pending
         target = group.targets.get(member_id, NO_TASKS_BY_TYPE)
-        waiting = TasksByType(*(own - had - left for own, had, left in zip(target, assigned, pending, strict=True)))
+        waiting = TasksByType(
+            *(
+                tasks_of_type - had - pending_tasks
+                for tasks_of_type, had, pending_tasks in zip(target, assigned, pending, strict=True)
+            )
+        )
         for status, own_tasks in ((OWNED, assigned), (PENDING_REVOCATION, pending), (AWAITED, waiting)):
-            for task_type, own in of_types(own_tasks):
-                for task in own:
+            for task_type, tasks_of_type in of_types(own_tasks):
+                for task in tasks_of_type:
                     epochs = {} if assignment is None else assignment.active_assignment_epochs
                     yield {
                         "subtopology_id": task.subtopology_id,
@@ -180,14 +185,14 @@ def _tasks_text(rows: Any) -> str:
     for row in rows or ():
         partitions = ",".join(map(str, row["partitions"]))
         texts.setdefault(row["task_type"], []).append(f"{name_cell(row['subtopology_id'])}:[{partitions}]")
-    return "; ".join(f"{task_type}: {'; '.join(own)}" for task_type, own in texts.items())
+    return "; ".join(f"{task_type}: {'; '.join(subtopology_texts)}" for task_type, subtopology_texts in texts.items())
 
 
 def _assignments_cell(row: Row) -> str:
     current, target = _tasks_text(row["assigned_tasks"]), _tasks_text(row["target_tasks"])
     prefixed = target.replace("; STANDBY:", "; TARGET-STANDBY:").replace("; WARMUP:", "; TARGET-WARMUP:")
     parts = [current, f"TARGET-{prefixed}" if target else ""]
-    return "; ".join(part for part in parts if part) or known(None)
+    return "; ".join(part for part in parts if part) or number_text(None)
 
 
 STATE_COLUMNS = by_importance(

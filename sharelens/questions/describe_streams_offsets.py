@@ -86,7 +86,11 @@ def offset_rows(
     committed = committed_offsets(commits, prefix.as_of_ms)
     readers = _readers(name, group)
     places = {place for place, offset in committed.items() if offset.committed or offset.marks != COMPLETE}
-    subtopologies = {topic: own.subtopology_id for own in subtopologies_of(group) for topic in source_topics(own)}
+    subtopologies = {
+        topic: subtopology.subtopology_id
+        for subtopology in subtopologies_of(group)
+        for topic in source_topics(subtopology)
+    }
     topic_ids = _topic_ids(evidence, places | readers.keys(), committed, prefix)
     rows = [
         {
@@ -105,7 +109,7 @@ def offset_rows(
 
 def _readers(name: str, group: StreamsGroup) -> dict[OffsetPlace, str]:
     """The member that reads each partition: of assigned active tasks."""
-    topics = {own.subtopology_id: source_topics(own) for own in subtopologies_of(group)}
+    topics = {subtopology.subtopology_id: source_topics(subtopology) for subtopology in subtopologies_of(group)}
     return {
         OffsetPlace(name, topic, task.partition): member_id
         for member_id, member in group.members.items()
@@ -175,8 +179,8 @@ def _add_lags(evidence: Evidence, rows: Rows, prefix: LogPrefix, end_offsets: En
             row["log_start_offset"] = 0
         begin = row["log_start_offset"] if row["committed_offset"] is None else row["committed_offset"]
         for lag, of_end in (("lag", "end_offset"), ("lag_inferred", "end_offset_inferred")):
-            known = begin is not None and row[of_end] is not None and row["completeness"] == "complete"
-            row[lag] = row[of_end] - begin if known else None
+            is_lag_known = begin is not None and row[of_end] is not None and row["completeness"] == "complete"
+            row[lag] = row[of_end] - begin if is_lag_known else None
 
 
 def offset_columns(*, inferred: bool) -> tuple[Column, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from sharelens.evidence.as_of import LogPrefix
-from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, shortened
+from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text, shortened
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions import vocabulary
 from sharelens.questions.completeness import check_cut, closing_line, incomplete_rows
@@ -135,9 +135,9 @@ def compared(
     key: Key, before: State | None, after: State | None, changes: LifeChanges, deleted_topics: Collection[Any]
 ) -> dict[str, Any]:
     """One row of the answer, without entries; `deleted_topics`: (group, topic name) of share partitions now gone."""
-    some = after or before or {}
+    latest_state = after or before or {}
     lives = changes.words(key) if before is not None and after is not None and _life(before) != _life(after) else []
-    if before is None and (some["group_id"], some["topic"]) in deleted_topics:
+    if before is None and (latest_state["group_id"], latest_state["topic"]) in deleted_topics:
         lives = [vocabulary.TOPIC_RECREATED]
     changed = changed_ranges(_batches(before), _batches(after))
     ranges = [batch | {"meaning": meaning(batch, before, after, lives)} for batch in changed]
@@ -146,7 +146,7 @@ def compared(
         scalars[f"{name}_before"] = before and before[name]
         scalars[f"{name}_after"] = after and after[name]
     return (
-        {name: some[name] for name in SCHEMA.names if name in some}
+        {name: latest_state[name] for name in SCHEMA.names if name in latest_state}
         | scalars
         | {"change": _change(before, after, lives), "changed_ranges": ranges}
     )
@@ -154,11 +154,11 @@ def compared(
 
 def _with_entries(rows: Sequence[dict[str, Any]], changes: LifeChanges) -> Iterator[dict[str, Any]]:
     """The rows with the entries about them; the first row of a group has those about the whole group, too."""
-    seen: set[str] = set()
+    seen_groups: set[str] = set()
     for row in rows:
         group = row["group_id"]
-        of_group = () if group in seen else changes.of_group.get(group, ())
-        seen.add(group)
+        of_group = () if group in seen_groups else changes.of_group.get(group, ())
+        seen_groups.add(group)
         of_both = [*of_group, *changes.of_share_partition.get(key_of(row), ())]
         yield row | {"entries": sorted(of_both, key=lambda entry: entry["at_ms"])}
 
@@ -247,10 +247,10 @@ class _Cursor:
         return {name: batch[name] for name in ("delivery_state", "delivery_state_name", "delivery_count")}
 
 
-def _text_columns(most: int | None) -> tuple[Column, ...]:
+def _text_columns(range_limit: int | None) -> tuple[Column, ...]:
     def pair(field: str) -> Column:
         def cell(row: Row) -> str:
-            was, now = known(row[f"{field}_before"]), known(row[f"{field}_after"])
+            was, now = number_text(row[f"{field}_before"]), number_text(row[f"{field}_after"])
             return now if was == now else f"{was}>{now}"
 
         names = (field, f"{field}_after", f"{field}_before")
@@ -273,7 +273,7 @@ def _text_columns(most: int | None) -> tuple[Column, ...]:
         COMPLETENESS,
         Column(
             heading="RECORD-OFFSETS",
-            cell=lambda row: _ranges_cell(row, most),
+            cell=lambda row: _ranges_cell(row, range_limit),
             fields=("changed_ranges",),
             short=_short_ranges,
         ),
@@ -281,17 +281,19 @@ def _text_columns(most: int | None) -> tuple[Column, ...]:
     return by_importance(columns, IMPORTANT)
 
 
-def _ranges_cell(row: Row, most: int | None) -> str:
+def _ranges_cell(row: Row, range_limit: int | None) -> str:
     ranges = row["changed_ranges"]
     if not isinstance(ranges, list) or not ranges:
         return "-"
-    more = f", ... {len(ranges) - most} more" if most is not None and len(ranges) > most else ""
-    return ", ".join(map(_range_text, ranges[:most])) + more
+    remainder_text = (
+        f", ... {len(ranges) - range_limit} more" if range_limit is not None and len(ranges) > range_limit else ""
+    )
+    return ", ".join(map(_range_text, ranges[:range_limit])) + remainder_text
 
 
 def _short_ranges(row: Row, width: int) -> str:
     ranges = row["changed_ranges"]
-    return shortened(ranges, _range_text, width) if isinstance(ranges, list) else known(None)
+    return shortened(ranges, _range_text, width) if isinstance(ranges, list) else number_text(None)
 
 
 def _range_text(changed: Batch) -> str:

@@ -123,11 +123,11 @@ def given_up_and_reconciled(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LettersAbout:
-    """The dead letters of a question: DLQ_RECORD rows (`mine`) of its share partitions, and DLQ_PARTITION rows."""
+    """The dead letters of a question: DLQ_RECORD rows (`letters`) of its share partitions, and DLQ_PARTITION rows."""
 
     scoped: Scope
     names: Mapping[str, str]
-    mine: pa.Table
+    letters: pa.Table
     partitions: pa.Table
     topics: dlq_reach.LetterTopics
 
@@ -136,10 +136,10 @@ class _LettersAbout:
 
         Only rows that dead letters name are kept in memory; rows near the limit are none of them.
         """
-        without_letters = replace(self, mine=self.mine.slice(0, 0))
+        without_letters = replace(self, letters=self.letters.slice(0, 0))
         named = [POISON_RECORD.empty_table()]
         for rows in stream:
-            has_letter = pc.and_(named_rows(rows, self.mine, self.names), pc.is_valid(rows.column("cause")))
+            has_letter = pc.and_(named_rows(rows, self.letters, self.names), pc.is_valid(rows.column("cause")))
             named.append(rows.filter(has_letter))
             yield without_letters, rows.filter(pc.invert(has_letter))
         yield self, pa.concat_tables(named)
@@ -148,16 +148,16 @@ class _LettersAbout:
         """Warnings about the question and about the searched topics."""
         scoped = self.scoped
         doubts = doubtful_settings(scoped.evidence, scoped.keys.groups)
-        return (*scoped.warnings, *_warnings(self.mine, self.partitions), *_absent(scoped.evidence, topics), *doubts)
+        return (*scoped.warnings, *_warnings(self.letters, self.partitions), *_absent(scoped.evidence, topics), *doubts)
 
     def against(self, given_up: pa.Table, settings: GroupSettings) -> pa.Table:
         """DLQ_RECONCILIATION rows of POISON_RECORD rows, none of them near the limit."""
         scoped = self.scoped
-        named = measure.named_by(self.mine, self.names)
+        named = measure.named_by(self.letters, self.names)
         parts = scoped.only(only_keys_of(scoped.places, named)).parts() if named.num_rows else ()
         return measure.reconcile(
             given_up,
-            self.mine,
+            self.letters,
             (part.history for part in parts),
             self.names,
             self.topics,
@@ -175,7 +175,7 @@ def _letters_about(scoped: Scope, as_of_ms: int | None, topics: DeadLetterTopics
     return _LettersAbout(
         scoped=scoped,
         names=names,
-        mine=_of_keys(letters, scoped.keys, names),
+        letters=_of_keys(letters, scoped.keys, names),
         partitions=partitions,
         topics=dlq_reach.LetterTopics.of(letters, partitions),
     )
@@ -223,10 +223,10 @@ def _of_keys(letters: pa.Table, keys: Keys, names: Mapping[str, str]) -> pa.Tabl
     if keys.topics is not None:
         condition = pc.scalar(False)
         for topic_id, numbers in sorted(keys.topics.items()):
-            here = pc.field("topic").isin(sorted({topic_id, names.get(topic_id, topic_id)}))
+            topic_condition = pc.field("topic").isin(sorted({topic_id, names.get(topic_id, topic_id)}))
             if numbers is not None:
-                here &= pc.field("partition").isin(pa.array(sorted(numbers), pa.int32()))
-            condition |= here
+                topic_condition &= pc.field("partition").isin(pa.array(sorted(numbers), pa.int32()))
+            condition |= topic_condition
         letters = letters.filter(condition)
     return filter_rows(letters, Keys(partitions=keys.partitions).expression())
 
@@ -249,8 +249,8 @@ def _warnings(letters: pa.Table, partitions: pa.Table) -> list[str]:
             f"{name_cell(row['dlq_topic'])}-{row['dlq_partition']} @ {row['dlq_offset']} ({row['header_problem']})"
             for row in places
         )
-        more = f" and {broken - len(places)} more" if broken > len(places) else ""
-        warnings.append(f"headers that can't be read in {broken} dead letters: {positions}{more}")
+        remainder_text = f" and {broken - len(places)} more" if broken > len(places) else ""
+        warnings.append(f"headers that can't be read in {broken} dead letters: {positions}{remainder_text}")
     return warnings
 
 
@@ -263,17 +263,17 @@ def dlq(
     *,
     topics: DeadLetterTopics | None = None,
     statuses: Sequence[str] = STATUSES,
-    most: int | None = None,
+    row_limit: int | None = None,
     wrong_first: bool = False,
 ) -> Answer:
     """The answer to `sharelens dlq`; `span` bounds the time of a row (ROW_TIME).
 
-    `most`: only the first rows are kept; None: all. `wrong_first`: rows by status (WRONG_FIRST) before all else.
+    `row_limit`: only the first rows are kept; None: all. `wrong_first`: rows by status (WRONG_FIRST) before all else.
     """
     scoped = scope(evidence, key_filter, cut)
     stream, warnings = reconciled_stream(scoped, cut, settings, topics, span)
     order = [BY_STATUS, *measure.ORDER] if wrong_first else measure.ORDER
-    listing, digest = Listing(order, most), Digest(["group_id", "status", "reason", "cause"])
+    listing, digest = Listing(order, row_limit), Digest(["group_id", "status", "reason", "cause"])
     for rows in stream:
         digest.add(rows, pc.coalesce(*(rows.column(name) for name in ROW_TIME)))
         listing.add(_ranked(_of_statuses(rows, statuses)))
@@ -336,10 +336,10 @@ def _totals(sums: pa.Table) -> str:
 
 def without_topic(rows: pa.Table) -> list[str]:
     """At most one line: groups without a known dead-letter topic, and what to do."""
-    mine = rows.filter((pc.field("status") == UNKNOWN) & (pc.field("reason") == NO_TOPIC_KNOWN))
-    if mine.num_rows == 0:
+    unknown_rows = rows.filter((pc.field("status") == UNKNOWN) & (pc.field("reason") == NO_TOPIC_KNOWN))
+    if unknown_rows.num_rows == 0:
         return []
-    groups = listed(mine.column("group_id").unique().to_pylist())
+    groups = listed(unknown_rows.column("group_id").unique().to_pylist())
     warning = (
         f"the dead-letter topic of {groups} is unknown, so missing dead letters are unknown: give "
         "--settings DIR with group-configs.txt (kafka-configs --describe --entity-type groups), --dlq-topic NAME, or a "

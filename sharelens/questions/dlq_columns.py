@@ -1,12 +1,12 @@
 """The text columns of dead letters and of their bursts."""
 
-from sharelens.output import Column, Row, by_importance, known, name_cell, name_column, number_column, time_column
+from sharelens.output import Column, Row, by_importance, name_cell, name_column, number_column, number_text, time_column
 from sharelens.questions.state import COMPLETENESS, TOPIC
 
 
 def _letter_cell(row: Row) -> str:
     if row["dlq_offset"] is None:
-        return name_cell(row["dlq_topic"]) if row["dlq_topic"] is not None else known(None)
+        return name_cell(row["dlq_topic"]) if row["dlq_topic"] is not None else number_text(None)
     return f"{name_cell(row['dlq_topic'])}-{row['dlq_partition']} @ {row['dlq_offset']}"
 
 
@@ -17,7 +17,7 @@ def _offset_cell(row: Row) -> str:
 
 def _rate_cell(row: Row) -> str:
     rate = row["rate_per_second"]
-    return f"{rate:.1f}" if isinstance(rate, float) else known(None)
+    return f"{rate:.1f}" if isinstance(rate, float) else number_text(None)
 
 
 TEXT_COLUMNS = by_importance(

@@ -16,9 +16,9 @@ from sharelens.output import (
     Row,
     Stream,
     by_importance,
-    known,
     name_column,
     number_column,
+    number_text,
     text_column,
     time_column,
 )
@@ -75,11 +75,11 @@ def _is_chosen(partition: LogPartition, key_filter: KeyFilter) -> bool:
 def _states(row: Row) -> str:
     states = cast(Sequence[Row] | None, row["states"])
     if states is None:
-        return known(None)
+        return number_text(None)
     parts = (
         f"{state['base_offset']}-{state['last_offset']} {state['state']}/{state['delivery_count']}" for state in states
     )
-    return ", ".join(parts) or known(None)
+    return ", ".join(parts) or number_text(None)
 
 
 COLUMNS: tuple[Column, ...] = by_importance(

@@ -74,8 +74,8 @@ class Keys:
 
     @staticmethod
     def _topic_condition(topics: Mapping[str, frozenset[int] | None]) -> pc.Expression:
-        whole = sorted(topic for topic, partitions in topics.items() if partitions is None)
-        condition = pc.field("topic_id").isin(pa.array(whole, pa.string()))
+        whole_topics = sorted(topic for topic, partitions in topics.items() if partitions is None)
+        condition = pc.field("topic_id").isin(pa.array(whole_topics, pa.string()))
         for topic, partitions in sorted(topics.items()):
             if partitions is not None:
                 numbers = pa.array(sorted(partitions), pa.int32())
@@ -123,9 +123,9 @@ def counted_places(parts: Iterable[pa.Table]) -> pa.Table:
     counted = PLACED.empty_table()
     for part in parts:
         rows = part.append_column("records", pa.repeat(pa.scalar(1, pa.int64()), part.num_rows))
-        both = pa.concat_tables([counted, rows.select(PLACED.names).cast(PLACED)])
+        united_rows = pa.concat_tables([counted, rows.select(PLACED.names).cast(PLACED)])
         largest = [(name, "max") for name in ("log_time_ms", "start_offset")]
-        largest_of = both.group_by(PLACE_KEY).aggregate([("records", "sum"), *largest])
+        largest_of = united_rows.group_by(PLACE_KEY).aggregate([("records", "sum"), *largest])
         counted = largest_of.rename_columns(
             [name.removesuffix("_sum").removesuffix("_max") for name in largest_of.column_names]
         )

@@ -98,7 +98,7 @@ def _stuck(signs: Signs, memberless: Set[str], min_duration_ms: int) -> list[Fin
                 severity=ERROR,
                 kind="stuck",
                 text=f"{standing} since {clock(row['since_ms'], signs.now_ms)} "
-                f"({lasted(row['duration_ms'])}, {row['kind']}){_more(row)}",
+                f"({lasted(row['duration_ms'])}, {row['kind']}){_other_partitions_text(row)}",
                 question="stalled" if silent else "trace",
                 options=() if silent else (f"--topic={_typed_topic(signs, row)}", f"--offset={offset}"),
             )
@@ -136,14 +136,15 @@ def _not_started(signs: Signs, min_duration_ms: int) -> list[Finding]:
     result = []
     for row in worst_of_groups(rows, [("has_records", "descending"), ("log_time_ms", "ascending")]):
         since_ms = row["log_time_ms"]
-        known = "" if row["has_records"] else "; whether there are records is unknown"
+        unknown_hint = "" if row["has_records"] else "; whether there are records is unknown"
         result.append(
             _of_group(
                 signs,
                 row | {"since_ms": since_ms},
                 severity=WARNING if row["has_records"] else INFO,
                 kind="not_started",
-                text=f"no record of {_where(signs, row)} done since {clock(since_ms, signs.now_ms)}{known}{_more(row)}",
+                text=f"no record of {_where(signs, row)} done since {clock(since_ms, signs.now_ms)}{unknown_hint}"
+                f"{_other_partitions_text(row)}",
                 question="lag",
             )
         )
@@ -152,7 +153,7 @@ def _not_started(signs: Signs, min_duration_ms: int) -> list[Finding]:
 
 def _unknown_members(signs: Signs) -> list[Finding]:
     """Groups with records to do of which the group coordinator's log is not in the evidence."""
-    known = set() if signs.groups is None else set(signs.groups.column("group_id").to_pylist())
+    known_groups = set() if signs.groups is None else set(signs.groups.column("group_id").to_pylist())
     return [
         _of_group(
             signs,
@@ -163,7 +164,7 @@ def _unknown_members(signs: Signs) -> list[Finding]:
             question="groups",
         )
         for row in sums_of_groups(signs.lag, "lag")
-        if row["group_id"] not in known
+        if row["group_id"] not in known_groups
     ]
 
 
@@ -172,9 +173,11 @@ def _growing(signs: Signs, memberless: Set[str]) -> list[Finding]:
     if signs.earlier_lag is None or signs.earlier_ms is None:
         return []
     earlier = signs.earlier_lag.rename_columns([*SHARE_PARTITION_KEY, "lag_before"])
-    both = signs.lag.select([*SHARE_PARTITION_KEY, "lag"]).join(earlier, keys=SHARE_PARTITION_KEY, join_type="inner")
-    growths = pc.subtract(both.column("lag"), both.column("lag_before"))
-    sums = both.append_column("growth", growths).group_by("group_id").aggregate([("growth", "sum")])
+    both_lags = signs.lag.select([*SHARE_PARTITION_KEY, "lag"]).join(
+        earlier, keys=SHARE_PARTITION_KEY, join_type="inner"
+    )
+    growths = pc.subtract(both_lags.column("lag"), both_lags.column("lag_before"))
+    sums = both_lags.append_column("growth", growths).group_by("group_id").aggregate([("growth", "sum")])
     growth = {row["group_id"]: row["growth_sum"] or 0 for row in sums.to_pylist()}
     return [
         _of_group(
@@ -206,7 +209,7 @@ def _events(signs: Signs) -> Iterator[Finding]:
                 row | {"since_ms": row["log_time_ms"]},
                 severity=WARNING,
                 kind=kind,
-                text=f"{_where(signs, row)} {verb}{offset} at {at}{_more(row)}",
+                text=f"{_where(signs, row)} {verb}{offset} at {at}{_other_partitions_text(row)}",
                 question="life",
             )
 
@@ -326,7 +329,7 @@ def _spread(row: Row) -> str:
     return f" in {counted(row['share_partitions'], 'share partition')}" if row["share_partitions"] > 1 else ""
 
 
-def _more(row: Row) -> str:
+def _other_partitions_text(row: Row) -> str:
     """How many share partitions there are besides the one that the text names."""
     others = row["share_partitions"] - 1
     return f", and {counted(others, 'more share partition')}" if others else ""

@@ -39,8 +39,8 @@ def _gates(rows: Sequence[dict[str, Any]]) -> Answer:
     for row in rows:
         grouped.setdefault((row["table_name"], row["level"]), []).append(row)
     lines = []
-    for (table, level), mine in grouped.items():
-        count = {outcome: sum(row["success"] is outcome for row in mine) for outcome in (True, False, None)}
+    for (table, level), level_rows in grouped.items():
+        count = {outcome: sum(row["success"] is outcome for row in level_rows) for outcome in (True, False, None)}
         lines.append(
             {
                 "table_name": table,
@@ -49,8 +49,8 @@ def _gates(rows: Sequence[dict[str, Any]]) -> Answer:
                 "met": count[True],
                 "not_met": count[False],
                 "not_judged": count[None],
-                "slice_rows": mine[0]["slice_rows"],
-                "version": mine[0]["version"],
+                "slice_rows": level_rows[0]["slice_rows"],
+                "version": level_rows[0]["version"],
             }
         )
     columns = (

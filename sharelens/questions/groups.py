@@ -15,10 +15,10 @@ from sharelens.output import (
     Column,
     Row,
     by_importance,
-    known,
     name_cell,
     name_column,
     number_column,
+    number_text,
     shortened,
     time_column,
 )
@@ -78,13 +78,13 @@ def _missing(evidence: Evidence, records: pa.Table) -> str:
 def _members_cell(row: Row) -> str:
     members = row["members"]
     if not isinstance(members, list) or not members:
-        return known(None)
+        return number_text(None)
     return ", ".join(map(_member_text, members))
 
 
 def _short_members(row: Row, width: int) -> str:
     members = row["members"]
-    return shortened(members, _member_text, width) if isinstance(members, list) else known(None)
+    return shortened(members, _member_text, width) if isinstance(members, list) else number_text(None)
 
 
 def _member_text(member: Mapping[str, Any]) -> str:

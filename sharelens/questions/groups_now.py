@@ -27,5 +27,7 @@ def streams_now(group: StreamsGroup) -> GroupNow:
 def _streams_member(member: StreamsMember) -> MemberNow:
     if member.assignment is None:
         return MemberNow(None, frozenset())
-    tasks = ((kind.lower(), *task) for kind, own in of_types(member.assignment.assigned) for task in own)
+    tasks = (
+        (kind.lower(), *task) for kind, tasks_of_kind in of_types(member.assignment.assigned) for task in tasks_of_kind
+    )
     return MemberNow(member.assignment.member_epoch, frozenset(tasks))

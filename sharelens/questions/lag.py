@@ -13,7 +13,7 @@ from sharelens.measures.lag_over_time import Arrivals
 from sharelens.measures.lag_over_time import lag_over_time as over_time
 from sharelens.measures.schemas import LAG
 from sharelens.measures.topics import BATCH_COLUMNS
-from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, time_column
+from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text, time_column
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.request import CutChoice
 from sharelens.parameters.times import lasted, time_text
@@ -211,7 +211,7 @@ OVER_TIME_COLUMNS = by_importance(
         number_column("END-OFFSET-INFERRED", "end_offset_inferred"),
         number_column("LAG-INFERRED", "lag_inferred"),
         COMPLETENESS,
-        Column(heading="WHY", cell=lambda row: known(row["unknown_reason"]), fields=("unknown_reason",)),
+        Column(heading="WHY", cell=lambda row: number_text(row["unknown_reason"]), fields=("unknown_reason",)),
     ),
     "GROUP TOPIC PARTITION AT LAG-INFERRED WHY START-OFFSET END-OFFSET-INFERRED",
 )
@@ -219,4 +219,4 @@ OVER_TIME_COLUMNS = by_importance(
 
 def _why_cell(row: Row) -> str:
     """The reason why the lag is unknown, else why the figures differ."""
-    return known(row["why"] if row["unknown_reason"] is None else row["unknown_reason"])
+    return number_text(row["why"] if row["unknown_reason"] is None else row["unknown_reason"])

@@ -13,16 +13,19 @@ def choose_cluster(lake: Cut, cluster_id: str | None) -> str:
     Raises:
         UsageError: several clusters and no choice, or an unknown cluster.
     """
-    known = clusters(lake)
+    known_clusters = clusters(lake)
     if cluster_id is not None:
-        if cluster_id not in known:
+        if cluster_id not in known_clusters:
             raise UsageError(
-                f"no cluster {name_cell(cluster_id)} in lake {lake.lake}; clusters there: {', '.join(known) or 'none'}"
+                f"no cluster {name_cell(cluster_id)} in lake {lake.lake}; clusters there: "
+                f"{', '.join(known_clusters) or 'none'}"
             )
         return cluster_id
-    if len(known) > 1:
-        raise UsageError(f"lake {lake.lake} holds several clusters, give --cluster-id with one of: {', '.join(known)}")
-    return known[0]
+    if len(known_clusters) > 1:
+        raise UsageError(
+            f"lake {lake.lake} holds several clusters, give --cluster-id with one of: {', '.join(known_clusters)}"
+        )
+    return known_clusters[0]
 
 
 def evidence_rows(lake: Cut) -> list[dict[str, Any]]:

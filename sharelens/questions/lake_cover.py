@@ -34,7 +34,7 @@ def state_partition_covers(
     for row in evidence:
         partition = int(row["state_partition"])
         begin, end = np.searchsorted(partitions, [partition, partition + 1]).tolist()
-        mine = ordered.slice(begin, end - begin).to_pylist()
+        partition_extents = ordered.slice(begin, end - begin).to_pylist()
         key = (row["cluster_id"], row["log_topic_id"], partition)
         parts.append(
             StatePartitionCover(
@@ -42,15 +42,17 @@ def state_partition_covers(
                 state_partition=partition,
                 first_offset=row["first_log_offset"],
                 end_offset_exclusive=row["end_log_offset_exclusive"],
-                log_start_offset=log_start((extent["log_start_offset"], extent["log_start_known"]) for extent in mine),
+                log_start_offset=log_start(
+                    (extent["log_start_offset"], extent["log_start_known"]) for extent in partition_extents
+                ),
                 first_ms=row["first_log_time_ms"],
                 last_ms=row["log_time_ms"],
                 held_back=row["held_back"] or 0,
-                unreadable_bytes=_unreadable_bytes(mine),
+                unreadable_bytes=_unreadable_bytes(partition_extents),
                 quarantined=quarantined[partition],
-                losses=tuple(in_order([*losses_of_extents(mine), *undecodable.get(key, ())])),
+                losses=tuple(in_order([*losses_of_extents(partition_extents), *undecodable.get(key, ())])),
                 closed_gates=gates,
-                dropped_ms=_dropped_ms(mine),
+                dropped_ms=_dropped_ms(partition_extents),
             )
         )
     return tuple(sorted(parts, key=lambda part: part.state_partition))

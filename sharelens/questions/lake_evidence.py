@@ -102,7 +102,7 @@ class LakeEvidence(WithoutCluster):
 
     def topic_ids(self, name: str) -> Sequence[str]:
         """Ids by silver.name."""
-        return [topic_id for topic_id, known in self._names.items() if known == name]
+        return [topic_id for topic_id, topic_name in self._names.items() if topic_name == name]
 
     def topic_id_now(self, name: str) -> str | None:
         """The one that was read last, by bronze.ingest_extent."""
@@ -342,8 +342,8 @@ class LakeEvidence(WithoutCluster):
     def read_until_ms(self) -> int | None:
         """By the newest extents; a run that read no new record of a cluster may have seen newer records that wait."""
         times = self.rows.scan("bronze.ingest_extent", ["read_until_ms"]).column("read_until_ms")
-        known = (pc.max(times).as_py(), self.lake_settings.sampled_ms)
-        return max((moment for moment in known if moment is not None), default=None)
+        known_times = (pc.max(times).as_py(), self.lake_settings.sampled_ms)
+        return max((moment for moment in known_times if moment is not None), default=None)
 
     def clock_steps(self, moment_ms: int) -> Sequence[ClockStep]:
         """Records of a later log time whose own time lies at or before the moment."""

@@ -31,7 +31,7 @@ class LakeMetadata:
     @cached_property
     def doubtful_groups(self) -> frozenset[str]:
         """The groups with settings that a gap of the metadata log could have changed."""
-        mine = (pc.field("cluster_id") == self._cluster_id) & (pc.field("entity_type") == "group")
-        mine &= pc.field("key").isin(pa.array(GROUP_NAMES)) & (pc.field("completeness_reason") == GAP)
-        rows = self._lake.scan("gold.configuration_history", ["entity"], mine)
+        condition = (pc.field("cluster_id") == self._cluster_id) & (pc.field("entity_type") == "group")
+        condition &= pc.field("key").isin(pa.array(GROUP_NAMES)) & (pc.field("completeness_reason") == GAP)
+        rows = self._lake.scan("gold.configuration_history", ["entity"], condition)
         return frozenset(rows.column("entity").to_pylist())

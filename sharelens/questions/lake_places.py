@@ -101,11 +101,11 @@ def _held_back(extents: pa.Table) -> dict[int, int]:
     ends: dict[tuple[str, int], tuple[int, int]] = {}
     for row in extents.to_pylist():
         place, end = (row["topic_id"], row["partition"]), row["end_offset_exclusive"]
-        known, seen = ends.get(place, (0, 0))
-        ends[place] = max(known, end), max(seen, end + row["held_back"])
+        extent_end, seen_end = ends.get(place, (0, 0))
+        ends[place] = max(extent_end, end), max(seen_end, end + row["held_back"])
     held_back: dict[int, int] = {}
-    for (_, partition), (known, seen) in ends.items():
-        held_back[partition] = held_back.get(partition, 0) + seen - known
+    for (_, partition), (extent_end, seen_end) in ends.items():
+        held_back[partition] = held_back.get(partition, 0) + seen_end - extent_end
     return held_back
 
 

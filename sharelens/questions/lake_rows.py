@@ -64,10 +64,10 @@ class LakeRows:
         dataset = self._lake.dataset(table)
         if dataset is None:
             return
-        mine = all_of(self._is(table, "cluster_id", self._cluster), where)
+        condition = all_of(self._is(table, "cluster_id", self._cluster), where)
         kinds = pa.schema([TABLES[table].schema.field(name) for name in columns])
         with self._data_files_of(table):
-            for rows in bounded_scan.tables(dataset, columns, mine):
+            for rows in bounded_scan.tables(dataset, columns, condition):
                 yield rows.cast(kinds)
 
     def in_log_order(
@@ -77,10 +77,10 @@ class LakeRows:
         dataset = self._lake.dataset(table)
         if dataset is None:
             return
-        mine = all_of(self._is(table, "cluster_id", self._cluster), self.of_log(table), where)
+        condition = all_of(self._is(table, "cluster_id", self._cluster), self.of_log(table), where)
         order = [name for name, _ in LOG_ORDER]
         with self._data_files_of(table):
-            for rows in bounded_scan.tables_in_order(dataset, order, schema.names, mine, choice):
+            for rows in bounded_scan.tables_in_order(dataset, order, schema.names, condition, choice):
                 yield rows.cast(schema)
 
     @contextmanager

@@ -22,7 +22,9 @@ class LakeSettings:
     @property
     def sampled_ms(self) -> int | None:
         """When a run sampled batches of a cluster last and they said something new."""
-        return max((seen.from_ms for seen in self.stored if seen.kind == SAMPLED_BATCHES), default=None)
+        return max(
+            (observation.from_ms for observation in self.stored if observation.kind == SAMPLED_BATCHES), default=None
+        )
 
     @cached_property
     def answering(self) -> Settings:

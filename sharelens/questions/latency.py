@@ -14,7 +14,7 @@ from sharelens.measures.latency_schemas import ACKNOWLEDGED, ARCHIVED, OPEN, PER
 from sharelens.measures.settled import Settled, settled_of
 from sharelens.measures.tallies import By, Tally, added, of_attempts, of_contributions, of_latency
 from sharelens.measures.topics import TopicPartition, topic_partitions
-from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, time_column
+from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text, time_column
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.request import CutChoice
 from sharelens.parameters.times import time_text
@@ -62,7 +62,7 @@ class _Reading:
         """The ages of settled ranges."""
         return ages_of(done, self.evidence.topic_batches, self._lowest, exact=self.exact)
 
-    def kept(self, name: str) -> pa.Table | None:
+    def kept_contributions(self, name: str) -> pa.Table | None:
         """The contributions that a run kept; None where only the histories have the answer."""
         rows = None if self.exact or self.span != Span() else kept_rows(self.scoped, name)
         if rows is not None:
@@ -158,29 +158,31 @@ def _rows(
     read: _Reading, name: str, by: By, tally: Callable[[Inputs], Tally], rows: Callable[[Tally, By], pa.Table]
 ) -> pa.Table:
     """Rows from the gold table, or of all parts: a row of a share partition comes from one part, other rows add up."""
-    kept = read.kept(name)
-    if kept is not None:
-        table = rows(of_contributions(kept, by), by)
+    contributions = read.kept_contributions(name)
+    if contributions is not None:
+        table = rows(of_contributions(contributions, by), by)
         return table.sort_by(PLACE_ORDER) if by.partition else table
     if by.partition:
         return rows_of(read.scoped, lambda inputs: rows(tally(inputs), by))
     return rows(added(tally(read.scoped.inputs(part)) for part in read.scoped.parts()), by)
 
 
-def ranges(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span, most: int = MOST_RANGES) -> Answer:
+def ranges(
+    evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span, range_limit: int = MOST_RANGES
+) -> Answer:
     """The answer to `sharelens latency --ranges`: settled ranges by batch, those of the largest age first."""
     read = _reading(evidence, key_filter, cut, span)
     largest: list[pa.Table] = []
-    more = False
+    has_more = False
     for part in read.scoped.parts():
         done = read.settled(read.scoped.inputs(part))
-        ranges_of_part, beyond = age_ranges(done, evidence.topic_batches(Ages(done).begins()), most)
-        both = pa.concat_tables([*largest, marked(ranges_of_part, part.history)]).sort_by(LARGEST_FIRST)
-        more = more or beyond or both.num_rows > most
-        largest = [both.slice(0, most).combine_chunks()]
+        ranges_of_part, beyond = age_ranges(done, evidence.topic_batches(Ages(done).begins()), range_limit)
+        candidates = pa.concat_tables([*largest, marked(ranges_of_part, part.history)]).sort_by(LARGEST_FIRST)
+        has_more = has_more or beyond or candidates.num_rows > range_limit
+        largest = [candidates.slice(0, range_limit).combine_chunks()]
     warnings = read.warnings
-    if more:
-        warnings.append(f"only the {most} ranges of the largest age are shown; narrow the question")
+    if has_more:
+        warnings.append(f"only the {range_limit} ranges of the largest age are shown; narrow the question")
     return answer(
         evidence,
         largest[0],
@@ -224,10 +226,10 @@ def _bounds(heading: str, low: str, high: str) -> Column:
     """`270..300`: the bounds of a value."""
 
     def cell(row: Row) -> str:
-        least, most = row[low], row[high]
+        least, largest = row[low], row[high]
         if least is None:
-            return known(None)
-        return f"{least}" if least == most else f"{least}..{most}"
+            return number_text(None)
+        return f"{least}" if least == largest else f"{least}..{largest}"
 
     return Column(heading=heading, cell=cell, right=True, fields=(low, high))
 
@@ -235,7 +237,7 @@ def _bounds(heading: str, low: str, high: str) -> Column:
 def _decimal(heading: str, field: str) -> Column:
     def cell(row: Row) -> str:
         value = row[field]
-        return f"{value:.2f}" if isinstance(value, float) else known(None)
+        return f"{value:.2f}" if isinstance(value, float) else number_text(None)
 
     return Column(heading=heading, cell=cell, right=True, fields=(field,))
 

@@ -9,7 +9,7 @@ from sharelens.evidence.conditions import filter_rows
 from sharelens.measures import life as measure
 from sharelens.measures.deletions import DELETION, deleted_by
 from sharelens.measures.schemas import DELETED_BY, EVENTS
-from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, time_column
+from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text, time_column
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.request import CutChoice
 from sharelens.questions.evidence import Evidence, Span, TooMuchError
@@ -51,8 +51,8 @@ def event_rows(scoped: Scope) -> pa.Table:
 
 def event_stream(scoped: Scope) -> Iterator[pa.Table]:
     """LIFE rows in bounded tables, in any order; at the end of the evidence those of the gold table."""
-    kept = kept_stream(scoped, "life_event")
-    return stream_of(scoped, measure.rows) if kept is None else kept
+    kept_events = kept_stream(scoped, "life_event")
+    return stream_of(scoped, measure.rows) if kept_events is None else kept_events
 
 
 def with_deletions(evidence: Evidence, rows: pa.Table, cut: CutChoice) -> tuple[pa.Table, list[str]]:
@@ -76,7 +76,7 @@ def with_deletions(evidence: Evidence, rows: pa.Table, cut: CutChoice) -> tuple[
 
 def _pair(name: str, heading: str) -> Column:
     def cell(row: Row) -> str:
-        was, now = known(row[f"{name}_before"]), known(row[f"{name}_after"])
+        was, now = number_text(row[f"{name}_before"]), number_text(row[f"{name}_after"])
         return now if was == now else f"{was}>{now}"
 
     return Column(heading=heading, cell=cell, right=True, fields=(f"{name}_after", f"{name}_before"))
@@ -85,7 +85,7 @@ def _pair(name: str, heading: str) -> Column:
 def _span(name: str, heading: str) -> Column:
     def cell(row: Row) -> str:
         first, last = row[f"{name}_first_offset"], row[f"{name}_last_offset"]
-        return known(None) if first is None else f"{first}-{last}"
+        return number_text(None) if first is None else f"{first}-{last}"
 
     return Column(heading=heading, cell=cell, right=True, fields=(f"{name}_first_offset", f"{name}_last_offset"))
 

@@ -21,10 +21,10 @@ from sharelens.output import (
     Column,
     Row,
     by_importance,
-    known,
     name_cell,
     name_column,
     number_column,
+    number_text,
     time_column,
 )
 from sharelens.output.wording import listed
@@ -83,36 +83,36 @@ class Sought:
         return reaches if self.to_ms is None else pc.and_(reaches, pc.less(oldest, self.to_ms))
 
 
-def locate(source: Source, key_filter: KeyFilter, sought: Sought, most: int | None = None) -> Answer:
+def locate(source: Source, key_filter: KeyFilter, sought: Sought, match_limit: int | None = None) -> Answer:
     """The answer to `sharelens locate`: at most so many places, by topic id, partition and offset.
 
     Raises:
         UsageError: no such topic or partition, or a key with a lake.
     """
-    most = MOST if most is None else min(most, MOST)
+    match_limit = MOST if match_limit is None else min(match_limit, MOST)
     if source.lake is None:
-        return _in_logs(source, key_filter, sought, most)
+        return _in_logs(source, key_filter, sought, match_limit)
     if sought.key is not None:
         raise UsageError(
             "locate: a lake has no user records and no keys; give --log-dir DIR with the "
             "topic's folders, or --around TIME for ranges of offsets"
         )
     with open_evidence(source) as evidence:
-        return _in_lake(evidence, key_filter, sought, most)
+        return _in_lake(evidence, key_filter, sought, match_limit)
 
 
 @dataclass(slots=True)
 class _MatchList:
-    """Rows so far, at most `most`, and unreadable batches."""
+    """Rows so far, at most `match_limit`, and unreadable batches."""
 
-    most: int
+    match_limit: int
     tables: list[pa.Table]
     rows: int = 0
     full: bool = False
 
     def take(self, rows: pa.Table) -> None:
         """Adds rows as far as there is room."""
-        room = self.most - self.rows
+        room = self.match_limit - self.rows
         self.full = self.full or rows.num_rows > room
         if rows.num_rows and room:
             self.tables.append(rows.slice(0, room))
@@ -129,12 +129,14 @@ class _MatchList:
         table = table.add_column(0, SCHEMA.field("cluster_id"), constant(cluster_id, table.num_rows, pa.string()))
         table = table.append_column("completeness", pa.array(marks, pa.string()))
         table = table.append_column("completeness_reason", pa.array(reasons, pa.string()))
-        more = f"stopped at {self.most} places; there are more: raise --limit, or narrow --partition, --from, --to"
+        limit_warning = (
+            f"stopped at {self.match_limit} places; there are more: raise --limit, or narrow --partition, --from, --to"
+        )
         return Answer(
             table=table.cast(SCHEMA),
             columns=TEXT_COLUMNS,
             summary=summary,
-            warnings=(*missing, *([more] if self.full else [])),
+            warnings=(*missing, *([limit_warning] if self.full else [])),
             none="no such record",
         )
 
@@ -142,7 +144,7 @@ class _MatchList:
 _READ = [name for name in SCHEMA.names if name not in ("cluster_id", "completeness", "completeness_reason")]
 
 
-def _in_logs(source: Source, key_filter: KeyFilter, sought: Sought, most: int) -> Answer:
+def _in_logs(source: Source, key_filter: KeyFilter, sought: Sought, match_limit: int) -> Answer:
     source = in_directories(source)
     if (live := source.live) is not None:
         for choice in key_filter.topics:
@@ -150,7 +152,7 @@ def _in_logs(source: Source, key_filter: KeyFilter, sought: Sought, most: int) -
                 live.ensure_records(choice.text)
     directories = [scan_log_directory(uri, include_deleted=source.include_deleted) for uri in source.log_dirs]
     chosen = _chosen(directories, key_filter)
-    matches = _MatchList(most=most, tables=[])
+    matches = _MatchList(match_limit=match_limit, tables=[])
     unreadable: Counter[str] = Counter()
     lost: dict[tuple[str, int], str] = {}
     for records, problems in _searched(chosen, sought, uncommitted=source.include_uncommitted):
@@ -249,14 +251,14 @@ _KEPT = (
 )  # fmt: skip
 
 
-def _in_lake(evidence: Evidence, key_filter: KeyFilter, sought: Sought, most: int) -> Answer:
+def _in_lake(evidence: Evidence, key_filter: KeyFilter, sought: Sought, match_limit: int) -> Answer:
     keys = resolve(evidence, key_filter)
     share_partitions = filter_rows(evidence.share_partitions(), keys.expression()).select(["topic_id", "partition"])
     places = [
         (row["topic_id"], row["partition"])
         for row in share_partitions.group_by(share_partitions.column_names).aggregate([]).to_pylist()
     ]
-    matches = _MatchList(most=most, tables=[])
+    matches = _MatchList(match_limit=match_limit, tables=[])
     for batches in evidence.topic_batches(dict.fromkeys(places, 0)):
         data = batches.filter(pc.is_null(batches.column("control_type")))
         data = data.filter(sought.wants(data.column("base_timestamp_ms"), data.column("max_timestamp_ms")))
@@ -277,7 +279,7 @@ def _in_lake(evidence: Evidence, key_filter: KeyFilter, sought: Sought, most: in
 
 def _offsets_cell(row: Row) -> str:
     first, last = row["offset"], row["last_offset"]
-    return known(first) if first == last else f"{first}-{last}"
+    return number_text(first) if first == last else f"{first}-{last}"
 
 
 TEXT_COLUMNS = by_importance(

@@ -115,11 +115,13 @@ class LogEvidence(WithoutCluster):
     def topic_ids(self, name: str) -> Sequence[str]:
         """Ids by folder, by the group coordinator's log, and by the metadata log."""
         names = self._group_names | self.metadata.names | self._folder_names
-        return [topic_id for topic_id, known in names.items() if known == name]
+        return [topic_id for topic_id, topic_name in names.items() if topic_name == name]
 
     def topic_id_now(self, name: str) -> str | None:
         """By folder, else by the other logs."""
-        ids = [topic_id for topic_id, known in self._folder_names.items() if known == name] or self.topic_ids(name)
+        ids = [topic_id for topic_id, topic_name in self._folder_names.items() if topic_name == name] or self.topic_ids(
+            name
+        )
         return ids[0] if len(ids) == 1 else None
 
     @cached_property
@@ -263,10 +265,10 @@ class LogEvidence(WithoutCluster):
     def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
         """Decoded from __consumer_offsets; those of all groups, or else of the latest ones, are kept."""
         if self._kept_groups is not None:
-            kept, records = self._kept_groups
-            if kept == groups:
+            kept_groups, records = self._kept_groups
+            if kept_groups == groups:
                 return records
-            if kept is None:
+            if kept_groups is None:
                 return filter_rows(records, Keys(groups=groups).expression())
         records = read_records_of_groups(self._group_logs(), groups, self.source.include_uncommitted)
         if records.nbytes <= KEPT_BYTES:
@@ -324,10 +326,10 @@ class LogEvidence(WithoutCluster):
 
     def read_until_ms(self) -> int | None:
         """By the times of the checkpoint files."""
-        known = {(log.partition.topic_id, log.number): log.log_end for log in self.logs}
+        log_ends = {(log.partition.topic_id, log.number): log.log_end for log in self.logs}
 
         def end_of(partition: LogPartition) -> LogEnd:
-            return known.get((partition.topic_id, partition.partition)) or log_end(partition)
+            return log_ends.get((partition.topic_id, partition.partition)) or log_end(partition)
 
         return read_until(self.directories, list(self._partitions.values()), end_of, time.time_ns() // 1_000_000)
 

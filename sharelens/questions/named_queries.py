@@ -68,19 +68,19 @@ class NamedQuery:
         Raises:
             UsageError: not NAME=VALUE, an unknown or repeated parameter, or no integer for an integer parameter.
         """
-        known = {parameter.name: parameter for parameter in self.parameters}
+        parameter_by_name = {parameter.name: parameter for parameter in self.parameters}
         values: dict[str, Value] = {}
         for word in assignments:
             name, equals, text = word.partition("=")
             if not equals:
                 raise UsageError(f"sql: --param: {word!r} is not NAME=VALUE")
-            if name not in known:
-                there = ", ".join(known) or "none"
+            if name not in parameter_by_name:
+                there = ", ".join(parameter_by_name) or "none"
                 raise UsageError(f"sql: --param: {self.name} has no parameter {name!r}; parameters: {there}")
             if name in values:
                 raise UsageError(f"sql: --param: {name} is given twice")
-            values[name] = _value(known[name], text)
-        return {name: values.get(name, parameter.default) for name, parameter in known.items()}
+            values[name] = _value(parameter_by_name[name], text)
+        return {name: values.get(name, parameter.default) for name, parameter in parameter_by_name.items()}
 
     @property
     def duckdb_sql(self) -> str:

@@ -26,11 +26,11 @@ def resolve(evidence: Evidence, key_filter: KeyFilter) -> Keys:
         topics = {}
         for choice in key_filter.topics:
             for topic_id in _ids(evidence, choice.text) or _unknown_topic(evidence, choice.text):
-                topics[topic_id] = _both(topics.get(topic_id, frozenset()), choice.partitions)
+                topics[topic_id] = _union(topics.get(topic_id, frozenset()), choice.partitions)
     return Keys(groups=key_filter.groups or None, topics=topics, partitions=key_filter.partitions or None)
 
 
-def _both(left: frozenset[int] | None, right: frozenset[int] | None) -> frozenset[int] | None:
+def _union(left: frozenset[int] | None, right: frozenset[int] | None) -> frozenset[int] | None:
     return None if left is None or right is None else left | right
 
 
@@ -43,10 +43,10 @@ def _ids(evidence: Evidence, text: str) -> list[str]:
 
 def _unknown_topic(evidence: Evidence, text: str) -> list[str]:
     topic_ids = evidence.share_partitions().column("topic_id").unique().to_pylist()
-    known = topic_labels(evidence, topic_ids)
+    known_topics = topic_labels(evidence, topic_ids)
     nameless = set(topic_ids) - evidence.names(topic_ids).keys()
     hint = f"; names of those shown by id: {HOW_NAMES}" if nameless else ""
-    line = f"no topic {name_cell(text)} in {evidence.place}; topics with share state: {listed(known)}{hint}"
+    line = f"no topic {name_cell(text)} in {evidence.place}; topics with share state: {listed(known_topics)}{hint}"
     raise evidence.unknown_name(line, text)
 
 
@@ -87,12 +87,12 @@ def ensure_known(
 def _ensure_topics(evidence: Evidence, share_partitions: pa.Table, keys: Keys) -> None:
     if keys.topics is None:
         return
-    known = set(share_partitions.column("topic_id").to_pylist())
-    if not known & set(keys.topics):
+    known_topic_ids = set(share_partitions.column("topic_id").to_pylist())
+    if not known_topic_ids & set(keys.topics):
         named = listed(topic_labels(evidence, keys.topics))
         raise evidence.unknown_name(
             f"no share state for topic {named} in {evidence.place}; "
-            f"topics with share state: {listed(topic_labels(evidence, known))}"
+            f"topics with share state: {listed(topic_labels(evidence, known_topic_ids))}"
         )
 
 

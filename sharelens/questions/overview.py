@@ -9,7 +9,17 @@ import pyarrow.compute as pc
 from sharelens.measures.group_schemas import SHARE, STREAMS
 from sharelens.measures.settings import GroupSettings
 from sharelens.measures.stalls import MIN_DURATION_MS
-from sharelens.output import Answer, Column, Report, Row, by_importance, known, name_column, number_column, time_column
+from sharelens.output import (
+    Answer,
+    Column,
+    Report,
+    Row,
+    by_importance,
+    name_column,
+    number_column,
+    number_text,
+    time_column,
+)
 from sharelens.output.wording import counted, name, place
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.request import CutChoice, Source
@@ -169,7 +179,7 @@ def screen(answered: Report) -> Iterator[tuple[str, str, str]]:
 def _columns(now_ms: int) -> tuple[Column, ...]:
     def since_cell(row: Row) -> str:
         since_ms = row["since_ms"]
-        return known(None) if not isinstance(since_ms, int) else f"{lasted(max(0, now_ms - since_ms))} ago"
+        return number_text(None) if not isinstance(since_ms, int) else f"{lasted(max(0, now_ms - since_ms))} ago"
 
     return (
         name_column("SEVERITY", "severity"),
@@ -192,7 +202,7 @@ def _group_columns(groups: pa.Table) -> tuple[Column, ...]:
 
 def _place_cell(row: Row) -> str:
     partition = row["partition"]
-    return place(row["topic"], row["topic_id"], partition) if isinstance(partition, int) else known(None)
+    return place(row["topic"], row["topic_id"], partition) if isinstance(partition, int) else number_text(None)
 
 
 GROUP_COLUMNS = by_importance(

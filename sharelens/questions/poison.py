@@ -41,14 +41,14 @@ def poison(
     *,
     near_limit: bool = False,
     gaps: bool = False,
-    most: int | None = None,
+    row_limit: int | None = None,
 ) -> Answer:
     """The answer to `sharelens poison`; `span` bounds the log time of the last outcome.
 
-    `most`: only the first rows are kept; None: all.
+    `row_limit`: only the first rows are kept; None: all.
     """
     scoped = scope(evidence, key_filter, cut)
-    listing, digest, without_limit = Listing(measure.ORDER, most), Digest(["group_id", "cause"]), 0
+    listing, digest, without_limit = Listing(measure.ORDER, row_limit), Digest(["group_id", "cause"]), 0
     for rows in poison_stream(scoped, cut, span, settings, near_limit=near_limit):
         digest.add(rows, rows.column("last_outcome_ms"))
         without_limit += rows.column("delivery_count_limit").null_count

@@ -10,8 +10,8 @@ from sharelens.lake.scan import PUBLICATION, Cut
 
 def publications(lake: Cut) -> pa.Table:
     """Rows of gold.publication, oldest first, none newer than the open cut."""
-    known = pc.field("run_id") <= lake.publication["run_id"]
-    return lake.lake.snapshot(PUBLICATION).rows(where=known).sort_by("run_id")
+    up_to_cut = pc.field("run_id") <= lake.publication["run_id"]
+    return lake.lake.snapshot(PUBLICATION).rows(where=up_to_cut).sort_by("run_id")
 
 
 def readable(lake: Cut, table: str) -> ds.Dataset | pa.Table | None:

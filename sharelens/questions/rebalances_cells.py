@@ -31,16 +31,16 @@ def members_column(heading: str, field: str) -> Column:
 def texts_column(heading: str, field: str, texts: Callable[[list[Any]], list[str]]) -> Column:
     """A column of the texts about a list, shortened with a count where they don't fit."""
 
-    def own(row: Row) -> list[str]:
+    def row_texts(row: Row) -> list[str]:
         values = row[field]
         assert isinstance(values, list)
         return texts(values)
 
     return Column(
         heading=heading,
-        cell=lambda row: ", ".join(own(row)) or UNKNOWN,
+        cell=lambda row: ", ".join(row_texts(row)) or UNKNOWN,
         fields=(field,),
-        short=lambda row, width: shortened(own(row), str, width),
+        short=lambda row, width: shortened(row_texts(row), str, width),
     )
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.measures.group_schemas import ACTIVE, STREAMS_REBALANCE
-from sharelens.output import UNKNOWN, Column, Row, by_importance, known, name_cell, number_column
+from sharelens.output import UNKNOWN, Column, Row, by_importance, name_cell, number_column, number_text
 from sharelens.output.wording import counted
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.rebalances_cells import (
@@ -51,16 +51,16 @@ def _move_texts(moves: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def _kept_cell(row: Row) -> str:
     """`6/8`: the active tasks that stay, of those in the targets before and after."""
-    kept, lost = row["kept_tasks"], row["lost_tasks"]
-    assert isinstance(kept, int)
+    kept_tasks, lost = row["kept_tasks"], row["lost_tasks"]
+    assert isinstance(kept_tasks, int)
     assert isinstance(lost, int)
-    return f"{kept}/{kept + lost}" if kept + lost else UNKNOWN
+    return f"{kept_tasks}/{kept_tasks + lost}" if kept_tasks + lost else UNKNOWN
 
 
 def _tasks_cell(row: Row) -> str:
     """`2-3`: the tasks of the members with the fewest and the most."""
-    fewest, most = row["fewest_tasks"], row["most_tasks"]
-    return known(most) if fewest == most else f"{fewest}-{most}"
+    fewest, most_tasks = row["fewest_tasks"], row["most_tasks"]
+    return number_text(most_tasks) if fewest == most_tasks else f"{fewest}-{most_tasks}"
 
 
 TEXT_COLUMNS = by_importance(

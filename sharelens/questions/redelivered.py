@@ -30,14 +30,14 @@ def redelivered(
     span: Span,
     *,
     kinds: Collection[str] = REDELIVERIES,
-    most: int | None = None,
+    row_limit: int | None = None,
 ) -> Answer:
     """The answer to `sharelens redelivered`; `span` bounds the log time of the later delivery's outcome.
 
-    `most`: only the first rows are kept; None: all.
+    `row_limit`: only the first rows are kept; None: all.
     """
     scoped = scope(evidence, key_filter, cut)
-    listing, offsets = Listing(ORDER, most), dict.fromkeys((kind for kind in REDELIVERIES if kind in kinds), 0)
+    listing, offsets = Listing(ORDER, row_limit), dict.fromkeys((kind for kind in REDELIVERIES if kind in kinds), 0)
     for table in redelivered_stream(scoped, span):
         rows = table.filter(pc.is_in(table.column("kind"), value_set=pa.array(sorted(kinds), pa.string())))
         listing.add(_ranked(rows))

@@ -110,11 +110,11 @@ def redrive_plan(evidence: Evidence, reconciled: Reconciled) -> Plan:
     rows = with_cluster(evidence, reconciled.rows)
     readable = _readable(evidence, reconciled)
     again = _acknowledged_elsewhere(reconciled)
-    made = []
+    plan_rows = []
     for row, source, settled in zip(rows.to_pylist(), readable, again, strict=True):
         advice, origin, reason = _advice(row, source, settled)
         cells = {name: row[name] for name in PLAN.names if name in row}
-        made.append(
+        plan_rows.append(
             cells
             | {
                 "dead_letter_has_value": None if row["dlq_offset"] is None else row["value_size_bytes"] is not None,
@@ -125,7 +125,7 @@ def redrive_plan(evidence: Evidence, reconciled: Reconciled) -> Plan:
                 "advice_reason": reason,
             }
         )
-    return Plan(rows=pa.Table.from_pylist(made, schema=PLAN))
+    return Plan(rows=pa.Table.from_pylist(plan_rows, schema=PLAN))
 
 
 def _advice(row: Mapping[str, Any], readable: str, settled: bool) -> tuple[str, str | None, str]:
@@ -170,10 +170,10 @@ def _readable(evidence: Evidence, reconciled: Reconciled) -> list[str]:
     result = []
     for row in rows:
         place, first, last = (row["topic_id"], row["partition"]), row["offset"], row["last_offset"]
-        start, seen = starts.get(place), headers.get(place)
+        start, header_range = starts.get(place), headers.get(place)
         if start is not None and first < start:
             result.append(NO)
-        elif seen is None or first < seen["first_offset"] or last > seen["last_offset"]:
+        elif header_range is None or first < header_range["first_offset"] or last > header_range["last_offset"]:
             result.append(NOT_TOLD)
         else:
             result.append(NO if place in gaps and _meets(gaps[place], first, last) else YES)
@@ -203,7 +203,7 @@ def _acknowledged_elsewhere(reconciled: Reconciled) -> list[bool]:
     rows = reconciled.rows
     scope = reconciled.scoped.only(only_keys_of(reconciled.scoped.places, rows))
     ranges = pa.concat_tables([_acknowledged(part) for part in scope.parts()])
-    (mine, theirs), _ = number_keys(rows.select(SHARE_PARTITION_KEY), ranges)
+    (row_numbers, theirs), _ = number_keys(rows.select(SHARE_PARTITION_KEY), ranges)
     columns = (ranges.column(name).to_numpy() for name in ("first_offset", "last_offset", "life_log_offset"))
     order = np.argsort(theirs, kind="stable")
     firsts, lasts, lives = (column[order] for column in columns)
@@ -212,8 +212,8 @@ def _acknowledged_elsewhere(reconciled: Reconciled) -> list[bool]:
     row_keys = zip(
         *(rows.column(name).to_pylist() for name in ("offset", "last_offset", "life_log_offset")), strict=True
     )
-    for key, (first, last, life) in zip(mine.tolist(), row_keys, strict=True):
-        here = slice(int(np.searchsorted(theirs, key)), int(np.searchsorted(theirs, key, "right")))
-        other = np.ones(here.stop - here.start, np.bool_) if life is None else lives[here] != life
-        result.append(bool((other & (firsts[here] <= last) & (lasts[here] >= first)).any()))
+    for key, (first, last, life) in zip(row_numbers.tolist(), row_keys, strict=True):
+        key_slice = slice(int(np.searchsorted(theirs, key)), int(np.searchsorted(theirs, key, "right")))
+        other = np.ones(key_slice.stop - key_slice.start, np.bool_) if life is None else lives[key_slice] != life
+        result.append(bool((other & (firsts[key_slice] <= last) & (lasts[key_slice] >= first)).any()))
     return result

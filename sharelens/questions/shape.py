@@ -80,12 +80,14 @@ def all_ranges_cell(row: Row) -> str:
     return _ranges(row, None)
 
 
-def _ranges(row: Row, most: int | None) -> str:
+def _ranges(row: Row, range_limit: int | None) -> str:
     batches = row["state_batches"]
     if not isinstance(batches, list) or not batches:
         return UNKNOWN
-    more = f", ... {len(batches) - most} more" if most is not None and len(batches) > most else ""
-    return ", ".join(map(range_text, batches[:most])) + more
+    remainder_text = (
+        f", ... {len(batches) - range_limit} more" if range_limit is not None and len(batches) > range_limit else ""
+    )
+    return ", ".join(map(range_text, batches[:range_limit])) + remainder_text
 
 
 def range_text(batch: Mapping[str, object]) -> str:

@@ -27,9 +27,9 @@ def rows_of_keys(table: pa.Table, keys: Sequence[Key]) -> pa.Table:
         pa.schema([table.schema.field(name) for name in SHARE_PARTITION_KEY])
     )
     number = pa.array(range(table.num_rows), pa.int64())
-    kept = (
+    matching_rows = (
         table.select(SHARE_PARTITION_KEY)
         .append_column("row", number)
         .join(key_rows, keys=SHARE_PARTITION_KEY, join_type="left semi")
     )
-    return table.take(kept.column("row").sort())
+    return table.take(matching_rows.column("row").sort())

@@ -213,10 +213,10 @@ def _of_lake(scoped: Scope, now_ms: int, settings: GroupSettings, min_duration_m
     if not isinstance(evidence, LakeEvidence) or not is_measured(scoped, settings):
         return None
     is_open = ~pc.field("is_final") & pc.field("until_ms").is_null()
-    standing = _kept(scoped, "gold.stall", STANDING, is_open)
-    attempts = _kept(scoped, "gold.attempts", OUTCOMES, pc.field("hour_ms") >= _recent_hour(now_ms))
-    events = _kept(scoped, "gold.life_event", EVENTS, pc.field("log_time_ms") >= now_ms - RECENT_MS)
-    lags = _kept(scoped, "gold.lag", LAGS)
+    standing = _measured_rows(scoped, "gold.stall", STANDING, is_open)
+    attempts = _measured_rows(scoped, "gold.attempts", OUTCOMES, pc.field("hour_ms") >= _recent_hour(now_ms))
+    events = _measured_rows(scoped, "gold.life_event", EVENTS, pc.field("log_time_ms") >= now_ms - RECENT_MS)
+    lags = _measured_rows(scoped, "gold.lag", LAGS)
     if standing is None or attempts is None or events is None or lags is None:
         return None
     earlier_lag, earlier_ms = _published_lag(evidence, scoped)
@@ -230,7 +230,7 @@ def _of_lake(scoped: Scope, now_ms: int, settings: GroupSettings, min_duration_m
     )
 
 
-def _kept(scoped: Scope, table: str, schema: pa.Schema, where: pc.Expression | None = None) -> pa.Table | None:
+def _measured_rows(scoped: Scope, table: str, schema: pa.Schema, where: pc.Expression | None = None) -> pa.Table | None:
     tables = scoped.evidence.measured_stream(table, schema, scoped.keys, where)
     if tables is None:
         return None
@@ -253,9 +253,9 @@ def _published_lag(evidence: LakeEvidence, scoped: Scope) -> tuple[pa.Table | No
     row = old[-1] if old else earlier[0]
     versions = {entry["table"]: entry["version"] for entry in row["tables"]}
     cut = PublishedCut(lake=evidence.lake.lake, versions=versions, publication=row)
-    mine = all_of(pc.field("cluster_id") == evidence.cluster, scoped.keys.expression())
+    condition = all_of(pc.field("cluster_id") == evidence.cluster, scoped.keys.expression())
     try:
-        table = cut.scan("gold.lag", EARLIER_LAG.names, mine)
+        table = cut.scan("gold.lag", EARLIER_LAG.names, condition)
     except (LakeError, OSError):  # upkeep removed the files of old versions
         return None, None
     moments = [part["log_time_ms"] for part in row["evidence"] if part["log_time_ms"] is not None]
@@ -324,7 +324,9 @@ def _missing_letters(scoped: Scope, key_filter: KeyFilter, cut: CutChoice, setti
     is_missing = pc.field("status") == MISSING
     names = [*SHARE_PARTITION_KEY, "offset", "last_offset", "status"]
     schema = pa.schema([DLQ_RECONCILIATION.field(name) for name in names])
-    configured = any(DEAD_LETTER_TOPIC in own for p in settings.periods() for own in (p.groups or {}).values())
+    configured = any(
+        DEAD_LETTER_TOPIC in group_config for p in settings.periods() for group_config in (p.groups or {}).values()
+    )
     tables = None
     if scoped.cut.is_whole and settings == evidence.measured_settings.groups:
         tables = evidence.measured_stream("gold.dlq_reconciliation", schema, scoped.keys, is_missing)

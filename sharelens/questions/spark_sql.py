@@ -28,12 +28,12 @@ def spark_sql(
     query: str,
     parameters: Mapping[str, str | int | None] | None = None,
     *,
-    most: int | None = None,
+    row_limit: int | None = None,
 ) -> Stream:
     """The result of one query; the tables it names become temporary views at the published versions.
 
-    `most`: rows that will be read at most, for Spark to stop behind one more. `parameters` become the one row of the
-    view `sharelens_parameter`: bound as data, because Delta's parser knows no parameter markers.
+    `row_limit`: rows that will be read at most, for Spark to stop behind one more. `parameters` become the one row of
+    the view `sharelens_parameter`: bound as data, because Delta's parser knows no parameter markers.
 
     Raises:
         UsageError: not one query (a statement that is no subquery is refused by Spark's own parser).
@@ -58,7 +58,7 @@ def spark_sql(
     try:
         wrapped = f"SELECT * FROM (\n{text}\n)"  # noqa: S608  # the user's own query, as a subquery only
         rows = spark.sql(wrapped)
-        table = (rows if most is None else rows.limit(most + 1)).toArrow()
+        table = (rows if row_limit is None else rows.limit(row_limit + 1)).toArrow()
         return with_distinct_names(table.schema, iter(table.to_batches()))
     except (ParseException, AnalysisException) as error:
         raise UsageError(f"sql: {_first_line(error)}") from error

@@ -56,12 +56,12 @@ def sql(
     query: str,
     parameters: Mapping[str, str | int | None] | None = None,
     *,
-    most: int | None = None,
+    row_limit: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Iterator[Stream]:
     """The result of a query, computed as its rows are read; `parameters` are the values of its `$name` markers.
 
-    `most`: rows that will be read at most, for the engine to stop behind one more.
+    `row_limit`: rows that will be read at most, for the engine to stop behind one more.
 
     Raises:
         UsageError: not exactly one SELECT, or SQL that DuckDB refuses.
@@ -81,7 +81,7 @@ def sql(
                 connection.execute(lock)
             with _plain_errors():
                 relation = connection.sql(query, params=dict(parameters or {}))
-                reader = (relation if most is None else relation.limit(most + 1)).to_arrow_reader(BATCH_ROWS)
+                reader = (relation if row_limit is None else relation.limit(row_limit + 1)).to_arrow_reader(BATCH_ROWS)
             opened.callback(reader.close)
             return reader
 

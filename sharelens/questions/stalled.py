@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from sharelens.measures import stalls as measure
 from sharelens.measures.settings import GroupSettings
-from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, time_column
+from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text, time_column
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.request import CutChoice
 from sharelens.parameters.times import lasted
@@ -127,14 +127,14 @@ def _state_cell(row: Row) -> str:
     """The delivery state at the offset and its count; `-` where none is logged."""
     state = row["delivery_state"]
     if not isinstance(state, int):
-        return known(None)
+        return number_text(None)
     name = delivery_state_name(state)
     return f"{name}/{row['delivery_count']}"
 
 
 def _seconds_cell(row: Row) -> str:
     lasted = row["duration_ms"]
-    return f"{lasted / 1000:.1f}" if isinstance(lasted, int) else known(None)
+    return f"{lasted / 1000:.1f}" if isinstance(lasted, int) else number_text(None)
 
 
 TEXT_COLUMNS = by_importance(

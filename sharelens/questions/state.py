@@ -5,7 +5,7 @@ import pyarrow.compute as pc
 
 from sharelens.evidence.as_of import LogPrefix
 from sharelens.measures.topics import names_of_topics
-from sharelens.output import Answer, Column, Row, by_importance, known, name_cell, name_column, number_column
+from sharelens.output import Answer, Column, Row, by_importance, name_cell, name_column, number_column, number_text
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.request import CutChoice
 from sharelens.questions.completeness import check_cut, closing_line, incomplete_rows, misplaced_warnings, prefix_of
@@ -37,20 +37,20 @@ FIELDS = (
 
 
 def state_table(
-    evidence: Evidence, keys: Keys, cut: LogPrefix, more: tuple[str, ...] = ()
+    evidence: Evidence, keys: Keys, cut: LogPrefix, extra_columns: tuple[str, ...] = ()
 ) -> tuple[pa.Table, list[str]]:
     """The answer's rows (FIELDS), sorted by group_id, topic_id, partition, and warnings about misplaced ones.
 
-    Deleted share partitions are absent, misplaced rows left out. `more`: columns of the state behind FIELDS.
+    Deleted share partitions are absent, misplaced rows left out. `extra_columns`: columns of the state behind FIELDS.
     """
     placed = evidence.states(keys, cut).sort_by(SHARE_PARTITION_ORDER)
     states = placed.filter(pc.invert(placed.column("misplaced")))
-    columns = {name: states.column(name) for name in (*FIELDS, *more) if name in states.column_names}
+    columns = {name: states.column(name) for name in (*FIELDS, *extra_columns) if name in states.column_names}
     columns["cluster_id"] = constant(evidence.cluster_id, states.num_rows, pa.string())
     names = evidence.names(states.column("topic_id").unique().to_pylist())
     columns["topic"] = names_of_topics(states.column("topic_id"), names)
     columns["state_batches"] = named_batches(states.column("state_batches"))
-    table = pa.table({name: columns[name] for name in (*FIELDS, *more)})
+    table = pa.table({name: columns[name] for name in (*FIELDS, *extra_columns)})
     return table, misplaced_warnings(placed.filter(placed.column("misplaced")), names)
 
 
@@ -80,7 +80,7 @@ def topic_cell(row: Row) -> str:
 def completeness_cell(row: Row) -> str:
     """`complete`, or the mark with its reason behind a colon."""
     reason = row["completeness_reason"]
-    return known(row["completeness"]) if reason is None else f"{row['completeness']}:{reason}"
+    return number_text(row["completeness"]) if reason is None else f"{row['completeness']}:{reason}"
 
 
 TOPIC = Column(heading="TOPIC", cell=topic_cell, fields=("topic",))

@@ -47,7 +47,7 @@ class StateLog:
         self.end_offset = max(self.first_offset, readable_end)
         self._held_back = max(0, self.log_end.end_offset - self.end_offset)
         self.reading: Reading | None = None
-        self._kept: tuple[pa.Table, ...] | None = None
+        self._kept_tables: tuple[pa.Table, ...] | None = None
 
     def read(self, keys: Keys = ALL_KEYS, prefix: LogPrefix = WHOLE_LOG) -> Iterator[pa.Table]:
         """Decoded records (SHARE_RECORD) in offset order, in bounded chunks.
@@ -55,8 +55,8 @@ class StateLog:
         Records of other share partitions than those of `keys`, and behind `prefix`, may be among them. `reading` is set
         once the last chunk was taken.
         """
-        if self._kept is not None and prefix == WHOLE_LOG:
-            yield from self._kept
+        if self._kept_tables is not None and prefix == WHOLE_LOG:
+            yield from self._kept_tables
             return
         reading = Reading(self.partition, self.end_offset, prefix)
         pending = [schemas.SHARE_RECORD.empty_table()]
@@ -72,19 +72,19 @@ class StateLog:
 
     def read_and_keep(self, keys: Keys, most_bytes: int) -> Iterator[pa.Table]:
         """As `read` of the whole log; records of at most so many bytes are kept for the readings that follow."""
-        kept: list[pa.Table] = []
+        kept_tables: list[pa.Table] = []
         size = 0
         for records in self.read(keys):
             size += records.nbytes
-            kept = [*kept, records] if size <= most_bytes else []
+            kept_tables = [*kept_tables, records] if size <= most_bytes else []
             yield records
         if keys.only is None and size <= most_bytes:
-            self._kept = tuple(kept)
+            self._kept_tables = tuple(kept_tables)
 
     @property
     def is_kept(self) -> bool:
         """Whether `read` takes the records from memory."""
-        return self._kept is not None
+        return self._kept_tables is not None
 
     def read_raw(self) -> Iterator[Chunk]:
         """The records of the log and its unreadable batches, in offset order, in bounded chunks."""

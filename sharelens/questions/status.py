@@ -18,9 +18,9 @@ from sharelens.output import (
     Report,
     by_importance,
     json_text,
-    known,
     name_column,
     number_column,
+    number_text,
     time_column,
 )
 from sharelens.output.terminal import visible
@@ -343,7 +343,9 @@ def _runs_part(lake: Cut, cluster_id: str | None) -> Answer:
     columns = (
         number_column("RUN", "run_id"),
         time_column("PUBLISHED", "published_at_ms"),
-        Column(heading="SHARELENS", cell=lambda row: known(row["sharelens_version"]), fields=("sharelens_version",)),
+        Column(
+            heading="SHARELENS", cell=lambda row: number_text(row["sharelens_version"]), fields=("sharelens_version",)
+        ),
         number_column("STATE-LOG-OFFSETS", "state_log_offsets"),
     )
     return Answer(table=pa.Table.from_pylist(rows, schema=RUN), columns=columns, none="none")

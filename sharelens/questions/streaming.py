@@ -58,21 +58,21 @@ class Sums:
 
 
 class FirstRows:
-    """The first rows of a stream by an order, `most` at most."""
+    """The first rows of a stream by an order, `row_limit` at most."""
 
-    def __init__(self, order: Order, most: int) -> None:
-        self._order, self._most = list(order), most
+    def __init__(self, order: Order, row_limit: int) -> None:
+        self._order, self._row_limit = list(order), row_limit
         self._first: pa.Table | None = None
 
     def add(self, table: pa.Table) -> None:
         """Adds the rows of a table."""
         if self._first is not None:
-            if self._first.num_rows == self._most:
-                table = table.filter(_not_behind(table, self._order, self._first.slice(self._most - 1, 1)))
+            if self._first.num_rows == self._row_limit:
+                table = table.filter(_not_behind(table, self._order, self._first.slice(self._row_limit - 1, 1)))
             if table.num_rows == 0:
                 return
             table = pa.concat_tables([self._first, table])
-        self._first = table.sort_by(self._order).slice(0, self._most).combine_chunks()
+        self._first = table.sort_by(self._order).slice(0, self._row_limit).combine_chunks()
 
     def table(self) -> pa.Table:
         """The rows, sorted."""
@@ -95,11 +95,11 @@ def _not_behind(table: pa.Table, order: Order, row: pa.Table) -> pa.ChunkedArray
 
 
 class Listing:
-    """The first rows of a stream by an order (all rows where `most` is None), and counts over all of them."""
+    """The first rows of a stream by an order (all rows where `row_limit` is None), and counts over all of them."""
 
-    def __init__(self, order: Order, most: int | None) -> None:
+    def __init__(self, order: Order, row_limit: int | None) -> None:
         self._order, self._rows = list(order), 0
-        self._first = None if most is None else FirstRows(order, max(most, 1))
+        self._first = None if row_limit is None else FirstRows(order, max(row_limit, 1))
         self._tables: list[pa.Table] = []
         self._incomplete = 0
         self._unnamed: set[str] = set()

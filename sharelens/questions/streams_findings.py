@@ -81,9 +81,9 @@ def _ownerless(sign: StreamsSign, min_duration_ms: int) -> Iterator[Finding]:
     if tasks and sign.members:
         since_ms = min(tasks.values())
         names = ", ".join(task_name(*task) for task in list(tasks)[:TASKS_NAMED])
-        more = f" and {len(tasks) - TASKS_NAMED} more" if len(tasks) > TASKS_NAMED else ""
+        remainder_text = f" and {len(tasks) - TASKS_NAMED} more" if len(tasks) > TASKS_NAMED else ""
         since = f"since {clock(since_ms, sign.now_ms)} ({lasted(sign.now_ms - since_ms)})"
-        text = f"{counted(len(tasks), 'active task')} without an owner {since}: {names}{more}"
+        text = f"{counted(len(tasks), 'active task')} without an owner {since}: {names}{remainder_text}"
         yield _finding(sign, ERROR, "tasks_without_owner", text, "describe", "--tasks", size=len(tasks), since=since_ms)
 
 
@@ -130,5 +130,5 @@ def _finding(
 
 
 def _lag(sign: StreamsSign) -> str:
-    known = sign.lag.partitions - sign.lag.unknown
-    return f"lag {number(sign.lag.records)}" + (f" in {counted(known, 'partition')}" if known > 1 else "")
+    known_count = sign.lag.partitions - sign.lag.unknown
+    return f"lag {number(sign.lag.records)}" + (f" in {counted(known_count, 'partition')}" if known_count > 1 else "")

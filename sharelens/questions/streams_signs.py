@@ -76,14 +76,16 @@ def streams_signs(evidence: Evidence, records: pa.Table, as_of_ms: int | None, n
     records = records.filter(is_of_types(records, STREAMS_TYPES))
     if as_of_ms is not None:
         records = records.filter(pc.field("timestamp_ms") <= as_of_ms)
-    moments = {name: own for name, own in streams_groups_at(records).items() if own.group.group is not None}
+    moments = {name: moment for name, moment in streams_groups_at(records).items() if moment.group.group is not None}
     if not moments:
         return ()
     now_ms = max(now_ms, pc.max(records.column("timestamp_ms")).as_py())
     window_ms = max(now_ms - WINDOW_MS, (_first_ms(records) + now_ms) // 2)
     replayed = _histories(records, moments, window_ms)
     lags = _lags(evidence, moments, as_of_ms, window_ms)
-    return tuple(_sign(name, own, replayed.get(name), lags[name], window_ms, now_ms) for name, own in moments.items())
+    return tuple(
+        _sign(name, moment, replayed.get(name), lags[name], window_ms, now_ms) for name, moment in moments.items()
+    )
 
 
 def _first_ms(records: pa.Table) -> int:
@@ -102,18 +104,22 @@ def _histories(records: pa.Table, moments: Mapping[str, StreamsMoment], window_m
     """The histories of the groups that are not ready or rebalance, or did so since `window_ms`."""
     raised = records.filter((pc.field("record_type") == METADATA) & (pc.field("timestamp_ms") >= window_ms))
     changing = set(raised.column("group_id").to_pylist())
-    names = [name for name, own in moments.items() if own.group.state in (*UNSETTLED, NOT_READY) or name in changing]
-    made = histories(records.filter(pc.field("group_id").isin(pa.array(names, pa.string()))))
-    return {name: _history(made, name) for name in names}
+    names = [
+        name for name, moment in moments.items() if moment.group.state in (*UNSETTLED, NOT_READY) or name in changing
+    ]
+    group_histories = histories(records.filter(pc.field("group_id").isin(pa.array(names, pa.string()))))
+    return {name: _history(group_histories, name) for name in names}
 
 
-def _history(made: Histories, name: str) -> _History:
-    groups, tasks = (rows.filter(pc.field("group_id") == name) for rows in (made.groups, made.tasks))
+def _history(group_histories: Histories, name: str) -> _History:
+    groups, tasks = (
+        rows.filter(pc.field("group_id") == name) for rows in (group_histories.groups, group_histories.tasks)
+    )
     lives = groups.to_pylist()
     begin = max((place for place, row in enumerate(lives) if row["state"] == DEAD), default=-1) + 1
     since = lives[begin]["valid_from_log_offset"]
-    own = tasks.filter((pc.field("task_type") == ACTIVE) & (pc.field("valid_from_log_offset") >= since))
-    return _History(groups=lives[begin:], tasks=own.to_pylist())
+    active_tasks = tasks.filter((pc.field("task_type") == ACTIVE) & (pc.field("valid_from_log_offset") >= since))
+    return _History(groups=lives[begin:], tasks=active_tasks.to_pylist())
 
 
 def _sign(
@@ -157,7 +163,7 @@ def _alike(rows: Rows, states: Sequence[str]) -> Iterator[Mapping[str, Any]]:
 
 
 def _targets(group: StreamsGroup) -> Tasks:
-    return frozenset(task for own in group.targets.values() for task in own.active)
+    return frozenset(task for target_tasks in group.targets.values() for task in target_tasks.active)
 
 
 def _task(row: Mapping[str, Any]) -> TaskId:
@@ -185,15 +191,17 @@ def _lags(
     commits = evidence.offset_commits(frozenset(moments))
     lags = {}
     for name, moment in moments.items():
-        own = without_other_markers(commits.filter(offset_commit_or_marker([name])))
-        rows = offset_rows(evidence, name, moment, _newest_plain(own) if as_of_ms is None else own,
+        group_commits = without_other_markers(commits.filter(offset_commit_or_marker([name])))
+        rows = offset_rows(evidence, name, moment, _newest_plain(group_commits) if as_of_ms is None else group_commits,
                            LogPrefix(as_of_ms=as_of_ms), None)  # fmt: skip
-        now = _known(rows)
+        now = _known_lags(rows)
         growth = None
         if any(now.values()) and group_of(moment).members:
-            before = _known(offset_rows(evidence, name, moment, own, LogPrefix(as_of_ms=before_ms), None))
-            both = now.keys() & before.keys()
-            growth = sum(now[place] - before[place] for place in both) if both else None
+            before = _known_lags(
+                offset_rows(evidence, name, moment, group_commits, LogPrefix(as_of_ms=before_ms), None)
+            )
+            common_places = now.keys() & before.keys()
+            growth = sum(now[place] - before[place] for place in common_places) if common_places else None
         lags[name] = Lag(
             records=sum(now.values()) if now else None,
             unknown=len(rows) - len(now),
@@ -203,7 +211,7 @@ def _lags(
     return lags
 
 
-def _known(rows: Rows) -> dict[tuple[str, int], int]:
+def _known_lags(rows: Rows) -> dict[tuple[str, int], int]:
     """The lag of each partition of which it is known."""
     lags = {(row["topic"], row["partition"]): row["lag"] for row in rows}
     lags |= {(row["topic"], row["partition"]): row["lag_inferred"] for row in rows if row["lag"] is None}

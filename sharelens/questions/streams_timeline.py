@@ -87,7 +87,7 @@ def _member_entry(change: GroupChange, members: dict[tuple[str, str | None], str
 
 def _topology_text(value: Mapping[str, Any]) -> str:
     subtopologies = value["subtopologies"]
-    topics = sorted({topic for own in subtopologies for topic in own["sourceTopics"]})
+    topics = sorted({topic for subtopology in subtopologies for topic in subtopology["sourceTopics"]})
     count = counted(len(subtopologies), "subtopology", "subtopologies")
     sources = f" of {', '.join(map(name, topics))}" if topics else ""
     return f"topology epoch {number(value['epoch'])}: {count}{sources}"
@@ -143,8 +143,8 @@ def _of_offsets(commits: pa.Table, groups: Rows) -> Iterator[Entry]:
             moved.setdefault(key, {})[partition] = (old, new, change.log_offset)
     for (event, group, topic, at_ms, log_partition), partitions in moved.items():
         texts = [f"{partition}: {_move(old, new)}" for partition, (old, new, _) in sorted(partitions.items())]
-        more = f" and {len(texts) - PARTITIONS_NAMED} more" if len(texts) > PARTITIONS_NAMED else ""
-        text = f"{name(topic)} {', '.join(texts[:PARTITIONS_NAMED])}{more}"
+        remainder_text = f" and {len(texts) - PARTITIONS_NAMED} more" if len(texts) > PARTITIONS_NAMED else ""
+        text = f"{name(topic)} {', '.join(texts[:PARTITIONS_NAMED])}{remainder_text}"
         about = {"group_id": group, "log_partition": log_partition}
         yield _at(about, event, at_ms, text, min(offset for *_, offset in partitions.values()))
 

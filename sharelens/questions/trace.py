@@ -17,10 +17,10 @@ from sharelens.output import (
     Column,
     Row,
     by_importance,
-    known,
     name_cell,
     name_column,
     number_column,
+    number_text,
     time_column,
 )
 from sharelens.parameters.filters import KeyFilter
@@ -209,7 +209,7 @@ def _first(scalars: pa.Table) -> dict[str, Any]:
 def _with_outcomes(rows: Sequence[Event]) -> list[Event]:
     """Each event with the outcome of the record in its life; dead letters and deletions end the life before them."""
     with_outcomes: list[Event] = []
-    lives = [list(some) for _, some in groupby(_lives(rows), key=lambda pair: pair[0])]
+    lives = [list(life_pairs) for _, life_pairs in groupby(_lives(rows), key=lambda pair: pair[0])]
     for number, life in enumerate(lives):
         events = [row for _, row in life]
         ended = number + 1 < len(lives) or events[-1]["event"] == "deleted"
@@ -256,11 +256,13 @@ def _with_completeness(events: list[Event], history: pa.Table) -> list[Event]:
 
 
 def _state_cell(row: Row) -> str:
-    return f"{row['delivery_state_name']}/{row['delivery_count']}" if row["event"] == DELIVERY_STATE else known(None)
+    return (
+        f"{row['delivery_state_name']}/{row['delivery_count']}" if row["event"] == DELIVERY_STATE else number_text(None)
+    )
 
 
 def _ended_cell(row: Row) -> str:
-    return name_cell(row["end_reason"]) if row["end_reason"] else known(None)
+    return name_cell(row["end_reason"]) if row["end_reason"] else number_text(None)
 
 
 def _meaning_cell(row: Row) -> str:
@@ -271,7 +273,7 @@ def _meaning_cell(row: Row) -> str:
 def _members_cell(row: Row) -> str:
     members = row["assigned_members_inferred"]
     if not isinstance(members, list):
-        return known(None)
+        return number_text(None)
     return ", ".join(map(_member_text, members)) or "none"
 
 

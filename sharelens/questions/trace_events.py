@@ -151,8 +151,8 @@ class TurningRowGroups:
     def suffice(self, rows: pa.Table) -> bool:
         """Whether the rows that were read have the turns: the share partition has one before those left out."""
         first = rows.group_by("state_partition").aggregate([("log_offset", "min")])
-        known = {row["state_partition"]: row["log_offset_min"] for row in first.to_pylist()}
-        return all(known.get(number, at) < at for number, at in self._left_out.items())
+        first_offsets = {row["state_partition"]: row["log_offset_min"] for row in first.to_pylist()}
+        return all(first_offsets.get(number, at) < at for number, at in self._left_out.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,9 +173,11 @@ class _Quiet:
 
 def _quiet(statistics: Statistics, offset: int) -> _Quiet | None:
     """What statistics say of a row group; None where start offsets may lie on both sides, or there are tombstones."""
-    known = [statistics.get(name) for name in ("state_partition", "log_offset", "life_log_offset", "start_offset")]
-    bounds = [each for each in known if each is not None and not each.nulls]
-    if len(bounds) < len(known):
+    column_bounds = [
+        statistics.get(name) for name in ("state_partition", "log_offset", "life_log_offset", "start_offset")
+    ]
+    bounds = [each for each in column_bounds if each is not None and not each.nulls]
+    if len(bounds) < len(column_bounds):
         return None
     number, log_offset, life, start = bounds
     side = _side(start.low, offset)
@@ -300,10 +302,10 @@ def attempt_events(moves: Iterable[Event], states: Sequence[Event], losses: Sequ
     before: Event | None = None
     for event in states:
         same_life = before is not None and before["life_log_offset"] == event["life_log_offset"]
-        known, since = 0, began.get(event["life_log_offset"])
+        previous_count, since = 0, began.get(event["life_log_offset"])
         if before is not None and same_life:
-            known, since = before["delivery_count"], before["log_offset"]
-        attempts = event["delivery_count"] - known - 1
+            previous_count, since = before["delivery_count"], before["log_offset"]
+        attempts = event["delivery_count"] - previous_count - 1
         before = event
         if since is None or attempts <= 0:
             continue

@@ -14,7 +14,7 @@ from sharelens.measures.what_if.appends import READ_AT, appends, of_state_partit
 from sharelens.measures.what_if.delivery_limit import AGAIN, EARLIER, DeliveryLimit
 from sharelens.measures.what_if.schema import WHAT_IF
 from sharelens.measures.what_if.snapshots import snapshot_rows
-from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column
+from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text
 from sharelens.output.wording import counted
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.request import CutChoice
@@ -51,9 +51,9 @@ def rounds_of(scoped: Scope) -> cold_rounds.ColdRounds:
 def appends_of(scoped: Scope, key_filter: KeyFilter, cut: CutChoice) -> Iterator[pa.Table]:
     """APPENDS rows of all share partitions in the state partitions of the scope, by state partition."""
     numbers = scoped.places.column("state_partition").unique()
-    whole = scoped if key_filter.keeps_all else scope(scoped.evidence, ALL_KEYS, cut)
-    places = whole.places.filter(pc.is_in(whole.places.column("state_partition"), value_set=numbers))
-    chosen = whole.only(places)
+    whole_scope = scoped if key_filter.keeps_all else scope(scoped.evidence, ALL_KEYS, cut)
+    places = whole_scope.places.filter(pc.is_in(whole_scope.places.column("state_partition"), value_set=numbers))
+    chosen = whole_scope.only(places)
     return of_state_partitions(
         appends(chosen.inputs(part).records(READ_AT), part.history, part.deliveries) for part in chosen.parts()
     )
@@ -126,7 +126,7 @@ def delivery_limit_of(scoped: Scope, part: Part, limit: int) -> DeliveryLimit:
 
 def _answer(scoped: Scope, rows: pa.Table, lacking: str = "records") -> Answer:
     """The answer of WHAT_IF rows, with a warning about share partitions that have none."""
-    left = (
+    left_out_count = (
         len(scoped.places)
         - rows.select(["group_id", "topic_id", "partition"])
         .group_by(["group_id", "topic_id", "partition"])
@@ -134,10 +134,12 @@ def _answer(scoped: Scope, rows: pa.Table, lacking: str = "records") -> Answer:
         .num_rows
     )
     warnings = list(scoped.warnings)
-    if left and left == scoped.places.num_rows:
-        raise SharelensError(f"{_too_incomplete(left, lacking)}: no figure; see sharelens status for what is missing")
-    if left:
-        warnings.append(_too_incomplete(left, lacking) + " and have no figures")
+    if left_out_count and left_out_count == scoped.places.num_rows:
+        raise SharelensError(
+            f"{_too_incomplete(left_out_count, lacking)}: no figure; see sharelens status for what is missing"
+        )
+    if left_out_count:
+        warnings.append(_too_incomplete(left_out_count, lacking) + " and have no figures")
     marks = pc.value_counts(rows.column("certainty")).to_pylist()
     sums = {entry["values"]: entry["counts"] for entry in marks}
     totals = ", ".join(f"{name} {sums[name]}" for name in ("exact", "bound", "inferred") if name in sums)
@@ -157,7 +159,7 @@ def _too_incomplete(count: int, lacking: str) -> str:
 
 def _what_if(row: Row) -> str:
     low, high = row["at_least"], row["at_most"]
-    return known(low) if low == high else f"{low} to {high}"
+    return number_text(low) if low == high else f"{low} to {high}"
 
 
 WHAT_IF_COLUMNS: Sequence[Column] = by_importance(

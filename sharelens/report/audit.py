@@ -32,8 +32,10 @@ def _words(audited: Audited) -> Sequence[str]:
     suppressed = f" {counted(audited.suppressed, 'finding')} suppressed." if audited.suppressed else ""
     if not counts:
         return (f"The coordinators wrote what they must: no error, no warning.{suppressed}",)
-    both = f"{counted(counts['error'], 'error')}, {counted(counts['warning'], 'warning')}"
-    return (f"{both}. An error is what no healthy broker writes; a warning is legal, but has a cause.{suppressed}",)
+    counts_text = f"{counted(counts['error'], 'error')}, {counted(counts['warning'], 'warning')}"
+    return (
+        f"{counts_text}. An error is what no healthy broker writes; a warning is legal, but has a cause.{suppressed}",
+    )
 
 
 def _sheet(audited: Audited, command: str) -> Sheet:

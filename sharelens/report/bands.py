@@ -98,12 +98,12 @@ def _title(lane: str) -> str:
 
 
 def _mark_rows(gathered: Gathered, marks: Sequence[Mark]) -> list[dict[str, object]]:
-    most: dict[str, int] = {}
+    max_by_lane: dict[str, int] = {}
     for mark in marks:
-        most[mark.lane] = max(mark.records or mark.entries, most.get(mark.lane, 1))
+        max_by_lane[mark.lane] = max(mark.records or mark.entries, max_by_lane.get(mark.lane, 1))
     rows: list[dict[str, object]] = []
     for mark in marks:
-        share = ((mark.records or mark.entries) / most[mark.lane]) ** 0.5
+        share = ((mark.records or mark.entries) / max_by_lane[mark.lane]) ** 0.5
         from_ms, to_ms = _bounds(gathered, mark.column, mark.column + 1)
         records = f", {counted(mark.records, 'record')}" if mark.records else ""
         entries = counted(mark.entries, "entry", "entries")

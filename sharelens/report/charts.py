@@ -61,13 +61,13 @@ def drawn(name: str, height: int, chart: Callable[[Size], Chart], data: Mapping[
 
 def _svg(name: str, size: Size, chart: Chart, data: Mapping[str, Rows]) -> str:
     """One drawing; no address may be loaded for it."""
-    spec: dict[str, Any] = _whole(chart, size).to_dict(validate=False)
+    spec: dict[str, Any] = _sized_chart(chart, size).to_dict(validate=False)
     spec["datasets"] = {key: list(rows) for key, rows in data.items()}
     svg: str = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
     return _with_own_ids(svg, name)
 
 
-def _whole(chart: Chart, size: Size) -> Chart:
+def _sized_chart(chart: Chart, size: Size) -> Chart:
     sized: Chart = chart.properties(
         width=size.width, height=size.height, autosize=alt.AutoSizeParams(type="fit", contains="padding"),
         background="transparent", padding={"left": 2, "right": 10, "top": 8, "bottom": 2},
@@ -101,10 +101,10 @@ def _time_axis(size: Size, from_ms: int, to_ms: int) -> alt.Axis:
     return alt.Axis(title="log time (UTC)", grid=False, values=ticks, format=form)
 
 
-def time_step(span_ms: int, most: int) -> int:
-    """The shortest of the usual steps in ms with which a span has `most` ticks at most; beyond years, whole years."""
+def time_step(span_ms: int, max_ticks: int) -> int:
+    """The shortest usual step (ms) with at most `max_ticks` ticks in a span; beyond years, whole years."""
     year = 365 * DAY_MS
-    return next((step for step in STEPS_MS if span_ms // step < most), -(-span_ms // (most * year)) * year)
+    return next((step for step in STEPS_MS if span_ms // step < max_ticks), -(-span_ms // (max_ticks * year)) * year)
 
 
 def _offset_axis(size: Size) -> alt.Axis:
@@ -183,8 +183,8 @@ def lag_lines(names: Sequence[str], from_ms: int, to_ms: int, highest: int) -> C
             line: alt.Chart = rows.mark_line(interpolate="step-after", strokeWidth=width, aria=False)
             return line
 
-        whole, part = lines("lags", 2), lines("parts", 0.8)
-        return alt.layer(whole, part)
+        whole_lines, part = lines("lags", 2), lines("parts", 0.8)
+        return alt.layer(whole_lines, part)
 
     return chart
 

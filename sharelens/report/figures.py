@@ -37,8 +37,8 @@ def words(code: int) -> str:
             return "a delivery state that this version does not know"
         case _:
             attempts = code - OPEN + 1
-            more = " or more" if attempts == MOST_ATTEMPTS else ""
-            return f"not done after {attempts}{more} {'delivery' if attempts == 1 else 'deliveries'}"
+            or_more = " or more" if attempts == MOST_ATTEMPTS else ""
+            return f"not done after {attempts}{or_more} {'delivery' if attempts == 1 else 'deliveries'}"
 
 
 def state_maps(gathered: Gathered) -> Sequence[Figure]:
@@ -152,14 +152,14 @@ def lag_figure(gathered: Gathered) -> Figure | None:
         {"lags": [row for row in rows if not row["is_part"]], "parts": [row for row in rows if row["is_part"]]},
     )
     of_what = "each share group, summed over its share partitions" if lag_lines.summed else "the worst share partitions"
-    more = f" {counted(lag_lines.left_out, 'line')} more not drawn." if lag_lines.left_out else ""
+    remainder_text = f" {counted(lag_lines.left_out, 'line')} more not drawn." if lag_lines.left_out else ""
     return Figure(
         name="lag-chart",
         caption="Lag over time",
         wide=drawn.wide,
         narrow=drawn.narrow,
         text=f"Lag of {of_what}. The end offsets of the past are inferred from the batches' timestamps."
-        f"{PARTS if has_parts else ''}{more}",
+        f"{PARTS if has_parts else ''}{remainder_text}",
         key=tuple((f"line-{place_}", label) for place_, label in enumerate(labels)),
     )
 

@@ -44,26 +44,26 @@ def assigned_unevenly(group: GroupState, record: GroupRecord) -> GroupDifference
         for place in partitions_of((target.value or {}).get("topicPartitions"))
     )
     uneven = [
-        (place, most)
+        (place, max_members)
         for members, partitions in _problems(subscriptions, listed)
-        for most in [-(-members // len(partitions))]
+        for max_members in [-(-members // len(partitions))]
         for place in partitions
-        if members_of[place] > most
+        if members_of[place] > max_members
     ]
     if not uneven:
         return None
-    place, most = min(uneven)
-    return GroupDifference(Difference(Field.MEMBERS, most, members_of[place]), listed.log_offset, place)
+    place, max_members = min(uneven)
+    return GroupDifference(Difference(Field.MEMBERS, max_members, members_of[place]), listed.log_offset, place)
 
 
 def _subscriptions(group: GroupState) -> Subscriptions | None:
     """The topics of each member; None where those of a member with a target are not known."""
-    known = {member.member_id: member.value for member in group.of_type(MEMBER)}
-    if any(target.member_id not in known for target in group.of_type(MEMBER_TARGET)):
+    value_by_member = {member.member_id: member.value for member in group.of_type(MEMBER)}
+    if any(target.member_id not in value_by_member for target in group.of_type(MEMBER_TARGET)):
         return None
-    if any(value is None for value in known.values()):
+    if any(value is None for value in value_by_member.values()):
         return None
-    return {member: frozenset((value or {})["subscribedTopicNames"]) for member, value in known.items()}
+    return {member: frozenset((value or {})["subscribedTopicNames"]) for member, value in value_by_member.items()}
 
 
 def _problems(subscriptions: Subscriptions, listed: GroupRecord) -> Iterator[tuple[int, Sequence[TopicPartition]]]:

@@ -66,8 +66,8 @@ def inferred_causes(sightings: Sequence[Sighting]) -> list[str | None]:
 
     The order of sightings is free.
     """
-    own, wide, shown = _own_cause(sightings), wide_cause(sightings), events(sightings)
-    causes = [wide[index] if cause is None else cause for index, cause in enumerate(own)]
+    own_causes, wide, shown = _own_cause(sightings), wide_cause(sightings), events(sightings)
+    causes = [wide[index] if cause is None else cause for index, cause in enumerate(own_causes)]
     return [_in_the_end(index, sightings, causes, shown) for index in range(len(sightings))]
 
 

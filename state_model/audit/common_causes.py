@@ -143,7 +143,12 @@ def _age(sighting: Sighting) -> tuple[object, ...]:
 def events(sightings: Sequence[Sighting]) -> list[str | None]:
     """For each sighting the event that explains it together with others; None: no event does."""
     result: list[str | None] = [None] * len(sightings)
-    for members, event in (*_topic_ends(sightings), *_deletions(sightings), *_lost(sightings), *_left(sightings)):
+    for members, event in (
+        *_topic_ends(sightings),
+        *_deletions(sightings),
+        *_lost(sightings),
+        *_leftover_state(sightings),
+    ):
         for index in members:
             result[index] = event
     return result
@@ -170,7 +175,7 @@ def _deletions(sightings: Sequence[Sighting]) -> Iterator[Shown]:
             yield members, GROUP_DELETED
 
 
-def _left(sightings: Sequence[Sighting]) -> Iterator[Shown]:
+def _leftover_state(sightings: Sequence[Sighting]) -> Iterator[Shown]:
     """State that is left of topics which the metadata log shows deleted."""
     for members in _together(sightings, LEFT, lambda sighting: sighting.event and (sighting.topic_id, sighting.event)):
         if len(members) > 1:
@@ -193,11 +198,11 @@ def _at_one_place(sightings: Sequence[Sighting], candidates: Sequence[int]) -> f
     """The candidates around the first place of the log that lies between most pairs of records which do not fit."""
     begins = [(sightings[index].after, 1) for index in candidates]
     ends = [(sightings[index].log_offset, -1) for index in candidates]
-    open_pairs, most, cut = 0, 0, NONE
+    open_pairs, max_open_pairs, cut = 0, 0, NONE
     for log_offset, change in sorted(begins + ends):
         open_pairs += change
-        if open_pairs > most:
-            most, cut = open_pairs, log_offset
+        if open_pairs > max_open_pairs:
+            max_open_pairs, cut = open_pairs, log_offset
     return frozenset(index for index in candidates if sightings[index].after <= cut < sightings[index].log_offset)
 
 

@@ -62,15 +62,15 @@ def epochs_out_of_order(group: GroupState, record: GroupRecord) -> GroupDifferen
     """An assignment epoch above the group epoch, or a member epoch above the assignment epoch."""
     if record.record_type == TARGET:
         field, epoch, above = Field.ASSIGNMENT_EPOCH, record.number("assignmentEpoch"), group.of(GROUP)
-        most = None if above is None else above.number("epoch")
+        max_epoch = None if above is None else above.number("epoch")
     elif record.record_type == ASSIGNMENT:
         field, epoch, above = Field.MEMBER_EPOCH, record.number("memberEpoch"), group.of(TARGET)
-        most = None if above is None else above.number("assignmentEpoch")
+        max_epoch = None if above is None else above.number("assignmentEpoch")
     else:
         return None
-    if above is None or most is None or epoch is None or epoch <= most:
+    if above is None or max_epoch is None or epoch is None or epoch <= max_epoch:
         return None
-    return GroupDifference(Difference(field, most, epoch), above.log_offset)
+    return GroupDifference(Difference(field, max_epoch, epoch), above.log_offset)
 
 
 def assigned_without_state(group: GroupState, record: GroupRecord) -> GroupDifference | None:
@@ -97,13 +97,13 @@ def member_tombstones_out_of_order(group: GroupState, record: GroupRecord) -> Gr
     if not record.is_tombstone:
         return None
     if record.record_type == MEMBER:
-        own = (group.of(ASSIGNMENT, record.member_id), group.of(MEMBER_TARGET, record.member_id))
-        left = [other for other in own if other is not None]
+        member_records = (group.of(ASSIGNMENT, record.member_id), group.of(MEMBER_TARGET, record.member_id))
+        remaining_records = [other for other in member_records if other is not None]
     else:
-        left = list(group.of_type(*BEFORE_TOMBSTONE.get(record.record_type, ())))
-    if not left:
+        remaining_records = list(group.of_type(*BEFORE_TOMBSTONE.get(record.record_type, ())))
+    if not remaining_records:
         return None
-    first = min(left, key=lambda other: other.log_offset)
+    first = min(remaining_records, key=lambda other: other.log_offset)
     return GroupDifference(Difference(Field.GROUP_RECORD_TYPE, first.record_type, first.record_type), first.log_offset)
 
 

@@ -35,9 +35,9 @@ def start_offset_goes_back(step: Step) -> Difference | None:
 
 def batches_out_of_order(step: Step) -> Difference | None:
     """State batches of a record that overlap or don't ascend."""
-    for left, right in pairwise(_batches(step)):
-        if right.first_offset <= left.last_offset:
-            return Difference(Field.FIRST_OFFSET, left.last_offset, right.first_offset)
+    for left_batch, right_batch in pairwise(_batches(step)):
+        if right_batch.first_offset <= left_batch.last_offset:
+            return Difference(Field.FIRST_OFFSET, left_batch.last_offset, right_batch.first_offset)
     return None
 
 
@@ -75,10 +75,10 @@ def batches_not_joined(step: Step) -> Difference | None:
     """Neighbouring state batches of equal state and count in a record that is no cold snapshot."""
     if step.snapshot_kind is SnapshotKind.COLD:
         return None
-    for left, right in pairwise(_batches(step)):
-        touches = left.last_offset + 1 == right.first_offset
-        if touches and left[2:4] == right[2:4]:
-            return Difference(Field.LAST_OFFSET, right.last_offset, left.last_offset)
+    for left_batch, right_batch in pairwise(_batches(step)):
+        touches = left_batch.last_offset + 1 == right_batch.first_offset
+        if touches and left_batch[2:4] == right_batch[2:4]:
+            return Difference(Field.LAST_OFFSET, right_batch.last_offset, left_batch.last_offset)
     return None
 
 
@@ -102,8 +102,8 @@ def batch_beyond_end(last_offset: int, end_offset: int) -> Difference | None:
 
 def window_over_locks(start_offset: int, last_offset: int, locks: int, batch_span: int) -> Difference | None:
     """A window larger than the record locks and the rest of the log batch with its last offset."""
-    most, window = locks + batch_span - 1, last_offset - start_offset + 1
-    return Difference(Field.WINDOW, most, window) if start_offset >= 0 and window > most else None
+    max_window, window = locks + batch_span - 1, last_offset - start_offset + 1
+    return Difference(Field.WINDOW, max_window, window) if start_offset >= 0 and window > max_window else None
 
 
 def _batches(step: Step) -> tuple[StateBatch, ...]:

@@ -39,23 +39,23 @@ def merged(periods: Iterable[Period]) -> list[Period]:
     return result
 
 
-def common(periods: Iterable[Period], others: Sequence[Period]) -> list[Period]:
-    """The parts of `periods` inside one of `others`."""
-    parts = [_clipped(period, other) for period in periods for other in others]
+def common(periods: Iterable[Period], other_periods: Sequence[Period]) -> list[Period]:
+    """The parts of `periods` inside one of `other_periods`."""
+    parts = [_clipped(period, other) for period in periods for other in other_periods]
     return [part for part in parts if part.from_ms < part.to_ms]
 
 
-def lasting(periods: Sequence[Period], others: Sequence[Period], evidence: Period) -> Period | None:
-    """The first part of `periods` inside one of `others` that lasts over TOLERANCE_MS of the evidence."""
-    parts = common(merged(periods), merged(others))
+def lasting(periods: Sequence[Period], other_periods: Sequence[Period], evidence: Period) -> Period | None:
+    """The first part of `periods` inside one of `other_periods` that lasts over TOLERANCE_MS of the evidence."""
+    parts = common(merged(periods), merged(other_periods))
     return next((part for part in common(parts, [evidence]) if _is_long(part)), None)
 
 
-def uncovered(periods: Sequence[Period], others: Sequence[Period], evidence: Period) -> Period | None:
-    """The first part of `periods` that none of `others` covers and that lasts over TOLERANCE_MS of the evidence."""
+def uncovered(periods: Sequence[Period], other_periods: Sequence[Period], evidence: Period) -> Period | None:
+    """The first part of `periods`, over TOLERANCE_MS of the evidence long, that no period of `other_periods` covers."""
     for period in merged(periods):
         begin = period.from_ms
-        for other in (*merged(others), Period(END, END)):
+        for other in (*merged(other_periods), Period(END, END)):
             part = _clipped(period, Period(begin, other.from_ms), evidence)
             if _is_long(part):
                 return part
@@ -63,9 +63,9 @@ def uncovered(periods: Sequence[Period], others: Sequence[Period], evidence: Per
     return None
 
 
-def _clipped(period: Period, *others: Period) -> Period:
+def _clipped(period: Period, *other_periods: Period) -> Period:
     """The intersection of the periods, with the record of the first one."""
-    every = (period, *others)
+    every = (period, *other_periods)
     return Period(max(part.from_ms for part in every), min(part.to_ms for part in every), period.log_offset)
 
 

@@ -130,7 +130,7 @@ class Difference(NamedTuple):
 
     field: Field
     expected: int
-    seen: int
+    actual: int
     at: int = -1
     names: str = ""
 
@@ -199,7 +199,7 @@ class Rule:
 
     def affected_offsets(self, difference: Difference) -> tuple[int, int] | None:
         """First and last record offset that a violation can have affected (impact.affected_offsets)."""
-        offsets = (difference.expected, difference.seen) if difference.field in RECORD_OFFSETS else None
+        offsets = (difference.expected, difference.actual) if difference.field in RECORD_OFFSETS else None
         return affected_offsets(self.affected, offsets, difference.at)
 
     @property

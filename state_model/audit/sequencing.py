@@ -65,9 +65,9 @@ def too_many_updates(step: Step) -> Difference | None:
     return Difference(Field.UPDATES, MOST_UPDATES, step.after.updates)
 
 
-def more_updates_than_configured(updates: int, most: int) -> Difference | None:
+def more_updates_than_configured(updates: int, max_updates: int) -> Difference | None:
     """More updates in a row than the largest configured number."""
-    return Difference(Field.UPDATES, most, updates) if updates > most else None
+    return Difference(Field.UPDATES, max_updates, updates) if updates > max_updates else None
 
 
 def update_over_limit(counter: int, limit: int) -> Difference | None:

@@ -40,7 +40,7 @@ def of_batches(batches: Sequence[StateBatch]) -> StepFunction:
         for batch in batches
         if batch.first_offset <= batch.last_offset
     ]
-    if all(left.last < right.first for left, right in pairwise(spans)):
+    if all(left_span.last < right_span.first for left_span, right_span in pairwise(spans)):
         return _joined(spans)
     return _maximum([(span,) for span in spans])
 
@@ -53,10 +53,12 @@ def _maximum(functions: list[StepFunction]) -> StepFunction:
     return maximum(_maximum(functions[:middle]), _maximum(functions[middle:]))
 
 
-def cells(left: StepFunction, right: StepFunction) -> Iterator[tuple[int, int, Value | None, Value | None]]:
+def cells(
+    left_function: StepFunction, right_function: StepFunction
+) -> Iterator[tuple[int, int, Value | None, Value | None]]:
     """(first, last, value of left, value of right) between neighbouring boundaries, where one of them has a value."""
-    bounds = sorted({bound for span in (*left, *right) for bound in (span.first, span.last + 1)})
-    values = zip(values_at(left, bounds), values_at(right, bounds), strict=True)
+    bounds = sorted({bound for span in (*left_function, *right_function) for bound in (span.first, span.last + 1)})
+    values = zip(values_at(left_function, bounds), values_at(right_function, bounds), strict=True)
     for (first, end), (ours, theirs) in zip(pairwise(bounds), values, strict=False):  # none begins at the last bound
         if ours is not None or theirs is not None:
             yield first, end - 1, ours, theirs
@@ -72,10 +74,13 @@ def values_at(function: StepFunction, offsets: Sequence[int]) -> Iterator[Value 
         yield span.value if span is not None and span.first <= offset else None
 
 
-def maximum(left: StepFunction, right: StepFunction) -> StepFunction:
+def maximum(left_function: StepFunction, right_function: StepFunction) -> StepFunction:
     """The larger value of each offset; where one function has none, the other's."""
     return _joined(
-        [Span(first, last, max(filter(None, (ours, theirs)))) for first, last, ours, theirs in cells(left, right)]
+        [
+            Span(first, last, max(filter(None, (ours, theirs))))
+            for first, last, ours, theirs in cells(left_function, right_function)
+        ]
     )
 
 
@@ -100,14 +105,19 @@ def terminal_offsets(function: StepFunction) -> int:
     return min(count, MAX_OFFSET)
 
 
-def first_difference(left: StepFunction, right: StepFunction) -> tuple[int, Value | None, Value | None] | None:
+def first_difference(
+    left_function: StepFunction, right_function: StepFunction
+) -> tuple[int, Value | None, Value | None] | None:
     """The first offset whose values differ, with both; None where none does."""
-    return next(((first, ours, theirs) for first, _, ours, theirs in cells(left, right) if ours != theirs), None)
+    return next(
+        ((first, ours, theirs) for first, _, ours, theirs in cells(left_function, right_function) if ours != theirs),
+        None,
+    )
 
 
-def first_lower(left: StepFunction, right: StepFunction) -> tuple[int, Value, Value | None] | None:
-    """The first offset where `right` has a lower value than `left` or none, with both values."""
-    for first, _, ours, theirs in cells(left, right):
+def first_lower(left_function: StepFunction, right_function: StepFunction) -> tuple[int, Value, Value | None] | None:
+    """The first offset where `right` has a lower value than `left_function` or none, with both values."""
+    for first, _, ours, theirs in cells(left_function, right_function):
         if ours is not None and (theirs is None or theirs < ours):
             return first, ours, theirs
     return None

@@ -17,17 +17,17 @@ Steps = Generator[None, None, Result]
 class StepCounter:
     """Counts array elements and says when a pause is due."""
 
-    __slots__ = ("_left",)
+    __slots__ = ("_remaining",)
 
     def __init__(self) -> None:
-        self._left = STEP_ELEMENTS
+        self._remaining = STEP_ELEMENTS
 
     def is_pause_due(self) -> bool:
         """Count one element; true after every STEP_ELEMENTS of them."""
-        self._left -= 1
-        if self._left > 0:
+        self._remaining -= 1
+        if self._remaining > 0:
             return False
-        self._left = STEP_ELEMENTS
+        self._remaining = STEP_ELEMENTS
         return True
 
 

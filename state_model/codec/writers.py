@@ -308,7 +308,9 @@ def _write_tags(tagged: Sequence[TaggedPart], values: Mapping[str, Any], out: Ou
             payloads.append((part.tag, data))
     unknown = values.get(UNKNOWN_TAGS, ())
     if unknown and isinstance(unknown, tuple):
-        payloads += [(kept.tag, kept.data) for kept in unknown if isinstance(kept, UnknownTag)]
+        payloads += [
+            (unknown_tag.tag, unknown_tag.data) for unknown_tag in unknown if isinstance(unknown_tag, UnknownTag)
+        ]
         payloads.sort(key=operator.itemgetter(0))
     out.buffer += write_uvarint(len(payloads))
     for tag, data in payloads:

@@ -143,17 +143,17 @@ def thinned(records: pa.Table) -> pa.Table:
     span = np.cumsum(~is_update | (np.diff(key, prepend=-1) != 0))
     leader, start = (ints(records, name)[order] for name in ("leader_epoch", "start_offset"))
     uncommitted = records.column("uncommitted").to_numpy().astype(np.bool_)[order]
-    kept = ~is_update
-    kept[_ends_of(span, np.flatnonzero(is_update), first=True)] = True
-    kept[_ends_of(span, np.arange(len(span)), first=False)] = True
-    kept[_ends_of(span, np.flatnonzero(is_update & (leader != -1)), first=False)] = True
-    kept[_ends_of(span, np.flatnonzero(is_update & (start != -1)), first=False)] = True
-    kept[_ends_of(span, np.flatnonzero(is_update & uncommitted), first=True)] = True
-    kept[_ends_of(span, np.flatnonzero(is_update & unknown), first=True)] = True
+    is_kept = ~is_update
+    is_kept[_ends_of(span, np.flatnonzero(is_update), first=True)] = True
+    is_kept[_ends_of(span, np.arange(len(span)), first=False)] = True
+    is_kept[_ends_of(span, np.flatnonzero(is_update & (leader != -1)), first=False)] = True
+    is_kept[_ends_of(span, np.flatnonzero(is_update & (start != -1)), first=False)] = True
+    is_kept[_ends_of(span, np.flatnonzero(is_update & uncommitted), first=True)] = True
+    is_kept[_ends_of(span, np.flatnonzero(is_update & unknown), first=True)] = True
     updates = np.flatnonzero(is_update)
     by_leader = updates[np.lexsort((leader[updates], span[updates]))]
-    kept[_ends_of(span, by_leader, first=False)] = True
-    chosen = np.flatnonzero(kept)
+    is_kept[_ends_of(span, by_leader, first=False)] = True
+    chosen = np.flatnonzero(is_kept)
     weights = np.diff(np.cumsum(is_update)[chosen], prepend=0)
     log_order = np.argsort(order[chosen], kind="stable")
     rows = records.take(pa.array(order[chosen][log_order]))
@@ -214,10 +214,10 @@ def _with_counts(scalars: pa.Table, keys: pa.Table, counts: Ints) -> pa.Table:
     """`scalars` with other update counters for the share partitions `keys`."""
     (of_scalars, of_keys), names = number_keys(scalars, keys)
     index = scalars.schema.get_field_index("update_count_from_log")
-    known = np.zeros(names.num_rows, np.int64)
-    known[of_scalars] = scalars.column(index).to_numpy()
-    known[of_keys] = counts
-    return scalars.set_column(index, scalars.schema.field(index), pa.array(known[of_scalars], pa.int32()))
+    update_counts = np.zeros(names.num_rows, np.int64)
+    update_counts[of_scalars] = scalars.column(index).to_numpy()
+    update_counts[of_keys] = counts
+    return scalars.set_column(index, scalars.schema.field(index), pa.array(update_counts[of_scalars], pa.int32()))
 
 
 def _begun_ranges(ends: pa.Table, after_head: pa.Table) -> pa.Table:

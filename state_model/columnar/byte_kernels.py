@@ -84,15 +84,15 @@ def is_utf8(data: np.ndarray, start: int, end: int) -> bool:
         if lead < 0x80:
             at += 1
             continue
-        more = 1 if lead < 0xE0 else (2 if lead < 0xF0 else 3)
-        if lead < 0xC2 or lead > 0xF4 or at + more >= end:
+        continuation_count = 1 if lead < 0xE0 else (2 if lead < 0xF0 else 3)
+        if lead < 0xC2 or lead > 0xF4 or at + continuation_count >= end:
             return False
         if not second_byte_fits(lead, data[at + 1]):
             return False
-        for step in range(2, more + 1):
+        for step in range(2, continuation_count + 1):
             if data[at + step] & 0xC0 != 0x80:
                 return False
-        at += more + 1
+        at += continuation_count + 1
     return True
 
 

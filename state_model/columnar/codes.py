@@ -42,15 +42,17 @@ def kinds_of(records: pa.Table) -> Ints:
 
 def codes(column: pa.ChunkedArray, names: Sequence[str | None]) -> Ints:
     """Position of each value in `names` as int64, behind its end for others; null stands for the position of None."""
-    known = pa.array(names, pa.string())
+    known_names = pa.array(names, pa.string())
     if not pa.types.is_dictionary(column.type):
-        return np.ascontiguousarray(_places(column, known))
+        return np.ascontiguousarray(_places(column, known_names))
     unified = column.unify_dictionaries().combine_chunks()
-    places = _places(unified.dictionary, known)
+    places = _places(unified.dictionary, known_names)
     result: Ints = places[unified.indices.to_numpy()]
     return result
 
 
-def _places(values: pa.Array | pa.ChunkedArray, known: pa.Array) -> Ints:
-    places: Ints = pc.fill_null(pc.index_in(values, value_set=known), len(known)).to_numpy().astype(np.int64)
+def _places(values: pa.Array | pa.ChunkedArray, known_names: pa.Array) -> Ints:
+    places: Ints = (
+        pc.fill_null(pc.index_in(values, value_set=known_names), len(known_names)).to_numpy().astype(np.int64)
+    )
     return places

@@ -202,15 +202,17 @@ def _records(
 
 def _record_types(keys: buffers.BinaryView, rows: Rows, kinds: npt.NDArray[np.int32]) -> pa.Array:
     """The names of the record types: RECORD_TYPES, and `UNKNOWN(7)` by the number at the beginning of the key."""
-    others = np.flatnonzero(kinds == kernels.OTHER)
-    if len(others) == 0:
+    other_rows = np.flatnonzero(kinds == kernels.OTHER)
+    if len(other_rows) == 0:
         return pa.array(RECORD_TYPES).take(pa.array(kinds))
-    at = keys.at[rows[others]]
+    at = keys.at[rows[other_rows]]
     numbers = keys.data[np.stack([at, at + 1], axis=1)].view(">i2").reshape(-1)
-    known, codes = np.unique(numbers, return_inverse=True)
+    type_numbers, codes = np.unique(numbers, return_inverse=True)
     names_at = kinds.copy()
-    names_at[others] = len(RECORD_TYPES) + codes
-    return pa.array([*RECORD_TYPES, *(f"UNKNOWN({number})" for number in known.tolist())]).take(pa.array(names_at))
+    names_at[other_rows] = len(RECORD_TYPES) + codes
+    return pa.array([*RECORD_TYPES, *(f"UNKNOWN({number})" for number in type_numbers.tolist())]).take(
+        pa.array(names_at)
+    )
 
 
 def _scalars(filled: _Filled, has_value: buffers.Bools, is_snapshot: buffers.Bools) -> dict[str, pa.Array]:

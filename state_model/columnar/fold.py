@@ -166,8 +166,8 @@ def splice(
     """
     begin = state[RANGE_AT]
     old_count = state[RANGE_COUNT]
-    left = low - drop
-    total = left + count + old_count - high
+    left_count = low - drop
+    total = left_count + count + old_count - high
     target = begin
     # A leaf can't allocate: the caller has reserved this room. A share partition's room at least doubles when it moves,
     # so the places that it left take less of the pool than the present one.
@@ -179,11 +179,11 @@ def splice(
         state[RANGE_ROOM] = room
     # In place, the front goes down or stays, so it never overwrites the tail, which moves next; `new` isn't part of the
     # pool.
-    move(pool, begin + drop, target, left)
-    move(pool, begin + high, target + left + count, old_count - high)
+    move(pool, begin + drop, target, left_count)
+    move(pool, begin + high, target + left_count + count, old_count - high)
     for i in range(count):
         for column in range(FIRST, FROM_TIME + 1):
-            pool[target + left + i, column] = new[i, column]
+            pool[target + left_count + i, column] = new[i, column]
     state[RANGE_COUNT] = total
     return used
 
@@ -275,14 +275,14 @@ def fold(
     update = np.empty((32, 5), np.int64)
     new = np.empty((64, 5), np.int64)
     end = np.empty(3, np.int64)
-    seen, reach = 0, reaches(losses)
+    applied_count, reach = 0, reaches(losses)
     for n_record in range(n):
         key = keys[n_record]
         at = ats[n_record]
         kind = kinds[n_record]
-        seen = note_losses(losses, reach, seen, at, scalars)
+        applied_count = note_losses(losses, reach, applied_count, at, scalars)
         state = scalars[key]  # one view a record: each view costs a reference count
-        mark_incomplete(state, losses, reach, seen)
+        mark_incomplete(state, losses, reach, applied_count)
         # Leaves can't allocate, so all room is made before them: `canonical` gives at most 2 * size ranges, a merge at
         # most two pieces for each range of both lists, `splice` may need twice that at the end of the pool, and each
         # old range closes at most once.
@@ -313,7 +313,7 @@ def fold(
             used = splice(state, pool, used, 0, 0, old_count, new, count)
         keep_state_after(state, end, after, n_record)
     # Losses behind the last record, and states that no record touched since a loss.
-    seen = note_losses(losses, reach, seen, MAX_OFFSET, scalars)
+    applied_count = note_losses(losses, reach, applied_count, MAX_OFFSET, scalars)
     for key in range(scalars.shape[0]):
-        mark_incomplete(scalars[key], losses, reach, seen)
+        mark_incomplete(scalars[key], losses, reach, applied_count)
     return after, closed, closed_count, pool, used

@@ -71,9 +71,9 @@ def _put_integer(value: int, out: np.ndarray, to: int) -> int:
         to += 1
         rest = np.uint64(0) - rest
     digits = 0
-    left = rest
-    while left > np.uint64(0):
-        left //= np.uint64(10)
+    quotient = rest
+    while quotient > np.uint64(0):
+        quotient //= np.uint64(10)
         digits += 1
     for place in range(digits - 1, -1, -1):
         out[to + place] = np.uint8(ZERO + int(rest % np.uint64(10)))

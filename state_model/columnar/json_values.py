@@ -46,8 +46,8 @@ def print_values(kinds: npt.NDArray[np.int64], values: pa.Array) -> tuple[pa.Chu
     program = _program()
     row, chunks = 0, []
     while row < len(kinds):
-        left = JSON_PER_BYTE * int(view.at[-1] - view.at[row])
-        out = np.empty(min(max(left, LEAST_OUTPUT_BYTES), OUTPUT_BYTES), np.uint8)
+        estimated_bytes = JSON_PER_BYTE * int(view.at[-1] - view.at[row])
+        out = np.empty(min(max(estimated_bytes, LEAST_OUTPUT_BYTES), OUTPUT_BYTES), np.uint8)
         ends = np.zeros(len(kinds) - row + 1, np.int32)
         begin = row
         row = kernels.put_values(
@@ -63,10 +63,10 @@ def print_values(kinds: npt.NDArray[np.int64], values: pa.Array) -> tuple[pa.Chu
 def _program() -> _Program:
     compiler = _Compiler()
     first_steps = np.full(max(RECORD_TYPES) + 1, -1, np.int64)
-    for number, known in RECORD_TYPES.items():
-        if 0 in known.values and number not in WITHOUT_PROGRAM:
+    for number, record_type in RECORD_TYPES.items():
+        if 0 in record_type.values and number not in WITHOUT_PROGRAM:
             first_steps[number] = len(compiler.steps)
-            compiler.struct(known.values[0])
+            compiler.struct(record_type.values[0])
             compiler.add(kernels.DONE)
     return _Program(
         steps=np.array(compiler.steps, np.int64),

@@ -36,13 +36,13 @@ def number_keys(*tables: pa.Table) -> tuple[list[Ints], pa.Table]:
     partitions = rows.column("partition").to_numpy().astype(np.int64)
     places = (pair.indices.to_numpy().astype(np.int64) << 32) | (partitions & 0xFFFFFFFF)
     place_numbers = _numbered(places)
-    known = place_numbers.dictionary.to_numpy()
-    both_codes = pair.dictionary.to_numpy()[known >> 32]
+    distinct_places = place_numbers.dictionary.to_numpy()
+    both_codes = pair.dictionary.to_numpy()[distinct_places >> 32]
     keys = pa.table(
         {
             "group_id": groups.dictionary.take(pa.array(both_codes // max(1, len(topics.dictionary)))),
             "topic_id": topics.dictionary.take(pa.array(both_codes % max(1, len(topics.dictionary)))),
-            "partition": known.astype(np.int32),
+            "partition": distinct_places.astype(np.int32),
         }
     )
     ends = np.cumsum([table.num_rows for table in tables])[:-1]
@@ -54,9 +54,9 @@ def number_places(*tables: pa.Table) -> tuple[list[Ints], pa.Table]:
     numbers, keys = number_keys(*tables)
     state_partitions = [table.column("state_partition").to_numpy().astype(np.int64) for table in tables]
     numbered = _numbered(np.concatenate(numbers) << 32 | np.concatenate(state_partitions))
-    known = numbered.dictionary.to_numpy()
-    places = keys.take(pa.array(known >> 32)).append_column(
-        "state_partition", pa.array((known & 0xFFFFFFFF).astype(np.int32))
+    distinct_places = numbered.dictionary.to_numpy()
+    places = keys.take(pa.array(distinct_places >> 32)).append_column(
+        "state_partition", pa.array((distinct_places & 0xFFFFFFFF).astype(np.int32))
     )
     ends = np.cumsum([table.num_rows for table in tables])[:-1]
     return np.split(numbered.indices.to_numpy().astype(np.int64), ends), places

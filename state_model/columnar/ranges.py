@@ -97,18 +97,18 @@ def paint(batches: np.ndarray, count: int, out: np.ndarray) -> int:
 def without_empty(batches: np.ndarray, count: int) -> tuple[int, bool]:
     """Moves the batches that cover an offset to the front; their number, and whether they ascend and are disjoint."""
     # In place: `kept` never exceeds `i`, so no batch is overwritten before it is read.
-    kept = 0
+    kept_count = 0
     ordered = True
     for i in range(count):
         if batches[i, FIRST] > batches[i, LAST]:
             continue
-        if kept > 0 and batches[i, FIRST] <= batches[kept - 1, LAST]:
+        if kept_count > 0 and batches[i, FIRST] <= batches[kept_count - 1, LAST]:
             ordered = False
-        batches[kept, FIRST] = batches[i, FIRST]
-        batches[kept, LAST] = batches[i, LAST]
-        batches[kept, PRIORITY] = batches[i, PRIORITY]
-        kept += 1
-    return kept, ordered
+        batches[kept_count, FIRST] = batches[i, FIRST]
+        batches[kept_count, LAST] = batches[i, LAST]
+        batches[kept_count, PRIORITY] = batches[i, PRIORITY]
+        kept_count += 1
+    return kept_count, ordered
 
 
 @leaf
@@ -124,8 +124,8 @@ def joined(batches: np.ndarray, count: int, out: np.ndarray) -> int:
 def canonical(batches: np.ndarray, count: int, out: np.ndarray) -> int:
     """Coalesced, ascending, disjoint form of `batches`; a batch with first offset > last offset covers no offset."""
     # Kafka's combiner writes ascending, disjoint batches: one pass. Only other input pays for the sort in `paint`.
-    kept, ordered = without_empty(batches, count)
-    return joined(batches, kept, out) if ordered else paint(batches, kept, out)
+    kept_count, ordered = without_empty(batches, count)
+    return joined(batches, kept_count, out) if ordered else paint(batches, kept_count, out)
 
 
 @leaf

@@ -140,10 +140,10 @@ def read_batches(
         if data[at] == 0:
             at += 1
             continue
-        at, _, more = skip_tags(data, at, end, False)
+        at, _, batch_tag_count = skip_tags(data, at, end, False)
         if at < 0:
             return at, row, unknown
-        unknown += more
+        unknown += batch_tag_count
     return at, row, unknown
 
 
@@ -236,13 +236,13 @@ def decode_rows(
                 continue
             at = read_scalars(values, at, kind, ints, longs, row)
             at, next_batch, tags = read_batches(values, at, value_end, offsets, states, counts, batch)
-            more = 0
+            record_tag_count = 0
             if at >= 0:
-                at, ints[DCC, row], more = skip_tags(values, at, value_end, True)
+                at, ints[DCC, row], record_tag_count = skip_tags(values, at, value_end, True)
             if at < 0:
                 outcome[source] = TRUNCATED_VALUE + TOO_SHORT - at
                 continue
-            batch, tags = next_batch, tags + more
+            batch, tags = next_batch, tags + record_tag_count
             ints[TRAILING, row] = value_end - at
         ints[KIND, row] = kind
         ints[RECORD_BYTES, row] = (end - start) + (value_end - value)
@@ -314,13 +314,13 @@ def read_tags(
         at += SNAPSHOT_FIXED_BYTES if kinds[row] == SNAPSHOT else UPDATE_FIXED_BYTES
         claimed, at = unsigned_varint(values, at, end)
         for batch in range(claimed):  # the last turn is the record's own fields
-            own = batch == claimed - 1
-            count, at = unsigned_varint(values, at if own else at + BATCH_FIXED_BYTES, end)
+            is_of_record = batch == claimed - 1
+            count, at = unsigned_varint(values, at if is_of_record else at + BATCH_FIXED_BYTES, end)
             for _ in range(count):
                 tag, at = unsigned_varint(values, at, end)
                 size, at = unsigned_varint(values, at, end)
-                if not own or tag != DCC_TAG:
-                    batch_index[slot] = -1 if own else batch
+                if not is_of_record or tag != DCC_TAG:
+                    batch_index[slot] = -1 if is_of_record else batch
                     tags[slot] = tag
                     starts[slot] = at
                     sizes[slot] = size
@@ -354,9 +354,9 @@ def select_keys(
 
 
 @kernel
-def same_bytes(left: np.ndarray, left_at: int, right: np.ndarray, right_at: int, size: int) -> bool:
+def same_bytes(left_data: np.ndarray, left_at: int, right_data: np.ndarray, right_at: int, size: int) -> bool:
     """Whether `size` bytes are equal; the caller has checked both ranges."""
     same = True
     for step in range(size):
-        same = same and left[left_at + step] == right[right_at + step]
+        same = same and left_data[left_at + step] == right_data[right_at + step]
     return same

@@ -176,27 +176,27 @@ def mark_by_record(state: np.ndarray, uncommitted: bool, unknown: bool) -> None:
 
 
 @leaf
-def mark_incomplete(state: np.ndarray, losses: np.ndarray, reach: np.ndarray, seen: int) -> None:
-    """Marks a state whose snapshot is older than one of the first `seen` losses, with the reason of the first."""
+def mark_incomplete(state: np.ndarray, losses: np.ndarray, reach: np.ndarray, applied_count: int) -> None:
+    """Marks a state whose snapshot is older than one of the first `applied_count` losses; its reason is the first's."""
     # A snapshot carries the whole state, so only losses behind it count. `reach` ascends: the search finds the first.
-    if seen == 0 or reach[seen - 1] <= state[SNAPSHOT_AT]:
+    if applied_count == 0 or reach[applied_count - 1] <= state[SNAPSHOT_AT]:
         return
-    mark(state, losses[np.searchsorted(reach[:seen], state[SNAPSHOT_AT], side="right"), 2])
+    mark(state, losses[np.searchsorted(reach[:applied_count], state[SNAPSHOT_AT], side="right"), 2])
 
 
 @leaf
-def note_losses(losses: np.ndarray, reach: np.ndarray, seen: int, before: int, scalars: np.ndarray) -> int:
+def note_losses(losses: np.ndarray, reach: np.ndarray, applied_count: int, before: int, scalars: np.ndarray) -> int:
     """Applies the losses that begin below `before`; how many are applied by now.
 
     A loss of a single share partition marks it at once, after the earlier losses of all share partitions.
     """
     # `seen` only grows: each loss is looked at once in a fold. A loss of all share partitions isn't written to each of
     # them here, which would cost losses times share partitions; `mark_incomplete` finds it at their next record.
-    while seen < losses.shape[0] and losses[seen, 0] < before:
-        key = losses[seen, 3]
+    while applied_count < losses.shape[0] and losses[applied_count, 0] < before:
+        key = losses[applied_count, 3]
         if key != NONE:
-            mark_incomplete(scalars[key], losses, reach, seen)
-            if scalars[key, SNAPSHOT_AT] < losses[seen, 1]:
-                mark(scalars[key], losses[seen, 2])
-        seen += 1
-    return seen
+            mark_incomplete(scalars[key], losses, reach, applied_count)
+            if scalars[key, SNAPSHOT_AT] < losses[applied_count, 1]:
+                mark(scalars[key], losses[applied_count, 2])
+        applied_count += 1
+    return applied_count

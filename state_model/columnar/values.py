@@ -57,10 +57,12 @@ def encoded_names(codes: npt.NDArray[np.integer[Any]], names: Sequence[str | Non
     """`names[code]` for each code, dictionary-encoded, with a dictionary of the names that occur, in their order."""
     used = np.zeros(len(names), np.bool_)
     used[codes] = True
-    known = used & np.array([name is not None for name in names])
-    index = (np.cumsum(known) - 1).astype(np.int32)[codes]
-    unknown = None if known[used].all() else ~known[codes]
-    dictionary = pa.array([name for name, kept in zip(names, known, strict=True) if kept], pa.string())
+    in_dictionary = used & np.array([name is not None for name in names])
+    index = (np.cumsum(in_dictionary) - 1).astype(np.int32)[codes]
+    unknown = None if in_dictionary[used].all() else ~in_dictionary[codes]
+    dictionary = pa.array(
+        [name for name, is_included in zip(names, in_dictionary, strict=True) if is_included], pa.string()
+    )
     return pa.DictionaryArray.from_arrays(pa.array(index, mask=unknown), dictionary)
 
 

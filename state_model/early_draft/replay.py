@@ -83,10 +83,10 @@ def overlaid(old: Iterable[StateBatch], new: Iterable[StateBatch]) -> tuple[Stat
     """The old states with the new ones in their place: ascending, disjoint, equal neighbours joined."""
     pieces = list(old)
     for batch in new:
-        left = [piece._replace(last_offset=min(piece.last_offset, batch.first_offset - 1)) for piece in pieces]
-        right = [piece._replace(first_offset=max(piece.first_offset, batch.last_offset + 1)) for piece in pieces]
-        kept = {piece for piece in (*left, *right) if piece.first_offset <= piece.last_offset}
-        pieces = [*kept, batch]
+        left_pieces = [piece._replace(last_offset=min(piece.last_offset, batch.first_offset - 1)) for piece in pieces]
+        right_pieces = [piece._replace(first_offset=max(piece.first_offset, batch.last_offset + 1)) for piece in pieces]
+        old_pieces = {piece for piece in (*left_pieces, *right_pieces) if piece.first_offset <= piece.last_offset}
+        pieces = [*old_pieces, batch]
     return coalesce(pieces)
 
 

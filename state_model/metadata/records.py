@@ -64,20 +64,20 @@ def decode_record(value: bytes | None, *, offset: int, timestamp_ms: int, digest
         raise UnknownRecordError(f"frame version {frame}, which this version does not know")
     number, at = read_uvarint(value, at)
     version, at = read_uvarint(value, at)
-    known = RECORD_TYPES.get(number)
-    tree = _tree(known, number, version, value, at)
-    assert known is not None
-    kept: Mapping[str, Value] | None = tree if known.keeps_value else None
+    record_type = RECORD_TYPES.get(number)
+    tree = _tree(record_type, number, version, value, at)
+    assert record_type is not None
+    kept_value: Mapping[str, Value] | None = tree if record_type.keeps_value else None
     if number == schemas.CONFIG:
-        kept = _without_secret(tree, digest_key)
+        kept_value = _without_secret(tree, digest_key)
     return MetadataRecord(
         offset=offset,
         timestamp_ms=timestamp_ms,
         is_control=False,
         record_type=number,
-        name=known.name,
+        name=record_type.name,
         version=version,
-        value=kept,
+        value=kept_value,
         length=len(value),
         digest=digest_of(value, digest_key),
     )
@@ -96,15 +96,15 @@ def decode_control(key: bytes | None, value: bytes | None, *, offset: int, times
     number = int.from_bytes(key[2:4], "big", signed=True)
     need(value, 0, INT16.min_bytes)
     version = int.from_bytes(value[:2], "big", signed=True)
-    known = CONTROL_TYPES.get(number)
-    tree = _tree(known, number, version, value, 0)
-    assert known is not None
+    record_type = CONTROL_TYPES.get(number)
+    tree = _tree(record_type, number, version, value, 0)
+    assert record_type is not None
     return MetadataRecord(
         offset=offset,
         timestamp_ms=timestamp_ms,
         is_control=True,
         record_type=number,
-        name=known.name,
+        name=record_type.name,
         version=version,
         value=tree,
         length=len(value),
@@ -112,29 +112,31 @@ def decode_control(key: bytes | None, value: bytes | None, *, offset: int, times
     )
 
 
-def _tree(known: MetadataRecordType | None, number: int, version: int, value: bytes, at: int) -> dict[str, Value]:
-    if known is None:
+def _tree(record_type: MetadataRecordType | None, number: int, version: int, value: bytes, at: int) -> dict[str, Value]:
+    if record_type is None:
         raise UnknownRecordError(f"record type {number}, which this version does not know")
-    layout = known.versions.get(version)
+    layout = record_type.versions.get(version)
     if layout is None:
-        raise UnknownRecordError(f"{known.name} has version {version}, which this version does not know")
+        raise UnknownRecordError(f"{record_type.name} has version {version}, which this version does not know")
     tree, end = layout.read(value, at)
     if end != len(value):
-        raise InvalidLengthError(f"{len(value) - end} bytes are left behind a {known.name}")
+        raise InvalidLengthError(f"{len(value) - end} bytes are left behind a {record_type.name}")
     return _without_unknown_tags(tree)
 
 
 def _without_unknown_tags(tree: dict[str, Value]) -> dict[str, Value]:
     """The tree without tagged fields that no schema names, at any depth: their bytes could be secrets."""
-    kept: dict[str, Value] = {}
+    known_fields: dict[str, Value] = {}
     for name, value in tree.items():
         if name == UNKNOWN_TAGS:
             continue
         if isinstance(value, tuple):
-            kept[name] = tuple(_without_unknown_tags(item) if isinstance(item, dict) else item for item in value)
+            known_fields[name] = tuple(
+                _without_unknown_tags(item) if isinstance(item, dict) else item for item in value
+            )
         else:
-            kept[name] = _without_unknown_tags(value) if isinstance(value, dict) else value
-    return kept
+            known_fields[name] = _without_unknown_tags(value) if isinstance(value, dict) else value
+    return known_fields
 
 
 def _without_secret(tree: Mapping[str, Value], digest_key: bytes) -> dict[str, Value]:

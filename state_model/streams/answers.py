@@ -25,8 +25,8 @@ def answer_of(
         tasks: the assigned tasks if the answer has them.
         delay: why no new target was computed.
     """
-    own = group.members[request.member_id].metadata
-    assert own is not None
+    member_metadata = group.members[request.member_id].metadata
+    assert member_metadata is not None
     assert soft.configured is not None
     endpoints = None
     if request.endpoint_information_epoch != soft.endpoint_epoch:
@@ -35,19 +35,21 @@ def answer_of(
         request.member_id,
         assigned.member_epoch,
         settings.heartbeat_interval_ms,
-        tuple(_statuses(group, soft, own, delay)),
+        tuple(_statuses(group, soft, member_metadata, delay)),
         tasks,
         soft.endpoint_epoch,
         endpoints,
     )
 
 
-def _statuses(group: StreamsGroup, soft: SoftState, own: MemberMetadata, delay: str | None) -> Iterable[Status]:
+def _statuses(
+    group: StreamsGroup, soft: SoftState, member_metadata: MemberMetadata, delay: str | None
+) -> Iterable[Status]:
     """In the order of Kafka's answers (§1.15)."""
-    if group.topology is not None and own.topology_epoch < group.topology.epoch:
+    if group.topology is not None and member_metadata.topology_epoch < group.topology.epoch:
         yield Status(
             StatusCode.STALE_TOPOLOGY,
-            f"The member's topology epoch {own.topology_epoch} is behind the group's topology epoch "
+            f"The member's topology epoch {member_metadata.topology_epoch} is behind the group's topology epoch "
             f"{group.topology.epoch}.",
         )
     if delay is not None:

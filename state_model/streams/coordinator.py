@@ -78,21 +78,21 @@ def heartbeat(
 ) -> Outcome:
     """A member joins or stays; `group` is None when there is none. Raises HeartbeatError."""
     before = group_of(group, request)
-    known = member_of(before, request, settings)
+    member = member_of(before, request, settings)
     starts_delay = not before.members and settings.initial_rebalance_delay_ms > 0 and not soft.is_delayed
     soft = soft._replace(is_delayed=soft.is_delayed or starts_delay)
     draft = _Draft(request.group_id, before)
-    own = updated_metadata(None if known is None else known.metadata, request)
-    is_changed = known is None or own != known.metadata
+    member_metadata = updated_metadata(None if member is None else member.metadata, request)
+    is_changed = member is None or member_metadata != member.metadata
     if is_changed:
-        draft.add(records.MEMBER, own, request.member_id)
+        draft.add(records.MEMBER, member_metadata, request.member_id)
     topology = _update_topology(draft, request)
     hashed, configured = _configure(before, soft, topology, topics)
     if configured.is_ready:
         _check_owned(configured, request)
     _update_group(draft, topology, hashed, configured, settings, is_changed=is_changed)
     target, target_epoch, delay = _target_of(draft, soft, configured, settings, request.member_id, now_ms)
-    assigned_before = NEW_ASSIGNMENT if known is None or known.assignment is None else known.assignment
+    assigned_before = NEW_ASSIGNMENT if member is None or member.assignment is None else member.assignment
     assigned = _reconcile(draft, assigned_before, target, target_epoch, request)
     tasks = None
     if request.member_epoch == JOINING or assigned.assigned != assigned_before.assigned:
@@ -103,7 +103,7 @@ def heartbeat(
         shutdown_member_id=soft.shutdown_member_id or (request.member_id if request.shutdown_application else None),
         # The answer that creates a group does not count.
         endpoint_epoch=soft.endpoint_epoch
-        + (tasks is not None and own.user_endpoint is not None and group is not None),
+        + (tasks is not None and member_metadata.user_endpoint is not None and group is not None),
     )
     is_written = assigned != assigned_before
     must_revoke = assigned.state == MemberState.UNREVOKED_TASKS
@@ -113,7 +113,9 @@ def heartbeat(
         soft,
         answer_of(draft.group, soft, request, topics, assigned, tasks, delay, settings),
         starts_delay=starts_delay,
-        revocation=(assigned.member_epoch, own.rebalance_timeout_ms) if is_written and must_revoke else None,
+        revocation=(assigned.member_epoch, member_metadata.rebalance_timeout_ms)
+        if is_written and must_revoke
+        else None,
         ends_revocation=is_written and not must_revoke,
     )
 
@@ -172,14 +174,14 @@ def group_tombstones(group_id: str) -> tuple[GroupRecord, ...]:
 
 def _update_topology(draft: _Draft, request: Heartbeat) -> Topology:
     """The group's topology, recorded when it is the first one (§1.11)."""
-    known, sent = draft.group.topology, request.topology
+    group_topology, sent = draft.group.topology, request.topology
     if sent is not None and (sent.epoch < 0 or len(_by_id(sent)) < len(sent.subtopologies)):
         raise HeartbeatError(ErrorCode.UNKNOWN_SERVER_ERROR)
-    if known is not None:
-        is_other = sent is not None and (sent.epoch, _by_id(sent)) != (known.epoch, _by_id(known))
-        if sent is not None and is_other and sent.epoch >= known.epoch:
+    if group_topology is not None:
+        is_other = sent is not None and (sent.epoch, _by_id(sent)) != (group_topology.epoch, _by_id(group_topology))
+        if sent is not None and is_other and sent.epoch >= group_topology.epoch:
             raise HeartbeatError(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
-        return known
+        return group_topology
     if sent is None:
         raise HeartbeatError(ErrorCode.UNKNOWN_SERVER_ERROR)
     draft.add(records.TOPOLOGY, sent)
@@ -290,8 +292,8 @@ def _reconcile(
     draft: _Draft, assigned: MemberAssignment, target: TasksByType, target_epoch: int, request: Heartbeat
 ) -> MemberAssignment:
     """The member's assignment after the heartbeat, recorded when it changed."""
-    own = draft.group.members[request.member_id].metadata
-    owners = task_owners(draft.group, "" if own is None else own.process_id)
+    member_metadata = draft.group.members[request.member_id].metadata
+    owners = task_owners(draft.group, "" if member_metadata is None else member_metadata.process_id)
     try:
         after = reconcile(assigned, target, target_epoch, request.owned, owners)
     except FencedError as error:

@@ -54,8 +54,8 @@ def without_value(group: StreamsGroup, record_type: int, member_id: str | None) 
         case 21:
             return group._replace(targets=group.targets.remove(name))
         case 22 if name in group.members:
-            left = group.members[name]._replace(assignment=LEFT)
-            return group._replace(members=group.members.set(name, left))
+            member = group.members[name]._replace(assignment=LEFT)
+            return group._replace(members=group.members.set(name, member))
         case 23:
             return group._replace(topology=None)
     return group

@@ -39,20 +39,21 @@ def member_of(group: StreamsGroup, request: Heartbeat, settings: Settings) -> St
 
 def _check_epoch(assignment: MemberAssignment, request: Heartbeat) -> None:
     """Checks the member epoch; an older one is accepted when the answer with the newer one was lost (§1.9)."""
-    epoch, known = request.member_epoch, assignment.member_epoch
-    if epoch == known:
+    epoch, member_epoch = request.member_epoch, assignment.member_epoch
+    if epoch == member_epoch:
         return
-    if epoch < known:
+    if epoch < member_epoch:
         owned = request.owned
         is_subset = owned is not None and all(
-            own <= assigned for own, assigned in zip(owned, assignment.assigned, strict=True)
+            owned_tasks <= assigned for owned_tasks, assigned in zip(owned, assignment.assigned, strict=True)
         )
         if epoch == assignment.previous_member_epoch and is_subset:
             return
     raise HeartbeatError(
         ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The streams group member has a {'smaller' if epoch < known else 'greater'} member epoch ({epoch}) than the "
-        f"one known by the group coordinator ({known}). The member must abandon all its partitions and rejoin.",
+        f"The streams group member has a {'smaller' if epoch < member_epoch else 'greater'} member epoch "
+        f"({epoch}) than the "
+        f"one known by the group coordinator ({member_epoch}). The member must abandon all its partitions and rejoin.",
     )
 
 
@@ -80,6 +81,6 @@ def unknown_member(request: Heartbeat) -> HeartbeatError:
     return HeartbeatError(ErrorCode.UNKNOWN_MEMBER_ID, text)
 
 
-def _changed(sent: T | None, known: T) -> T:
+def _changed(sent: T | None, current: T) -> T:
     """The value that a request sets; null leaves it as it is."""
-    return known if sent is None else sent
+    return current if sent is None else sent

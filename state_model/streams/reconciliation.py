@@ -88,11 +88,11 @@ class _Step(NamedTuple):
 
     def next(self, epoch: int) -> MemberAssignment:
         """The member's next assignment in an epoch: `compute(epoch)` of §7.2 and §7.3."""
-        kept = _each(frozenset.intersection, self.member.assigned, self.target)
+        kept_tasks = _each(frozenset.intersection, self.member.assigned, self.target)
         revoked = _each(frozenset.difference, self.member.assigned, self.target)
         if not revoked.is_empty and (self.owned is None or _overlap(self.owned, revoked)):
-            return self._result(MemberState.UNREVOKED_TASKS, epoch, kept, revoked)
-        missing = _each(frozenset.difference, self.target, kept)
+            return self._result(MemberState.UNREVOKED_TASKS, epoch, kept_tasks, revoked)
+        missing = _each(frozenset.difference, self.target, kept_tasks)
         blocked = TasksByType(
             missing.active & (self.owners.active | self.owners.process_replicas),
             missing.standby & self.owners.process,
@@ -100,7 +100,7 @@ class _Step(NamedTuple):
         )
         free = _each(frozenset.difference, missing, blocked)
         state = MemberState.STABLE if blocked.is_empty else MemberState.UNRELEASED_TASKS
-        return self._result(state, self.target_epoch, _each(frozenset.union, kept, free), NO_TASKS_BY_TYPE)
+        return self._result(state, self.target_epoch, _each(frozenset.union, kept_tasks, free), NO_TASKS_BY_TYPE)
 
     def _result(self, state: MemberState, epoch: int, assigned: TasksByType, pending: TasksByType) -> MemberAssignment:
         member = self.member
@@ -118,15 +118,15 @@ class _Step(NamedTuple):
         )
 
 
-def _overlap(left: TasksByType, right: TasksByType) -> bool:
+def _overlap(left_tasks: TasksByType, right_tasks: TasksByType) -> bool:
     """Whether a task is in both with the same type."""
-    return not _each(frozenset.intersection, left, right).is_empty
+    return not _each(frozenset.intersection, left_tasks, right_tasks).is_empty
 
 
-def _each(operation: Callable[[Tasks, Tasks], Tasks], left: TasksByType, right: TasksByType) -> TasksByType:
+def _each(operation: Callable[[Tasks, Tasks], Tasks], left_tasks: TasksByType, right_tasks: TasksByType) -> TasksByType:
     """A set operation on two sets of tasks, for each type of task."""
     return TasksByType(
-        operation(left.active, right.active),
-        operation(left.standby, right.standby),
-        operation(left.warmup, right.warmup),
+        operation(left_tasks.active, right_tasks.active),
+        operation(left_tasks.standby, right_tasks.standby),
+        operation(left_tasks.warmup, right_tasks.warmup),
     )

@@ -241,11 +241,11 @@ def _epochs(trees: tuple[_Tree, ...], member_epoch: int) -> dict[TaskId, int]:
     epochs: dict[TaskId, int] = {}
     for tree in trees:
         tasks = _task_ids((tree["subtopology_id"], tree["partitions"]))
-        own = tree["assignment_epochs"]
-        if own is None or len(own) != len(tasks):
+        tree_epochs = tree["assignment_epochs"]
+        if tree_epochs is None or len(tree_epochs) != len(tasks):
             epochs |= dict.fromkeys(tasks, member_epoch)
         else:
-            epochs.update(zip(tasks, own, strict=True))
+            epochs.update(zip(tasks, tree_epochs, strict=True))
     return epochs
 
 
@@ -257,14 +257,19 @@ def _task_trees(
     for subtopology_id, partition in sorted(tasks):
         partitions.setdefault(subtopology_id, []).append(partition)
     if epochs is None:
-        return tuple({"subtopology_id": name, "partitions": tuple(own)} for name, own in partitions.items())
+        return tuple(
+            {"subtopology_id": name, "partitions": tuple(task_partitions)}
+            for name, task_partitions in partitions.items()
+        )
     return tuple(
         {
             "subtopology_id": name,
-            "partitions": tuple(own),
-            "assignment_epochs": tuple(epochs.get(TaskId(name, partition), member_epoch) for partition in own),
+            "partitions": tuple(task_partitions),
+            "assignment_epochs": tuple(
+                epochs.get(TaskId(name, partition), member_epoch) for partition in task_partitions
+            ),
         }
-        for name, own in partitions.items()
+        for name, task_partitions in partitions.items()
     )
 
 

@@ -153,8 +153,8 @@ def named(names: Iterable[str]) -> str:
     """Topic names for a status: the first three, and how many more there are."""
     ordered = sorted(names)
     text = ", ".join(ordered[:NAMED_TOPICS_MAX])
-    more = len(ordered) - NAMED_TOPICS_MAX
-    return f"{text} and {more} additional topics" if more > 0 else text
+    omitted_count = len(ordered) - NAMED_TOPICS_MAX
+    return f"{text} and {omitted_count} additional topics" if omitted_count > 0 else text
 
 
 class _Counts:
@@ -169,7 +169,7 @@ class _Counts:
         topic = self._topics(name)
         return self.decided.get(name) if topic is None else topic.partitions
 
-    def known(self, names: Iterable[str]) -> list[int]:
+    def known_counts(self, names: Iterable[str]) -> list[int]:
         """The known counts of some topics."""
         counts = map(self.get, names)
         return [count for count in counts if count is not None]
@@ -196,7 +196,7 @@ def _count_repartition_topics(topology: Topology, counts: _Counts) -> None:
     while undecided:
         for subtopology in undecided:
             sources = [decided[topic.name] for topic in subtopology.repartition_source_topics if topic.name in decided]
-            candidates = sources + counts.known(subtopology.source_topics)
+            candidates = sources + counts.known_counts(subtopology.source_topics)
             if candidates:
                 decided.update(dict.fromkeys(_undecided_sinks(subtopology, decided), max(candidates)))
         remaining = [each for each in undecided if _undecided_sinks(each, decided)]
@@ -273,10 +273,10 @@ def _partition_problem(detail: str) -> _TopicProblemError:
 
 
 def _task_count(subtopology: Subtopology, counts: _Counts) -> int:
-    known = counts.known(input_topics(subtopology))
-    if not known:
+    source_counts = counts.known_counts(input_topics(subtopology))
+    if not source_counts:
         raise InvalidTopologyError(f"No source topics found for subtopology {subtopology.subtopology_id}")
-    return max(known)
+    return max(source_counts)
 
 
 def _configured(subtopology: Subtopology, counts: _Counts) -> ConfiguredSubtopology:

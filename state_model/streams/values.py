@@ -217,5 +217,9 @@ class StreamsGroup(NamedTuple):
 
 def is_settled(member: StreamsMember, target_assignment_epoch: int) -> bool:
     """Whether a member has its target assignment: state STABLE in the epoch of the target."""
-    own = member.assignment
-    return own is not None and own.state == MemberState.STABLE and own.member_epoch == target_assignment_epoch
+    assignment = member.assignment
+    return (
+        assignment is not None
+        and assignment.state == MemberState.STABLE
+        and assignment.member_epoch == target_assignment_epoch
+    )

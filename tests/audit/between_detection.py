@@ -93,13 +93,16 @@ def _outcome(name: str) -> Outcome:
             for _ in range(10)
         ]
         world = damaged_world(operations, [(name, chance.randrange(200), chance.choice(SIZES))])
-        judged, seen = judge(world), named(audited(world))
+        judged, reported_violations = judge(world), named(audited(world))
         result.illegal += bool(judged)
         result.legal += not judged
-        result.detected += bool(judged) and seen >= judged
+        result.detected += bool(judged) and reported_violations >= judged
         result.rules.update({violation.rule for violation in judged})
-        if seen != judged:
-            result.mistakes.append(f"world {seed}: judge {sorted(judged - seen)}, audit {sorted(seen - judged)}")
+        if reported_violations != judged:
+            result.mistakes.append(
+                f"world {seed}: judge {sorted(judged - reported_violations)}, "
+                f"audit {sorted(reported_violations - judged)}"
+            )
     return result
 
 

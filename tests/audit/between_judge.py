@@ -133,11 +133,13 @@ class Logs:
 
     def epoch_at(self, group: str, moment_ms: int) -> int | None:
         """The group epoch; None: not known, or the group is deleted."""
-        own = [(time_ms, entry.value) for _, time_ms, entry in self.groups.get(group, ()) if entry.record_type == EPOCH]
-        if not own:
+        epoch_entries = [
+            (time_ms, entry.value) for _, time_ms, entry in self.groups.get(group, ()) if entry.record_type == EPOCH
+        ]
+        if not epoch_entries:
             return 1  # a group without an epoch of its own
         value = None
-        for time_ms, now in own:
+        for time_ms, now in epoch_entries:
             if time_ms <= moment_ms:
                 value = now
         return None if value is None else int(value["epoch"])
@@ -354,14 +356,14 @@ def _of_metadata(logs: Logs, metadata: Sequence[tuple[int, bytes]]) -> Iterator[
         epochs = [(time_ms, epoch) for number, time_ms, epoch in partition_epochs(metadata) if number == key[1]]
         turned_ms = [time_ms for _, time_ms, row in log if row["record_type"] != "update"]
         for offset, time_ms, row in log:
-            known = [epoch for begin_ms, epoch in epochs if begin_ms <= time_ms + TOLERANCE_MS]
+            known_epochs = [epoch for begin_ms, epoch in epochs if begin_ms <= time_ms + TOLERANCE_MS]
             if row["record_type"] == "tombstone" or time_ms + TOLERANCE_MS > until_ms:
                 continue
-            if known and row["leader_epoch"] > max(known):
+            if known_epochs and row["leader_epoch"] > max(known_epochs):
                 yield Violation("leader_epoch_beyond_topic", *key, offset)
         for time_ms in turned_ms:
-            known = [epoch for begin_ms, epoch in epochs if begin_ms <= time_ms + TOLERANCE_MS]
-            if not known and time_ms + TOLERANCE_MS <= until_ms:
+            known_epochs = [epoch for begin_ms, epoch in epochs if begin_ms <= time_ms + TOLERANCE_MS]
+            if not known_epochs and time_ms + TOLERANCE_MS <= until_ms:
                 yield Violation("unknown_topic_partition", *key)
 
 

@@ -56,9 +56,9 @@ def audited_once(case: Case[Log], audit: Callable[[Log], Rows]) -> Rows:
 
 def gaps(*tables: Table[Log]) -> dict[str, tuple[int, int]]:
     """By rule on share groups, error or warning, the numbers of breaking and near cases, where one is too small."""
-    known = {rule: (len(breaking), len(near)) for table in tables for rule, (breaking, near) in table.items()}
+    case_counts = {rule: (len(breaking), len(near)) for table in tables for rule, (breaking, near) in table.items()}
     counts = {
-        rule.code: known.get(rule.code, (0, 0))
+        rule.code: case_counts.get(rule.code, (0, 0))
         for rule in RULES
         if rule.severity in ("error", "warning") and rule.code not in NOT_BREAKABLE and not rule.is_of_streams_groups
     }

@@ -31,8 +31,8 @@ def cleaned(cluster: Cluster, chance: random.Random) -> Cluster:
     for number, entries in cluster.groups.items():
         end = chance.randrange(len(entries) + 1)
         newest = {entry.key: row for row, entry in enumerate(entries[:end])}
-        kept = [entry for row, entry in enumerate(entries) if row >= end or newest[entry.key] == row]
-        result = with_groups(result, number, kept)
+        kept_entries = [entry for row, entry in enumerate(entries) if row >= end or newest[entry.key] == row]
+        result = with_groups(result, number, kept_entries)
     return result
 
 

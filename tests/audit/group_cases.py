@@ -194,18 +194,18 @@ def epochs(*numbers: int) -> World:
 
 def operated(*entries: GroupEntry) -> World:
     """A member with its assignment at epoch 2, and more."""
-    own = (member("m"), target("m", 0), assignment(2), assigned("m", 2, 0))
-    return World().with_groups(*own, *entries)
+    member_entries = (member("m"), target("m", 0), assignment(2), assigned("m", 2, 0))
+    return World().with_groups(*member_entries, *entries)
 
 
 def shared(*targets: Sequence[int], listed: Sequence[int] = (0,), topics: Sequence[Sequence[str]] = ()) -> World:
     """The end of an assignment: the targets of members m0, m1, ... that subscribe to the topic."""
     topics = topics or [("orders",)] * len(targets)
     members = [member(f"m{number}", topics[number]) for number in range(len(targets))]
-    own = [target(f"m{number}", *partitions) for number, partitions in enumerate(targets)]
+    target_entries = [target(f"m{number}", *partitions) for number, partitions in enumerate(targets)]
     records = [created(MAIL, number) for number in listed if number]
     world = World().with_state(*records).of_metadata(None)
-    return world.with_groups(of_group(MAIL, LISTS, lists(listed)), *members, *own, assignment(2))
+    return world.with_groups(of_group(MAIL, LISTS, lists(listed)), *members, *target_entries, assignment(2))
 
 
 def spread(*moved: str, count: int = 50, names: Sequence[str] = ()) -> World:
@@ -307,9 +307,9 @@ RECORDS: Final[Table[World]] = {
             "the group before its member": lambda: gone(0).with_groups(member("m"), ending(EPOCH)),
         },
         {
-            "the member last": lambda: operated(*left("m")),
+            "the member last": lambda: operated(*leave_entries("m")),
             "the group last": lambda: gone(0).with_groups(
-                member("m"), target("m", 0), *left("m"), ending(LISTS), ending(EPOCH)),
+                member("m"), target("m", 0), *leave_entries("m"), ending(LISTS), ending(EPOCH)),
             "compaction took the assignment": lambda: World().with_groups(member("m"), ending(MEMBER, "m")),
         },
     ),
@@ -352,6 +352,6 @@ RECORDS: Final[Table[World]] = {
 }  # fmt: skip
 
 
-def left(name: str) -> tuple[GroupEntry, ...]:
+def leave_entries(name: str) -> tuple[GroupEntry, ...]:
     """A member that left."""
     return ending(ASSIGNMENT, name), ending(TARGET, name), ending(MEMBER, name), of_group(MAIL, EPOCH, epoch(3))

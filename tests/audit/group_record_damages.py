@@ -24,11 +24,11 @@ def changed(record_type: int, change: Callable[[dict[str, Any]], dict[str, Any]]
     """The damage that changes a value; `is_later`: not of the first record of its key."""
 
     def damage(cluster: Cluster, chance: random.Random) -> Cluster:
-        seen: set[bytes] = set()
+        seen_keys: set[bytes] = set()
         later = set()
         for entries in cluster.groups.values():
             for entry in entries:
-                (later if entry.key in seen else seen).add(entry.key)
+                (later if entry.key in seen_keys else seen_keys).add(entry.key)
 
         def suits(record: GroupRecord) -> bool:
             key = group_records.encode_record(record)[0]
@@ -76,11 +76,11 @@ def moved_group(cluster: Cluster, chance: random.Random) -> Cluster:
     if len({record.group_id for record in share_records(cluster)}) < 4:
         raise IndexError
     number, _, chosen = chosen_group_entry(cluster, chance, lambda record: True)
-    mine = [entry for entry in cluster.groups[number] if group_of(entry) == chosen.group_id]
+    group_entries = [entry for entry in cluster.groups[number] if group_of(entry) == chosen.group_id]
     rest = [entry for entry in cluster.groups[number] if group_of(entry) != chosen.group_id]
     target = (number + 1) % len(cluster.groups)
     moved = with_groups(cluster, number, rest)
-    return with_groups(moved, target, [*moved.groups[target], *mine])
+    return with_groups(moved, target, [*moved.groups[target], *group_entries])
 
 
 def of_type(record_type: int) -> Damage:

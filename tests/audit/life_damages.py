@@ -32,8 +32,8 @@ def forgotten_state(cluster: Cluster, chance: random.Random) -> Cluster:
 def early_tombstone(cluster: Cluster, chance: random.Random) -> Cluster:
     """A share partition deleted in the middle of its life, and its records behind that gone."""
     number, key = chosen_share_partition(cluster, chance)
-    mine = [row for row, entry in enumerate(cluster.state[number]) if entry.key[2:] == key]
-    cut = mine[len(mine) // 2]
+    partition_rows = [row for row, entry in enumerate(cluster.state[number]) if entry.key[2:] == key]
+    cut = partition_rows[len(partition_rows) // 2]
     entries = [entry for row, entry in enumerate(cluster.state[number]) if entry.key[2:] != key or row < cut]
     at = sum(1 for row, entry in enumerate(cluster.state[number]) if row < cut)
     tombstone = Entry(cluster.state[number][cut].time_ms, b"\0\0" + key, None)
@@ -82,10 +82,10 @@ def deleted_group(*, is_created_again: bool) -> Damage:
         place = next(
             place for place, entries in cluster.groups.items() if any(group_of(entry) == group for entry in entries)
         )
-        mine = {entry.key: entry for entry in cluster.groups[place] if group_of(entry) == group}
-        order = sorted(mine, key=lambda key: (14, 13, 12, 10, 15, 11).index(int.from_bytes(key[:2], "big")))
-        last_ms = max(entry.time_ms for entry in mine.values())
-        ended = [Entry(last_ms, key, None) for key in order if mine[key].value is not None]
+        entry_by_key = {entry.key: entry for entry in cluster.groups[place] if group_of(entry) == group}
+        order = sorted(entry_by_key, key=lambda key: (14, 13, 12, 10, 15, 11).index(int.from_bytes(key[:2], "big")))
+        last_ms = max(entry.time_ms for entry in entry_by_key.values())
+        ended = [Entry(last_ms, key, None) for key in order if entry_by_key[key].value is not None]
         again = [Entry(last_ms, *epoch_record(group))] if is_created_again else []
         return with_late_records(with_groups(cluster, place, [*cluster.groups[place], *ended, *again]))
 

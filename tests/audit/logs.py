@@ -20,7 +20,7 @@ def reference_rows(log, *, is_from_zero=True, losses=(), limits=None):
             int(violation.difference.field),
             violation.difference.at,
             violation.difference.expected,
-            violation.difference.seen,
+            violation.difference.actual,
             violation.snapshot,
             violation.previous,
         )
@@ -31,12 +31,12 @@ def reference_rows(log, *, is_from_zero=True, losses=(), limits=None):
 def columnar_rows(log, *, is_from_zero=True, losses=(), limits=None, chunk=None):
     """The same of the audit over Arrow, in chunks of so many records."""
     auditor = Auditor(is_from_zero=is_from_zero, limit_of_group=(limits or {}).get)
-    whole = table([(key, value, False) for key, value, *_ in log])
+    whole_log = table([(key, value, False) for key, value, *_ in log])
     lost = [_loss(offset, key) for offset, key in losses]
     rows = []
-    step = chunk or max(1, whole.num_rows)
-    for begin in range(0, whole.num_rows, step):
-        violated = auditor.take(whole.slice(begin, step), lost if begin == 0 else ())
+    step = chunk or max(1, whole_log.num_rows)
+    for begin in range(0, whole_log.num_rows, step):
+        violated = auditor.take(whole_log.slice(begin, step), lost if begin == 0 else ())
         keys = auditor.keys.to_pylist()
         for row in violated.to_pylist():
             key = tuple(keys[row["share_partition"]].values())

@@ -52,12 +52,12 @@ def named(rows: Sequence[Mapping[str, Any]]) -> set[Fault]:
 
 
 def _fault(row: Mapping[str, Any]) -> Fault:
-    own = next(record for record in row["records"] if record["topic"] != METADATA_TOPIC)
+    log_record = next(record for record in row["records"] if record["topic"] != METADATA_TOPIC)
     rule = row["rule"]
     if rule in ("preview_record_type", "undecodable_group_record"):
-        return Fault(rule, row["group_id"], (own["topic"], own["partition"]), row["first_log_offset"])
+        return Fault(rule, row["group_id"], (log_record["topic"], log_record["partition"]), row["first_log_offset"])
     is_about_topic = rule in ("state_topic_created_again", "log_of_other_cluster")
-    return Fault(rule, row["group_id"], (own["topic"], None if is_about_topic else own["partition"]))
+    return Fault(rule, row["group_id"], (log_record["topic"], None if is_about_topic else log_record["partition"]))
 
 
 def best_count(placed: Sequence[tuple[int, int]]) -> tuple[int | None, int | None]:
@@ -65,13 +65,13 @@ def best_count(placed: Sequence[tuple[int, int]]) -> tuple[int | None, int | Non
     counts = np.arange(1, MOST_PARTITIONS + 1)
     fits = np.array([hashed % counts == number for hashed, number in placed]).reshape(len(placed), MOST_PARTITIONS)
     fitting = fits.sum(axis=0)
-    most = int(fitting.max(initial=0))
-    if np.count_nonzero(fitting == most) != 1 or most < FEWEST or 2 * most <= len(placed):
+    best_fit = int(fitting.max(initial=0))
+    if np.count_nonzero(fitting == best_fit) != 1 or best_fit < FEWEST or 2 * best_fit <= len(placed):
         return None, None
     count = int(fitting.argmax()) + 1
     rest = fits[~fits[:, count - 1]]
-    others = np.flatnonzero(rest.all(axis=0)) + 1
-    return count, int(others[0]) if len(others) == 1 and len(rest) >= FEWEST else None
+    other_counts = np.flatnonzero(rest.all(axis=0)) + 1
+    return count, int(other_counts[0]) if len(other_counts) == 1 and len(rest) >= FEWEST else None
 
 
 def _misplaced_state(world: World) -> Iterator[Fault]:
@@ -118,16 +118,16 @@ def _state_topic_id(world: World) -> str:
 
 def _strangers(world: World) -> Iterator[Fault]:
     """The metadata log knows both internal topics by other ids, or the state topic has two."""
-    known: dict[str, set[str]] = {STATE_TOPIC: set(), OFFSETS_TOPIC: set()}
+    known_ids: dict[str, set[str]] = {STATE_TOPIC: set(), OFFSETS_TOPIC: set()}
     for _, value in world.metadata or ():
         if value[1] == TOPIC:
             tree, _ = RECORD_TYPES[TOPIC].versions[0].read(value, HEADER_BYTES)
-            known.setdefault(str(tree["name"]), set()).add(str(tree["topic_id"]))
-    own = {STATE_TOPIC: _state_topic_id(world), OFFSETS_TOPIC: OFFSETS_TOPIC_ID}
-    strangers = {topic for topic, topic_id in own.items() if known[topic] and topic_id not in known[topic]}
+            known_ids.setdefault(str(tree["name"]), set()).add(str(tree["topic_id"]))
+    log_ids = {STATE_TOPIC: _state_topic_id(world), OFFSETS_TOPIC: OFFSETS_TOPIC_ID}
+    strangers = {topic for topic, topic_id in log_ids.items() if known_ids[topic] and topic_id not in known_ids[topic]}
     yield from (Fault("log_of_other_cluster", None, (topic, None)) for topic in strangers)
     ids = {world.state_ids.get(number, STATE_TOPIC_ID) for number in world.state}
-    if len(ids if STATE_TOPIC in strangers else ids | known[STATE_TOPIC]) > 1:
+    if len(ids if STATE_TOPIC in strangers else ids | known_ids[STATE_TOPIC]) > 1:
         yield Fault("state_topic_created_again", None, (STATE_TOPIC, None))
 
 

@@ -73,57 +73,61 @@ class Cluster:
         self.now_s += wait_s
 
     def _join(self, group: str, number: int) -> None:
-        own = self._groups.setdefault(group, _Group())
+        group_state = self._groups.setdefault(group, _Group())
         member = f"m{number}"
-        if member in own.members:
+        if member in group_state.members:
             return
-        own.members[member] = set()
+        group_state.members[member] = set()
         value = {
             "rack_id": None, "client_id": "c", "client_host": "/h", "subscribed_topic_names": ("orders",),
         }  # fmt: skip
         self._entry(group, MEMBER, value, member)
-        self._rebalance(group, own, member)
+        self._rebalance(group, group_state, member)
 
-    def _rebalance(self, group: str, own: _Group, *joined: str) -> None:
+    def _rebalance(self, group: str, group_state: _Group, *joined: str) -> None:
         """A new group epoch, and the targets that the assignor computes."""
-        own.epoch += 1
-        self._entry(group, EPOCH, epoch(own.epoch))
-        targets = assign({member: ["T"] for member in own.members}, {"T": sorted(own.initialized)}, own.members)
+        group_state.epoch += 1
+        self._entry(group, EPOCH, epoch(group_state.epoch))
+        targets = assign(
+            {member: ["T"] for member in group_state.members},
+            {"T": sorted(group_state.initialized)},
+            group_state.members,
+        )
         for member, target in targets.items():
-            if target != own.members[member] or member in joined:
-                own.members[member] = target
+            if target != group_state.members[member] or member in joined:
+                group_state.members[member] = target
                 self._entry(group, TARGET, {"topic_partitions": _topics(target)}, member)
-        self._entry(group, ASSIGNMENT_EPOCH, {"assignment_epoch": own.epoch, "assignment_timestamp": 0})
-        for member, target in own.members.items():
+        self._entry(group, ASSIGNMENT_EPOCH, {"assignment_epoch": group_state.epoch, "assignment_timestamp": 0})
+        for member, target in group_state.members.items():
             value = {
-                "member_epoch": own.epoch, "previous_member_epoch": own.epoch - 1, "state": 0,
+                "member_epoch": group_state.epoch, "previous_member_epoch": group_state.epoch - 1, "state": 0,
                 "assigned_partitions": _topics(target),
             }  # fmt: skip
             self._entry(group, ASSIGNMENT, value, member)
 
     def _leave(self, group: str, number: int) -> None:
-        own, member = self._groups.get(group), f"m{number}"
-        if own is None or member not in own.members:
+        group_state, member = self._groups.get(group), f"m{number}"
+        if group_state is None or member not in group_state.members:
             return
-        del own.members[member]
+        del group_state.members[member]
         for kind in (ASSIGNMENT, TARGET, MEMBER):
             self._entry(group, kind, None, member)
-        own.epoch += 1
-        self._entry(group, EPOCH, epoch(own.epoch))
+        group_state.epoch += 1
+        self._entry(group, EPOCH, epoch(group_state.epoch))
 
     def _create(self, group: str, number: int) -> None:
         """A partition is initialized, and goes to the members."""
         if group not in self._groups:
             self._join(group, 0)
-        own = self._groups[group]
-        if number in own.initialized:
+        group_state = self._groups[group]
+        if number in group_state.initialized:
             return
         self._lists(group, initializing=[number])
         self._initialize(group, number, -1)
-        own.initialized.add(number)
+        group_state.initialized.add(number)
         self._lists(group)
-        if own.members:
-            self._rebalance(group, own)
+        if group_state.members:
+            self._rebalance(group, group_state)
 
     def _initialize(self, group: str, number: int, start: int) -> None:
         self.now_s += ROUND_TRIP_S
@@ -151,35 +155,35 @@ class Cluster:
             state.next_offset = state.start + 10
             self._update(group, number, state, delivery_complete_count=10, batches=[batch])
 
-    def _update(self, group: str, number: int, state: _State, **more: Any) -> None:
+    def _update(self, group: str, number: int, state: _State, **fields: Any) -> None:
         self.state.append(update(
             group, number, start=state.start, epoch=state.snapshot_epoch, leader_epoch=state.leader_epoch,
-            at_ms=ms(self.now_s), **more))  # fmt: skip
+            at_ms=ms(self.now_s), **fields))  # fmt: skip
 
     def _reset(self, group: str, number: int) -> None:
         """AlterShareGroupOffsets: the group has no members, and the state epoch stays that of the group."""
-        own = self._groups.get(group)
-        if own is None or number not in own.initialized:
+        group_state = self._groups.get(group)
+        if group_state is None or number not in group_state.initialized:
             return
-        self._leave_all(group, own)
+        self._leave_all(group, group_state)
         self._lists(group, initializing=[number])
         self._initialize(group, number, 5)
         self._lists(group)
 
-    def _leave_all(self, group: str, own: _Group) -> None:
-        for member in list(own.members):
+    def _leave_all(self, group: str, group_state: _Group) -> None:
+        for member in list(group_state.members):
             self._leave(group, int(member[1:]))
 
     def _delete(self, group: str, number: int) -> None:
         """DeleteGroups."""
-        own = self._groups.get(group)
-        if own is None:
+        group_state = self._groups.get(group)
+        if group_state is None:
             return
-        self._leave_all(group, own)
+        self._leave_all(group, group_state)
         deleting = {**lists(), "deleting_topics": ({"topic_id": ORDERS_ID, "topic_name": "orders"},)}
         self._entry(group, LISTS, deleting)
         self.now_s += ROUND_TRIP_S
-        for place in sorted(own.initialized):
+        for place in sorted(group_state.initialized):
             self.state.append(tombstone(group, place, at_ms=ms(self.now_s)))
             del self._states[group, place]
         self.now_s += ROUND_TRIP_S

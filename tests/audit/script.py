@@ -83,8 +83,10 @@ class Script:
         current = self._state.share_partitions[self.key]
         sent = tuple(StateBatch(*batch) for batch in batches)
         if count is None:
-            before, own = (step_function.of_batches(of) for of in (current.state_batches, sent))
-            count = step_function.terminal_offsets(step_function.cut_below(step_function.maximum(before, own), start))
+            before, sent_function = (step_function.of_batches(of) for of in (current.state_batches, sent))
+            count = step_function.terminal_offsets(
+                step_function.cut_below(step_function.maximum(before, sent_function), start)
+            )
         request = WriteRequest(current.state_epoch, current.leader_epoch_max, start, sent, count)
         return self._append(coordinator.write(self._state, self.key, request, now_ms=self._now_ms).records)
 

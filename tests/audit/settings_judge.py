@@ -35,10 +35,13 @@ def judge_settings(world: World) -> set[Violation]:
         by_key.setdefault((row["group_id"], row["partition"]), []).append((offset, row))
     violations = [*_over_counter(world, settings[LIMIT])]
     for key, rows in by_key.items():
-        known = [(offset, row) for offset, row in rows if row["timestamp_ms"] >= ms(world.config_s)]
-        violations += [Violation("more_updates_than_configured", *key, at) for at in _too_many(known, settings[LIMIT])]
+        configured_rows = [(offset, row) for offset, row in rows if row["timestamp_ms"] >= ms(world.config_s)]
         violations += [
-            Violation("cold_snapshot_too_early", *key, at) for at in _too_early(rows, known, settings[INTERVAL])
+            Violation("more_updates_than_configured", *key, at) for at in _too_many(configured_rows, settings[LIMIT])
+        ]
+        violations += [
+            Violation("cold_snapshot_too_early", *key, at)
+            for at in _too_early(rows, configured_rows, settings[INTERVAL])
         ]
         violations += [Violation("window_over_locks", *key, at) for at in _too_wide(world, key, rows, settings[LOCKS])]
     first: dict[tuple[str, str | None, int | None], Violation] = {}
@@ -72,9 +75,9 @@ def _too_many(rows: list[tuple[int, Row]], limit: int) -> Iterator[int]:
             updates = 0 if row["record_type"] == "snapshot" else None
 
 
-def _too_early(rows: list[tuple[int, Row]], known: list[tuple[int, Row]], interval_ms: int) -> Iterator[int]:
+def _too_early(rows: list[tuple[int, Row]], configured_rows: list[tuple[int, Row]], interval_ms: int) -> Iterator[int]:
     """Cold snapshots that come before the newest snapshot is old enough."""
-    under = {offset for offset, _ in known}
+    under = {offset for offset, _ in configured_rows}
     written_ms = None
     for offset, row in rows:
         if row["record_type"] == "snapshot":

@@ -49,9 +49,9 @@ def value_cut(row: int, size: int) -> Script:
     return base().bytes(row, lambda entry: entry._replace(value=(entry.value or b"")[:size]))
 
 
-def value_behind(row: int, more: bytes) -> Script:
+def value_behind(row: int, extra_bytes: bytes) -> Script:
     """Bytes behind a value."""
-    return base().bytes(row, lambda entry: entry._replace(value=(entry.value or b"") + more))
+    return base().bytes(row, lambda entry: entry._replace(value=(entry.value or b"") + extra_bytes))
 
 
 def of_format(row: int, record_type: int, version: int) -> Script:

@@ -30,19 +30,19 @@ def section() -> str:
 
 def _row(rule: Rule, cases: Sequence[Case[GroupLog]]) -> str:
     named = placed = alarms = 0
-    others: Counter[str] = Counter()
+    other_rules: Counter[str] = Counter()
     for case in cases:
         rows = audited_once(case, GroupLog.audited)
         if not case.breaks:
             alarms += bool(rows)
             continue
-        own = [row["first_log_offset"] for row in rows if row["rule"] == rule.code]
-        named += bool(own)
-        placed += bool(own) and min(own) >= first_change(case.make())
-        others.update({row["rule"] for row in rows} - {rule.code})
+        rule_offsets = [row["first_log_offset"] for row in rows if row["rule"] == rule.code]
+        named += bool(rule_offsets)
+        placed += bool(rule_offsets) and min(rule_offsets) >= first_change(case.make())
+        other_rules.update({row["rule"] for row in rows} - {rule.code})
     broken, near = ([case.name for case in cases if case.breaks is breaks] for breaks in (True, False))
     also = ", ".join(
-        f"`{code}` {count}" for code, count in sorted(others.items(), key=lambda item: (-item[1], item[0]))
+        f"`{code}` {count}" for code, count in sorted(other_rules.items(), key=lambda item: (-item[1], item[0]))
     )
     counts = f"{named} of {len(broken)} | {placed} of {len(broken)} | {also or '-'}"
     near_ones = f"{'; '.join(near)} | {alarms} of {len(near)}"

@@ -115,8 +115,8 @@ class GroupLog:
 
     def compacted(self, *places: int) -> "GroupLog":
         """Without some records, whose offsets are missing."""
-        kept = [place for place in range(len(self.entries)) if place not in places]
-        gaps = frozenset(row for row, place in enumerate(kept) if place and place - 1 in places)
+        kept_places = [place for place in range(len(self.entries)) if place not in places]
+        gaps = frozenset(row for row, place in enumerate(kept_places) if place and place - 1 in places)
         return replace(self.drop(*places), gaps=gaps)
 
     def of(self, entries: Any) -> "GroupLog":
@@ -130,8 +130,8 @@ class GroupLog:
     def audited(self) -> list[dict[str, Any]]:
         """The findings, errors and warnings."""
         rows = self._rows()
-        proofs, known = Proofs(), Completeness()
-        known.take(rows.column("offset"))
+        proofs, completeness = Proofs(), Completeness()
+        completeness.take(rows.column("offset"))
         transactional_streams_records(rows, proofs)
         decoded = decode_groups(rows)
         audit_groups(
@@ -140,7 +140,7 @@ class GroupLog:
             frozenset({self.partition}),
             proofs,
             count=self.count,
-            complete_from={self.partition: known.complete_from},
+            complete_from={self.partition: completeness.complete_from},
             metadata=None if self.topics is None else self._metadata(self.topics),
             bounds_of=lambda _: lambda name, *_: (self.settings[name],) * 2 if name in self.settings else None,
         )

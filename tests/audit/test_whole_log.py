@@ -96,10 +96,12 @@ def test_configurations(log, config, is_from_zero):
 
 
 @pytest.mark.parametrize(
-    ("least", "most", "is_from_zero", "rules"),
+    ("min_updates", "max_updates", "is_from_zero", "rules"),
     [(1, 1, True, {121, 130}), (1, 2, True, {121}), (1, 1, False, {121}), (3, 3, True, set())],
 )
-def test_the_limit_of_updates_is_tested_where_it_was_one_and_the_counter_is_known(least, most, is_from_zero, rules):
+def test_the_limit_of_updates_is_tested_where_it_was_one_and_the_counter_is_known(
+    min_updates, max_updates, is_from_zero, rules
+):
     snapshot = ShareSnapshot(
         snapshot_epoch=0, state_epoch=1, leader_epoch=0, start_offset=0, create_timestamp_ms=0, write_timestamp_ms=0,
         state_batches=(), delivery_complete_count=0,
@@ -109,7 +111,7 @@ def test_the_limit_of_updates_is_tested_where_it_was_one_and_the_counter_is_know
         delivery_complete_count=0,
     )  # fmt: skip
     log = entries_of([(KEYS[0], snapshot, False), *3 * [(KEYS[0], update, False)]])
-    config = CoordinatorConfig(least, most, 1, 0)
+    config = CoordinatorConfig(min_updates, max_updates, 1, 0)
     violations = configured(steps(log, is_from_zero=is_from_zero), config, is_from_zero=is_from_zero)
     assert {violation.rule_id for violation in violations} == rules
 

@@ -49,8 +49,8 @@ def archiving_too_long(log: Sequence[Step]) -> Iterator[Violation]:
         state = step.after
         pending = [span for span in state.content if span.value[1] == ARCHIVING]
         if state.is_live and pending and last_ms - state.archiving_ms > PENDING_MS:
-            seen = offset_state_code(pending[0].value)
-            yield _violation(500, step, Difference(Field.OFFSET_STATE, seen + 1, seen, pending[0].first))
+            state_code = offset_state_code(pending[0].value)
+            yield _violation(500, step, Difference(Field.OFFSET_STATE, state_code + 1, state_code, pending[0].first))
 
 
 def _newest(log: Iterable[Step]) -> dict[SharePartitionKey, Step]:

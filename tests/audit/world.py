@@ -42,15 +42,15 @@ def ms(seconds: float) -> int:
     return START_MS + round(1000 * seconds)
 
 
-def created(group: str, number: int = 0, *, at_s: float = 0, **more: Any) -> Row:
+def created(group: str, number: int = 0, *, at_s: float = 0, **fields: Any) -> Row:
     """The snapshot of a creation."""
     times = {name: ms(at_s) for name in ("at_ms", "create_timestamp_ms", "write_timestamp_ms")}
-    return snapshot(group, number, **{"state_epoch": 2, **times, **more})
+    return snapshot(group, number, **{"state_epoch": 2, **times, **fields})
 
 
-def written(group: str, *, at_s: float = END_S, **more: Any) -> Row:
+def written(group: str, *, at_s: float = END_S, **fields: Any) -> Row:
     """An update."""
-    return update(group, **{"start": 2, "delivery_complete_count": 0, "at_ms": ms(at_s), **more})
+    return update(group, **{"start": 2, "delivery_complete_count": 0, "at_ms": ms(at_s), **fields})
 
 
 def deleted(group: str, *, at_s: float, number: int = 0) -> Row:

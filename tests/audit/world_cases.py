@@ -25,10 +25,10 @@ def near_end(**fields: Any) -> World:
     return World().ending(written(FOURTH, **fields))
 
 
-def placed(count: int, *moved: int, groups: Sequence[str] = (), other_count: int = 0, others: int = 0) -> World:
+def placed(count: int, *moved: int, groups: Sequence[str] = (), other_count: int = 0, extra_groups: int = 0) -> World:
     """Share partitions of many groups in the places of their hashes among so many state partitions.
 
-    `moved`: those that lie one place further. `others`: so many more, placed among `other_count`.
+    `moved`: those that lie one place further. `extra_groups`: so many more, placed among `other_count`.
     """
     world = World().of_metadata(None)
     world.state, world.groups = {}, {}
@@ -36,7 +36,7 @@ def placed(count: int, *moved: int, groups: Sequence[str] = (), other_count: int
     for number, name in enumerate(names):
         place = partition_for(name, ORDERS_ID, 0, count)
         world.with_state(created(name), number=1 + (place + (number in moved)) % max(count, 2))
-    for number in range(others):
+    for number in range(extra_groups):
         name = f"other-{number}"
         world.with_state(created(name), number=1 + partition_for(name, ORDERS_ID, 0, other_count))
     world.state = {number - 1: records for number, records in world.state.items()}
@@ -58,14 +58,14 @@ PLACES: Final[Table[World]] = {
     ),
     "state_partition_count_changed": (
         {
-            "4, then 7": lambda: placed(4, other_count=7, others=12),
-            "4, then 50": lambda: placed(4, other_count=50, others=12),
-            "50, then 4": lambda: placed(50, other_count=4, others=12),
+            "4, then 7": lambda: placed(4, other_count=7, extra_groups=12),
+            "4, then 50": lambda: placed(4, other_count=50, extra_groups=12),
+            "50, then 4": lambda: placed(50, other_count=4, extra_groups=12),
         },
         {
-            "4 all the time": lambda: placed(4, other_count=4, others=12),
-            "50 all the time": lambda: placed(50, other_count=50, others=12),
-            "7 all the time": lambda: placed(7, other_count=7, others=12),
+            "4 all the time": lambda: placed(4, other_count=4, extra_groups=12),
+            "50 all the time": lambda: placed(50, other_count=50, extra_groups=12),
+            "7 all the time": lambda: placed(7, other_count=7, extra_groups=12),
         },
     ),
     "state_topic_created_again": (
@@ -107,12 +107,12 @@ def updated(*rows: object, text: str = "3", at_s: float = 0) -> World:
         snapshot_epoch += 1
         times = {"create_timestamp_ms": records[0]["timestamp_ms"]} if kind == "C" else {}
         records.append(created("mail", 1, at_s=now_s, epoch=snapshot_epoch, start=0, **times,
-            **(kept(records, batch) if kind in "CW" else {})))  # fmt: skip
+            **(snapshot_fields(records, batch) if kind in "CW" else {})))  # fmt: skip
     listing = of_group("mail", 15, lists([0, 1]), at_s=60)
     return world.with_state(*records).with_groups(listing).with_metadata(second())
 
 
-def kept(records: Sequence[dict[str, Any]], batch: dict[str, Any]) -> dict[str, Any]:
+def snapshot_fields(records: Sequence[dict[str, Any]], batch: dict[str, Any]) -> dict[str, Any]:
     """Batches and delivery complete count of a snapshot behind records."""
     batches: list[tuple[int, int, int, int]] = []
     for record in records:
@@ -291,9 +291,9 @@ TOPICS: Final[Table[World]] = {
 def with_partition(number: int, topic_id: str = ORDERS_ID) -> World:
     """A share partition of another user partition, which its group lists."""
     listed = {"topic_id": topic_id, "topic_name": "orders", "partitions": (number,)}
-    both = lists([0])
-    both["initialized_topics"] = (*both["initialized_topics"], listed)
-    return World().with_state(created("mail", number, topic_id=topic_id)).with_groups(of_group("mail", 15, both))
+    group_lists = lists([0])
+    group_lists["initialized_topics"] = (*group_lists["initialized_topics"], listed)
+    return World().with_state(created("mail", number, topic_id=topic_id)).with_groups(of_group("mail", 15, group_lists))
 
 
 def second() -> bytes:

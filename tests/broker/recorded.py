@@ -96,11 +96,11 @@ class Recorded:
 
     def whole_histories(self, group: str) -> dict[tuple[SharePartition, int], History]:
         """The histories of a group's records, of those alone whose every delivery was seen by a client."""
-        seen: dict[tuple[SharePartition, int], set[int]] = collections.defaultdict(set)
+        seen_counts: dict[tuple[SharePartition, int], set[int]] = collections.defaultdict(set)
         for place, offset, count in self._answers:
-            seen[place, offset].add(count)
+            seen_counts[place, offset].add(count)
         actual = histories(self._updates(group))
-        return {at: history for at, history in actual.items() if seen[at] == set(range(1, history[-1][1] + 1))}
+        return {at: history for at, history in actual.items() if seen_counts[at] == set(range(1, history[-1][1] + 1))}
 
     def _updates(self, group: str) -> Iterator[tuple[SharePartition, list[Batch]]]:
         for place, number, value in self.state_records():

@@ -52,8 +52,8 @@ class SecuredBroker:
         return host, int(port)
 
 
-def write_configuration(folder: Path, **more: object) -> Path:
-    """The server.properties of a broker with all listeners; `more`: further keys with `_` for `.`."""
+def write_configuration(folder: Path, **extra_keys: object) -> Path:
+    """The server.properties of a broker with all listeners; `extra_keys`: further keys with `_` for `.`."""
     jaas = f'{MODULE}.plain.PlainLoginModule required user_alice="{PASSWORD}" user_bob="bob-secret";'
     lines: dict[str, object] = {
         "listeners": ",".join(f"{name}://{HOST}:0" for name in LISTENERS),
@@ -70,7 +70,7 @@ def write_configuration(folder: Path, **more: object) -> Path:
         "group.initial.rebalance.delay.ms": 0,
         "offsets.topic.num.partitions": 2,
         **{f"listener.name.{name}.plain.sasl.jaas.config": jaas for name in ("named", "short", "both")},
-        **{name.replace("_", "."): value for name, value in more.items()},
+        **{name.replace("_", "."): value for name, value in extra_keys.items()},
     }
     path = folder / "server.properties"
     path.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
@@ -78,11 +78,11 @@ def write_configuration(folder: Path, **more: object) -> Path:
 
 
 @contextmanager
-def secured_broker(folder: Path, **more: object) -> Iterator[SecuredBroker]:
+def secured_broker(folder: Path, **extra_keys: object) -> Iterator[SecuredBroker]:
     """A broker with the users alice (PLAIN) and carol (SCRAM), whose certificate is for the loopback address."""
     ca = authority(folder / "ca.pem")
     ca.issue(folder / "server.pem", HOST)
-    config = write_configuration(folder, **more)
+    config = write_configuration(folder, **extra_keys)
     users = folder / "users"
     quoted = SCRAM_PASSWORD.replace('"', '\\"')
     mechanisms = ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -146,9 +146,9 @@ class RawClient:
         return raw
 
 
-def trusting(folder: Path, own: str | None = None, ca: str = "ca.pem") -> ssl.SSLContext:
+def trusting(folder: Path, certificate_file: str | None = None, ca: str = "ca.pem") -> ssl.SSLContext:
     """A client's context that trusts a CA, with a certificate of its own if it is named."""
     context = ssl.create_default_context(cafile=folder / ca)
-    if own is not None:
-        context.load_cert_chain(folder / own)
+    if certificate_file is not None:
+        context.load_cert_chain(folder / certificate_file)
     return context

@@ -99,16 +99,16 @@ def work(
     timeout_s: float = TIMEOUT_S,
 ) -> list[Message]:
     """Acknowledge what comes, as `decide` says, until `is_done` says of all that came that it is enough."""
-    seen: list[Message] = []
+    all_messages: list[Message] = []
     deadline_s = time.monotonic() + timeout_s
-    while not is_done(seen):
+    while not is_done(all_messages):
         assert time.monotonic() < deadline_s, (
-            f"not done after {len(seen)}: {[place(message) for message in seen[-20:]]}"
+            f"not done after {len(all_messages)}: {[place(message) for message in all_messages[-20:]]}"
         )
         messages = poll(consumer)
         for message in messages:
             consumer.acknowledge(message, decide(message))
         if messages:
             commit(consumer)
-        seen += messages
-    return seen
+        all_messages += messages
+    return all_messages

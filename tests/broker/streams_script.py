@@ -128,10 +128,10 @@ class Script:
 
 def _comparable(answer: Mapping[str, Any]) -> dict[str, Any]:
     """What brokers must agree on: all but the choice among equally loaded members, so tasks as their number."""
-    kept = {name: value for name, value in answer.items() if name not in ("throttle_time", *TASK_LISTS)}
-    for endpoint in kept["partitions_by_user_endpoint"] or ():
+    compared_fields = {name: value for name, value in answer.items() if name not in ("throttle_time", *TASK_LISTS)}
+    for endpoint in compared_fields["partitions_by_user_endpoint"] or ():
         endpoint |= {name: _count(endpoint[name]) for name in ("active_partitions", "standby_partitions")}
-    return kept | {name: None if answer[name] is None else _count(answer[name]) for name in TASK_LISTS}
+    return compared_fields | {name: None if answer[name] is None else _count(answer[name]) for name in TASK_LISTS}
 
 
 def _count(tasks: Sequence[Mapping[str, Any]]) -> int:

@@ -133,9 +133,10 @@ def administrate(script: Script) -> None:
     script.join("a", COUNTING)
     script.join("b", COUNTING)
     script.settle("a", "b")
-    epoch, (own, other) = script.epoch("a"), (script.owned(member)[0][1] for member in "ab")
+    epoch, (own_partition, other) = script.epoch("a"), (script.owned(member)[0][1] for member in "ab")
     for label, member, sent, topic, partition in (
-        ("own", "a", epoch, "in", own), ("older", "a", epoch - 1, "in", own), ("newer", "a", epoch + 1, "in", own),
+        ("own", "a", epoch, "in", own_partition), ("older", "a", epoch - 1, "in", own_partition),
+        ("newer", "a", epoch + 1, "in", own_partition),
         ("older, of another", "a", epoch - 1, "in", other), ("of another", "a", epoch, "in", other),
         ("older, not read", "a", epoch - 1, "two", 0), ("not read", "a", epoch, "two", 0),
         ("unknown member", "c", epoch, "in", 0), ("no member", "", -1, "in", 0), ("missing topic", "a", epoch, "no", 0),

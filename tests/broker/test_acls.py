@@ -49,11 +49,11 @@ def test_kafka_acls_adds_lists_and_removes(start_broker):
     assert sorted("\n".join(acls(broker, "--list")).split()) == sorted(listed.split())
     acls(broker, "--remove", *alice, "--topic", "orders", "--force")
     acls(broker, "--remove", "--topic", "*", "--force")
-    left = "\n".join(acls(broker, "--list"))
-    assert "pay" in left
-    assert "workers" in left
-    assert "orders" not in left
-    assert "bob" not in left
+    remaining_acls = "\n".join(acls(broker, "--list"))
+    assert "pay" in remaining_acls
+    assert "workers" in remaining_acls
+    assert "orders" not in remaining_acls
+    assert "bob" not in remaining_acls
 
 
 def test_without_an_authorizer_there_are_no_acls(shared_broker):

@@ -55,13 +55,13 @@ def wait_for(consumer):
 
 def accept(consumer, count):
     """Accept so many records; all that came."""
-    seen = []
-    while len(seen) < count:
+    accepted_records = []
+    while len(accepted_records) < count:
         records = wait_for(consumer)
         consumer.acknowledge(records)
         assert set(consumer.commit().values()) == {None}
-        seen += records
-    return seen
+        accepted_records += records
+    return accepted_records
 
 
 def counts(records):
@@ -129,7 +129,7 @@ def test_renewing_is_refused_where_the_group_forbids_it(java, broker):
 
 def test_the_acquire_modes(java, broker):
     topic = filled(broker, 20)
-    limited, whole = new_share_group(broker), new_share_group(broker)
+    limited, unlimited_group = new_share_group(broker), new_share_group(broker)
     limit = {"share_acquire_mode": "record_limit", "max_poll_records": 7}
     with java.share_consumer(broker.bootstrap, limited, topic, **limit) as consumer:
         sizes = []
@@ -138,7 +138,7 @@ def test_the_acquire_modes(java, broker):
             sizes.append(len(records))
             consumer.acknowledge(records)
         assert sizes == [7, 7, 6]
-    with java.share_consumer(broker.bootstrap, whole, topic, max_poll_records=7) as consumer:
+    with java.share_consumer(broker.bootstrap, unlimited_group, topic, max_poll_records=7) as consumer:
         assert len(wait_for(consumer)) == 20
 
 
@@ -193,32 +193,32 @@ def test_a_late_acknowledgement_is_refused_and_the_record_is_delivered_again(jav
 
 def test_members_come_and_go(java, broker):
     topic, group = new_topic(broker, 4), new_share_group(broker)
-    seen = {"a": [], "b": []}
+    places_by_member = {"a": [], "b": []}
     produced = 0
 
     def all_delivered():
-        return sum(map(len, seen.values())) == produced
+        return sum(map(len, places_by_member.values())) == produced
 
     def serve(name, member):
         records = member.poll(100)
-        seen[name] += [record.place for record in records]
+        places_by_member[name] += [record.place for record in records]
         member.acknowledge(records)
 
     deadline_s = time.monotonic() + TIMEOUT_S
     with java.share_consumer(broker.bootstrap, group, topic) as a:
         with java.share_consumer(broker.bootstrap, group, topic) as b:
-            while not all(seen.values()) or not all_delivered():
-                assert time.monotonic() < deadline_s, seen
-                for partition in () if all(seen.values()) else range(4):
+            while not all(places_by_member.values()) or not all_delivered():
+                assert time.monotonic() < deadline_s, places_by_member
+                for partition in () if all(places_by_member.values()) else range(4):
                     produced += len(produce(broker, topic, ["x"], partition=partition))
                 serve("a", a)
                 serve("b", b)
         for partition in range(4):
             produced += len(produce(broker, topic, ["x"] * 3, partition=partition))
         while not all_delivered():
-            assert time.monotonic() < deadline_s, seen
+            assert time.monotonic() < deadline_s, places_by_member
             serve("a", a)
-    places = seen["a"] + seen["b"]
+    places = places_by_member["a"] + places_by_member["b"]
     assert len(places) == len(set(places)) == produced
 
 
@@ -293,10 +293,10 @@ def test_a_group_with_members_keeps_its_offsets(java, broker, groups):
     with java.share_consumer(broker.bootstrap, group, topic) as consumer:
         accept(consumer, 10)
         groups("--reset-offsets", "--group", group, "--topic", topic, "--to-earliest", "--execute", code=1)
-        kept = groups("--delete-offsets", "--group", group, "--topic", topic, code=None)
-        assert kept[-1] == f"{topic} Error: Group {group} is not empty."
-        kept = groups("--delete", "--group", group, code=None)
-        assert kept[-1].endswith(f"GroupNotEmptyException: Share group '{group}' is not EMPTY.")
+        refusal_lines = groups("--delete-offsets", "--group", group, "--topic", topic, code=None)
+        assert refusal_lines[-1] == f"{topic} Error: Group {group} is not empty."
+        refusal_lines = groups("--delete", "--group", group, code=None)
+        assert refusal_lines[-1].endswith(f"GroupNotEmptyException: Share group '{group}' is not EMPTY.")
         assert groups("--describe", "--group", group)[1:] == [f"{group} {topic} 0 0 0"]
 
 

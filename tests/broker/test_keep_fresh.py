@@ -280,7 +280,7 @@ def test_an_exporter_says_that_its_cluster_is_away_and_goes_on_when_it_is_back(
     consumed(broker)
     words = ("metrics", "--bootstrap-server", broker.bootstrap, "--refresh", "500ms")
     with keeping(tmp_path / "lake", *words) as exporter:
-        here = exporter.metrics()
+        metrics_before = exporter.metrics()
         broker.kill()
         until(lambda: exporter.metrics()["sharelens_up",] == 0)
         away = exporter.metrics()
@@ -291,11 +291,11 @@ def test_an_exporter_says_that_its_cluster_is_away_and_goes_on_when_it_is_back(
         finally:
             assert again.stop() == 0
         assert exporter.end() == 0
-    lags = [name for name in here if name[0] == "kafka_sharegroup_lag"]
+    lags = [name for name in metrics_before if name[0] == "kafka_sharegroup_lag"]
     assert lags
     assert not away.keys() & set(lags)
-    assert {name: back[name] for name in lags} == {name: here[name] for name in lags}
-    assert here[LAST_SUCCESS] <= away[LAST_SUCCESS] < back[LAST_SUCCESS]
+    assert {name: back[name] for name in lags} == {name: metrics_before[name] for name in lags}
+    assert metrics_before[LAST_SUCCESS] <= away[LAST_SUCCESS] < back[LAST_SUCCESS]
 
 
 @pytest.mark.parametrize("cycles", [12, pytest.param(5000, marks=pytest.mark.soak)])
@@ -310,22 +310,22 @@ def test_runs_back_to_back_leave_few_files_and_take_no_more_memory_and_open_file
     topic_id = prepare(broker.bootstrap, group, partitions)
     words = ("run", "--lake", str(lake), "--bootstrap-server", broker.bootstrap, "--every", "100ms")
     upkeep = ("--maintain-every", "2s", "--maintain-window", "1m")
-    seen, stored = [], []
+    scrapes, stored = [], []
     with Coordinator(broker.bootstrap) as coordinator, keeping(lake, *words, *upkeep) as keeper:
         for number in range(1, cycles + 1):
             coordinator.write(group, topic_id, dict.fromkeys(range(partitions), number * WINDOW))
             until(lambda number=number: len(keeper.runs()) >= number)
-            seen.append(keeper.metrics())
+            scrapes.append(keeper.metrics())
             if number % 100 == 0:
                 stored.append(sum(len(files) for _, _, files in os.walk(lake)))
         assert keeper.end() == 0
         upkeeps = [summary for summary in keeper.summaries() if summary["command"] == "maintain"]
-    early, late = seen[cycles // 4 : cycles // 2], seen[3 * cycles // 4 :]
+    early, late = scrapes[cycles // 4 : cycles // 2], scrapes[3 * cycles // 4 :]
     memory, files = ("process_resident_memory_bytes",), ("process_open_fds",)
     assert max(each[memory] for each in late) < 1.2 * max(each[memory] for each in early)
     assert min(each[files] for each in late) <= min(each[files] for each in early) + OPEN_IN_A_RUN
     if cycles >= MEANT_CYCLES:
-        spent = [each["process_cpu_seconds_total",] for each in seen]
+        spent = [each["process_cpu_seconds_total",] for each in scrapes]
         assert spent[-1] - spent[-101] <= 1.2 * (spent[200] - spent[100])  # each hundred runs with their upkeep
         assert max(stored[len(stored) // 2 :]) <= 1.2 * max(stored[1 : len(stored) // 2])
     assert len(upkeeps) > 1

@@ -111,10 +111,10 @@ def kill_in_a_loop(folder, rounds, **settings):
             for number in range(rounds):
                 enough = confirmed.count() + dice.randint(1, 60)
                 until(lambda enough=enough: confirmed.count() >= enough or problems)
-                known = confirmed.now()
+                confirmed_states = confirmed.now()
                 supervised.broker.process.kill()
                 until(lambda number=number: len(supervised.starts_s) == number + 2)
-                assert lost(bootstrap, reachable_topic_id(bootstrap), known) == []
+                assert lost(bootstrap, reachable_topic_id(bootstrap), confirmed_states) == []
         finally:
             is_over.set()
             thread.join()

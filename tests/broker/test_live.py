@@ -47,7 +47,7 @@ def groups(broker: RunningBroker) -> tuple[str, str]:
     with share_consumer(broker, done, topic) as consumer:
         accept(consumer, RECORDS)
     with share_consumer(broker, behind, other) as consumer:
-        work(consumer, lambda message: outcome(message.offset()), lambda seen: len(seen) >= RECORDS)
+        work(consumer, lambda message: outcome(message.offset()), lambda messages: len(messages) >= RECORDS)
     time.sleep(2 * CHECKPOINT_S)
     return done, behind
 

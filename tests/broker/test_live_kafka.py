@@ -275,8 +275,8 @@ def test_a_lake_follows_a_kafka_that_is_killed_and_prunes(tmp_path, capsys):
             consume(broker, group, topic)
             assert main([*words, broker.bootstrap, "--lake", str(lake)]) == 0
         until(lambda: log_start(broker.bootstrap) > begun)
-        for made in (lake, tmp_path / "late"):
-            assert main([*words, broker.bootstrap, "--lake", str(made)]) == 0
+        for lake_path in (lake, tmp_path / "late"):
+            assert main([*words, broker.bootstrap, "--lake", str(lake_path)]) == 0
         printed = capsys.readouterr().err
     copied, late = tmp_path / "copied", tmp_path / "late"
     shutil.rmtree(broker.log_dir / METADATA)

@@ -43,7 +43,7 @@ def groups(broker: RunningBroker) -> dict[str, str]:
         with share_consumer(broker, group, topics[group]) as consumer:
             accept(consumer, RECORDS)
     with share_consumer(broker, released, topics[released]) as consumer:
-        work(consumer, lambda message: outcome(message.offset()), lambda seen: len(seen) >= RECORDS)
+        work(consumer, lambda message: outcome(message.offset()), lambda messages: len(messages) >= RECORDS)
     produce(broker, topics[silent], ["x" * LARGE])
     produce(broker, topics[silent], ["y" * LARGE, "z"])
     return topics
@@ -98,26 +98,26 @@ def stalls(
 
 def stalls_of(capsys: pytest.CaptureFixture[str], *source: str) -> list[dict[str, Any]]:
     rows = answer(capsys, "stalled", "--min-duration", "0s", *source)
-    kept = ("group_id", "first_incomplete_offset", "since_ms", "since_clock", "until_ms", "end_offset")
-    return sorted(({name: row[name] for name in kept} for row in rows), key=json.dumps)
+    compared_fields = ("group_id", "first_incomplete_offset", "since_ms", "since_clock", "until_ms", "end_offset")
+    return sorted(({name: row[name] for name in compared_fields} for row in rows), key=json.dumps)
 
 
 def test_ages_and_stalls_are_those_that_all_headers_give(broker, groups, tmp_path, capsys):
     before_s = time.time()
-    sampled, whole = (ages(broker, tmp_path, user_topics) for user_topics in ("samples", "all"))
+    sampled, full_ages = (ages(broker, tmp_path, user_topics) for user_topics in ("samples", "all"))
     passed_s = time.time() - before_s
-    assert sampled.keys() == whole.keys()
+    assert sampled.keys() == full_ages.keys()
     assert sampled.keys() & set(groups.values()) == set(list(groups.values())[1:])
-    assert all(0 <= whole[topic] - age <= passed_s for topic, age in sampled.items())
+    assert all(0 <= full_ages[topic] - age <= passed_s for topic, age in sampled.items())
     assert ages(broker, tmp_path, "none") == {}
     capsys.readouterr()
     assert stalls(broker, capsys, "samples", groups) == stalls(broker, capsys, "all", groups)
 
 
 def test_markers_and_aborted_records_do_not_wait(broker, groups, transactional, tmp_path, capsys):
-    mine, (_, waiting, _) = set(transactional.values()), transactional.values()
-    sampled, whole = (ages(broker, tmp_path, user_topics) for user_topics in ("samples", "all"))
-    assert sampled.keys() & mine == whole.keys() & mine == {waiting}
+    transactional_topics, (_, waiting, _) = set(transactional.values()), transactional.values()
+    sampled, full_ages = (ages(broker, tmp_path, user_topics) for user_topics in ("samples", "all"))
+    assert sampled.keys() & transactional_topics == full_ages.keys() & transactional_topics == {waiting}
     capsys.readouterr()
     rows = stalls(broker, capsys, "samples", transactional)
     assert rows == stalls(broker, capsys, "all", transactional)
@@ -212,16 +212,16 @@ def test_the_lag_up_to_an_open_transaction_needs_no_header(broker, transactional
 def test_the_lag_at_a_moment_is_that_by_the_timestamps_of_records(broker, capsys):
     group, topic = new_share_group(broker), filled(broker)
     with share_consumer(broker, group, topic) as consumer:
-        work(consumer, lambda message: outcome(message.offset()), lambda seen: len(seen) >= RECORDS)
+        work(consumer, lambda message: outcome(message.offset()), lambda messages: len(messages) >= RECORDS)
     moment_ms = time.time_ns() // 1_000_000
     time.sleep(0.01)
     produce(broker, topic, ["later", "and later"])
     with share_consumer(broker, group, topic) as consumer:
         accept(consumer, RECORDS // 2 + 2)
     words = ("lag", "--group", group, "--as-of", str(moment_ms), "--bootstrap-server", broker.bootstrap)
-    sampled, whole = (answer(capsys, *words, "--user-topics", user_topics)[0] for user_topics in ("samples", "all"))
-    kept = ("start_offset", "end_offset", "end_offset_inferred", "lag", "lag_inferred")
-    assert [sampled[name] for name in kept] == [whole[name] for name in kept]
+    sampled, full_row = (answer(capsys, *words, "--user-topics", user_topics)[0] for user_topics in ("samples", "all"))
+    compared_fields = ("start_offset", "end_offset", "end_offset_inferred", "lag", "lag_inferred")
+    assert [sampled[name] for name in compared_fields] == [full_row[name] for name in compared_fields]
     assert (sampled["end_offset_inferred"], sampled["lag_inferred"]) == (RECORDS, RECORDS // 2)
     assert answer(capsys, *words, "--user-topics", "none")[0]["lag_inferred"] is None
 

@@ -161,8 +161,8 @@ def test_a_compacted_coordinators_log_is_read_while_it_is_compacted(tmp_path, ca
     assert differences(content(late, COMPARED), content(copied, COMPARED)) == []
     share = [name for name in COMPARED if "group" not in name and name != "bronze.log_record"]
     assert differences(content(lake, share), content(copied, share)) == []
-    (more,) = differences(content(lake, RECORDS_OF_LOGS), content(copied, RECORDS_OF_LOGS))
-    assert more.endswith("only right: []")  # the lake also has what was compacted after it was read
+    (difference,) = differences(content(lake, RECORDS_OF_LOGS), content(copied, RECORDS_OF_LOGS))
+    assert difference.endswith("only right: []")  # the lake also has what was compacted after it was read
     assert groups(lake, capsys) == groups(copied, capsys)
 
 

@@ -113,9 +113,9 @@ def test_a_topic_that_was_created_again_is_a_new_incarnation(restart, tmp_path, 
     rows = open_lake(lake).scan("silver.name").to_pylist()
     assert len({row["topic_id"] for row in rows if row["topic"] == topic}) == 2
     extents = open_lake(lake).scan("bronze.ingest_extent").to_pylist()
-    mine = [row for row in extents if row["topic"] == topic]
-    assert len({row["topic_id"] for row in mine}) == 2
-    assert max(row["end_offset_exclusive"] for row in mine) == RECORDS + 2
+    topic_extents = [row for row in extents if row["topic"] == topic]
+    assert len({row["topic_id"] for row in topic_extents}) == 2
+    assert max(row["end_offset_exclusive"] for row in topic_extents) == RECORDS + 2
 
 
 def test_records_deleted_between_plan_and_fetch_are_left_out_and_the_run_goes_on(

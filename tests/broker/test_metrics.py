@@ -37,7 +37,7 @@ def test_a_scrape_counts_what_share_consumers_did(start_broker: StartBroker):
         work(
             consumer,
             lambda message: AcknowledgeType.REJECT if message.offset() % 4 == 0 else AcknowledgeType.ACCEPT,
-            lambda seen: len(seen) >= RECORDS,
+            lambda messages: len(messages) >= RECORDS,
         )
         during = scraped(address)
     after = scraped(address)

@@ -35,7 +35,7 @@ def log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     broker = running.start(folder, **AUTHORIZED, super_users="User:ANONYMOUS")
     group = new_share_group(broker)
     with share_consumer(broker, group, filled(broker)) as consumer:
-        work(consumer, lambda message: outcome(message.offset()), lambda seen: len(seen) >= RECORDS)
+        work(consumer, lambda message: outcome(message.offset()), lambda messages: len(messages) >= RECORDS)
     for command in documented_entries():
         kafka_tool(ACLS, *command, "--bootstrap-server", broker.bootstrap)
     time.sleep(2 * CHECKPOINT_S)
@@ -58,9 +58,9 @@ def observed(log_dir: Path, *without: str) -> Iterator[RunningBroker]:
     """The broker with the entries of the docs, but for those that `OPERATION TYPE NAME` names."""
     catalog = Catalog(log_dir)
     entries = catalog.acls
-    kept = [entry for entry in entries if described(entry) not in without]
-    assert len(entries) - len(kept) == len(without)
-    catalog.set_acls(kept)
+    remaining_entries = [entry for entry in entries if described(entry) not in without]
+    assert len(entries) - len(remaining_entries) == len(without)
+    catalog.set_acls(remaining_entries)
     broker = running.start(log_dir, **AUTHORIZED)
     try:
         yield broker

@@ -60,7 +60,7 @@ def filled(broker: RunningBroker) -> str:
 
 
 def accept(consumer: ShareConsumer, count: int) -> list[Message]:
-    return work(consumer, lambda _: AcknowledgeType.ACCEPT, lambda seen: len(seen) >= count)
+    return work(consumer, lambda _: AcknowledgeType.ACCEPT, lambda messages: len(messages) >= count)
 
 
 def hold(consumer: ShareConsumer, count: int) -> list[Message]:
@@ -160,7 +160,7 @@ def test_a_pinned_record(broker: RunningBroker, capsys: pytest.CaptureFixture[st
 def test_a_burst_of_poison(broker: RunningBroker, capsys: pytest.CaptureFixture[str]) -> None:
     group, topic = new_share_group(broker), filled(broker)
     with share_consumer(broker, group, topic) as consumer:
-        work(consumer, lambda _: AcknowledgeType.REJECT, lambda seen: len(seen) >= RECORDS)
+        work(consumer, lambda _: AcknowledgeType.REJECT, lambda messages: len(messages) >= RECORDS)
         first, *_ = overview(broker.log_dir, group, capsys)
         assert (first["kind"], first["size"]) == ("records_archived", RECORDS)
 

@@ -73,7 +73,9 @@ class Cluster:
             work(
                 consumer,
                 lambda message: AcknowledgeType.ACCEPT,
-                lambda seen: expected <= {(message.topic(), message.partition(), message.offset()) for message in seen},
+                lambda messages: (
+                    expected <= {(message.topic(), message.partition(), message.offset()) for message in messages}
+                ),
             )
 
     def state_records(self):

@@ -90,9 +90,13 @@ def play_implicitly(broker, group, topic):
 def assert_histories_alike(broker, recorded, group, counts):
     """All that the real broker wrote of a record, ours wrote too; it may go on where the recorded clients stopped."""
     written, theirs = our_histories(list(state_records(broker))), recorded.whole_histories(group)
-    whole = [at for at, seen in counts.items() if seen == list(range(1, len(seen) + 1)) and at in theirs]
-    assert len(whole) > 0.9 * len(counts)
-    for at in whole:
+    complete_places = [
+        at
+        for at, delivery_counts in counts.items()
+        if delivery_counts == list(range(1, len(delivery_counts) + 1)) and at in theirs
+    ]
+    assert len(complete_places) > 0.9 * len(counts)
+    for at in complete_places:
         assert written[at][: len(theirs[at])] == theirs[at], at
 
 

@@ -143,9 +143,9 @@ class TestTls:
             client(secured, "TLS", context)
 
     @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-    @pytest.mark.parametrize("own", [None, "stranger.pem", "expired.pem"])
-    def test_a_certificate_that_is_required_has_to_be_trusted_and_valid(self, secured, own, version):
-        context = trusting(secured.folder, own)
+    @pytest.mark.parametrize("certificate_file", [None, "stranger.pem", "expired.pem"])
+    def test_a_certificate_that_is_required_has_to_be_trusted_and_valid(self, secured, certificate_file, version):
+        context = trusting(secured.folder, certificate_file)
         context.minimum_version = context.maximum_version = version
         # With TLS 1.3 the client's handshake is over before the server has seen its certificate.
         with pytest.raises((ssl.SSLError, ConnectionError, EOFError)), client(secured, "MUTUAL", context) as raw:

@@ -102,12 +102,12 @@ def test_kafka_configs_adds_describes_and_removes_users(secured, tmp_path):
     assert "SCRAM credential configs for user-principal 'newcomer' are" in described
     assert "SCRAM-SHA-256=iterations=8192" in described
     assert "SCRAM-SHA-512=iterations=4096" in described
-    own = {
+    newcomer_properties = {
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "SCRAM-SHA-256",
         "sasl.jaas.config": java_jaas("scram.Scram", "newcomer", "pass-1"),
     }
-    as_newcomer = command_config(tmp_path / "own.properties", own)
+    as_newcomer = command_config(tmp_path / "own.properties", newcomer_properties)
     kafka_tool(TOPICS, *server[:2], "--command-config", as_newcomer, "--list")
     kafka_tool(CONFIGS, *server, *user, "--alter", "--delete-config", "SCRAM-SHA-256")
     described = kafka_tool(CONFIGS, *server, *user, "--describe").out
@@ -150,8 +150,8 @@ def confluent(secured: SecuredBroker, listener: str, mechanism: str = "") -> dic
         "ssl.ca.location": str(secured.folder / "ca.pem"),
     }
     if listener == "MUTUAL":
-        own = str(secured.folder / "erin.pem")
-        settings |= {"ssl.key.location": own, "ssl.certificate.location": own}
+        certificate_path = str(secured.folder / "erin.pem")
+        settings |= {"ssl.key.location": certificate_path, "ssl.certificate.location": certificate_path}
     if mechanism == "OAUTHBEARER":
         expires_s = time.time() + 60
         settings["oauth_cb"] = lambda _: (unsecured_token(sub="olga", exp=expires_s), expires_s)
@@ -251,8 +251,8 @@ def test_confluent_clients_are_refused(secured, listener, changes, code):
 @pytest.mark.parametrize(("listener", "mechanism"), [("MUTUAL", None), ("BOTH", "PLAIN"), ("BOTH", "SCRAM-SHA-256")])
 def test_kafka_python_writes_over_tls(secured, listener, mechanism, topic):
     user, password = ("alice", PASSWORD) if mechanism == "PLAIN" else ("carol", SCRAM_PASSWORD)
-    own = str(secured.folder / "erin.pem")
-    certificate = {"ssl_certfile": own, "ssl_keyfile": own} if mechanism is None else {}
+    certificate_path = str(secured.folder / "erin.pem")
+    certificate = {"ssl_certfile": certificate_path, "ssl_keyfile": certificate_path} if mechanism is None else {}
     login = {"sasl_mechanism": mechanism, "sasl_plain_username": user, "sasl_plain_password": password}
     if mechanism == "SCRAM-SHA-256":
         login["sasl_plain_username"] = user

@@ -67,10 +67,10 @@ def test_users_of_sasl_have_their_rights(secured, authenticate, code):
 
 
 @pytest.mark.parametrize(
-    ("own", "code"), [("erin.pem", 0), ("frank.pem", 0), ("server.pem", TOPIC_AUTHORIZATION_FAILED)]
+    ("certificate_file", "code"), [("erin.pem", 0), ("frank.pem", 0), ("server.pem", TOPIC_AUTHORIZATION_FAILED)]
 )
-def test_clients_with_certificates_have_the_rights_of_their_names(secured, own, code):
-    with RawClient(secured.address("MUTUAL"), trusting(secured.folder, own)) as raw:
+def test_clients_with_certificates_have_the_rights_of_their_names(secured, certificate_file, code):
+    with RawClient(secured.address("MUTUAL"), trusting(secured.folder, certificate_file)) as raw:
         assert code_of_topic(raw) == code
 
 

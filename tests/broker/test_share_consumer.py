@@ -58,9 +58,9 @@ def counts(messages):
 def test_accepted_records_do_not_come_again(broker):
     topic, group = filled(broker, 10, 3), new_share_group(broker)
     with share_consumer(broker, group, topic) as consumer:
-        seen = work(consumer, lambda message: ACCEPT, lambda seen: len(seen) >= 30)
-        assert sorted(counts(seen)) == [(partition, offset, 1) for partition in range(3) for offset in range(10)]
-        assert {message.value() for message in seen} == {str(n).encode() for n in range(10)}
+        messages = work(consumer, lambda message: ACCEPT, lambda messages: len(messages) >= 30)
+        assert sorted(counts(messages)) == [(partition, offset, 1) for partition in range(3) for offset in range(10)]
+        assert {message.value() for message in messages} == {str(n).encode() for n in range(10)}
         nothing_left(consumer)
     with share_consumer(broker, group, topic) as other:
         nothing_left(other, 2.5)
@@ -70,9 +70,11 @@ def test_released_records_come_again_until_the_limit_and_rejected_ones_never(bro
     topic, group = filled(broker, 12), new_share_group(broker, share_delivery_count_limit=3)
     decisions = {3: RELEASE, 7: REJECT}
     with share_consumer(broker, group, topic) as consumer:
-        seen = work(consumer, lambda message: decisions.get(message.offset(), ACCEPT), lambda seen: len(seen) >= 14)
-        assert [count for count in counts(seen) if count[1] == 3] == [(0, 3, 1), (0, 3, 2), (0, 3, 3)]
-        assert sorted(place(message) for message in seen) == sorted([*((0, n) for n in range(12)), (0, 3), (0, 3)])
+        messages = work(
+            consumer, lambda message: decisions.get(message.offset(), ACCEPT), lambda messages: len(messages) >= 14
+        )
+        assert [count for count in counts(messages) if count[1] == 3] == [(0, 3, 1), (0, 3, 2), (0, 3, 3)]
+        assert sorted(place(message) for message in messages) == sorted([*((0, n) for n in range(12)), (0, 3), (0, 3)])
         nothing_left(consumer)
 
 
@@ -115,8 +117,8 @@ def test_a_lock_that_is_over_without_another_member_brings_the_record_back(broke
         wait_for(forgetful)
         time.sleep(LOCK_MS / 1000 + 0.5)  # the lock's time, which is what is tested
     with share_consumer(broker, group, topic) as consumer:
-        seen = work(consumer, lambda message: RELEASE, lambda seen: len(seen) >= 4)
-        assert counts(seen) == [(0, offset, 2) for offset in range(4)]
+        messages = work(consumer, lambda message: RELEASE, lambda messages: len(messages) >= 4)
+        assert counts(messages) == [(0, offset, 2) for offset in range(4)]
         nothing_left(consumer)
 
 
@@ -126,8 +128,8 @@ def test_a_member_that_leaves_gives_back_what_it_holds_at_once(broker):
     with share_consumer(broker, group, topic) as leaving:
         assert len(wait_for(leaving)) == 6
     with share_consumer(broker, group, topic) as consumer:
-        seen = work(consumer, lambda message: ACCEPT, lambda seen: len(seen) >= 6, 10)
-        assert counts(seen) == [(0, offset, 2) for offset in range(6)]
+        messages = work(consumer, lambda message: ACCEPT, lambda messages: len(messages) >= 6, 10)
+        assert counts(messages) == [(0, offset, 2) for offset in range(6)]
 
 
 def test_members_share_partitions_out_as_they_come_and_go(broker):
@@ -162,7 +164,7 @@ def test_members_share_partitions_out_as_they_come_and_go(broker):
                     a_round({"a": a, "b": b, "c": c})
             a_round({"a": a, "b": b})
         a_round({"a": a})
-        places = [each for some in delivered.values() for each in some]
+        places = [each for member_places in delivered.values() for each in member_places]
         assert len(places) == len(set(places)) == produced
 
 
@@ -170,8 +172,8 @@ def test_two_groups_and_two_topics_do_not_disturb_each_other(broker):
     topics = filled(broker, 5), filled(broker, 7)
     for _ in range(2):
         with share_consumer(broker, new_share_group(broker), *topics) as consumer:
-            seen = work(consumer, lambda message: ACCEPT, lambda seen: len(seen) >= 12)
-        assert sorted((message.topic(), message.offset()) for message in seen) == sorted(
+            messages = work(consumer, lambda message: ACCEPT, lambda messages: len(messages) >= 12)
+        assert sorted((message.topic(), message.offset()) for message in messages) == sorted(
             [*((topics[0], n) for n in range(5)), *((topics[1], n) for n in range(7))]
         )
 
@@ -197,8 +199,8 @@ def test_a_group_that_reads_committed_records_sees_no_aborted_one(broker):
         producer.flush(TIMEOUT_S)
         end(TIMEOUT_S)
     with share_consumer(broker, group, topic) as consumer:
-        seen = work(consumer, lambda message: ACCEPT, lambda seen: len(seen) >= 6)
-        assert [message.offset() for message in seen] == [0, 1, 2, 8, 9, 10]
+        messages = work(consumer, lambda message: ACCEPT, lambda messages: len(messages) >= 6)
+        assert [message.offset() for message in messages] == [0, 1, 2, 8, 9, 10]
         nothing_left(consumer)
 
 
@@ -208,8 +210,8 @@ def test_deleted_records_are_skipped(broker):
     (future,) = admin.delete_records([TopicPartition(topic, 0, 6)]).values()
     future.result(TIMEOUT_S)
     with share_consumer(broker, group, topic) as consumer:
-        seen = work(consumer, lambda message: ACCEPT, lambda seen: len(seen) >= 4)
-        assert counts(seen) == [(0, offset, 1) for offset in range(6, 10)]
+        messages = work(consumer, lambda message: ACCEPT, lambda messages: len(messages) >= 4)
+        assert counts(messages) == [(0, offset, 1) for offset in range(6, 10)]
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
@@ -218,18 +220,18 @@ def test_records_come_in_every_codec(broker, codec):
     values = [f"value {number} {'x' * 50}" for number in range(300)]
     produce(broker, topic, values, **{"compression.type": codec, "linger.ms": 20})
     with share_consumer(broker, group, topic) as consumer:
-        seen = work(consumer, lambda message: ACCEPT, lambda seen: len(seen) >= 300)
-    assert [message.value().decode() for message in seen] == values
+        messages = work(consumer, lambda message: ACCEPT, lambda messages: len(messages) >= 300)
+    assert [message.value().decode() for message in messages] == values
 
 
 def test_a_limit_that_is_lowered_applies_to_the_next_release(broker):
     topic, group = filled(broker, 1), new_share_group(broker, share_delivery_count_limit=5)
     with share_consumer(broker, group, topic) as consumer:
-        seen = work(consumer, lambda message: RELEASE, lambda seen: len(seen) >= 3)
-        assert counts(seen) == [(0, 0, 1), (0, 0, 2), (0, 0, 3)]
+        messages = work(consumer, lambda message: RELEASE, lambda messages: len(messages) >= 3)
+        assert counts(messages) == [(0, 0, 1), (0, 0, 2), (0, 0, 3)]
         configure_group(broker, group, share_delivery_count_limit=2)
         # It is available already, and a limit is looked at when a record is given back.
-        assert counts(work(consumer, lambda message: RELEASE, lambda seen: len(seen) >= 1)) == [(0, 0, 4)]
+        assert counts(work(consumer, lambda message: RELEASE, lambda messages: len(messages) >= 1)) == [(0, 0, 4)]
         nothing_left(consumer)
 
 
@@ -239,11 +241,13 @@ def test_a_group_goes_on_after_a_restart_and_after_a_crash(start_broker, end):
     topic, group = filled(first, 10, 2), new_share_group(first)
     with share_consumer(first, group, topic) as consumer:
         decisions = {2: RELEASE, 3: REJECT}
-        done = work(consumer, lambda message: decisions.get(message.offset(), ACCEPT), lambda seen: len(seen) >= 20)
+        done = work(
+            consumer, lambda message: decisions.get(message.offset(), ACCEPT), lambda messages: len(messages) >= 20
+        )
         assert len(done) == 20
         getattr(first, end)()
         second = start_broker(listen=first.bootstrap, **SHARE_SETTINGS)
-        again = work(consumer, lambda message: ACCEPT, lambda seen: len(seen) >= 2)
+        again = work(consumer, lambda message: ACCEPT, lambda messages: len(messages) >= 2)
         # What was released is delivered again; nothing that was accepted or rejected is.
         assert sorted({place(message) for message in again}) == [(0, 2), (1, 2)]
         produce(second, topic, ["new"], partition=1)

@@ -122,7 +122,7 @@ class Application:
         reader.assign([TopicPartition(self.topics[1], partition, 0) for partition in range(2)])
         counts: dict[str, list[int]] = {}
         deadline_s = time.monotonic() + TIMEOUT_S
-        while {word: own[-1] for word, own in counts.items()} != self.sent:
+        while {word: word_counts[-1] for word, word_counts in counts.items()} != self.sent:
             assert time.monotonic() < deadline_s, (self.cluster.name, counts, self.sent)
             message = reader.poll(1)
             if message is not None and message.error() is None:
@@ -147,7 +147,9 @@ def test_three_instances_count_as_on_kafka(
             for instance in application.instances:
                 instance.running()
     light, kafka = (application.written() for application in applications)
-    assert {word: own[-1] for word, own in light.items()} == {word: own[-1] for word, own in kafka.items()}
+    assert {word: word_counts[-1] for word, word_counts in light.items()} == {
+        word: word_counts[-1] for word, word_counts in kafka.items()
+    }
     if guarantee == "exactly_once_v2":
         assert light == kafka == {word: list(range(1, count + 1)) for word, count in applications[0].sent.items()}
     described = [machine.settled(cluster.bootstrap, name, members=2) for cluster in clusters]
@@ -179,12 +181,14 @@ def replayed(log_dir: Path, name: str) -> dict[str, Any]:
 
 def _replayed_member(row: dict[str, Any]) -> dict[str, Any]:
     tasks: dict[str, Any] = {"ACTIVE": [], "STANDBY": []}
-    for own in row["assigned_tasks"]:
-        tasks[own["task_type"]] += [(own["subtopology_id"], partition) for partition in own["partitions"]]
+    for subtopology_tasks in row["assigned_tasks"]:
+        tasks[subtopology_tasks["task_type"]] += [
+            (subtopology_tasks["subtopology_id"], partition) for partition in subtopology_tasks["partitions"]
+        ]
     return {"epoch": row["member_epoch"], "process": row["process_id"], **tasks}
 
 
-def both(clusters: tuple[Cluster, Cluster], group: str, play: Callable[[Script], object]) -> int:
+def play_on_both(clusters: tuple[Cluster, Cluster], group: str, play: Callable[[Script], object]) -> int:
     """Play a script on both clusters, which must answer alike and record the same; the number of records."""
     answers = []
     for cluster in clusters:
@@ -203,15 +207,17 @@ def both(clusters: tuple[Cluster, Cluster], group: str, play: Callable[[Script],
 def recorded(log_dir: Path, group: str) -> list[Any]:
     """The records of a group without what differs between brokers: times, topics' ids, and the choice of ties."""
     decoded = [decode_record(*raw) for _, raw in sorted(raw_records_of(log_dir, OFFSETS_TOPIC).items())]
-    own = [each for each in decoded if each.record_type in STREAMS_TYPES and each.group_id == group]
+    group_records = [each for each in decoded if each.record_type in STREAMS_TYPES and each.group_id == group]
     result = []
-    for record_type, records in groupby(own, key=lambda record: record.record_type):
-        kept = [(record_type, record.key.get("member_id"), _kept(record.value)) for record in records]
-        result += sorted(kept, key=repr) if record_type == MEMBER_TARGET else kept
+    for record_type, records in groupby(group_records, key=lambda record: record.record_type):
+        comparable_records = [
+            (record_type, record.key.get("member_id"), _comparable_value(record.value)) for record in records
+        ]
+        result += sorted(comparable_records, key=repr) if record_type == MEMBER_TARGET else comparable_records
     return result
 
 
-def _kept(value: Any) -> Any:
+def _comparable_value(value: Any) -> Any:
     if isinstance(value, Mapping):
         free = ("metadata_hash", "assignment_timestamp")
         return {name: _kept_field(name, each) for name, each in value.items() if name not in free}
@@ -229,17 +235,17 @@ def topics(clusters: tuple[Cluster, Cluster]) -> None:
         admin = Admin(cluster.bootstrap)
         for name, partitions in (("in", 6), ("two", 2), ("log", 6), ("log-of-seven", 7), ("seven", 7)):
             admin.create_topic(name, partitions)
-        known = Script(cluster.bootstrap, "probe")
-        while known.join("m", topology({"source_topics": ["seven"]}))["status"]:
+        probe = Script(cluster.bootstrap, "probe")
+        while probe.join("m", topology({"source_topics": ["seven"]}))["status"]:
             time.sleep(0.05)
 
 
 def test_a_life_of_a_group_has_the_answers_of_kafka(clusters: tuple[Cluster, Cluster], topics: None) -> None:
-    assert both(clusters, "life", scripts.live) > 40
+    assert play_on_both(clusters, "life", scripts.live) > 40
 
 
 def test_refused_heartbeats_have_the_errors_of_kafka(clusters: tuple[Cluster, Cluster], topics: None) -> None:
-    both(clusters, "refused", scripts.annoy)
+    play_on_both(clusters, "refused", scripts.annoy)
 
 
 def test_members_that_are_silent_or_keep_tasks_are_fenced_as_by_kafka(
@@ -247,12 +253,12 @@ def test_members_that_are_silent_or_keep_tasks_are_fenced_as_by_kafka(
 ) -> None:
     for cluster in clusters:
         Admin(cluster.bootstrap).configure_group("silent", {"streams.session.timeout.ms": "1000"})
-    both(clusters, "silent", scripts.be_silent)
-    both(clusters, "keeping", scripts.keep_tasks)
+    play_on_both(clusters, "silent", scripts.be_silent)
+    play_on_both(clusters, "keeping", scripts.keep_tasks)
 
 
 def test_offsets_and_administration_have_the_answers_of_kafka(clusters: tuple[Cluster, Cluster], topics: None) -> None:
-    both(clusters, "administered", scripts.administrate)
+    play_on_both(clusters, "administered", scripts.administrate)
 
 
 def test_a_frame_above_the_largest_one_closes_the_connection(clusters: tuple[Cluster, Cluster]) -> None:
@@ -269,7 +275,7 @@ def test_odd_topologies_have_the_answers_of_kafka(clusters: tuple[Cluster, Clust
         for _ in range(2):
             script.join("a", scripts.TOPOLOGIES[name])
 
-    both(clusters, name, join_twice)
+    play_on_both(clusters, name, join_twice)
 
 
 def test_kafka_assigns_tasks_as_the_sticky_assignor_does(clusters: tuple[Cluster, Cluster], topics: None) -> None:
@@ -291,9 +297,9 @@ def _check_targets(script: Script, counting: dict[str, Any], replicas: int, dice
             processes[f"m{step}"] = f"p{dice.randrange(4)}"
             script.join(f"m{step}", counting, processes[f"m{step}"])
         else:
-            left = dice.choice(sorted(processes))
-            del processes[left]
-            script.send(left, -1)
+            leaving_member = dice.choice(sorted(processes))
+            del processes[leaving_member]
+            script.send(leaving_member, -1)
             script.beat(min(processes))
         after = targets_of(script.describe())
         counts = {"0": 7, "1": 7}
@@ -330,8 +336,8 @@ def test_the_metadata_hash_is_kafkas_with_the_rack_of_its_broker(
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
         described = admin.describe_topics(TopicCollection(["in", "log"]))
         existing = {name: answer.result() for name, answer in described.items()}
-        known = [
+        topic_metadata = [
             TopicMetadata(name, standard_b64decode(f"{each.topic_id}=="), len(each.partitions), (RACK,))
             for name, each in existing.items()
         ]
-        assert group.value["metadata_hash"] == metadata_hash(known)
+        assert group.value["metadata_hash"] == metadata_hash(topic_metadata)

@@ -51,9 +51,9 @@ LIVES = {
 def test_no_profile_sees_what_the_broker_must_not_do_and_the_logs_say_the_same(situation, tmp_path):
     log_dir = tmp_path / "log"
     with Supervised(log_dir, LIVES[situation]) as supervised:
-        seen = run_profiles(supervised.broker.bootstrap, tmp_path, PROFILES, AMOUNT)
-        assert {name: checked.findings for name, checked in seen.items() if checked.findings} == {}
-        assert all(checked.counts["committed"] > 0 for checked in seen.values())
+        observations = run_profiles(supervised.broker.bootstrap, tmp_path, PROFILES, AMOUNT)
+        assert {name: checked.findings for name, checked in observations.items() if checked.findings} == {}
+        assert all(checked.counts["committed"] > 0 for checked in observations.values())
         assert supervised.deaths == (len(LIVES[situation]) if situation == "crashing" else 0)
         rows = pipeline_states(log_dir)
         assert {row["group_id"] for row in rows} >= {"g-steady", "g-many-groups-8"}
@@ -65,11 +65,11 @@ def test_no_profile_sees_what_the_broker_must_not_do_and_the_logs_say_the_same(s
         assert output == requested
         supervised.stop()
     compared = {name: compare_checkpoints(log_dir, checkpoints_of(tmp_path, name)) for name in PROFILES}
-    assert {name: seen["after"] for name, seen in compared.items()} == {
+    assert {name: observations["after"] for name, observations in compared.items()} == {
         name: profile.resets + 1 for name, profile in PROFILES.items()
     }
-    assert all(seen["initialized"] > 0 for seen in compared.values())
-    assert sum(seen["during"] for seen in compared.values()) > 0
+    assert all(observations["initialized"] > 0 for observations in compared.values())
+    assert sum(observations["during"] for observations in compared.values()) > 0
     assert assert_kafkas_tool_reads(log_dir) > 1_000
     assert audit_errors(log_dir, "4.4") == []
 

@@ -133,7 +133,7 @@ def compare_checkpoints(log_dir: Path, path: Path) -> Counter[str]:
 
     Each checkpoint speaks of the state partitions that stood still, so only their share partitions are compared.
     """
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     first = first_offsets(log_dir)
     with open_evidence(Source(log_dirs=(str(log_dir),), include_uncommitted=True)) as evidence:
         for checkpoint in lines(path):
@@ -142,10 +142,10 @@ def compare_checkpoints(log_dir: Path, path: Path) -> Counter[str]:
             ends = {int(index): end for index, end in checkpoint["logEndOffsets"].items() if int(index) in first}
             cut = CutChoice(at_offsets={index: end - 1 for index, end in ends.items()})
             rows = [row for row in state(evidence, KeyFilter(), cut).table.to_pylist() if key_of(row) in requested]
-            seen["share partitions"] += compare_states(checkpoint, rows)
-            seen["initialized"] += len(rows)
-            seen[checkpoint["name"].split()[0]] += 1
-    return seen
+            counts["share partitions"] += compare_states(checkpoint, rows)
+            counts["initialized"] += len(rows)
+            counts[checkpoint["name"].split()[0]] += 1
+    return counts
 
 
 def read_state(bootstrap: str, group: str, topic_id: object, partition: int, leader_epoch: int) -> Any:

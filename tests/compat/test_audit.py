@@ -51,10 +51,10 @@ ODD_ERRORS = {
 """Records of `edge` and `edge44` by the rule that they violate: states 1 and 3, counts 0 and 32767."""
 
 
-def audited(capsys, scenario, *more, version=None):
+def audited(capsys, scenario, *extra_options, version=None):
     capsys.readouterr()
     named = ["--kafka-version", version] if version else []
-    code = main(["audit", "--log-dir", str(dataset(scenario) / "logs"), *named, *more, "--output", "json"])
+    code = main(["audit", "--log-dir", str(dataset(scenario) / "logs"), *named, *extra_options, "--output", "json"])
     out, err = capsys.readouterr()
     assert code in (0, None), err
     return json.loads(out)
@@ -103,16 +103,16 @@ def not_tested(answer):
 
 def of_formatter(scenario, rule_of_batch):
     """(rule, group, topic id, partition, state partition) -> count, first, last log offset, as Kafka prints records."""
-    seen: dict[tuple[Any, ...], list[int]] = {}
+    entry_by_place: dict[tuple[Any, ...], list[int]] = {}
     for line in lines(dataset(scenario), "formatter.jsonl"):
         batches = (line["value"] or {}).get("data", {}).get("stateBatches", ())
         for rule in {rule for batch in batches for rule in rule_of_batch(batch)}:
             key = line["key"]["data"]
             place = (rule, key["groupId"], key["topicId"], key["partition"], line["partition"])
-            entry = seen.setdefault(place, [0, line["offset"], line["offset"]])
+            entry = entry_by_place.setdefault(place, [0, line["offset"], line["offset"]])
             entry[0] += 1
             entry[2] = line["offset"]
-    return {place: tuple(entry) for place, entry in seen.items()}
+    return {place: tuple(entry) for place, entry in entry_by_place.items()}
 
 
 def of_findings(findings):
@@ -168,7 +168,7 @@ def entries(log):
 
 
 def test_every_entry_of_the_list_of_warnings_is_needed(capsys, tmp_path):
-    seen = {
+    seen_warnings = {
         (scenario, row["rule"])
         for scenario in sorted({name for name, _ in LEGAL_WARNINGS})
         for row in audited(
@@ -176,7 +176,7 @@ def test_every_entry_of_the_list_of_warnings_is_needed(capsys, tmp_path):
         )["findings"]
         if row["severity"] == "warning"
     }
-    assert seen == LEGAL_WARNINGS.keys()
+    assert seen_warnings == LEGAL_WARNINGS.keys()
 
 
 def test_the_proving_records_are_those_of_the_log(capsys):

@@ -38,10 +38,10 @@ def test_a_state_log(case):
         assert [row["rule"] for row in rows] == []
         assert illegal == [] or script.first_offset or script.log_start_offset  # the judge begins at offset 0
         return
-    own = [row for row in rows if row["rule"] == case.rule]
-    assert own, [row["rule"] for row in rows]
+    rule_rows = [row for row in rows if row["rule"] == case.rule]
+    assert rule_rows, [row["rule"] for row in rows]
     if BY_CODE[case.rule].severity_for(script.version) == "error" and case.rule not in NOT_JUDGED:
-        places = {row[name] for row in own for name in ("first_log_offset", "last_log_offset")}
+        places = {row[name] for row in rule_rows for name in ("first_log_offset", "last_log_offset")}
         assert places & set(illegal)
 
 
@@ -71,13 +71,13 @@ def test_the_reference_form_says_the_same_of_each_log():
         if expected is None:
             continue
         counted = partition_audit(case.make()).tally.counted.to_pylist()
-        seen = {}
+        places_by_rule = {}
         for row in counted:
             if row["rule"] in checked:
-                places = seen.setdefault(row["rule"], [0, row["first_log_offset"], row["last_log_offset"]])
+                places = places_by_rule.setdefault(row["rule"], [0, row["first_log_offset"], row["last_log_offset"]])
                 places[0] += row["violations"]
                 places[1:] = min(places[1], row["first_log_offset"]), max(places[2], row["last_log_offset"])
-        assert seen == {rule: [len(at), min(at), max(at)] for rule, at in expected.items()}, case.title
+        assert places_by_rule == {rule: [len(at), min(at), max(at)] for rule, at in expected.items()}, case.title
         compared |= {checked[rule] for rule in expected}
     assert {rule.code for rule in CHECKED if rule.severity in ("error", "warning")} <= compared
 

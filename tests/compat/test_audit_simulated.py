@@ -34,18 +34,18 @@ def test_a_simulated_cluster_has_no_finding(name, version, tmp_path, capsys):
 
 @BOTH
 def test_kafkas_coordinator_violates_no_rule_of_its_own(version):
-    seen: Counter[int] = Counter()
+    violation_counts: Counter[int] = Counter()
     records = 0
     for run in runs(version):
         entries = [(step.log_offset, time_of(step), step.record) for step in run]
         records += len(entries)
-        seen.update(BY_ID[violation.rule_id].number for violation in violations(steps(entries)))
+        violation_counts.update(BY_ID[violation.rule_id].number for violation in violations(steps(entries)))
     assert records == RECORDS
-    assert set(seen) - HOSTILE == set()
+    assert set(violation_counts) - HOSTILE == set()
     if version == "4.4.0":
-        assert not set(seen) & OLDER_THAN_4_4
+        assert not set(violation_counts) & OLDER_THAN_4_4
     else:
-        assert seen[27] > 100
+        assert violation_counts[27] > 100
 
 
 def time_of(step):

@@ -28,23 +28,23 @@ LEGAL_WARNINGS = {
 }
 
 
-def audited(capsys, scenario, *more):
+def audited(capsys, scenario, *extra_options):
     capsys.readouterr()
     logs = str(dataset(scenario) / "logs")
-    code = main(["audit", "--log-dir", logs, "--kafka-version", "4.3", *more, "--output", "json"])
+    code = main(["audit", "--log-dir", logs, "--kafka-version", "4.3", *extra_options, "--output", "json"])
     out, err = capsys.readouterr()
     assert code in (0, None), err
     return json.loads(out)
 
 
 def test_healthy_brokers_have_no_error_and_no_warning_without_a_cause(capsys):
-    seen = set()
+    seen_warnings = set()
     for scenario in RECORDED:
         findings = audited(capsys, scenario)["findings"]
         of_streams = [row for row in findings if BY_CODE[row["rule"]].is_of_streams_groups]
         assert [row for row in of_streams if row["severity"] == "error"] == []
-        seen |= {(scenario, row["group_id"], row["rule"]) for row in of_streams}
-    assert seen == LEGAL_WARNINGS.keys()
+        seen_warnings |= {(scenario, row["group_id"], row["rule"]) for row in of_streams}
+    assert seen_warnings == LEGAL_WARNINGS.keys()
 
 
 OF_THE_BROKER = "group.streams.heartbeat.interval.ms=700\n"
@@ -52,15 +52,15 @@ OF_THE_BROKER = "group.streams.heartbeat.interval.ms=700\n"
 
 
 @pytest.mark.parametrize(
-    ("more", "rules"),
+    ("extra_settings", "rules"),
     [
         ("", {}),
         ("group.streams.assignment.interval.ms=15000\n", {"streams_assignment_time"}),
         ("group.streams.max.standby.replicas=0\n", {"streams_standby_replicas_limit"}),
     ],
 )
-def test_the_configuration_of_the_brokers_reaches_the_rules(more, rules, tmp_path, capsys):
-    (tmp_path / "server.properties").write_text(OF_THE_BROKER + more)
+def test_the_configuration_of_the_brokers_reaches_the_rules(extra_settings, rules, tmp_path, capsys):
+    (tmp_path / "server.properties").write_text(OF_THE_BROKER + extra_settings)
     findings = audited(capsys, "streams-basic", "--broker-config", str(tmp_path / "server.properties"))["findings"]
     assert {row["rule"] for row in findings} == set(rules)
 

@@ -37,17 +37,17 @@ def copied(folder: Path, target: Path) -> Path:
 
 @pytest.mark.parametrize("name", scenarios())
 def test_a_partition_opens_with_the_end_and_epochs_that_kafka_has(name, tmp_path):
-    seen = 0
+    opened_count = 0
     for folder in folders(name):
         topic, _, partition = folder.name.rpartition("-")
         log = open_log(copied(folder, tmp_path / "partition"), index_interval_bytes=INTERVAL_BYTES)
         assert log.high_watermark == ends(name)[topic, int(partition)], folder.name
         before = parse_leader_epochs((folder / "leader-epoch-checkpoint").read_text(), str(folder))
-        kept = [entry for entry in before if entry[1] < log.high_watermark]
-        assert log.epochs.entries() == (*kept, (before[-1][0] + 2, log.high_watermark)), folder.name
+        kept_entries = [entry for entry in before if entry[1] < log.high_watermark]
+        assert log.epochs.entries() == (*kept_entries, (before[-1][0] + 2, log.high_watermark)), folder.name
         log.close()
-        seen += 1
-    assert seen > 0
+        opened_count += 1
+    assert opened_count > 0
 
 
 @pytest.mark.parametrize("name", scenarios())

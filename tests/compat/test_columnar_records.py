@@ -76,15 +76,15 @@ def _row(record):
 
 @pytest.mark.parametrize("name", scenarios())
 def test_decoded_columns_are_what_kafkas_formatter_prints_and_encode_to_the_same_bytes(name):
-    printed, seen = printed_rows(name), 0
+    printed, row_count = printed_rows(name), 0
     for rows in read_log(name):
         decoded = decode_share_records(rows, log_time_ms=log_times(rows))
         assert decoded.problems.num_rows == 0
         for row in decoded.records.to_pylist():
             want = printed[row["state_partition"], row["log_offset"]]
             assert {column: row[column] for column in want} == want
-            seen += 1
+            row_count += 1
         encoded = encode_share_records(decoded.records)
         assert encoded.column("key").equals(rows.column("key"))
         assert encoded.column("value").equals(rows.column("value"))
-    assert seen == len(printed) > 0
+    assert row_count == len(printed) > 0

@@ -48,7 +48,7 @@ def batches(text):
     return tuple(batch(part) for part in text.split(";") if part)
 
 
-def whole(text):
+def snapshot_of(text):
     *scalars, listed = text.split(",")
     epoch, state_epoch, leader_epoch, start, count, created, written = map(int, scalars)
     return ShareSnapshot(
@@ -67,7 +67,7 @@ def value(kind, text):
     if kind == "tomb":
         return Tombstone()
     if kind == "snap":
-        return whole(text)
+        return snapshot_of(text)
     epoch, _, leader_epoch, start, count, _, _, listed = text.split(",")
     return ShareUpdate(
         snapshot_epoch=int(epoch),
@@ -87,7 +87,7 @@ def step(line):
         log_offset=int(offset),
         operation=operation,
         record=ShareRecord(key=key, value=value(kind, record)),
-        after=whole(after) if after else None,
+        after=snapshot_of(after) if after else None,
     )
 
 

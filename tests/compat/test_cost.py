@@ -83,14 +83,14 @@ def test_a_group_log_too_large_to_read_leaves_untold_who_deleted(
 def test_the_cost_of_two_windows_is_the_cost_of_all(capsys: pytest.CaptureFixture[str]) -> None:
     logs = ("--log-dir", str(dataset("basic") / "logs"))
     middle = "2026-11-21T03:12:43Z"
-    whole = answer_of(capsys, "cost", *logs)
+    whole_rows = answer_of(capsys, "cost", *logs)
     halves = answer_of(capsys, "cost", *logs, "--to", middle) + answer_of(capsys, "cost", *logs, "--from", middle)
     for name in ("records", "updates", "snapshots", "bytes", "acknowledged_offsets"):
         sums: Counter[tuple[str, str, int]] = Counter()
         for row in halves:
             sums[row["group_id"], row["topic_id"], row["partition"]] += row[name]
-        assert sums == {(row["group_id"], row["topic_id"], row["partition"]): row[name] for row in whole}
-    assert len(halves) > len(whole)
+        assert sums == {(row["group_id"], row["topic_id"], row["partition"]): row[name] for row in whole_rows}
+    assert len(halves) > len(whole_rows)
 
 
 @pytest.mark.parametrize("words", [("--from", "2", "--to", "1"), ("--state-partitions", "--from", "1")])

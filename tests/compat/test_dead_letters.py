@@ -123,8 +123,8 @@ def test_lake_log_directory_and_gold_table_agree(name: str, tmp_path: Path, caps
     assert ask(capsys, "--lake", str(lake), "--bursts", "--gap", "5s") == bursts
     assert sum(row["dead_letters"] for row in bursts) == (201 if name == "dlq" else 0)
     gold = open_lake(lake).scan("gold.dlq_reconciliation").to_pylist()
-    kept = [{key: row[key] for key in at_hand[0]} for row in gold] if at_hand else gold
-    assert sorted(map(repr, kept)) == sorted(map(repr, at_hand))
+    gold_rows = [{key: row[key] for key in at_hand[0]} for row in gold] if at_hand else gold
+    assert sorted(map(repr, gold_rows)) == sorted(map(repr, at_hand))
 
 
 def test_as_of_a_moment_only_what_was_there_by_then_counts(capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,7 +158,7 @@ def test_the_plan_is_the_same_bytes_from_lake_and_log_directory(
 def small_logs(folder: Path) -> Path:
     """Group g gave up orders-0 @ 3; its dead letter holds the canary, in its value and in a header of its own."""
     batches = [[(3, 3, 3, 1)], [(3, 3, 4, 1)]]
-    write_log_directory(folder, [snapshot(), *(update(start=0, batches=some) for some in batches)])
+    write_log_directory(folder, [snapshot(), *(update(start=0, batches=update_batches) for update_batches in batches)])
     write_orders(folder)
     write_letters(folder, [(CANARY, b"value " + CANARY, [*letter_headers(3), ("note", CANARY)])])
     return folder
@@ -194,9 +194,9 @@ def test_a_dead_letter_s_payload_is_found_nowhere_unless_it_is_asked_for(
     out, err = capsys.readouterr()
     assert "matched" in out
     assert CANARY.decode() not in out + err
-    kept = open_lake(tmp_path / "kept").scan("silver.dlq_record")
+    kept_letters = open_lake(tmp_path / "kept").scan("silver.dlq_record")
     hashed = open_lake(tmp_path / "hashed").scan("silver.dlq_record")
-    assert kept.drop_columns(["run_id"]).equals(hashed.drop_columns(["run_id"]))
-    assert kept.column("value_sha256").to_pylist() == [hashlib.sha256(b"value " + CANARY).hexdigest()]
-    assert pa.types.is_string(kept.schema.field("value_sha256").type)
+    assert kept_letters.drop_columns(["run_id"]).equals(hashed.drop_columns(["run_id"]))
+    assert kept_letters.column("value_sha256").to_pylist() == [hashlib.sha256(b"value " + CANARY).hexdigest()]
+    assert pa.types.is_string(kept_letters.schema.field("value_sha256").type)
     assert open_lake(tmp_path / "kept").scan("gold.dlq_reconciliation").column("topic_id").to_pylist() == [ORDERS_ID]

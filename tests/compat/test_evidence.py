@@ -60,7 +60,7 @@ def straight(name: str, words: list[str]) -> Path:
 
 def in_parts(logs: Path, folder: Path) -> Sequence[Path]:
     """Two copies of a log directory; the second lacks the user topics and __consumer_offsets."""
-    whole = Path(shutil.copytree(logs, folder / "zz-whole"))
+    whole_copy = Path(shutil.copytree(logs, folder / "zz-whole"))
     part = Path(
         shutil.copytree(
             logs,
@@ -72,7 +72,7 @@ def in_parts(logs: Path, folder: Path) -> Sequence[Path]:
     )
     for checkpoint in logs.glob("*checkpoint"):
         shutil.copy(checkpoint, part / checkpoint.name)
-    return whole, part
+    return whole_copy, part
 
 
 @pytest.mark.parametrize("name", kinds_first(but=WITHOUT_STATE))
@@ -93,11 +93,11 @@ def test_copies_in_any_order_give_the_same_bytes(name: str, tmp_path: Path, caps
     words = window(name, logs, capsys)
     first = files(straight(name, words))
     assert main(["verify", str(straight(name, words)), "--log-dir", str(logs)]) == 0
-    whole, part = in_parts(logs, tmp_path)
-    for number, order in enumerate(([whole, part], [part, whole])):
+    whole_copy, part = in_parts(logs, tmp_path)
+    for number, order in enumerate(([whole_copy, part], [part, whole_copy])):
         options = [word for place in order for word in ("--log-dir", str(place))]
         assert make(tmp_path / f"copies-{number}", *words, *options) == first
-    make_lake(tmp_path / "united", part, whole)
+    make_lake(tmp_path / "united", part, whole_copy)
     assert make(tmp_path / "three", *words, "--lake", str(tmp_path / "united")) == first
 
 

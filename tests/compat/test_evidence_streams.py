@@ -15,7 +15,9 @@ WINDOW = ("--from", "2026-11-22T21:29:05Z", "--to", "2026-11-22T21:29:30Z")
 LOGS = dataset("streams-topology") / "logs"
 
 
-def _made(place: Path, source: str, where: Path, group: str = "app-wc", window: tuple[str, ...] = WINDOW) -> Path:
+def _make_evidence(
+    place: Path, source: str, where: Path, group: str = "app-wc", window: tuple[str, ...] = WINDOW
+) -> Path:
     words = ["evidence", source, str(where), "--group", group, *window, "--case", "INC-1", "--out", str(place)]
     assert main(words) in (0, None)
     return place
@@ -28,7 +30,7 @@ def _rows(folder: Path, table: str) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
-    return made_once("evidence-streams", lambda into: _made(into / "folder", "--log-dir", LOGS)) / "folder"
+    return made_once("evidence-streams", lambda into: _make_evidence(into / "folder", "--log-dir", LOGS)) / "folder"
 
 
 def test_records_histories_rebalances_events_and_findings_of_the_window_are_there(folder: Path) -> None:
@@ -56,7 +58,7 @@ def test_the_pages_are_about_a_streams_group_alone(folder: Path) -> None:
 
 def test_a_lake_gives_the_same_bytes(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make_lake(tmp_path / "lake", LOGS)
-    of_lake = _made(tmp_path / "folder", "--lake", tmp_path / "lake")
+    of_lake = _make_evidence(tmp_path / "folder", "--lake", tmp_path / "lake")
     for path in sorted((folder / "tables").iterdir()):
         assert (of_lake / "tables" / path.name).read_bytes() == path.read_bytes(), path.name
     capsys.readouterr()
@@ -67,9 +69,11 @@ def test_a_lake_gives_the_same_bytes(folder: Path, tmp_path: Path, capsys: pytes
 
 def test_what_is_wrong_at_the_end_of_the_window_is_a_finding(tmp_path: Path) -> None:
     window = ("--from", "2026-11-22T21:27:00Z", "--to", "2026-11-22T21:40:00Z")
-    made = _made(tmp_path / "folder", "--log-dir", dataset("streams-basic") / "logs", "app-plain", window)
-    assert _rows(made, "finding") == []
-    assert "ends_early" in {row["code"] for row in _rows(made, "note")}
+    evidence_path = _make_evidence(
+        tmp_path / "folder", "--log-dir", dataset("streams-basic") / "logs", "app-plain", window
+    )
+    assert _rows(evidence_path, "finding") == []
+    assert "ends_early" in {row["code"] for row in _rows(evidence_path, "note")}
 
 
 def test_a_window_before_the_group_and_an_unknown_group_are_refused(

@@ -26,11 +26,11 @@ ODD_REQUESTS = "acquired_state_written, count_over_maximum"
     ],
 )
 def test_all_gates_are_open_over_every_scenario(names: Sequence[str], records: int, tmp_path: Path) -> None:
-    first, *others = names
+    first, *other_names = names
     shutil.copytree(recorded_lake(first), tmp_path / "lake")
-    for name in others:
+    for name in other_names:
         make_lake(tmp_path / "lake", dataset(name) / "logs")
-    checked = check(CheckOptions(lake=Lake(tmp_path / "lake"), whole=True, skip=("freshness", "volume")))
+    checked = check(CheckOptions(lake=Lake(tmp_path / "lake"), all_rows=True, skip=("freshness", "volume")))
     columns = ["table_name", "expectation", "details"]
     assert checked.results.filter(pc.field("success") == pc.scalar(False)).select(columns).to_pylist() == [
         {"table_name": "gold.audit_finding", "expectation": "no_error_stands", "details": ODD_REQUESTS}

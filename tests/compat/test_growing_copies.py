@@ -28,19 +28,21 @@ REBUILDS = ("decode", "replay", "measure", "audit")
 
 def copy_of(logs: Path, target: Path, parts: Mapping[str, float]) -> Path:
     """A copy whose partitions end somewhere, with the times of its newest record."""
-    left = {folder: round(part * count) for folder, part in parts.items() if (count := batch_count(logs / folder))}
-    kept: list[bytes] = []
+    remaining_batches = {
+        folder: round(part * count) for folder, part in parts.items() if (count := batch_count(logs / folder))
+    }
+    kept_batches: list[bytes] = []
 
     def begin_of(folder: str, batches: list[bytes]) -> list[bytes]:
-        begin = batches[: max(left[folder], 0)]
-        left[folder] -= len(begin)
-        kept.extend(begin)
+        begin = batches[: max(remaining_batches[folder], 0)]
+        remaining_batches[folder] -= len(begin)
+        kept_batches.extend(begin)
         return begin
 
     copy_changed(logs, target, begin_of)
     for checkpoint in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint"):
         (target / checkpoint).unlink(missing_ok=True)  # those of the whole log
-    newest_ms = max(map(max_timestamp_of, kept), default=0)
+    newest_ms = max(map(max_timestamp_of, kept_batches), default=0)
     return set_times(target, appended_ms=newest_ms, checkpoint_ms=newest_ms)
 
 
@@ -76,7 +78,7 @@ def test_copies_that_grow_from_run_to_run_are_one_run(
         make_lake(lake, copy, until_ms=until_ms, rebuild=rebuild)
         if chance.random() < 0.4:
             maintain(MaintainOptions(lake=lake, dry_run=False, window_ms=0))
-    whole = copy_of(logs, folder / "whole", dict.fromkeys(partitions, WHOLE))
-    make_lake(lake, whole)
-    make_lake(folder / "at-once", whole)
+    whole_copy = copy_of(logs, folder / "whole", dict.fromkeys(partitions, WHOLE))
+    make_lake(lake, whole_copy)
+    make_lake(folder / "at-once", whole_copy)
     assert_same(folder / "lake", folder / "at-once")

@@ -190,7 +190,7 @@ def test_copies_of_a_crashed_broker_in_any_order_are_one_log(order: tuple[int, .
 
 
 def test_a_copy_of_a_running_broker_is_an_exact_prefix() -> None:
-    whole = {(p.topic, p.partition): _records(p) for p in _partitions("crash")}
+    whole_records = {(p.topic, p.partition): _records(p) for p in _partitions("crash")}
     compared = 0
     for name in ("logs-live", "logs-crashed"):
         for partition in unite([scan_log_directory(str(dataset("crash") / name))]):
@@ -199,9 +199,9 @@ def test_a_copy_of_a_running_broker_is_an_exact_prefix() -> None:
             assert partition.committed_end is not None
             assert committed == min(end, partition.committed_end)
             records = _records(partition, 0, end)
-            known = whole[partition.topic, partition.partition].slice(0, records.num_rows)
+            expected_records = whole_records[partition.topic, partition.partition].slice(0, records.num_rows)
             for column in ("offset", "timestamp_ms", "key", "value", "leader_epoch"):
-                assert records[column].to_pylist() == known[column].to_pylist()
+                assert records[column].to_pylist() == expected_records[column].to_pylist()
             flags = [offset >= partition.committed_end for offset in records["offset"].to_pylist()]
             assert records["uncommitted"].to_pylist() == flags
             compared += records.num_rows

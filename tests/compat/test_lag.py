@@ -148,9 +148,9 @@ def test_lag_over_time_is_the_same_from_lake_and_log_and_ends_where_the_broker_d
     assert ask("lag", "--lake", str(lake), "--every", "5s") == rows
     newest = {(row["group_id"], row["topic_id"], row["partition"]): row for row in rows}
     now = ask("lag", "--log-dir", str(logs))
-    known = [row for row in now if row["lag"] is not None and row["newest_batch_ms"] is not None]
-    assert known
-    for row in known:
+    known_rows = [row for row in now if row["lag"] is not None and row["newest_batch_ms"] is not None]
+    assert known_rows
+    for row in known_rows:
         assert newest[row["group_id"], row["topic_id"], row["partition"]]["lag_inferred"] == row["lag"]
 
 

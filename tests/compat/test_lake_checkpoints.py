@@ -114,10 +114,10 @@ def state_rows(lake: Path) -> list[dict[str, Any]]:
 def test_pruned_checkpoints_are_answered_from_all_that_was_ever_written(
     ask: Ask, unpruned: Path, unpruned_lake: Path
 ) -> None:
-    left = first_offsets(dataset(PRUNED) / "logs")
+    first_remaining = first_offsets(dataset(PRUNED) / "logs")
     early = compared = 0
     for checkpoint in lines(dataset(PRUNED) / "checkpoints.jsonl"):
-        early += not answerable(checkpoint, left)
+        early += not answerable(checkpoint, first_remaining)
         offsets = at_offsets(checkpoint, first_offsets(unpruned))
         compared += compare_states(checkpoint, ask("state", "--lake", str(unpruned_lake), "--at-offset", offsets))
     assert early >= 4

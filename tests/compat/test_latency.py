@@ -64,12 +64,14 @@ def test_the_true_age_and_the_journals_times_lie_within_the_bounds(
         stamp = stamps[place[1:]]
         assert row["age_min_ms"] <= row["settled_ms"] - stamp <= row["age_max_ms"], place
     by_hand = {place: did[-1] for place, did in journal(folder).items() if did[-1]["ack"] in DONE}
-    both = {place for place in by_hand.keys() & ranges if DONE[by_hand[place]["ack"]] == ranges[place]["outcome"]}
-    assert len(both) > 50
-    for place in both:
+    shared_places = {
+        place for place in by_hand.keys() & ranges if DONE[by_hand[place]["ack"]] == ranges[place]["outcome"]
+    }
+    assert len(shared_places) > 50
+    for place in shared_places:
         handed_out = int(by_hand[place]["t"]) - stamps[place[1:]]
         assert handed_out <= ranges[place]["age_max_ms"] + SLACK_MS, place
-    for place in both & answers.keys():
+    for place in shared_places & answers.keys():
         if (name, ranges[place]["outcome"]) == ("dlq", "archived"):
             continue  # answered while ARCHIVING, before the dead letter is written
         assert answers[place] - stamps[place[1:]] >= ranges[place]["age_min_ms"] - SLACK_MS, place
@@ -79,10 +81,10 @@ def test_the_true_age_and_the_journals_times_lie_within_the_bounds(
 def test_delivery_counts_are_those_that_the_clients_saw_last(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     folder = dataset(name)
     ranges = rows_by_place(folder, capsys)
-    seen = {place: did[-1] for place, did in journal(folder).items() if did[-1]["ack"] in DONE}
+    last_entries = {place: did[-1] for place, did in journal(folder).items() if did[-1]["ack"] in DONE}
     compared = Counter(
         (DONE[line["ack"]], ranges[place]["outcome"], ranges[place]["delivery_count"] >= line["dc"])
-        for place, line in seen.items()
+        for place, line in last_entries.items()
         if place in ranges
     )
     assert compared["acknowledged", "acknowledged", True] > 50
@@ -109,8 +111,8 @@ def test_a_lake_answers_as_its_logs_do_however_they_are_cut_into_parts(
 ) -> None:
     sources = (["--log-dir", str(dataset(name) / "logs")], ["--lake", str(recorded_lake(name))])
     answers = []
-    for most in (measured.PART_ROWS, 1):
-        monkeypatch.setattr(measured, "PART_ROWS", most)
+    for part_rows in (measured.PART_ROWS, 1):
+        monkeypatch.setattr(measured, "PART_ROWS", part_rows)
         for source in sources:
             assert main([*words, *source, "--output", "json"]) == 0
             answers.append(json.loads(capsys.readouterr().out))

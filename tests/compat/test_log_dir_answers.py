@@ -58,11 +58,11 @@ def per_offset(
     """Ranges with equal neighbours joined: the same for two lists that say the same of every offset."""
     joined: list[tuple[int, int, int, int]] = []
     for batch in sorted(batches, key=lambda batch: int(batch[first])):
-        here = (batch[first], batch[last], batch[state], batch[count])
-        if joined and joined[-1][1] + 1 == here[0] and joined[-1][2:] == here[2:]:
-            joined[-1] = (joined[-1][0], *here[1:])
+        batch_range = (batch[first], batch[last], batch[state], batch[count])
+        if joined and joined[-1][1] + 1 == batch_range[0] and joined[-1][2:] == batch_range[2:]:
+            joined[-1] = (joined[-1][0], *batch_range[1:])
         else:
-            joined.append(here)
+            joined.append(batch_range)
     return joined
 
 
@@ -85,10 +85,10 @@ def brokers_answer(entry: Json) -> Json | None:
 
 def our_answer(row: Json, broker: Json) -> Json:
     fields = ("state_epoch", "leader_epoch", "start_offset", "delivery_complete_count")
-    mine = {name: row[name] for name in fields if name in broker}
+    our_fields = {name: row[name] for name in fields if name in broker}
     ranges = per_offset(row["state_batches"], "first_offset", "last_offset", "delivery_state", "delivery_count")
     assert len(ranges) == len(row["state_batches"]), "neighbours of equal state are joined in the answer"
-    return mine | {"ranges": ranges}
+    return our_fields | {"ranges": ranges}
 
 
 def key_of(row: Json) -> tuple[str, str, int]:
@@ -204,16 +204,18 @@ COPIES = [("logs-live", "live"), ("logs-crashed", "crashed"), ("logs", ".")]
 def test_a_copy_taken_at_any_moment_holds_a_prefix(copy: str, dump: str, ask: Ask) -> None:
     """Copies of a broker's directory while it wrote, after it was killed, and after it came back."""
     folder = dataset("crash")
-    whole = [plain_batches(row) for row in ask("records", "--log-dir", str(folder / copy), "--include-uncommitted")]
-    assert whole == in_log_order(map(formatted, lines(folder / dump / "formatter.jsonl")))
+    whole_log = [plain_batches(row) for row in ask("records", "--log-dir", str(folder / copy), "--include-uncommitted")]
+    assert whole_log == in_log_order(map(formatted, lines(folder / dump / "formatter.jsonl")))
     batches = [plain_batches(row) for row in ask("records", "--log-dir", str(folder / copy))]
-    for partition in {row["state_partition"] for row in whole}:
-        mine = [row for row in batches if row["state_partition"] == partition]
-        assert mine == [row for row in whole if row["state_partition"] == partition][: len(mine)]
+    for partition in {row["state_partition"] for row in whole_log}:
+        partition_rows = [row for row in batches if row["state_partition"] == partition]
+        assert (
+            partition_rows == [row for row in whole_log if row["state_partition"] == partition][: len(partition_rows)]
+        )
     if copy == "logs":
-        assert batches == whole, "a broker that stopped cleanly has committed everything"
+        assert batches == whole_log, "a broker that stopped cleanly has committed everything"
     else:
-        assert len(batches) < len(whole)
+        assert len(batches) < len(whole_log)
 
 
 def test_copies_in_any_order_are_one_log(ask: Ask) -> None:

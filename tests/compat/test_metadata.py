@@ -125,8 +125,10 @@ def test_each_snapshot_has_the_values_and_epochs_that_the_log_makes(node: str) -
         fresh = Timeline()
         fresh.take(Snapshot(end_offset=file.end_offset, timestamp_ms=1, records=tuple(records_of(file.partition))))
         expected = {row.key: content_of(row) for row in fresh.validities if row.key[0] not in VOLATILE}
-        made = {row.key: content_of(row) for row in history.at(file.end_offset) if row.key[0] not in VOLATILE}
-        assert made == expected
+        replayed_content = {
+            row.key: content_of(row) for row in history.at(file.end_offset) if row.key[0] not in VOLATILE
+        }
+        assert replayed_content == expected
         epochs = [row.content["leader_epoch"] for row in fresh.validities if row.key[0] == "partition"]
         compared += sum(epoch != 0 for epoch in epochs)
     assert compared
@@ -176,15 +178,15 @@ def test_every_record_is_decoded_as_the_dump_tool_prints_it() -> None:
     ]
     records = [record for record in records_of(files_of("node1").log) if not record.is_control]
     assert len(records) == len(expected) > 150
-    kept = 0
+    compared_count = 0
     for record, payload in zip(records, expected, strict=True):
         assert (record.name, record.version) == (payload["type"], payload["version"])
         if record.value is None or record.value.get("hidden"):
             continue
         values = printed(record.value)
         assert {name: values[name] for name in payload["data"]} == payload["data"]
-        kept += 1
-    assert kept > 120
+        compared_count += 1
+    assert compared_count > 120
 
 
 def secret_bytes() -> list[bytes]:

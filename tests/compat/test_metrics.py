@@ -21,8 +21,8 @@ LAKE_ALONE = (b"sharelens_read_timestamp_seconds", b"sharelens_audit_findings")
 """What differs: the moment of a run, and the audit, which is a stage of the pipeline."""
 
 
-def in_both(made: Export) -> list[bytes]:
-    lines = prometheus_text(made).splitlines()
+def in_both(exported: Export) -> list[bytes]:
+    lines = prometheus_text(exported).splitlines()
     return [line for line in lines if not any(name in line for name in LAKE_ALONE)]
 
 
@@ -44,5 +44,5 @@ def test_lags_are_those_of_the_command_and_sum_up_by_group(name: str):
     lags = {(row["group_id"], row["topic_id"], row["partition"]): row["lag"] for row in rows}
     assert {key: figures.of_share_partitions[key].get(catalog.LAG) for key in lags} == lags
     for group, values in figures.of_groups.items():
-        known = [value for key, value in lags.items() if key[0] == group and value is not None]
-        assert values.get(catalog.GROUP_LAG, 0) == sum(known)
+        known_lags = [value for key, value in lags.items() if key[0] == group and value is not None]
+        assert values.get(catalog.GROUP_LAG, 0) == sum(known_lags)

@@ -120,7 +120,7 @@ def make_both(folder: Path, story: Story) -> Path:
     return folder
 
 
-def both(folder: Path) -> tuple[Evidence, Evidence]:
+def evidence_of_both(folder: Path) -> tuple[Evidence, Evidence]:
     """The evidence of the log directory, and of the lake made from it."""
     straight = open_evidence(Source(log_dirs=(str(folder / "logs"),), topic_names=str(folder / "names")))
     return straight, open_evidence(Source(lake=str(folder / "lake")))
@@ -152,7 +152,7 @@ def stories(draw: st.DrawFn) -> Story:
 def test_any_move_gives_the_same_answers_with_and_without_a_lake(
     tmp_path_factory: pytest.TempPathFactory, story: Story
 ) -> None:
-    straight, lake = both(make_both(tmp_path_factory.mktemp("moved"), story))
+    straight, lake = evidence_of_both(make_both(tmp_path_factory.mktemp("moved"), story))
     groups = sorted({record["group_id"] for _, record in story})
     rows_there = dict(answers(straight, groups, START_MS + 95_000))
     assert len(rows_there) > 10
@@ -160,7 +160,7 @@ def test_any_move_gives_the_same_answers_with_and_without_a_lake(
 
 
 def test_the_state_is_the_one_where_the_newest_records_hash_to(tmp_path: Path) -> None:
-    for evidence in both(make_both(tmp_path, [*CHANGED, (OLD, STALE_SNAPSHOT)])):
+    for evidence in evidence_of_both(make_both(tmp_path, [*CHANGED, (OLD, STALE_SNAPSHOT)])):
         for key_filter in (KeyFilter(), parse_key_filter([MOVES], [], [])):
             answer = state(evidence, key_filter, CutChoice())
             rows = {row["group_id"]: row for row in answer.table.to_pylist()}
@@ -172,7 +172,7 @@ def test_the_state_is_the_one_where_the_newest_records_hash_to(tmp_path: Path) -
 
 
 def test_before_the_number_changed_nothing_is_misplaced(changed: Path) -> None:
-    for evidence in both(changed):
+    for evidence in evidence_of_both(changed):
         answer = state(evidence, KeyFilter(), CutChoice(as_of_ms=START_MS + 30_000))
         assert {row["group_id"]: row["state_partition"] for row in answer.table.to_pylist()}[MOVES] == OLD
         assert answer.warnings == ()
@@ -182,8 +182,8 @@ def test_the_lake_keeps_the_misplaced_row_with_its_mark(changed: Path) -> None:
     rows = open_lake(changed / "lake").scan(STATE).to_pylist()
     assert len(rows) == len(GROUPS) + 3
     assert [(row["group_id"], row["state_partition"]) for row in rows if row["misplaced"]] == [(MOVES, OLD)]
-    mine = {row["state_partition"]: row["start_offset"] for row in rows if row["group_id"] == MOVES}
-    assert mine == {OLD: BEFORE, NEW: AFTER}
+    start_offsets = {row["state_partition"]: row["start_offset"] for row in rows if row["group_id"] == MOVES}
+    assert start_offsets == {OLD: BEFORE, NEW: AFTER}
 
 
 def test_a_log_that_grows_while_the_number_changes_gives_the_lake_of_one_run(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_a_mark_goes_when_the_misplaced_state_is_deleted(changed: Path, tmp_path
 
 
 def test_a_move_between_two_moments_is_told_as_one(changed: Path) -> None:
-    for evidence in both(changed):
+    for evidence in evidence_of_both(changed):
         answer = diff(evidence, parse_key_filter([MOVES], [], []), START_MS + 30_000, START_MS + 60_200)
         (row,) = answer.table.to_pylist()
         assert (row["change"], row["state_partition"]) == ("moved", NEW)
@@ -215,7 +215,7 @@ def test_a_move_between_two_moments_is_told_as_one(changed: Path) -> None:
 
 
 def test_the_trace_marks_the_events_of_the_misplaced_state(changed: Path) -> None:
-    for evidence in both(changed):
+    for evidence in evidence_of_both(changed):
         answer = trace(evidence, parse_key_filter([MOVES], ["orders"], [0]), BEFORE)
         marks = {
             (row["state_partition"], row["completeness"], row["completeness_reason"])
@@ -229,7 +229,7 @@ def test_the_trace_marks_the_events_of_the_misplaced_state(changed: Path) -> Non
 
 def test_a_share_partition_deleted_in_both_places_is_deleted(tmp_path: Path) -> None:
     gone = [(place, tombstone(MOVES, at_ms=START_MS + 95_000 + place)) for place in (OLD, NEW)]
-    for evidence in both(make_both(tmp_path, [*CHANGED, *gone])):
+    for evidence in evidence_of_both(make_both(tmp_path, [*CHANGED, *gone])):
         assert state(evidence, parse_key_filter([MOVES], [], []), CutChoice()).table.num_rows == 0
         answer = trace(evidence, parse_key_filter([MOVES], ["orders"], [0]), BEFORE)
         assert str(answer.summary).startswith(f"record {BEFORE}: the share partition is deleted")

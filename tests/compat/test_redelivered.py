@@ -61,8 +61,8 @@ def test_the_gold_table_holds_what_the_question_tells(name: str, capsys: pytest.
     assert measures
     assert measures == ask(capsys, "redelivered", "--log-dir", str(dataset(name) / "logs"))
     order = ["group_id", "topic_id", "partition", "state_partition", "first_offset", "kind", "life"]
-    kept = open_lake(lake).scan("gold.redelivered_record").to_pylist()
-    rows = [{column: row[column] for column in measures[0]} for row in kept]
+    gold_rows = open_lake(lake).scan("gold.redelivered_record").to_pylist()
+    rows = [{column: row[column] for column in measures[0]} for row in gold_rows]
     assert sorted(rows, key=lambda row: [row[name] for name in order]) == sorted(
         measures, key=lambda row: [row[name] for name in order]
     )

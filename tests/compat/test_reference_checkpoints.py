@@ -82,19 +82,19 @@ def records(name):
     return {partition: sorted(rows, key=lambda row: row[0]) for partition, rows in offsets_seen.items()}
 
 
-def advanced(made, waiting, ends):
+def advanced(partition_states, waiting, ends):
     """The states as of a checkpoint's log end offsets; takes what they need from the front of `waiting`."""
     for partition, rows in waiting.items():
         while rows and rows[0][0] < ends.get(str(partition), 0):
-            made[partition] = apply(made[partition], *rows.popleft())
-    return made
+            partition_states[partition] = apply(partition_states[partition], *rows.popleft())
+    return partition_states
 
 
-def holder(made, key):
+def holder(partition_states, key):
     """The state partition that holds a share partition; any other one when none does."""
-    holders = [state for state in made.values() if key in state.share_partitions]
+    holders = [state for state in partition_states.values() if key in state.share_partitions]
     assert len(holders) <= 1
-    return holders[0] if holders else next(iter(made.values()))
+    return holders[0] if holders else next(iter(partition_states.values()))
 
 
 def expected_read(truth):
@@ -124,10 +124,10 @@ def reading_epoch(state, key):
     return 0 if state_of_key is None else state_of_key.leader_epoch_max
 
 
-def check(made, truth):
+def check(partition_states, truth):
     key = SharePartitionKey(group_id=truth["group"], topic_id=truth["topicId"], partition=truth["partition"])
     exists = truth["summary"]["errorCode"] != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    state = holder(made, key)
+    state = holder(partition_states, key)
     summary = answers.read_summary(state, key, topic_partition_exists=exists)
     expected = expected_summary(truth["summary"])
     if "deliveryCompleteCount" not in truth["summary"]:  # brokers of 4.1 don't know the field
@@ -148,12 +148,12 @@ def test_every_checkpoint_is_what_the_broker_answered(name):
     version = json.loads((dataset(name) / "meta.json").read_text(encoding="utf-8"))["kafkaVersion"]
     rules = KAFKA_4_4 if version.startswith("4.4") else KAFKA_4_3
     waiting = {partition: collections.deque(rows) for partition, rows in records(name).items()}
-    made = {partition: PartitionState(rules=rules) for partition in waiting}
+    partition_states = {partition: PartitionState(rules=rules) for partition in waiting}
     checked = 0
     for checkpoint in lines(dataset(name) / "checkpoints.jsonl"):
-        made = advanced(made, waiting, checkpoint["logEndOffsets"])
+        partition_states = advanced(partition_states, waiting, checkpoint["logEndOffsets"])
         for truth in checkpoint["states"]:
-            check(made, truth)
+            check(partition_states, truth)
             checked += 1
     assert checked > 0
     assert not any(waiting.values())

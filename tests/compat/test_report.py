@@ -41,11 +41,11 @@ def test_a_lake_and_its_log_have_the_same_lives_and_timelines(scenario: str) -> 
     logs = of_logs(scenario)
     assert lake.lives.counts() == logs.lives.counts()
     assert lake.lives.first.drop_columns(["cluster_id"]).equals(logs.lives.first.drop_columns(["cluster_id"]))
-    for left, right in zip(lake.timelines, logs.timelines, strict=True):
-        assert left.group_id == right.group_id
-        assert left.counts == right.counts
-        assert left.marks == right.marks
-        assert left.entries.to_pylist() == right.entries.to_pylist()
+    for lake_timeline, right in zip(lake.timelines, logs.timelines, strict=True):
+        assert lake_timeline.group_id == right.group_id
+        assert lake_timeline.counts == right.counts
+        assert lake_timeline.marks == right.marks
+        assert lake_timeline.entries.to_pylist() == right.entries.to_pylist()
 
 
 @pytest.mark.parametrize("scenario", ["admin", "edge", "pruned"])

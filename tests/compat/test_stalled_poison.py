@@ -61,12 +61,12 @@ def lasting_topics(folder: Path) -> set[str]:
 
 def journal(folder: Path) -> dict[Place, list[Json]]:
     """What clients did with each record, in the order of time."""
-    seen: dict[Place, list[Json]] = {}
+    lines_by_place: dict[Place, list[Json]] = {}
     for line in sorted(
         (line for line in lines(folder, "journal.jsonl") if "ack" in line), key=lambda row: int(row["t"])
     ):
-        seen.setdefault((line["g"], line["topic"], line["p"], line["o"]), []).append(line)
-    return seen
+        lines_by_place.setdefault((line["g"], line["topic"], line["p"], line["o"]), []).append(line)
+    return lines_by_place
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -76,11 +76,11 @@ def test_rejected_records_are_those_that_clients_rejected_at_that_delivery(
     folder = dataset(name)
     rows = ask(capsys, "poison", "--log-dir", str(folder / "logs"), *settings(folder, tmp_path))
     causes = given_up(of_live_topics(folder, rows))
-    seen = journal(folder)
+    journal_lines = journal(folder)
     rejected = {(*place, row["delivery_count"]) for place, row in causes.items() if row["cause"] == "rejected"}
-    did = {(*place, line["dc"]) for place, did in seen.items() for line in did if line["ack"] == "REJECT"}
+    did = {(*place, line["dc"]) for place, did in journal_lines.items() for line in did if line["ack"] == "REJECT"}
     assert rejected <= did
-    last = {place: did[-1] for place, did in seen.items()}
+    last = {place: did[-1] for place, did in journal_lines.items()}
     settled = {place for place, line in last.items() if line["ack"] == "REJECT" and place[1] in lasting_topics(folder)}
     assert settled <= causes.keys()
     accepted = {place for place in causes.keys() & last.keys() if last[place]["ack"] in ("ACCEPT", "IMPLICIT")}
@@ -145,18 +145,18 @@ def test_after_a_clean_stop_nothing_stands_still(name: str, capsys: pytest.Captu
     """The stop came within a second of the last records, which nobody took: no minute of silence, no pin."""
     logs = str(dataset(name) / "logs")
     assert ask(capsys, "stalled", "--log-dir", logs) == []
-    left = ask(capsys, "pinned", "--min-duration", "0", "--log-dir", logs)
-    assert {row["kind"] for row in left} == {"silent_with_backlog"}
+    pinned_rows = ask(capsys, "pinned", "--min-duration", "0", "--log-dir", logs)
+    assert {row["kind"] for row in pinned_rows} == {"silent_with_backlog"}
 
 
 def test_what_members_left_behind_stands_still(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = dataset("timeouts")
     rows = ask(capsys, "pinned", "--min-duration", "10", "--log-dir", str(folder / "logs"), *settings(folder, tmp_path))
     assert {row["group_id"] for row in rows} == {"g-never", "g-slow"}
-    seen = journal(folder)
+    journal_lines = journal(folder)
     for row in rows:
         place = (row["group_id"], row["topic"], row["partition"], row["first_incomplete_offset"])
-        assert seen[place][-1]["ack"] not in ("ACCEPT", "REJECT", "IMPLICIT")
+        assert journal_lines[place][-1]["ack"] not in ("ACCEPT", "REJECT", "IMPLICIT")
         assert row["end_offset"] > row["first_incomplete_offset"]
 
 
@@ -173,8 +173,8 @@ def test_the_gold_tables_hold_what_the_questions_tell_without_settings(
     opened = open_lake(lake)
     rows = ask(capsys, "poison", "--gaps", "--lake", str(lake))
     order = [(name, "ascending") for name in ("group_id", "topic_id", "partition", "life_log_offset", "offset")]
-    kept = opened.scan("gold.poison_record").sort_by(order).to_pylist()
-    assert [without_letters({key: row[key] for key in rows[0]}) for row in kept] == [
+    gold_rows = opened.scan("gold.poison_record").sort_by(order).to_pylist()
+    assert [without_letters({key: row[key] for key in rows[0]}) for row in gold_rows] == [
         without_letters(row) for row in rows
     ]
     gold = opened.scan("gold.stall").to_pylist()

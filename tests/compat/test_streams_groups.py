@@ -59,11 +59,14 @@ def _task_lists(tasks: Tasks) -> list[dict[str, Any]]:
     partitions: dict[str, list[int]] = {}
     for subtopology_id, partition in sorted(tasks):
         partitions.setdefault(subtopology_id, []).append(partition)
-    return [{"subtopologyId": name, "partitions": own} for name, own in partitions.items()]
+    return [
+        {"subtopologyId": name, "partitions": subtopology_partitions}
+        for name, subtopology_partitions in partitions.items()
+    ]
 
 
 def _tasks(tasks: TasksByType) -> dict[str, Any]:
-    return {f"{kind}Tasks": _task_lists(own) for kind, own in tasks._asdict().items()}
+    return {f"{kind}Tasks": _task_lists(tasks_of_type) for kind, tasks_of_type in tasks._asdict().items()}
 
 
 def _member(name: str, member: StreamsMember, target: TasksByType) -> dict[str, Any]:
@@ -95,13 +98,15 @@ def _topology(topology: Topology | None) -> dict[str, Any] | None:
         return None
     subtopologies = [
         {
-            "subtopologyId": own.subtopology_id,
-            "sourceTopics": sorted(own.source_topics),
-            "repartitionSinkTopics": sorted(own.repartition_sink_topics),
-            "stateChangelogTopics": [_topic(topic._asdict()) for topic in sorted(own.state_changelog_topics)],
-            "repartitionSourceTopics": [_topic(topic._asdict()) for topic in sorted(own.repartition_source_topics)],
+            "subtopologyId": subtopology.subtopology_id,
+            "sourceTopics": sorted(subtopology.source_topics),
+            "repartitionSinkTopics": sorted(subtopology.repartition_sink_topics),
+            "stateChangelogTopics": [_topic(topic._asdict()) for topic in sorted(subtopology.state_changelog_topics)],
+            "repartitionSourceTopics": [
+                _topic(topic._asdict()) for topic in sorted(subtopology.repartition_source_topics)
+            ],
         }
-        for own in sorted(topology.subtopologies)
+        for subtopology in sorted(topology.subtopologies)
     ]
     return {"epoch": topology.epoch, "subtopologies": subtopologies}
 
@@ -121,7 +126,8 @@ def _described(name: str, group: StreamsGroup) -> dict[str, Any]:
         "assignmentEpoch": group.target_assignment_epoch,
         "topology": _topology(group.topology),
         "members": {
-            own: _member(own, member, group.targets.get(own, TasksByType())) for own, member in group.members.items()
+            member_id: _member(member_id, member, group.targets.get(member_id, TasksByType()))
+            for member_id, member in group.members.items()
         },
         "authorizedOperations": -(2**31),
     }
@@ -182,8 +188,8 @@ def _owners(group: StreamsGroup | None) -> set[tuple[str, str, int, str, str, in
             ("OWNED", member.assignment and member.assignment.assigned),
             ("PENDING_REVOCATION", member.assignment and member.assignment.pending),
         ):
-            for kind, own in (tasks._asdict() if tasks else {}).items():
-                for task in own:
+            for kind, tasks_of_type in (tasks._asdict() if tasks else {}).items():
+                for task in tasks_of_type:
                     epochs = member.assignment.active_assignment_epochs if member.assignment else {}
                     epoch = epochs[task] if kind == "active" else None
                     owners.add((kind.upper(), *task, name, status, epoch))
@@ -193,7 +199,7 @@ def _owners(group: StreamsGroup | None) -> set[tuple[str, str, int, str, str, in
 @pytest.mark.parametrize("name", STREAMS_SETS)
 def test_the_histories_after_every_record_are_the_state_after_it(name: str) -> None:
     with _open(name) as evidence:
-        made = histories(evidence.group_records())
+        group_histories = histories(evidence.group_records())
     groups: dict[str, StreamsGroup | None] = {}
     compared = 0
     for place, (partition, offset, record) in enumerate(_records(dataset(name) / "logs")):
@@ -202,7 +208,7 @@ def test_the_histories_after_every_record_are_the_state_after_it(name: str) -> N
             continue
         of_group, of_members, of_tasks = (
             [row for row in _valid_at(rows, partition, offset) if row["group_id"] == record.group_id]
-            for rows in (made.groups, made.members, made.tasks)
+            for rows in (group_histories.groups, group_histories.members, group_histories.tasks)
         )
         state = "DEAD" if group is None else group.state.name
         assert [(row["group_type"], row["state"]) for row in of_group] == [("streams", state)]
@@ -233,8 +239,8 @@ def _moments(name: str) -> list[tuple[int, dict[str, Any]]]:
     moments = []
     for checkpoint in _checkpoints(dataset(name)):
         ends = checkpoint["consumerOffsetsEnd"]
-        known = [row["timestamp"] for row in records if row["offset"] < ends[str(row["partition"])]]
-        moments.append((max([checkpoint["wallMs"], *known]), checkpoint))
+        known_times = [row["timestamp"] for row in records if row["offset"] < ends[str(row["partition"])]]
+        moments.append((max([checkpoint["wallMs"], *known_times]), checkpoint))
     return moments
 
 
@@ -360,13 +366,13 @@ def test_rebalances_add_up_to_what_the_broker_described(name: str) -> None:
     for at_ms, checkpoint in _moments(name):
         rows = streams_rebalances(records.filter(pc.field("timestamp_ms") <= at_ms)).to_pylist()
         for group_id, answers in checkpoint["groups"].items():
-            own = [row for row in rows if row["group_id"] == group_id]
+            group_rows = [row for row in rows if row["group_id"] == group_id]
             if answers["describe"]["errorCode"] == NO_SUCH_GROUP:
-                assert not own or own[-1]["group_epoch"] is None
+                assert not group_rows or group_rows[-1]["group_epoch"] is None
                 continue
-            members, targets = _after_rebalances(own)
+            members, targets = _after_rebalances(group_rows)
             described = answers["describe"]
-            assert own[-1]["group_epoch"] == described["groupEpoch"]
+            assert group_rows[-1]["group_epoch"] == described["groupEpoch"]
             assert members == {of["memberId"] for of in described["members"]}
             assert targets == {
                 (kind.upper(), part["subtopologyId"], partition, of["memberId"])
@@ -375,7 +381,7 @@ def test_rebalances_add_up_to_what_the_broker_described(name: str) -> None:
                 for part in of["targetAssignment"][f"{kind}Tasks"]
                 for partition in part["partitions"]
             }
-            assert (own[-1]["stable_after_ms"] is not None) == (described["groupState"] == "Stable")
+            assert (group_rows[-1]["stable_after_ms"] is not None) == (described["groupState"] == "Stable")
             compared += 1
     assert compared > 20
 

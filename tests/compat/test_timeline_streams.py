@@ -73,13 +73,13 @@ def test_times_without_topics_and_the_tasks_that_moved(capsys: pytest.CaptureFix
 
 
 def test_nothing_after_the_cut_or_outside_the_span_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    whole = _timeline(capsys, _logs("streams-topology"), "app-wc")
-    middle_ms = whole[len(whole) // 2]["at_ms"]
+    whole_timeline = _timeline(capsys, _logs("streams-topology"), "app-wc")
+    middle_ms = whole_timeline[len(whole_timeline) // 2]["at_ms"]
     cut = _timeline(capsys, _logs("streams-topology"), "app-wc", "--as-of", str(middle_ms))
-    assert 5 < len(cut) < len(whole)
+    assert 5 < len(cut) < len(whole_timeline)
     assert {row["at_ms"] <= middle_ms for row in cut} == {True}
     later = _timeline(capsys, _logs("streams-topology"), "app-wc", "--from", str(middle_ms + 1))
-    assert later == [row for row in whole if row["at_ms"] > middle_ms]
+    assert later == [row for row in whole_timeline if row["at_ms"] > middle_ms]
 
 
 def test_a_lake_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,13 +16,13 @@ SAMPLE = 12
 DONE = ("ACCEPT", "IMPLICIT", "REJECT")
 
 
-def traced(capsys: pytest.CaptureFixture[str], folder: Path, place: Place, *more: str) -> list[Json]:
+def traced(capsys: pytest.CaptureFixture[str], folder: Path, place: Place, *extra_options: str) -> list[Json]:
     group, topic, partition, offset = place
     key = ["--group", group, "--topic", topic, "--partition", str(partition), "--offset", str(offset)]
-    return ask(capsys, "trace", "--log-dir", str(folder / "logs"), *key, *more)
+    return ask(capsys, "trace", "--log-dir", str(folder / "logs"), *key, *extra_options)
 
 
-def some(values: list[Any]) -> list[Any]:
+def sample_of(values: list[Any]) -> list[Any]:
     """A sample from the whole of it."""
     return values[:: max(1, len(values) // SAMPLE)]
 
@@ -36,14 +36,14 @@ def test_a_record_has_the_dead_letter_that_names_it(capsys: pytest.CaptureFixtur
             place = (headers["group"], headers["topic"], int(headers["partition"]), int(headers["offset"]))
             letters.setdefault(place, []).append((line["topic"], line["partition"], line["offset"]))
     assert len(letters) > 100
-    for place in some(sorted(letters)):
+    for place in sample_of(sorted(letters)):
         rows = traced(capsys, folder, place)
-        seen = [
+        seen_letters = [
             (row["dlq_topic"], row["dlq_partition"], row["dlq_offset"])
             for row in rows
             if row["event"] == "dead_lettered"
         ]
-        assert sorted(seen) == sorted(letters[place]), place
+        assert sorted(seen_letters) == sorted(letters[place]), place
         assert {row["outcome"] for row in rows} == {"archived"}
 
 
@@ -57,7 +57,7 @@ def test_the_member_that_settled_a_record_was_assigned_its_partition(
         (place, did[-1]["m"]) for place, did in journal(folder).items() if did[-1]["ack"] in DONE and place[1] in topics
     )
     checked = 0
-    for place, member in some(settled):
+    for place, member in sample_of(settled):
         rows = traced(capsys, folder, place, "--members")
         outcomes = [row for row in rows if row["event"] == "delivery_state" and row["delivery_state"] in (2, 4)]
         if not outcomes:
@@ -75,15 +75,20 @@ def test_what_an_offset_holds_is_what_the_topic_holds(capsys: pytest.CaptureFixt
         for line in lines(folder, "topics.jsonl")
         if (line["topic"], line["partition"]) == ("payments", 0)
     }
-    seen: set[tuple[str, str]] = set()
+    seen_pairs: set[tuple[str, str]] = set()
     for offset in [
-        *some(sorted(kinds)),
-        *some([at for at, kind in kinds.items() if kind == "control"]),
+        *sample_of(sorted(kinds)),
+        *sample_of([at for at, kind in kinds.items() if kind == "control"]),
         max(kinds) + 1,
     ]:
         rows = traced(capsys, folder, ("g-rc", "payments", 0, offset))
         holds = rows[-1]["offset_holds"]
         if holds is not None:
-            seen.add((kinds.get(offset, "nothing"), holds))
-    assert seen <= {("control", "control"), ("record", "record"), ("record", "aborted"), ("nothing", "beyond_end")}
-    assert {("control", "control"), ("record", "aborted"), ("nothing", "beyond_end")} <= seen
+            seen_pairs.add((kinds.get(offset, "nothing"), holds))
+    assert seen_pairs <= {
+        ("control", "control"),
+        ("record", "record"),
+        ("record", "aborted"),
+        ("nothing", "beyond_end"),
+    }
+    assert {("control", "control"), ("record", "aborted"), ("nothing", "beyond_end")} <= seen_pairs

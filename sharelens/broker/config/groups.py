@@ -19,15 +19,15 @@ LONGEST_REMEMBERED = 256
 class _Remembered(NamedTuple):
     """Settings, and the configuration that they were computed from."""
 
-    own: Mapping[str, str]
+    group_configs: Mapping[str, str]
     revision: int
     share_version: int
     settings: ShareGroupSettings
 
 
-def check_group(settings: Settings, own: Mapping[str, str]) -> None:
+def check_group(settings: Settings, group_configs: Mapping[str, str]) -> None:
     """Raise ConfigError for configurations of a group that Kafka refuses."""
-    values = parse_all(GROUP, own)
+    values = parse_all(GROUP, group_configs)
     for name, bounds in BOUNDS.items():
         low, high = _limits(settings, bounds)
         value = values.get(name)
@@ -50,9 +50,9 @@ class StreamsGroupSettings(NamedTuple):
     machine: StreamsSettings
 
 
-def streams_group_settings(settings: Settings, own: Mapping[str, str]) -> StreamsGroupSettings:
+def streams_group_settings(settings: Settings, group_configs: Mapping[str, str]) -> StreamsGroupSettings:
     """The current settings of a streams group with its own configuration."""
-    values = parse_all(GROUP, own)
+    values = parse_all(GROUP, group_configs)
     return StreamsGroupSettings(
         session_timeout_ms=_number(settings, values, "streams.session.timeout.ms"),
         machine=StreamsSettings(
@@ -81,26 +81,30 @@ class ShareGroups:
 
         They are computed once for each configuration: a group's configuration is never changed in place.
         """
-        own, revision, share_version = self._group_config(group_id), self._settings.revision, self._share_version()
+        group_configs, revision, share_version = (
+            self._group_config(group_id),
+            self._settings.revision,
+            self._share_version(),
+        )
         remembered = self._remembered.get(group_id)
         is_current = (
             remembered is not None
-            and remembered.own is own
+            and remembered.group_configs is group_configs
             and remembered.revision == revision
             and remembered.share_version == share_version
         )
         if remembered is not None and is_current:
             return remembered.settings
-        settings = self._resolve(own)
+        settings = self._resolve(group_configs)
         if len(group_id) <= LONGEST_REMEMBERED:
             if len(self._remembered) >= GROUPS_REMEMBERED:
                 self._remembered.clear()
-            self._remembered[group_id] = _Remembered(own, revision, share_version, settings)
+            self._remembered[group_id] = _Remembered(group_configs, revision, share_version, settings)
         return settings
 
-    def _resolve(self, own: Mapping[str, str]) -> ShareGroupSettings:
+    def _resolve(self, group_configs: Mapping[str, str]) -> ShareGroupSettings:
         settings = self._settings
-        values = parse_all(GROUP, own)
+        values = parse_all(GROUP, group_configs)
         isolation: IsolationLevel = (
             "read_committed" if values.get("share.isolation.level") == "read_committed" else "read_uncommitted"
         )

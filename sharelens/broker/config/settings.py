@@ -149,10 +149,10 @@ class Settings:
             chain.append(Setting(name=name, text=default, source=Source.DEFAULT))
         return chain
 
-    def layers(self, definition: Definition, own: Mapping[str, str], source: Source) -> list[Setting]:
-        """The values of a topic's or a group's key, strongest first; `own` is its own configuration."""
+    def layers(self, definition: Definition, own_configs: Mapping[str, str], source: Source) -> list[Setting]:
+        """The values of a topic's or a group's key, strongest first; `topic_configs` is its own configuration."""
         name = definition.name
-        chain = [Setting(name=name, text=own[name], source=source)] if name in own else []
+        chain = [Setting(name=name, text=own_configs[name], source=source)] if name in own_configs else []
         for synonym, factor in definition.synonyms:
             for setting in self.chain(synonym):
                 if setting.text is not None and setting.source is not Source.DEFAULT:
@@ -162,9 +162,9 @@ class Settings:
         default = definition.default if definition.default is not None else BROKER[synonym].default
         return [*chain, Setting(name=synonym, text=definition.text(default), source=Source.DEFAULT)]
 
-    def topic_config(self, own: Mapping[str, str]) -> dict[str, str]:
-        """All effective configurations of a topic whose own configuration is `own`."""
-        in_force = {name: self.layers(TOPIC[name], own, Source.TOPIC)[0].text for name in TOPIC}
+    def topic_config(self, topic_configs: Mapping[str, str]) -> dict[str, str]:
+        """All effective configurations of a topic whose own configuration is `topic_configs`."""
+        in_force = {name: self.layers(TOPIC[name], topic_configs, Source.TOPIC)[0].text for name in TOPIC}
         return {name: text for name, text in in_force.items() if text is not None}
 
     def _refresh(self) -> None:
@@ -222,16 +222,16 @@ def _ascending(values: Mapping[str, Value], low: str, high: str, *, strictly: bo
         raise ConfigError(f"{low}={smaller} must be {'below' if strictly else 'at most'} {high}={larger}")
 
 
-def parse_all(definitions: Mapping[str, Definition], own: Mapping[str, str]) -> dict[str, Value]:
+def parse_all(definitions: Mapping[str, Definition], configs: Mapping[str, str]) -> dict[str, Value]:
     """The values of a topic's or a group's configurations.
 
     Raises:
         ConfigError: an unknown key, or a value that can't be used.
     """
-    for name in own:
+    for name in configs:
         if name not in definitions:
             raise ConfigError(f"unknown configuration {name}")
-    return {name: definitions[name].parse(text) for name, text in own.items()}
+    return {name: definitions[name].parse(text) for name, text in configs.items()}
 
 
 def parse_overrides(pairs: Iterable[str]) -> dict[str, str]:

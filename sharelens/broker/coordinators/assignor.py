@@ -56,8 +56,8 @@ def _spread(had: Mapping[str, set[TopicPartition]], partitions: list[TopicPartit
     assignable = set(partitions)
     targets: Targets = {}
     members_of: dict[TopicPartition, list[str]] = {partition: [] for partition in partitions}
-    for (member, kept), want in zip(had.items(), quotas, strict=True):
-        targets[member] = set(sorted(kept & assignable)[:want])
+    for (member, previous_partitions), want in zip(had.items(), quotas, strict=True):
+        targets[member] = set(sorted(previous_partitions & assignable)[:want])
         for partition in targets[member]:
             members_of[partition].append(member)
     for partition, members in members_of.items():

@@ -160,7 +160,9 @@ class ClassicGroup:
     def rename(self, member: Member, member_id: str) -> None:
         """Replace the member id of a static member that joins again; it keeps its place."""
         old_id, member.member_id = member.member_id, member_id
-        self.members = {(member_id if known == old_id else known): each for known, each in self.members.items()}
+        self.members = {
+            (member_id if current_id == old_id else current_id): each for current_id, each in self.members.items()
+        }
         assert member.group_instance_id is not None
         self.static_members[member.group_instance_id] = member_id
         self.pending_syncs.discard(old_id)
@@ -283,19 +285,21 @@ def restored(group_id: str, stored: StoredGroup) -> ClassicGroup:
         generation=stored.generation,
         protocol_type=stored.protocol_type,
         protocol_name=stored.protocol_name,
-        leader=stored.leader if any(kept.member_id == stored.leader for kept in stored.members) else None,
+        leader=stored.leader
+        if any(stored_member.member_id == stored.leader for stored_member in stored.members)
+        else None,
     )
-    for kept in stored.members:
+    for stored_member in stored.members:
         group.add(
             Member(
-                member_id=kept.member_id,
-                group_instance_id=kept.group_instance_id,
-                client_id=kept.client_id,
-                client_host=kept.client_host,
-                rebalance_timeout_ms=kept.rebalance_timeout_ms,
-                session_timeout_ms=kept.session_timeout_ms,
-                protocols=((stored.protocol_name or "", kept.subscription),),
-                assignment=kept.assignment,
+                member_id=stored_member.member_id,
+                group_instance_id=stored_member.group_instance_id,
+                client_id=stored_member.client_id,
+                client_host=stored_member.client_host,
+                rebalance_timeout_ms=stored_member.rebalance_timeout_ms,
+                session_timeout_ms=stored_member.session_timeout_ms,
+                protocols=((stored.protocol_name or "", stored_member.subscription),),
+                assignment=stored_member.assignment,
             )
         )
     return group

@@ -184,7 +184,7 @@ class ClassicGroups:
             return True
         if group.state is not GroupState.PREPARING_REBALANCE:
             return member_id in group.members or len(group.members) < self._settings.group_max_size
-        joined = [known for known, member in group.members.items() if member.join is not None]
+        joined = [joined_id for joined_id, member in group.members.items() if member.join is not None]
         return member_id in joined or len(joined) < self._settings.group_max_size
 
     def _join_new(self, group: ClassicGroup, request: JoinRequest, done: JoinDone) -> None:
@@ -362,8 +362,8 @@ class ClassicGroups:
 def member_error(group: ClassicGroup, member_id: str, group_instance_id: str | None) -> ErrorCode:
     """The error of a request that names no current member: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID."""
     if group_instance_id is not None:
-        known = group.static_members.get(group_instance_id)
-        if known is not None and known != member_id:
+        static_member_id = group.static_members.get(group_instance_id)
+        if static_member_id is not None and static_member_id != member_id:
             return ErrorCode.fenced_instance_id
     if member_id not in group.members:
         return ErrorCode.unknown_member_id

@@ -61,18 +61,18 @@ class GroupOffsets:
         for group_id, pending in groups.items():
             committed = self._offsets.setdefault(group_id, {})
             for topic_partition, offset in pending.items():
-                known = committed.get(topic_partition)
-                if known is None or known.number < offset.number:
+                current_offset = committed.get(topic_partition)
+                if current_offset is None or current_offset.number < offset.number:
                     committed[topic_partition] = offset
 
     def get(self, group_id: str, topic_partition: TopicPartition) -> CommittedOffset | None:
         """The committed offset of a group for a partition."""
-        kept = self._offsets.get(group_id, {}).get(topic_partition)
-        return None if kept is None else kept.committed
+        stored_offset = self._offsets.get(group_id, {}).get(topic_partition)
+        return None if stored_offset is None else stored_offset.committed
 
     def of_group(self, group_id: str) -> dict[TopicPartition, CommittedOffset]:
         """All committed offsets of a group."""
-        return {at: kept.committed for at, kept in self._offsets.get(group_id, {}).items()}
+        return {at: stored_offset.committed for at, stored_offset in self._offsets.get(group_id, {}).items()}
 
     def groups(self) -> set[str]:
         """The groups with committed or pending offsets."""
@@ -92,8 +92,10 @@ class GroupOffsets:
 
     def tombstones(self, group_id: str, topic_partitions: set[TopicPartition] | None = None) -> list[KeyValue]:
         """The tombstones of a group's offsets, pending ones included; None: of all partitions."""
-        known = set(self._offsets.get(group_id, {})) | self.waiting(group_id)
-        chosen = sorted(known if topic_partitions is None else known & topic_partitions)
+        partitions_with_offsets = set(self._offsets.get(group_id, {})) | self.waiting(group_id)
+        chosen = sorted(
+            partitions_with_offsets if topic_partitions is None else partitions_with_offsets & topic_partitions
+        )
         return [(offset_key(group_id, at.topic, at.partition), None) for at in chosen]
 
     def forget(self, group_id: str, topic_partitions: set[TopicPartition] | None = None) -> None:
@@ -106,8 +108,8 @@ class GroupOffsets:
         """The partitions of a topic with offsets, by group."""
         by_group: dict[str, set[TopicPartition]] = {}
         for group_id in self.groups():
-            known = set(self._offsets.get(group_id, {})) | self.waiting(group_id)
-            of_topic = {at for at in known if at.topic == topic}
+            partitions_with_offsets = set(self._offsets.get(group_id, {})) | self.waiting(group_id)
+            of_topic = {at for at in partitions_with_offsets if at.topic == topic}
             if of_topic:
                 by_group[group_id] = of_topic
         return by_group

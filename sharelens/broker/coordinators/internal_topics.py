@@ -27,8 +27,8 @@ class InternalTopics:
         texts = [f"{topic.name} ({refused[topic.name]})" for topic in topics if topic.name in refused]
         if not texts:
             return ""
-        more = f" and {len(texts) - NAMED_TOPICS_MAX} more" if len(texts) > NAMED_TOPICS_MAX else ""
-        return f"; Creation failed: {', '.join(texts[:NAMED_TOPICS_MAX])}{more}."
+        remainder_text = f" and {len(texts) - NAMED_TOPICS_MAX} more" if len(texts) > NAMED_TOPICS_MAX else ""
+        return f"; Creation failed: {', '.join(texts[:NAMED_TOPICS_MAX])}{remainder_text}."
 
     def create_later(self, topics: Sequence[TopicInfo], *, remember_ms: int) -> None:
         """Create topics after this call; those that are on their way or were refused within `remember_ms` are not."""
@@ -50,5 +50,5 @@ class InternalTopics:
 
     def _lately_refused(self) -> dict[str, str]:
         now_ms = self._timers.now_ms()
-        self._refused = {name: kept for name, kept in self._refused.items() if kept[1] > now_ms}
+        self._refused = {name: refusal for name, refusal in self._refused.items() if refusal[1] > now_ms}
         return {name: text for name, (text, _) in self._refused.items()}

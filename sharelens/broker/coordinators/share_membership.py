@@ -112,7 +112,7 @@ class Membership:
 
     def end_member(self, group: ShareGroup, member_id: str) -> list[GroupRecord]:
         """The records of a member that leaves or whose session expired; no partition is reassigned."""
-        left = {
+        remaining_topics = {
             name
             for member in group.members.values()
             if member.member_id != member_id
@@ -121,7 +121,7 @@ class Membership:
         epoch = group.epoch + 1
         ended = [
             *records.member_tombstones(group.group_id, member_id),
-            records.group_epoch(group.group_id, epoch, metadata_hash(self._topics, left)),
+            records.group_epoch(group.group_id, epoch, metadata_hash(self._topics, remaining_topics)),
         ]
         if self._rules.writes_empty_assignment and not group.members.keys() - {member_id}:
             ended.append(records.target_epoch(group.group_id, epoch, timestamp_ms=0))
@@ -229,10 +229,10 @@ def metadata_hash(topics: Topics, names: Collection[str]) -> int:
     A change of it bumps the group epoch. Kafka uses XXH3 over the same; no broker reads another one's value, so this
     is BLAKE2b.
     """
-    known = [topic for topic in map(topics.by_name, sorted(names)) if topic is not None]
-    if not known:
+    existing_topics = [topic for topic in map(topics.by_name, sorted(names)) if topic is not None]
+    if not existing_topics:
         return 0
-    text = "\n".join(f"{topic.name}:{topic.topic_id}:{topic.partitions}" for topic in known)
+    text = "\n".join(f"{topic.name}:{topic.topic_id}:{topic.partitions}" for topic in existing_topics)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
 
 

@@ -88,10 +88,10 @@ class ShareOffsets:
             topic = self._topics.by_name(name)
             if topic is None:
                 continue
-            known = [partition for partition in new_offsets if 0 <= partition < topic.partitions]
-            if known:
-                starts |= {(topic.topic_id, partition): new_offsets[partition] for partition in known}
-                partitions[topic.topic_id] = NamedPartitions(name=name, partitions=frozenset(known))
+            existing_partitions = [partition for partition in new_offsets if 0 <= partition < topic.partitions]
+            if existing_partitions:
+                starts |= {(topic.topic_id, partition): new_offsets[partition] for partition in existing_partitions}
+                partitions[topic.topic_id] = NamedPartitions(name=name, partitions=frozenset(existing_partitions))
         errors: Mapping[tuple[str, int], answers.ErrorCode] = {}
         if partitions:
             self._groups.commit(group_id, [share_state_partitions.begin_initializing(group, partitions)])

@@ -23,10 +23,10 @@ def missing(group: ShareGroup, topics: Topics, *, now_ms: int, retry_interval_ms
         topic = topics.by_name(name)
         if topic is None:
             continue
-        known = _partitions(group.initialized, topic.topic_id)
+        covered_partitions = _partitions(group.initialized, topic.topic_id)
         if is_fresh:
-            known |= _partitions(group.initializing, topic.topic_id)
-        lacking = frozenset(range(topic.partitions)) - known
+            covered_partitions |= _partitions(group.initializing, topic.topic_id)
+        lacking = frozenset(range(topic.partitions)) - covered_partitions
         if lacking:
             partitions[topic.topic_id] = NamedPartitions(name=name, partitions=lacking)
     return partitions
@@ -76,8 +76,8 @@ def begin_deleting(group: ShareGroup, topic_ids: Collection[str]) -> GroupRecord
 
 def end_deleting(group: ShareGroup, topic_ids: Collection[str]) -> GroupRecord:
     """Topics are removed from the deleting ones."""
-    left = {topic_id: name for topic_id, name in group.deleting.items() if topic_id not in topic_ids}
-    return _changed(group, deleting=left)
+    remaining_topics = {topic_id: name for topic_id, name in group.deleting.items() if topic_id not in topic_ids}
+    return _changed(group, deleting=remaining_topics)
 
 
 def forget_topics(group: ShareGroup, topic_ids: Collection[str]) -> GroupRecord | None:
@@ -112,21 +112,21 @@ def _partitions(listed: StatePartitions, topic_id: str) -> frozenset[int]:
     return frozenset() if named is None else named.partitions
 
 
-def _with(listed: StatePartitions, more: StatePartitions) -> StatePartitions:
+def _with(listed: StatePartitions, additions: StatePartitions) -> StatePartitions:
     joined = dict(listed)
-    for topic_id, named in more.items():
+    for topic_id, named in additions.items():
         partitions = _partitions(listed, topic_id)
         joined[topic_id] = NamedPartitions(name=named.name, partitions=partitions | named.partitions)
     return joined
 
 
 def _less(listed: StatePartitions, fewer: StatePartitions) -> StatePartitions:
-    left = {}
+    remaining_by_topic = {}
     for topic_id, named in listed.items():
-        kept = named.partitions - _partitions(fewer, topic_id)
-        if kept:
-            left[topic_id] = NamedPartitions(name=named.name, partitions=kept)
-    return left
+        remaining_partitions = named.partitions - _partitions(fewer, topic_id)
+        if remaining_partitions:
+            remaining_by_topic[topic_id] = NamedPartitions(name=named.name, partitions=remaining_partitions)
+    return remaining_by_topic
 
 
 def _less_topics(listed: StatePartitions, topic_ids: Collection[str]) -> StatePartitions:

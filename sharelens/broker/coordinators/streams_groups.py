@@ -91,9 +91,15 @@ class StreamsGroups:
             self._log.ids.claim(group_id, GroupKind.STREAMS)
             for member_id, member in group.members.items():
                 self._restart_session(group_id, member_id)
-                own = member.assignment
-                if own is not None and own.state == MemberState.UNREVOKED_TASKS and member.metadata is not None:
-                    self._await_revocation(group_id, member_id, own.member_epoch, member.metadata.rebalance_timeout_ms)
+                assignment = member.assignment
+                if (
+                    assignment is not None
+                    and assignment.state == MemberState.UNREVOKED_TASKS
+                    and member.metadata is not None
+                ):
+                    self._await_revocation(
+                        group_id, member_id, assignment.member_epoch, member.metadata.rebalance_timeout_ms
+                    )
 
     # Groups
 
@@ -176,8 +182,8 @@ class StreamsGroups:
     def _leave(self, request: Heartbeat) -> Answer:
         group = self._groups.get(request.group_id)
         if group is None:
-            known = self._log.ids.kind(request.group_id)
-            problem = "not found." if known is None else "is not a streams group."
+            group_kind = self._log.ids.kind(request.group_id)
+            problem = "not found." if group_kind is None else "is not a streams group."
             raise GroupError(ErrorCode.group_id_not_found, f"Group {request.group_id} {problem}")
         outcome = coordinator.leave(group, self.soft_state(request.group_id), request)
         self._commit(request.group_id, request.member_id, outcome)
@@ -277,8 +283,8 @@ class StreamsGroups:
     def _revocation_expired(self, group_id: str, member_id: str, member_epoch: int, timeout_ms: int) -> None:
         del self._revocations[group_id, member_id]
         group = self._groups.get(group_id)
-        own = None if group is None or member_id not in group.members else group.members[member_id].assignment
-        if own is None or own.member_epoch != member_epoch:
+        assignment = None if group is None or member_id not in group.members else group.members[member_id].assignment
+        if assignment is None or assignment.member_epoch != member_epoch:
             return
         if self._fence(group_id, member_id, "it did not revoke its tasks in time"):
             self._sessions.stop(group_id, member_id)

@@ -56,19 +56,19 @@ def _epoch_codes(
     group: StreamsGroup, call: MemberCall, places: Iterable[TopicPartition], *, stale: ErrorCode
 ) -> dict[TopicPartition, ErrorCode]:
     """An older epoch may commit for tasks that the member has had since then."""
-    own = group.members[call.member_id].assignment
+    assignment = group.members[call.member_id].assignment
     epoch = call.generation_id
-    if own is None or epoch > own.member_epoch:
+    if assignment is None or epoch > assignment.member_epoch:
         return dict.fromkeys(places, stale)
-    if epoch == own.member_epoch:
+    if epoch == assignment.member_epoch:
         return dict.fromkeys(places, ErrorCode.none)
-    return {at: ErrorCode.none if _has_task(group, own, at, epoch) else stale for at in places}
+    return {at: ErrorCode.none if _has_task(group, assignment, at, epoch) else stale for at in places}
 
 
-def _has_task(group: StreamsGroup, own: MemberAssignment, at: TopicPartition, epoch: int) -> bool:
-    tasks = own.assigned.active | own.pending.active
+def _has_task(group: StreamsGroup, assignment: MemberAssignment, at: TopicPartition, epoch: int) -> bool:
+    tasks = assignment.assigned.active | assignment.pending.active
     return any(
-        TaskId(name, at.partition) in tasks and own.active_assignment_epochs[TaskId(name, at.partition)] <= epoch
+        TaskId(name, at.partition) in tasks and assignment.active_assignment_epochs[TaskId(name, at.partition)] <= epoch
         for name in _readers(group, at.topic)
     )
 

@@ -116,31 +116,31 @@ class Transactions:
             return ProducerAnswer(error_code=ErrorCode.invalid_transaction_timeout)
         if (producer_id < 0) is not (producer_epoch < 0):
             return ProducerAnswer(error_code=ErrorCode.invalid_request)
-        known = self._transactions.get(transactional_id)
-        if known is None:
+        transaction = self._transactions.get(transactional_id)
+        if transaction is None:
             if len(self._transactions) >= MAX_TRANSACTIONAL_IDS:
                 return ProducerAnswer(error_code=ErrorCode.coordinator_not_available)
             # A caller with a producer id and epoch had a transactional id that expired: it continues as a new producer.
             producer_epoch = -1
-            known = Transaction(
+            transaction = Transaction(
                 transactional_id=transactional_id,
                 producer_id=self._new_producer_id(),
                 producer_epoch=-1,
                 timeout_ms=timeout_ms,
             )
-        elif not _is_own(known, producer_id, producer_epoch):
+        elif not _is_own(transaction, producer_id, producer_epoch):
             return ProducerAnswer(error_code=ErrorCode.producer_fenced)
-        return self._init_known(known, timeout_ms, producer_epoch)
+        return self._init_known(transaction, timeout_ms, producer_epoch)
 
-    def _init_known(self, known: Transaction, timeout_ms: int, expected_epoch: int) -> ProducerAnswer:
-        if known.status is TransactionStatus.ONGOING:
-            error = self._abort_fenced(known)
+    def _init_known(self, transaction: Transaction, timeout_ms: int, expected_epoch: int) -> ProducerAnswer:
+        if transaction.status is TransactionStatus.ONGOING:
+            error = self._abort_fenced(transaction)
             if error is not ErrorCode.none:
                 return ProducerAnswer(error_code=error)
-            known = self._transactions[known.transactional_id]
-        if known.status in _PREPARED:
+            transaction = self._transactions[transaction.transactional_id]
+        if transaction.status in _PREPARED:
             return ProducerAnswer(error_code=ErrorCode.concurrent_transactions)
-        bumped = self._bumped(known, expected_epoch)
+        bumped = self._bumped(transaction, expected_epoch)
         if bumped is None:
             return ProducerAnswer(error_code=ErrorCode.producer_fenced)
         now_ms = self._timers.now_ms()
@@ -158,59 +158,59 @@ class Transactions:
             return ProducerAnswer(error_code=error)
         return ProducerAnswer(producer_id=bumped.producer_id, producer_epoch=bumped.producer_epoch)
 
-    def _bumped(self, known: Transaction, expected_epoch: int) -> Transaction | None:
+    def _bumped(self, transaction: Transaction, expected_epoch: int) -> Transaction | None:
         """The state with the next epoch, or a new producer id after the last epoch; None when the caller is fenced."""
-        if expected_epoch not in (-1, known.producer_epoch):
+        if expected_epoch not in (-1, transaction.producer_epoch):
             # The retry of a call whose answer was lost: the epoch is already bumped.
-            return known if expected_epoch == known.last_producer_epoch else None
-        if known.producer_epoch >= _EXHAUSTED_EPOCH:
-            known = replace(
-                known,
-                previous_producer_id=known.producer_id,
+            return transaction if expected_epoch == transaction.last_producer_epoch else None
+        if transaction.producer_epoch >= _EXHAUSTED_EPOCH:
+            transaction = replace(
+                transaction,
+                previous_producer_id=transaction.producer_id,
                 producer_id=self._new_producer_id(),
                 producer_epoch=-1,
             )
-        return replace(known, producer_epoch=known.producer_epoch + 1, last_producer_epoch=expected_epoch)
+        return replace(transaction, producer_epoch=transaction.producer_epoch + 1, last_producer_epoch=expected_epoch)
 
     def add_partitions(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Iterable[TopicPartition]
     ) -> ErrorCode:
         """AddPartitionsToTxn of existing partitions: begins a transaction, or adds to the open one."""
-        known = self._transactions.get(transactional_id)
-        error = _producer_error(known, transactional_id, producer_id, producer_epoch)
-        if error is not ErrorCode.none or known is None:
+        transaction = self._transactions.get(transactional_id)
+        error = _producer_error(transaction, transactional_id, producer_id, producer_epoch)
+        if error is not ErrorCode.none or transaction is None:
             return error
-        if known.status in _PREPARED:
+        if transaction.status in _PREPARED:
             return ErrorCode.concurrent_transactions
         now_ms = self._timers.now_ms()
-        is_ongoing = known.status is TransactionStatus.ONGOING
-        before = known.partitions if is_ongoing else frozenset()
+        is_ongoing = transaction.status is TransactionStatus.ONGOING
+        before = transaction.partitions if is_ongoing else frozenset()
         after = before.union(partitions)
         if is_ongoing and after == before:
             return ErrorCode.none
         return self._store(
             replace(
-                known,
+                transaction,
                 status=TransactionStatus.ONGOING,
                 partitions=after,
                 updated_ms=now_ms,
-                started_ms=known.started_ms if is_ongoing else now_ms,
+                started_ms=transaction.started_ms if is_ongoing else now_ms,
             )
         )
 
     def end(self, transactional_id: str, producer_id: int, producer_epoch: int, *, is_commit: bool) -> ErrorCode:
         """EndTxn: the end is prepared, and completed before the call returns unless the disk refuses."""
-        known = self._transactions.get(transactional_id)
-        error = _producer_error(known, transactional_id, producer_id, producer_epoch)
-        if error is not ErrorCode.none or known is None:
+        transaction = self._transactions.get(transactional_id)
+        error = _producer_error(transaction, transactional_id, producer_id, producer_epoch)
+        if error is not ErrorCode.none or transaction is None:
             return error
-        if known.status is TransactionStatus.ONGOING:
-            return self._decide(known, is_commit=is_commit)
+        if transaction.status is TransactionStatus.ONGOING:
+            return self._decide(transaction, is_commit=is_commit)
         done = TransactionStatus.COMPLETE_COMMIT if is_commit else TransactionStatus.COMPLETE_ABORT
         doing = TransactionStatus.PREPARE_COMMIT if is_commit else TransactionStatus.PREPARE_ABORT
-        if known.status is done:
+        if transaction.status is done:
             return ErrorCode.none
-        return ErrorCode.concurrent_transactions if known.status is doing else ErrorCode.invalid_txn_state
+        return ErrorCode.concurrent_transactions if transaction.status is doing else ErrorCode.invalid_txn_state
 
     def verify(self, producer_id: int, producer_epoch: int, partitions: Iterable[TopicPartition]) -> ErrorCode:
         """Whether a producer may write to partitions: its transaction is open and has them.
@@ -218,21 +218,21 @@ class Transactions:
         Without this check a late batch would open a transaction that has no end
         (KIP-890, transaction.partition.verification.enable).
         """
-        known = self._transactions.get(self._ids.get(producer_id, ""))
-        if known is None or known.producer_id != producer_id:
+        transaction = self._transactions.get(self._ids.get(producer_id, ""))
+        if transaction is None or transaction.producer_id != producer_id:
             return ErrorCode.invalid_producer_id_mapping
-        if known.producer_epoch != producer_epoch:
+        if transaction.producer_epoch != producer_epoch:
             return ErrorCode.invalid_producer_epoch
-        if known.status is not TransactionStatus.ONGOING or not known.partitions.issuperset(partitions):
+        if transaction.status is not TransactionStatus.ONGOING or not transaction.partitions.issuperset(partitions):
             return ErrorCode.invalid_txn_state
         return ErrorCode.none
 
     # Ends of transactions
 
-    def _abort_fenced(self, known: Transaction) -> ErrorCode:
+    def _abort_fenced(self, transaction: Transaction) -> ErrorCode:
         """Abort a transaction and fence its producer by a bumped epoch."""
-        epoch = min(known.producer_epoch + 1, MAX_PRODUCER_EPOCH)
-        return self._decide(replace(known, producer_epoch=epoch, last_producer_epoch=-1), is_commit=False)
+        epoch = min(transaction.producer_epoch + 1, MAX_PRODUCER_EPOCH)
+        return self._decide(replace(transaction, producer_epoch=epoch, last_producer_epoch=-1), is_commit=False)
 
     def _decide(self, transaction: Transaction, *, is_commit: bool) -> ErrorCode:
         status = TransactionStatus.PREPARE_COMMIT if is_commit else TransactionStatus.PREPARE_ABORT
@@ -319,19 +319,19 @@ class Transactions:
 
 
 def _producer_error(
-    known: Transaction | None, transactional_id: str, producer_id: int, producer_epoch: int
+    transaction: Transaction | None, transactional_id: str, producer_id: int, producer_epoch: int
 ) -> ErrorCode:
     if not transactional_id:
         return ErrorCode.invalid_request
-    if known is None or known.producer_id != producer_id:
+    if transaction is None or transaction.producer_id != producer_id:
         return ErrorCode.invalid_producer_id_mapping
-    if known.producer_epoch != producer_epoch:
+    if transaction.producer_epoch != producer_epoch:
         return ErrorCode.producer_fenced
     return ErrorCode.none
 
 
-def _is_own(known: Transaction, producer_id: int, producer_epoch: int) -> bool:
+def _is_own(transaction: Transaction, producer_id: int, producer_epoch: int) -> bool:
     """Whether the caller of InitProducerId is the current producer of the transactional id."""
-    if producer_id in (NO_PRODUCER, known.producer_id):
+    if producer_id in (NO_PRODUCER, transaction.producer_id):
         return True
-    return producer_id == known.previous_producer_id and producer_epoch >= _EXHAUSTED_EPOCH
+    return producer_id == transaction.previous_producer_id and producer_epoch >= _EXHAUSTED_EPOCH

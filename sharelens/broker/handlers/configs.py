@@ -93,8 +93,11 @@ def _layers(broker: "Broker", resource_type: int, name: str) -> Layers:
     match resource_type:
         case Resource.TOPIC:
             _check_topic(broker, name)
-            own = broker.catalog.topic_configs(name)
-            return ((definition, broker.config.layers(definition, own, Source.TOPIC)) for definition in TOPIC.values())
+            resource_configs = broker.catalog.topic_configs(name)
+            return (
+                (definition, broker.config.layers(definition, resource_configs, Source.TOPIC))
+                for definition in TOPIC.values()
+            )
         case Resource.BROKER:
             _check_broker(broker, name)
             listener_keys = [definition_of(key) for key in broker.config.listener_keys()]
@@ -104,9 +107,12 @@ def _layers(broker: "Broker", resource_type: int, name: str) -> Layers:
             return chains if name != ALL_BROKERS else _only_for_all_brokers(chains)
         case Resource.GROUP:
             _check_group_id(name)
-            own = broker.catalog.group_configs.get(name, {})
+            resource_configs = broker.catalog.group_configs.get(name, {})
             definitions = group_definitions(broker).values()
-            return ((definition, broker.config.layers(definition, own, Source.GROUP)) for definition in definitions)
+            return (
+                (definition, broker.config.layers(definition, resource_configs, Source.GROUP))
+                for definition in definitions
+            )
         case Resource.CLIENT_METRICS:
             return iter(())
         case _:
@@ -170,21 +176,21 @@ def _alter(broker: "Broker", resource: Any, *, is_dry_run: bool) -> dict[str, An
 def _alter_topic(broker: "Broker", resource: Any, is_dry_run: bool) -> None:
     name = resource.resource_name
     _check_topic(broker, name)
-    own = _changed(TOPIC, broker.config, broker.catalog.topic_configs(name), resource.configs)
-    parse_all(TOPIC, own)
+    new_configs = _changed(TOPIC, broker.config, broker.catalog.topic_configs(name), resource.configs)
+    parse_all(TOPIC, new_configs)
     if not is_dry_run:
-        broker.catalog.set_topic_configs(name, own)
+        broker.catalog.set_topic_configs(name, new_configs)
 
 
 def _alter_group(broker: "Broker", resource: Any, is_dry_run: bool) -> None:
     name = resource.resource_name
     _check_group_id(name)
-    own = _changed(
+    new_configs = _changed(
         group_definitions(broker), broker.config, broker.catalog.group_configs.get(name, {}), resource.configs
     )
-    check_group(broker.config, own)
+    check_group(broker.config, new_configs)
     if not is_dry_run:
-        broker.catalog.set_group_configs(name, own)
+        broker.catalog.set_group_configs(name, new_configs)
 
 
 def _alter_broker(broker: "Broker", resource: Any, is_dry_run: bool) -> None:
@@ -194,15 +200,18 @@ def _alter_broker(broker: "Broker", resource: Any, is_dry_run: bool) -> None:
         if definition is None or not definition.is_dynamic:
             raise ConfigError(f"{config.name} can't be changed while the broker runs")
     is_for_all = resource.resource_name == ALL_BROKERS
-    mine, other = broker.dynamic_configs(is_for_all=is_for_all), broker.dynamic_configs(is_for_all=not is_for_all)
+    current_configs, other = (
+        broker.dynamic_configs(is_for_all=is_for_all),
+        broker.dynamic_configs(is_for_all=not is_for_all),
+    )
     definitions = {**BROKER} | {
-        name: definition_of(name) for name in (*mine, *(each.name for each in resource.configs))
+        name: definition_of(name) for name in (*current_configs, *(each.name for each in resource.configs))
     }
-    own = _changed(definitions, broker.config, mine, resource.configs)
-    parse_all(definitions, own)
+    new_configs = _changed(definitions, broker.config, current_configs, resource.configs)
+    parse_all(definitions, new_configs)
     if not is_dry_run:
         names = {config.name for config in resource.configs}
-        for_all, for_node = (own, other) if is_for_all else (other, own)
+        for_all, for_node = (new_configs, other) if is_for_all else (other, new_configs)
         broker.change_configs(for_all=for_all, for_node=for_node, changed=names)
 
 
@@ -217,21 +226,21 @@ def _changed(
     definitions: Mapping[str, Definition], settings: Settings, before: Mapping[str, str], changes: Any
 ) -> dict[str, str]:
     """A resource's own configurations after the changes. Raises ConfigError, RefusedError."""
-    own = dict(before)
+    new_configs = dict(before)
     for change in changes:
         definition = definitions.get(change.name)
         if definition is None:
             raise ConfigError(f"unknown configuration {change.name}")
         if change.config_operation == Operation.DELETE:
-            own.pop(change.name, None)
+            new_configs.pop(change.name, None)
         elif change.value is None:
             raise ConfigError(f"{change.name} has no value")
         elif change.config_operation == Operation.SET:
-            own[change.name] = change.value
+            new_configs[change.name] = change.value
         else:
             in_force = before.get(change.name) or settings.layers(definition, before, Source.TOPIC)[0].text
-            own[change.name] = _list_changed(definition, in_force or "", change)
-    return own
+            new_configs[change.name] = _list_changed(definition, in_force or "", change)
+    return new_configs
 
 
 def _list_changed(definition: Definition, in_force: str, change: Any) -> str:

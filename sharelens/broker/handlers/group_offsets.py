@@ -210,10 +210,10 @@ def _requested(
             yield _named(requested, has_ids=has_ids), name, list(requested.partition_indexes)
         return
     offsets = broker.classic_groups.offsets
-    known: dict[str, list[int]] = {}
+    partitions_by_topic: dict[str, list[int]] = {}
     for topic_partition in sorted({*offsets.of_group(group_id), *offsets.waiting(group_id)}):
-        known.setdefault(topic_partition.topic, []).append(topic_partition.partition)
-    for name, partitions in known.items():
+        partitions_by_topic.setdefault(topic_partition.topic, []).append(topic_partition.partition)
+    for name, partitions in partitions_by_topic.items():
         topic = broker.catalog.by_name(name)
         if not has_ids:
             yield {"name": name}, name, partitions

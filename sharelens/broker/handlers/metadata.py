@@ -143,10 +143,10 @@ def describe_topic_partitions(broker: "Broker", request: Any, context: RequestCo
     cursor = request.cursor
     first = (cursor.topic_name, max(cursor.partition_index, 0)) if cursor is not None else ("", 0)
     names = {topic.name for topic in request.topics} or set(broker.catalog.topics)
-    left = min(max(request.response_partition_limit, 1), ELR_LIMIT)
+    remaining_partitions = min(max(request.response_partition_limit, 1), ELR_LIMIT)
     answers: list[Answer] = []
     for name in sorted(name for name in names if name >= first[0]):
-        if left == 0:
+        if remaining_partitions == 0:
             return {"topics": answers, "next_cursor": {"topic_name": name, "partition_index": 0}}
         topic = broker.catalog.by_name(name)
         if topic is None:
@@ -158,11 +158,11 @@ def describe_topic_partitions(broker: "Broker", request: Any, context: RequestCo
         # Java's admin client takes no null for the eligible leader replicas.
         answer["partitions"] = [
             {**partition, "eligible_leader_replicas": [], "last_known_elr": []}
-            for partition in answer["partitions"][begin : begin + left]
+            for partition in answer["partitions"][begin : begin + remaining_partitions]
         ]
         answers.append(_with_operations(answer, context))
         end = begin + len(answer["partitions"])
-        left -= len(answer["partitions"])
+        remaining_partitions -= len(answer["partitions"])
         if end < topic.partitions:
             return {"topics": answers, "next_cursor": {"topic_name": name, "partition_index": end}}
     return {"topics": answers, "next_cursor": None}

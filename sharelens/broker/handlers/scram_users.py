@@ -87,7 +87,10 @@ def alter_user_scram_credentials(broker: UserServer, request: Any, context: Requ
             broker.catalog.set_scram_users({name: credentials for name, credentials in users.items() if credentials})
         except StorageError as error:
             failure = (ErrorCode.kafka_storage_error, str(error))
-            outcomes = {name: failure if kept[0] is ErrorCode.none else kept for name, kept in outcomes.items()}
+            outcomes = {
+                name: failure if user_outcome[0] is ErrorCode.none else user_outcome
+                for name, user_outcome in outcomes.items()
+            }
     # As Kafka does: the changes first, then what was refused.
     in_order = sorted(outcomes.items(), key=lambda outcome: outcome[1][0] is not ErrorCode.none)
     results = [{"user": name, "error_code": code, "error_message": text} for name, (code, text) in in_order]
@@ -110,7 +113,7 @@ def _without(credentials: Credentials, deletion: Any) -> Credentials:
     mechanism = MECHANISMS[deletion.mechanism]
     if mechanism not in credentials:
         raise _RefusedUser(ErrorCode.resource_not_found, "Attempt to delete a user credential that does not exist")
-    return {name: kept for name, kept in credentials.items() if name != mechanism}
+    return {name: credential for name, credential in credentials.items() if name != mechanism}
 
 
 def _with(credentials: Credentials, change: Any) -> Credentials:

@@ -272,10 +272,10 @@ def _described_pairs(pairs: Iterable[tuple[str, str]]) -> list[Mapping[str, Any]
 
 def _described_member(group: StreamsGroup, member_id: str, member: StreamsMember) -> Mapping[str, Any]:
     metadata = member.metadata or _NO_METADATA
-    own = member.assignment
+    assignment = member.assignment
     return {
         "member_id": member_id,
-        "member_epoch": 0 if own is None else own.member_epoch,
+        "member_epoch": 0 if assignment is None else assignment.member_epoch,
         "instance_id": metadata.instance_id,
         "rack_id": metadata.rack_id,
         "client_id": metadata.client_id,
@@ -286,7 +286,7 @@ def _described_member(group: StreamsGroup, member_id: str, member: StreamsMember
         "client_tags": _described_pairs(metadata.client_tags),
         "task_offsets": [],
         "task_end_offsets": [],
-        "assignment": _task_lists(NO_TASKS_BY_TYPE if own is None else own.assigned),
+        "assignment": _task_lists(NO_TASKS_BY_TYPE if assignment is None else assignment.assigned),
         "target_assignment": _task_lists(group.targets.get(member_id, NO_TASKS_BY_TYPE)),
         "is_classic": False,
     }

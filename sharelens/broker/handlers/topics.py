@@ -66,8 +66,8 @@ def _refused(error: BrokerError) -> dict[str, Any]:
     return {"error_code": code_of(error), "error_message": str(error)}
 
 
-def _described(broker: "Broker", definition: Definition, own: Mapping[str, str]) -> dict[str, Any]:
-    setting = broker.config.layers(definition, own, Source.TOPIC)[0]
+def _described(broker: "Broker", definition: Definition, topic_configs: Mapping[str, str]) -> dict[str, Any]:
+    setting = broker.config.layers(definition, topic_configs, Source.TOPIC)[0]
     return {
         "name": definition.name,
         "value": setting.text,
@@ -107,13 +107,13 @@ def _check_replicas(broker: "Broker", assignments: Any) -> None:
 
 
 def _configs(requested: Any) -> dict[str, str]:
-    own = {}
+    topic_configs = {}
     for config in requested.configs:
         if config.value is None:
             raise ConfigError(f"{config.name} has no value")
-        own[config.name] = config.value
-    parse_all(TOPIC, own)
-    return own
+        topic_configs[config.name] = config.value
+    parse_all(TOPIC, topic_configs)
+    return topic_configs
 
 
 @handles(ApiKey.DELETE_TOPICS, (1, 6))

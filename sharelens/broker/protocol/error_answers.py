@@ -64,9 +64,9 @@ def _refused(schema: Any, request_schema: Any, request: Any, error: Mapping[str,
         for field in fields_of(request_schema)
         if field.name in _IDENTIFYING and field.name in answered
     }
-    own = next((name for name in _CODES if name in answered), None)
-    if own is not None:
-        return same | _beside(own, answered, error)
+    code_field = next((name for name in _CODES if name in answered), None)
+    if code_field is not None:
+        return same | _beside(code_field, answered, error)
     parts = next((field for field in answered.values() if field.is_array and _has_code(field.nested)), None)
     lists = next((field for field in fields_of(request_schema) if field.is_array), None)
     if parts is None or lists is None:
@@ -78,13 +78,13 @@ def _part(parts: Field, lists: Field, item: Any, error: Mapping[str, Any]) -> di
     if lists.nested is not None:
         return _refused(parts.nested, lists.nested, item, error)
     names = {field.name for field in fields_of(parts.nested)}
-    own = next(name for name in _CODES if name in names)
-    return {_PLAIN_NAMES[lists.name]: item, **_beside(own, names, error)}
+    code_field = next(name for name in _CODES if name in names)
+    return {_PLAIN_NAMES[lists.name]: item, **_beside(code_field, names, error)}
 
 
-def _beside(own: str, names: Container[str], error: Mapping[str, Any]) -> dict[str, Any]:
+def _beside(code_field: str, names: Container[str], error: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of an error that a struct has, the code under its own name."""
-    return {own: error["error_code"], **{name: value for name, value in error.items() if name in names}}
+    return {code_field: error["error_code"], **{name: value for name, value in error.items() if name in names}}
 
 
 def _has_code(schema: Any) -> bool:

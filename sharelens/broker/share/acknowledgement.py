@@ -80,20 +80,20 @@ def validate(batches: Sequence[AcknowledgementBatch], *, last_type: int, may_ren
 
 def plan(window: Window, member_id: str, batches: Sequence[AcknowledgementBatch], ending: Ending) -> Plan:
     """Start all changes of validated acknowledgements, or none of them."""
-    made = Plan(Changes(window))
+    change_plan = Plan(Changes(window))
     last = len(batches) - 1
     for index, batch in enumerate(batches):
         if batch.last_offset < window.start_offset:
             continue
         error = _find(window, batch, is_last=index == last)
         if error is _NONE:
-            error = _plan_batch(window, member_id, batch, ending, made)
+            error = _plan_batch(window, member_id, batch, ending, change_plan)
         if error is not _NONE:
-            made.error = error
-            made.changes.abandon()
-            made.changes.tidy()
-            return made
-    return made
+            change_plan.error = error
+            change_plan.changes.abandon()
+            change_plan.changes.tidy()
+            return change_plan
+    return change_plan
 
 
 def _find(window: Window, batch: AcknowledgementBatch, *, is_last: bool) -> ShareErrorCode:
@@ -111,7 +111,7 @@ def _find(window: Window, batch: AcknowledgementBatch, *, is_last: bool) -> Shar
 
 
 def _plan_batch(
-    window: Window, member_id: str, batch: AcknowledgementBatch, ending: Ending, made: Plan
+    window: Window, member_id: str, batch: AcknowledgementBatch, ending: Ending, change_plan: Plan
 ) -> ShareErrorCode:
     by_offset = len(batch.types) > 1
     for first, last, kind in _segments(batch, window.start_offset):
@@ -123,7 +123,7 @@ def _plan_batch(
                 if run.state is not _ACQUIRED or run.target is not None or run.member_id != member_id:
                     return _INVALID_STATE
             for run in cached.cover(first, last) if holder < 0 else (cached.cut_out(holder, first, last),):
-                _plan_run(cached, run, kind, ending, made)
+                _plan_run(cached, run, kind, ending, change_plan)
     return _NONE
 
 
@@ -145,15 +145,15 @@ def _neighbours(batch: AcknowledgementBatch, start_offset: int) -> Iterator[tupl
         begin = end
 
 
-def _plan_run(cached: CachedBatch, run: Run, kind: int, ending: Ending, made: Plan) -> None:
+def _plan_run(cached: CachedBatch, run: Run, kind: int, ending: Ending, change_plan: Plan) -> None:
     if kind == _ACCEPT:
-        made.changes.start(cached, run, _ACKNOWLEDGED)
+        change_plan.changes.start(cached, run, _ACKNOWLEDGED)
     elif kind == _RENEW:
-        made.renewed.append(run)
+        change_plan.renewed.append(run)
     elif kind == _RELEASE:
-        made.changes.start(cached, run, ending.released(run, run.first))
+        change_plan.changes.start(cached, run, ending.released(run, run.first))
     elif kind == _REJECT:
-        made.rejected.add(run.first)
-        made.changes.start(cached, run, ending.given_up)
+        change_plan.rejected.add(run.first)
+        change_plan.changes.start(cached, run, ending.given_up)
     else:
-        made.changes.start(cached, run, DeliveryState.ARCHIVED)
+        change_plan.changes.start(cached, run, DeliveryState.ARCHIVED)

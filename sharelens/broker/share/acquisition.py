@@ -78,23 +78,23 @@ def archive_aborted(
     ranges: Sequence[AcquiredRange],
 ) -> list[AcquiredRange]:
     """Archive acquired records of aborted transactions in memory, without a write; the ranges that stay acquired."""
-    left = list(ranges)
+    remaining_ranges = list(ranges)
     for span in spans:
         if not span.is_transactional or span.is_control or not _is_aborted(span, aborted):
             continue
-        kept: list[AcquiredRange] = []
-        for batch in left:
+        outside_ranges: list[AcquiredRange] = []
+        for batch in remaining_ranges:
             first, last = max(batch.first_offset, span.first_offset), min(batch.last_offset, span.last_offset)
             if first > last:
-                kept.append(batch)
+                outside_ranges.append(batch)
                 continue
             _archive(window, first, last)
             if batch.first_offset < first:
-                kept.append(batch._replace(last_offset=first - 1))
+                outside_ranges.append(batch._replace(last_offset=first - 1))
             if batch.last_offset > last:
-                kept.append(batch._replace(first_offset=last + 1))
-        left = kept
-    return left
+                outside_ranges.append(batch._replace(first_offset=last + 1))
+        remaining_ranges = outside_ranges
+    return remaining_ranges
 
 
 def _archive(window: Window, first: int, last: int) -> None:
@@ -116,19 +116,19 @@ def _is_aborted(span: BatchSpan, aborted: Sequence[AbortedTransaction]) -> bool:
 class _Acquisition:
     """One acquisition in progress: the acquired ranges and the remaining number of records."""
 
-    __slots__ = ("_is_over", "_left", "_spans", "_terms", "_window", "ranges")
+    __slots__ = ("_is_over", "_remaining_records", "_spans", "_terms", "_window", "ranges")
 
     def __init__(self, window: Window, spans: Sequence[BatchSpan], terms: Terms, record_count: int) -> None:
         self._window = window
         self._spans = spans
         self._terms = terms
-        self._left = record_count
+        self._remaining_records = record_count
         self._is_over = False
         self.ranges: list[AcquiredRange] = []
 
     @property
     def _is_done(self) -> bool:
-        return self._is_over or self._left <= 0
+        return self._is_over or self._remaining_records <= 0
 
     def take(self, first: int, last: int) -> None:
         """Go through the window in order: holes and cached batches, then new batches."""
@@ -153,8 +153,8 @@ class _Acquisition:
 
     def _take_new(self, first: int, last: int) -> None:
         edge = last
-        if last - first + 1 > self._left:
-            edge = first + self._left - 1
+        if last - first + 1 > self._remaining_records:
+            edge = first + self._remaining_records - 1
             last = min(last, self._last_of_span(edge))
         if self._terms.mode is AcquireMode.RECORD_LIMIT:
             self._acquire_new(first, last, min(edge, last))
@@ -191,7 +191,7 @@ class _Acquisition:
         highest = max(open_counts, default=-1)
         if highest < 0:
             return
-        limit = self._left if self._terms.mode is AcquireMode.RECORD_LIMIT else last - first + 1
+        limit = self._remaining_records if self._terms.mode is AcquireMode.RECORD_LIMIT else last - first + 1
         if highest >= self._terms.suspicion_count:
             if self.ranges:
                 self._is_over = True
@@ -242,5 +242,5 @@ class _Acquisition:
             self.ranges[-2:] = [before._replace(last_offset=after.last_offset)]
 
     def _took(self, first: int, last: int, count: int) -> None:
-        self._left -= last - first + 1
+        self._remaining_records -= last - first + 1
         self.ranges.append(AcquiredRange(first, last, count))

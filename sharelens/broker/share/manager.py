@@ -300,13 +300,17 @@ class SharePartitions:
         max_bytes: int,
         fetched: dict[TopicIdPartition, PartitionFetch],
     ) -> None:
-        left = terms.max_records
+        remaining_records = terms.max_records
         for place, partition in ready:
-            if left <= 0:
+            if remaining_records <= 0:
                 return
             try:
                 acquired = partition.acquire(
-                    member_id, max_records=left, batch_size=terms.batch_size, max_bytes=max_bytes, mode=terms.mode
+                    member_id,
+                    max_records=remaining_records,
+                    batch_size=terms.batch_size,
+                    max_bytes=max_bytes,
+                    mode=terms.mode,
                 )
             except StorageError:
                 fetched[place] = PartitionFetch(error=ShareErrorCode.KAFKA_STORAGE_ERROR)
@@ -316,4 +320,4 @@ class SharePartitions:
                 continue
             if acquired.ranges:
                 fetched[place] = PartitionFetch(acquired=acquired)
-                left -= sum(each.last_offset - each.first_offset + 1 for each in acquired.ranges)
+                remaining_records -= sum(each.last_offset - each.first_offset + 1 for each in acquired.ranges)

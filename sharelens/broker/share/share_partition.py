@@ -210,16 +210,16 @@ class SharePartition:
             return ShareErrorCode.NOT_LEADER_OR_FOLLOWER
         self._end_late_locks()
         settings = self._settings()
-        made = acknowledgement.plan(self.window, member_id, batches, self._ending(settings))
-        if made.error is not _NONE:
-            return made.error
-        error = self._write(made.changes, settings, made.rejected)
-        if error is _NONE and made.renewed:
+        change_plan = acknowledgement.plan(self.window, member_id, batches, self._ending(settings))
+        if change_plan.error is not _NONE:
+            return change_plan.error
+        error = self._write(change_plan.changes, settings, change_plan.rejected)
+        if error is _NONE and change_plan.renewed:
             deadline_ms = self._timers.now_ms() + settings.record_lock_duration_ms
-            for run in made.renewed:
+            for run in change_plan.renewed:
                 run.deadline_ms = deadline_ms
             self._arm(deadline_ms)
-        made.changes.tidy()
+        change_plan.changes.tidy()
         return error
 
     def release_member(self, member_id: str) -> ShareErrorCode:

@@ -299,13 +299,13 @@ class Window:
 
     def close_holes(self, first: int, last: int) -> None:
         """Remove a range from the holes: it was acquired, or has no records."""
-        left: list[tuple[int, int]] = []
+        remaining_holes: list[tuple[int, int]] = []
         for hole_first, hole_last in self.holes:
             if hole_first < first:
-                left.append((hole_first, min(hole_last, first - 1)))
+                remaining_holes.append((hole_first, min(hole_last, first - 1)))
             if hole_last > last:
-                left.append((max(hole_first, last + 1), hole_last))
-        self.holes = left
+                remaining_holes.append((max(hole_first, last + 1), hole_last))
+        self.holes = remaining_holes
 
     def archive_available(self, first: int, last: int) -> None:
         """Archive available offsets of a range whose records were deleted, in memory alone (§4.3, §4)."""
@@ -383,11 +383,11 @@ class Window:
         count = self.floor(self.start_offset)
         if 0 <= count < len(self._batches) and self._batches[count].last < self.start_offset:
             count += 1
-        kept = [
+        kept_batches = [
             batch
             for batch in self._batches[: max(0, count)]
             if any(run.state in _IN_PROGRESS or run.target is not None for run in batch.runs)
         ]
         if count > 0:
-            self._batches[:count] = kept
-            self._firsts[:count] = [batch.first for batch in kept]
+            self._batches[:count] = kept_batches
+            self._firsts[:count] = [batch.first for batch in kept_batches]

@@ -18,7 +18,7 @@ class Crowd:
         self._chance = world.chance(f"crowd {group_id}")
         self._members: dict[str, Member] = {}
         self._is_away = False
-        self._made = 0
+        self._created_count = 0
 
     def gather(self) -> None:
         """Let all members join, one after the other."""
@@ -35,8 +35,8 @@ class Crowd:
     def _add(self) -> None:
         if self._is_away or len(self._members) >= self._world.settings.members:
             return
-        self._made += 1
-        member = Member(self._world, self.group_id, f"{self.group_id}-{self._made}", self.topics, self._gone)
+        self._created_count += 1
+        member = Member(self._world, self.group_id, f"{self.group_id}-{self._created_count}", self.topics, self._gone)
         self._members[member.member_id] = member
         member.join()
 

@@ -185,7 +185,7 @@ class Member:
         acquired, self._acquired = self._acquired, {}
         renewed, self._renewed = self._renewed, {}
         for place, ranges in renewed.items():
-            self._acknowledge(place, [self._whole(ranges, ACCEPT)])
+            self._acknowledge(place, [self._range_batches(ranges, ACCEPT)])
         for place, ranges in acquired.items():
             self._acknowledge(place, self._decide(place, ranges))
 
@@ -227,8 +227,8 @@ class Member:
         fate -= habits.forgets
         if fate < habits.renews:
             self._renewed[place] = ranges
-            return [self._whole(ranges, RENEW)]
-        return [self._whole(ranges, ACCEPT)]
+            return [self._range_batches(ranges, RENEW)]
+        return [self._range_batches(ranges, ACCEPT)]
 
     def _type(self) -> int:
         habits, fate = self._world.settings.habits, self._chance.random()
@@ -237,7 +237,7 @@ class Member:
         return REJECT if fate < habits.releases + habits.rejects else ACCEPT
 
     @staticmethod
-    def _whole(ranges: list[AcquiredRange], kind: int) -> list[AcknowledgementBatch]:
+    def _range_batches(ranges: list[AcquiredRange], kind: int) -> list[AcknowledgementBatch]:
         return [
             AcknowledgementBatch(first_offset=acquired.first_offset, last_offset=acquired.last_offset, types=(kind,))
             for acquired in ranges

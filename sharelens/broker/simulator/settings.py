@@ -126,6 +126,6 @@ PROFILES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 """Differences from the defaults, by the name of a profile."""
 
 
-def profile(name: str, **more: Any) -> SimulationSettings:
+def profile(name: str, **overrides: Any) -> SimulationSettings:
     """The settings of a profile, with some of them replaced."""
-    return replace(SimulationSettings(), **{**PROFILES[name], **more})
+    return replace(SimulationSettings(), **{**PROFILES[name], **overrides})

@@ -128,7 +128,7 @@ class _Stages:
         self._truth = truth
         self._progress = progress
         self._timers = 0
-        self._seen = -1
+        self._seen_records = -1
         self._seen_ms = world.clock.now_ms
 
     def run(self) -> None:
@@ -152,15 +152,15 @@ class _Stages:
         if self._timers % LOOK_EVERY:
             return True
         settings = self._world.settings
-        seen, now_ms = self._world.state_records(), self._world.clock.now_ms
-        if seen != self._seen:
-            self._seen, self._seen_ms = seen, now_ms
-            self._progress(seen)
+        record_count, now_ms = self._world.state_records(), self._world.clock.now_ms
+        if record_count != self._seen_records:
+            self._seen_records, self._seen_ms = record_count, now_ms
+            self._progress(record_count)
         elif now_ms - self._seen_ms > IDLE_LIMIT_MS:
-            raise SimulationError(f"no state record for an hour of virtual time after {seen} of them")
+            raise SimulationError(f"no state record for an hour of virtual time after {record_count} of them")
         if settings.duration_ms:
             return now_ms < settings.start_ms + settings.duration_ms
-        return seen < records
+        return record_count < records
 
 
 def _up_to(last: int) -> range:

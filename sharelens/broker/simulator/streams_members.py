@@ -47,7 +47,7 @@ class StreamsApplication:
         self._world = world
         self._chance = world.chance(f"application {group_id}")
         self._members: dict[str, StreamsMember] = {}
-        self._made = 0
+        self._created_count = 0
 
     def start(self) -> None:
         """Start instances, and others from time to time."""
@@ -62,8 +62,8 @@ class StreamsApplication:
         self._world.timers.after_ms(SCALES_EVERY_MS, self._scale)
 
     def _add(self) -> None:
-        self._made += 1
-        member_id = f"{self.group_id}-{self._made}"
+        self._created_count += 1
+        member_id = f"{self.group_id}-{self._created_count}"
         self._members[member_id] = StreamsMember(self._world, self.group_id, member_id, self._gone)
         self._members[member_id].join()
 

@@ -41,7 +41,7 @@ def checkpoint(world: World, number: int, name: str) -> dict[str, Any]:
     """One checkpoint as a JSON document."""
     logs, count = world.broker.logs, world.settings.state_partitions
     state_logs = [(index, logs.get(STATE_TOPIC, index)) for index in range(count)]
-    others = [(index, logs.get(OFFSETS_TOPIC, index)) for index in range(count)]
+    offsets_logs = [(index, logs.get(OFFSETS_TOPIC, index)) for index in range(count)]
     states = []
     for index, log in state_logs:
         state = None if log is None else world.broker.share_coordinator.state_of(index)
@@ -54,7 +54,7 @@ def checkpoint(world: World, number: int, name: str) -> dict[str, Any]:
         ends={index: log.high_watermark for index, log in state_logs if log is not None},
         starts={index: log.log_start_offset for index, log in state_logs if log is not None},
         **streams_groups(world.broker),
-        consumerOffsetsEnd={str(index): log.high_watermark for index, log in others if log is not None},
+        consumerOffsetsEnd={str(index): log.high_watermark for index, log in offsets_logs if log is not None},
         states=states,
     )
 

@@ -214,7 +214,7 @@ class Catalog:
 
     def add_partitions(self, name: str, partitions: int) -> Topic:
         """Raise the number of partitions. Raises UnknownTopicError, InvalidPartitionsError, StorageError."""
-        topic = self._known(name)
+        topic = self._existing_topic(name)
         self.check_partitions(name, partitions)
         topic = replace(topic, partitions=partitions)
         self._change_topic(topic, self.topic_configs(name))
@@ -222,13 +222,13 @@ class Catalog:
 
     def set_topic_configs(self, name: str, configs: Mapping[str, str]) -> None:
         """Replace a topic's configuration. Raises UnknownTopicError, StorageError."""
-        self._change_topic(self._known(name), configs)
+        self._change_topic(self._existing_topic(name), configs)
 
     def delete(self, name: str) -> Topic:
         """Remove a topic. Raises UnknownTopicError, StorageError."""
-        topic = self._known(name)
-        topics = {key: kept for key, kept in self._state.topics.items() if key != name}
-        configs = {key: kept for key, kept in self._state.topic_configs.items() if key != name}
+        topic = self._existing_topic(name)
+        topics = {key: value for key, value in self._state.topics.items() if key != name}
+        configs = {key: value for key, value in self._state.topic_configs.items() if key != name}
         self._save(replace(self._state, topics=topics, topic_configs=configs))
         for listener in self._listeners:
             listener.topic_deleted(topic)
@@ -271,11 +271,11 @@ class Catalog:
         self._listeners = (*self._listeners, listener)
 
         def unsubscribe() -> None:
-            self._listeners = tuple(kept for kept in self._listeners if kept is not listener)
+            self._listeners = tuple(subscriber for subscriber in self._listeners if subscriber is not listener)
 
         return unsubscribe
 
-    def _known(self, name: str) -> Topic:
+    def _existing_topic(self, name: str) -> Topic:
         topic = self._state.topics.get(name)
         if topic is None:
             raise UnknownTopicError(f"there is no topic {name[:MAX_NAME_CHARACTERS]}")

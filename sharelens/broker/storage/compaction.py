@@ -75,12 +75,12 @@ class Pass:
     def clean(self, segment: Segment) -> Iterator[tuple[int, bytes | None]]:
         """The size of each batch, and its remaining records; `has_changed` is true after a difference."""
         for header, data in _batches(segment):
-            left = self._marker(header, data) if header.is_control else self._left(header, data)
-            if left is not data:
+            remaining_batch = self._marker(header, data) if header.is_control else self._remaining_batch(header, data)
+            if remaining_batch is not data:
                 self.has_changed = True
-            yield header.size_bytes, left
+            yield header.size_bytes, remaining_batch
 
-    def _left(self, header: BatchHeader, data: bytes) -> bytes | None:
+    def _remaining_batch(self, header: BatchHeader, data: bytes) -> bytes | None:
         if self._is_aborted(header):
             return None
         records = rb.parse(data, header)
@@ -146,10 +146,10 @@ def rewrite(
     """
     first = group[0]
     scratch = Path(first.log_path + CLEANED)
-    made = Segment(first.path.parent, first.base_offset, files, created_ms=first.created_ms)
+    new_segment = Segment(first.path.parent, first.base_offset, files, created_ms=first.created_ms)
     cleaning.has_changed = False
     try:
-        yield from _write(scratch, group, cleaning, made, interval_bytes)
+        yield from _write(scratch, group, cleaning, new_segment, interval_bytes)
     except BaseException:
         scratch.unlink(missing_ok=True)
         raise
@@ -162,7 +162,7 @@ def rewrite(
     for segment in group[1:]:
         segment.remove()
     _put_in_place(swap, first.path, files)
-    return made
+    return new_segment
 
 
 def finish_swaps(directory: Path, files: OpenFiles, interval_bytes: int, now_ms: int) -> None:
@@ -197,7 +197,9 @@ def _put_in_place(swap: Path, path: Path, files: OpenFiles) -> None:
     sync_directory(path.parent)
 
 
-def _write(path: Path, group: Sequence[Segment], cleaning: Pass, made: Segment, interval_bytes: int) -> Iterator[int]:
+def _write(
+    path: Path, group: Sequence[Segment], cleaning: Pass, new_segment: Segment, interval_bytes: int
+) -> Iterator[int]:
     """Write the remaining records of a group, make them durable, and index them in the new segment."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     unsynced = 0
@@ -205,10 +207,10 @@ def _write(path: Path, group: Sequence[Segment], cleaning: Pass, made: Segment, 
         for segment in group:
             for size_bytes, batch in cleaning.clean(segment):
                 if batch is not None:
-                    write_at(descriptor, batch, made.size_bytes)
+                    write_at(descriptor, batch, new_segment.size_bytes)
                     header = rb.read_header(batch)
                     assert header is not None
-                    made.note(batch_facts(header), interval_bytes)
+                    new_segment.note(batch_facts(header), interval_bytes)
                     unsynced += len(batch)
                 if unsynced >= _SYNC_BYTES:
                     os.fsync(descriptor)

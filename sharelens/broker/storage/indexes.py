@@ -149,8 +149,8 @@ def read_aborted(path: Path) -> list[AbortedEntry]:
         raw = path.with_suffix(".txnindex").read_bytes()
     except FileNotFoundError:
         return []
-    whole = len(raw) - len(raw) % _ABORTED.size
-    return [AbortedEntry(*numbers) for _, *numbers in _ABORTED.iter_unpack(raw[:whole])]
+    complete_bytes = len(raw) - len(raw) % _ABORTED.size
+    return [AbortedEntry(*numbers) for _, *numbers in _ABORTED.iter_unpack(raw[:complete_bytes])]
 
 
 def write_aborted(path: Path, entries: Iterable[AbortedEntry]) -> None:

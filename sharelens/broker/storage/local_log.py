@@ -277,11 +277,13 @@ class LocalLog:
                     if not cleaning.is_full:
                         yield from cleaning.note(segment)
                 for group in list(compaction.groups(closed, config.segment_bytes, ends)):
-                    made = yield from compaction.rewrite(group, cleaning, self._files, config.index_interval_bytes)
-                    if made is not None:
-                        self._replace(group, made)
-                        made.save_index()
-                        made.unload_index()
+                    new_segment = yield from compaction.rewrite(
+                        group, cleaning, self._files, config.index_interval_bytes
+                    )
+                    if new_segment is not None:
+                        self._replace(group, new_segment)
+                        new_segment.save_index()
+                        new_segment.unload_index()
             except CorruptBatchError as error:
                 raise StorageError(f"{self._topic_partition} can't be compacted: {error}") from error
         return True
@@ -296,9 +298,9 @@ class LocalLog:
         following = [segment.base_offset for segment in self.segments[1:]]
         return [segment for segment, end in zip(self.segments, following, strict=False) if end <= end_offset]
 
-    def _replace(self, group: list[Segment], made: Segment) -> None:
+    def _replace(self, group: list[Segment], new_segment: Segment) -> None:
         at = self.segments.index(group[0])
-        self.segments[at : at + len(group)] = [made]
+        self.segments[at : at + len(group)] = [new_segment]
         self._hints.clear()
         self._unsaved_aborted = [(owner, entry) for owner, entry in self._unsaved_aborted if owner not in group]
 

@@ -207,16 +207,16 @@ class LogManager:
     def topic_changed(self, topic: Topic) -> None:
         """Create the missing logs, update the configuration of all. Raises StorageError."""
         config = self._config_of(topic.name)
-        made: list[PartitionLog] = []
+        created_logs: list[PartitionLog] = []
         try:
             for partition in range(topic.partitions):
                 log = self._logs.get((topic.name, partition))
                 if log is None:
-                    made.append(self._open(topic, partition, config, 0, 0))
+                    created_logs.append(self._open(topic, partition, config, 0, 0))
                 else:
                     log.config = config
         except StorageError:
-            for log in made:
+            for log in created_logs:
                 self._remove(log)
                 shutil.rmtree(log.directory, ignore_errors=True)
             raise

@@ -204,10 +204,10 @@ class PartitionLog:
         self._check_size(header.size_bytes)
         _check_client(data, header, config, now_ms)
         if header.producer_id >= 0:
-            known = self._producers.check_batch(header)
-            if known is not None:
-                time_ms = known.timestamp_ms if config.log_append_time else -1
-                return self._appended(known.first_offset, known.last_offset, time_ms, is_duplicate=True)
+            earlier_batch = self._producers.check_batch(header)
+            if earlier_batch is not None:
+                time_ms = earlier_batch.timestamp_ms if config.log_append_time else -1
+                return self._appended(earlier_batch.first_offset, earlier_batch.last_offset, time_ms, is_duplicate=True)
         if config.compression_codec is not None and config.compression_codec != header.codec:
             data, header = _recompressed(data, header, config.compression_codec)
         base_offset = self._local.end_offset
@@ -302,11 +302,11 @@ class PartitionLog:
         now_ms, config = self._timers.now_ms(), self.config
         if not config.deletes:
             return 0
-        segments, left, doomed = self._local.segments, self._local.size_bytes, 0
+        segments, remaining_bytes, doomed = self._local.segments, self._local.size_bytes, 0
         for segment in segments:
-            left -= segment.size_bytes
+            remaining_bytes -= segment.size_bytes
             expired = 0 <= config.retention_ms < now_ms - segment.largest_timestamp_ms
-            surplus = 0 <= config.retention_bytes <= left
+            surplus = 0 <= config.retention_bytes <= remaining_bytes
             if segment.size_bytes == 0 or not ((expired and segment.largest_timestamp_ms >= 0) or surplus):
                 break
             doomed += 1
@@ -350,7 +350,7 @@ class PartitionLog:
         self._listeners = [*self._listeners, listener]
 
         def unsubscribe() -> None:
-            self._listeners = [kept for kept in self._listeners if kept is not listener]
+            self._listeners = [subscriber for subscriber in self._listeners if subscriber is not listener]
 
         return unsubscribe
 

@@ -77,10 +77,10 @@ def snapshot_path(directory: Path, offset: int) -> Path:
     return directory / f"{offset:020d}.snapshot"
 
 
-def drop_snapshots(directory: Path, kept: set[int]) -> None:
+def drop_snapshots(directory: Path, kept_offsets: set[int]) -> None:
     """Remove all other snapshots. Raises OSError."""
     for offset in snapshots(directory):
-        if offset not in kept:
+        if offset not in kept_offsets:
             snapshot_path(directory, offset).unlink()
 
 

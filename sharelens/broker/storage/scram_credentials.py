@@ -23,9 +23,9 @@ class ScramCredential:
     iterations: int
 
 
-def added(users: ScramUsers, more: ScramUsers) -> ScramUsers:
+def added(users: ScramUsers, extra_users: ScramUsers) -> ScramUsers:
     """Both; where both have a credential for a user and a mechanism, that of `users`."""
-    return {name: {**more.get(name, {}), **users.get(name, {})} for name in (*users, *more)}
+    return {name: {**extra_users.get(name, {}), **users.get(name, {})} for name in (*users, *extra_users)}
 
 
 def to_json(users: ScramUsers) -> dict[str, dict[str, dict[str, str | int]]]:

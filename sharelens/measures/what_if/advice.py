@@ -24,12 +24,12 @@ class GroupOutcomes:
     group_id: str
     offsets: dict[tuple[int, int], int]
 
-    def sum(self, states: Sequence[int], least: int = 0, most: int | None = None) -> int:
-        """Offsets whose last outcome is one of the states, after `least` to `most` deliveries."""
+    def sum(self, states: Sequence[int], least: int = 0, max_count: int | None = None) -> int:
+        """Offsets whose last outcome is one of the states, after `least` to `max_count` deliveries."""
         return sum(
             offsets
             for (state, count), offsets in self.offsets.items()
-            if state in states and least <= count and (most is None or count <= most)
+            if state in states and least <= count and (max_count is None or count <= max_count)
         )
 
 

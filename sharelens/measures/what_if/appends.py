@@ -135,8 +135,8 @@ def of_state_partitions(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """APPENDS rows of one state partition after the other, in log order; `tables` come by state partition."""
     parts = (part for table in tables for part in _by_state_partition(table))
     for _, group in itertools.groupby(parts, lambda part: part.column("state_partition")[0].as_py()):
-        first, *more = group
-        yield pa.concat_tables([first, *more]).sort_by("log_offset") if more else first
+        first, *other_parts = group
+        yield pa.concat_tables([first, *other_parts]).sort_by("log_offset") if other_parts else first
 
 
 def _by_state_partition(table: pa.Table) -> Iterator[pa.Table]:
@@ -213,10 +213,10 @@ def _before(values: Ints, first: Flags) -> Ints:
 def _bytes(record: int, group_bytes: Ints, ranges: Ints, has_count: Flags) -> Ints:
     """Bytes of key and value: the length of a compact array is a varint of its size and one."""
     empty, of_range, of_count = _parts(record)
-    more = sum(
+    extra_length_bytes = sum(
         ((ranges + 1 >= 1 << 7 * size).astype(np.int64) for size in range(1, 5)), np.zeros(len(ranges), np.int64)
     )
-    return empty + group_bytes + of_range * ranges + more + of_count * has_count
+    return empty + group_bytes + of_range * ranges + extra_length_bytes + of_count * has_count
 
 
 @cache

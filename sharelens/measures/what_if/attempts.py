@@ -31,60 +31,62 @@ WIDTH = 5
 
 
 @leaf
-def _cut(known: np.ndarray, size: int, low: int, outcome: np.ndarray, out: np.ndarray, made: int) -> int:
-    """Adds the pieces of an outcome with deliveries of its own to `out` from position `made` on; the position behind.
+def _cut(
+    newest_outcomes: np.ndarray, size: int, low: int, outcome: np.ndarray, out: np.ndarray, piece_count: int
+) -> int:
+    """Adds the pieces of an outcome with deliveries of its own to `out` from `piece_count` on; the position behind.
 
     Pieces without an outcome before have NO_COUNT.
     """
     at, high = outcome[FIRST], low
-    while high < size and known[high, FIRST] <= outcome[LAST]:
-        begin, end = max(at, known[high, FIRST]), min(outcome[LAST], known[high, LAST])
+    while high < size and newest_outcomes[high, FIRST] <= outcome[LAST]:
+        begin, end = max(at, newest_outcomes[high, FIRST]), min(outcome[LAST], newest_outcomes[high, LAST])
         if begin > at and outcome[COUNT] > NO_COUNT:
-            out[made, FIRST], out[made, LAST], out[made, COUNT] = at, begin - 1, NO_COUNT
-            made += 1
-        if outcome[COUNT] > known[high, COUNT]:
-            out[made, FIRST], out[made, LAST] = begin, end
-            out[made, COUNT], out[made, MS] = known[high, COUNT], known[high, MS]
-            made += 1
+            out[piece_count, FIRST], out[piece_count, LAST], out[piece_count, COUNT] = at, begin - 1, NO_COUNT
+            piece_count += 1
+        if outcome[COUNT] > newest_outcomes[high, COUNT]:
+            out[piece_count, FIRST], out[piece_count, LAST] = begin, end
+            out[piece_count, COUNT], out[piece_count, MS] = newest_outcomes[high, COUNT], newest_outcomes[high, MS]
+            piece_count += 1
         at, high = end + 1, high + 1
     if at <= outcome[LAST] and outcome[COUNT] > NO_COUNT:
-        out[made, FIRST], out[made, LAST], out[made, COUNT] = at, outcome[LAST], NO_COUNT
-        made += 1
-    return int(made)
+        out[piece_count, FIRST], out[piece_count, LAST], out[piece_count, COUNT] = at, outcome[LAST], NO_COUNT
+        piece_count += 1
+    return int(piece_count)
 
 
 @leaf
-def _copy(known: np.ndarray, source: int, to: int) -> None:
+def _copy(newest_outcomes: np.ndarray, source: int, to: int) -> None:
     for column in range(WIDTH):
-        known[to, column] = known[source, column]
+        newest_outcomes[to, column] = newest_outcomes[source, column]
 
 
 @leaf
-def _move(known: np.ndarray, begin: int, end: int, steps: int) -> None:
+def _move(newest_outcomes: np.ndarray, begin: int, end: int, steps: int) -> None:
     """Moves rows `begin` to `end` (exclusive) by so many steps, which may be negative."""
     for i in range(end - begin):
         row = begin + i if steps < 0 else end - 1 - i
-        _copy(known, row, row + steps)
+        _copy(newest_outcomes, row, row + steps)
 
 
 @leaf
-def _replace(known: np.ndarray, size: int, low: int, high: int, outcome: np.ndarray) -> int:
+def _replace(newest_outcomes: np.ndarray, size: int, low: int, high: int, outcome: np.ndarray) -> int:
     """Puts an outcome in the place of what it covers of intervals `low` to `high` (exclusive); their number."""
-    left = high > low and known[low, FIRST] < outcome[FIRST]
-    right = high > low and known[high - 1, LAST] > outcome[LAST]
-    more, free = 1 + int(left) + int(right) - (high - low), known.shape[0] - 1
-    _copy(known, max(low, high - 1), free)
-    if more != 0:
-        _move(known, high, size, more)
-    if left:
-        known[low, LAST] = outcome[FIRST] - 1
-    at = low + int(left)
+    has_left_part = high > low and newest_outcomes[low, FIRST] < outcome[FIRST]
+    right = high > low and newest_outcomes[high - 1, LAST] > outcome[LAST]
+    row_shift, free = 1 + int(has_left_part) + int(right) - (high - low), newest_outcomes.shape[0] - 1
+    _copy(newest_outcomes, max(low, high - 1), free)
+    if row_shift != 0:
+        _move(newest_outcomes, high, size, row_shift)
+    if has_left_part:
+        newest_outcomes[low, LAST] = outcome[FIRST] - 1
+    at = low + int(has_left_part)
     if right:
-        _copy(known, free, at + 1)
-        known[at + 1, FIRST] = outcome[LAST] + 1
+        _copy(newest_outcomes, free, at + 1)
+        newest_outcomes[at + 1, FIRST] = outcome[LAST] + 1
     for column in range(WIDTH):
-        known[at, column] = outcome[column]
-    return int(size + more)
+        newest_outcomes[at, column] = outcome[column]
+    return int(size + row_shift)
 
 
 @kernel
@@ -93,27 +95,27 @@ def _with_previous(
 ) -> np.ndarray:
     """Pieces (FIRST to ROW) of outcomes by life and record, by the outcome before of their offsets.
 
-    Pieces of outcomes that needed no further delivery are left out. `known` holds the newest outcome of ranges of
-    offsets in ascending order; new outcomes lie near its end, so that little moves.
+    Pieces of outcomes that needed no further delivery are left out. `newest_outcomes` holds the newest outcome of
+    ranges of offsets in ascending order; new outcomes lie near its end, so that little moves.
     """
-    out, made = np.empty((2 * life.shape[0] + 1, WIDTH), np.int64), 0
-    known, size = np.empty((64, WIDTH), np.int64), 0
+    out, piece_count = np.empty((2 * life.shape[0] + 1, WIDTH), np.int64), 0
+    newest_outcomes, size = np.empty((64, WIDTH), np.int64), 0
     outcome = np.empty(WIDTH, np.int64)
     for row in range(life.shape[0]):
         if row == 0 or life[row] != life[row - 1]:
             size = 0
         outcome[FIRST], outcome[LAST], outcome[COUNT] = first[row], last[row], count[row]
         outcome[MS], outcome[ROW] = at_ms[row], row
-        known = grown(known, size + 4)
-        low = position(known[:size, LAST], first[row], size)
+        newest_outcomes = grown(newest_outcomes, size + 4)
+        low = position(newest_outcomes[:size, LAST], first[row], size)
         high = low
-        while high < size and known[high, FIRST] <= last[row]:
+        while high < size and newest_outcomes[high, FIRST] <= last[row]:
             high += 1
-        out = grown(out, made + 2 * (high - low) + 1)
-        end = _cut(known, size, low, outcome, out, made)
-        out[made:end, ROW] = row
-        made, size = end, _replace(known, size, low, high, outcome)
-    return out[:made]
+        out = grown(out, piece_count + 2 * (high - low) + 1)
+        end = _cut(newest_outcomes, size, low, outcome, out, piece_count)
+        out[piece_count:end, ROW] = row
+        piece_count, size = end, _replace(newest_outcomes, size, low, high, outcome)
+    return out[:piece_count]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,14 +183,14 @@ def with_ages(attempts: Attempts, histories: Histories, headers: Headers) -> Att
     covered = cells.total_of("all", np.ones(len(entry), np.int64)) > 0
     values = {"age": cells.lowest_of("aged", parts["age_max"]), "clock": cells.highest_of("aged", parts["clock"])}
     ranges = cells.ranges(covered, values)
-    others = np.setdiff1d(np.arange(len(attempts.life)), entry)
-    row = np.concatenate([others, entry[ranges.group]])
+    other_rows = np.setdiff1d(np.arange(len(attempts.life)), entry)
+    row = np.concatenate([other_rows, entry[ranges.group]])
     columns = {field.name: getattr(attempts, field.name)[row] for field in fields(Attempts)}
-    columns["first"][len(others) :], columns["last"][len(others) :] = ranges.first, ranges.last
-    age_ms = columns["age_ms"][len(others) :]
+    columns["first"][len(other_rows) :], columns["last"][len(other_rows) :] = ranges.first, ranges.last
+    age_ms = columns["age_ms"][len(other_rows) :]
     is_less = (ranges.values["age"] != NO_VALUE) & (ranges.values["age"] < age_ms)
-    columns["age_ms"][len(others) :] = np.where(is_less, ranges.values["age"], age_ms)
-    columns["is_create_time"][len(others) :] = is_less & (ranges.values["clock"] == CLOCKS.index(CREATE_TIME))
+    columns["age_ms"][len(other_rows) :] = np.where(is_less, ranges.values["age"], age_ms)
+    columns["is_create_time"][len(other_rows) :] = is_less & (ranges.values["clock"] == CLOCKS.index(CREATE_TIME))
     return Attempts(**columns)
 
 

@@ -46,35 +46,38 @@ def other_rounds(rounds: ColdRounds, first_ms: int, interval_ms: int) -> list[Co
         return []
     begins = first_ms + np.arange(PHASES) * (interval_ms // PHASES)
     times = (np.arange(begin, rounds.last_ms + 1, interval_ms) for begin in begins.tolist())
-    return [ColdRounds(times_ms=some, last_ms=rounds.last_ms, is_known=False) for some in times]
+    return [ColdRounds(times_ms=round_times, last_ms=rounds.last_ms, is_known=False) for round_times in times]
 
 
 def cold_rounds(records: Iterable[pa.Table], interval_ms: int) -> ColdRounds:
     """The rounds in all SHARE_RECORD rows (READ), in bounded tables, in any order."""
-    seen, first, last = np.zeros(0, np.int64), None, None
+    observed_times, first, last = np.zeros(0, np.int64), None, None
     for table in records:
         if table.num_rows == 0:
             continue
         again = pc.not_equal(table.column("create_timestamp_ms"), table.column("write_timestamp_ms"))
         cold = table.filter(pc.fill_null(again, False)).column("write_timestamp_ms")
-        seen = np.union1d(seen, cold.to_numpy().astype(np.int64))
+        observed_times = np.union1d(observed_times, cold.to_numpy().astype(np.int64))
         bounds = pc.min_max(table.column("timestamp_ms")).as_py()
         first = bounds["min"] if first is None else min(first, bounds["min"])
         last = bounds["max"] if last is None else max(last, bounds["max"])
-    return rounds_between(seen, first or 0, last or 0, interval_ms)
+    return rounds_between(observed_times, first or 0, last or 0, interval_ms)
 
 
-def rounds_between(seen: Ints, first_ms: int, last_ms: int, interval_ms: int) -> ColdRounds:
-    """The rounds from those that show (`seen`, ascending) in a log from `first_ms` to `last_ms`."""
+def rounds_between(observed_times: Ints, first_ms: int, last_ms: int, interval_ms: int) -> ColdRounds:
+    """The rounds from those that show (`observed_times`, ascending) in a log from `first_ms` to `last_ms`."""
     slack = max(1, interval_ms // SLACK)
-    seen = seen[np.append(True, np.diff(seen) > slack)[: len(seen)]]
-    if len(seen) == 0:
-        return ColdRounds(times_ms=seen, last_ms=last_ms, is_known=False)
-    gaps = np.diff(seen)
+    observed_times = observed_times[np.append(True, np.diff(observed_times) > slack)[: len(observed_times)]]
+    if len(observed_times) == 0:
+        return ColdRounds(times_ms=observed_times, last_ms=last_ms, is_known=False)
+    gaps = np.diff(observed_times)
     apart = np.maximum(1, np.rint(gaps / interval_ms).astype(np.int64))
     is_regular = bool((np.abs(gaps - apart * interval_ms) <= slack * apart).all())
-    times = [np.arange(seen[0], first_ms - 1, -interval_ms)[::-1]]
-    times += [np.linspace(low, high, int(n) + 1)[1:] for low, high, n in zip(seen, seen[1:], apart, strict=False)]
-    times.append(np.arange(seen[-1] + interval_ms, last_ms + 1, interval_ms))
+    times = [np.arange(observed_times[0], first_ms - 1, -interval_ms)[::-1]]
+    times += [
+        np.linspace(low, high, int(n) + 1)[1:]
+        for low, high, n in zip(observed_times, observed_times[1:], apart, strict=False)
+    ]
+    times.append(np.arange(observed_times[-1] + interval_ms, last_ms + 1, interval_ms))
     filled = np.concatenate(times).astype(np.int64)
     return ColdRounds(times_ms=filled, last_ms=last_ms, is_known=is_regular)

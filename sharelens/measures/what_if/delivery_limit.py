@@ -89,12 +89,12 @@ class DeliveryLimit:
         stays = self._is_archived & ~self._is_again
         archived = self._sums(sizes, self._is_earlier | stays)
         again = self._sums(sizes, self._is_again)
-        more = self._sums((self._limit - self._count) * sizes, self._is_again)
-        kept = self._sums(fewer)
+        extra_deliveries = self._sums((self._limit - self._count) * sizes, self._is_again)
+        limited_deliveries = self._sums(fewer)
         none = np.zeros(len(again), np.int64)
         tables = [
             self._rows("archived_offsets", self._sums(sizes, self._is_archived), archived, archived + again),
-            self._rows("deliveries", self._sums(deliveries), kept, kept + more),
+            self._rows("deliveries", self._sums(deliveries), limited_deliveries, limited_deliveries + extra_deliveries),
             self._rows(EARLIER, none, *2 * (self._sums(sizes, self._is_earlier),)),
         ]
         for state in (DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED, DeliveryState.AVAILABLE):
@@ -135,8 +135,10 @@ class DeliveryLimit:
     def _may_be_limit(self, settings: GroupSettings) -> Flags:
         """Whether the limit in force, not a rejection, may have archived each range."""
         groups = self._histories.places.column("group_id").to_pylist()
-        known = [settings.of(group, DELIVERY_COUNT_LIMIT).number or LOWEST_DELIVERY_COUNT_LIMIT for group in groups]
-        in_force = np.array(known, np.int64)
+        group_limits = [
+            settings.of(group, DELIVERY_COUNT_LIMIT).number or LOWEST_DELIVERY_COUNT_LIMIT for group in groups
+        ]
+        in_force = np.array(group_limits, np.int64)
         return np.asarray(self._count >= in_force[self._place], np.bool_)
 
 

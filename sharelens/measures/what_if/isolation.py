@@ -98,20 +98,20 @@ class Isolation:
         aborted = sums(size, self._aborted & self._passed)
         tables = [self._rows("aborted_offsets", aborted, aborted, aborted, is_fact=True)]
         undelivered = sums(size, self._lost)
-        none, most = np.zeros(len(aborted), np.int64), undelivered + sums(size, self._maybe & self._is_committed)
-        tables.append(self._rows("not_delivered_offsets", none, undelivered, most))
-        most = sums(size, self._gained | (self._maybe & (not self._is_committed)))
-        tables.append(self._rows("newly_delivered_offsets", none, sums(size, self._gained & self._passed), most))
+        none, at_most = np.zeros(len(aborted), np.int64), undelivered + sums(size, self._maybe & self._is_committed)
+        tables.append(self._rows("not_delivered_offsets", none, undelivered, at_most))
+        at_most = sums(size, self._gained | (self._maybe & (not self._is_committed)))
+        tables.append(self._rows("newly_delivered_offsets", none, sums(size, self._gained & self._passed), at_most))
         for name, states in STATE_FIGURES.items():
-            mine = np.isin(state, states)
-            known, lost = sums(size, mine), sums(size, mine & self._lost)
-            least = known - lost - sums(size, mine & self._maybe)
-            more = sums(size, self._gained | (self._maybe & ~has_outcome))
-            tables.append(self._rows(name, known, least, known - lost + more))
-        known, lost = sums(count), sums(count, self._lost)
-        least = known - lost - sums(count, self._maybe) + sums(size, self._gained & self._passed)
-        more = sums(size * self._limit[self._place], self._gained | (self._maybe & ~has_outcome))
-        tables.append(self._rows("deliveries", known, least, known - lost + more))
+            has_state = np.isin(state, states)
+            in_history, lost = sums(size, has_state), sums(size, has_state & self._lost)
+            least = in_history - lost - sums(size, has_state & self._maybe)
+            newly_delivered = sums(size, self._gained | (self._maybe & ~has_outcome))
+            tables.append(self._rows(name, in_history, least, in_history - lost + newly_delivered))
+        in_history, lost = sums(count), sums(count, self._lost)
+        least = in_history - lost - sums(count, self._maybe) + sums(size, self._gained & self._passed)
+        newly_delivered = sums(size * self._limit[self._place], self._gained | (self._maybe & ~has_outcome))
+        tables.append(self._rows("deliveries", in_history, least, in_history - lost + newly_delivered))
         return together_in_order(tables)
 
     def ranges(self) -> pa.Table:
@@ -136,8 +136,8 @@ class Isolation:
         """Layers by life: outcomes, offsets of aborted transactions, behind the last stable one, with headers."""
         no_records, outcomes = inputs.no_records(), self._outcomes
         of_life = topic_partitions(self._histories.places.take(pa.array(self._histories.lives.place)))
-        known = no_records.ranges()
-        aborted = known.filter(pc.equal(known.column("reason"), ABORTED))
+        no_record_ranges = no_records.ranges()
+        aborted = no_record_ranges.filter(pc.equal(no_record_ranges.column("reason"), ABORTED))
         covered = no_records.header_ranges()
         ends = dict(zip(topic_partitions(covered), covered.column("last_offset").to_pylist(), strict=True))
         unstable = {place: (first, ends[place]) for place, first in no_records.open_transactions().items()}
@@ -163,11 +163,11 @@ class Isolation:
         rows = slice(None) if chosen is None else chosen
         return sums_by(self._place[rows], values[rows], self._histories.places.num_rows)
 
-    def _rows(self, figure: str, known: Ints, at_least: Ints, at_most: Ints, *, is_fact: bool = False) -> pa.Table:
+    def _rows(self, figure: str, in_history: Ints, at_least: Ints, at_most: Ints, *, is_fact: bool = False) -> pa.Table:
         certainty = np.where(at_least == at_most, EXACT, BOUND)
         if not is_fact:
             certainty = np.where(self._is_inferred & self._any(self._aborted | self._maybe), INFERRED, certainty)
-        rows = figure_rows(self._histories.places, self._marks, figure, known, at_least, at_most, certainty)
+        rows = figure_rows(self._histories.places, self._marks, figure, in_history, at_least, at_most, certainty)
         return rows.filter(pa.array(self._has_figures))
 
 
@@ -184,7 +184,7 @@ def _by_life(
     of_life: list[TopicPartition], spans: dict[TopicPartition, list[tuple[int, int]]], begin: Ints, end: Ints
 ) -> Layer:
     """The ranges of the user partition of each life, cut to what the life can concern."""
-    arrays = {place: np.array(some, np.int64).reshape(-1, 2) for place, some in spans.items()}
+    arrays = {place: np.array(partition_spans, np.int64).reshape(-1, 2) for place, partition_spans in spans.items()}
     none = np.zeros((0, 2), np.int64)
     parts = [arrays.get(place, none) for place in of_life]
     life = np.repeat(np.arange(len(parts)), [len(part) for part in parts])

@@ -68,12 +68,14 @@ class LockDuration:
         groups = self._histories.places.column("group_id").to_pylist()
         self._places = len(groups)
         self._shortest, self._longest = bounds_of(inputs.settings, LOCK_DURATION, groups, RANGE)
-        self._least, self._most = bounds_of(inputs.settings, DELIVERY_COUNT_LIMIT, groups, delivery_limit.RANGE)
+        self._least, self._highest_limit = bounds_of(
+            inputs.settings, DELIVERY_COUNT_LIMIT, groups, delivery_limit.RANGE
+        )
         archived = is_in(attempts.state, GIVEN_UP)
         self._may_expire = (attempts.state == DeliveryState.AVAILABLE) | (attempts.number > 1)
         self._may_expire |= archived & (attempts.count >= self._least[self._place])
         self._settled = (attempts.state == DeliveryState.ACKNOWLEDGED) | archived & (
-            attempts.count < self._most[self._place]
+            attempts.count < self._highest_limit[self._place]
         )
         loose = self._possible(attempts.most_ms)
         self._expired, self._times_out, self._changes = self._possible(np.minimum(attempts.most_ms, attempts.age_ms))
@@ -103,9 +105,9 @@ class LockDuration:
         size = attempts.last - attempts.first + 1
         shorter = np.minimum(self._shortest, self._duration_ms)[self._place]
         number = np.minimum(attempts.number, (np.minimum(attempts.most_ms, attempts.age_ms) + WRITE_MS) // shorter)
-        most = self._sums(size * number, self._expired | self._times_out)
+        at_most = self._sums(size * number, self._expired | self._times_out)
         expired = self._sums(size, self._expired)
-        return {TIMED_OUT: (pa.array(none, mask=expired > 0), none, most), **self._of_offsets()}
+        return {TIMED_OUT: (pa.array(none, mask=expired > 0), none, at_most), **self._of_offsets()}
 
     def _of_offsets(self) -> dict[str, Figure]:
         """Offsets by their last outcome, and their deliveries."""
@@ -117,19 +119,23 @@ class LockDuration:
         figures: dict[str, Figure] = {}
         for name, states in (("acknowledged_offsets", (DeliveryState.ACKNOWLEDGED,)), ("archived_offsets", GIVEN_UP)):
             chosen = is_in(state, states)
-            known, fewer, more = (
+            in_history, fewer, possible_gain = (
                 sums_of_stretches(size * flags, begins, ends) for flags in (chosen, chosen & may, ~chosen & may)
             )
-            figures[name] = (pa.array(known), known - fewer, known + more)
-        deliveries = (count, np.where(may, ranges.values["changed"], count), np.maximum(count, self._most[place] * may))
-        known, fewest, most = (sums_of_stretches(number * size, begins, ends) for number in deliveries)
-        return figures | {"deliveries": (pa.array(known), fewest, most)}
+            figures[name] = (pa.array(in_history), in_history - fewer, in_history + possible_gain)
+        deliveries = (
+            count,
+            np.where(may, ranges.values["changed"], count),
+            np.maximum(count, self._highest_limit[place] * may),
+        )
+        in_history, fewest, most_deliveries = (sums_of_stretches(number * size, begins, ends) for number in deliveries)
+        return figures | {"deliveries": (pa.array(in_history), fewest, most_deliveries)}
 
     def _final_ranges(self) -> Ranges:
         """By life the ranges of offsets with their last outcome, and with the fewest deliveries where it may change."""
-        attempts, outcomes, some = self._attempts, self._outcomes, np.flatnonzero(self._changes)
-        outcome, fewest = attempts.outcome[some], (attempts.count - attempts.number + 1)[some]
-        first, last = attempts.first[some], attempts.last[some]
+        attempts, outcomes, changed_rows = self._attempts, self._outcomes, np.flatnonzero(self._changes)
+        outcome, fewest = attempts.outcome[changed_rows], (attempts.count - attempts.number + 1)[changed_rows]
+        first, last = attempts.first[changed_rows], attempts.last[changed_rows]
         # Most attempts are whole outcomes, whose boundaries are there already.
         part = (first != outcomes.first[outcome]) | (last != outcomes.last[outcome])
         parts = (outcomes.life[outcome[part]], first[part], last[part])
@@ -146,9 +152,9 @@ class LockDuration:
         return sums_by(self._place[flags], values[flags], self._places)
 
 
-def is_in(states: Ints, some: Sequence[DeliveryState]) -> Flags:
+def is_in(states: Ints, chosen_states: Sequence[DeliveryState]) -> Flags:
     """Whether each state is one of a few."""
     flags = np.zeros(len(states), np.bool_)
-    for state in some:
+    for state in chosen_states:
         flags |= states == state
     return flags

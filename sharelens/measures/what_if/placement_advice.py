@@ -29,15 +29,15 @@ def about_state_partitions(sums: pa.Table, number: int) -> pa.Table:
     if largest * number < SKEWED * total:
         return ADVICE.empty_table()
     tried = [(other, _largest(sums, other)) for other in NUMBERS if other > number]
-    better = [(other, most) for other, most in tried if most <= HALF * largest]
+    better = [(other, most_records) for other, most_records in tried if most_records <= HALF * largest]
     if not better:
         return ADVICE.empty_table()
-    other, most = better[0]
+    other, most_records = better[0]
     is_cold = (pc.max(sums.column("cold_snapshots")).as_py() or 0) > 0
     times = f"{largest * number / total:.1f} times the mean"
     evidence = f"the largest of {number} state partitions has {largest} of {total} records, {times}"
     row: Row = {"group_id": None, "setting": STATE_PARTITIONS, "in_force": str(number)}
-    effect = f"{most} records in the largest state partition; the topic can't be changed, only created again"
+    effect = f"{most_records} records in the largest state partition; the topic can't be changed, only created again"
     return pa.Table.from_pylist([advice(row, other, evidence, effect, INFERRED if is_cold else EXACT)], schema=ADVICE)
 
 

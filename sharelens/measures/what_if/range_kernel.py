@@ -22,16 +22,16 @@ def unjoined(ranges: np.ndarray, life: np.ndarray, ended: np.ndarray) -> np.ndar
 
     `ranges` by life, RANGE_FROM and RANGE_FIRST; `ended`: rows of it by life, RANGE_TO and RANGE_FIRST.
     """
-    out, made, behind = np.empty(ended.shape[0], np.int64), 0, 0
+    out, unjoined_count, behind = np.empty(ended.shape[0], np.int64), 0, 0
     # Merge join: both lists are in the same order, so `behind` only advances. The last range that began before a row's
     # offset is the only one that can cover it from the left: ranges of one record are disjoint.
     for row in ended:
         while behind < ranges.shape[0] and _begins_before(ranges, life, behind, row):
             behind += 1
-        left = behind - 1
-        if left < 0 or life[left] != life[row] or ranges[left, RANGE_FROM] != ranges[row, RANGE_TO]:
+        left_row = behind - 1
+        if left_row < 0 or life[left_row] != life[row] or ranges[left_row, RANGE_FROM] != ranges[row, RANGE_TO]:
             continue
-        if ranges[row, RANGE_FIRST] <= ranges[left, RANGE_LAST]:
-            out[made] = row
-            made += 1
-    return out[:made]
+        if ranges[row, RANGE_FIRST] <= ranges[left_row, RANGE_LAST]:
+            out[unjoined_count] = row
+            unjoined_count += 1
+    return out[:unjoined_count]

@@ -65,11 +65,13 @@ def snapshot_rows(appends: pa.Table, rounds: ColdRounds, limit: int, interval_ms
 
     tried = [replayed(rounds, none, limit)]
     tried += [] if created.all() else [replayed(rounds, full, limit)]
-    may_miss_rounds = not rounds.is_known and any((some[:, OLDEST_MS] >= interval_ms).any() for some in tried)
+    may_miss_rounds = not rounds.is_known and any((candidate[:, OLDEST_MS] >= interval_ms).any() for candidate in tried)
     if may_miss_rounds:
         first_ms = int(appends.column("time_ms").to_numpy().min())
-        others = [some for some in other_rounds(rounds, first_ms, interval_ms) if not differs(some)]
-        tried += [replayed(some, none, limit) for some in others]
+        possible_rounds = [
+            candidate for candidate in other_rounds(rounds, first_ms, interval_ms) if not differs(candidate)
+        ]
+        tried += [replayed(candidate, none, limit) for candidate in possible_rounds]
     low, high = np.min(tried, axis=0), np.max(tried, axis=0)
     is_doubtful = differs(rounds) or is_blind.any() or may_miss_rounds
     sizes_doubtful = any_by(place, ~appends.column("is_as_computed").to_numpy(zero_copy_only=False), places.num_rows)
@@ -77,8 +79,8 @@ def snapshot_rows(appends: pa.Table, rounds: ColdRounds, limit: int, interval_ms
     chosen = pa.array(~is_blind)
     tables = []
     for number, name in enumerate(FIGURES):
-        most = MOST_BYTES if number == BYTES else number
-        at_least, at_most = low[:, number], high[:, most]
+        max_column = MOST_BYTES if number == BYTES else number
+        at_least, at_most = low[:, number], high[:, max_column]
         certainty = np.where(created & (at_least == at_most), EXACT, BOUND)
         inferred = np.full(places.num_rows, bool(is_doubtful))
         if number == BYTES:
@@ -94,11 +96,11 @@ def limit_in_force(appends: pa.Table) -> int:
 
     Kafka's default, or the largest number of updates without a snapshot, where no write made a snapshot.
     """
-    whole = _snapshots_of_writes(appends) & appends.column("is_created").to_numpy(zero_copy_only=False)
-    whole &= ~appends.column("is_blank").to_numpy(zero_copy_only=False)
+    is_limit_snapshot = _snapshots_of_writes(appends) & appends.column("is_created").to_numpy(zero_copy_only=False)
+    is_limit_snapshot &= ~appends.column("is_blank").to_numpy(zero_copy_only=False)
     before = appends.column("updates_before").to_numpy()
-    if whole.any():
-        return int(before[whole].min())
+    if is_limit_snapshot.any():
+        return int(before[is_limit_snapshot].min())
     updates = before[appends.column("record").to_numpy() == UPDATE_RECORD]
     return max(SNAPSHOT_UPDATE_LIMIT, int(updates.max(initial=-1)) + 1)
 

@@ -108,8 +108,8 @@ def sums_of(records: Iterable[pa.Table]) -> pa.Table:
         columns["bytes"] = table.column("record_bytes").cast(pa.int64())
         columns["cold_snapshots"] = pc.fill_null(again, False).cast(pa.int64())
         rows = pa.table(columns)
-        both = rows if sums is None else pa.concat_tables([sums, rows])
-        sums = both.group_by(FULL_PLACE_KEY, use_threads=False).aggregate([(name, "sum") for name in SUMS])
+        combined_rows = rows if sums is None else pa.concat_tables([sums, rows])
+        sums = combined_rows.group_by(FULL_PLACE_KEY, use_threads=False).aggregate([(name, "sum") for name in SUMS])
         sums = sums.rename_columns([*FULL_PLACE_KEY, *SUMS])
     if sums is None:
         raise ValueError("records gives no table, not even an empty one")

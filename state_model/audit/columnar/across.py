@@ -37,9 +37,9 @@ def across_logs(states: pa.Table) -> pa.Table:
     """LOG_FINDING rows of the rules ACROSS; `states`: COUNTS_OF_STATE of gold.audit_state."""
     tables = [LOG_FINDING.empty_table()]
     for log in states.group_by(LOG).aggregate([]).to_pylist():
-        here = (pc.field("cluster_id") == log["cluster_id"]) & (pc.field("log_topic_id") == log["log_topic_id"])
-        mine = states.filter(here).sort_by("state_partition")
-        audit = PartitionsAudit.of_counts(mine)
+        is_of_log = (pc.field("cluster_id") == log["cluster_id"]) & (pc.field("log_topic_id") == log["log_topic_id"])
+        log_states = states.filter(is_of_log).sort_by("state_partition")
+        audit = PartitionsAudit.of_counts(log_states)
         misplacements([audit], (None, None))
         tables.append(of_log(findings([audit], STORED), **log))
     return pa.concat_tables(tables)

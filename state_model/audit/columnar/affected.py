@@ -20,10 +20,10 @@ OFFSET_FIELDS: Final = np.array(sorted(RECORD_OFFSETS), np.int64)
 
 def affected_columns(violations: pa.Table) -> dict[str, pa.Array]:
     """The columns first_offset and last_offset (inclusive) of VIOLATION rows."""
-    rule, field, at, expected, seen = (
+    rule, field, at, expected, actual = (
         violations.column(name).to_numpy() for name in ("rule", "field", "at", "expected", "seen")
     )
-    smaller, larger = np.minimum(expected, seen), np.maximum(expected, seen)
+    smaller, larger = np.minimum(expected, actual), np.maximum(expected, actual)
     is_between = np.isin(rule, BETWEEN)
     is_limited = is_between | np.isin(rule, FROM)
     is_at = is_limited & (at >= 0)

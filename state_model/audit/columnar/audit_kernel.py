@@ -80,9 +80,9 @@ def with_rows(rows: np.ndarray, need: int) -> np.ndarray:
     """`rows` with room for at least `need` of them; contents kept."""
     if need <= rows.shape[0]:
         return rows
-    more = np.empty((max(need, 2 * rows.shape[0]), rows.shape[1]), rows.dtype)
-    more[: rows.shape[0]] = rows
-    return more
+    larger_rows = np.empty((max(need, 2 * rows.shape[0]), rows.shape[1]), rows.dtype)
+    larger_rows[: rows.shape[0]] = rows
+    return larger_rows
 
 
 @kernel
@@ -90,9 +90,9 @@ def with_entries(entries: np.ndarray, need: int) -> np.ndarray:
     """`entries` with room for at least `need` of them; contents kept."""
     if need <= entries.shape[0]:
         return entries
-    more = np.empty(max(need, 2 * entries.shape[0]), entries.dtype)
-    more[: entries.shape[0]] = entries
-    return more
+    larger_entries = np.empty(max(need, 2 * entries.shape[0]), entries.dtype)
+    larger_entries[: entries.shape[0]] = entries
+    return larger_entries
 
 
 @leaf

@@ -84,10 +84,10 @@ class Auditor:
 
     def take_logs(self, records: pa.Table, logs: Ints, losses: Mapping[int, Sequence[Loss]]) -> pa.Table:
         """VIOLATION rows of the next records of several logs, by log. `logs`: the log of each record, ascending."""
-        for log, more in losses.items():
-            both = [*self._losses.get(log, ()), *more]
-            if both:
-                self._losses[log] = sorted(both, key=lambda loss: loss.first_offset)
+        for log, log_losses in losses.items():
+            all_losses = [*self._losses.get(log, ()), *log_losses]
+            if all_losses:
+                self._losses[log] = sorted(all_losses, key=lambda loss: loss.first_offset)
         numbers, loss_rows = self._numbered(records, logs)
         ats = _ints(records, "log_offset")
         kinds, times, values = _kinds(records), _ints(records, "timestamp_ms"), _values(records)
@@ -139,17 +139,22 @@ class Auditor:
 
     def _number(self, tables: Sequence[pa.Table], logs: Sequence[Ints]) -> tuple[list[Ints], pa.Table, Ints]:
         """The numbers of the rows' share partitions, and all share partitions with their logs; known ones are first."""
-        (own, *others), keys = number_keys(self.keys, *tables)
+        (key_numbers, *table_numbers), keys = number_keys(self.keys, *tables)
         if len(self._logs) == 1:
-            return others, keys, np.zeros(keys.num_rows, np.int64)
+            return table_numbers, keys, np.zeros(keys.num_rows, np.int64)
         codes = [
-            log * max(1, keys.num_rows) + key for log, key in zip((self.log_of, *logs), (own, *others), strict=True)
+            log * max(1, keys.num_rows) + key
+            for log, key in zip((self.log_of, *logs), (key_numbers, *table_numbers), strict=True)
         ]
         coded = pa.array(np.concatenate(codes)).dictionary_encode()  # in the order in which they first occur
-        known = coded.dictionary.to_numpy()
+        distinct_codes = coded.dictionary.to_numpy()
         ends = np.cumsum([len(part) for part in codes])
         _, *numbers, _ = np.split(coded.indices.to_numpy().astype(np.int64), ends)
-        return numbers, keys.take(pa.array(known % max(1, keys.num_rows))), known // max(1, keys.num_rows)
+        return (
+            numbers,
+            keys.take(pa.array(distinct_codes % max(1, keys.num_rows))),
+            distinct_codes // max(1, keys.num_rows),
+        )
 
     def numbers_of(self, rows: pa.Table, logs: Ints) -> Ints:
         """The number of the share partition of each row in its log; NONE where the log has none of it."""
@@ -246,13 +251,13 @@ class Auditor:
             setattr(self, name, rows.column(name).to_numpy().copy())
 
     def _add_keys(self, keys: pa.Table, log_of: Ints) -> None:
-        known = self.keys.num_rows
-        if keys.num_rows == known:
+        known_count = self.keys.num_rows
+        if keys.num_rows == known_count:
             return
-        new = keys.slice(known)
+        new = keys.slice(known_count)
         self.keys, self.log_of = keys, log_of
         rows = np.zeros((new.num_rows, layout.STATE_COLUMNS), np.int64)
-        rows[:, layout.STANDING] = np.where(self.is_from_zero, layout.NEW, layout.UNKNOWN)[log_of[known:]]
+        rows[:, layout.STANDING] = np.where(self.is_from_zero, layout.NEW, layout.UNKNOWN)[log_of[known_count:]]
         rows[:, [layout.SNAPSHOT_AT, layout.LAST_AT, layout.ARCHIVING_MS]] = NONE
         groups = new.column("group_id").combine_chunks().dictionary_encode()
         limits = [self._limit_of_group(group) for group in groups.dictionary.to_pylist()]

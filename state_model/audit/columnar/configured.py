@@ -53,21 +53,21 @@ def trace(
     # Records come in log order, so a row of `counts` is the share partition before this record. NONE stays NONE: what
     # is not known can't be counted up, only a snapshot or a creation makes it known.
     for row in range(len(kinds)):
-        own, limit = counts[numbers[row]], limits[row]
-        before[row] = own
-        if own[IS_FIRST] and is_known[row] and limit != NONE:
-            own[COUNTER] = 0
-        own[IS_FIRST] = kinds[row] == TOMBSTONE
+        partition_counts, limit = counts[numbers[row]], limits[row]
+        before[row] = partition_counts
+        if partition_counts[IS_FIRST] and is_known[row] and limit != NONE:
+            partition_counts[COUNTER] = 0
+        partition_counts[IS_FIRST] = kinds[row] == TOMBSTONE
         if kinds[row] == UPDATE:
-            own[UPDATES] += own[UPDATES] != NONE
-            own[COUNTER] += own[COUNTER] != NONE
+            partition_counts[UPDATES] += partition_counts[UPDATES] != NONE
+            partition_counts[COUNTER] += partition_counts[COUNTER] != NONE
         elif kinds[row] == SNAPSHOT:
-            own[UPDATES] = 0 if is_known[row] else NONE
-            own[SNAPSHOT_AT], own[WRITE_MS] = offsets[row], write_ms[row]
-            if limit != NONE and own[COUNTER] >= limit:
-                own[COUNTER] = 0
+            partition_counts[UPDATES] = 0 if is_known[row] else NONE
+            partition_counts[SNAPSHOT_AT], partition_counts[WRITE_MS] = offsets[row], write_ms[row]
+            if limit != NONE and partition_counts[COUNTER] >= limit:
+                partition_counts[COUNTER] = 0
         else:
-            own[UPDATES], own[COUNTER], own[SNAPSHOT_AT] = NONE, NONE, NONE
+            partition_counts[UPDATES], partition_counts[COUNTER], partition_counts[SNAPSHOT_AT] = NONE, NONE, NONE
 
 
 class ConfiguredAudit:
@@ -134,7 +134,7 @@ class ConfiguredAudit:
                     rule,
                     int(violated.field),
                     min(violated.expected, LARGEST),
-                    violated.seen,
+                    violated.actual,
                     violated.at,
                     counts[SNAPSHOT_AT],
                 )
@@ -157,8 +157,8 @@ class ConfiguredAudit:
         differences: list[tuple[int, Difference | None]] = []
         if kind == UPDATE:
             if before[UPDATES] != NONE:
-                more = more_updates_than_configured(before[UPDATES] + 1, self._config.most_updates)
-                differences.append((MORE_UPDATES, more))
+                excess = more_updates_than_configured(before[UPDATES] + 1, self._config.most_updates)
+                differences.append((MORE_UPDATES, excess))
             if limit != NONE and before[COUNTER] != NONE:
                 differences.append((OVER_LIMIT, update_over_limit(before[COUNTER], limit)))
         elif kind == SNAPSHOT and before[SNAPSHOT_AT] != NONE and create_ms != write_ms:

@@ -163,10 +163,10 @@ def _test_lives(
         life = next(life for life in lives if life.period.to_ms > mismatch.from_ms)
         record = LogRecord(STATE_TOPIC, life.state_partition, life.period.log_offset)
         place = Place(*key, life.state_partition)
-        others = [LogRecord(OFFSETS_TOPIC, times.log_partition, offset) for offset in proof]
+        group_records = [LogRecord(OFFSETS_TOPIC, times.log_partition, offset) for offset in proof]
         if metadata is not None and rule in LEFT:
-            others += metadata.end_of(key.topic_id, mismatch.from_ms + TOLERANCE_MS)
-        proofs.add(rule, place, difference, record, max(mismatch.from_ms, life.first_ms), others)
+            group_records += metadata.end_of(key.topic_id, mismatch.from_ms + TOLERANCE_MS)
+        proofs.add(rule, place, difference, record, max(mismatch.from_ms, life.first_ms), group_records)
 
 
 def _mismatches(
@@ -179,8 +179,8 @@ def _mismatches(
     if after is not None:
         deletions = [deleted.log_offset for deleted in times.deleted if deleted.from_ms <= after.from_ms]
         yield AFTER_DELETION, Difference(Field.SHARE_PARTITION, 0, 1), after, deletions[-1:]
-    own = times.listed.get((key.topic_id, key.partition), [])
-    listed = [*own, *times.deleting.get(key.topic_id, []), *times.deleted]
+    partition_periods = times.listed.get((key.topic_id, key.partition), [])
+    listed = [*partition_periods, *times.deleting.get(key.topic_id, []), *times.deleted]
     without = state_without_group(live, listed, evidence._replace(from_ms=times.listed_from_ms))
     if without is not None:
         yield WITHOUT_GROUP, unlisted, without, []

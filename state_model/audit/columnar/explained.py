@@ -44,18 +44,18 @@ def _candidates(findings: pa.Table) -> Ints:
     """The rows that others can explain, or that can explain others: nothing else at a place explains a lone one."""
     is_shared = pc.is_in(findings.column("rule"), value_set=pa.array(sorted(SHARED))).to_numpy()
     is_own = pc.is_in(findings.column("rule"), value_set=pa.array(sorted(OF_ONE_PLACE))).to_numpy()
-    own = np.flatnonzero(is_own)
-    places = [findings.column(name).take(pa.array(own)).cast(pa.string()) for name in PLACE_KEY]
+    own_rows = np.flatnonzero(is_own)
+    places = [findings.column(name).take(pa.array(own_rows)).cast(pa.string()) for name in PLACE_KEY]
     keys = pc.binary_join_element_wise(*places, "/", null_handling="replace", null_replacement="")
     _, number, count = np.unique(keys.to_numpy(), return_inverse=True, return_counts=True)
-    return np.union1d(np.flatnonzero(is_shared), own[count[number] > 1])
+    return np.union1d(np.flatnonzero(is_shared), own_rows[count[number] > 1])
 
 
 def _sighting(row: Mapping[str, Any]) -> Sighting:
     rule, first = BY_CODE[row["rule"]], row["first_log_offset"]
     topic = OFFSETS_TOPIC if rule.number in GROUP_RECORD_RULES else STATE_TOPIC
-    own = [record for record in row["records"] if record["topic"] == topic and record["offset"] <= first]
-    before = [record["offset"] for record in own if record["offset"] < first]
+    log_records = [record for record in row["records"] if record["topic"] == topic and record["offset"] <= first]
+    before = [record["offset"] for record in log_records if record["offset"] < first]
     of_metadata = sum(record["topic"] == METADATA_TOPIC for record in row["records"])
     return Sighting(
         rule=rule.code,
@@ -68,6 +68,6 @@ def _sighting(row: Mapping[str, Any]) -> Sighting:
         group_id=row["group_id"],
         topic_id=row["topic_id"],
         partition=row["partition"],
-        log=(topic, own[0]["partition"]) if own else None,
+        log=(topic, log_records[0]["partition"]) if log_records else None,
         event=TOPIC_EVENTS[of_metadata] if rule.code in LEFT else None,
     )

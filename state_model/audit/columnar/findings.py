@@ -48,15 +48,15 @@ def misplacements(audits: Sequence[PartitionsAudit], between_ms: tuple[int | Non
             log_offset=np.array([auditor.first_at[number], auditor.last_at[number]]),
             log_time_ms=np.array([auditor.first_ms[number], auditor.last_ms[number]]),
             field=int(Field.STATE_PARTITION_COUNT if is_changed else Field.STATE_PARTITION),
-            expected=_known(placed.count) if is_changed else int(placed.expected[row]),
-            seen=_known(placed.other_count) if is_changed else int(state_partitions[row]),
+            expected=_count_or_unknown(placed.count) if is_changed else int(placed.expected[row]),
+            seen=_count_or_unknown(placed.other_count) if is_changed else int(state_partitions[row]),
         )
         rows = Tally(between_ms)
         rows.add(violations)
         audit.tally.add_counted(rows.counted, 1 if is_changed else int(auditor.count[number]))
 
 
-def _known(count: int | None) -> int:
+def _count_or_unknown(count: int | None) -> int:
     return -1 if count is None else count
 
 
@@ -105,10 +105,10 @@ def _tables(
     audits: Sequence[PartitionsAudit], severities: Mapping[int, str], listed: Container[int] | None
 ) -> Iterator[pa.Table]:
     """The findings of each audit that has any."""
-    known = pa.array(list(severities), pa.int64())
-    rules = known if listed is None else pa.array([rule for rule in severities if rule in listed], pa.int64())
+    known_rules = pa.array(list(severities), pa.int64())
+    rules = known_rules if listed is None else pa.array([rule for rule in severities if rule in listed], pa.int64())
     for audit in audits:
-        rows = audit.tally.counted.filter(pc.is_in(audit.tally.counted.column("rule"), value_set=known))
+        rows = audit.tally.counted.filter(pc.is_in(audit.tally.counted.column("rule"), value_set=known_rules))
         is_listed = pc.is_in(rows.column("rule"), value_set=rules)
         if pc.any(is_listed).as_py():
             yield _findings_of(audit, rows.filter(is_listed), severities)
@@ -132,7 +132,7 @@ def _findings_of(audit: PartitionsAudit, rows: pa.Table, severities: Mapping[int
     keys = audit.auditor.keys.take(pc.if_else(is_of_log, None, numbers))
     logs = log_of_violations(numbers.to_numpy(), audit.auditor.log_of)
     state_partitions = pa.array(audit.state_partitions[logs], pa.int32())
-    field, at, expected, seen = (rows.column(name).to_pylist() for name in ("field", "at", "expected", "seen"))
+    field, at, expected, actual = (rows.column(name).to_pylist() for name in ("field", "at", "expected", "seen"))
     relations = by_rule(lambda rule: "" if rule.relation == "=" else f"{rule.relation} ").to_pylist()
     impacts = [rules[index].impact for index in coded.indices.to_pylist()]
     impacted = zip(impacts, first.to_pylist(), last.to_pylist(), is_of_log.to_pylist(), strict=True)
@@ -150,7 +150,7 @@ def _findings_of(audit: PartitionsAudit, rows: pa.Table, severities: Mapping[int
         "count": rows.column("violations"),
         "field": [field_text(*values) for values in zip(field, at, strict=True)],
         "expected": [text + value_text(*values) for text, *values in zip(relations, field, expected, strict=True)],
-        "seen": [value_text(*values) for values in zip(field, seen, strict=True)],
+        "seen": [value_text(*values) for values in zip(field, actual, strict=True)],
         "impact": by_rule(lambda rule: rule.impact.value),
         "impact_text": [_impact_text(*impact) for impact in impacted],
         "first_offset": first,

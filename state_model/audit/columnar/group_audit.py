@@ -140,7 +140,7 @@ def _audit_group(group_id: str, rows: Sequence[Mapping[str, Any]], proofs: Proof
     log_partition = rows[0]["partition"]
     for row in rows:
         if row["partition"] != log_partition:
-            times.known.is_readable = False  # rule 75 names it; its records have no order with the others
+            times.group_times.is_readable = False  # rule 75 names it; its records have no order with the others
             break
         record = _record(row)
         for rule, check in CHECKS.items():
@@ -158,8 +158,8 @@ def _audit_group(group_id: str, rows: Sequence[Mapping[str, Any]], proofs: Proof
             )
         state.apply(record)
         times.take(record, row["timestamp_ms"])
-    times.known.log_partition = log_partition
-    return times.known
+    times.group_times.log_partition = log_partition
+    return times.group_times
 
 
 def _record(row: Mapping[str, Any]) -> GroupRecord:
@@ -175,7 +175,7 @@ class _Times:
     """Builds GroupTimes from a group's records; log time is the largest timestamp up to now."""
 
     def __init__(self) -> None:
-        self.known = GroupTimes()
+        self.group_times = GroupTimes()
         self._now_ms = BEGINNING
         self._has_list = False
         self._open: dict[tuple[str, Any], tuple[list[Period], Period]] = {}
@@ -183,7 +183,7 @@ class _Times:
     def take(self, record: GroupRecord, timestamp_ms: int) -> None:
         """The next record."""
         if record.value is None and not record.is_tombstone:
-            self.known.is_readable = False
+            self.group_times.is_readable = False
             return
         self._now_ms = max(self._now_ms, timestamp_ms)
         if not record.is_tombstone:
@@ -194,22 +194,22 @@ class _Times:
             self._end("epoch", None)
             if record.is_tombstone:
                 self._list(record)
-                self._begin("deleted", None, self.known.deleted, record.log_offset)
+                self._begin("deleted", None, self.group_times.deleted, record.log_offset)
             else:
                 epoch = record.number("epoch")
                 if epoch is not None:
-                    self.known.epochs.append((epoch, Period(self._now_ms, END, record.log_offset)))
+                    self.group_times.epochs.append((epoch, Period(self._now_ms, END, record.log_offset)))
 
     def _list(self, record: GroupRecord) -> None:
         if not self._has_list:
-            self._has_list, self.known.listed_from_ms = True, self._now_ms
+            self._has_list, self.group_times.listed_from_ms = True, self._now_ms
         value = record.value or {}
         initialized = partitions_of(value.get("initializedTopics"))
         listed = initialized | partitions_of(value.get("initializingTopics"))
         deleting = frozenset(topic["topicId"] for topic in value.get("deletingTopics") or ())
-        self._replace("initialized", self.known.initialized, initialized, record.log_offset)
-        self._replace("listed", self.known.listed, listed, record.log_offset)
-        self._replace("deleting", self.known.deleting, deleting, record.log_offset)
+        self._replace("initialized", self.group_times.initialized, initialized, record.log_offset)
+        self._replace("listed", self.group_times.listed, listed, record.log_offset)
+        self._replace("deleting", self.group_times.deleting, deleting, record.log_offset)
 
     def _replace(self, kind: str, periods: dict[Any, list[Period]], now: frozenset[Any], log_offset: int) -> None:
         for about in [about for of, about in self._open if of == kind and about not in now]:
@@ -225,9 +225,9 @@ class _Times:
 
     def _end(self, kind: str, about: Any) -> None:
         if kind == "epoch":
-            if self.known.epochs and self.known.epochs[-1][1].to_ms == END:
-                epoch, period = self.known.epochs[-1]
-                self.known.epochs[-1] = (epoch, period._replace(to_ms=self._now_ms))
+            if self.group_times.epochs and self.group_times.epochs[-1][1].to_ms == END:
+                epoch, period = self.group_times.epochs[-1]
+                self.group_times.epochs[-1] = (epoch, period._replace(to_ms=self._now_ms))
             return
         opened = self._open.pop((kind, about), None)
         if opened is not None:

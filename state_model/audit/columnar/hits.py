@@ -27,7 +27,7 @@ NONE = -1
 
 @leaf
 def hit(
-    hits: np.ndarray, n: int, mark: np.ndarray, rule: int, field: int, expected: int, seen: int, at: int = NONE
+    hits: np.ndarray, n: int, mark: np.ndarray, rule: int, field: int, expected: int, actual: int, at: int = NONE
 ) -> int:
     """Adds a violation; the new number."""
     # No check of the room: audit_records reserves HITS_A_RECORD rows before each record.
@@ -36,7 +36,7 @@ def hit(
     hits[n, HIT_FIELD] = field
     hits[n, HIT_AT] = at
     hits[n, HIT_EXPECTED] = expected
-    hits[n, HIT_SEEN] = seen
+    hits[n, HIT_SEEN] = actual
     hits[n, HIT_SNAPSHOT] = mark[MARK_SNAPSHOT]
     hits[n, HIT_PREVIOUS] = mark[MARK_PREVIOUS]
     return n + 1

@@ -50,8 +50,8 @@ class RecordKeeper:
     `audit`: of the same records, before the first of them. The lives of the states that it goes on from are kept.
     """
 
-    def __init__(self, known: KnownTopics, audit: PartitionsAudit) -> None:
-        self._known = known
+    def __init__(self, known_topics: KnownTopics, audit: PartitionsAudit) -> None:
+        self._known_topics = known_topics
         self._audit = audit
         self._epochs = audit.auditor.state_epochs()
         self._turns = Turns()
@@ -63,11 +63,11 @@ class RecordKeeper:
         if records.num_rows == 0:
             return
         self._turns.take(records)
-        own = topic_records(records)
-        is_ahead = ahead(own, self._known.ends, self._known.epochs or {})
+        topic_rows = topic_records(records)
+        is_ahead = ahead(topic_rows, self._known_topics.ends, self._known_topics.epochs or {})
         if is_ahead.any():
-            self._ahead.append(own.filter(pa.array(is_ahead)).cast(TOPIC_RECORD))
-        self._widest = widest(pa.concat_tables([self._widest, widest(own).cast(TOPIC_RECORD)]))
+            self._ahead.append(topic_rows.filter(pa.array(is_ahead)).cast(TOPIC_RECORD))
+        self._widest = widest(pa.concat_tables([self._widest, widest(topic_rows).cast(TOPIC_RECORD)]))
 
     def rows(self) -> pa.Table:
         """KEPT_RECORD rows; call it when the audit is closed."""
@@ -77,13 +77,13 @@ class RecordKeeper:
             WINDOW: self._widest,
             NEWEST: self._lagging(),
         }
-        return pa.concat_tables([*(kept(rows, kind) for kind, rows in parts.items()), self._topics()])
+        return pa.concat_tables([*(as_kept_records(rows, kind) for kind, rows in parts.items()), self._topics()])
 
     def _lagging(self) -> pa.Table:
-        if not self._known.ends:
+        if not self._known_topics.ends:
             return TOPIC_RECORD.empty_table()
         newest = newest_states(self._audit.auditor, self._audit.state_partitions)
-        return newest.filter(pa.array(lagging(newest, self._known.ends)))
+        return newest.filter(pa.array(lagging(newest, self._known_topics.ends)))
 
     def _new_turns(self) -> pa.Table:
         """The turns but for the first one of a share partition, if it goes on with the state epoch of before."""
@@ -98,7 +98,7 @@ class RecordKeeper:
         return turns.filter(pa.array(~goes_on))
 
     def _topics(self) -> pa.Table:
-        epochs = self._known.epochs
+        epochs = self._known_topics.epochs
         if epochs is None:
             return KEPT_RECORD.empty_table()
         auditor = self._audit.auditor
@@ -106,10 +106,10 @@ class RecordKeeper:
         numbers = pa.array(self._audit.state_partitions[auditor.log_of])
         places = places.append_column("state_partition", numbers)
         places = places.group_by(places.column_names, use_threads=False).aggregate([])
-        return with_epochs(kept(places, TOPIC), epochs)
+        return with_epochs(as_kept_records(places, TOPIC), epochs)
 
 
-def kept(rows: pa.Table, kind: str) -> pa.Table:
+def as_kept_records(rows: pa.Table, kind: str) -> pa.Table:
     """Rows with some of its columns as KEPT_RECORD of a kind."""
     columns = {name: rows.column(name) for name in rows.column_names} | {"kind": pa.repeat(kind, rows.num_rows)}
     if LAST in columns:
@@ -141,10 +141,10 @@ def distinct(rows: pa.Table) -> pa.Table:
 
 def with_epochs(topics: pa.Table, epochs: Epochs) -> pa.Table:
     """KEPT_RECORD rows of the kind TOPIC with the largest leader epochs of today."""
-    known = [largest_epoch(epochs.get(place)) for place in places_of(topics)]
+    largest_epochs = [largest_epoch(epochs.get(place)) for place in places_of(topics)]
     values = {
-        "leader_epoch": [None if pair is None else pair[0] for pair in known],
-        "log_time_ms": [None if pair is None else pair[1] for pair in known],
+        "leader_epoch": [None if pair is None else pair[0] for pair in largest_epochs],
+        "log_time_ms": [None if pair is None else pair[1] for pair in largest_epochs],
     }
     for name, column_values in values.items():
         index = KEPT_RECORD.get_field_index(name)

@@ -51,11 +51,11 @@ class Turns:
     def take(self, records: pa.Table) -> None:
         """Takes the next records (SHARE_RECORD columns, in the order of each state partition)."""
         is_kept = pc.is_in(records.column("record_type"), value_set=TURNING)
-        kept = records.select([name for name in records.column_names if name in READ]).filter(is_kept)
-        if kept.num_rows == 0:
+        turning_records = records.select([name for name in records.column_names if name in READ]).filter(is_kept)
+        if turning_records.num_rows == 0:
             return
-        is_creation = pc.fill_null(pc.equal(kept.column("snapshot_epoch"), 0), False)
-        columns = {name: kept.column(name) for name in TURN.names if name != "is_creation"}
+        is_creation = pc.fill_null(pc.equal(turning_records.column("snapshot_epoch"), 0), False)
+        columns = {name: turning_records.column(name) for name in TURN.names if name != "is_creation"}
         turns = pa.table({**columns, "is_creation": is_creation}).cast(TURN)
         self._tables.append(without_repetition(turns))
         self._rows += self._tables[-1].num_rows
@@ -87,15 +87,19 @@ def lives_of(turns: pa.Table) -> Mapping[SharePartitionKey, list[Life]]:
     for row in turns.to_pylist():
         place = tuple(row[name] for name in PLACE_KEY)
         key = SharePartitionKey(row["group_id"], row["topic_id"], row["partition"])
-        own = lives.setdefault(key, [])
+        partition_lives = lives.setdefault(key, [])
         is_first = place != before
         before = place
-        if not is_first and own and own[-1].period.to_ms == END:
-            own[-1] = own[-1]._replace(period=own[-1].period._replace(to_ms=row["log_time_ms"]))
+        if not is_first and partition_lives and partition_lives[-1].period.to_ms == END:
+            partition_lives[-1] = partition_lives[-1]._replace(
+                period=partition_lives[-1].period._replace(to_ms=row["log_time_ms"])
+            )
         if row["state_epoch"] is not None:
             begin = BEGINNING if is_first and not row["is_creation"] else row["log_time_ms"]
             period = Period(begin, END, row["log_offset"])
-            own.append(Life(row["state_partition"], row["state_epoch"], row["log_time_ms"], period))
+            partition_lives.append(Life(row["state_partition"], row["state_epoch"], row["log_time_ms"], period))
         elif is_first:
-            own.append(Life(row["state_partition"], -1, row["log_time_ms"], Period(BEGINNING, row["log_time_ms"], -1)))
+            partition_lives.append(
+                Life(row["state_partition"], -1, row["log_time_ms"], Period(BEGINNING, row["log_time_ms"], -1))
+            )
     return lives

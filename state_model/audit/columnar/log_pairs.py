@@ -99,25 +99,25 @@ class StateTopic:
     """The audited state topic of a cluster in its newest incarnation.
 
     `states`: STATES_READ by state partition. `topic_ids`: of all incarnations. `first_offset`: of the log of the lowest
-    state partition. `kept`: KEPT_RECORD rows of other kinds than LIFE. `lives`: reads those of the kind LIFE.
+    state partition. `kept_records`: KEPT_RECORD rows of other kinds than LIFE. `lives`: reads those of the kind LIFE.
     """
 
     topic_id: str
     topic_ids: frozenset[str]
     states: pa.Table
     first_offset: int
-    kept: pa.Table
+    kept_records: pa.Table
     lives: Callable[[], pa.Table]
 
 
 class LogPairs:
     """The rules between the logs of one cluster."""
 
-    def __init__(self, topic: StateTopic, others: OtherLogs) -> None:
+    def __init__(self, topic: StateTopic, other_logs: OtherLogs) -> None:
         self._topic = topic
         self._states = topic.states
-        self._others = others
-        self._metadata = others.metadata
+        self._other_logs = other_logs
+        self._metadata = other_logs.metadata
 
     def proofs(self) -> Proofs:
         """Violations of all rules between the logs of the cluster."""
@@ -141,16 +141,16 @@ class LogPairs:
     def _test_topics(self, metadata: TopicMetadata | None, proofs: Proofs) -> None:
         """Tests the rules on user topics on the records that can violate them."""
         records, newest = (
-            topic_records_of(self._topic.kept.filter(pc.field("kind").isin(kinds)))
+            topic_records_of(self._topic.kept_records.filter(pc.field("kind").isin(kinds)))
             for kinds in ((AHEAD, WINDOW), (NEWEST,))
         )
-        topics = self._others.user_topics(metadata, {*places_of(records), *places_of(newest)})
+        topics = self._other_logs.user_topics(metadata, {*places_of(records), *places_of(newest)})
         numbers = [rows.column("state_partition").unique().to_pylist() for rows in (records, newest)]
         for number in sorted({*numbers[0], *numbers[1]}):
-            mine = pc.field("state_partition") == number
+            in_partition = pc.field("state_partition") == number
             audit = TopicAudit(topics, proofs)
-            audit.take(distinct(records.filter(mine)))
-            audit.close(newest.filter(mine))
+            audit.take(distinct(records.filter(in_partition)))
+            audit.close(newest.filter(in_partition))
 
     def _test_incarnations(self, metadata: TopicMetadata | None, log: LogRecord, now_ms: int, proofs: Proofs) -> None:
         topic_ids = set(self._topic.topic_ids)
@@ -160,7 +160,7 @@ class LogPairs:
             proofs.add(CREATED_AGAIN, Place(), Difference(Field.TOPIC_IDS, 1, len(topic_ids)), log, now_ms)
 
     def _test_groups(self, metadata: TopicMetadata | None, proofs: Proofs) -> None:
-        log = self._others.group_log()
+        log = self._other_logs.group_log()
         if log is None:
             return
         groups = _audit_groups(log, metadata, proofs)
@@ -179,7 +179,7 @@ class LogPairs:
     @cached_property
     def _state_logs(self) -> StateLogs:
         """The share partitions of the state log; read only where there is a log to compare them with."""
-        keys, owner, known = [], [], {}
+        keys, owner, known_from_ms = [], [], {}
         newest_ms = {}
         for number in range(self._states.num_rows):
             row = self._states.slice(number, 1)
@@ -190,26 +190,28 @@ class LogPairs:
             newest_ms[state_partition] = row.column("log_time_ms")[0].as_py()
             if _is_whole(row):
                 is_from_zero = row.column("is_from_zero")[0].as_py() and row.column("log_start_offset")[0].as_py() == 0
-                known[state_partition] = BEGINNING if is_from_zero else int(auditor.first_ms.min())
+                known_from_ms[state_partition] = BEGINNING if is_from_zero else int(auditor.first_ms.min())
         every = pa.concat_tables(keys)
         columns = (every.column(name).to_pylist() for name in every.column_names)
         return StateLogs(
             lives=lives_of(turns_of(self._topic.lives().sort_by(LIFE_ORDER))),
             with_records=frozenset(SharePartitionKey(*key) for key in zip(*columns, strict=True)),
-            known_from_ms=known,
+            known_from_ms=known_from_ms,
             until_ms=self._known_until(newest_ms),
             count=count_of_keys(every.slice(0, DECIDING), np.concatenate(owner)[:DECIDING].astype(np.int64)),
         )
 
     def _known_until(self, newest_ms: Mapping[int, int]) -> dict[int, int]:
-        return known_until(newest_ms, is_one_copy=self._others.is_one_copy, read_until_ms=self._others.read_until_ms)
+        return known_until(
+            newest_ms, is_one_copy=self._other_logs.is_one_copy, read_until_ms=self._other_logs.read_until_ms
+        )
 
 
-def proofs_of_groups(others: OtherLogs) -> Proofs:
+def proofs_of_groups(other_logs: OtherLogs) -> Proofs:
     """Violations of the rules on records of groups, in a cluster without a state log."""
-    proofs, log = Proofs(), others.group_log()
+    proofs, log = Proofs(), other_logs.group_log()
     if log is not None:
-        _audit_groups(log, others.metadata, proofs)
+        _audit_groups(log, other_logs.metadata, proofs)
     return proofs
 
 

@@ -41,7 +41,7 @@ def odd_batches(log_records: pa.RecordBatch, logs: Ints, offsets: Ints, times: I
         (produced, Field.PRODUCER_ID, np.full(len(offsets), -1), producers),
         (headed, Field.HEADERS, np.zeros(len(offsets), np.int64), headers),
     )
-    for chosen, field, expected, seen in cases:
+    for chosen, field, expected, actual in cases:
         rows = np.flatnonzero(chosen & ~is_control)
         if len(rows):
             tables.append(
@@ -52,7 +52,7 @@ def odd_batches(log_records: pa.RecordBatch, logs: Ints, offsets: Ints, times: I
                     log_time_ms=times[rows],
                     field=int(field),
                     expected=expected[rows],
-                    seen=seen[rows],
+                    seen=actual[rows],
                 )
             )
     return pa.concat_tables(tables)
@@ -80,9 +80,11 @@ def undecodable(auditor: Auditor, problems: pa.Table, logs: Ints) -> pa.Table:
 def of_known_type(records: pa.Table) -> tuple[pa.Table, pa.Table]:
     """The records of known types, and those of unknown type with the column `reason`."""
     is_known = pc.is_in(records.column("record_type"), value_set=RECORD_TYPES)
-    others = records.filter(pc.invert(is_known))
-    reason = pa.repeat(UNKNOWN_RECORD_TYPE, others.num_rows)
-    return (records.filter(is_known) if others.num_rows else records), others.append_column("reason", reason)
+    unknown_records = records.filter(pc.invert(is_known))
+    reason = pa.repeat(UNKNOWN_RECORD_TYPE, unknown_records.num_rows)
+    return (records.filter(is_known) if unknown_records.num_rows else records), unknown_records.append_column(
+        "reason", reason
+    )
 
 
 def losses_of_unknown_type(of_unknown_type: pa.Table) -> list[Loss]:

@@ -147,8 +147,8 @@ class PartitionsAudit:
         """
         numbers = self.auditor.keep_below(state, begin)
         violations = below(rows_of(state, "violations", COUNTED), begin)
-        kept = numbers[violations.column("share_partition").to_numpy()]  # the last entry is that of NONE
-        self.tally.add_counted(with_share_partitions(violations, kept))
+        kept_numbers = numbers[violations.column("share_partition").to_numpy()]  # the last entry is that of NONE
+        self.tally.add_counted(with_share_partitions(violations, kept_numbers))
         holes = matrix_of(state, "holes", len(HOLE))
         holes = holes[holes[:, HOLE.index("missing")] < begin]
         self._holes = np.column_stack([np.zeros(len(holes), np.int64), holes])
@@ -193,8 +193,12 @@ class PartitionsAudit:
         ):
             numbers = rows.column("share_partition").to_numpy()
             logs = log_of_violations(numbers, self.auditor.log_of)
-            own = with_share_partitions(rows, places[np.maximum(numbers, NONE)])
-            by_log = own if (np.diff(logs) >= 0).all() else own.take(pa.array(np.argsort(logs, kind="stable")))
+            placed_rows = with_share_partitions(rows, places[np.maximum(numbers, NONE)])
+            by_log = (
+                placed_rows
+                if (np.diff(logs) >= 0).all()
+                else placed_rows.take(pa.array(np.argsort(logs, kind="stable")))
+            )
             lists[name] = lists_of(by_log, schema, np.bincount(logs, minlength=counts))
         losses = np.array(sorted(self.first_losses.items()), np.int64).reshape(-1, 2)
         log_of_losses = log_of_violations(losses[:, 0], self.auditor.log_of)
@@ -261,9 +265,9 @@ class PartitionsAudit:
             log_of_noted = log_of_violations(
                 self._at_log_start.column("share_partition").to_numpy(), self.auditor.log_of
             )
-            kept = self._at_log_start.filter(pa.array(log_of_noted != logs[row]))
+            other_rows = self._at_log_start.filter(pa.array(log_of_noted != logs[row]))
             inside = self._begins_inside(records.slice(row, 1), logs[row : row + 1])
-            self._at_log_start = pa.concat_tables([kept, inside])
+            self._at_log_start = pa.concat_tables([other_rows, inside])
 
     def compare(self, states: pa.Table, logs: Flags | None = None) -> None:
         """Compares the states with those of a replay of the same records (SHARE_PARTITION_STATE).
@@ -342,15 +346,15 @@ class PartitionsAudit:
     def missing_offsets(self) -> pa.Table:
         """Rule 3: VIOLATION rows of the holes above the log starts."""
         above = self._holes[:, 1 + HOLE.index("behind")] > self._log_starts[self._holes[:, 0]]
-        logs, expected, seen, times = self._holes[above].T
+        logs, expected, actual, times = self._holes[above].T
         return violation_rows(
             rule=31,
             share_partition=of_log(logs),
-            log_offset=seen,
+            log_offset=actual,
             log_time_ms=times,
             field=int(Field.LOG_OFFSET),
             expected=expected,
-            seen=seen,
+            seen=actual,
         )
 
     def _begins_inside(self, row: pa.Table, logs: Ints) -> pa.Table:

@@ -66,8 +66,8 @@ class Proofs:
         key = (rule, place, record.topic, record.partition)
         counted = self._counted.get(key)
         if counted is None:
-            others = {other for other in proof if other.offset >= 0}
-            self._counted[key] = _Counted(difference, record, record, time_ms, time_ms, 1, {record, *others})
+            proof_records = {other for other in proof if other.offset >= 0}
+            self._counted[key] = _Counted(difference, record, record, time_ms, time_ms, 1, {record, *proof_records})
         else:
             counted.last, counted.last_ms = record, time_ms
             counted.violations += 1
@@ -105,7 +105,7 @@ def _row(rule_id: int, place: Place, counted: _Counted, severity: str) -> dict[s
         "count": counted.violations,
         "field": field_text(difference.field, difference.at),
         "expected": expected if rule.relation == "=" else f"{rule.relation} {expected}",
-        "seen": value_text(difference.field, difference.seen) + (difference.names and f" ({difference.names})"),
+        "seen": value_text(difference.field, difference.actual) + (difference.names and f" ({difference.names})"),
         "impact": rule.impact.value,
         "impact_text": _impact_text(rule, place, first_offset, last_offset),
         "first_offset": first_offset,

@@ -58,18 +58,20 @@ def disagreements(
 
 def _different_content(auditor: Auditor, live: Ints, states: pa.Table) -> pa.Table:
     ours, theirs = _spans(auditor, live), _spans_of(states)
-    if len(ours[0]) == len(theirs[0]) and all((left == right).all() for left, right in zip(ours, theirs, strict=True)):
+    if len(ours[0]) == len(theirs[0]) and all(
+        (left_spans == right_spans).all() for left_spans, right_spans in zip(ours, theirs, strict=True)
+    ):
         return NO_VIOLATIONS
     rows = []
     for place, number in enumerate(live.tolist()):
-        left, right = (np.stack(spans[1:])[:, spans[0] == place] for spans in (ours, theirs))
-        if left.shape == right.shape and (left == right).all():
+        left_spans, right_spans = (np.stack(spans[1:])[:, spans[0] == place] for spans in (ours, theirs))
+        if left_spans.shape == right_spans.shape and (left_spans == right_spans).all():
             continue
-        most = min(left.shape[1], right.shape[1])
-        unequal = np.flatnonzero((left[:, :most] != right[:, :most]).any(axis=0))
-        first = int(unequal[0]) if len(unequal) else most
-        at = min(int(part[0, first]) for part in (left, right) if first < part.shape[1])
-        values = [int(part[2, first]) if first < part.shape[1] else NO_STATE for part in (left, right)]
+        common_length = min(left_spans.shape[1], right_spans.shape[1])
+        unequal = np.flatnonzero((left_spans[:, :common_length] != right_spans[:, :common_length]).any(axis=0))
+        first = int(unequal[0]) if len(unequal) else common_length
+        at = min(int(part[0, first]) for part in (left_spans, right_spans) if first < part.shape[1])
+        values = [int(part[2, first]) if first < part.shape[1] else NO_STATE for part in (left_spans, right_spans)]
         rows.append(_rows(auditor, np.array([number]), Field.OFFSET_STATE, values[0], values[1], at))
     return pa.concat_tables([NO_VIOLATIONS, *rows])
 
@@ -83,8 +85,8 @@ def _spans(auditor: Auditor, live: Ints) -> tuple[Ints, Ints, Ints, Ints]:
     first, value = at[index], values[index]
     is_last = np.diff(place, append=-1) != 0
     last = np.where(is_last, MAX_OFFSET, np.append(first[1:], 0) - 1)
-    kept = value != NO_STATE
-    return place[kept], first[kept], last[kept], value[kept]
+    has_state = value != NO_STATE
+    return place[has_state], first[has_state], last[has_state], value[has_state]
 
 
 def _spans_of(states: pa.Table) -> tuple[Ints, Ints, Ints, Ints]:
@@ -100,10 +102,10 @@ def _spans_of(states: pa.Table) -> tuple[Ints, Ints, Ints, Ints]:
 
 
 def _rows(
-    auditor: Auditor, numbers: Ints, field: Field, expected: Ints | int, seen: Ints | int, at: int = -1
+    auditor: Auditor, numbers: Ints, field: Field, expected: Ints | int, actual: Ints | int, at: int = -1
 ) -> pa.Table:
     return violation_rows(
         rule=RULE, share_partition=numbers, log_offset=auditor.matrix[numbers, layout.LAST_AT],
-        log_time_ms=auditor.last_ms[numbers], field=int(field), at=at, expected=expected, seen=seen,
+        log_time_ms=auditor.last_ms[numbers], field=int(field), at=at, expected=expected, seen=actual,
         snapshot_log_offset=auditor.matrix[numbers, layout.SNAPSHOT_AT],
     )  # fmt: skip

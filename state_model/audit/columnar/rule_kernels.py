@@ -71,9 +71,11 @@ OPERATION_MS = 5
 
 
 @leaf
-def is_apart(left: int, right: int, most: int) -> bool:
-    """Whether two numbers differ by more than `most`; their difference may need 64 bits without a sign."""
-    return bool(np.uint64(max(left, right)) - np.uint64(min(left, right)) > np.uint64(most))
+def is_apart(left_value: int, right_value: int, max_difference: int) -> bool:
+    """Whether two numbers differ by more than `max_difference`; their difference may need 64 bits without a sign."""
+    return bool(
+        np.uint64(max(left_value, right_value)) - np.uint64(min(left_value, right_value)) > np.uint64(max_difference)
+    )
 
 
 @leaf

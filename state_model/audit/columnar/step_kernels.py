@@ -67,8 +67,8 @@ def bound_of(at: np.ndarray, i: int, end: int) -> int:
 
 @leaf
 def maximum(
-    left_at: np.ndarray, left: np.ndarray, i: int, left_end: int,
-    right_at: np.ndarray, right: np.ndarray, j: int, right_end: int,
+    left_at: np.ndarray, left_values: np.ndarray, i: int, left_end: int,
+    right_at: np.ndarray, right_values: np.ndarray, j: int, right_end: int,
     out_at: np.ndarray, out: np.ndarray, n: int,
 ) -> int:  # fmt: skip
     """The pointwise maximum of two functions, behind entry n of `out`; the end of the entries."""
@@ -82,10 +82,10 @@ def maximum(
         at_right = j < right_end and (i >= left_end or right_at[j] <= left_at[i])
         bound = left_at[i] if at_left else right_at[j]
         if at_left:
-            ours = left[i]
+            ours = left_values[i]
             i += 1
         if at_right:
-            theirs = right[j]
+            theirs = right_values[j]
             j += 1
         value = max(ours, theirs)
         if value != previous:
@@ -176,13 +176,13 @@ def of_any(
 
 @leaf
 def first_unlike(
-    left_at: np.ndarray, left: np.ndarray, i: int, left_end: int,
-    right_at: np.ndarray, right: np.ndarray, j: int, right_end: int,
+    left_at: np.ndarray, left_values: np.ndarray, i: int, left_end: int,
+    right_at: np.ndarray, right_values: np.ndarray, j: int, right_end: int,
     start: int, only_lower: bool, notes: np.ndarray,
 ) -> bool:  # fmt: skip
     """Whether the functions differ at an offset from `start` on; `notes`: the first such offset, both values.
 
-    `only_lower`: whether `right` is lower than `left` there.
+    `only_lower`: whether `right` is lower than `left_values` there.
     """
     # Both functions are constant between two breakpoints, so it is enough to compare at `start` and at each breakpoint
     # behind it. Each turn consumes one at least; behind the last ones the functions don't change any more.
@@ -191,10 +191,10 @@ def first_unlike(
     bound = start
     while True:
         while i < left_end and left_at[i] <= bound:
-            ours = left[i]
+            ours = left_values[i]
             i += 1
         while j < right_end and right_at[j] <= bound:
-            theirs = right[j]
+            theirs = right_values[j]
             j += 1
         if theirs < ours or (theirs != ours and not only_lower):
             notes[0] = bound
@@ -313,9 +313,9 @@ def splice(
 ) -> int:  # fmt: skip
     """Replaces the breakpoints [first, end) of a share partition by n of `new`; the length of the pool."""
     begin = state[BEGIN]
-    left = first - begin
-    right = begin + state[SIZE] - end
-    total = left + n + right
+    left_count = first - begin
+    right_count = begin + state[SIZE] - end
+    total = left_count + n + right_count
     target = begin
     # First the room in front of BEGIN is used again (cut_below moves BEGIN), then a larger place at the end of the
     # pool. A leaf can't allocate: audit_records has reserved it.
@@ -326,11 +326,11 @@ def splice(
             used += state[SLOT_ROOM]
         target = state[SLOT]
     for rows in (at, values):
-        move(rows, begin, target, left)
-        move(rows, end, target + left + n, right)
+        move(rows, begin, target, left_count)
+        move(rows, end, target + left_count + n, right_count)
     for i in range(n):
-        at[target + left + i] = new_at[i]
-        values[target + left + i] = new[i]
+        at[target + left_count + i] = new_at[i]
+        values[target + left_count + i] = new[i]
     state[BEGIN] = target
     state[SIZE] = total
     return int(used)

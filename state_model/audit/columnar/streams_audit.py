@@ -91,9 +91,9 @@ def audit_streams_groups(
     for group_id, rows in groups.items():
         partition = rows[0]["partition"]
         end = unreadable_from.get(group_id, NEVER)
-        own = [row for row in rows if row["partition"] == partition and row["log_offset"] < end]
+        readable_rows = [row for row in rows if row["partition"] == partition and row["log_offset"] < end]
         bounds = no_bounds if bounds_of is None else bounds_of(group_id)
-        _audit(group_id, own, History(complete_from.get(partition, NEVER), bounds), checks, proofs)
+        _audit(group_id, readable_rows, History(complete_from.get(partition, NEVER), bounds), checks, proofs)
         if count is not None:
             _test_places(group_id, rows, count, proofs)
 

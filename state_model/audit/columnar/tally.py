@@ -59,8 +59,8 @@ class Tally:
             counted = counted.set_column(index, COUNTED.field(index), numbers)
         if counted.num_rows == 0:
             return
-        both = pa.concat_tables([self.counted, counted])
-        grouped = both.group_by(list(GROUPED), use_threads=False).aggregate(list(AGGREGATED))
+        all_counted = pa.concat_tables([self.counted, counted])
+        grouped = all_counted.group_by(list(GROUPED), use_threads=False).aggregate(list(AGGREGATED))
         names = [name.rpartition("_")[0] if name not in GROUPED else name for name in grouped.column_names]
         self.counted = grouped.rename_columns(names).select(COUNTED.names)
 

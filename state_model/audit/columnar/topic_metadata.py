@@ -62,31 +62,31 @@ def topic_metadata(
     validities: Iterable[Validity], from_ms: int | None, read_until_ms: int | None = None
 ) -> TopicMetadata:
     """The topics of a metadata log whose beginning is known, up to its newest change or to when it was read."""
-    known = TopicMetadata(BEGINNING if from_ms is None else from_ms, read_until_ms or BEGINNING)
+    metadata = TopicMetadata(BEGINNING if from_ms is None else from_ms, read_until_ms or BEGINNING)
     for row in validities:
-        known.until_ms = max(known.until_ms, (row.begin if row.end is None else row.end).timestamp_ms)
+        metadata.until_ms = max(metadata.until_ms, (row.begin if row.end is None else row.end).timestamp_ms)
         begin_ms = BEGINNING if row.began_earlier else row.begin.timestamp_ms
         if row.key[0] == TOPIC:
             end_ms = END if row.end is None else row.end.timestamp_ms
-            known.topics[str(row.key[1])] = Period(begin_ms, end_ms, row.begin.offset)
+            metadata.topics[str(row.key[1])] = Period(begin_ms, end_ms, row.begin.offset)
             if row.end is not None:
-                known.deletions[str(row.key[1])] = LogRecord(METADATA_TOPIC, 0, row.end.offset)
-            known.topic_ids[str(row.content["name"])][str(row.key[1])] = row.begin.offset
+                metadata.deletions[str(row.key[1])] = LogRecord(METADATA_TOPIC, 0, row.end.offset)
+            metadata.topic_ids[str(row.content["name"])][str(row.key[1])] = row.begin.offset
         elif row.key[0] == PARTITION and isinstance(epoch := row.content["leader_epoch"], int):
             topic_partition = (str(row.key[1]), int(row.key[2]))
-            known.epochs[topic_partition].append((begin_ms, epoch))
+            metadata.epochs[topic_partition].append((begin_ms, epoch))
             if not row.is_certain:
-                known.unsure.add(topic_partition)
-    return known
+                metadata.unsure.add(topic_partition)
+    return metadata
 
 
 def unknown_topic_partitions(
     lives: Mapping[SharePartitionKey, Sequence[Life]], metadata: TopicMetadata, proofs: Proofs
 ) -> None:
     """Tests rule 69: partitions that never were in the metadata, up to 60 s behind the creation of their state."""
-    for key, own in lives.items():
+    for key, partition_lives in lives.items():
         topic_partition = (key.topic_id, key.partition)
-        for life in own:
+        for life in partition_lives:
             latest_ms = life.first_ms + TOLERANCE_MS
             begins = [begin_ms for begin_ms, _ in metadata.epochs.get(topic_partition, ())]
             is_covered = key.topic_id in metadata.topics or life.period.from_ms >= metadata.from_ms + TOLERANCE_MS
@@ -106,6 +106,6 @@ def belongs_to(metadata: TopicMetadata, log: LogRecord, topic_id: str, times: Lo
     topic_ids = metadata.topic_ids.get(log.topic)
     if not topic_ids or topic_id in topic_ids or metadata.until_ms < times.first_ms + TOLERANCE_MS:
         return True
-    known = [LogRecord(METADATA_TOPIC, 0, offset) for offset in topic_ids.values()]
-    proofs.add(OTHER_CLUSTER, Place(), Difference(Field.KNOWN, 1, 0), log, times.newest_ms, known)
+    metadata_records = [LogRecord(METADATA_TOPIC, 0, offset) for offset in topic_ids.values()]
+    proofs.add(OTHER_CLUSTER, Place(), Difference(Field.KNOWN, 1, 0), log, times.newest_ms, metadata_records)
     return False

@@ -149,8 +149,8 @@ class TopicAudit:
             return
         groups = records.column("group_id").take(pa.array(wide)).combine_chunks().cast(pa.string()).dictionary_encode()
         locks = [self._topics.locks_of(group_id) for group_id in groups.dictionary.to_pylist()]
-        most = np.array([UNBOUNDED if number is None else number for number in locks], np.int64)
-        wide = wide[windows[wide] > most[groups.indices.to_numpy()]]
+        max_locks = np.array([UNBOUNDED if number is None else number for number in locks], np.int64)
+        wide = wide[windows[wide] > max_locks[groups.indices.to_numpy()]]
         for row in _rows(records, wide[np.argsort(-windows[wide], kind="stable")]):
             key = (row["group_id"], row["topic_id"], row["partition"])
             window = row["last_offset"] - row["start_offset"]

@@ -41,63 +41,65 @@ def unknown_state(history: History, record: StreamsRecord) -> GroupDifference | 
 
 def tasks_to_revoke(history: History, record: StreamsRecord) -> GroupDifference | None:
     """Tasks to be revoked in another state than UNREVOKED_TASKS, or that state without any."""
-    own = _written(history, record)
-    if own is None or own.pending.is_empty != must_revoke(own):
+    assignment = _written(history, record)
+    if assignment is None or assignment.pending.is_empty != must_revoke(assignment):
         return None
-    state = MemberState.STABLE if own.pending.is_empty else MemberState.UNREVOKED_TASKS
+    state = MemberState.STABLE if assignment.pending.is_empty else MemberState.UNREVOKED_TASKS
     return differs(Field.MEMBER_STATE, state, record.number("state"))
 
 
 def assigned_and_revoked(history: History, record: StreamsRecord) -> GroupDifference | None:
     """Tasks that a member has and must revoke."""
-    own = _written(history, record)
-    if own is None:
+    assignment = _written(history, record)
+    if assignment is None:
         return None
-    both = [task for has, loses in zip(own.assigned, own.pending, strict=True) for task in has & loses]
-    return differs(Field.TASKS, 0, len(both), tasks=both) if both else None
+    conflicting_tasks = [
+        task for has, loses in zip(assignment.assigned, assignment.pending, strict=True) for task in has & loses
+    ]
+    return differs(Field.TASKS, 0, len(conflicting_tasks), tasks=conflicting_tasks) if conflicting_tasks else None
 
 
 def other_than_target(history: History, record: StreamsRecord) -> GroupDifference | None:
     """Tasks that the target lacks, or in state STABLE a target that the member has not reached."""
-    own = _written(history, record)
+    assignment = _written(history, record)
     target = history.life.targets.get(record.member_id or "")
-    if own is None or (target is None and not history.life.is_whole):
+    if assignment is None or (target is None and not history.life.is_whole):
         return None
     tasks = TasksByType() if target is None else target.tasks
-    pairs = list(zip(own.assigned, tasks, strict=True))
-    others = [task for has, planned in pairs for task in has - planned]
+    pairs = list(zip(assignment.assigned, tasks, strict=True))
+    differing_tasks = [task for has, planned in pairs for task in has - planned]
     if record.number("state") == MemberState.STABLE:
-        others += [task for has, planned in pairs for task in planned - has]
-    if not others:
+        differing_tasks += [task for has, planned in pairs for task in planned - has]
+    if not differing_tasks:
         return None
-    expected, seen = sum(map(len, tasks)), sum(map(len, own.assigned))
-    return differs(Field.TASKS, expected, seen, None if target is None else target.record, others)
+    expected, actual = sum(map(len, tasks)), sum(map(len, assignment.assigned))
+    return differs(Field.TASKS, expected, actual, None if target is None else target.record, differing_tasks)
 
 
 def two_owners(history: History, record: StreamsRecord) -> GroupDifference | None:
     """An active task that another member has, too."""
-    own = _written(history, record)
-    if own is None or not own.active:
+    assignment = _written(history, record)
+    if assignment is None or not assignment.active:
         return None
     for member_id, other in history.life.assignments.items():
-        if member_id != record.member_id and not own.active.isdisjoint(other.active):
-            return differs(Field.OWNERS, 1, 2, other.record, own.active & other.active)
+        if member_id != record.member_id and not assignment.active.isdisjoint(other.active):
+            return differs(Field.OWNERS, 1, 2, other.record, assignment.active & other.active)
     return None
 
 
 def twice_in_process(history: History, record: StreamsRecord) -> GroupDifference | None:
     """A task that a process has twice, by the processes of the members when their tasks were written."""
-    own = _written(history, record)
-    if own is None or own.process_id is None:
+    assignment = _written(history, record)
+    if assignment is None or assignment.process_id is None:
         return None
-    copies = Counter(own.copies)
+    copies = Counter(assignment.copies)
     if copies and max(copies.values()) > 1:
         twice = [task for task, count in copies.items() if count > 1]
         return differs(Field.OWNERS, 1, max(copies.values()), tasks=twice)
-    for other in _of_process(history.life, own.process_id, record.member_id or ""):
-        both = [task for task in other.copies if task in copies]
-        if both:
-            return differs(Field.OWNERS, 1, 2, other.record, both)
+    for other in _of_process(history.life, assignment.process_id, record.member_id or ""):
+        shared_tasks = [task for task in other.copies if task in copies]
+        if shared_tasks:
+            return differs(Field.OWNERS, 1, 2, other.record, shared_tasks)
     return None
 
 
@@ -128,16 +130,16 @@ def assignment_epochs(history: History, record: StreamsRecord) -> GroupDifferenc
         if len(epochs) != len(entry["partitions"]):
             tasks = [TaskId(entry["subtopologyId"], partition) for partition in entry["partitions"]]
             return differs(Field.TASKS_WITH_EPOCH, len(tasks), len(epochs), tasks=tasks)
-    own, most = _epochs(lists), record.number("memberEpoch")
-    if own and max(own.values()) > most:
-        above = [task for task, epoch in own.items() if epoch > most]
-        return differs(Field.ASSIGNMENT_EPOCH, most, max(own.values()), tasks=above)
+    epoch_by_task, member_epoch = _epochs(lists), record.number("memberEpoch")
+    if epoch_by_task and max(epoch_by_task.values()) > member_epoch:
+        above = [task for task, epoch in epoch_by_task.items() if epoch > member_epoch]
+        return differs(Field.ASSIGNMENT_EPOCH, member_epoch, max(epoch_by_task.values()), tasks=above)
     last = history.life.assignments.get(record.member_id or "")
     if last is None or last.record.value is None:
         return None
     for task, epoch in _epochs(last.record.value["activeTasks"]).items():
-        if own.get(task, epoch) != epoch:
-            return differs(Field.ASSIGNMENT_EPOCH, epoch, own[task], last.record, [task])
+        if epoch_by_task.get(task, epoch) != epoch:
+            return differs(Field.ASSIGNMENT_EPOCH, epoch, epoch_by_task[task], last.record, [task])
     return None
 
 
@@ -162,11 +164,11 @@ def unsorted_tasks(history: History, record: StreamsRecord) -> GroupDifference |
 
 def unknown_subtopology(history: History, record: StreamsRecord) -> GroupDifference | None:
     """Tasks of a subtopology that the topology lacks."""
-    known = history.life.subtopologies()
-    if known is None:
+    subtopologies = history.life.subtopologies()
+    if subtopologies is None:
         return None
     named = {entry["subtopologyId"] for entries in task_lists(record) for entry in entries}
-    unknown = len(named - known.keys())
+    unknown = len(named - subtopologies.keys())
     return differs(Field.SUBTOPOLOGIES, 0, unknown, history.life.topology) if unknown else None
 
 

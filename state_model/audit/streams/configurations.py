@@ -82,8 +82,12 @@ def many_replicas(history: History, record: StreamsRecord) -> GroupDifference | 
     """More standby replicas than brokers allow, by their configuration or by default."""
     replicas = standby_replicas(record) if record.is_a(METADATA) else None
     configured = history.bounds(MAX_STANDBY_REPLICAS, record.timestamp_ms, record.timestamp_ms)
-    most = MOST_REPLICAS if configured is None else configured[1]
-    return None if replicas is None or replicas <= most else differs(Field.STANDBY_REPLICAS, most, replicas)
+    max_replicas = MOST_REPLICAS if configured is None else configured[1]
+    return (
+        None
+        if replicas is None or replicas <= max_replicas
+        else differs(Field.STANDBY_REPLICAS, max_replicas, replicas)
+    )
 
 
 RULES: Final = (

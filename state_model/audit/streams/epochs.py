@@ -63,20 +63,22 @@ def assignment_time(history: History, record: StreamsRecord) -> GroupDifference 
     """A target assignment without a time, or with one before that of the last, or sooner than the interval after it."""
     if not record.is_a(TARGET):
         return None
-    last, seen = history.life.target, record.number("assignmentTimestamp")
+    last, timestamp_ms = history.life.target, record.number("assignmentTimestamp")
     least = 1 if last is None else max(1, last.number("assignmentTimestamp"))
     interval = None if least == 1 else history.bounds(ASSIGNMENT_INTERVAL, least, record.timestamp_ms)
     least += 0 if interval is None else interval[0]
-    return None if seen >= least else differs(Field.ASSIGNMENT_TIMESTAMP_MS, least, seen, last)
+    return None if timestamp_ms >= least else differs(Field.ASSIGNMENT_TIMESTAMP_MS, least, timestamp_ms, last)
 
 
 def member_epoch_ahead(history: History, record: StreamsRecord) -> GroupDifference | None:
     """A member epoch above the assignment epoch."""
-    most = history.life.assignment_epoch
-    if not record.is_a(ASSIGNMENT) or most is None:
+    assignment_epoch = history.life.assignment_epoch
+    if not record.is_a(ASSIGNMENT) or assignment_epoch is None:
         return None
     epoch = record.number("memberEpoch")
-    return None if epoch <= most else differs(Field.MEMBER_EPOCH, most, epoch, history.life.target)
+    return (
+        None if epoch <= assignment_epoch else differs(Field.MEMBER_EPOCH, assignment_epoch, epoch, history.life.target)
+    )
 
 
 def settled_epoch(history: History, record: StreamsRecord) -> GroupDifference | None:

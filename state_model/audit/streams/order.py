@@ -79,8 +79,8 @@ def group_ends_apart(history: History, record: StreamsRecord) -> GroupDifference
     return None
 
 
-def _other_type(expected: int, seen: StreamsRecord, earlier: StreamsRecord) -> GroupDifference:
-    return differs(Field.GROUP_RECORD_TYPE, expected, seen.record_type, earlier)
+def _other_type(expected: int, record: StreamsRecord, earlier: StreamsRecord) -> GroupDifference:
+    return differs(Field.GROUP_RECORD_TYPE, expected, record.record_type, earlier)
 
 
 def outside_membership(history: History, record: StreamsRecord) -> GroupDifference | None:
@@ -96,13 +96,13 @@ def outside_membership(history: History, record: StreamsRecord) -> GroupDifferen
 def slow_revocation(history: History, record: StreamsRecord) -> GroupDifference | None:
     """A member that must revoke tasks for longer than its rebalance timeout."""
     life = history.life
-    for member_id, own in life.assignments.items():
+    for member_id, assignment in life.assignments.items():
         member = life.members.get(member_id)
-        if member is None or not must_revoke(own):
+        if member is None or not must_revoke(assignment):
             continue
-        most, lasts = member.number("rebalanceTimeoutMs"), record.timestamp_ms - own.record.timestamp_ms
-        if lasts > most + TIMER_MS:
-            return differs(Field.DURATION_MS, most, lasts, own.record)
+        timeout_ms, lasts = member.number("rebalanceTimeoutMs"), record.timestamp_ms - assignment.record.timestamp_ms
+        if lasts > timeout_ms + TIMER_MS:
+            return differs(Field.DURATION_MS, timeout_ms, lasts, assignment.record)
     return None
 
 
@@ -112,15 +112,15 @@ def overdue_target(history: History, record: StreamsRecord) -> GroupDifference |
     if life.overdue_from_ms is None:
         return None
     lasts = record.timestamp_ms - life.overdue_from_ms
-    most = _longest_wait_ms(history.bounds, life.overdue_from_ms, record.timestamp_ms)
-    return None if lasts <= most else differs(Field.DURATION_MS, most, lasts, life.metadata)
+    max_wait_ms = _longest_wait_ms(history.bounds, life.overdue_from_ms, record.timestamp_ms)
+    return None if lasts <= max_wait_ms else differs(Field.DURATION_MS, max_wait_ms, lasts, life.metadata)
 
 
 def _longest_wait_ms(bounds: Bounds, from_ms: int, to_ms: int) -> int:
     """Assignment interval, two heartbeat intervals and the initial delay, by the configuration or by Kafka's bounds."""
     names = (ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, HEARTBEAT_INTERVAL, INITIAL_DELAY)
-    known = [both[1] for name in names if (both := bounds(name, from_ms, to_ms)) is not None]
-    return TIMER_MS + sum(known) if len(known) == len(names) else LONGEST_WAIT_MS
+    known_waits_ms = [value_range[1] for name in names if (value_range := bounds(name, from_ms, to_ms)) is not None]
+    return TIMER_MS + sum(known_waits_ms) if len(known_waits_ms) == len(names) else LONGEST_WAIT_MS
 
 
 def misplaced(group_id: str, log_partition: int, count: int) -> Difference | None:

@@ -47,14 +47,14 @@ def streams_rule(
 
 
 def differs(
-    field: Field, expected: int, seen: int, earlier: StreamsRecord | None = None, tasks: Iterable[TaskId] = ()
+    field: Field, expected: int, actual: int, earlier: StreamsRecord | None = None, tasks: Iterable[TaskId] = ()
 ) -> GroupDifference:
     """The difference of a violation; `earlier`: a previous record that proves it. `tasks`: the tasks that it names."""
-    difference = Difference(field, expected, seen, names=_names(sorted(set(tasks))))
+    difference = Difference(field, expected, actual, names=_names(sorted(set(tasks))))
     return GroupDifference(difference, -1 if earlier is None else earlier.log_offset)
 
 
 def _names(tasks: Sequence[TaskId]) -> str:
     """`0_1, 0_3`, and how many more."""
-    more = f" and {len(tasks) - TASKS_NAMED} more" if len(tasks) > TASKS_NAMED else ""
-    return ", ".join(map(str, tasks[:TASKS_NAMED])) + more
+    suffix = f" and {len(tasks) - TASKS_NAMED} more" if len(tasks) > TASKS_NAMED else ""
+    return ", ".join(map(str, tasks[:TASKS_NAMED])) + suffix

@@ -27,15 +27,17 @@ def two_targets(history: History, record: StreamsRecord) -> GroupDifference | No
     return _largest(copies, [target for target in targets if target.tasks.active], 1)
 
 
-def _largest(copies: Counter[TaskId], targets: list[Target], most: int) -> GroupDifference | None:
-    if not copies or max(copies.values()) <= most:
+def _largest(copies: Counter[TaskId], targets: list[Target], max_copies: int) -> GroupDifference | None:
+    if not copies or max(copies.values()) <= max_copies:
         return None
     task = max(copies, key=lambda task: copies[task])
     newest = max(
         (target.record for target in targets if any(task in tasks for tasks in target.tasks)),
         key=lambda record: record.log_offset,
     )
-    return differs(Field.OWNERS, most, copies[task], newest, [task for task in copies if copies[task] > most])
+    return differs(
+        Field.OWNERS, max_copies, copies[task], newest, [task for task in copies if copies[task] > max_copies]
+    )
 
 
 def too_many_standbys(history: History, record: StreamsRecord) -> GroupDifference | None:
@@ -44,17 +46,17 @@ def too_many_standbys(history: History, record: StreamsRecord) -> GroupDifferenc
     if not record.is_a(TARGET):
         return None
     standbys = Counter(task for target in life.targets.values() for task in target.tasks.standby)
-    known = life.subtopologies() or {}
-    stateless = {name for name, subtopology in known.items() if not subtopology["stateChangelogTopics"]}
+    subtopologies = life.subtopologies() or {}
+    stateless = {name for name, subtopology in subtopologies.items() if not subtopology["stateChangelogTopics"]}
     without_changelog = [task for task in standbys if task.subtopology_id in stateless]
     if without_changelog:
         count = sum(standbys[task] for task in without_changelog)
         return differs(Field.STANDBY_REPLICAS, 0, count, life.topology, without_changelog)
-    most = None if life.metadata is None else standby_replicas(life.metadata)
-    if most is None or not standbys or max(standbys.values()) <= most:
+    max_standbys = None if life.metadata is None else standby_replicas(life.metadata)
+    if max_standbys is None or not standbys or max(standbys.values()) <= max_standbys:
         return None
-    beyond = [task for task, count in standbys.items() if count > most]
-    return differs(Field.STANDBY_REPLICAS, most, max(standbys.values()), life.metadata, beyond)
+    beyond = [task for task, count in standbys.items() if count > max_standbys]
+    return differs(Field.STANDBY_REPLICAS, max_standbys, max(standbys.values()), life.metadata, beyond)
 
 
 def target_twice_in_process(history: History, record: StreamsRecord) -> GroupDifference | None:
@@ -79,9 +81,9 @@ def members_without_target(history: History, record: StreamsRecord) -> GroupDiff
     life = history.life
     if not record.is_a(TARGET) or not life.is_whole or life.targets.keys() == life.members.keys():
         return None
-    others = [life.targets[name].record for name in life.targets.keys() - life.members.keys()]
-    others += [life.members[name] for name in life.members.keys() - life.targets.keys()]
-    newest = max(others, key=lambda other: other.log_offset)
+    unmatched_records = [life.targets[name].record for name in life.targets.keys() - life.members.keys()]
+    unmatched_records += [life.members[name] for name in life.members.keys() - life.targets.keys()]
+    newest = max(unmatched_records, key=lambda other: other.log_offset)
     return differs(Field.MEMBERS, len(life.members), len(life.targets.keys() & life.members.keys()), newest)
 
 
@@ -93,7 +95,7 @@ def target_while_not_ready(history: History, record: StreamsRecord) -> GroupDiff
     with_tasks = [target for target in life.targets.values() if not target.tasks.is_empty]
     if not with_tasks:
         return None
-    tasks = [task for target in with_tasks for own in target.tasks for task in own]
+    tasks = [task for target in with_tasks for task_set in target.tasks for task in task_set]
     return differs(Field.TASKS, 0, len(tasks), with_tasks[-1].record, tasks)
 
 

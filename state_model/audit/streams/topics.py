@@ -66,18 +66,18 @@ def hash_without_change(history: History, record: StreamsRecord, topics: TopicLi
     is_known = topics.from_ms <= now_ms - TOLERANCE_MS and now_ms + TOLERANCE_MS <= topics.until_ms
     if not record.is_a(METADATA) or history.life.topology is None or not is_known:
         return None
-    own = record.number("metadataHash")
+    current_hash = record.number("metadataHash")
     from_ms, to_ms = now_ms - TOLERANCE_MS, now_ms + TOLERANCE_MS
     is_there = any(life.period.from_ms <= to_ms and from_ms <= life.period.to_ms for life in lives)
     is_sure = any(life.period.from_ms < from_ms and to_ms < life.period.to_ms for life in lives)
-    if (own == 0 and is_sure) or (own != 0 and not is_there):
-        return differs(Field.METADATA_HASH, int(own == 0), own, history.life.topology)
-    if before is None or before.number("metadataHash") == own:
+    if (current_hash == 0 and is_sure) or (current_hash != 0 and not is_there):
+        return differs(Field.METADATA_HASH, int(current_hash == 0), current_hash, history.life.topology)
+    if before is None or before.number("metadataHash") == current_hash:
         return None
     since_ms = before.timestamp_ms - TOLERANCE_MS
     if since_ms < topics.from_ms or any(life.changes_in(since_ms, to_ms) for life in lives):
         return None
-    return differs(Field.METADATA_HASH, before.number("metadataHash"), own, before)
+    return differs(Field.METADATA_HASH, before.number("metadataHash"), current_hash, before)
 
 
 def task_without_target(history: History, record: StreamsRecord, topics: TopicLives) -> GroupDifference | None:

@@ -63,8 +63,8 @@ def logs() -> Path:
 @pytest.fixture
 def plain(logs: Path, tmp_path: Path) -> Path:
     """A lake that knows no settings, to run on."""
-    made = made_once("settings/plain", lambda lake: make_lake(lake, logs, stages=TO_MEASURES))
-    return Path(shutil.copytree(made, tmp_path / "plain"))
+    shared_lake = made_once("settings/plain", lambda lake: make_lake(lake, logs, stages=TO_MEASURES))
+    return Path(shutil.copytree(shared_lake, tmp_path / "plain"))
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_the_same_files_again_change_no_table(logs: Path, tmp_path: Path) -> Non
 
 def test_a_newer_file_that_says_the_same_adds_nothing(logs: Path, limited: Path) -> None:
     make_lake(limited, logs, observations=(group_configs(CHANGE_MS, g=2),), stages=TO_MEASURES)
-    assert [seen.from_ms for seen in stored(Lake(limited), UNKNOWN_CLUSTER)] == [0]
+    assert [observation.from_ms for observation in stored(Lake(limited), UNKNOWN_CLUSTER)] == [0]
 
 
 def test_a_change_counts_from_its_time_on(logs: Path, limited: Path) -> None:
@@ -200,12 +200,12 @@ def test_settings_of_a_lake_with_several_clusters_need_the_cluster(tmp_path: Pat
 
 
 def test_a_lake_without_the_table_is_read_and_gets_it_by_the_next_run(logs: Path, plain: Path, tmp_path: Path) -> None:
-    whole = Path(shutil.copytree(plain, tmp_path / "whole"))
+    intact_lake = Path(shutil.copytree(plain, tmp_path / "whole"))
     without_table(plain)
     assert open_lake(plain).scan(TABLE).num_rows == 0
     make_lake(plain, logs, observations=(group_configs(g=2),))
-    make_lake(whole, logs, observations=(group_configs(g=2),))
-    assert_same(plain, whole)
+    make_lake(intact_lake, logs, observations=(group_configs(g=2),))
+    assert_same(plain, intact_lake)
 
 
 def without_table(lake: Path) -> None:
@@ -250,7 +250,7 @@ def test_any_order_of_runs_and_settings_is_one_run_with_the_final_settings(
     steps: Sequence[Observation], ends: Sequence[int], order: object, logs: Path
 ) -> None:
     with TemporaryDirectory() as folder:
-        whole = Path(folder) / "whole"
+        one_run_lake = Path(folder) / "whole"
         runs: list[int | None] = [*sorted(ends), None]
         parts = Lake(shutil.copytree(begun_lake(logs), Path(folder) / "parts"))
         files = list(steps)
@@ -260,9 +260,9 @@ def test_any_order_of_runs_and_settings_is_one_run_with_the_final_settings(
                 make_lake(parts, logs, until_ms=runs.pop(0))
             else:
                 make_lake(parts, observations=(files.pop(0),), stages=("measure", "audit", "publish"))
-        make_lake(whole, logs, observations=stored(parts, UNKNOWN_CLUSTER))
+        make_lake(one_run_lake, logs, observations=stored(parts, UNKNOWN_CLUSTER))
         names = [name for name in CONTENT if name != TABLE]
-        assert not differences(content(parts.uri, names), content(whole, names))
+        assert not differences(content(parts.uri, names), content(one_run_lake, names))
 
 
 def test_rows_whose_history_retention_cut_keep_their_causes(tmp_path: Path) -> None:

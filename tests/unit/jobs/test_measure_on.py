@@ -92,12 +92,12 @@ def story(steps: list[tuple[Any, int]]) -> list[dict[str, Any]]:
     result = [snapshot(group, start=0) for group in "ghij"]
     states = {group: State() for group in "ghij"}
     now = START_MS
-    for (make, group, more), later in steps:
+    for (make, group, fields), later in steps:
         now += later
-        states[group] = states[group].after(make, **more)
+        states[group] = states[group].after(make, **fields)
         if make is update:
-            more = more | {"epoch": states[group].epoch}
-        result.append(states[group].again(group, now) if make is cold else make(group, at_ms=now, **more))
+            fields = fields | {"epoch": states[group].epoch}
+        result.append(states[group].again(group, now) if make is cold else make(group, at_ms=now, **fields))
     return result
 
 
@@ -123,9 +123,9 @@ def test_any_cut_of_a_log_measures_what_one_run_measures(
         parts = Lake(root / "parts")
         for cut in sorted({min(4 + cut, len(records)) for cut in cuts}):
             make_lake(parts, logs_of(root / "logs", records[:cut], topic=topic and topic_at_first))
-        whole = logs_of(root / "logs", records, topic=topic)
-        make_lake(parts, whole)
-        make_lake(root / "at-once", whole)
+        full_logs = logs_of(root / "logs", records, topic=topic)
+        make_lake(parts, full_logs)
+        make_lake(root / "at-once", full_logs)
         assert_same(root / "parts", root / "at-once")
 
 
@@ -157,10 +157,10 @@ def test_any_steps_measure_what_is_measured_at_once(
     records = story(steps)
     with tempfile.TemporaryDirectory() as scratch, pytest.MonkeyPatch.context() as patch:
         root = Path(scratch)
-        whole = logs_of(root / "logs", records, topic=topic)
-        make_lake(root / "at-once", whole)
+        full_logs = logs_of(root / "logs", records, topic=topic)
+        make_lake(root / "at-once", full_logs)
         patch.setattr(measure_steps, "STEP_ROWS", step_rows)
         in_steps = Lake(root / "in-steps")
         make_lake(in_steps, logs_of(root / "first", records[: 4 + cut], topic=topic))
-        make_lake(in_steps, whole)
+        make_lake(in_steps, full_logs)
         assert_same(root / "in-steps", root / "at-once")

@@ -39,40 +39,40 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     monkeypatch.setattr(parquet, "ROW_GROUP_ROWS", 4)
     monkeypatch.setattr(stage, "CHUNK_BYTES", 1)
     counts: dict[str, int] = {}
-    whole = Engine.run
+    original_run = Engine.run
 
     def counting(
         engine: Engine, name: str, function: Callable[[Any], Any], specs: Sequence[Any], *rest: Any, **options: Any
     ) -> list[Any]:
         counts[name] = len(specs)
-        return whole(engine, name, function, specs, *rest, **options)
+        return original_run(engine, name, function, specs, *rest, **options)
 
     monkeypatch.setattr(Engine, "run", counting)
     return counts
 
 
 def test_chunks_have_the_tables_of_one_replay(tmp_path: Path, tasks: dict[str, int]) -> None:
-    whole = story_lake("replay-whole", LONG_STORY, "a-cluster")
-    make_lake(tmp_path / "lake", whole.parent / "logs")
+    one_replay_lake = story_lake("replay-whole", LONG_STORY, "a-cluster")
+    make_lake(tmp_path / "lake", one_replay_lake.parent / "logs")
     assert tasks["replay summaries"] >= 6
-    assert_same(tmp_path / "lake", whole)
+    assert_same(tmp_path / "lake", one_replay_lake)
 
 
 def test_chunks_on_top_of_an_earlier_run_have_the_tables_of_one_replay(tmp_path: Path, tasks: dict[str, int]) -> None:
-    whole = story_lake("replay-whole", LONG_STORY, "a-cluster")
+    one_replay_lake = story_lake("replay-whole", LONG_STORY, "a-cluster")
     first = story_lake("replay-first", LONG_STORY[:9], "a-cluster")
     lake = Path(shutil.copytree(first, tmp_path / "lake"))
-    make_lake(lake, whole.parent / "logs")
+    make_lake(lake, one_replay_lake.parent / "logs")
     assert tasks["replay summaries"] >= 4
-    assert_same(lake, whole)
+    assert_same(lake, one_replay_lake)
 
 
 def test_a_rebuild_in_chunks_has_the_tables_of_one_replay(tmp_path: Path, tasks: dict[str, int]) -> None:
-    whole = story_lake("replay-whole", LONG_STORY, "a-cluster")
-    make_lake(tmp_path / "lake", whole.parent / "logs")
+    one_replay_lake = story_lake("replay-whole", LONG_STORY, "a-cluster")
+    make_lake(tmp_path / "lake", one_replay_lake.parent / "logs")
     make_lake(tmp_path / "lake", rebuild="replay")
     assert tasks["replay summaries"] >= 6
-    assert_same(tmp_path / "lake", whole)
+    assert_same(tmp_path / "lake", one_replay_lake)
 
 
 def test_units_before_a_gap_are_complete_and_those_behind_it_are_marked(

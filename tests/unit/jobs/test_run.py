@@ -53,13 +53,13 @@ def logs() -> Path:
 
 
 @pytest.fixture
-def whole(logs: Path) -> Path:
+def one_run_lake(logs: Path) -> Path:
     """The lake of one run over everything, to be read."""
     return made_once("run-story/whole", lambda lake: make_lake(lake, logs))
 
 
 @pytest.fixture
-def mine(tmp_path: Path, whole: Path) -> Path:
+def lake_copy(tmp_path: Path, whole: Path) -> Path:
     """A lake of one run over `logs`, to run on."""
     return Path(shutil.copytree(whole, tmp_path / "mine"))
 
@@ -80,21 +80,21 @@ def files(lake: Path, name: str) -> set[str]:
     return {str(file["path"]) for file in Lake(lake).snapshot(name).files}
 
 
-def test_a_second_run_finds_nothing_starts_no_session_and_writes_nothing(logs: Path, mine: Path) -> None:
-    before = current_versions(Lake(mine))
-    summary = run(RunOptions(lake=Lake(mine), log_dirs=(str(logs),)), no_session)
+def test_a_second_run_finds_nothing_starts_no_session_and_writes_nothing(logs: Path, lake_copy: Path) -> None:
+    before = current_versions(Lake(lake_copy))
+    summary = run(RunOptions(lake=Lake(lake_copy), log_dirs=(str(logs),)), no_session)
     assert (summary.run_id, summary.counts) == (None, {})
-    assert current_versions(Lake(mine)) == published_versions(Lake(mine)) == before
+    assert current_versions(Lake(lake_copy)) == published_versions(Lake(lake_copy)) == before
 
 
-def test_nothing_new_fails_only_when_rows_are_required(logs: Path, mine: Path) -> None:
-    options = RunOptions(lake=Lake(mine), log_dirs=(str(logs),), require_rows=True)
+def test_nothing_new_fails_only_when_rows_are_required(logs: Path, lake_copy: Path) -> None:
+    options = RunOptions(lake=Lake(lake_copy), log_dirs=(str(logs),), require_rows=True)
     with pytest.raises(JobError, match="no new records"):
         run(options, no_session)
 
 
 def test_a_log_that_grew_in_every_way_it_can_is_taken_from_where_the_last_run_ended(
-    tmp_path: Path, whole: Path
+    tmp_path: Path, one_run_lake: Path
 ) -> None:
     growing = tmp_path / "growing"
     for count in (1, 2, 5, 6):
@@ -102,7 +102,7 @@ def test_a_log_that_grew_in_every_way_it_can_is_taken_from_where_the_last_run_en
         summary = make_lake(growing, tmp_path / "now")
         (tmp_path / "now").rename(tmp_path / f"was-{count}")
     assert summary.counts["bronze.log_record"] == 1
-    assert_same(growing, whole)
+    assert_same(growing, one_run_lake)
 
 
 def test_an_interval_ends_before_its_time_and_is_covered_afterwards(tmp_path: Path, logs: Path) -> None:
@@ -116,12 +116,12 @@ def test_an_interval_ends_before_its_time_and_is_covered_afterwards(tmp_path: Pa
 
 @pytest.mark.parametrize("case", ["decode", "replay"])
 def test_a_rebuild_gives_the_same_tables_without_the_log(
-    case: str, tmp_path: Path, logs: Path, whole: Path, two_runs: Path
+    case: str, tmp_path: Path, logs: Path, one_run_lake: Path, two_runs: Path
 ) -> None:
     again = Path(shutil.copytree(two_runs, tmp_path / "again"))
     before = {name: files(again, name) for name in ("bronze.log_record", "silver.share_record", HISTORY)}
     make_lake(again, rebuild=case)
-    assert_same(again, whole)
+    assert_same(again, one_run_lake)
     assert {name for name in before if files(again, name) != before[name]} == {
         "decode": {"silver.share_record", HISTORY},
         "replay": {HISTORY},
@@ -130,14 +130,16 @@ def test_a_rebuild_gives_the_same_tables_without_the_log(
 
 
 @pytest.mark.parametrize("committed", [0, 2, 4])
-def test_what_is_not_committed_is_held_back_and_taken_once_it_is(committed: int, tmp_path: Path, whole: Path) -> None:
+def test_what_is_not_committed_is_held_back_and_taken_once_it_is(
+    committed: int, tmp_path: Path, one_run_lake: Path
+) -> None:
     logs = write_log_directory(tmp_path / "held", STORY, cluster_id="a-cluster", committed=committed)
     lake = tmp_path / "lake"
     assert make_lake(lake, logs).held_back == len(STORY) - committed
     assert open_lake(lake).scan("bronze.log_record").num_rows == committed
     write_checkpoints(logs, high_watermarks={(STATE_TOPIC, 0): len(STORY)})
     assert make_lake(lake, logs).held_back == 0
-    assert_same(lake, whole)
+    assert_same(lake, one_run_lake)
 
 
 def held_back(folder: Path) -> None:
@@ -147,15 +149,15 @@ def held_back(folder: Path) -> None:
 
 @pytest.mark.parametrize("question", ["state", "records", "lag"])
 def test_an_empty_cut_answers_as_the_log_directory_does(question: str, capsys: pytest.CaptureFixture[str]) -> None:
-    made = made_once("run-story/held-back", held_back)
+    shared_folder = made_once("run-story/held-back", held_back)
     answers = []
-    for source in (["--lake", str(made / "lake")], ["--log-dir", str(made / "held")]):
+    for source in (["--lake", str(shared_folder / "lake")], ["--log-dir", str(shared_folder / "held")]):
         assert main([question, *source, "--output", "json"]) == 0
         answers.append(json.loads(capsys.readouterr().out))
     assert answers == [[], []]
 
 
-def test_what_was_taken_while_uncommitted_is_replaced_once_it_is_committed(tmp_path: Path, whole: Path) -> None:
+def test_what_was_taken_while_uncommitted_is_replaced_once_it_is_committed(tmp_path: Path, one_run_lake: Path) -> None:
     logs = write_log_directory(tmp_path / "dead", STORY, cluster_id="a-cluster", committed=3)
     lake = tmp_path / "lake"
     make_lake(lake, logs, include_uncommitted=True)
@@ -165,7 +167,7 @@ def test_what_was_taken_while_uncommitted_is_replaced_once_it_is_committed(tmp_p
     assert (state["group_id"], state["completeness"]) == ("g", "uncommitted")
     write_checkpoints(logs, high_watermarks={(STATE_TOPIC, 0): len(STORY)})
     make_lake(lake, logs)
-    assert_same(lake, whole)
+    assert_same(lake, one_run_lake)
 
 
 def test_a_broken_batch_is_quarantined_counted_and_leaves_its_share_partitions_incomplete(tmp_path: Path) -> None:
@@ -193,32 +195,32 @@ def test_a_stage_of_a_lake_that_is_not_there_is_refused_and_makes_none(stage: st
     assert not list((tmp_path / "empty").iterdir())
 
 
-def test_two_runs_at_once_take_turns(tmp_path: Path, logs: Path, mine: Path) -> None:
-    versions = current_versions(Lake(mine))
-    with hold(Lake(mine), 0), pytest.raises(LakeLockedError, match=f"held by process {os.getpid()}"):
-        make_lake(mine, logs, lock_timeout_s=0.1)
-    assert current_versions(Lake(mine)) == versions
+def test_two_runs_at_once_take_turns(tmp_path: Path, logs: Path, lake_copy: Path) -> None:
+    versions = current_versions(Lake(lake_copy))
+    with hold(Lake(lake_copy), 0), pytest.raises(LakeLockedError, match=f"held by process {os.getpid()}"):
+        make_lake(lake_copy, logs, lock_timeout_s=0.1)
+    assert current_versions(Lake(lake_copy)) == versions
     runs = [threading.Thread(target=run_here, args=(tmp_path / "lake", logs)) for _ in range(3)]
     for process in runs:
         process.start()
     for process in runs:
         process.join()
-    assert_same(tmp_path / "lake", mine)
+    assert_same(tmp_path / "lake", lake_copy)
 
 
-def test_two_schedulers_that_start_at_once_wait_for_each_other(tmp_path: Path, logs: Path, mine: Path) -> None:
+def test_two_schedulers_that_start_at_once_wait_for_each_other(tmp_path: Path, logs: Path, lake_copy: Path) -> None:
     lake = tmp_path / "lake"
     command = [sys.executable, "-m", "sharelens", "run", "--lake", str(lake), "--log-dir", str(logs)]
     several = [subprocess.Popen([*command, "--lock-timeout", "120"], stdout=subprocess.PIPE) for _ in range(2)]
     summaries = [json.loads(process.communicate()[0]) for process in several]
     assert [process.returncode for process in several] == [0, 0]
     records = sorted(summary["rows"].get("bronze.log_record", 0) for summary in summaries)
-    assert records == [0, open_lake(mine).scan("bronze.log_record").num_rows]
-    assert_same(lake, mine)
+    assert records == [0, open_lake(lake_copy).scan("bronze.log_record").num_rows]
+    assert_same(lake, lake_copy)
 
 
-def test_names_come_from_the_folders(whole: Path) -> None:
-    rows = open_lake(whole).scan("silver.name").to_pylist()
+def test_names_come_from_the_folders(one_run_lake: Path) -> None:
+    rows = open_lake(one_run_lake).scan("silver.name").to_pylist()
     assert (ORDERS_ID, "orders", "partition.metadata") in {(r["topic_id"], r["topic"], r["source"]) for r in rows}
 
 
@@ -231,8 +233,8 @@ def test_batch_headers_are_read_of_topics_that_share_state_speaks_of_and_of_no_o
     assert not pc.any(pc.starts_with(headers.column("topic"), "__")).as_py()
 
 
-def test_every_row_of_a_run_carries_its_number_and_its_cluster(whole: Path) -> None:
-    lake = open_lake(whole)
+def test_every_row_of_a_run_carries_its_number_and_its_cluster(one_run_lake: Path) -> None:
+    lake = open_lake(one_run_lake)
     for name in ("bronze.log_record", "silver.share_record", "gold.share_partition_history", "gold.delivery_history"):
         rows = lake.scan(name)
         assert rows.num_rows > 0
@@ -240,7 +242,9 @@ def test_every_row_of_a_run_carries_its_number_and_its_cluster(whole: Path) -> N
         assert set(rows.column("run_id").to_pylist()) == {1}
 
 
-def test_a_directory_that_went_away_after_a_kill_stops_nobody_and_may_come_back(tmp_path: Path, whole: Path) -> None:
+def test_a_directory_that_went_away_after_a_kill_stops_nobody_and_may_come_back(
+    tmp_path: Path, one_run_lake: Path
+) -> None:
     lake, logs = tmp_path / "lake", story_logs(tmp_path / "logs")
     point = "commit:bronze.ingest_extent:ingest-plan:after"
     with crash_points.arm(point), pytest.raises(crash_points.CrashPointReached):
@@ -251,4 +255,4 @@ def test_a_directory_that_went_away_after_a_kill_stops_nobody_and_may_come_back(
     assert make_lake(lake, short).run_id is None
     (tmp_path / "gone").rename(logs)
     make_lake(lake, logs)
-    assert_same(lake, whole)
+    assert_same(lake, one_run_lake)

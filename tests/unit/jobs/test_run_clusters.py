@@ -85,14 +85,14 @@ def lakes() -> dict[str, Path]:
 
 
 def make_lakes(folder: Path) -> None:
-    both = Lake(folder / "both")
+    two_cluster_lake = Lake(folder / "both")
     for turn, count in enumerate((2, None)):
         for cluster in (EAST, WEST):
-            make_lake(both, logs_of(folder / f"{cluster}-{turn}", cluster, count))
-    whole = {cluster: logs_of(folder / f"{cluster}-whole", cluster) for cluster in (EAST, WEST)}
-    for cluster, logs in whole.items():
+            make_lake(two_cluster_lake, logs_of(folder / f"{cluster}-{turn}", cluster, count))
+    logs_by_cluster = {cluster: logs_of(folder / f"{cluster}-whole", cluster) for cluster in (EAST, WEST)}
+    for cluster, logs in logs_by_cluster.items():
         make_lake(folder / cluster, logs)
-    make_lake(shutil.copytree(folder / EAST, folder / "one-run-each"), whole[WEST])
+    make_lake(shutil.copytree(folder / EAST, folder / "one-run-each"), logs_by_cluster[WEST])
 
 
 Alone = dict[str, dict[str, pa.Table]]
@@ -132,12 +132,12 @@ def test_each_cluster_answers_as_if_it_were_alone(
 @pytest.mark.parametrize("cluster", [EAST, WEST])
 def test_the_status_of_a_cluster_is_that_of_its_own_lake(cluster: str, lakes: dict[str, Path], ask: Ask) -> None:
     alone = ask(lakes[cluster], "status")
-    here = ask(lakes["both"], "status", "--cluster-id", cluster)
+    cluster_status = ask(lakes["both"], "status", "--cluster-id", cluster)
     for name in ("state_partitions", "gaps"):
-        assert here[name] == alone[name]
-    assert [row["rows"] for row in here["quarantine"]] == [row["rows"] for row in alone["quarantine"]]
-    assert {(row["cluster_id"], row["node_id"]) for row in here["sources"]} == {(cluster, "1")}
-    assert here["runs"][0]["state_log_offsets"] == alone["runs"][0]["state_log_offsets"]
+        assert cluster_status[name] == alone[name]
+    assert [row["rows"] for row in cluster_status["quarantine"]] == [row["rows"] for row in alone["quarantine"]]
+    assert {(row["cluster_id"], row["node_id"]) for row in cluster_status["sources"]} == {(cluster, "1")}
+    assert cluster_status["runs"][0]["state_log_offsets"] == alone["runs"][0]["state_log_offsets"]
 
 
 def test_the_status_of_all_clusters_says_of_each_row_whose_it_is(lakes: dict[str, Path], ask: Ask) -> None:

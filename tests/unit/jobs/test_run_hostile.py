@@ -109,10 +109,10 @@ LOOKED_AT = ("bronze.ingest_extent", "bronze.log_record", "bronze.quarantine", "
 
 def accounted(tables: dict[str, pa.Table], number: int) -> tuple[list[Interval], list[Interval], list[Interval]]:
     """Of a state partition: offsets asked for, offsets with a row in bronze, offsets in gaps."""
-    mine = of_partition(number)
-    extents = tables["bronze.ingest_extent"].filter(mine).to_pylist()
+    in_partition = of_partition(number)
+    extents = tables["bronze.ingest_extent"].filter(in_partition).to_pylist()
     requested = union((row["from_offset"], row["end_offset_exclusive"]) for row in extents)
-    offsets = tables["bronze.log_record"].filter(mine).column("offset").to_pylist()
+    offsets = tables["bronze.log_record"].filter(in_partition).column("offset").to_pylist()
     assert len(offsets) == len(set(offsets)), "no row twice"
     gaps = union((gap["first_offset"], gap["last_offset"] + 1) for row in extents for gap in row["gaps"])
     return requested, union((offset, offset + 1) for offset in offsets), gaps
@@ -125,11 +125,11 @@ def of_partition(number: int) -> pc.Expression:
 def damaged_lake(folder: Path, changes: Sequence[Change], rounds: int) -> None:
     """The lake of a log with a state partition for each round of each change; of odd rounds it is told that all of it
     was there, below the high watermark. A second run finds nothing."""
-    whole = state_batches(STORY)
+    intact_batches = state_batches(STORY)
     directories = (folder / "even", folder / "odd")
     present = {}
     for number, (change, turn) in enumerate(itertools.product(changes, range(rounds))):
-        damaged = change(whole, random.Random(f"{change.__name__} {turn}"))
+        damaged = change(intact_batches, random.Random(f"{change.__name__} {turn}"))
         write_batches(directories[turn % 2] / f"{STATE_TOPIC}-{number}", damaged)
         present[STATE_TOPIC, number] = len(STORY)
     write_checkpoints(directories[1], high_watermarks=present)
@@ -158,9 +158,9 @@ def damage_is_accounted_for(lake: Cut, change: Change, numbers: Sequence[int]) -
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_every_offset_of_a_damaged_log_is_a_row_or_a_gap(change: Change) -> None:
-    made = made_once("lakes/damaged", lambda folder: damaged_lake(folder, CHANGES, ROUNDS))
+    shared_folder = made_once("lakes/damaged", lambda folder: damaged_lake(folder, CHANGES, ROUNDS))
     first = CHANGES.index(change) * ROUNDS
-    damage_is_accounted_for(open_lake(made / "lake"), change, range(first, first + ROUNDS))
+    damage_is_accounted_for(open_lake(shared_folder / "lake"), change, range(first, first + ROUNDS))
 
 
 @pytest.mark.soak

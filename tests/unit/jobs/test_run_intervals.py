@@ -33,13 +33,13 @@ pytestmark = pytest.mark.slow
     ],
 )
 def test_three_intervals_of_a_recorded_log_are_one_run(name: str, tmp_path: Path) -> None:
-    logs, whole = dataset(name) / "logs", recorded_lake(name)
-    times = sorted(open_lake(whole).scan("silver.share_record").column("log_time_ms").to_pylist())
+    logs, one_run_lake = dataset(name) / "logs", recorded_lake(name)
+    times = sorted(open_lake(one_run_lake).scan("silver.share_record").column("log_time_ms").to_pylist())
     parts = Lake(tmp_path / "parts")
     for until_ms in (times[len(times) // 3], times[2 * len(times) // 3], None):
         assert make_lake(parts, logs, until_ms=until_ms).counts["bronze.log_record"] > 0
-    assert headers(whole)
-    assert_same(tmp_path / "parts", whole)
+    assert headers(one_run_lake)
+    assert_same(tmp_path / "parts", one_run_lake)
 
 
 RECORDS = st.one_of(

@@ -117,13 +117,15 @@ def new_settings(tmp_path: Path) -> tuple[Path | None, Run]:
     logs = write_log_directory(tmp_path / "logs", [*STORY, *given_up])
     files = (group_configs(START_MS + 21, g=3), end_offsets(1, orders=30))
     names = {ORDERS_ID: "orders"}
-    more = write_metadata(tmp_path / "metadata", [*log_of, (START_MS + 10, b"\x01\x06\x00")])
-    return tmp_path / "before", lambda lake: make_lake(lake, logs, more, observations=files, topic_names=names)
+    longer_metadata = write_metadata(tmp_path / "metadata", [*log_of, (START_MS + 10, b"\x01\x06\x00")])
+    return tmp_path / "before", lambda lake: make_lake(
+        lake, logs, longer_metadata, observations=files, topic_names=names
+    )
 
 
 SITUATIONS = {
-    made.__name__: made
-    for made in (fresh_run, next_run, late_evidence, start_over, more_dead_letters, in_steps, new_settings)
+    make_situation.__name__: make_situation
+    for make_situation in (fresh_run, next_run, late_evidence, start_over, more_dead_letters, in_steps, new_settings)
 }
 
 
@@ -133,10 +135,10 @@ class Case:
     def __init__(self, tmp_path: Path, situation: str) -> None:
         self.folder = tmp_path
         self.before, self.run = SITUATIONS[situation](tmp_path)
-        self.old = None if self.before is None else seen(self.before)
+        self.old = None if self.before is None else published_content(self.before)
         undisturbed = self.lake("undisturbed")
         self.points, self.written = points_and_writes(lambda: self.run(undisturbed), undisturbed)
-        self.new = seen(undisturbed)
+        self.new = published_content(undisturbed)
         self.books = {name: len(rows) for name, rows in books(undisturbed).items()}
 
     def in_turn(self, kills: int) -> list[list[Point]]:
@@ -158,7 +160,7 @@ class Case:
             if point is not points[-1] and self.before is not None and has_cut_of(lake, self.before):
                 continue  # reading takes as long as the run; the last kill of each lake is read all the same
             expected = self.new if point[0] == PUBLISHED else self.old
-            assert same(seen(lake), expected), f"a reader after {point} sees something else"
+            assert same(published_content(lake), expected), f"a reader after {point} sees something else"
         self.finish(lake, points)
         shutil.rmtree(lake)
 
@@ -166,12 +168,12 @@ class Case:
         """Runs again and compares with the undisturbed lake."""
         self.run(lake)
         assert self.new is not None
-        assert not differences(seen(lake) or {}, self.new), f"killed at {why}"
+        assert not differences(published_content(lake) or {}, self.new), f"killed at {why}"
         assert {name: len(rows) for name, rows in books(lake).items()} == self.books, f"killed at {why}"
         assert current_versions(Lake(lake)) == published_versions(Lake(lake))
 
 
-def seen(lake: Path) -> dict[str, object] | None:
+def published_content(lake: Path) -> dict[str, object] | None:
     """What a reader sees; None while nothing is published."""
     try:
         return content(lake)
@@ -193,8 +195,8 @@ def size_and_time(path: Path) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def same(left: dict[str, object] | None, right: dict[str, object] | None) -> bool:
-    return left is right if left is None or right is None else not differences(left, right)
+def same(left_tables: dict[str, object] | None, right: dict[str, object] | None) -> bool:
+    return left_tables is right if left_tables is None or right is None else not differences(left_tables, right)
 
 
 def books(lake: Path) -> dict[str, list[dict[str, object]]]:

@@ -42,9 +42,9 @@ class Process:
         return run_here(self.lake, logs)
 
     def equals_one_run(self) -> bool:
-        whole = self.folder / "whole"
-        make_lake(whole, self.folder / f"logs-{self.runs}")
-        return differences(content(self.lake.uri), content(whole)) == []
+        one_run_lake = self.folder / "whole"
+        make_lake(one_run_lake, self.folder / f"logs-{self.runs}")
+        return differences(content(self.lake.uri), content(one_run_lake)) == []
 
 
 @pytest.fixture
@@ -130,12 +130,12 @@ def test_a_process_knows_of_each_table_what_delta_rs_reads(process: Process) -> 
     process.run()
     read = Lake(process.lake.uri)
     for name in TABLES:
-        mine, theirs = process.lake.snapshot(name), read.snapshot(name)
-        assert (mine.version, mine.paths) == (theirs.version, theirs.paths)
+        process_snapshot, theirs = process.lake.snapshot(name), read.snapshot(name)
+        assert (process_snapshot.version, process_snapshot.paths) == (theirs.version, theirs.paths)
         assert Lake(process.lake.uri).version(name) == theirs.version
-        for known, file in zip(mine.files, theirs.files, strict=True):
-            assert {key: known.get(key) for key in known.keys() | file.keys()} == {
-                key: file.get(key) for key in known.keys() | file.keys()
+        for process_file, file in zip(process_snapshot.files, theirs.files, strict=True):
+            assert {key: process_file.get(key) for key in process_file.keys() | file.keys()} == {
+                key: file.get(key) for key in process_file.keys() | file.keys()
             }
 
 

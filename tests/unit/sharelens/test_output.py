@@ -19,10 +19,10 @@ from sharelens.output import (
     Form,
     Report,
     Shown,
-    known,
     name_cell,
     name_column,
     number_column,
+    number_text,
     plain,
     say,
     show,
@@ -178,7 +178,7 @@ def test_a_name_that_would_blur_is_quoted(name: str | None, cell: str) -> None:
 
 
 def test_an_unknown_number_is_a_dash_and_zero_is_zero() -> None:
-    assert [known(value) for value in (None, -1, 0, 7)] == ["-", "-", "0", "7"]
+    assert [number_text(value) for value in (None, -1, 0, 7)] == ["-", "-", "0", "7"]
 
 
 def test_wide_and_combining_letters_are_measured_as_a_terminal_shows_them() -> None:

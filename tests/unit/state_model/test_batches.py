@@ -15,12 +15,12 @@ WIDEST = 1 << 62
 
 def batches(text):
     """`0-4 2/1, 7 0/3`: offsets 0 to 4 in state 2 with count 1, offset 7 in state 0 with count 3."""
-    made = []
+    parsed_batches = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         span, pair = part.split()
         first, _, last = span.partition("-")
         state, count = pair.split("/")
-        made.append(
+        parsed_batches.append(
             StateBatch(
                 first_offset=int(first),
                 last_offset=int(last or first),
@@ -28,7 +28,7 @@ def batches(text):
                 delivery_count=int(count),
             )
         )
-    return tuple(made)
+    return tuple(parsed_batches)
 
 
 def brute_force(given_batches, start_offset=-1):
@@ -44,10 +44,10 @@ def brute_force(given_batches, start_offset=-1):
 
 @st.composite
 def lists(draw, size=6):
-    made = []
+    drawn_batches = []
     for _ in range(draw(st.integers(0, size))):
         first = draw(st.integers(0, 20))
-        made.append(
+        drawn_batches.append(
             StateBatch(
                 first_offset=first,
                 last_offset=first + draw(st.integers(0, 8)),
@@ -55,7 +55,7 @@ def lists(draw, size=6):
                 delivery_count=draw(st.integers(1, 3)),
             )
         )
-    return tuple(made)
+    return tuple(drawn_batches)
 
 
 STARTS = st.integers(-1, 30)
@@ -111,21 +111,23 @@ def test_the_content_is_the_maximum_of_each_offset(rules, old, new, start_offset
 @given(lists(), lists(), STARTS)
 def test_more_than_one_batch_comes_out_ascending_and_disjoint(rules, old, new, start_offset):
     out = combine(old, new, start_offset, rules=rules)
-    assert all(left.last_offset < right.first_offset for left, right in itertools.pairwise(out))
+    assert all(left_batch.last_offset < right_batch.first_offset for left_batch, right_batch in itertools.pairwise(out))
 
 
 @BOTH
 @given(lists(), lists(), STARTS)
-def test_combining_is_commutative(rules, left, right, start_offset):
-    assert combine(left, right, start_offset, rules=rules) == combine(right, left, start_offset, rules=rules)
+def test_combining_is_commutative(rules, left_batches, right_batches, start_offset):
+    assert combine(left_batches, right_batches, start_offset, rules=rules) == combine(
+        right_batches, left_batches, start_offset, rules=rules
+    )
 
 
 @BOTH
 @given(lists(), lists(), lists(), STARTS)
 def test_combining_is_associative_per_offset(rules, first, second, third, start_offset):
-    left = combine(combine(first, second, start_offset, rules=rules), third, start_offset, rules=rules)
-    right = combine(first, combine(second, third, start_offset, rules=rules), start_offset, rules=rules)
-    assert coalesce(left) == coalesce(right)
+    left_combined = combine(combine(first, second, start_offset, rules=rules), third, start_offset, rules=rules)
+    right_combined = combine(first, combine(second, third, start_offset, rules=rules), start_offset, rules=rules)
+    assert coalesce(left_combined) == coalesce(right_combined)
 
 
 @BOTH
@@ -136,9 +138,11 @@ def test_combining_the_same_twice_changes_nothing(rules, old, new, start_offset)
 
 
 @given(lists(), lists())
-def test_content_is_equal_exactly_if_every_offset_is(left, right):
-    assert (coalesce(left) == coalesce(right)) is (brute_force(left) == brute_force(right))
-    assert coalesce(coalesce(left)) == coalesce(left)
+def test_content_is_equal_exactly_if_every_offset_is(left_batches, right_batches):
+    assert (coalesce(left_batches) == coalesce(right_batches)) is (
+        brute_force(left_batches) == brute_force(right_batches)
+    )
+    assert coalesce(coalesce(left_batches)) == coalesce(left_batches)
 
 
 @given(lists(), STARTS)
@@ -157,21 +161,23 @@ def test_offsets_are_never_enumerated(way):
 @st.composite
 def ascending_lists(draw):
     """Batches that ascend without overlap, with and without gaps between them."""
-    made, first = [], draw(st.integers(0, 5))
+    drawn_batches, first = [], draw(st.integers(0, 5))
     for _ in range(draw(st.integers(2, 8))):
         last = first + draw(st.integers(0, 4))
         state, count = draw(st.sampled_from([(0, 1), (2, 1), (0, 2)]))
-        made.append(StateBatch(first_offset=first, last_offset=last, delivery_state=state, delivery_count=count))
+        drawn_batches.append(
+            StateBatch(first_offset=first, last_offset=last, delivery_state=state, delivery_count=count)
+        )
         first = last + draw(st.integers(1, 3))
-    return tuple(made)
+    return tuple(drawn_batches)
 
 
 @given(ascending_lists(), STARTS, st.integers(0, 8))
 def test_batches_in_order_combine_as_any_others_do(given_batches, start_offset, cut):
-    kept = prune(given_batches, start_offset)
+    pruned_batches = prune(given_batches, start_offset)
     old, new = given_batches[:cut], given_batches[cut:]
     for rules, general in ((KAFKA_4_3, combine_pairwise), (KAFKA_4_4, pointwise_maximum)):
-        expected = kept if len(kept) < 2 else general(kept)
+        expected = pruned_batches if len(pruned_batches) < 2 else general(pruned_batches)
         assert combine(old, new, start_offset, rules=rules) == expected
 
 

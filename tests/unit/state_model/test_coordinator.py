@@ -28,17 +28,17 @@ NOW_MS = 1_000_000
 
 def batches(text):
     """`110 0/1, 113-119 2/1`: offset 110 in state 0 with count 1, offsets 113 to 119 in state 2 with count 1."""
-    made = []
+    parsed_batches = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         span, pair = part.split()
         first, _, last = span.partition("-")
         state, count = map(int, pair.split("/"))
-        made.append(
+        parsed_batches.append(
             StateBatch(
                 first_offset=int(first), last_offset=int(last or first), delivery_state=state, delivery_count=count
             )
         )
-    return tuple(made)
+    return tuple(parsed_batches)
 
 
 class Log:
@@ -323,8 +323,8 @@ def test_the_cold_job_takes_old_share_partitions_unless_all_were_taken_before(ru
 @BOTH
 def test_deleted_topics_leave_a_tombstone_for_each_share_partition(rules):
     log = Log(rules)
-    kept = SharePartitionKey(group_id="g", topic_id="B" + TOPIC[1:], partition=0)
-    for key in (OTHER, kept, KEY):
+    kept_key = SharePartitionKey(group_id="g", topic_id="B" + TOPIC[1:], partition=0)
+    for key in (OTHER, kept_key, KEY):
         log.initialize(key)
     assert coordinator.delete_topics(log.state, {TOPIC}) == tuple(
         ShareRecord(key=key, value=Tombstone()) for key in (KEY, OTHER)

@@ -179,13 +179,13 @@ def test_the_bytes_of_the_real_serde_are_read_and_written(number, rest_of_key, v
 
 @pytest.mark.parametrize(("number", "rest_of_key", "value", "data"), VECTORS, ids=IDS)
 def test_every_cut_of_a_value_is_refused_and_more_bytes_are_counted(number, rest_of_key, value, data):
-    key, whole = raw(number, rest_of_key, value)
-    for cut in range(len(whole)):
+    key, whole_value = raw(number, rest_of_key, value)
+    for cut in range(len(whole_value)):
         with pytest.raises(BufferUnderflowError):
-            decode_record(key, whole[:cut])
-    assert len(whole) > 2
-    expected = dataclasses.replace(decode_record(key, whole), trailing_bytes=3)
-    assert decode_record(key, whole + b"abc") == expected
+            decode_record(key, whole_value[:cut])
+    assert len(whole_value) > 2
+    expected = dataclasses.replace(decode_record(key, whole_value), trailing_bytes=3)
+    assert decode_record(key, whole_value + b"abc") == expected
 
 
 def test_absent_configs_are_empty_and_null_ones_are_null():
@@ -212,11 +212,13 @@ def test_every_type_has_tombstones_under_its_group(number):
         "partition": 3,
         "regular_expression": "a.*",
     }
-    known = RECORD_TYPES[number]
-    key = number.to_bytes(2, "big") + known.key.write(rest)
+    record_type = RECORD_TYPES[number]
+    key = number.to_bytes(2, "big") + record_type.key.write(rest)
     record = decode_record(key, None)
     assert record == GroupRecord(
-        record_type=number, name=known.name, key={field.name: rest[field.name] for field in known.key.fields}
+        record_type=number,
+        name=record_type.name,
+        key={field.name: rest[field.name] for field in record_type.key.fields},
     )
     assert record.is_tombstone
     assert record.group_id == "g1"
@@ -251,11 +253,16 @@ def test_types_that_were_never_shipped_are_kept_as_they_are(number):
 
 def test_the_classification_is_that_of_the_shipped_broker():
     assert sorted(RECORD_TYPES) == [*range(9), *range(10, 18), *range(19, 24)]
-    decoded = {number for number, known in RECORD_TYPES.items() if known.values}
+    decoded = {number for number, record_type in RECORD_TYPES.items() if record_type.values}
     assert decoded == {10, 11, 12, 13, 14, 15, 17, 19, 20, 21, 22, 23}
-    assert {known.group_kind for known in RECORD_TYPES.values() if known.values} == {GroupKind.SHARE, GroupKind.STREAMS}
+    assert {record_type.group_kind for record_type in RECORD_TYPES.values() if record_type.values} == {
+        GroupKind.SHARE,
+        GroupKind.STREAMS,
+    }
     assert all(
-        known.name.startswith("ShareGroup") for known in RECORD_TYPES.values() if known.group_kind is GroupKind.SHARE
+        record_type.name.startswith("ShareGroup")
+        for record_type in RECORD_TYPES.values()
+        if record_type.group_kind is GroupKind.SHARE
     )
 
 

@@ -48,11 +48,11 @@ def test_a_topic_without_partitions_is_refused():
 
 
 @given(st.text(st.characters(codec=None)), st.text(st.characters(codec=None)))
-def test_the_hash_of_a_joined_text_follows_from_its_parts(left, right):
+def test_the_hash_of_a_joined_text_follows_from_its_parts(left_text, right_text):
     # A surrogate pair split over both parts is the same two code units.
-    length = len(right.encode("utf-16-be", "surrogatepass")) // 2
-    joined = (string_hash(left) * pow(31, length, 1 << 32) + string_hash(right)) & 0xFFFFFFFF
-    assert string_hash(left + right) & 0xFFFFFFFF == joined
+    length = len(right_text.encode("utf-16-be", "surrogatepass")) // 2
+    joined = (string_hash(left_text) * pow(31, length, 1 << 32) + string_hash(right_text)) & 0xFFFFFFFF
+    assert string_hash(left_text + right_text) & 0xFFFFFFFF == joined
 
 
 @given(st.integers(INT32_MIN, -INT32_MIN - 1), st.integers(1, 1000))

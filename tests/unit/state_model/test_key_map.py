@@ -11,17 +11,17 @@ STEPS = st.lists(st.tuples(st.integers(-5000, 5000) | st.text(max_size=2), st.no
 
 @given(STEPS)
 def test_it_holds_what_a_dict_holds_and_older_maps_stay_as_they_were(steps):
-    made, expected = KeyMap(), {}
+    key_map, expected = KeyMap(), {}
     past = []
     for key, value in steps:
-        past.append((made, dict(expected)))
+        past.append((key_map, dict(expected)))
         if value is None:
-            made = made.remove(key)
+            key_map = key_map.remove(key)
             expected.pop(key, None)
         else:
-            made = made.set(key, value)
+            key_map = key_map.set(key, value)
             expected[key] = value
-    for older, then in [*past, (made, expected)]:
+    for older, then in [*past, (key_map, expected)]:
         assert older == then
         assert len(older) == len(then)
         assert all(older.get(key) == value for key, value in then.items())
@@ -29,11 +29,11 @@ def test_it_holds_what_a_dict_holds_and_older_maps_stay_as_they_were(steps):
 
 @given(st.dictionaries(st.text(max_size=4), st.integers()))
 def test_it_survives_pickling_and_equals_however_it_was_made(content):
-    made = KeyMap(content.items())
+    key_map = KeyMap(content.items())
     one_by_one = KeyMap()
     for key, value in reversed(content.items()):
         one_by_one = one_by_one.set(key, value)
-    assert pickle.loads(pickle.dumps(made)) == made == one_by_one
+    assert pickle.loads(pickle.dumps(key_map)) == key_map == one_by_one
 
 
 def test_a_missing_key_is_missing():
@@ -50,16 +50,16 @@ def test_get_answers_a_default_for_what_is_missing():
 
 
 def test_it_grows_from_few_keys_to_many_and_shrinks_again():
-    made, expected = KeyMap(), {}
+    key_map, expected = KeyMap(), {}
     for key in range(100):
-        older, made = made, made.set(key, -key)
+        older, key_map = key_map, key_map.set(key, -key)
         assert older == expected
         expected[key] = -key
-        assert made == expected
-        assert (len(made), made[key], made.get(key), made.get(-1)) == (key + 1, -key, -key, None)
+        assert key_map == expected
+        assert (len(key_map), key_map[key], key_map.get(key), key_map.get(-1)) == (key + 1, -key, -key, None)
     for key in range(100):
-        made = made.remove(key)
+        key_map = key_map.remove(key)
         del expected[key]
-        assert made == expected
-        assert made.remove(key) is made
-    assert made == KeyMap()
+        assert key_map == expected
+        assert key_map.remove(key) is key_map
+    assert key_map == KeyMap()

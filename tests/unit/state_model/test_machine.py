@@ -23,14 +23,14 @@ from state_model.share_records import (
 A, B = (SharePartitionKey(group_id=group, topic_id="A" * 22, partition=0) for group in "ab")
 
 
-def batch(first, last, delivery_state=2, delivery_count=1, **more):
+def batch(first, last, delivery_state=2, delivery_count=1, **fields):
     return StateBatch(
-        first_offset=first, last_offset=last, delivery_state=delivery_state, delivery_count=delivery_count, **more
+        first_offset=first, last_offset=last, delivery_state=delivery_state, delivery_count=delivery_count, **fields
     )
 
 
 def snapshot(**fields):
-    known = {
+    defaults = {
         "snapshot_epoch": 0,
         "state_epoch": 1,
         "leader_epoch": 0,
@@ -40,18 +40,18 @@ def snapshot(**fields):
         "state_batches": (),
         "delivery_complete_count": 0,
     }
-    return ShareSnapshot(**known | fields)
+    return ShareSnapshot(**defaults | fields)
 
 
 def update(**fields):
-    known = {
+    defaults = {
         "snapshot_epoch": 0,
         "leader_epoch": 0,
         "start_offset": -1,
         "state_batches": (),
         "delivery_complete_count": 0,
     }
-    return ShareUpdate(**known | fields)
+    return ShareUpdate(**defaults | fields)
 
 
 def replayed(*values, key=A, **settings):
@@ -262,25 +262,25 @@ LOGS = st.lists(st.tuples(st.sampled_from([A, B]), VALUES), max_size=12)
 
 
 def states(log, **settings):
-    made = [PartitionState(**settings)]
+    reached_states = [PartitionState(**settings)]
     for offset, (key, value) in enumerate(log):
-        made.append(apply(made[-1], offset, offset, ShareRecord(key=key, value=value)))
-    return made
+        reached_states.append(apply(reached_states[-1], offset, offset, ShareRecord(key=key, value=value)))
+    return reached_states
 
 
 @given(LOGS)
 def test_a_state_is_never_changed_by_what_comes_after_it(log):
-    made = states(log)
+    reached_states = states(log)
     for length in range(len(log) + 1):
-        assert made[length] == states(log[:length])[-1]
+        assert reached_states[length] == states(log[:length])[-1]
 
 
 @given(LOGS)
 def test_share_partitions_do_not_touch_each_other(log):
-    whole = states(log)[-1].share_partitions
+    share_partitions = states(log)[-1].share_partitions
     for key in (A, B):
         alone = states([(k, value) for k, value in log if k == key])[-1].share_partitions.get(key)
-        together = whole.get(key)
+        together = share_partitions.get(key)
         assert (alone is None) == (together is None)
         if alone is not None:
             places = {"log_offset": 0, "timestamp_ms": 0, "snapshot_log_offset": 0, "life_log_offset": 0}

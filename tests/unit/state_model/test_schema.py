@@ -48,8 +48,8 @@ TREES = st.fixed_dictionaries(
             st.builds(UnknownTag, tag=st.sampled_from([1, 2, 4, 300, (1 << 32) - 1]), data=st.binary(max_size=5)),
             min_size=1,
             max_size=3,
-            unique_by=lambda kept: kept.tag,
-        ).map(lambda tags: tuple(sorted(tags, key=lambda kept: kept.tag)))
+            unique_by=lambda unknown_tag: unknown_tag.tag,
+        ).map(lambda tags: tuple(sorted(tags, key=lambda unknown_tag: unknown_tag.tag)))
     },
 )
 

@@ -167,11 +167,11 @@ def test_what_is_written_is_read_back(record):
 
 
 @given(RECORDS, st.binary(min_size=1, max_size=9))
-def test_bytes_behind_the_value_are_counted_and_ignored(record, more):
+def test_bytes_behind_the_value_are_counted_and_ignored(record, extra_bytes):
     key, value = encode_record(record)
     if value is None or isinstance(record.value, UnknownVersionValue):
         return
-    assert decode_record(key, value + more) == record._replace(trailing_bytes=len(more))
+    assert decode_record(key, value + extra_bytes) == record._replace(trailing_bytes=len(extra_bytes))
 
 
 def test_bytes_behind_the_key_are_ignored():

@@ -18,9 +18,9 @@ from sharelens.broker.handlers.rights.guards import (
     group,
     refusal,
     refused,
+    require_any,
     topic_name,
     topics,
-    whole,
 )
 from sharelens.broker.protocol.registry import Answer
 from sharelens.broker.protocol.steps import LazyArray
@@ -80,14 +80,16 @@ def _may_describe(call: Call, group_id: str) -> bool:
 def heartbeat(named_topics: Callable[[Any], Iterator[str]]) -> Guard:
     """READ on the group, DESCRIBE on all topics that the request names: without one of them the whole is refused."""
     # Answers of streams groups have no null for the list of statuses.
-    may_read = whole(group(Operation.READ), status=[])
+    may_read = require_any(group(Operation.READ), status=[])
 
     def guard(call: Call, request: Any, proceed: Proceed) -> Outcome:
         if all(call.rights.topic(DESCRIBE, name) for name in named_topics(request)):
             return proceed(request)
         return refused(call, request, {**_TOPIC_REFUSED, "status": []})
 
-    return lambda call, request, proceed: may_read(call, request, lambda kept: guard(call, kept, proceed))
+    return lambda call, request, proceed: may_read(
+        call, request, lambda allowed_request: guard(call, allowed_request, proceed)
+    )
 
 
 def subscribed_topics(request: Any) -> Iterator[str]:
@@ -122,7 +124,9 @@ def describe(list_name: str, described_topics: Callable[[Answer], Iterator[str]]
         return described
 
     completed = change_each("groups", complete)
-    return lambda call, request, proceed: completed(call, request, lambda kept: describable(call, kept, proceed))
+    return lambda call, request, proceed: completed(
+        call, request, lambda allowed_request: describable(call, allowed_request, proceed)
+    )
 
 
 def no_topics(described: Answer) -> Iterator[str]:
@@ -152,8 +156,8 @@ def described_topology_topics(described: Answer) -> Iterator[str]:
 
 def with_topic_id(call: Call, request: Any, topic: Answer) -> Answer:
     """An answer about offsets of a topic with its id, also where the topic is refused."""
-    known = call.broker.catalog.by_name(topic["topic_name"])
-    return topic if known is None else {**topic, "topic_id": known.topic_id}
+    existing_topic = call.broker.catalog.by_name(topic["topic_name"])
+    return topic if existing_topic is None else {**topic, "topic_id": existing_topic.topic_id}
 
 
 _NO_OFFSET: Final[Mapping[str, Any]] = {"committed_offset": -1, "committed_leader_epoch": -1, "metadata": ""}
@@ -185,13 +189,13 @@ def _each_group(call: Call, request: Any, proceed: Proceed, topic_error: Error) 
             return {"group_id": requested.group_id, "topics": [], **_GROUP_REFUSED}
         if requested.topics is None:
             return _visible_offsets(call, _of_one(requested, proceed, request))
-        kept: list[Any] = []
+        allowed_topics: list[Any] = []
         refusals: list[Any] = []
         for topic in requested.topics:
             name = topic_name(call, topic)
             is_kept = name is None or call.rights.topic(DESCRIBE, name)
-            (kept if is_kept else refusals).append(topic)
-        answer = _of_one(replace(requested, topics=tuple(kept)), proceed, request)
+            (allowed_topics if is_kept else refusals).append(topic)
+        answer = _of_one(replace(requested, topics=tuple(allowed_topics)), proceed, request)
         return followed_by(answer, "topics", [_topic_error(topic, topic_error) for topic in refusals])
 
     return {"groups": LazyArray(of_group, request.groups)}

@@ -82,7 +82,9 @@ def chain(*guards: Guard) -> Guard:
     """All guards, one after the other."""
 
     def after(guard: Guard, following: Guard) -> Guard:
-        return lambda call, request, proceed: guard(call, request, lambda kept: following(call, kept, proceed))
+        return lambda call, request, proceed: guard(
+            call, request, lambda allowed_request: following(call, allowed_request, proceed)
+        )
 
     return reduce(after, guards)
 
@@ -124,7 +126,7 @@ def transactional_id(operation: Operation, field: str = "transactional_id") -> N
     return Need(operation, ResourceType.TRANSACTIONAL_ID, field)
 
 
-def whole(*needs: Need, has_message: bool = False, **fields: Any) -> Guard:
+def require_any(*needs: Need, has_message: bool = False, **fields: Any) -> Guard:
     """Without one of the rights the whole request is refused, by the code of the first one.
 
     has_message, fields: what stands beside the code, where the response has room for it.
@@ -162,10 +164,14 @@ def each(list_name: str, error_of: PartError, *, is_always_handled: bool = False
         refusals = [(item, error) for item, error in errors if error is not None]
         if not refusals:
             return proceed(request)
-        kept = tuple(item for item, error in errors if error is None)
+        allowed_items = tuple(item for item, error in errors if error is None)
         version = call.context.api_version
         name, answers = list_errors(call.context.api_key, version, list_name, refusals)
-        outcome = proceed(replace(request, **{list_name: kept})) if kept or is_always_handled else {name: []}
+        outcome = (
+            proceed(replace(request, **{list_name: allowed_items}))
+            if allowed_items or is_always_handled
+            else {name: []}
+        )
         return changed(outcome, lambda answer: followed_by(answer, name, answers), is_refused=True)
 
     return guard
@@ -243,11 +249,11 @@ def changed(outcome: Outcome, change: Callable[[Answer], Answer], *, is_refused:
     return later()
 
 
-def followed_by(answer: Answer, list_name: str, others: Iterable[Any]) -> Answer:
+def followed_by(answer: Answer, list_name: str, extra_items: Iterable[Any]) -> Answer:
     """The answer with more elements in a list; unchanged when it refuses the whole request."""
     if answer.get("error_code"):
         return answer
-    return {**answer, list_name: joined(answer.get(list_name, ()), list(others))}
+    return {**answer, list_name: joined(answer.get(list_name, ()), list(extra_items))}
 
 
 def joined(first: Sequence[Any], second: Sequence[Any]) -> Sequence[Any]:

@@ -20,9 +20,9 @@ from sharelens.broker.handlers.rights.guards import (
     group,
     keep,
     named,
+    require_any,
     topics,
     transactional_id,
-    whole,
 )
 from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.registry import Api, Handler, RequestContext
@@ -44,8 +44,8 @@ class Rule:
     guard: Guard = everyone
 
 
-_CLUSTER_ACTION = Rule("CLUSTER_ACTION cluster", whole(cluster(CLUSTER_ACTION), has_message=True))
-_READ_GROUP = Rule("READ group", whole(group(READ)))
+_CLUSTER_ACTION = Rule("CLUSTER_ACTION cluster", require_any(cluster(CLUSTER_ACTION), has_message=True))
+_READ_GROUP = Rule("READ group", require_any(group(READ)))
 _HIDDEN_OF_SHARE = "The group has described topic(s) that the client is not authorized to describe."
 _HIDDEN_OF_STREAMS = "The described group uses topics that the client is not authorized to describe."
 
@@ -54,12 +54,12 @@ RULES: Final[Mapping[int, Rule]] = {
     ApiKey.FETCH: Rule("READ topic; CLUSTER_ACTION cluster for replicas", of_topics.fetch),
     ApiKey.LIST_OFFSETS: Rule("DESCRIBE topic", topics("topics", DESCRIBE)),
     ApiKey.METADATA: Rule("DESCRIBE topic; CREATE cluster or topic to create it", of_topics.metadata),
-    ApiKey.OFFSET_COMMIT: Rule("READ group, READ topic", chain(whole(group(READ)), topics("topics", READ))),
+    ApiKey.OFFSET_COMMIT: Rule("READ group, READ topic", chain(require_any(group(READ)), topics("topics", READ))),
     ApiKey.OFFSET_FETCH: Rule("DESCRIBE group, DESCRIBE topic", groups.fetch_offsets),
     ApiKey.FIND_COORDINATOR: Rule(
         "DESCRIBE group or transactional id; CLUSTER_ACTION cluster for share coordinators", groups.find_coordinator
     ),
-    ApiKey.JOIN_GROUP: Rule("READ group", whole(group(READ), generation_id=-1)),
+    ApiKey.JOIN_GROUP: Rule("READ group", require_any(group(READ), generation_id=-1)),
     ApiKey.HEARTBEAT: _READ_GROUP,
     ApiKey.LEAVE_GROUP: _READ_GROUP,
     ApiKey.SYNC_GROUP: _READ_GROUP,
@@ -82,19 +82,19 @@ RULES: Final[Mapping[int, Rule]] = {
     ),
     # The rights to topics are the handler's to check: beside a refused topic the others are not attempted.
     ApiKey.ADD_PARTITIONS_TO_TXN: Rule(
-        "WRITE transactional id, WRITE topic", whole(transactional_id(WRITE, "v3_and_below_transactional_id"))
+        "WRITE transactional id, WRITE topic", require_any(transactional_id(WRITE, "v3_and_below_transactional_id"))
     ),
     ApiKey.ADD_OFFSETS_TO_TXN: Rule(
-        "WRITE transactional id, READ group", chain(whole(transactional_id(WRITE)), whole(group(READ)))
+        "WRITE transactional id, READ group", chain(require_any(transactional_id(WRITE)), require_any(group(READ)))
     ),
-    ApiKey.END_TXN: Rule("WRITE transactional id", whole(transactional_id(WRITE))),
+    ApiKey.END_TXN: Rule("WRITE transactional id", require_any(transactional_id(WRITE))),
     ApiKey.TXN_OFFSET_COMMIT: Rule(
         "WRITE transactional id, READ group, READ topic",
-        chain(whole(transactional_id(WRITE)), whole(group(READ)), topics("topics", READ)),
+        chain(require_any(transactional_id(WRITE)), require_any(group(READ)), topics("topics", READ)),
     ),
-    ApiKey.DESCRIBE_ACLS: Rule("DESCRIBE cluster", whole(cluster(DESCRIBE), has_message=True)),
-    ApiKey.CREATE_ACLS: Rule("ALTER cluster", whole(cluster(ALTER), has_message=True)),
-    ApiKey.DELETE_ACLS: Rule("ALTER cluster", whole(cluster(ALTER), has_message=True)),
+    ApiKey.DESCRIBE_ACLS: Rule("DESCRIBE cluster", require_any(cluster(DESCRIBE), has_message=True)),
+    ApiKey.CREATE_ACLS: Rule("ALTER cluster", require_any(cluster(ALTER), has_message=True)),
+    ApiKey.DELETE_ACLS: Rule("ALTER cluster", require_any(cluster(ALTER), has_message=True)),
     ApiKey.DESCRIBE_CONFIGS: Rule(
         "DESCRIBE_CONFIGS topic, group or (for brokers) cluster", of_topics.configs(DESCRIBE_CONFIGS)
     ),
@@ -104,19 +104,21 @@ RULES: Final[Mapping[int, Rule]] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: Rule(
         "ALTER_CONFIGS topic, group or (for brokers) cluster", of_topics.configs(ALTER_CONFIGS)
     ),
-    ApiKey.DESCRIBE_CLIENT_QUOTAS: Rule("DESCRIBE_CONFIGS cluster", whole(cluster(DESCRIBE_CONFIGS), entries=None)),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: Rule(
+        "DESCRIBE_CONFIGS cluster", require_any(cluster(DESCRIBE_CONFIGS), entries=None)
+    ),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: Rule("DESCRIBE cluster", users.describe_users),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: Rule("ALTER cluster", users.alter_users),
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: Rule("DESCRIBE cluster", whole(cluster(DESCRIBE), has_message=True)),
-    ApiKey.OFFSET_DELETE: Rule("DELETE group, READ topic", chain(whole(group(DELETE)), topics("topics", READ))),
-    ApiKey.UPDATE_FEATURES: Rule("ALTER cluster", whole(cluster(ALTER), has_message=True)),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: Rule("DESCRIBE cluster", require_any(cluster(DESCRIBE), has_message=True)),
+    ApiKey.OFFSET_DELETE: Rule("DELETE group, READ topic", chain(require_any(group(DELETE)), topics("topics", READ))),
+    ApiKey.UPDATE_FEATURES: Rule("ALTER cluster", require_any(cluster(ALTER), has_message=True)),
     ApiKey.DESCRIBE_CLUSTER: Rule("none; DESCRIBE cluster to see authorized operations"),
     ApiKey.DESCRIBE_PRODUCERS: Rule("READ topic", topics("topics", READ, has_message=True)),
     ApiKey.DESCRIBE_TRANSACTIONS: Rule(
         "DESCRIBE transactional id; DESCRIBE topic to see it", transactions.describe_transactions
     ),
     ApiKey.LIST_TRANSACTIONS: Rule("DESCRIBE transactional id", keep("transaction_states", transactions.is_listed)),
-    ApiKey.LIST_CONFIG_RESOURCES: Rule("DESCRIBE_CONFIGS cluster", whole(cluster(DESCRIBE_CONFIGS))),
+    ApiKey.LIST_CONFIG_RESOURCES: Rule("DESCRIBE_CONFIGS cluster", require_any(cluster(DESCRIBE_CONFIGS))),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Rule("DESCRIBE topic", of_topics.describe_topic_partitions),
     ApiKey.SHARE_GROUP_HEARTBEAT: Rule(
         "READ group, DESCRIBE of all named topics", groups.heartbeat(groups.subscribed_topics)
@@ -126,8 +128,8 @@ RULES: Final[Mapping[int, Rule]] = {
         groups.describe("group_ids", groups.assigned_topics, _HIDDEN_OF_SHARE),
     ),
     # The topics are those of the session, which the handler has.
-    ApiKey.SHARE_FETCH: Rule("READ group, READ topic", whole(group(READ))),
-    ApiKey.SHARE_ACKNOWLEDGE: Rule("READ group, READ topic", whole(group(READ))),
+    ApiKey.SHARE_FETCH: Rule("READ group, READ topic", require_any(group(READ))),
+    ApiKey.SHARE_ACKNOWLEDGE: Rule("READ group, READ topic", require_any(group(READ))),
     ApiKey.INITIALIZE_SHARE_GROUP_STATE: _CLUSTER_ACTION,
     ApiKey.READ_SHARE_GROUP_STATE: _CLUSTER_ACTION,
     ApiKey.WRITE_SHARE_GROUP_STATE: _CLUSTER_ACTION,
@@ -146,7 +148,7 @@ RULES: Final[Mapping[int, Rule]] = {
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: Rule(
         "READ group, READ topic",
         chain(
-            whole(group(READ), has_message=True),
+            require_any(group(READ), has_message=True),
             change_each("responses", groups.with_topic_id),
             topics("topics", READ, has_message=True),
         ),
@@ -154,7 +156,7 @@ RULES: Final[Mapping[int, Rule]] = {
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: Rule(
         "DELETE group, READ topic",
         chain(
-            whole(group(DELETE), has_message=True),
+            require_any(group(DELETE), has_message=True),
             topics("topics", READ, has_message=True, is_always_handled=True),
         ),
     ),
@@ -174,6 +176,6 @@ def _guarded(handler: Handler, guard: Guard, authorizer: Callable[[], Authorizer
     def handle(broker: Any, request: Any, context: RequestContext) -> Outcome:
         rights = Rights(authorizer(), context.connection.principal, host_text(context.client_host))
         context = replace(context, rights=rights)
-        return guard(Call(broker, context), request, lambda kept: handler(broker, kept, context))
+        return guard(Call(broker, context), request, lambda allowed_request: handler(broker, allowed_request, context))
 
     return handle

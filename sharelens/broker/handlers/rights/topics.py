@@ -95,12 +95,12 @@ def metadata(call: Call, request: Any, proceed: Proceed) -> Outcome:
     if request.topics is None or (not request.topics and call.context.api_version == 0):
         return changed(proceed(request), lambda answer: _described_only(call, answer))
     errors = [(topic, _metadata_error(call, request, topic)) for topic in dict.fromkeys(request.topics)]
-    kept = tuple(topic for topic, error in errors if error is None)
+    allowed_topics = tuple(topic for topic, error in errors if error is None)
     refusals = [error for _, error in errors if error is not None]
     return changed(
-        proceed(replace(request, topics=kept)),
+        proceed(replace(request, topics=allowed_topics)),
         # An answer of version 0 to a request for no topic has all of them.
-        lambda answer: followed_by(answer if kept else {**answer, "topics": []}, "topics", refusals),
+        lambda answer: followed_by(answer if allowed_topics else {**answer, "topics": []}, "topics", refusals),
     )
 
 

@@ -33,7 +33,7 @@ def describe_transactions(call: Call, request: Any, proceed: Proceed) -> Outcome
         return {**transaction, "topics": shown}
 
     shown = change_each("transaction_states", visible)
-    return shown(call, request, lambda kept: _describable(call, kept, proceed))
+    return shown(call, request, lambda allowed_request: _describable(call, allowed_request, proceed))
 
 
 def is_listed(call: Call, transaction: Answer) -> bool:

@@ -91,7 +91,7 @@ class Scram:
         signature = hmac.digest(credential.stored_key, message, algorithm)
         if len(proof) != len(signature):
             return Rejected()
-        client_key = bytes(left ^ right for left, right in zip(proof, signature, strict=True))
+        client_key = bytes(proof_byte ^ right for proof_byte, right in zip(proof, signature, strict=True))
         if not hmac.compare_digest(hashlib.new(algorithm, client_key).digest(), credential.stored_key):
             return Rejected()
         verifier = base64.b64encode(hmac.digest(credential.server_key, message, algorithm))

@@ -43,8 +43,8 @@ def names_here(spec: Spec) -> tuple[str, tuple[str, ...], int]:
     marker = f"task {context.taskAttemptId()}"
     if marker not in RECEIVED:
         RECEIVED.insert(len(RECEIVED) - 1, marker)
-    own = RECEIVED[RECEIVED.index(marker) + 1 :]
-    return spec.name, tuple(own), context.partitionId()
+    received_names = RECEIVED[RECEIVED.index(marker) + 1 :]
+    return spec.name, tuple(received_names), context.partitionId()
 
 
 @pytest.fixture
@@ -60,8 +60,8 @@ def test_a_worker_receives_the_specs_of_its_own_partition_alone(engine: Engine) 
     for name, _, partition in answers:
         partitions[partition].add(name)
     assert len(partitions) == 2
-    for _, own, partition in answers:
-        assert set(own) <= partitions[partition]
+    for _, received_names, partition in answers:
+        assert set(received_names) <= partitions[partition]
 
 
 def test_each_spec_is_a_task_of_spark_in_a_session_of_a_run(engine: Engine, spark: "SparkSession") -> None:

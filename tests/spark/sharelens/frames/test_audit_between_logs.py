@@ -127,7 +127,7 @@ def audited(
     log_starts = spark.createDataFrame(starts, "log_topic_id string, state_partition int, log_start_offset long")
     problems = spark.read.format("kafka_log").option("rows", "problems").load(str(logs)).coalesce(2)
     losses = frames.losses(rows, problems=problems)
-    findings = frames.audit_findings(rows, losses=losses, log_starts=log_starts, others=others)
+    findings = frames.audit_findings(rows, losses=losses, log_starts=log_starts, cluster_logs=others)
     computed = findings.where(F.col("severity").isNotNull()).toArrow().to_pylist()
     rows.unpersist()
     return findings_of(computed), frames.untested_rules(others)

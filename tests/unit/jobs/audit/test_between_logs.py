@@ -107,13 +107,13 @@ def answer(capsys, *words):
 
 @pytest.mark.parametrize("damage", [short_topic, cut_topic, later_epoch, beyond_epoch])
 def test_logs_that_come_one_after_the_other_make_the_lake_of_all_at_once(damage, tmp_path):
-    logs, whole = damaged(damage)
+    logs, one_run_lake = damaged(damage)
     part, lake = tmp_path / "part" / "logs", tmp_path / "lake"
     for pattern, until_ms in (("__share*", START_MS + 1), ("__share*", None), ("orders*", None), ("__*", None)):
         for folder in logs.glob(pattern):
             shutil.copytree(folder, part / folder.name, dirs_exist_ok=True)
         make_lake(lake, part, until_ms=until_ms, stages=TO_AUDIT)
-    assert not differences(content(lake, AUDIT), content(whole, AUDIT))
+    assert not differences(content(lake, AUDIT), content(one_run_lake, AUDIT))
 
 
 def test_a_finding_is_withdrawn_when_its_topic_has_grown(tmp_path, capsys):

@@ -39,9 +39,9 @@ def test_runs_over_parts_of_a_log_find_what_one_run_does(tmp_path: Path) -> None
     logs = write_log_directory(tmp_path / "logs", STORY)
     for until_ms in (START_MS + 1, START_MS + 3, START_MS + 6, None):
         make_lake(tmp_path / "parts", logs, until_ms=until_ms, stages=TO_AUDIT)
-    whole = content(story_lake("audit-stage", STORY), FINDINGS)
-    assert whole[FINDINGS[0]].num_rows > 4
-    assert not differences(content(tmp_path / "parts", FINDINGS), whole)
+    one_run_tables = content(story_lake("audit-stage", STORY), FINDINGS)
+    assert one_run_tables[FINDINGS[0]].num_rows > 4
+    assert not differences(content(tmp_path / "parts", FINDINGS), one_run_tables)
 
 
 def test_a_finding_that_evidence_refutes_is_withdrawn_and_stands_again_when_it_comes_back(tmp_path: Path) -> None:
@@ -49,8 +49,8 @@ def test_a_finding_that_evidence_refutes_is_withdrawn_and_stands_again_when_it_c
     story = [snapshot("g"), snapshot("g", epoch=2)]
     make_lake(lake, write_log_directory(tmp_path / "first", story), stages=TO_AUDIT)
     assert standing(lake)["snapshot_epoch_skips"] == (1, None)
-    more = write_log_directory(tmp_path / "more", [*story, update("g", epoch=2)])
-    make_lake(lake, more, stages=TO_AUDIT)
+    longer_logs = write_log_directory(tmp_path / "more", [*story, update("g", epoch=2)])
+    make_lake(lake, longer_logs, stages=TO_AUDIT)
     assert standing(lake)["snapshot_epoch_skips"] == (1, None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tasks, "STORED", {rule: text for rule, text in tasks.STORED.items() if rule != 100})

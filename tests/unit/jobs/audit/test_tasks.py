@@ -38,7 +38,7 @@ def test_state_partitions_of_one_topic_are_audited_together_as_far_as_their_reco
         *(job(number, 1) for number in (7, 8)),
         job(0, 1, topic_id="u"),
     ]
-    sets = [[part.log.state_partition for part in some] for some in tasks.together(jobs)]
+    sets = [[part.log.state_partition for part in job_group] for job_group in tasks.together(jobs)]
     assert sets == [[0, 1], [2], [3], [4, 5], [6], [7, 8], [0]]
 
 

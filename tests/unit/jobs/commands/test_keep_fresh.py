@@ -54,16 +54,18 @@ class Log:
         """One more record; the directory is replaced at once."""
         self.count += 1
         later = (update("g", start=5 * n, at_ms=START_MS + n) for n in range(1, self.count))
-        made = write_log_directory(self.folder.with_name(f"made-{self.count}"), [snapshot("g", start=0), *later])
-        for source in made.rglob("*"):
+        new_directory = write_log_directory(
+            self.folder.with_name(f"made-{self.count}"), [snapshot("g", start=0), *later]
+        )
+        for source in new_directory.rglob("*"):
             if source.is_file():
-                target = self.folder / source.relative_to(made)
+                target = self.folder / source.relative_to(new_directory)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target.with_suffix(".new"))
                 target.with_suffix(".new").replace(target)
 
 
-def kept(words: list[str], work: Callable[[], None]) -> int:
+def run_until_sigterm(words: list[str], work: Callable[[], None]) -> int:
     """Runs the command while `work` goes on in a thread; its exit code after a SIGTERM behind that."""
     errors: list[BaseException] = []
 
@@ -108,7 +110,7 @@ def test_upkeep_inside_keeps_the_files_few_and_the_summaries_tell_of_both(tmp_pa
             until(lambda: records(lake) == log.count)
 
     words = ["run", "--lake", str(lake), "--log-dir", str(log.folder), "--every", "100ms"]
-    assert kept([*words, "--maintain-every", "1s", "--retain", "bronze=9d"], work) == 0
+    assert run_until_sigterm([*words, "--maintain-every", "1s", "--retain", "bronze=9d"], work) == 0
     summaries = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     runs = [summary for summary in summaries if summary["command"] == "run"]
     upkeeps = [summary for summary in summaries if summary["command"] == "maintain"]
@@ -140,7 +142,7 @@ def test_metrics_of_the_runs_are_served_while_they_go_on(tmp_path, capsys, monke
         until(page)
 
     words = ["run", "--lake", str(lake), "--log-dir", str(log.folder), "--every", "200ms", "--listen", "127.0.0.1:0"]
-    assert kept(words, work) == 0
+    assert run_until_sigterm(words, work) == 0
     assert 'sharelens_run_freshness_seconds{quantile="0.95"}' in pages[-1]
     assert "sharelens_run_up 1.0" in pages[-1]
     assert "process_resident_memory_bytes" in pages[-1]

@@ -50,8 +50,8 @@ def empty(tmp_path: Path) -> str:
 @pytest.fixture
 def lake(logs: str, tmp_path: Path) -> str:
     """A lake of one run over the logs."""
-    made = made_once("compute/lake", lambda folder: make_lake(folder, Path(logs)))
-    return str(shutil.copytree(made, tmp_path / "lake"))
+    shared_lake = made_once("compute/lake", lambda folder: make_lake(folder, Path(logs)))
+    return str(shutil.copytree(shared_lake, tmp_path / "lake"))
 
 
 def write_logs(folder: Path) -> None:
@@ -120,15 +120,15 @@ def test_a_lake_inside_the_log_directory_is_refused(execute: Run, logs: str) -> 
 def test_settings_of_spark_and_flags_reach_the_settings(
     logs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[Any] = []
+    recorded_calls: list[Any] = []
 
-    def kept(command: str, settings: Any) -> Any:
-        seen.append((command, settings))
+    def record_call(command: str, settings: Any) -> Any:
+        recorded_calls.append((command, settings))
         return lambda: None
 
     lake = str(tmp_path / "lake")
     assert main(["ingest", "--log-dir", logs, "--lake", lake]) == 0
-    monkeypatch.setattr(compute, "session_of", kept)
+    monkeypatch.setattr(compute, "session_of", record_call)
     words = [
         "--master",
         "local[3]",
@@ -141,7 +141,7 @@ def test_settings_of_spark_and_flags_reach_the_settings(
         "2.5",
     ]
     assert main(["decode", "--lake", lake, *words]) == 0
-    ((command, settings),) = seen
+    ((command, settings),) = recorded_calls
     assert (command, settings.master, settings.offline, settings.lock_timeout_s) == ("decode", "local[3]", True, 2.5)
     assert {("spark.x", "1"), ("spark.y", "a=b")} <= set(settings.spark_conf.items())
 

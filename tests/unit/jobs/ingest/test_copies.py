@@ -130,7 +130,7 @@ def test_replicas_that_come_one_after_the_other_fill_each_others_gaps(order: tup
 
 def test_a_first_segment_delivered_last_is_replayed_under_what_is_there(tmp_path: Path) -> None:
     batches = state_batches(STORY)
-    whole = state_directory(tmp_path / "whole", batches)
+    full_logs = state_directory(tmp_path / "whole", batches)
     late = state_directory(tmp_path / "late", batches[4:])
     make_lake(tmp_path / "lake", late)
     before = {
@@ -138,7 +138,7 @@ def test_a_first_segment_delivered_last_is_replayed_under_what_is_there(tmp_path
     }
     assert before == {"provisional"}
     make_lake(tmp_path / "lake", state_directory(tmp_path / "first", batches[:4]))
-    assert_same(tmp_path / "lake", clean_lake(tmp_path, whole))
+    assert_same(tmp_path / "lake", clean_lake(tmp_path, full_logs))
 
 
 @pytest.mark.parametrize("winner_last", [True, False])
@@ -215,7 +215,7 @@ def test_a_lake_without_an_id_takes_more_directories_without_one(tmp_path: Path)
 def test_the_replicas_of_these_tests_are_as_short_and_broken_as_they_say(tmp_path: Path) -> None:
     logs = state_directory(tmp_path / "logs", state_batches([*STORY, *OTHER_END]))
     copies = [batches_of(next(copy.glob("*/*.log"))) for copy in replicas(tmp_path, logs)]
-    whole = batches_of(next(logs.glob("*/*.log")))
+    all_batches = batches_of(next(logs.glob("*/*.log")))
     assert [len(batches) for batches in copies] == [12, 14, 10]
-    assert [sum(batch not in whole for batch in batches) for batches in copies] == [1, 1, 1]
+    assert [sum(batch not in all_batches for batch in batches) for batches in copies] == [1, 1, 1]
     assert base_offset(copies[2][0]) == 5

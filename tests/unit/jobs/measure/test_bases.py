@@ -100,11 +100,11 @@ class Parts:
 
 
 def parts(folder: Path, first: list[dict[str, Any]], second: list[dict[str, Any]]) -> Parts:
-    made = Parts(folder=folder, second=write_log_directory(folder / "second", [*first, *second]))
-    make_lake(made.before, write_log_directory(folder / "first", first), stages=TO_MEASURES)
-    shutil.copytree(made.before, made.plain)
-    make_lake(made.plain, made.second, stages=TO_MEASURES)
-    return made
+    lake_parts = Parts(folder=folder, second=write_log_directory(folder / "second", [*first, *second]))
+    make_lake(lake_parts.before, write_log_directory(folder / "first", first), stages=TO_MEASURES)
+    shutil.copytree(lake_parts.before, lake_parts.plain)
+    make_lake(lake_parts.plain, lake_parts.second, stages=TO_MEASURES)
+    return lake_parts
 
 
 @pytest.fixture(scope="module")
@@ -120,11 +120,11 @@ def cut_once(story_parts: Parts, hours: float) -> Path:
 
 @pytest.mark.parametrize("hours", [0.5, 2, 4.2, 19])
 def test_measures_after_a_cut_are_those_of_a_lake_that_was_not_cut(hours: float, story_parts: Parts) -> None:
-    kept = cut_once(story_parts, hours)
+    cut_lake = cut_once(story_parts, hours)
     (deliveries,) = content(story_parts.plain, ["gold.delivery_history"]).values()
-    (deliveries_kept,) = content(kept, ["gold.delivery_history"]).values()
+    (deliveries_kept,) = content(cut_lake, ["gold.delivery_history"]).values()
     assert deliveries_kept.num_rows < deliveries.num_rows
-    assert not differences(measures(story_parts.plain), measures(kept))
+    assert not differences(measures(story_parts.plain), measures(cut_lake))
 
 
 def test_a_share_partition_that_was_there_before_the_cut_is_not_first_seen_after_it(story_parts: Parts) -> None:
@@ -134,12 +134,12 @@ def test_a_share_partition_that_was_there_before_the_cut_is_not_first_seen_after
 
 
 def test_measuring_anew_after_a_cut_leaves_what_was_final_before_it(story_parts: Parts, tmp_path: Path) -> None:
-    kept = Path(shutil.copytree(cut_once(story_parts, 2), tmp_path / "cut"))
-    cut(kept, 2)
-    before = measures(kept)
-    make_lake(kept, rebuild="measure", stages=TO_MEASURES)
-    assert not differences(before, measures(kept))
-    assert not differences(measures(story_parts.plain), measures(kept))
+    cut_lake = Path(shutil.copytree(cut_once(story_parts, 2), tmp_path / "cut"))
+    cut(cut_lake, 2)
+    before = measures(cut_lake)
+    make_lake(cut_lake, rebuild="measure", stages=TO_MEASURES)
+    assert not differences(before, measures(cut_lake))
+    assert not differences(measures(story_parts.plain), measures(cut_lake))
 
 
 def test_a_cut_keeps_the_deletions_that_tell_a_new_creation_from_a_reset(tmp_path: Path) -> None:
@@ -151,12 +151,12 @@ def test_a_cut_keeps_the_deletions_that_tell_a_new_creation_from_a_reset(tmp_pat
         snapshot("g", start=0, state_epoch=3, at_ms=at(4)),
     ]
     after = [update("g", batches=[(0, 1, 2, 1)], at_ms=at(20))]
-    kept = parts(tmp_path, before, after).cut_between(tmp_path / "cut", 0.5)
-    cut(kept, 2)
+    cut_lake = parts(tmp_path, before, after).cut_between(tmp_path / "cut", 0.5)
+    cut(cut_lake, 2)
     for _ in range(2):
-        replays = measures(kept)["gold.redelivered_record"].column("kind").to_pylist()
+        replays = measures(cut_lake)["gold.redelivered_record"].column("kind").to_pylist()
         assert replays == ["replayed_by_recreation"]
-        make_lake(kept, rebuild="measure", stages=TO_MEASURES)
+        make_lake(cut_lake, rebuild="measure", stages=TO_MEASURES)
 
 
 def test_a_row_across_the_lowest_start_offset_of_the_kept_records_stays_whole(tmp_path: Path) -> None:
@@ -168,10 +168,10 @@ def test_a_row_across_the_lowest_start_offset_of_the_kept_records_stays_whole(tm
         update("g", epoch=1, batches=[(12, 12, 2, 1)], at_ms=at(20)),
     ]
     story_parts = parts(tmp_path, before, [update("g", epoch=1, start=6, at_ms=at(21))])
-    kept = story_parts.cut_between(tmp_path / "cut", 2)
-    (rows,) = content(kept, ["gold.redelivered_record"]).values()
+    cut_lake = story_parts.cut_between(tmp_path / "cut", 2)
+    (rows,) = content(cut_lake, ["gold.redelivered_record"]).values()
     assert rows.select(["first_offset", "last_offset"]).to_pylist() == [{"first_offset": 3, "last_offset": 9}]
-    assert not differences(measures(story_parts.plain), measures(kept))
+    assert not differences(measures(story_parts.plain), measures(cut_lake))
 
 
 GROUPS = "gh"
@@ -210,7 +210,7 @@ def any_story(steps: list[tuple[str, str, int, list[Any], int]], cut: int) -> li
     start, epochs, now = dict.fromkeys(GROUPS, 0), dict.fromkeys(GROUPS, (0, 1)), START_MS
     gone: set[str] = set()
     passed = dict.fromkeys(GROUPS, 0)
-    for group, kind, more, batches, later in steps:
+    for group, kind, offset, batches, later in steps:
         now += later
         if len(records) <= cut:
             passed[group] = max(passed[group], start[group])
@@ -222,15 +222,15 @@ def any_story(steps: list[tuple[str, str, int, list[Any], int]], cut: int) -> li
         elif group in gone or kind == "reset":
             gone.discard(group)
             settled[group].clear()
-            more = max(more, least)
-            start[group], epochs[group] = more, (epoch + 1, state_epoch + 1)
+            offset = max(offset, least)
+            start[group], epochs[group] = offset, (epoch + 1, state_epoch + 1)
             epoch = epoch + 1 if kind == "reset" else 0
             epochs[group] = (epoch, state_epoch + 1)
-            records.append(snapshot(group, start=more, epoch=epoch, state_epoch=state_epoch + 1, at_ms=now))
+            records.append(snapshot(group, start=offset, epoch=epoch, state_epoch=state_epoch + 1, at_ms=now))
         else:
             moved = -1
             if kind in ("move", "back"):
-                moved = max(least, start[group] + (more if kind == "move" else -more))
+                moved = max(least, start[group] + (offset if kind == "move" else -offset))
                 settled[group] -= set(range(moved, start[group]))
                 start[group] = moved
             live = [(max(first, start[group]), *rest) for first, *rest in batches if rest[0] >= start[group]]
@@ -240,13 +240,13 @@ def any_story(steps: list[tuple[str, str, int, list[Any], int]], cut: int) -> li
 
 def open_ones(batches: list[Any], settled: set[int]) -> list[Any]:
     """The batches that touch nothing settled, each before what it settles itself is noted."""
-    kept = []
+    open_batches = []
     for first, last, state, count in batches:
         offsets = set(range(first, last + 1))
         if not offsets & settled:
-            kept.append((first, last, state, count))
+            open_batches.append((first, last, state, count))
             settled |= offsets if state != 0 else set()
-    return kept
+    return open_batches
 
 
 @examples("lake", shrink=False)
@@ -258,9 +258,9 @@ def test_any_cut_of_the_histories_leaves_what_is_measured_after_it(
     records = any_story(steps, part)
     with tempfile.TemporaryDirectory() as scratch:
         story_parts = parts(Path(scratch), records[:part], records[part:])
-        kept = story_parts.cut_between(Path(scratch) / "cut", hours)
-        assert not differences(measures(story_parts.plain), measures(kept))
-        cut(kept, hours)
-        before_cut = measures(kept)
-        make_lake(kept, rebuild="measure", stages=TO_MEASURES)
-        assert not differences(before_cut, measures(kept))
+        cut_lake = story_parts.cut_between(Path(scratch) / "cut", hours)
+        assert not differences(measures(story_parts.plain), measures(cut_lake))
+        cut(cut_lake, hours)
+        before_cut = measures(cut_lake)
+        make_lake(cut_lake, rebuild="measure", stages=TO_MEASURES)
+        assert not differences(before_cut, measures(cut_lake))

@@ -46,13 +46,13 @@ def test_tables_have_the_histories_of_the_records(scenario: str) -> None:
 
 
 def test_runs_add_up_to_one_and_leave_groups_without_news_alone(tmp_path: Path) -> None:
-    whole, step, logs = recorded_lake(SCENARIO), tmp_path / "step", dataset(SCENARIO) / "logs"
-    last_ms = {group: newest_ms(whole, group) for group in groups_of(whole)}
+    one_run_lake, step, logs = recorded_lake(SCENARIO), tmp_path / "step", dataset(SCENARIO) / "logs"
+    last_ms = {group: newest_ms(one_run_lake, group) for group in groups_of(one_run_lake)}
     first_to_end = min(last_ms, key=lambda group: last_ms[group])
     make_lake(step, logs, until_ms=last_ms[first_to_end] + 1, stages=TO_MEASURES)
     versions = {table: Lake(step).version(table) for table in TABLES}
     make_lake(step, logs, stages=TO_MEASURES)
-    assert not differences(content(step, TABLES), content(whole, TABLES))
+    assert not differences(content(step, TABLES), content(one_run_lake, TABLES))
     rows = open_lake(step).scan("gold.group_history", ["group_id", "run_id"])
     assert set(rows.filter(pc.field("group_id") == first_to_end).column("run_id").to_pylist()) == {1}
     assert set(rows.column("run_id").to_pylist()) == {1, 2}
@@ -61,7 +61,7 @@ def test_runs_add_up_to_one_and_leave_groups_without_news_alone(tmp_path: Path) 
     }
     for stage, run in (("decode", 3), ("measure", 4)):
         make_lake(step, rebuild=stage, stages=TO_MEASURES)
-        assert not differences(content(step, TABLES), content(whole, TABLES))
+        assert not differences(content(step, TABLES), content(one_run_lake, TABLES))
         assert set(open_lake(step).scan("gold.group_history").column("run_id").to_pylist()) == {run}
 
 
@@ -72,12 +72,12 @@ def groups_of(lake: Path) -> list[str]:
 
 def test_groups_of_an_earlier_topic_alone_have_no_history(tmp_path: Path) -> None:
     earlier, again, lake = tmp_path / "earlier", tmp_path / "again", tmp_path / "lake"
-    for folder, groups, time_ms, more in (
+    for folder, groups, time_ms, topic_options in (
         (earlier, ("g", "gone"), 1_000, {}),
         (again, ("g", "new"), 2_000, {"topic_id": "BBBBBBBBBBBBBBBBBBBBBg"}),
     ):
         folder.mkdir()
-        write_group_partition(folder, [GroupEntry(time_ms, 11, epoch(1), group) for group in groups], **more)
+        write_group_partition(folder, [GroupEntry(time_ms, 11, epoch(1), group) for group in groups], **topic_options)
     for logs in (earlier, again):
         make_lake(lake, logs, stages=TO_MEASURES)
     make_lake(tmp_path / "whole", earlier, again, stages=TO_MEASURES)

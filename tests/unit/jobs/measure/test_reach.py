@@ -65,9 +65,9 @@ def test_copies_in_any_order_measure_what_one_run_measures(
             end = min(first + size, len(records))
             logs = logs_of(root / f"{number}", records, first, end, topic=topic and with_topic)
             make_lake(lake, logs, stages=TO_MEASURES)
-        whole = logs_of(root / "whole", records, 0, len(records), topic=topic)
-        make_lake(lake, whole, stages=TO_MEASURES)
-        make_lake(root / "at-once", whole, stages=TO_MEASURES)
+        full_logs = logs_of(root / "whole", records, 0, len(records), topic=topic)
+        make_lake(lake, full_logs, stages=TO_MEASURES)
+        make_lake(root / "at-once", full_logs, stages=TO_MEASURES)
         assert not differences(content(root / "lake", TABLES), content(root / "at-once", TABLES))
 
 
@@ -138,8 +138,8 @@ def test_a_range_that_a_snapshot_shows_first_is_read_from_the_record_before_on(
     settled = [update("g", start=number, batches=[(number - 1, number - 1, 2, 1)]) for number in range(1, 40)]
     later_ms = START_MS + HOUR_MS
     shown = snapshot("g", start=39, epoch=1, batches=[(41, 41, 0, 1)], at_ms=later_ms)
-    others = [snapshot("h"), *(update("h", start=number, at_ms=later_ms) for number in range(11))]
-    logs = write_log_directory(tmp_path / "logs", [snapshot("g"), *settled, *others, shown])
+    other_records = [snapshot("h"), *(update("h", start=number, at_ms=later_ms) for number in range(11))]
+    logs = write_log_directory(tmp_path / "logs", [snapshot("g"), *settled, *other_records, shown])
     make_lake(tmp_path / "lake", logs, stages=TO_MEASURES)
     write_state_partition(logs, [update("g", batches=[(41, 41, 2, 2)], at_ms=later_ms)], base_offset=53)
     make_lake(tmp_path / "lake", logs, stages=("ingest", "decode", "replay"))
@@ -156,7 +156,7 @@ HALF_DONE = [(0, 4, 2, 3), (6, 9, 0, 2), (11, 12, 4, 5)]
 
 
 @pytest.mark.parametrize(
-    ("later_ms", "more", "rewritten"),
+    ("later_ms", "changed_fields", "rewritten"),
     [
         (1, {}, ()),
         (HOUR_MS, {}, ("gold.latency", "gold.attempts")),
@@ -166,14 +166,14 @@ HALF_DONE = [(0, 4, 2, 3), (6, 9, 0, 2), (11, 12, 4, 5)]
     ],
 )
 def test_rows_stay_in_their_files_until_evidence_adds_some_or_makes_them_final(
-    later_ms: int, more: dict[str, Any], rewritten: tuple[str, ...], tmp_path: Path
+    later_ms: int, changed_fields: dict[str, Any], rewritten: tuple[str, ...], tmp_path: Path
 ) -> None:
     records = [snapshot("g"), update("g", batches=HALF_DONE), update("g", start=5)]
     logs = write_log_directory(tmp_path / "logs", records)
     make_lake(tmp_path / "lake", logs, stages=TO_MEASURES)
     before = files(tmp_path / "lake")
     cold = {"start": 5, "epoch": 1, "batches": HALF_DONE[1:], "at_ms": START_MS + later_ms}
-    write_state_partition(logs, [snapshot("g", **(cold | more))], base_offset=3)
+    write_state_partition(logs, [snapshot("g", **(cold | changed_fields))], base_offset=3)
     make_lake(tmp_path / "lake", logs, stages=TO_MEASURES)
     after = files(tmp_path / "lake")
     assert [table for table in KEPT if before[table].keys() - after[table].keys()] == list(rewritten)

@@ -64,8 +64,8 @@ def reader_of(lake: Lake, groups: Sequence[str]) -> Reader:
 @pytest.mark.parametrize(("groups", "row_groups"), [("", 0), ("a", 1), ("b", 1), ("bc", 2), ("ad", 4), ("abcd", 4)])
 def test_row_groups_of_other_groups_are_not_read(groups: str, row_groups: int, lake: Lake, chosen: list[int]) -> None:
     rows = reader_of(lake, list(groups)).rows(HISTORY, ["group_id", "log_offset"])
-    whole = lake.snapshot(HISTORY).dataset().to_table(columns=["group_id", "log_offset"])
-    expected = whole.filter(pc.field("group_id").isin(pa.array(list(groups), pa.string())))
+    all_rows = lake.snapshot(HISTORY).dataset().to_table(columns=["group_id", "log_offset"])
+    expected = all_rows.filter(pc.field("group_id").isin(pa.array(list(groups), pa.string())))
     assert sorted(rows.column("log_offset").to_pylist()) == sorted(expected.column("log_offset").to_pylist())
     assert rows.num_rows == RECORDS * len(groups)
     assert chosen == [row_groups]

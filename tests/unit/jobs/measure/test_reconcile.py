@@ -89,9 +89,9 @@ def test_state_that_comes_later_explains_dead_letters(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rebuild", ["decode", "replay", "measure"])
 def test_starting_over_changes_nothing(tmp_path: Path, rebuild: str) -> None:
-    whole = whole_lake(directory(tmp_path / "logs"))
-    make_lake(shutil.copytree(whole, tmp_path / "again"), rebuild=rebuild)
-    assert_same(tmp_path / "again", whole)
+    one_run_lake = whole_lake(directory(tmp_path / "logs"))
+    make_lake(shutil.copytree(one_run_lake, tmp_path / "again"), rebuild=rebuild)
+    assert_same(tmp_path / "again", one_run_lake)
 
 
 LATER_MS = START_MS + 10 * HOUR_MS
@@ -149,8 +149,8 @@ def test_how_far_back_a_topic_reaches_does_not_hang_on_the_groups_with_news(tmp_
     """Its oldest dead letter is of another group: a run over news of g alone judges as a run over all."""
     write_log_directory(tmp_path / "logs", STATE)
     write_orders(tmp_path / "logs")
-    others = [(None, b"v", letter_headers(1, group="other"))] * 4
-    write_cut_letters(tmp_path / "logs", [*others, (None, b"v", letter_headers(3))])
+    other_letters = [(None, b"v", letter_headers(1, group="other"))] * 4
+    write_cut_letters(tmp_path / "logs", [*other_letters, (None, b"v", letter_headers(3))])
     make_lake(tmp_path / "parts", tmp_path / "logs", until_ms=START_MS + 45)
     make_lake(tmp_path / "parts", tmp_path / "logs")
     make_lake(tmp_path / "whole", tmp_path / "logs")

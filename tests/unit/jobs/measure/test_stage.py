@@ -53,8 +53,8 @@ def first_logs() -> Path:
 @pytest.fixture
 def first(tmp_path: Path) -> Path:
     """A lake of one run over it."""
-    made = made_once("measure/lake", lambda lake: make_lake(lake, first_logs()))
-    return Path(shutil.copytree(made, tmp_path / "lake"))
+    shared_lake = made_once("measure/lake", lambda lake: make_lake(lake, first_logs()))
+    return Path(shutil.copytree(shared_lake, tmp_path / "lake"))
 
 
 def test_live_share_partitions_have_a_row_and_deleted_ones_have_none(first: Path) -> None:
@@ -64,8 +64,8 @@ def test_live_share_partitions_have_a_row_and_deleted_ones_have_none(first: Path
 def test_only_what_a_run_touched_is_measured_again(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     make_lake(lake, logs_of(tmp_path / "logs", STORY), stages=TO_MEASURES)
-    more = logs_of(tmp_path / "logs", STORY + MORE)
-    assert make_lake(lake, more, stages=TO_MEASURES).counts["gold.lag"] == 1
+    longer_logs = logs_of(tmp_path / "logs", STORY + MORE)
+    assert make_lake(lake, longer_logs, stages=TO_MEASURES).counts["gold.lag"] == 1
     assert lags(lake) == {"g": (ORDERS_RECORDS - 10, 2), "h": (ORDERS_RECORDS - 10, 1)}
     ended = logs_of(tmp_path / "logs", [*STORY, *MORE, tombstone("h", at_ms=START_MS + 4)])
     make_lake(lake, ended, stages=TO_MEASURES)

@@ -67,8 +67,8 @@ def values_of(history: MetadataHistory) -> dict[str, Any]:
     for row in history.validities:
         hidden = row.content.get("hidden")
         size = hidden["length"] if isinstance(hidden, dict) else None
-        kept = {name: value for name, value in row.content.items() if name != "hidden"} | {"hidden": size}
-        rows.append((row.key, kept, row.begin, row.end, row.began_earlier, history.completeness(row)))
+        content_fields = {name: value for name, value in row.content.items() if name != "hidden"} | {"hidden": size}
+        rows.append((row.key, content_fields, row.begin, row.end, row.began_earlier, history.completeness(row)))
     ends = (history.first_ms, history.has_beginning, history.end_offset, history.committed_end)
     return {"rows": rows, "ends": ends, "problems": history.problems}
 
@@ -122,15 +122,15 @@ def test_snapshots_fill_the_gaps_of_a_lake(lost: tuple[str, ...], node: Path, tm
 def test_offsets_are_read_once_and_runs_add_up_to_one(node: Path, tmp_path: Path) -> None:
     early = Path(shutil.copytree(node, tmp_path / "early"))
     remove(early, f"{SECOND}.*", "*099-*.checkpoint", "*142-*.checkpoint")
-    step, whole = tmp_path / "step", tmp_path / "whole"
+    step, one_run_lake = tmp_path / "step", tmp_path / "whole"
     make_lake(step, early)
     half = values_of(of_lake(step))
     assert half == values_of(of_logs(early))
     make_lake(step, node)
     assert make_lake(step, node).run_id is None
-    make_lake(whole, node)
+    make_lake(one_run_lake, node)
     assert [(row["from_offset"], row["end_offset_exclusive"]) for row in extents(step)] == [(0, 91), (91, 183)]
-    assert not differences(content(step, HISTORIES), content(whole, HISTORIES))
+    assert not differences(content(step, HISTORIES), content(one_run_lake, HISTORIES))
     assert values_of(of_lake(step)) == values_of(of_logs(node)) != half
     rows = open_lake(step).scan("gold.topic_history", ["topic_id", "run_id"])
     runs = rows.group_by("topic_id").aggregate([("run_id", "min"), ("run_id", "max")])
@@ -193,9 +193,9 @@ def test_random_damage_gives_the_history_of_the_log_and_no_secret(node: Path, tm
 def test_random_content_gives_the_history_of_the_log(tmp_path: Path) -> None:
     records = random_records(dataset("metadata") / "node1", 2000)
     bump = {"partition_id": 0, "topic_id": TOPIC_IDS[0], "leader": 1}
-    whole = dict.fromkeys(("replicas", "isr", "removing_replicas", "adding_replicas", "directories"), ())
+    empty_lists = dict.fromkeys(("replicas", "isr", "removing_replicas", "adding_replicas", "directories"), ())
     epochs = {"leader_epoch": MAX_INT, "partition_epoch": MAX_INT, "leader_recovery_state": 0}
-    records += [(9000, value_of(PARTITION, bump | whole | epochs)), (9001, value_of(PARTITION_CHANGE, bump))]
+    records += [(9000, value_of(PARTITION, bump | empty_lists | epochs)), (9001, value_of(PARTITION_CHANGE, bump))]
     logs = write_metadata(tmp_path / "random", records)
     make_lake(tmp_path / "lake", logs, stages=TO_BRONZE)
     ours, theirs = values_of(of_lake(tmp_path / "lake")), values_of(of_logs(logs))
@@ -228,7 +228,7 @@ def causes(lake: Path) -> dict[int, str]:
 
 
 def test_measures_use_the_setting_that_was_in_force(logs: Path, tmp_path: Path) -> None:
-    step, whole, metadata = tmp_path / "step", tmp_path / "whole", tmp_path / "metadata"
+    step, one_run_lake, metadata = tmp_path / "step", tmp_path / "whole", tmp_path / "metadata"
     make_lake(step, logs, stages=TO_MEASURES)
     assert causes(step) == {3: "unknown", 6: "unknown"}
     make_lake(step, write_metadata(metadata, LIMITS[:1]), stages=TO_MEASURES)
@@ -236,8 +236,8 @@ def test_measures_use_the_setting_that_was_in_force(logs: Path, tmp_path: Path) 
     make_lake(step, write_metadata(metadata, LIMITS))
     assert causes(step) == {3: "delivery_limit", 6: "rejected"}
     assert make_lake(step, metadata).run_id is None
-    make_lake(whole, logs, metadata, stages=TO_MEASURES)
-    assert causes(whole) == causes(step)
+    make_lake(one_run_lake, logs, metadata, stages=TO_MEASURES)
+    assert causes(one_run_lake) == causes(step)
 
 
 def test_setting_that_never_was_committed_is_taken_back(logs: Path, tmp_path: Path) -> None:
@@ -252,8 +252,8 @@ def test_files_count_before_the_metadata_log(logs: Path, tmp_path: Path) -> None
     lake, metadata = tmp_path / "lake", write_metadata(tmp_path / "metadata", LIMITS)
     make_lake(lake, logs, metadata, observations=(group_configs(g=3),), stages=TO_MEASURES)
     assert causes(lake) == {3: "rejected", 6: "rejected"}
-    more = write_metadata(tmp_path / "metadata", [*LIMITS, (START_MS + 70, group_setting("g", "x", "y"))])
-    make_lake(lake, more, stages=TO_MEASURES)
+    longer_metadata = write_metadata(tmp_path / "metadata", [*LIMITS, (START_MS + 70, group_setting("g", "x", "y"))])
+    make_lake(lake, longer_metadata, stages=TO_MEASURES)
     assert causes(lake) == {3: "rejected", 6: "rejected"}
 
 

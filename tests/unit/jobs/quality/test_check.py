@@ -51,7 +51,7 @@ def logs_of(folder: Path, story: list[dict[str, Any]]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def lake_and_logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake of one run, published, and beside it the logs of the next."""
     folder = tmp_path_factory.mktemp("gates")
     make_lake(folder / "lake", logs_of(folder / "first", STORY))
@@ -60,9 +60,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def lake(made: Path, tmp_path: Path) -> Path:
+def lake(lake_and_logs: Path, tmp_path: Path) -> Path:
     """A copy of it, to plant things in."""
-    shutil.copytree(made / "lake", tmp_path / "lake")
+    shutil.copytree(lake_and_logs / "lake", tmp_path / "lake")
     return tmp_path / "lake"
 
 
@@ -101,11 +101,11 @@ def plant_raw(lake: Path, table: str, rows: pa.Table) -> None:
 def test_a_lake_as_it_is_made_has_open_gates_and_its_results_are_kept(lake: Path) -> None:
     checked = looked_at(lake)
     assert (broken(checked), checked.failed, checked.closed, checked.slice) == (set(), (), (), "run_id 1..1")
-    kept = open_lake(lake)
+    published_cut = open_lake(lake)
     rows = gates.gates(Lake(lake))
     assert set(rows) == set(TABLES)
     assert {gate.check_id for gate in rows.values()} == {1}
-    assert published_versions(Lake(lake)) == kept.versions
+    assert published_versions(Lake(lake)) == published_cut.versions
     assert looked_at(lake, tables=FEW).check_id == 2
     assert {name for name, gate in gates.gates(Lake(lake)).items() if gate.check_id == 2} == set(FEW)
 
@@ -187,11 +187,11 @@ def test_a_row_that_comes_twice_from_nowhere_is_a_repeated_key_and_a_lost_refere
         assert "the first: " in outcome.details[fact_of(reference)]
 
 
-def test_a_closed_gate_keeps_the_publication_until_a_check_finds_it_mended(made: Path, lake: Path) -> None:
+def test_a_closed_gate_keeps_the_publication_until_a_check_finds_it_mended(lake_and_logs: Path, lake: Path) -> None:
     a_record_twice(lake)
     looked_at(lake, tables=FEW)
     before = published_versions(Lake(lake))
-    summary = make_lake(lake, made / "second", skip_checks=("freshness",))
+    summary = make_lake(lake, lake_and_logs / "second", skip_checks=("freshness",))
     assert (summary.withheld, [gate.table for gate in summary.gates]) == (True, [FEW[0]])
     assert published_versions(Lake(lake)) == before
     make_lake(lake, rebuild="decode")
@@ -201,14 +201,14 @@ def test_a_closed_gate_keeps_the_publication_until_a_check_finds_it_mended(made:
     assert is_current(Lake(lake))
 
 
-def test_what_was_not_checked_is_not_published_where_a_check_is_required(made: Path, lake: Path) -> None:
-    make_lake(lake, made / "second", stages=CHECKED_STAGES[:4])
+def test_what_was_not_checked_is_not_published_where_a_check_is_required(lake_and_logs: Path, lake: Path) -> None:
+    make_lake(lake, lake_and_logs / "second", stages=CHECKED_STAGES[:4])
     with pytest.raises(JobError, match=r"no check of the newest version; run `sharelens check"):
         make_lake(lake, stages=("publish",), require_check=True)
 
 
-def test_a_stage_that_was_left_out_closes_the_gates_behind_it(made: Path, lake: Path) -> None:
-    make_lake(lake, made / "second", stages=("ingest", "decode"))
+def test_a_stage_that_was_left_out_closes_the_gates_behind_it(lake_and_logs: Path, lake: Path) -> None:
+    make_lake(lake, lake_and_logs / "second", stages=("ingest", "decode"))
     outcome = broken(looked_at(lake, tables=(*FEW, "gold.delivery_history")))
     assert outcome == {(name, "stage_is_done") for name in ("gold.share_partition_history", "gold.delivery_history")}
 
@@ -247,8 +247,8 @@ def test_data_docs_are_written_for_their_owner_alone_and_reach_for_no_network(la
     assert {path.stat().st_mode & 0o077 for path in docs.rglob("*")} == {0}
 
 
-def test_the_published_cut_is_judged_whatever_came_after_it(made: Path, lake: Path) -> None:
-    make_lake(lake, made / "second", stages=("ingest", "decode"))
+def test_the_published_cut_is_judged_whatever_came_after_it(lake_and_logs: Path, lake: Path) -> None:
+    make_lake(lake, lake_and_logs / "second", stages=("ingest", "decode"))
     rows = open_lake(lake).scan(FEW[0]).slice(0, 1).to_pylist()
     plant(lake, FEW[0], pa.Table.from_pylist([{**rows[0], "run_id": 2}], schema=TABLES[FEW[0]].schema))
     assert broken(looked_at(lake, published=True, tables=(FEW[0],))) == set()

@@ -46,13 +46,17 @@ def _row(table: str, number: int, cluster_id: str, checked_ms: int) -> dict[str,
 def test_old_results_go_but_for_those_that_gates_and_volumes_rest_on(lake: Path) -> None:
     before = gates.gates(Lake(lake)), results.earlier_volumes(Lake(lake), "gold.lag", 30)
     maintain(MaintainOptions(lake=Lake(lake), dry_run=False, retain={"checks": 3 * DAY}))
-    kept = Lake(lake).snapshot(gates.RESULTS).dataset().to_table(columns=["check_id"]).column("check_id").to_pylist()
-    assert sorted(set(kept)) == [1, *range(20, 31)]
+    kept_check_ids = (
+        Lake(lake).snapshot(gates.RESULTS).dataset().to_table(columns=["check_id"]).column("check_id").to_pylist()
+    )
+    assert sorted(set(kept_check_ids)) == [1, *range(20, 31)]
     assert (gates.gates(Lake(lake)), results.earlier_volumes(Lake(lake), "gold.lag", 30)) == before
     assert results.next_check(Lake(lake)) == 31
 
 
 def test_results_younger_than_the_age_stay(lake: Path) -> None:
     maintain(MaintainOptions(lake=Lake(lake), dry_run=False, retain={"checks": 15 * DAY + 1}))
-    kept = Lake(lake).snapshot(gates.RESULTS).dataset().to_table(columns=["check_id"]).column("check_id").to_pylist()
-    assert sorted(set(kept)) == [1, *range(15, 31)]
+    kept_check_ids = (
+        Lake(lake).snapshot(gates.RESULTS).dataset().to_table(columns=["check_id"]).column("check_id").to_pylist()
+    )
+    assert sorted(set(kept_check_ids)) == [1, *range(15, 31)]

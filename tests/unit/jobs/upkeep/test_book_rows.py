@@ -14,7 +14,7 @@ from sharelens.kafka_log.bounds import highest_committed_end, log_start
 Row = dict[str, Any]
 
 
-def row(run: int, first: int, end: int, **more: Any) -> Row:
+def row(run: int, first: int, end: int, **changed_fields: Any) -> Row:
     """A taken row of the books of one log partition."""
     return {
         "cluster_id": "c", "topic_id": "t", "partition": 0, "run_id": run, "status": "taken", "source_id": "one",
@@ -22,7 +22,7 @@ def row(run: int, first: int, end: int, **more: Any) -> Row:
         "log_start_known": True, "committed_end": end, "held_back": 0, "gaps": [], "rebuild": False,
         "superseded_from": None, "leader_epochs": [], "record_count": end - first, "size_bytes": 10 * (end - first),
         "sha256": f"{run:064x}", "log_time_ms": 1000 + run, "until_ms": None, "read_until_ms": 2000 + run,
-    } | more  # fmt: skip
+    } | changed_fields  # fmt: skip
 
 
 @st.composite
@@ -32,19 +32,19 @@ def books(draw: st.DrawFn) -> list[Row]:
     for run in range(1, draw(st.integers(2, 9))):
         first = end if draw(st.integers(0, 4)) else draw(st.integers(0, 12))
         end = first + draw(st.integers(0, 3))
-        more: Row = {"source_id": draw(st.sampled_from(["one", "one", "two"]))}
-        more["log_start_offset"] = draw(st.integers(0, first))
-        more["leader_epochs"] = draw(st.sampled_from([[], [{"leader_epoch": run // 3, "start_offset": first}]]))
+        fields: Row = {"source_id": draw(st.sampled_from(["one", "one", "two"]))}
+        fields["log_start_offset"] = draw(st.integers(0, first))
+        fields["leader_epochs"] = draw(st.sampled_from([[], [{"leader_epoch": run // 3, "start_offset": first}]]))
         odd = draw(st.integers(0, 12))
         if odd == 0 and end > first:
-            more["gaps"] = [{"first_offset": first, "last_offset": first, "reason": "gap"}]
+            fields["gaps"] = [{"first_offset": first, "last_offset": first, "reason": "gap"}]
         elif odd == 1:
-            more |= {"superseded_from": draw(st.integers(0, first))}
+            fields |= {"superseded_from": draw(st.integers(0, first))}
         elif odd == 2:
-            more["committed_end"] = first
+            fields["committed_end"] = first
         elif odd == 3:
-            more |= {"rebuild": True}
-        rows.append(row(run, first, end, **more))
+            fields |= {"rebuild": True}
+        rows.append(row(run, first, end, **fields))
     return rows
 
 
@@ -58,12 +58,12 @@ def test_a_log_is_covered_as_before_and_later_runs_see_no_difference(rows: list[
     assert coverage(joined(few, 9)) == coverage(rows)
     for name in ("record_count", "size_bytes"):
         assert sum(each[name] for each in few) == sum(each[name] for each in rows)
-    starts, ends = ([(each["log_start_offset"], True) for each in some] for some in (few, rows))
+    starts, ends = ([(each["log_start_offset"], True) for each in row_list] for row_list in (few, rows))
     assert log_start(starts) == log_start(ends)
     assert highest_committed_end(each["committed_end"] for each in few) == highest_committed_end(
         each["committed_end"] for each in rows
     )
-    newest, newest_before = (max(some, key=lambda each: int(each["run_id"])) for some in (few, rows))
+    newest, newest_before = (max(row_list, key=lambda each: int(each["run_id"])) for row_list in (few, rows))
     assert {name: newest[name] for name in ("run_id", "end_offset_exclusive", "held_back", "read_until_ms")} == {
         name: newest_before[name] for name in ("run_id", "end_offset_exclusive", "held_back", "read_until_ms")
     }

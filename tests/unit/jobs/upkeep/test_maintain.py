@@ -89,12 +89,12 @@ def five_runs() -> Path:
 
 def joined() -> Path:
     """A lake of five runs after its upkeep."""
-    return changed_once("joined", five_runs(), kept)
+    return changed_once("joined", five_runs(), run_upkeep)
 
 
 def dropped() -> Path:
     """A lake of five runs after upkeep with retention."""
-    return changed_once("dropped", five_runs(), lambda lake: kept(lake, retain=AGES))
+    return changed_once("dropped", five_runs(), lambda lake: run_upkeep(lake, retain=AGES))
 
 
 def changed_once(name: str, source: Path, change: Callable[[Path], object]) -> Path:
@@ -114,7 +114,7 @@ def lake(tmp_path: Path) -> Path:
     return copied(five_runs(), tmp_path)
 
 
-def kept(path: Path, *, dry_run: bool = False, **options: Any) -> Upkeep:
+def run_upkeep(path: Path, *, dry_run: bool = False, **options: Any) -> Upkeep:
     return maintain(MaintainOptions(lake=Lake(path), dry_run=dry_run, **options))
 
 
@@ -134,7 +134,7 @@ def data_files(path: Path) -> set[Path]:
 def test_the_rows_stay_and_the_files_become_few(lake: Path) -> None:
     old = shared_content(five_runs())
     rows = {name: open_lake(lake).scan(name).num_rows for name in BOOKS - {"gold.publication"}}
-    done = kept(lake)
+    done = run_upkeep(lake)
     assert not differences(old, content(lake))
     assert {name: open_lake(lake).scan(name).num_rows for name in rows} == rows
     assert all(len(live(lake, name)) <= 1 for name in TABLES if not TABLES[name].partition_by and name in old)
@@ -145,26 +145,26 @@ def test_the_rows_stay_and_the_files_become_few(lake: Path) -> None:
 def test_a_second_upkeep_finds_nothing_to_do_and_publishes_nothing(tmp_path: Path) -> None:
     lake = copied(joined(), tmp_path)
     publication = open_lake(lake).publication["run_id"]
-    again = kept(lake)
+    again = run_upkeep(lake)
     assert (again.run_id, {table.table for table in again.tables if table.rewritten_files}) == (
         None,
         {scan.PUBLICATION},
     )
     assert open_lake(lake).publication["run_id"] == publication
-    assert kept(lake).as_dict()["rewritten_files"] == 0
+    assert run_upkeep(lake).as_dict()["rewritten_files"] == 0
 
 
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(lake: Path) -> None:
     files, versions = data_files(lake), current_versions(Lake(lake))
-    plan = kept(lake, dry_run=True, retain=AGES).as_dict()
+    plan = run_upkeep(lake, dry_run=True, retain=AGES).as_dict()
     assert (data_files(lake), current_versions(Lake(lake))) == (files, versions)
-    done = kept(lake, retain=AGES).as_dict()
+    done = run_upkeep(lake, retain=AGES).as_dict()
     assert plan["dropped_rows"] == done["dropped_rows"] > 0
     assert plan["files_before"] == done["files_before"]
 
 
 def test_a_dry_run_promises_the_files_that_the_upkeep_leaves(lake: Path) -> None:
-    planned, done = kept(lake, dry_run=True), kept(lake)
+    planned, done = run_upkeep(lake, dry_run=True), run_upkeep(lake)
     assert sum(table.rewritten_files for table in planned.tables) > 10
     for promise, table in zip(planned.tables, done.tables, strict=True):
         assert (promise.table, promise.files_before, promise.rewritten_files, promise.files_after) == (
@@ -178,7 +178,7 @@ def test_a_dry_run_promises_the_files_that_the_upkeep_leaves(lake: Path) -> None
 @pytest.mark.parametrize("run_bytes", [1, 3000, 1 << 30])
 def test_files_are_sorted_however_little_memory_there_is(run_bytes: int, lake: Path) -> None:
     old = shared_content(five_runs())
-    kept(lake, run_bytes=run_bytes)
+    run_upkeep(lake, run_bytes=run_bytes)
     assert not differences(old, content(lake))
     for name in ("silver.share_record", "gold.share_partition_history", "bronze.log_record", "gold.delivery_history"):
         for path in live(lake, name):
@@ -202,10 +202,10 @@ def test_a_rewritten_row_group_holds_one_log_partition(tmp_path: Path) -> None:
 def test_the_next_run_gives_what_it_gives_without_upkeep(tmp_path: Path) -> None:
     expected = shared_content(five_runs())
     lake = copied(three_runs(), tmp_path)
-    kept(lake)
+    run_upkeep(lake)
     grown(lake, tmp_path / "more", ENDS[4:])
     assert not differences(expected, content(lake))
-    kept(lake)
+    run_upkeep(lake)
     make_lake(lake, rebuild="decode")
     assert not differences(expected, content(lake))
 
@@ -224,7 +224,7 @@ def only(tables: dict[str, pa.Table], names: tuple[str, ...]) -> dict[str, pa.Ta
 
 def test_old_rows_go_and_what_is_true_now_stays(lake: Path) -> None:
     old = shared_content(five_runs())
-    done = kept(lake, retain=AGES)
+    done = run_upkeep(lake, retain=AGES)
     new = content(lake)
     cut = START_MS + 9 * HOUR
     assert done.cuts == dict.fromkeys(retained.GROUPS, cut) | {retained.HISTORY: FULL_HOUR}
@@ -258,7 +258,7 @@ def test_retention_goes_on_from_its_own_cut(tmp_path: Path) -> None:
     once = content(dropped(), DERIVED)
     for end in ENDS[::2]:
         grown(tmp_path / "often", tmp_path / f"logs{end}", (end,))
-        kept(tmp_path / "often", retain=AGES)
+        run_upkeep(tmp_path / "often", retain=AGES)
     assert not differences(once, content(tmp_path / "often", DERIVED))
     make_lake(tmp_path / "often", rebuild="replay")
     assert not differences(once, content(tmp_path / "often", DERIVED))
@@ -284,22 +284,26 @@ def cut_at(path: Path, versions: dict[str, int]) -> scan.Cut:
 def test_vacuum_leaves_every_cut_inside_the_window_readable(lake: Path) -> None:
     cuts = Lake(lake).snapshot(scan.PUBLICATION).dataset().to_table()
     versions = {(entry["table"], entry["version"]) for row in cuts.to_pylist() for entry in row["tables"]}
-    seen = {(name, version): cut_at(lake, {name: version}).scan(name) for name, version in versions}
-    assert len(seen) > len(TABLES)
-    kept(lake, retain=AGES, now_ms=later(days=1))
-    kept(lake, retain=AGES, now_ms=later(days=2))
-    assert all(cut_at(lake, {name: version}).scan(name).equals(rows) for (name, version), rows in seen.items())
+    rows_by_version = {(name, version): cut_at(lake, {name: version}).scan(name) for name, version in versions}
+    assert len(rows_by_version) > len(TABLES)
+    run_upkeep(lake, retain=AGES, now_ms=later(days=1))
+    run_upkeep(lake, retain=AGES, now_ms=later(days=2))
+    assert all(
+        cut_at(lake, {name: version}).scan(name).equals(rows) for (name, version), rows in rows_by_version.items()
+    )
 
 
 def test_the_newest_cut_of_the_time_when_the_window_began_stays_readable(lake: Path, tmp_path: Path) -> None:
     versions = open_lake(lake).versions
     rows = {name: cut_at(lake, versions).scan(name) for name in DERIVED}
-    more = write_log_directory(tmp_path / "more", [*story(), update("late", start=2, at_ms=START_MS + 20 * HOUR)])
-    make_lake(lake, more, stages=("ingest", "decode", "replay", "measure"))
+    longer_logs = write_log_directory(
+        tmp_path / "more", [*story(), update("late", start=2, at_ms=START_MS + 20 * HOUR)]
+    )
+    make_lake(lake, longer_logs, stages=("ingest", "decode", "replay", "measure"))
     time.sleep(0.01)
     begin_ms = time.time_ns() // 1_000_000
-    make_lake(lake, more)  # publishes what was committed before the window
-    kept(lake, now_ms=later(days=1), window_ms=later(days=1) - begin_ms)
+    make_lake(lake, longer_logs)  # publishes what was committed before the window
+    run_upkeep(lake, now_ms=later(days=1), window_ms=later(days=1) - begin_ms)
     assert {name: cut_at(lake, versions).scan(name) for name in DERIVED} == rows
 
 
@@ -308,9 +312,9 @@ def test_vacuum_removes_what_is_older_than_the_window_and_what_killed_runs_left(
     orphan = Lake(lake).table_storage("gold.stall").path / "is_final=true" / "part-0.zstd.parquet"
     orphan.parent.mkdir(parents=True, exist_ok=True)
     orphan.write_bytes(b"cut off")
-    kept(lake)
+    run_upkeep(lake)
     assert orphan.exists()  # a task may still be writing it
-    done = kept(lake, now_ms=later()).as_dict()
+    done = run_upkeep(lake, now_ms=later()).as_dict()
     assert not orphan.exists()
     assert done["vacuumed_files"] > 30
     assert done["log_files"] > 30
@@ -325,38 +329,38 @@ def test_vacuum_removes_what_is_older_than_the_window_and_what_killed_runs_left(
 
 
 def test_runs_go_on_after_the_log_was_cut(lake: Path, tmp_path: Path) -> None:
-    kept(lake, now_ms=later())
-    kept(lake, now_ms=later())
-    more = [*story(), update("late", start=2, at_ms=START_MS + 20 * HOUR)]
-    make_lake(lake, write_log_directory(tmp_path / "more", more))
-    make_lake(tmp_path / "plain", write_log_directory(tmp_path / "all", more))
+    run_upkeep(lake, now_ms=later())
+    run_upkeep(lake, now_ms=later())
+    longer_story = [*story(), update("late", start=2, at_ms=START_MS + 20 * HOUR)]
+    make_lake(lake, write_log_directory(tmp_path / "more", longer_story))
+    make_lake(tmp_path / "plain", write_log_directory(tmp_path / "all", longer_story))
     names = (*DERIVED, "silver.share_record")
     assert not differences(content(lake, names), content(tmp_path / "plain", names))
 
 
 def test_what_is_not_published_is_not_touched(lake: Path, tmp_path: Path) -> None:
-    more = [*story(), update("late", start=2, at_ms=START_MS + 20 * HOUR)]
-    make_lake(lake, write_log_directory(tmp_path / "more", more), stages=("ingest",))
+    longer_story = [*story(), update("late", start=2, at_ms=START_MS + 20 * HOUR)]
+    make_lake(lake, write_log_directory(tmp_path / "more", longer_story), stages=("ingest",))
     versions = current_versions(Lake(lake))
     with pytest.raises(JobError, match="has unpublished versions; finish with `sharelens run"):
-        kept(lake)
+        run_upkeep(lake)
     assert current_versions(Lake(lake)) == versions
 
 
 def test_a_folder_without_a_lake_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LakeError, match="holds no lake"):
-        kept(tmp_path)
+        run_upkeep(tmp_path)
     with pytest.raises(LakeError, match="not a directory"):
-        kept(tmp_path / "nothing")
+        run_upkeep(tmp_path / "nothing")
 
 
 def test_upkeep_beside_a_first_run_says_who_holds_the_lake(tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir()
     create_tables(Lake(tmp_path / "lake"))
     with lock.hold(Lake(tmp_path / "lake"), 0), pytest.raises(LakeLockedError, match=f"held by process {os.getpid()}"):
-        kept(tmp_path / "lake", lock_timeout_s=0.0)
+        run_upkeep(tmp_path / "lake", lock_timeout_s=0.0)
     with pytest.raises(LakeError, match="nothing was published yet"):
-        kept(tmp_path / "lake")
+        run_upkeep(tmp_path / "lake")
 
 
 def test_a_second_scheduler_waits_and_then_says_who_holds_the_lake(lake: Path) -> None:
@@ -369,9 +373,9 @@ def test_a_second_scheduler_waits_and_then_says_who_holds_the_lake(lake: Path) -
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
         with pytest.raises(LakeLockedError, match=f"held by process {other.pid}"):
-            kept(lake, lock_timeout_s=0.0)
+            run_upkeep(lake, lock_timeout_s=0.0)
         other.communicate("")
-    assert kept(lake).run_id is not None
+    assert run_upkeep(lake).run_id is not None
 
 
 def test_a_full_disk_breaks_nothing(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -388,11 +392,11 @@ def test_a_full_disk_breaks_nothing(lake: Path, monkeypatch: pytest.MonkeyPatch)
     real = pq.ParquetWriter.write_table
     monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
     with pytest.raises(LakeError, match="no space left on the disk at /"):
-        kept(lake, retain=AGES)
+        run_upkeep(lake, retain=AGES)
     assert published_versions(Lake(lake)) == versions
     assert not differences(old, content(lake))
     monkeypatch.undo()
-    kept(lake, retain=AGES)
+    run_upkeep(lake, retain=AGES)
     assert current_versions(Lake(lake)) == published_versions(Lake(lake))
 
 
@@ -402,21 +406,21 @@ class UpkeepCase:
     def __init__(self, folder: Path) -> None:
         self.lake, self.victim = joined(), folder / "victim"
         self.old = shared_content(self.lake)
-        whole = copied(self.lake, folder)
-        self.points = points_of(lambda: self.work(whole))
-        self.new = content(whole)
+        undisturbed_lake = copied(self.lake, folder)
+        self.points = points_of(lambda: self.work(undisturbed_lake))
+        self.new = content(undisturbed_lake)
 
     def work(self, path: Path) -> Upkeep:
-        return kept(path, retain=AGES, now_ms=later())
+        return run_upkeep(path, retain=AGES, now_ms=later())
 
     def kill_and_finish(self, points: list[Point]) -> None:
         """Kills an upkeep and those that go on with it, each at its point; the last goes on to the end."""
         victim = Path(shutil.copytree(self.lake, self.victim))
         for point in points:
             kill(point, lambda: self.work(victim))
-            seen = content(victim)
-            assert not (differences(self.old, seen) and differences(self.new, seen))
-        kept(victim, retain={group: age + HOUR for group, age in AGES.items()}, now_ms=later())
+            victim_content = content(victim)
+            assert not (differences(self.old, victim_content) and differences(self.new, victim_content))
+        run_upkeep(victim, retain={group: age + HOUR for group, age in AGES.items()}, now_ms=later())
         self.work(victim)
         assert not differences(only(self.new, DERIVED), content(victim, DERIVED))
         make_lake(victim, rebuild="replay")
@@ -427,7 +431,9 @@ class UpkeepCase:
 def test_an_upkeep_killed_again_and_again_is_finished_by_the_next_ones(tmp_path: Path) -> None:
     case = UpkeepCase(tmp_path)
     assert {name.split(":")[0] for name, _ in case.points} == {"vacuum", "log", "checkpoint", "file", "commit"}
-    case.kill_and_finish(random.Random(6).choice([some for some in in_turn(case.points, KILLS) if len(some) > 1]))
+    case.kill_and_finish(
+        random.Random(6).choice([kill_points for kill_points in in_turn(case.points, KILLS) if len(kill_points) > 1])
+    )
 
 
 @pytest.mark.soak
@@ -440,14 +446,16 @@ def test_an_upkeep_killed_at_any_point_is_finished_by_the_next_one(tmp_path: Pat
 
 def runs_finish_killed_upkeep(lake: Path, folder: Path, kills: int | None) -> None:
     """Runs in lakes whose upkeep was killed around so many of its commits (None: all) make what a run alone makes."""
-    whole = Path(shutil.copytree(lake, folder / "whole"))
-    points = [point for point in points_of(lambda: kept(whole, retain=AGES)) if point[0].startswith("commit")]
+    undisturbed_lake = Path(shutil.copytree(lake, folder / "whole"))
+    points = [
+        point for point in points_of(lambda: run_upkeep(undisturbed_lake, retain=AGES)) if point[0].startswith("commit")
+    ]
     logs = write_log_directory(folder / "more", [*story(), update("late", start=2, at_ms=START_MS + 14 * HOUR)])
     make_lake(folder / "plain", logs)
     expected = content(folder / "plain", ("gold.share_partition_state", "gold.lag"))
     for point in points if kills is None else random.Random(7).sample(points, kills):
         victim = Path(shutil.copytree(lake, folder / "victim"))
-        kill(point, lambda lake=victim: kept(lake, retain=AGES))
+        kill(point, lambda lake=victim: run_upkeep(lake, retain=AGES))
         make_lake(victim, logs)
         assert current_versions(Lake(victim)) == published_versions(Lake(victim))
         assert not differences(expected, content(victim, expected))

@@ -243,8 +243,8 @@ def test_an_upgrade_killed_at_any_point_goes_on(name: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("name", ["first-1", "last-3"])
 def test_an_upgrade_killed_again_and_again_goes_on(name: str, tmp_path: Path) -> None:
     case = Case(name, tmp_path)
-    first, *others, last = in_turn(case.points, len(case.points))[0]
-    chosen = sorted(random.Random(20261121).sample(others, 6), key=others.index)
+    first, *inner_points, last = in_turn(case.points, len(case.points))[0]
+    chosen = sorted(random.Random(20261121).sample(inner_points, 6), key=inner_points.index)
     case.kill_and_finish([first, *chosen, last])
 
 
@@ -335,12 +335,12 @@ def test_a_lake_that_is_held_and_a_folder_without_one_are_refused(small: Path, t
 
 def upgraded_after_waiting(lake: Path, meanwhile: Callable[[], object]) -> Upgraded:
     """An upgrade that waits for the lock, while another process, which holds it, does something."""
-    others = [meanwhile]
+    pending_calls = [meanwhile]
 
     @contextmanager
     def waiting(*arguments: Any) -> Iterator[Any]:
-        if others:
-            others.pop()()
+        if pending_calls:
+            pending_calls.pop()()
         with hold(*arguments) as writer_lock:
             yield writer_lock
 
@@ -356,16 +356,16 @@ def test_an_upgrade_that_waited_for_another_one_and_a_run_changes_nothing(small:
     (tmp_path / "settings" / "group-configs.txt").write_text(settings["group_configs"], encoding="utf-8")
     shutil.rmtree(Lake(small).table_storage("bronze.setting").root)
     age(small, "3")
-    seen: list[dict[str, str]] = []
+    recorded_bytes: list[dict[str, str]] = []
 
     def upgrade_and_run() -> None:
         assert brought(small).is_needed
         make_lake(small, logs)
-        seen.append(bytes_of(small))
+        recorded_bytes.append(bytes_of(small))
 
     done = upgraded_after_waiting(small, upgrade_and_run)
     assert not done.is_needed
-    assert bytes_of(small) == seen[0]
+    assert bytes_of(small) == recorded_bytes[0]
 
 
 @pytest.mark.parametrize("layer", ["gold", "silver", "bronze"])

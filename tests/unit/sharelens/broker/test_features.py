@@ -7,7 +7,7 @@ from sharelens.broker.features import choose, parse
 
 
 @pytest.mark.parametrize(
-    ("requested", "kept", "version", "outcome"),
+    ("requested", "stored_levels", "version", "outcome"),
     [
         ({}, {}, None, ("4.3", 1)),
         ({"share.version": 2}, {}, None, ("4.4", 2)),
@@ -16,13 +16,13 @@ from sharelens.broker.features import choose, parse
         ({"share.version": 0}, {"share.version": 1}, None, ("4.3", 0)),
     ],
 )
-def test_requested_levels_override_those_of_the_directory(requested, kept, version, outcome):
-    features = choose(requested, kept, version)
+def test_requested_levels_override_those_of_the_directory(requested, stored_levels, version, outcome):
+    features = choose(requested, stored_levels, version)
     assert (features.kafka_version, features.share_version) == outcome
 
 
 @pytest.mark.parametrize(
-    ("requested", "kept", "version"),
+    ("requested", "stored_levels", "version"),
     [
         ({"share.version": 2}, {}, "4.3"),
         ({"share.version": 3}, {}, None),
@@ -30,9 +30,9 @@ def test_requested_levels_override_those_of_the_directory(requested, kept, versi
         ({"kraft.version": 1}, {}, None),
     ],
 )
-def test_levels_that_the_version_does_not_have_are_refused(requested, kept, version):
+def test_levels_that_the_version_does_not_have_are_refused(requested, stored_levels, version):
     with pytest.raises(ConfigError):
-        choose(requested, kept, version)
+        choose(requested, stored_levels, version)
 
 
 def test_levels_are_numbers():

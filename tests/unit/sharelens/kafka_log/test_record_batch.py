@@ -75,7 +75,7 @@ def test_headers_are_those_of_the_model(short_bytes: int, parts: list[bytes], cu
     data = data[: len(data) - cut] if cut < len(data) else data
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rb, "SHORT_BYTES", short_bytes)
-        headers, stopped, ended = rb.walk_headers(np.frombuffer(data, np.uint8), LARGEST, whole=whole)
+        headers, stopped, ended = rb.walk_headers(np.frombuffer(data, np.uint8), LARGEST, require_whole=whole)
     assert (headers.tolist(), stopped, ended) == model(data, whole=whole)
 
 

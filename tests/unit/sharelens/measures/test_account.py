@@ -25,8 +25,8 @@ def accounted(log, *, first=0, end=END, topics=None, losses=None):
     return account(done.history, deliveries, windows, topics, losses).to_pylist()
 
 
-def lines(text, **more):
-    rows = accounted(parsed(text), **more)
+def lines(text, **options):
+    rows = accounted(parsed(text), **options)
     return [
         f"{row['first_offset']}-{row['last_offset']} {row['class']}" + (f" {row['reason']}" if row["reason"] else "")
         for row in rows

@@ -13,10 +13,10 @@ AGES = st.integers(-(1 << 62), 1 << 62) | st.integers(-10_000, 10_000)
 def test_an_age_lies_between_its_edges_which_are_at_most_a_twentieth_apart(ages):
     values = np.array(ages, np.int64)
     low, high = lower_edges(values), upper_edges(values)
-    for age, least, most in zip(ages, low.tolist(), high.tolist(), strict=True):
-        assert least <= age <= most
-        assert 20 * (most - least) <= abs(age)
-        assert (least < 0) == (age < 0) == (most < 0)
+    for age, least, upper_edge in zip(ages, low.tolist(), high.tolist(), strict=True):
+        assert least <= age <= upper_edge
+        assert 20 * (upper_edge - least) <= abs(age)
+        assert (least < 0) == (age < 0) == (upper_edge < 0)
 
 
 @given(st.lists(AGES, min_size=1))

@@ -14,15 +14,17 @@ LIFE = {"group_id": "g", "topic_id": "t", "partition": 0, "state_partition": 3, 
 REJECTED, LIMIT = "rejected", "delivery_limit"
 
 
-def poison(*runs, **more):
+def poison(*runs, **extra_columns):
     row = {**LIFE, "delivery_count": 2, "cause": "unknown", "log_offset": 9, "completeness": "complete"}
-    rows = [{**row, "offset": first, "last_offset": last, **more} for first, last in runs]
+    rows = [{**row, "offset": first, "last_offset": last, **extra_columns} for first, last in runs]
     return pa.Table.from_pylist(rows, schema=POISON_RECORD)
 
 
-def letters(causes, **more):
+def letters(causes, **extra_columns):
     row = {**LIFE, "status": "matched", "cause_source": "dead_letter", "dlq_offset": 1, "completeness": "complete"}
-    rows = [{**row, "offset": offset, "last_offset": offset, "cause": cause, **more} for offset, cause in causes]
+    rows = [
+        {**row, "offset": offset, "last_offset": offset, "cause": cause, **extra_columns} for offset, cause in causes
+    ]
     return pa.Table.from_pylist(rows, schema=DLQ_RECONCILIATION)
 
 
@@ -70,9 +72,9 @@ def test_runs_say_of_each_offset_what_its_letter_says(causes, gaps):
         at += size + gap + 1
     with_causes = with_letter_causes(poison(*runs), letters(sorted(causes.items())))
     rows = with_causes.to_pylist()
-    seen = {offset: row["cause"] for row in rows for offset in range(row["offset"], row["last_offset"] + 1)}
+    cause_by_offset = {offset: row["cause"] for row in rows for offset in range(row["offset"], row["last_offset"] + 1)}
     offsets = [offset for first, last in runs for offset in range(first, last + 1)]
-    assert seen == {offset: causes.get(offset, "unknown") for offset in offsets}
+    assert cause_by_offset == {offset: causes.get(offset, "unknown") for offset in offsets}
     assert sum(row["last_offset"] - row["offset"] + 1 for row in rows) == len(offsets)
     starts = {first for first, _ in runs}
     neighbours = itertools.pairwise(rows)

@@ -71,10 +71,10 @@ def rows_of(
     return rows
 
 
-def lines(*arguments, **more):
+def lines(*arguments, **options):
     """`offsets status (reason) cause | archiving-archived letter at` of each row."""
     texts = []
-    for row in rows_of(*arguments, **more).to_pylist():
+    for row in rows_of(*arguments, **options).to_pylist():
         offsets = f"{row['offset']}" if row["offset"] == row["last_offset"] else f"{row['offset']}-{row['last_offset']}"
         reason = "" if row["reason"] is None else f" ({row['reason']})"
         letter = "no letter" if row["dlq_offset"] is None else f"{row['dlq_partition']}@{row['dlq_offset']}"
@@ -133,8 +133,8 @@ def test_what_is_not_held_of_the_group_s_topic_is_not_missing():
     expired = ("unknown", "dead_letter_may_have_expired", DLQ_TOPIC)
     assert reason(looked_into(log_start=5, oldest=5)) == [missing]
     assert reason(looked_into(log_start=5, oldest=11)) == [expired]
-    whole, later = looked_into(partition=1, oldest=5), looked_into(partition=1, log_start=5, oldest=11)
-    assert reason(looked_into(log_start=5, oldest=5), whole) == [missing]
+    whole_log, later = looked_into(partition=1, oldest=5), looked_into(partition=1, log_start=5, oldest=11)
+    assert reason(looked_into(log_start=5, oldest=5), whole_log) == [missing]
     assert reason(looked_into(log_start=5, oldest=5), later) == [expired]
 
 

@@ -53,7 +53,7 @@ def topics(random: Random, *, has_names: bool = False) -> list[dict[str, Any]]:
     return entries
 
 
-def some(random: Random, values: dict[str, Any]) -> dict[str, Any]:
+def random_subset(random: Random, values: dict[str, Any]) -> dict[str, Any]:
     """Some of the values."""
     return {name: value for name, value in values.items() if random.random() < 0.8}
 
@@ -82,7 +82,7 @@ def share_value(random: Random, kind: int) -> dict[str, Any]:
                 "assignedPartitions": topics(random),
             }
         case 12:
-            return {"assignmentEpoch": epoch, **some(random, {"assignmentTimestamp": random.randrange(3)})}
+            return {"assignmentEpoch": epoch, **random_subset(random, {"assignmentTimestamp": random.randrange(3)})}
     return {
         "initializingTopics": topics(random, has_names=True),
         "initializedTopics": topics(random, has_names=True),
@@ -98,7 +98,7 @@ def streams_value(random: Random, kind: int) -> dict[str, Any]:
             standby = random.choice(["1", "2", "x", "99999999999"])
             configs = random.choice([None, [], [{"key": "num.standby.replicas", "value": standby}]])
             validated = random.choice([-1, 0, 0, 0, 1])
-            optional = some(random, {"validatedTopologyEpoch": validated, "lastAssignmentConfigs": configs})
+            optional = random_subset(random, {"validatedTopologyEpoch": validated, "lastAssignmentConfigs": configs})
             return {"epoch": epoch, "metadataHash": random.choice([0, 7, -(1 << 63)]), **optional}
         case 19:
             return {
@@ -113,7 +113,7 @@ def streams_value(random: Random, kind: int) -> dict[str, Any]:
                 "clientTags": random.choice([[], [{"key": "k", "value": "v\n"}]]),
             }
         case 20:
-            return {"assignmentEpoch": epoch, **some(random, {"assignmentTimestamp": random.randrange(3)})}
+            return {"assignmentEpoch": epoch, **random_subset(random, {"assignmentTimestamp": random.randrange(3)})}
         case 21:
             return {name: tasks(random, has_epochs=False) for name in TASK_LISTS[:3]}
         case 22:
@@ -175,8 +175,11 @@ def test_rows_are_those_of_the_reference(seed: int, count: int) -> None:
 @given(st.integers(0, 1 << 32), st.integers(1, 300))
 def test_rebalances_of_streams_groups_are_those_of_the_reference(seed: int, count: int) -> None:
     records = random_log(Random(seed), count)
-    own = records.filter(is_of_types(records, STREAMS_TYPES))
-    assert many_streams_rebalances(own).to_pylist() == streams_rebalances_by_record(own).to_pylist()
+    streams_records = records.filter(is_of_types(records, STREAMS_TYPES))
+    assert (
+        many_streams_rebalances(streams_records).to_pylist()
+        == streams_rebalances_by_record(streams_records).to_pylist()
+    )
 
 
 @pytest.mark.slow

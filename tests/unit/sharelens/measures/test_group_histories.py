@@ -107,9 +107,9 @@ def test_a_name_that_the_coordinator_did_not_know_is_null() -> None:
 
 def test_tombstones_alone_make_a_dead_group_and_no_member() -> None:
     log = group_log((14, "m", None), (13, "m", None), (10, "m", None), (15, None, None), (11, None, None))
-    made = histories(log)
-    assert made.groups.column("state").to_pylist() == ["DEAD"]
-    assert (made.members.num_rows, made.initialization.num_rows) == (0, 0)
+    group_tables = histories(log)
+    assert group_tables.groups.column("state").to_pylist() == ["DEAD"]
+    assert (group_tables.members.num_rows, group_tables.initialization.num_rows) == (0, 0)
 
 
 def test_rows_from_before_the_first_replaced_record_are_incomplete() -> None:
@@ -196,11 +196,11 @@ def test_what_is_complete_in_a_compacted_log_is_what_the_whole_log_says(
 ) -> None:
     """The cleaner ends between segments, so it tears no operation."""
     batches = operated(operations)
-    whole = group_log(*chain(*batches))
+    whole_log = group_log(*chain(*batches))
     end = data.draw(st.sampled_from([0, *accumulate(map(len, batches))]), label="end of the compacted part")
-    part = compacted(whole, end, keep_tombstones=data.draw(st.booleans(), label="keep tombstones"))
-    for moment_ms in [*whole.column("timestamp_ms").to_pylist(), None]:
-        expected, moment = moment_of(whole, moment_ms), moment_of(part, moment_ms)
+    part = compacted(whole_log, end, keep_tombstones=data.draw(st.booleans(), label="keep tombstones"))
+    for moment_ms in [*whole_log.column("timestamp_ms").to_pylist(), None]:
+        expected, moment = moment_of(whole_log, moment_ms), moment_of(part, moment_ms)
         assert expected is not None
         if moment is None:
             continue
@@ -213,10 +213,10 @@ def test_what_is_complete_in_a_compacted_log_is_what_the_whole_log_says(
         for name, member in moment.group.members.items():
             if moment.member_marks(name)["completeness"] == "complete":
                 assert member == expected.group.members[name]
-    for rows, expected_rows in zip(histories(part), histories(whole), strict=True):
+    for rows, expected_rows in zip(histories(part), histories(whole_log), strict=True):
         every = without_marks(expected_rows.to_pylist())
         assert all(row in every for row in values_of(rows))
-    every = without_marks(rebalances(whole).to_pylist())
+    every = without_marks(rebalances(whole_log).to_pylist())
     assert all(row in every for row in values_of(rebalances(part)))
 
 
@@ -254,12 +254,12 @@ RECORDS = st.one_of(
 @pytest.mark.slow
 @given(st.lists(RECORDS, max_size=25))
 def test_histories_at_an_offset_are_the_replay_of_the_records_up_to_it(entries: list[Any]) -> None:
-    made = histories(group_log(*entries))
+    group_tables = histories(group_log(*entries))
     for number in range(len(entries)):
         moment = moment_of(group_log(*entries), 100 + number)
         assert moment is not None
         group = moment.group
-        rows = valid_at(made.groups, number)
+        rows = valid_at(group_tables.groups, number)
         is_known = any(value is not None or kind == 11 for kind, _, value in entries[: number + 1])
         assert len(rows) == is_known
         for row in rows:
@@ -267,9 +267,9 @@ def test_histories_at_an_offset_are_the_replay_of_the_records_up_to_it(entries: 
         members = [
             member_values(name, group.members[name], group.targets.get(name, ())) for name in sorted(group.members)
         ]
-        rows = sorted(valid_at(made.members, number), key=lambda row: row["member_id"])
+        rows = sorted(valid_at(group_tables.members, number), key=lambda row: row["member_id"])
         assert [{name: row[name] for name in values} for row, values in zip(rows, members, strict=True)] == members
-        statuses = valid_at(made.initialization, number)
+        statuses = valid_at(group_tables.initialization, number)
         assert sorted((row["topic_id"], row["partition"], row["status"]) for row in statuses) == [
             (values["topic_id"], values["partition"], values["status"])
             for values in initialization_values(group).values()

@@ -22,8 +22,8 @@ def moments(records: pa.Table, as_of_ms: int | None, *, streams: bool) -> dict[s
     for change in changes(records, STREAMS_TYPES if streams else SHARE_TYPES):
         of_groups.setdefault(change.group_id, []).append(change)
     result = {}
-    for name, own in sorted(of_groups.items()):
-        earlier = [change for change in own if as_of_ms is None or change.log_time_ms <= as_of_ms]
+    for name, group_changes in sorted(of_groups.items()):
+        earlier = [change for change in group_changes if as_of_ms is None or change.log_time_ms <= as_of_ms]
         group, bound = StreamsReplay() if streams else ShareGroup(), CompactionBound()
         for change in earlier:
             group.apply(change)
@@ -32,7 +32,7 @@ def moments(records: pa.Table, as_of_ms: int | None, *, streams: bool) -> dict[s
             result[name] = (
                 content(group),
                 earlier[-1],
-                {change.key for change in own if change not in earlier},
+                {change.key for change in group_changes if change not in earlier},
                 bound.covers(earlier[-1].log_offset),
                 any(change.is_undecoded for change in earlier),
             )

@@ -56,9 +56,9 @@ def test_a_group_with_a_member_is_stable():
 
 
 def test_a_group_whose_member_left_is_empty_and_a_deleted_one_dead():
-    left = [(10, "g", "m", JOINED), (11, "g", None, {"epoch": 3}), (10, "g", "m", None)]
-    assert groups(records(*left)).column("state").to_pylist() == ["EMPTY"]
-    assert groups(records(*left, (11, "g", None, None))).column("state").to_pylist() == ["DEAD"]
+    departure_log = [(10, "g", "m", JOINED), (11, "g", None, {"epoch": 3}), (10, "g", "m", None)]
+    assert groups(records(*departure_log)).column("state").to_pylist() == ["EMPTY"]
+    assert groups(records(*departure_log, (11, "g", None, None))).column("state").to_pylist() == ["DEAD"]
 
 
 def test_a_group_that_only_had_its_offsets_altered_has_no_epoch():

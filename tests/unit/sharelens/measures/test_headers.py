@@ -73,10 +73,10 @@ def test_a_new_header_tells_of_the_hole_before_it_too():
 
 
 def test_ranges_of_single_batches_join_the_others_without_overlaps():
-    known = no_records(("t", 0, 0, 4, ABSENT), ("t", 0, 10, 10, CONTROL))
+    from_headers = no_records(("t", 0, 0, 4, ABSENT), ("t", 0, 10, 10, CONTROL))
     sampled = no_records(("t", 0, 3, 7, ABSENT), ("t", 0, 10, 10, CONTROL), ("t", 1, 3, 7, ABORTED))
     assert (
-        with_sampled(known, sampled).to_pylist()
+        with_sampled(from_headers, sampled).to_pylist()
         == no_records(
             ("t", 0, 0, 4, ABSENT), ("t", 0, 5, 7, ABSENT), ("t", 0, 10, 10, CONTROL), ("t", 1, 3, 7, ABORTED)
         ).to_pylist()

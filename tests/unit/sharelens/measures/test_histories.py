@@ -60,17 +60,19 @@ def test_ranges_come_by_life_record_and_first_offset(log, random):
 def test_a_place_without_rows_changes_no_row_of_a_measure(log, left_out, random):
     done = replay_records(table(log))
     deliveries = pa.concat_tables([done.closed, open_ranges(done.state)])
-    whole = Histories.of(done.history, deliveries)
-    records, ranges = (~np.isin(place, list(left_out)) for place in (whole.place, whole.place_of_range))
-    rows = [whole.history.filter(pa.array(records)), deliveries.take(pa.array(whole.rows[ranges]))]
-    numbers = [whole.place[records], whole.place_of_range[ranges]]
-    orders = [random.sample(range(len(some)), len(some)) for some in numbers]
-    rows = [some.take(pa.array(order, pa.int64())) for some, order in zip(rows, orders, strict=True)]
-    numbers = [some[order] for some, order in zip(numbers, orders, strict=True)]
-    known, alone = Histories.in_places(*rows, numbers, whole.places), Histories.of(*rows)
-    assert life_events(known).equals(life_events(alone))
-    assert redelivered(known).equals(redelivered(alone))
+    whole_histories = Histories.of(done.history, deliveries)
+    records, ranges = (
+        ~np.isin(place, list(left_out)) for place in (whole_histories.place, whole_histories.place_of_range)
+    )
+    rows = [whole_histories.history.filter(pa.array(records)), deliveries.take(pa.array(whole_histories.rows[ranges]))]
+    numbers = [whole_histories.place[records], whole_histories.place_of_range[ranges]]
+    orders = [random.sample(range(len(part)), len(part)) for part in numbers]
+    rows = [part.take(pa.array(order, pa.int64())) for part, order in zip(rows, orders, strict=True)]
+    numbers = [part[order] for part, order in zip(numbers, orders, strict=True)]
+    placed_histories, alone = Histories.in_places(*rows, numbers, whole_histories.places), Histories.of(*rows)
+    assert life_events(placed_histories).equals(life_events(alone))
+    assert redelivered(placed_histories).equals(redelivered(alone))
     no_records = NO_RECORD.empty_table()
     expected = first_incomplete(alone, no_records)
-    assert first_incomplete(known, no_records).rows.tolist() == expected.rows.tolist()
-    assert known.newest_rows.tolist() == alone.newest_rows.tolist()
+    assert first_incomplete(placed_histories, no_records).rows.tolist() == expected.rows.tolist()
+    assert placed_histories.newest_rows.tolist() == alone.newest_rows.tolist()

@@ -33,9 +33,9 @@ def measured(log, topic="", *, complete=None, committed=None):
     )
 
 
-def firsts(text, topic="", **more):
+def firsts(text, topic="", **options):
     """`first incomplete offset-end of its range: offsets finished behind` of each interval."""
-    intervals = measured(parsed(text), topic, **more).rows
+    intervals = measured(parsed(text), topic, **options).rows
     return [f"{row[FIRST]}-{row[LAST]}: {row[BEHIND]}" for row in intervals.tolist()]
 
 
@@ -110,8 +110,8 @@ def test_any_log_agrees_with_the_states_of_the_reference_machine(log):
     places = intervals.history.column("partition").to_pylist()
     first_incomplete_offsets = dict.fromkeys(offsets)
     for row in intervals.rows.tolist():
-        mine = [at for at, place in enumerate(places) if place == places[row[BEGIN]] and at >= row[BEGIN]]
-        first_incomplete_offsets |= {offsets[at]: row[FIRST] for at in mine if row[END] < 0 or at < row[END]}
+        positions = [at for at, place in enumerate(places) if place == places[row[BEGIN]] and at >= row[BEGIN]]
+        first_incomplete_offsets |= {offsets[at]: row[FIRST] for at in positions if row[END] < 0 or at < row[END]}
     assert first_incomplete_offsets == {offset: expected[offset] for offset in offsets}
 
 

@@ -31,9 +31,11 @@ partitions = st.lists(st.integers(-(1 << 31), (1 << 31) - 1) | st.integers(0, 9)
 @st.composite
 def items(draw: st.DrawFn) -> dict[str, Any]:
     """Tasks of a subtopology, with one epoch for each, another number of epochs, null, or no epochs."""
-    own = draw(partitions)
-    epochs = draw(st.sampled_from([[*range(len(own))], [7], [], None]))
-    return {"subtopologyId": draw(names), "partitions": own} | draw(st.sampled_from([{"assignmentEpochs": epochs}, {}]))
+    task_partitions = draw(partitions)
+    epochs = draw(st.sampled_from([[*range(len(task_partitions))], [7], [], None]))
+    return {"subtopologyId": draw(names), "partitions": task_partitions} | draw(
+        st.sampled_from([{"assignmentEpochs": epochs}, {}])
+    )
 
 
 assignments = st.fixed_dictionaries(
@@ -48,10 +50,10 @@ def expected(value: dict[str, Any]) -> list[tuple[int, int, str, int, int]]:
     pending = {}
     for place, name in reversed(list(enumerate(TASK_LISTS))):
         for item in value[name]:
-            own = item.get("assignmentEpochs")
-            if own is None or len(own) != len(item["partitions"]):
-                own = [value["memberEpoch"]] * len(item["partitions"])
-            for partition, epoch in zip(item["partitions"], own, strict=True):
+            epochs = item.get("assignmentEpochs")
+            if epochs is None or len(epochs) != len(item["partitions"]):
+                epochs = [value["memberEpoch"]] * len(item["partitions"])
+            for partition, epoch in zip(item["partitions"], epochs, strict=True):
                 task = item["subtopologyId"], partition
                 if name == "activeTasksPendingRevocation":
                     pending[task] = epoch
@@ -64,13 +66,13 @@ def read(texts: list[str], record_type: int) -> list[list[tuple[int, int, str, i
     reader = PartReader()
     half = len(texts) // 2
     reader.read(pa.chunked_array([texts[:half], texts[half:]], pa.string()), np.arange(len(texts)), record_type)
-    known, (lists,) = reader.lists()
-    assert known.to_pylist() == sorted(known.to_pylist())
+    sorted_names, (lists,) = reader.lists()
+    assert sorted_names.to_pylist() == sorted(sorted_names.to_pylist())
     rows = [
         (
             int(status_of(number)),
             int(type_of(number)),
-            known[int(name_of(number))].as_py(),
+            sorted_names[int(name_of(number))].as_py(),
             int(partition_of(number)),
             int(epoch),
         )

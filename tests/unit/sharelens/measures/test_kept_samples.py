@@ -36,11 +36,11 @@ def test_of_observations_the_newest_alone_is_news():
 
 
 def test_offsets_have_the_times_and_ranges_that_are_kept_of_them():
-    kept = batches_of(KEPT, {A: np.array([10, 12, 13]), B: np.array([12])})
-    assert kept.times.to_pylist() == [
+    kept_batches = batches_of(KEPT, {A: np.array([10, 12, 13]), B: np.array([12])})
+    assert kept_batches.times.to_pylist() == [
         {"topic_id": "topic-a", "partition": 0, "offset": 12, "max_timestamp_ms": 1000, "timestamp_type": "CreateTime"}
     ]
-    assert [(row["first_offset"], row["reason"]) for row in kept.no_records.to_pylist()] == [(10, "control")]
+    assert [(row["first_offset"], row["reason"]) for row in kept_batches.no_records.to_pylist()] == [(10, "control")]
 
 
 def test_further_batches_are_added_and_those_that_nobody_waits_for_are_dropped():
@@ -48,15 +48,15 @@ def test_further_batches_are_added_and_those_that_nobody_waits_for_are_dropped()
         [dict(zip(OFFSET_TIME.names, (*B, 7, 2000, "LogAppendTime"), strict=True))], OFFSET_TIME
     )
     ranges = pa.Table.from_pylist([dict(zip(NO_RECORD.names, (*B, 5, 6, "aborted"), strict=True))], NO_RECORD)
-    more = with_batches(KEPT, SampledBatches(times, ranges))
-    assert (more.times[B], more.times[A]) == ({7: Time(2000, "LogAppendTime")}, KEPT.times[A])
-    assert more.no_records == KEPT.no_records | {B: frozenset({NoRecord(5, 6, "aborted")})}
-    assert changed_partitions(KEPT, more) == {B}
-    assert lowest_new_ranges(KEPT, more) == {B: 5}
-    needed = more.needed({A: {13}, B: {7}}, {A: 11, B: 6}, frozenset({B}))
+    extended_samples = with_batches(KEPT, SampledBatches(times, ranges))
+    assert (extended_samples.times[B], extended_samples.times[A]) == ({7: Time(2000, "LogAppendTime")}, KEPT.times[A])
+    assert extended_samples.no_records == KEPT.no_records | {B: frozenset({NoRecord(5, 6, "aborted")})}
+    assert changed_partitions(KEPT, extended_samples) == {B}
+    assert lowest_new_ranges(KEPT, extended_samples) == {B: 5}
+    needed = extended_samples.needed({A: {13}, B: {7}}, {A: 11, B: 6}, frozenset({B}))
     assert needed.partitions == {B}
-    assert needed.times == {B: more.times[B]}
-    assert needed.no_records == {A: frozenset({NoRecord(11, 11, "absent")}), B: more.no_records[B]}
+    assert needed.times == {B: extended_samples.times[B]}
+    assert needed.no_records == {A: frozenset({NoRecord(11, 11, "absent")}), B: extended_samples.no_records[B]}
     assert needed.needed({}, {}, frozenset()) == KeptSamples()
 
 

@@ -98,9 +98,11 @@ def test_rows_at_moments_are_enough_however_the_history_is_cut(
     rows, at_moments = history(story), np.array(moments, np.int64)
     arrivals = Arrivals(at_moments)
     arrivals.take(headers(BATCHES))
-    kept = RowsAtMoments(at_moments)
+    rows_at_moments = RowsAtMoments(at_moments)
     ends = sorted({0, *(cut for cut in cuts if cut < rows.num_rows), rows.num_rows})
     for begin, end in itertools.pairwise(ends if rows.num_rows else [0, 0]):
-        kept.add(rows.slice(begin, end - begin))
-    assert kept.table().num_rows <= 2 * len(moments)
-    assert lag_over_time(kept.table(), arrivals, at_moments, {}).equals(lag_over_time(rows, arrivals, at_moments, {}))
+        rows_at_moments.add(rows.slice(begin, end - begin))
+    assert rows_at_moments.table().num_rows <= 2 * len(moments)
+    assert lag_over_time(rows_at_moments.table(), arrivals, at_moments, {}).equals(
+        lag_over_time(rows, arrivals, at_moments, {})
+    )

@@ -259,10 +259,10 @@ def test_a_share_partition_that_became_complete_has_no_reason_any_more():
 
 def test_ranges_are_listed_by_the_largest_age():
     _, done = done_of(log_of(FIRST + "0 update start=0 0-9 acknowledged 2"))
-    listed, more = age_ranges(done, iter([stamped("0-4 at 1..3\n5-9 at 2..9")]), most=1)
+    listed, has_more = age_ranges(done, iter([stamped("0-4 at 1..3\n5-9 at 2..9")]), row_limit=1)
     (row,) = listed.to_pylist()
     assert (row["first_offset"], row["last_offset"], row["age_min_ms"], row["age_max_ms"]) == (0, 4, 7, 9)
-    assert more
+    assert has_more
 
 
 def header_lines(batches):
@@ -279,8 +279,8 @@ def modelled(log, history, ends):
     """(partition, state, bounds of the age or None) of each settled offset; `ends`: (end, oldest, newest) a batch."""
     kinds = {row["log_offset"]: row["record_type"] for row in history.to_pylist()}
     for partition in range(3):
-        mine = [row for row in history.to_pylist() if row["partition"] == partition]
-        blind = {None: True} | {row["log_offset"]: row["completeness"] in BLIND for row in mine}
+        partition_rows = [row for row in history.to_pylist() if row["partition"] == partition]
+        blind = {None: True} | {row["log_offset"]: row["completeness"] in BLIND for row in partition_rows}
         before = dict(zip(list(blind)[1:], blind, strict=False))
         for life in lives_of(log, partition):
             for offset in OFFSETS:

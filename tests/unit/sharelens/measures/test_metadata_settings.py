@@ -63,8 +63,8 @@ def intervals(of: GroupSettings, *times_ms: int) -> list[str | None]:
 
 
 def test_the_default_of_all_brokers_counts_for_groups_without_their_own_value() -> None:
-    own = setting("9", 3, 5, name=ASSIGNMENT_INTERVAL)
-    of_group = settings(interval("4", 1, 7), interval("6", 7, 8), own)
+    group_setting = setting("9", 3, 5, name=ASSIGNMENT_INTERVAL)
+    of_group = settings(interval("4", 1, 7), interval("6", 7, 8), group_setting)
     assert intervals(of_group, 9, 10, 30, 50, 70, 80) == [None, "4", "9", "4", "6", None]
     assert of_group.of("g", ASSIGNMENT_INTERVAL, 10).origin == "dynamic_default_broker_config"
 

@@ -8,8 +8,8 @@ from tests.settings_in_files import broker_config, dead_letter_topics, end_offse
 def test_only_what_says_something_else_of_its_time_is_new():
     stored = [group_configs(10, g=3), group_configs(20, g=5)]
     assert news(stored, [group_configs(15, g=3), group_configs(30, g=5), group_configs(5, g=3)]) == []
-    others = [group_configs(15, g=4), group_configs(20, g=6), broker_config(7)]
-    assert news(stored, others) == sorted(others, key=lambda observation: observation.from_ms)
+    new_observations = [group_configs(15, g=4), group_configs(20, g=6), broker_config(7)]
+    assert news(stored, new_observations) == sorted(new_observations, key=lambda observation: observation.from_ms)
 
 
 def test_of_equal_files_only_the_first_is_new():

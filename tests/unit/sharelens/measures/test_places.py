@@ -32,7 +32,7 @@ def table(rows: list[Row]) -> pa.Table:
     return pa.table([list(column) for column in zip(*rows, strict=True)] or [[]] * 4, schema=SCHEMA)
 
 
-def known(rows: list[Row]) -> Places:
+def places_of(rows: list[Row]) -> Places:
     return Places(keys=table(sorted(set(rows), key=lambda row: (row[0].encode(), row[1].encode(), *row[2:]))))
 
 
@@ -41,7 +41,7 @@ def known(rows: list[Row]) -> Places:
 def test_a_row_has_the_place_of_its_key(most_cells: int, keys: list[Row], rows: list[Row]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(places, "MOST_CELLS", most_cells)
-        known_places = known(keys)
+        known_places = places_of(keys)
         order = [tuple(row.values()) for row in known_places.keys.to_pylist()]
         expected = [order.index(row) if row in order else -1 for row in rows]
         assert known_places.of(table(rows)).tolist() == expected
@@ -53,7 +53,7 @@ def test_a_row_has_the_place_of_its_key(most_cells: int, keys: list[Row], rows: 
 def test_values_by_place_say_where_a_row_or_its_value_is_missing(
     by_key: dict[Row, int | None], keys: list[Row]
 ) -> None:
-    known_places = known(keys)
+    known_places = places_of(keys)
     rows = table(list(by_key)).append_column("number", pa.array(list(by_key.values()), pa.int64()))
     order = [tuple(row.values()) for row in known_places.keys.to_pylist()]
     expected = [-1 if key not in by_key else -2 if by_key[key] is None else by_key[key] for key in order]
@@ -61,5 +61,5 @@ def test_values_by_place_say_where_a_row_or_its_value_is_missing(
 
 
 def test_the_lowest_value_of_a_place_without_values_is_above_all() -> None:
-    known_places = known([("a", "t", number, 0) for number in range(3)])
+    known_places = places_of([("a", "t", number, 0) for number in range(3)])
     assert known_places.lowest(np.array([2, 0, 2]), np.array([7, 5, 4])).tolist() == [5, ABOVE_ALL, 4]

@@ -16,24 +16,24 @@ LIMIT_3 = GroupSettings(groups={"g": {DELIVERY_COUNT_LIMIT: Setting(value="3", o
 RECORDS = "0-99 at 1"
 
 
-def given_up(text, topic=RECORDS, settings=LIMIT_3, **more):
+def given_up(text, topic=RECORDS, settings=LIMIT_3, **options):
     done = replay_records(table(parsed(text)))
     deliveries = pa.concat_tables([done.closed, open_ranges(done.state)])
     no_records = NoRecords()
     no_records.take(headers(topic, topic_id=ZERO_UUID))
     rows = measure.poison(
-        Histories.of(done.history, deliveries), no_records.ranges(), no_records.header_ranges(), settings, **more
+        Histories.of(done.history, deliveries), no_records.ranges(), no_records.header_ranges(), settings, **options
     )
     assert rows.schema.equals(POISON_RECORD)
     return rows.to_pylist()
 
 
-def lines(*arguments, **more):
+def lines(*arguments, **options):
     """`offsets count cause by source | first outcome-last outcome @ log offset` of each row."""
     return [
         f"{row['offset']}-{row['last_offset']} {row['delivery_count']} {row['cause']} by {row['cause_source']} | "
         f"{row['first_outcome_ms']}-{row['last_outcome_ms']} @ {row['log_offset']}"
-        for row in given_up(*arguments, **more)
+        for row in given_up(*arguments, **options)
     ]
 
 

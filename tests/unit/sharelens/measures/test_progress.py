@@ -53,8 +53,8 @@ class Evidence(Inputs):
         if earlier is not None and earlier.num_rows:
             at = Places(keys=earlier.select(PLACE_KEY)).of
             least = np.append(read_from, -1)
-            kept = self._history.column("log_offset").to_numpy() >= least[at(self._history)]
-            self._history = self._history.filter(pa.array(kept))
+            is_kept = self._history.column("log_offset").to_numpy() >= least[at(self._history)]
+            self._history = self._history.filter(pa.array(is_kept))
             ends = pc.fill_null(self._deliveries.column("valid_to_log_offset"), ABOVE_ALL).to_numpy()
             self._deliveries = self._deliveries.filter(pa.array(ends > least[at(self._deliveries)]))
 
@@ -76,8 +76,8 @@ def measured_on(before, log, batches, is_new):
     places, rows = before
     lowest = []
     for place in places.to_pylist():
-        mine = pc.equal(batches.column("partition"), place["partition"])
-        news = news_from(batches.filter(mine), is_new[mine.to_numpy()])
+        in_partition = pc.equal(batches.column("partition"), place["partition"])
+        news = news_from(batches.filter(in_partition), is_new[in_partition.to_numpy()])
         lowest.append(ABOVE_ALL if news is None else news)
     lowest = np.array(lowest, np.int64)
     resumes = progress.goes_on(places, lowest)
@@ -96,7 +96,7 @@ def at_once(log, batches):
 
 def lines(rows):
     """The rows of both tables, in one order."""
-    return [sorted(map(repr, some.to_pylist())) for some in rows]
+    return [sorted(map(repr, table_rows.to_pylist())) for table_rows in rows]
 
 
 @pytest.mark.slow
@@ -164,8 +164,8 @@ def resumed(log, batches=BATCHES, lowest=ABOVE_ALL):
 def test_an_offset_that_stands_is_measured_on_from_the_last_record():
     assert [resumed(STANDS[:end]) for end in range(1, 6)] == [[0], [1], [2], [3], [4]]
     (row,) = at_once(STANDS, BATCHES)[0].to_pylist()
-    kept = ("first_incomplete_offset", "since_ms", "shown_ms", "earlier_write_ms", "last_write_ms")
-    assert [row[name] for name in kept] == [0, 0, 10, None, 40]
+    column_names = ("first_incomplete_offset", "since_ms", "shown_ms", "earlier_write_ms", "last_write_ms")
+    assert [row[name] for name in column_names] == [0, 0, 10, None, 40]
 
 
 def test_batches_that_reach_it_need_the_records_since_it_stands():

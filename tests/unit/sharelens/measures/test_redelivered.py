@@ -154,16 +154,16 @@ def model(log, partition):
 def within(partition, offset, at, events, back):
     if not events:
         return
-    first, last, most = events[0][0], events[-1][0], max(count for _, _, count in events)
+    first, last, max_count = events[0][0], events[-1][0], max(count for _, _, count in events)
     acknowledged = [count for _, state, count in events if state == ACKNOWLEDGED]
     brought = [log_offset for log_offset, low, high in back if low <= offset < high and first < log_offset <= last]
     if brought:
         kind = "start_went_back"
-    elif acknowledged and most > min(acknowledged):
+    elif acknowledged and max_count > min(acknowledged):
         kind = "delivered_after_acknowledged"
-    elif most > 1:
+    elif max_count > 1:
         kind = "retry"
     else:
         return
-    row = (len(acknowledged), most, first, brought[0] if brought else None, last)
+    row = (len(acknowledged), max_count, first, brought[0] if brought else None, last)
     yield (partition, offset, kind, at), row

@@ -48,9 +48,9 @@ CHANGED = over_time({10: limits(g=3, h=4), 20: limits(g=5, h=4)}, {})
 
 
 def test_bounds_are_those_of_all_times_and_the_limits_where_a_time_is_unknown():
-    least, most = bounds_of(CHANGED, DELIVERY_COUNT_LIMIT, ["h", "g", "new", "g"], (2, 10))
+    least, upper_bounds = bounds_of(CHANGED, DELIVERY_COUNT_LIMIT, ["h", "g", "new", "g"], (2, 10))
     assert least.tolist() == [4, 3, 2, 3]
-    assert most.tolist() == [4, 5, 10, 5]
+    assert upper_bounds.tolist() == [4, 5, 10, 5]
 
 
 def test_the_first_settings_count_from_the_beginning_and_each_until_the_next():

@@ -30,12 +30,12 @@ def stalled(text, topic, *, now, end=None, settings=None, least=20):
     return rows.to_pylist()
 
 
-def lines(*arguments, **more):
+def lines(*arguments, **options):
     """`since-until kind at first incomplete offset: finished behind` of each row."""
     return [
         f"{row['since_ms']}-{row['until_ms']} {row['kind']} at {row['first_incomplete_offset']}: "
         f"{row['finished_behind']}"
-        for row in stalled(*arguments, **more)
+        for row in stalled(*arguments, **options)
     ]
 
 

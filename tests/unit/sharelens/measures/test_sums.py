@@ -12,10 +12,10 @@ ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(-(1 << 40), 1 << 40), s
 @given(ROWS)
 def test_each_number_has_the_sum_of_its_values(rows: list[tuple[int, int, bool]]):
     number, values, flags = (np.array([row[at] for row in rows], kind) for at, kind in enumerate((int, int, bool)))
-    sums = [sum(value for own, value, _ in rows if own == each) for each in range(5)]
+    sums = [sum(value for row_number, value, _ in rows if row_number == each) for each in range(5)]
     assert sums_by(number, values, 5).tolist() == sums
-    some = [any(flag for own, _, flag in rows if own == each) for each in range(5)]
-    assert any_by(number, flags, 5).tolist() == some
+    any_flags = [any(flag for row_number, _, flag in rows if row_number == each) for each in range(5)]
+    assert any_by(number, flags, 5).tolist() == any_flags
 
 
 @given(st.lists(st.integers(-(1 << 62), 1 << 62), max_size=8), st.data())

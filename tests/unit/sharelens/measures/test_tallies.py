@@ -32,7 +32,7 @@ def settled_and_aged(history: pa.Table, deliveries: pa.Table) -> tuple[Settled, 
 
 
 @pytest.fixture(params=[1 << 22, 0])
-def kept(request: pytest.FixtureRequest):
+def pieces_kept_limit(request: pytest.FixtureRequest):
     """Sums that are made at the end, and after every tally."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tallies, "PIECES_KEPT", request.param)
@@ -40,22 +40,24 @@ def kept(request: pytest.FixtureRequest):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("kept")
+@pytest.mark.usefixtures("pieces_kept_limit")
 @pytest.mark.parametrize("by", BYS)
 @given(log=LATER_LOGS | HOSTILE_LOGS, part_of=st.lists(st.integers(0, 2), min_size=3, max_size=3))
 def test_the_rows_of_a_sum_are_those_of_everything_at_once(by, log, part_of):
     done = replay_records(table(log))
     history, deliveries = done.history, pa.concat_tables([done.closed, open_ranges(done.state)])
-    whole, ages = settled_and_aged(history, deliveries)
+    all_settled, ages = settled_and_aged(history, deliveries)
     waited, tried = [], []
     for part in range(3):
         partitions = pa.array([partition for partition in range(3) if part_of[partition] == part], pa.int32())
-        mine, its_deliveries = (rows.filter(pc.field("partition").isin(partitions)) for rows in (history, deliveries))
-        its_settled, its_ages = settled_and_aged(mine, its_deliveries)
+        part_history, its_deliveries = (
+            rows.filter(pc.field("partition").isin(partitions)) for rows in (history, deliveries)
+        )
+        its_settled, its_ages = settled_and_aged(part_history, its_deliveries)
         waited.append(of_latency(its_settled, its_ages, by))
         tried.append(of_attempts(its_settled, its_ages.gaps(), by))
-    assert latency_rows(added(waited), by) == latency(whole, ages, by)
-    assert attempts_rows(added(tried), by) == attempts(whole, ages.gaps(), by)
+    assert latency_rows(added(waited), by) == latency(all_settled, ages, by)
+    assert attempts_rows(added(tried), by) == attempts(all_settled, ages.gaps(), by)
 
 
 @pytest.mark.parametrize("by", [By(), *BYS])

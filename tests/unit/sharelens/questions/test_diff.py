@@ -52,14 +52,14 @@ def test_changed_ranges_are_exactly_the_offsets_that_differ(before: list[int], a
 @given(per_offset, per_offset)
 def test_changed_ranges_are_as_few_as_can_be(before: list[int], after: list[int]) -> None:
     ranges = changed_ranges(as_batches(before), as_batches(after))
-    for left, right in itertools.pairwise(ranges):
-        touching = left["last_offset"] + 1 == right["first_offset"]
-        assert not touching or (left["before"], left["after"]) != (right["before"], right["after"])
+    for left_range, right in itertools.pairwise(ranges):
+        touching = left_range["last_offset"] + 1 == right["first_offset"]
+        assert not touching or (left_range["before"], left_range["after"]) != (right["before"], right["after"])
 
 
 def test_a_range_of_all_offsets_there_are_is_not_enumerated() -> None:
-    whole = [{"first_offset": 0, "last_offset": 2**63 - 1, **side(2)}]  # type: ignore[dict-item]
-    assert list(changed_ranges([], whole)) == [
+    all_offsets = [{"first_offset": 0, "last_offset": 2**63 - 1, **side(2)}]  # type: ignore[dict-item]
+    assert list(changed_ranges([], all_offsets)) == [
         {"first_offset": 0, "last_offset": 2**63 - 1, "before": None, "after": side(2)}
     ]
 

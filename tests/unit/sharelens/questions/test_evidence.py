@@ -73,12 +73,12 @@ def directories(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     for number, copies in enumerate(CASES.values()):
         batches = state_batches(story(number))
         for place, (first, end, missing, damaged) in enumerate(copies):
-            kept = [
+            kept_batches = [
                 broken(batches[offset]) if offset in damaged else batches[offset]
                 for offset in range(first, end)
                 if offset not in missing
             ]
-            write_batches(folder / f"copy-{place}" / f"{STATE_TOPIC}-{number}", kept)
+            write_batches(folder / f"copy-{place}" / f"{STATE_TOPIC}-{number}", kept_batches)
     return [folder / f"copy-{place}" for place in range(COPIES)]
 
 

@@ -37,8 +37,8 @@ STORY = [
 ]
 
 
-def evidence(directory: Path, **more: Any) -> LogEvidence:
-    return open_log_evidence(Source(log_dirs=(str(directory),), **more))
+def evidence(directory: Path, **source_options: Any) -> LogEvidence:
+    return open_log_evidence(Source(log_dirs=(str(directory),), **source_options))
 
 
 def rows(answer: Answer | Stream) -> list[dict[str, Any]]:
@@ -125,8 +125,8 @@ def test_records_come_in_log_order_within_half_open_bounds(story: Path) -> None:
     every = rows(records(evidence(story), ALL_KEYS, Span()))
     assert [row["type"] for row in every] == ["snapshot", "update", "update", "snapshot", "tombstone"]
     assert every[4]["state_batches"] is None
-    some = rows(records(evidence(story), ALL_KEYS, Span(from_offset=1, to_offset=3)))
-    assert [row["log_offset"] for row in some] == [1, 2]
+    bounded_rows = rows(records(evidence(story), ALL_KEYS, Span(from_offset=1, to_offset=3)))
+    assert [row["log_offset"] for row in bounded_rows] == [1, 2]
     timed = rows(records(evidence(story), ALL_KEYS, Span(from_ms=START_MS + 1000, to_ms=START_MS + 3000)))
     assert [row["log_offset"] for row in timed] == [1, 2]
     assert rows(records(evidence(story), ALL_KEYS, Span(state_partitions=frozenset({3})))) == []
@@ -250,9 +250,9 @@ def test_the_newest_incarnation_of_the_state_topic_answers(tmp_path: Path) -> No
     old.rename(logs / f"{STATE_TOPIC}-0.0123456789abcdef0123456789abcdef-delete")
     write_state_partition(logs, [snapshot("new", at_ms=START_MS + 5000)])
     assert [row["group_id"] for row in rows(state(evidence(logs), ALL_KEYS, NOW))] == ["new"]
-    both = evidence(logs, include_deleted=True)
-    assert [row["group_id"] for row in rows(state(both, ALL_KEYS, NOW))] == ["new"]
-    assert [part.log_topic_id for part in both.cover()] == [STATE_TOPIC_ID]
+    both_incarnations = evidence(logs, include_deleted=True)
+    assert [row["group_id"] for row in rows(state(both_incarnations, ALL_KEYS, NOW))] == ["new"]
+    assert [part.log_topic_id for part in both_incarnations.cover()] == [STATE_TOPIC_ID]
 
 
 def test_empty_state_partitions_are_no_evidence_and_may_be_named_with_none_of_their_records(story: Path) -> None:

@@ -103,7 +103,7 @@ def _threads_alternate() -> Iterator[None]:
 def test_cut_into_share_partitions_the_histories_give_the_same_answer_and_no_question_holds_more_than_a_part(
     ask: Callable[..., tuple[object, str]], monkeypatch: pytest.MonkeyPatch, question: str
 ):
-    whole = {source: ask(source, *QUESTIONS[question]) for source in ("--log-dir", "--lake")}
+    uncut_answers = {source: ask(source, *QUESTIONS[question]) for source in ("--log-dir", "--lake")}
     monkeypatch.setattr(measured, "PART_ROWS", 1)
     for evidence in (LogEvidence, LakeEvidence):
         read = evidence.histories
@@ -115,10 +115,10 @@ def test_cut_into_share_partitions_the_histories_give_the_same_answer_and_no_que
         monkeypatch.setattr(evidence, "histories", histories)
         for name in ("history", "deliveries", "records"):
             monkeypatch.delattr(evidence, name)
-    for source, expected in whole.items():
+    for source, expected in uncut_answers.items():
         assert ask(source, *QUESTIONS[question]) == expected
-    assert whole["--lake"][0] == whole["--log-dir"][0]
-    assert whole["--lake"][0] or question == "dlq"
+    assert uncut_answers["--lake"][0] == uncut_answers["--log-dir"][0]
+    assert uncut_answers["--lake"][0] or question == "dlq"
 
 
 @pytest.mark.usefixtures("_threads_alternate")
@@ -129,9 +129,9 @@ def test_cut_into_share_partitions_the_histories_give_the_same_answer_and_no_que
 def test_cut_into_larger_parts_the_histories_give_the_same_answer(
     ask: Callable[..., tuple[object, str]], monkeypatch: pytest.MonkeyPatch, question: str
 ):
-    whole = {source: ask(source, *QUESTIONS[question]) for source in ("--log-dir", "--lake")}
+    uncut_answers = {source: ask(source, *QUESTIONS[question]) for source in ("--log-dir", "--lake")}
     monkeypatch.setattr(measured, "PART_ROWS", 5)
-    for source, expected in whole.items():
+    for source, expected in uncut_answers.items():
         assert ask(source, *QUESTIONS[question]) == expected
 
 

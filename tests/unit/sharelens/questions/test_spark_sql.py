@@ -6,7 +6,7 @@ from sharelens.questions.spark_sql import named_tables, with_view_names
 
 
 @pytest.mark.parametrize(
-    ("query", "seen", "names"),
+    ("query", "expected_query", "names"),
     [
         (
             "SELECT * FROM gold.share_partition_state;",
@@ -19,6 +19,6 @@ from sharelens.questions.spark_sql import named_tables, with_view_names
         ("SELECT * FROM marigold.publication", "SELECT * FROM marigold.publication", set()),
     ],
 )
-def test_tables_are_found_outside_of_literals(query: str, seen: str, names: set[str]) -> None:
-    assert with_view_names(query) == seen
+def test_tables_are_found_outside_of_literals(query: str, expected_query: str, names: set[str]) -> None:
+    assert with_view_names(query) == expected_query
     assert named_tables(query) == names

@@ -55,10 +55,10 @@ def test_describe_and_summarize_name_the_columns(lake: Cut, query: str) -> None:
     assert answer_of(lake, query).column("column_name").to_pylist() == TABLES["gold.lag"].schema.names
 
 
-@pytest.mark.parametrize("most", [None, 5])
-def test_columns_of_the_same_name_get_numbers(lake: Cut, most: int | None) -> None:
+@pytest.mark.parametrize("row_limit", [None, 5])
+def test_columns_of_the_same_name_get_numbers(lake: Cut, row_limit: int | None) -> None:
     query = "SELECT 1 AS a, 2 AS a, 3 AS A, 4 AS a_1, 5 AS b"
-    with sql(lake, query, most=most) as answer:
+    with sql(lake, query, most=row_limit) as answer:
         assert answer.read_all().table.to_pylist() == [{"a": 1, "a_1": 2, "A_2": 3, "a_1_1": 4, "b": 5}]
 
 

@@ -49,18 +49,18 @@ def test_a_limited_answer_is_the_head_of_the_whole_one_with_the_same_lines(
     monkeypatch.setattr(FirstRows, "table", table)
     lake = ["--lake", str(recorded_lake(name)), "--output", "jsonl"]
     whole_code = main([*words, *lake])
-    whole = capsys.readouterr()
+    whole_output = capsys.readouterr()
     assert not most_kept
     assert main([*words, *lake, "--limit", "3"]) == whole_code
     limited = capsys.readouterr()
-    rows = whole.out.splitlines()
+    rows = whole_output.out.splitlines()
     assert limited.out.splitlines() == rows[:3]
     messages = limited.err.splitlines()
     if len(rows) > 3:
         assert f"... {len(rows) - 3} more rows; --limit {len(rows)} shows them all" in messages
         messages.remove(f"... {len(rows) - 3} more rows; --limit {len(rows)} shows them all")
-    assert messages == whole.err.splitlines()
-    assert all(kept <= 3 for kept in most_kept)
+    assert messages == whole_output.err.splitlines()
+    assert all(kept_count <= 3 for kept_count in most_kept)
     assert most_kept or "--fail-on" in words
 
 
@@ -81,6 +81,6 @@ def test_sums_are_those_of_all_rows(size: int, monkeypatch: pytest.MonkeyPatch) 
     sums = Sums(["group"], {"offset": "sum", "at_ms": "max"})
     for table in cut(ROWS, size):
         sums.add(table)
-    whole = ROWS.group_by("group").aggregate([("offset", "sum"), ("at_ms", "max")])
-    expected = {row["group"]: (row["offset_sum"], row["at_ms_max"]) for row in whole.to_pylist()}
+    whole_sums = ROWS.group_by("group").aggregate([("offset", "sum"), ("at_ms", "max")])
+    expected = {row["group"]: (row["offset_sum"], row["at_ms_max"]) for row in whole_sums.to_pylist()}
     assert {row["group"]: (row["offset"], row["at_ms"]) for row in sums.table().to_pylist()} == expected

@@ -243,10 +243,12 @@ def test_headers_tell_what_an_offset_holds(offset: int, holds: str | None, at_on
 
 
 def test_members_are_those_whose_assignment_held_the_partition_at_that_moment() -> None:
-    here, away = [{"topicId": ORDERS_ID, "partitions": [0, 1]}], [{"topicId": ORDERS_ID, "partitions": [1]}]
+    with_partition, away = [{"topicId": ORDERS_ID, "partitions": [0, 1]}], [{"topicId": ORDERS_ID, "partitions": [1]}]
     client = {"clientId": "c", "clientHost": "/127.0.0.1"}
     assignments = assigned(
-        group_records((10, "m", client), (14, "m", here), (14, "n", here), (14, "m", away), (14, "n", None)),
+        group_records(
+            (10, "m", client), (14, "m", with_partition), (14, "n", with_partition), (14, "m", away), (14, "n", None)
+        ),
         ORDERS_ID,
         0,
     )

@@ -76,8 +76,8 @@ def bounds_of(part: pa.Table) -> dict[str, Bounds]:
     for name in SCALARS:
         column = part.column(name)
         if column.null_count < part.num_rows:
-            known = pc.min_max(column)
-            bounds[name] = Bounds(known["min"].as_py(), known["max"].as_py(), column.null_count > 0)
+            extremes = pc.min_max(column)
+            bounds[name] = Bounds(extremes["min"].as_py(), extremes["max"].as_py(), column.null_count > 0)
     return bounds
 
 
@@ -88,12 +88,12 @@ def test_the_turning_rows_tell_the_same_life_and_hold_the_named_records(
 ) -> None:
     every = history(steps)
     named &= set(range(len(steps)))
-    some = turning_rows(parts_of(every, cuts), OFFSET, pa.chunked_array([pa.array(sorted(named), pa.int64())]))
-    assert events_by_place(some) == events_by_place(every)
-    assert named <= set(some.column("log_offset").to_pylist())
+    chosen_rows = turning_rows(parts_of(every, cuts), OFFSET, pa.chunked_array([pa.array(sorted(named), pa.int64())]))
+    assert events_by_place(chosen_rows) == events_by_place(every)
+    assert named <= set(chosen_rows.column("log_offset").to_pylist())
     for rows in rows_of_places(every):
-        mine = some.filter(in_place(rows.slice(0, 1).to_pylist()[0]))
-        assert mine.column("log_time_ms").to_pylist()[-1] == rows.column("log_time_ms").to_pylist()[-1]
+        place_rows = chosen_rows.filter(in_place(rows.slice(0, 1).to_pylist()[0]))
+        assert place_rows.column("log_time_ms").to_pylist()[-1] == rows.column("log_time_ms").to_pylist()[-1]
 
 
 @pytest.mark.slow
@@ -107,18 +107,18 @@ def test_the_row_groups_that_are_left_out_tell_nothing(
         first = rows.slice(0, 1).to_pylist()[0]
         place, is_near = in_place(first), pc.field("state_partition") == first["state_partition"]
         is_kept = ~place | (pc.field("log_offset") >= first["log_offset"] + dropped)  # retention drops the oldest
-        kept = every.filter(is_near & is_kept)
-        parts = parts_of(kept, cuts)
+        kept_rows = every.filter(is_near & is_kept)
+        parts = parts_of(kept_rows, cuts)
         choice = TurningRowGroups(OFFSET, log_offsets)
         needed = choice([bounds_of(part) for part in parts])
-        mine = [part.filter(place) for part in parts]
-        some = turning_rows(itertools.compress(mine, needed), OFFSET, log_offsets)
-        if not choice.suffice(some):
+        place_parts = [part.filter(place) for part in parts]
+        chosen_rows = turning_rows(itertools.compress(place_parts, needed), OFFSET, log_offsets)
+        if not choice.suffice(chosen_rows):
             continue
-        whole = turning_rows(mine, OFFSET, log_offsets)
-        assert events_by_place(some) == events_by_place(whole)
-        theirs = kept.filter(place).column("log_offset").to_pylist()
-        assert named.intersection(theirs) <= set(some.column("log_offset").to_pylist())
+        all_turning_rows = turning_rows(place_parts, OFFSET, log_offsets)
+        assert events_by_place(chosen_rows) == events_by_place(all_turning_rows)
+        theirs = kept_rows.filter(place).column("log_offset").to_pylist()
+        assert named.intersection(theirs) <= set(chosen_rows.column("log_offset").to_pylist())
 
 
 def test_a_long_life_among_others_costs_its_first_row_groups_and_the_turn() -> None:
@@ -129,8 +129,8 @@ def test_a_long_life_among_others_costs_its_first_row_groups_and_the_turn() -> N
     choice = TurningRowGroups(OFFSET, pa.chunked_array([[555]]))
     needed = choice([bounds_of(piece) for piece in pieces])
     assert list(itertools.compress(range(len(pieces)), needed)) == [0, 1, 5, 10, 11]
-    mine = pc.field("group_id") == "g"
-    assert choice.suffice(pa.concat_tables([piece.filter(mine) for piece in itertools.compress(pieces, needed)]))
+    in_group = pc.field("group_id") == "g"
+    assert choice.suffice(pa.concat_tables([piece.filter(in_group) for piece in itertools.compress(pieces, needed)]))
 
 
 def test_a_share_partition_without_a_row_before_those_left_out_needs_them() -> None:

@@ -26,9 +26,9 @@ INTERVALS = ((0, 10), (500, 60), (500, 5), (10, 40), (20, 3), (7, 500))
 BATCH = ("first_offset", "last_offset", "delivery_state", "delivery_count")
 
 
-def seeds(most):
+def seeds(seed_count):
     """Seeds of the test run, and many more for the soak."""
-    return [pytest.param(seed, marks=() if seed < most else pytest.mark.soak) for seed in range(200)]
+    return [pytest.param(seed, marks=() if seed < seed_count else pytest.mark.soak) for seed in range(200)]
 
 
 def answers(capsys, option, evidence):

@@ -12,8 +12,8 @@ from sharelens.report.charts import (
     WIDE,
     Chart,
     Size,
+    _sized_chart,
     _time_axis,
-    _whole,
     band,
     delivery_counts,
     drawn,
@@ -79,7 +79,7 @@ def test_a_chart_is_one_by_the_schema_which_is_not_asked_when_a_page_is_written(
     chart: Callable[[Size], Chart], width: int
 ) -> None:
     size = Size(width=width, height=200)
-    spec = _whole(chart(size), size)
+    spec = _sized_chart(chart(size), size)
     assert spec.to_dict(validate=True) == spec.to_dict(validate=False)
 
 

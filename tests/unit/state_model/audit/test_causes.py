@@ -11,9 +11,9 @@ def causes(text):
     """By rule its cause, from lines `rule record since [share partition] [severity]`."""
     sightings = []
     for line in text.strip().splitlines():
-        rule, log_offset, since, *more = line.split()
-        severity = next((word for word in more if not word.isdigit()), "error")
-        share_partition = next((int(word) for word in more if word.isdigit()), 0)
+        rule, log_offset, since, *words = line.split()
+        severity = next((word for word in words if not word.isdigit()), "error")
+        share_partition = next((int(word) for word in words if word.isdigit()), 0)
         sightings.append(Sighting(rule, share_partition, int(log_offset), int(since), severity))
     inferred = inferred_causes(sightings)
     return {sighting.rule: cause for sighting, cause in zip(sightings, inferred, strict=True) if cause}

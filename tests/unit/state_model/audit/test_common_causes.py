@@ -111,16 +111,16 @@ def test_a_group_epoch_explains_epochs_of_the_same_group():
     ],
 )
 def test_a_deletion_explains_what_a_group_left_behind(rules, event):
-    left = [sighting(rule, partition=number) for number, rule in enumerate(rules)]
-    assert causes(*left) == [event, event]
-    assert causes(left[0], left[1]._replace(group_id="other")) == [None, None]
+    leftover_sightings = [sighting(rule, partition=number) for number, rule in enumerate(rules)]
+    assert causes(*leftover_sightings) == [event, event]
+    assert causes(leftover_sightings[0], leftover_sightings[1]._replace(group_id="other")) == [None, None]
 
 
 @pytest.mark.parametrize("event", [TOPIC_DELETED, TOPIC_CREATED_AGAIN])
 def test_a_topic_of_which_the_metadata_says_that_it_is_gone_explains_what_is_left_of_it(event):
-    left = [sighting("state_without_group", group, event=event) for group in "ab"]
-    assert causes(*left) == [event, event]
-    assert causes(left[0], left[1]._replace(topic_id="U")) == [None, None]
+    leftover_sightings = [sighting("state_without_group", group, event=event) for group in "ab"]
+    assert causes(*leftover_sightings) == [event, event]
+    assert causes(leftover_sightings[0], leftover_sightings[1]._replace(topic_id="U")) == [None, None]
 
 
 @pytest.mark.parametrize("rule", sorted(BEYOND_TOPIC))
@@ -167,12 +167,12 @@ def test_a_cause_is_an_event_or_the_rule_of_a_finding_that_nothing_explains(sigh
 @pytest.mark.slow
 @given(SIGHTINGS, SIGHTINGS)
 @examples("table")
-def test_findings_of_other_places_only_add_causes(sightings, others):
+def test_findings_of_other_places_only_add_causes(sightings, other_sightings):
     """Unless a new finding is about a whole log: the causes within a share partition stay."""
     quiet = [finding for finding in sightings if finding.rule not in SHARED | WIDE.keys()]
     apart = [
         finding._replace(place=("other", *finding.place), group_id="other")
-        for finding in others
+        for finding in other_sightings
         if finding.rule not in WIDE and finding.rule not in SHARED
     ]
     assert inferred_causes([*quiet, *apart])[: len(quiet)] == inferred_causes(quiet)

@@ -32,16 +32,18 @@ def violations(entries, changes=()):
     rows = log_records(entries).to_pylist()
     for row, change in zip(rows, changes, strict=False):
         row.update(change)
-    seen = []
+    violation_rows = []
     for row in rows:
         audit.tally.counted = audit.tally.counted.slice(0, 0)
         take(audit, row)
         names = ("rule", "first_log_offset", "field", "expected", "seen")
-        seen += [tuple(counted[name] for name in names) for counted in audit.tally.counted.to_pylist()]
+        violation_rows += [tuple(counted[name] for name in names) for counted in audit.tally.counted.to_pylist()]
         names = ("rule", "log_offset", "field", "expected", "seen")
-        known = sum(violation[0] == 31 for violation in seen)
-        seen += [tuple(hole[name] for name in names) for hole in audit.missing_offsets().to_pylist()[known:]]
-    return [violation for violation in seen if violation[0] in (30, 31, 40)]
+        known_holes = sum(violation[0] == 31 for violation in violation_rows)
+        violation_rows += [
+            tuple(hole[name] for name in names) for hole in audit.missing_offsets().to_pylist()[known_holes:]
+        ]
+    return [violation for violation in violation_rows if violation[0] in (30, 31, 40)]
 
 
 def take(audit, row):
@@ -63,7 +65,7 @@ def test_offsets(offsets):
         for rule, check in RULES_OF_OFFSETS.items():
             difference = check(previous, offset)
             if difference is not None:
-                expected.append((rule, offset, int(difference.field), difference.expected, difference.seen))
+                expected.append((rule, offset, int(difference.field), difference.expected, difference.actual))
     assert violations([entry(offset) for offset in offsets]) == expected
 
 
@@ -75,7 +77,7 @@ def test_batches(batches):
     for offset, (attributes, producer_id, headers) in enumerate(batches):
         difference = placement.odd_batch(attributes, producer_id, headers)
         if difference is not None:
-            expected.append((40, offset, int(difference.field), difference.expected, difference.seen))
+            expected.append((40, offset, int(difference.field), difference.expected, difference.actual))
         listed = [{"key": "k", "value": b""}] * headers
         changes.append({"attributes": attributes, "producer_id": producer_id, "headers": listed})
     assert violations([entry(offset) for offset in range(len(batches))], changes) == expected
@@ -94,7 +96,7 @@ def test_trailing_bytes_and_unknown_tags():
     value = ShareUpdate(snapshot_epoch=0, leader_epoch=0, start_offset=0, state_batches=(batch,), unknown_tags=(tag,))
     key = SharePartitionKey(group_id="g", topic_id=TOPIC_ID, partition=3)
     step = next(placement_steps(ShareRecord(key=key, value=value, trailing_bytes=2)))
-    assert placement.trailing_bytes(step).seen == 2
+    assert placement.trailing_bytes(step).actual == 2
     assert placement.unknown_tags(step)[:3] == (Field.UNKNOWN_TAGS, 0, 2)
 
 

@@ -27,18 +27,18 @@ def test_each_offset_has_the_largest_value_of_its_batches(batches):
 
 
 @given(BATCHES, BATCHES)
-def test_the_spans_that_touch_another_function_have_all_values_of_its_offsets(left, right):
-    ours, theirs = step_function.of_batches(left), step_function.of_batches(right)
+def test_the_spans_that_touch_another_function_have_all_values_of_its_offsets(left_batches, right_batches):
+    ours, theirs = step_function.of_batches(left_batches), step_function.of_batches(right_batches)
     touching = step_function.touching(ours, theirs)
     inside = range(theirs[0].first, theirs[-1].last + 1) if theirs else ()
-    assert list(step_function.values_at(touching, inside)) == [pointwise(left, offset) for offset in inside]
+    assert list(step_function.values_at(touching, inside)) == [pointwise(left_batches, offset) for offset in inside]
     assert set(touching) <= set(ours)
 
 
 @given(BATCHES, BATCHES)
-def test_the_maximum_is_what_the_replay_combines(left, right):
-    function = step_function.maximum(step_function.of_batches(left), step_function.of_batches(right))
-    combined = coalesce(combine(left, right, 3, rules=KAFKA_4_4))
+def test_the_maximum_is_what_the_replay_combines(left_batches, right_batches):
+    function = step_function.maximum(step_function.of_batches(left_batches), step_function.of_batches(right_batches))
+    combined = coalesce(combine(left_batches, right_batches, 3, rules=KAFKA_4_4))
     expected = tuple(
         StateBatch(span.first, span.last, span.value[1], span.value[0]) for span in step_function.cut_below(function, 3)
     )
@@ -46,15 +46,15 @@ def test_the_maximum_is_what_the_replay_combines(left, right):
 
 
 def test_offsets_are_not_enumerated():
-    whole = (Span(0, (1 << 63) - 1, (1, 2)),)
-    assert step_function.terminal_offsets(whole) == (1 << 63) - 1
-    assert step_function.first_lower(whole, ()) == (0, (1, 2), None)
-    assert step_function.cut_below(whole, 1 << 62) == (Span(1 << 62, (1 << 63) - 1, (1, 2)),)
+    whole_function = (Span(0, (1 << 63) - 1, (1, 2)),)
+    assert step_function.terminal_offsets(whole_function) == (1 << 63) - 1
+    assert step_function.first_lower(whole_function, ()) == (0, (1, 2), None)
+    assert step_function.cut_below(whole_function, 1 << 62) == (Span(1 << 62, (1 << 63) - 1, (1, 2)),)
 
 
 @given(BATCHES, BATCHES)
-def test_the_first_difference_is_the_first_offset_that_differs(left, right):
-    ours, theirs = step_function.of_batches(left), step_function.of_batches(right)
-    unequal = [offset for offset in range(40) if pointwise(left, offset) != pointwise(right, offset)]
+def test_the_first_difference_is_the_first_offset_that_differs(left_batches, right_batches):
+    ours, theirs = step_function.of_batches(left_batches), step_function.of_batches(right_batches)
+    unequal = [offset for offset in range(40) if pointwise(left_batches, offset) != pointwise(right_batches, offset)]
     different = step_function.first_difference(ours, theirs)
     assert (different[0] if different else None) == (unequal[0] if unequal else None)

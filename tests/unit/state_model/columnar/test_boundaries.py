@@ -48,17 +48,17 @@ def replayed_by_chunks(rows, cuts, batches, seed, losses, limit):
     for chunk in pieces(rows, cuts):
         records = chunk.select(schemas.REPLAYED.names).cast(schemas.REPLAYED)
         before = boundary.advance(summary_of(pieces(records, batches)))
-        own = replay.replay_records(chunk, seed=before, losses=losses_until(losses, chunk), update_limit=limit)
-        history.append(own.history)
-        closed.append(own.closed)
+        chunk_replay = replay.replay_records(chunk, seed=before, losses=losses_until(losses, chunk), update_limit=limit)
+        history.append(chunk_replay.history)
+        closed.append(chunk_replay.closed)
     return pa.concat_tables(history), pa.concat_tables(closed), boundary.settled(3)
 
 
-def assert_same(ours, whole):
+def assert_same(ours, whole_replay):
     history, closed, state = ours
-    assert history.sort_by(ORDER).equals(whole.history.sort_by(ORDER))
-    assert closed.sort_by(RANGE_ORDER).equals(whole.closed.sort_by(RANGE_ORDER))
-    assert state.equals(whole.state)
+    assert history.sort_by(ORDER).equals(whole_replay.history.sort_by(ORDER))
+    assert closed.sort_by(RANGE_ORDER).equals(whole_replay.closed.sort_by(RANGE_ORDER))
+    assert state.equals(whole_replay.state)
 
 
 @pytest.mark.slow
@@ -66,8 +66,8 @@ def assert_same(ours, whole):
 def test_chunks_from_their_boundary_states_are_one_replay(log, cuts, batches, losses, limit):
     rows = table(log)
     none = schemas.SHARE_PARTITION_STATE.empty_table()
-    whole = replay.replay_records(rows, losses=losses, update_limit=limit, log_start_offset=3)
-    assert_same(replayed_by_chunks(rows, cuts, batches, none, losses, limit), whole)
+    whole_replay = replay.replay_records(rows, losses=losses, update_limit=limit, log_start_offset=3)
+    assert_same(replayed_by_chunks(rows, cuts, batches, none, losses, limit), whole_replay)
 
 
 @pytest.mark.slow
@@ -75,8 +75,8 @@ def test_chunks_from_their_boundary_states_are_one_replay(log, cuts, batches, lo
 def test_chunks_on_top_of_an_earlier_state_are_one_replay(before, log, cuts, limit):
     seed = replay.replay_records(table(before), update_limit=limit).state
     rows = table(log, first_offset=len(before))
-    whole = replay.replay_records(rows, seed=seed, update_limit=limit, log_start_offset=3)
-    assert_same(replayed_by_chunks(rows, cuts, [], seed, [], limit), whole)
+    whole_replay = replay.replay_records(rows, seed=seed, update_limit=limit, log_start_offset=3)
+    assert_same(replayed_by_chunks(rows, cuts, [], seed, [], limit), whole_replay)
 
 
 HOT = """
@@ -91,9 +91,9 @@ HOT = """
 def test_a_hot_share_partition_is_thinned_to_a_few_records_a_snapshot(count):
     log = HOT.format(updates="\n    ".join(["0 update start=0 5-9 available 1"] * count))
     rows = table(parsed(log))
-    kept = thinned(rows.select(schemas.REPLAYED.names))
-    assert kept.num_rows <= 2 * 4
-    assert sum(kept.column(WEIGHT).to_pylist()) == 2 * count
+    thinned_rows = thinned(rows.select(schemas.REPLAYED.names))
+    assert thinned_rows.num_rows <= 2 * 4
+    assert sum(thinned_rows.column(WEIGHT).to_pylist()) == 2 * count
 
 
 def test_a_thinned_log_has_the_first_update_with_an_unknown_delivery_state_of_each_snapshot():
@@ -104,8 +104,10 @@ def test_a_thinned_log_has_the_first_update_with_an_unknown_delivery_state_of_ea
         "0 update 3 unknown(-3) 1",
     ]
     rows = table(parsed("\n".join(["0 snapshot start=0", *updates, "0 update 4 available 1", "0 tombstone"])))
-    kept = thinned(rows.select(schemas.REPLAYED.names)).to_pylist()
-    states = {row["log_offset"]: [batch["delivery_state"] for batch in row["state_batches"] or ()] for row in kept}
+    thinned_rows = thinned(rows.select(schemas.REPLAYED.names)).to_pylist()
+    states = {
+        row["log_offset"]: [batch["delivery_state"] for batch in row["state_batches"] or ()] for row in thinned_rows
+    }
     assert states[2] == []
     assert states[3] == [5]
     assert all(len(of_row) <= 1 for of_row in states.values())

@@ -230,11 +230,11 @@ def test_every_reason_has_a_detail():
 def test_slices_of_a_record_batch_decode_like_the_whole():
     values = [UPDATE_HEAD + bytes([1, 1, 9, 1, place]) for place in range(20)]
     rows = log_rows([UPDATE_KEY] * 20, values)
-    whole = decode_share_records(rows, log_time_ms=log_times(rows)).records
+    all_records = decode_share_records(rows, log_time_ms=log_times(rows)).records
     for start, count in ((0, 0), (3, 5), (19, 1), (20, 0)):
         part = rows.slice(start, count)
         records = decode_share_records(part, log_time_ms=log_times(part)).records
-        assert records.equals(whole.slice(start, count))
+        assert records.equals(all_records.slice(start, count))
 
 
 def test_log_times_must_be_one_for_each_row():

@@ -56,13 +56,15 @@ def trees(layout: Struct) -> st.SearchStrategy[schema.Value]:
 @st.composite
 def records(draw: st.DrawFn) -> tuple[int, bytes]:
     """A record type and a value in bytes."""
-    known = RECORD_TYPES[draw(st.sampled_from(NUMBERS))]
-    tree = draw(trees(known.values[0]))
+    record_type = RECORD_TYPES[draw(st.sampled_from(NUMBERS))]
+    tree = draw(trees(record_type.values[0]))
     assert isinstance(tree, dict)
-    record = GroupRecord(record_type=known.number, name=known.name, key=KEYS[known.number], version=0, value=tree)
+    record = GroupRecord(
+        record_type=record_type.number, name=record_type.name, key=KEYS[record_type.number], version=0, value=tree
+    )
     value = encode_record(record)[1]
     assert value is not None
-    return known.number, value
+    return record_type.number, value
 
 
 KEYS = {number: {field.name: "k" for field in RECORD_TYPES[number].key.fields} for number in NUMBERS}

@@ -55,18 +55,18 @@ def test_the_canonical_form_is_the_pointwise_maximum(batches):
 @pytest.mark.slow
 @given(BATCHES, BATCHES, st.integers(-1, 26) | st.sampled_from([NOT_DETERMINED, -2, MOST]))
 def test_merging_is_the_pointwise_maximum_above_the_start_offset(old, new, start):
-    (left, left_count), (right, right_count) = canonical(old), canonical(new)
+    (left_ranges, left_count), (right_ranges, right_count) = canonical(old), canonical(new)
     out = np.zeros((2 * (left_count + right_count) + 4, 5), np.int64)
-    count = kernels.merged(left, 0, left_count, right, right_count, start, out)
+    count = kernels.merged(left_ranges, 0, left_count, right_ranges, right_count, start, out)
     assert ranges(out, count) == expected(pointwise_maximum(prune((*old, *new), start)))
 
 
 @given(BATCHES, BATCHES)
 def test_merging_does_not_depend_on_order(old, new):
-    (left, left_count), (right, right_count) = canonical(old), canonical(new)
+    (left_ranges, left_count), (right_ranges, right_count) = canonical(old), canonical(new)
     forward, backward = (np.zeros((2 * (left_count + right_count) + 4, 5), np.int64) for _ in range(2))
-    count = kernels.merged(left, 0, left_count, right, right_count, NOT_DETERMINED, forward)
-    assert count == kernels.merged(right, 0, right_count, left, left_count, NOT_DETERMINED, backward)
+    count = kernels.merged(left_ranges, 0, left_count, right_ranges, right_count, NOT_DETERMINED, forward)
+    assert count == kernels.merged(right_ranges, 0, right_count, left_ranges, left_count, NOT_DETERMINED, backward)
     assert ranges(forward, count) == ranges(backward, count)
 
 

@@ -49,16 +49,16 @@ def test_any_content_that_fits_the_bytes_gives_the_references_state(log, limit):
 @pytest.mark.slow
 @given(LATER_LOGS | HOSTILE_LOGS, CUTS, LIMITS)
 def test_a_replay_that_goes_on_from_its_own_state_is_one_replay(log, cuts, limit):
-    whole = replay_records(table(log), update_limit=limit)
+    whole_replay = replay_records(table(log), update_limit=limit)
     history, closed, state = [], [], None
     for piece in pieces(table(log), cuts):
         done = replay_records(piece, seed=state, update_limit=limit)
         history.append(done.history)
         closed.append(done.closed)
         state = done.state
-    assert pa.concat_tables(history).equals(whole.history)
-    assert pa.concat_tables(closed).equals(whole.closed)
-    assert state.equals(whole.state)
+    assert pa.concat_tables(history).equals(whole_replay.history)
+    assert pa.concat_tables(closed).equals(whole_replay.closed)
+    assert state.equals(whole_replay.state)
 
 
 def in_state_partition(rows, number):
@@ -72,23 +72,23 @@ def test_state_partitions_that_are_replayed_together_are_each_replayed_alone(log
     rows = [in_state_partition(table(log), 7), in_state_partition(table(other), 3)]
     seeds = [replay_records(part.slice(0, cut), update_limit=limit).state for part in rows]
     news, starts = [part.slice(cut) for part in rows], {7: 2, 3: 5}
-    both = replay_records(
+    joint_replay = replay_records(
         pa.concat_tables(news), seed=pa.concat_tables(seeds), update_limit=limit, log_start_offset=starts
     )
     for number, seed, records in zip(starts, seeds, news, strict=True):
         alone = replay_records(records, seed=seed, update_limit=limit, log_start_offset=starts[number])
-        here = pc.field("state_partition") == number
-        assert both.history.filter(here).equals(alone.history)
-        assert both.closed.filter(here).equals(alone.closed)
-        assert both.state.filter(here).equals(alone.state)
+        in_partition = pc.field("state_partition") == number
+        assert joint_replay.history.filter(in_partition).equals(alone.history)
+        assert joint_replay.closed.filter(in_partition).equals(alone.closed)
+        assert joint_replay.state.filter(in_partition).equals(alone.state)
 
 
 @pytest.mark.slow
 @given(LATER_LOGS)
 def test_the_histories_tell_the_state_after_every_prefix(log):
-    whole = replay_records(table(log))
-    rows = delivery(whole).to_pylist()
-    history = whole.history.to_pylist()
+    whole_replay = replay_records(table(log))
+    rows = delivery(whole_replay).to_pylist()
+    history = whole_replay.history.to_pylist()
     for offset in range(len(log)):
         prefix = replay_records(table(log[: offset + 1])).state.to_pylist()
         newest = {row["partition"]: row for row in history if row["log_offset"] <= offset}
@@ -133,11 +133,11 @@ def test_by_key_changes_the_order_and_the_encoding_of_text_alone(log):
 @pytest.mark.slow
 @given(LATER_LOGS, LIMITS)
 def test_scalars_alone_are_those_of_the_whole_replay(log, limit):
-    whole = replay_records(table(log), update_limit=limit).state
+    whole_state = replay_records(table(log), update_limit=limit).state
     none = schemas.SHARE_PARTITION_STATE.empty_table()
     scalars = replay_states(table(log), seed=none, update_limit=limit, with_ranges=False)
-    assert scalars.equals(replay.without_ranges(whole))
-    assert replay_states(table(log), seed=none, update_limit=limit).equals(whole)
+    assert scalars.equals(replay.without_ranges(whole_state))
+    assert replay_states(table(log), seed=none, update_limit=limit).equals(whole_state)
 
 
 def test_no_records_and_no_seed_give_empty_tables():

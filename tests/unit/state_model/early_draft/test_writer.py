@@ -32,13 +32,13 @@ RECORDS = st.one_of(
 
 def writes(steps):
     """State batches of writes as a leader sends them: a delivery raises the count of what is not terminal."""
-    known = {}
-    for first, more, state in steps:
+    state_by_offset = {}
+    for first, extra_count, state in steps:
         changed = []
-        for offset in range(first, min(first + more + 1, OFFSETS)):
-            before, count = known.get(offset, (0, 0))
+        for offset in range(first, min(first + extra_count + 1, OFFSETS)):
+            before, count = state_by_offset.get(offset, (0, 0))
             if before not in TERMINAL:
-                known[offset] = (state, count + 1)
+                state_by_offset[offset] = (state, count + 1)
                 changed.append(StateBatch(offset, offset, state, count + 1))
         if changed:
             yield changed

@@ -75,7 +75,11 @@ def test_every_task_has_one_owner_and_no_process_two_copies(history):
         assert active == sorted(TaskId(name, number) for name in counts for number in range(counts[name]))
         processes = {member[0] for member in members}
         for task in active:
-            copies = [member[0] for member, (own, standby, _) in targets.items() if task in own or task in standby]
+            copies = [
+                member[0]
+                for member, (active_tasks, standby, _) in targets.items()
+                if task in active_tasks or task in standby
+            ]
             assert len(copies) == len(set(copies))
             assert len(copies) == (min(1 + replicas, len(processes)) if task.subtopology_id == "s1" else 1)
 

@@ -330,17 +330,17 @@ def _check(before, world):
     active = set()
     by_process = set()
     for name, member in group.members.items():
-        known = None if before is None else before.members.get(name)
-        if known is not None and known.assignment is not None:
-            assert member.assignment.member_epoch >= known.assignment.member_epoch
-        own = member.assignment
-        assert own.member_epoch <= max(1, group.target_assignment_epoch)
-        assert (own.state == MemberState.UNREVOKED_TASKS) == (not own.pending.is_empty)
-        for task in own.assigned.active | own.pending.active:
+        previous_member = None if before is None else before.members.get(name)
+        if previous_member is not None and previous_member.assignment is not None:
+            assert member.assignment.member_epoch >= previous_member.assignment.member_epoch
+        assignment = member.assignment
+        assert assignment.member_epoch <= max(1, group.target_assignment_epoch)
+        assert (assignment.state == MemberState.UNREVOKED_TASKS) == (not assignment.pending.is_empty)
+        for task in assignment.assigned.active | assignment.pending.active:
             assert task not in active, "an active task has one owner"
             active.add(task)
-            assert 0 < own.active_assignment_epochs[task] <= own.member_epoch
-        for tasks in (*own.assigned, *own.pending):
+            assert 0 < assignment.active_assignment_epochs[task] <= assignment.member_epoch
+        for tasks in (*assignment.assigned, *assignment.pending):
             for task in tasks:
                 copy = (member.metadata.process_id, task)
                 assert copy not in by_process, "a process has a task once"

@@ -148,7 +148,7 @@ RECORDS = st.sampled_from(
 def test_any_records_in_any_order_give_a_state_and_leave_the_one_before_as_it_was(first, second):
     group = after(*first)
     text = repr(group)
-    whole = after(*second, group=group)
+    final_group = after(*second, group=group)
     assert repr(group) == text
-    assert whole == after(*first, *second)
-    assert whole is None or whole.state in GroupState
+    assert final_group == after(*first, *second)
+    assert final_group is None or final_group.state in GroupState

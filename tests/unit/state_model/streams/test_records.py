@@ -87,7 +87,7 @@ def test_a_tombstone_has_no_value(record_type):
 
 
 def test_the_types_are_those_of_streams_groups():
-    kinds = {number: known.group_kind for number, known in RECORD_TYPES.items()}
+    kinds = {number: record_type.group_kind for number, record_type in RECORD_TYPES.items()}
     assert sorted(STREAMS_TYPES) == [number for number, kind in kinds.items() if kind is GroupKind.STREAMS]
 
 

@@ -7,8 +7,8 @@ from state_model.uuids import uuid_bytes
 
 
 def topics(**partitions):
-    known = {name: TopicMetadata(name, bytes(16), count) for name, count in partitions.items()}
-    return known.get
+    topics_by_name = {name: TopicMetadata(name, bytes(16), count) for name, count in partitions.items()}
+    return topics_by_name.get
 
 
 def info(name, partitions=0):
@@ -129,6 +129,6 @@ def test_the_hash_of_topics_is_that_of_a_recorded_group():
 def test_the_hash_of_topics_covers_the_racks_of_their_replicas():
     # A group of Kafka 4.3.1 with broker.rack=rack-a.
     ids = {"t3-in": "FZ4QYwzqSRCUxewv5f60zg", "t3-log": "PxZzJ7hbRy21_NHvVs3_tg"}
-    known = [TopicMetadata(name, uuid_bytes(topic_id), 6, ("rack-a",)) for name, topic_id in ids.items()]
-    assert metadata_hash(known) == 8114336111852163358
-    assert metadata_hash([topic._replace(racks=()) for topic in known]) != 8114336111852163358
+    hashed_topics = [TopicMetadata(name, uuid_bytes(topic_id), 6, ("rack-a",)) for name, topic_id in ids.items()]
+    assert metadata_hash(hashed_topics) == 8114336111852163358
+    assert metadata_hash([topic._replace(racks=()) for topic in hashed_topics]) != 8114336111852163358

@@ -8,8 +8,8 @@ from sharelens.broker.errors import ConfigError
 from sharelens.broker.ports import ShareGroupSettings
 
 
-def settings_of(own, values=None, share_version=1):
-    return ShareGroups(Settings(values), lambda group_id: own, lambda: share_version)("g")
+def settings_of(group_configs, values=None, share_version=1):
+    return ShareGroups(Settings(values), lambda group_id: group_configs, lambda: share_version)("g")
 
 
 def test_without_anything_set_the_defaults_are_those_of_kafka():
@@ -45,14 +45,14 @@ def test_where_a_share_partition_begins(text, reset):
 
 
 def test_dead_letters_need_share_version_2():
-    own = {"errors.deadletterqueue.topic.name": "dlq.t", "errors.deadletterqueue.copy.record.enable": "true"}
-    assert settings_of(own, share_version=1).dead_letter_topic is None
-    settings = settings_of(own, share_version=2)
+    group_configs = {"errors.deadletterqueue.topic.name": "dlq.t", "errors.deadletterqueue.copy.record.enable": "true"}
+    assert settings_of(group_configs, share_version=1).dead_letter_topic is None
+    settings = settings_of(group_configs, share_version=2)
     assert (settings.dead_letter_topic, settings.dead_letter_copy_record) == ("dlq.t", True)
 
 
 @pytest.mark.parametrize(
-    ("own", "message"),
+    ("group_configs", "message"),
     [
         ({"share.delivery.count.limit": "11"}, "from 2 to 10"),
         ({"share.delivery.count.limit": "1"}, "of at least 2"),
@@ -68,9 +68,9 @@ def test_dead_letters_need_share_version_2():
         ({"group.share.isolation.level": "read_committed"}, "unknown configuration group.share.isolation.level"),
     ],
 )
-def test_what_kafka_refuses_is_refused_with_the_range(own, message):
+def test_what_kafka_refuses_is_refused_with_the_range(group_configs, message):
     with pytest.raises(ConfigError) as caught:
-        check_group(Settings(), own)
+        check_group(Settings(), group_configs)
     assert message in str(caught.value)
 
 
@@ -85,10 +85,10 @@ def test_the_session_must_outlast_the_heartbeat():
 
 
 def test_settings_follow_every_change_of_what_they_are_made_of():
-    broker, own, level = Settings(), {"g": {"share.delivery.count.limit": "4"}}, [1]
-    groups = ShareGroups(broker, lambda group_id: own[group_id], lambda: level[0])
+    broker, configs_by_group, level = Settings(), {"g": {"share.delivery.count.limit": "4"}}, [1]
+    groups = ShareGroups(broker, lambda group_id: configs_by_group[group_id], lambda: level[0])
     assert groups("g").delivery_count_limit == 4
-    own["g"] = {"share.delivery.count.limit": "6", "errors.deadletterqueue.topic.name": "dlq.t"}
+    configs_by_group["g"] = {"share.delivery.count.limit": "6", "errors.deadletterqueue.topic.name": "dlq.t"}
     assert groups("g").delivery_count_limit == 6
     assert groups("g").dead_letter_topic is None
     level[0] = 2

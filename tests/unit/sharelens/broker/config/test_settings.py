@@ -19,13 +19,13 @@ def test_defaults_are_kafkas():
 
 
 def test_every_default_is_a_value_that_its_own_key_takes():
-    seen = 0
+    default_count = 0
     for definition in (*BROKER.values(), *TOPIC.values()):
         text = definition.text(definition.default)
         if text is not None:
-            seen += 1
+            default_count += 1
             assert definition.parse(text) == definition.default, definition.name
-    assert seen > 80
+    assert default_count > 80
 
 
 def test_no_key_is_both_used_and_ignored():

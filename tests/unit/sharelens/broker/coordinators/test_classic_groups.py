@@ -72,11 +72,11 @@ class TestJoining:
         assert member.sync({"somebody else": b"x"}).assignment == b""
 
     def test_the_protocol_with_the_most_votes_among_those_all_speak_is_chosen(self, coordinator, timers):
-        both = (("range", b"r"), ("sticky", b"s"))
+        both_protocols = (("range", b"r"), ("sticky", b"s"))
         members = [
-            coordinator.member(protocols=both),
-            coordinator.member(protocols=both[::-1]),
-            coordinator.member(protocols=(("cooperative", b"c"), *both[::-1])),
+            coordinator.member(protocols=both_protocols),
+            coordinator.member(protocols=both_protocols[::-1]),
+            coordinator.member(protocols=(("cooperative", b"c"), *both_protocols[::-1])),
         ]
         settle(*members)
         assert {member.joined.protocol_name for member in members} == {"sticky"}
@@ -291,10 +291,10 @@ class TestStaticMembers:
         assert older.join().leader == again.member_id != older.member_id
 
     def test_a_static_member_that_rejoins_with_other_protocols_starts_a_rebalance(self, coordinator):
-        both = (("range", b""), ("sticky", b""))
-        first = coordinator.member(group_instance_id="one", protocols=both)
+        both_protocols = (("range", b""), ("sticky", b""))
+        first = coordinator.member(group_instance_id="one", protocols=both_protocols)
         settle(first)
-        again = coordinator.member(group_instance_id="one", protocols=both[1:])
+        again = coordinator.member(group_instance_id="one", protocols=both_protocols[1:])
         assert again.join().generation_id == 2
 
     def test_one_is_not_put_out_by_a_rebalance_that_it_misses(self, coordinator, timers):

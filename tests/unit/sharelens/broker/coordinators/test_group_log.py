@@ -35,10 +35,10 @@ def classic_group(group_id):
 
 
 def loaded(cluster, *kinds):
-    seen = []
+    records = []
     log = GroupLog(cluster, cluster)
-    log.load(dict.fromkeys(kinds, seen.append))
-    return log, [(record.record_type, record.group_id) for record in seen]
+    log.load(dict.fromkeys(kinds, records.append))
+    return log, [(record.record_type, record.group_id) for record in records]
 
 
 def test_the_records_of_one_operation_are_one_batch_in_the_partition_of_the_group(cluster):
@@ -69,8 +69,8 @@ def test_each_record_goes_to_the_owner_of_its_type_and_claims_the_group(cluster)
     log.append("s", [share_group("s", 1)])
     log.append("c", [classic_group("c")])
     assert loaded(cluster, GroupKind.SHARE)[1] == [(11, "s")]
-    again, seen = loaded(cluster, GroupKind.SHARE, GroupKind.CLASSIC)
-    assert sorted(seen) == [(2, "c"), (11, "s")]
+    again, loaded_records = loaded(cluster, GroupKind.SHARE, GroupKind.CLASSIC)
+    assert sorted(loaded_records) == [(2, "c"), (11, "s")]
     assert (again.ids.kind("s"), again.ids.kind("c")) == (GroupKind.SHARE, GroupKind.CLASSIC)
 
 
@@ -78,8 +78,8 @@ def test_what_cannot_be_meant_is_skipped_with_a_warning(cluster, caplog):
     log = GroupLog(cluster, cluster)
     log.append("s", [share_group("s", 1), classic_group("s"), (b"\0\13\0\1s", b"\0\0\0"), (b"\0\x09", b"")])
     with caplog.at_level(logging.WARNING):
-        seen = loaded(cluster, GroupKind.SHARE, GroupKind.CLASSIC)[1]
-    assert seen == [(11, "s")]
+        loaded_records = loaded(cluster, GroupKind.SHARE, GroupKind.CLASSIC)[1]
+    assert loaded_records == [(11, "s")]
     assert [text.split()[0] for text in caplog.messages] == ["skipped", "skipped"]
 
 

@@ -33,7 +33,7 @@ def commit(coordinator, call=NOBODY, at=AT, offset=5, version=9, **fields):
     return coordinator.commits.commit(call, {at: committed}, version=version)[at].name
 
 
-def kept(coordinator, at=AT):
+def committed_offset(coordinator, at=AT):
     actual = coordinator.groups.offsets.get("g", at)
     return None if actual is None else actual.offset
 
@@ -41,7 +41,7 @@ def kept(coordinator, at=AT):
 def test_a_group_that_only_keeps_offsets_needs_no_members(coordinator):
     assert commit(coordinator) == "none"
     coordinator.restart()
-    assert kept(coordinator) == 5
+    assert committed_offset(coordinator) == 5
     assert coordinator.log.ids.kind("g") is GroupKind.CLASSIC
 
 
@@ -92,30 +92,30 @@ def test_long_metadata_is_refused_and_the_rest_is_committed(coordinator):
     offsets = {AT: CommittedOffset(offset=1, metadata="x" * 4_097), ALSO: CommittedOffset(offset=2)}
     codes = coordinator.commits.commit(NOBODY, offsets)
     assert (codes[AT], codes[ALSO]) == (ErrorCode.offset_metadata_too_large, ErrorCode.none)
-    assert (kept(coordinator), kept(coordinator, ALSO)) == (None, 2)
+    assert (committed_offset(coordinator), committed_offset(coordinator, ALSO)) == (None, 2)
 
 
 def test_a_refused_write_commits_nothing(coordinator):
     commit(coordinator)
     coordinator.cluster.refuse_appends(TOPIC, DISK_FULL)
     assert commit(coordinator, offset=6) == "coordinator_not_available"
-    assert kept(coordinator) == 5
+    assert committed_offset(coordinator) == 5
 
 
 def test_offsets_go_with_their_topic(coordinator):
     commit(coordinator)
     commit(coordinator, at=OTHER)
     coordinator.commits.topic_deleted("orders")
-    assert (kept(coordinator), kept(coordinator, OTHER)) == (None, 5)
+    assert (committed_offset(coordinator), committed_offset(coordinator, OTHER)) == (None, 5)
     coordinator.restart()
-    assert (kept(coordinator), kept(coordinator, OTHER)) == (None, 5)
+    assert (committed_offset(coordinator), committed_offset(coordinator, OTHER)) == (None, 5)
 
 
 def test_offsets_go_with_their_group(coordinator):
     commit(coordinator)
     assert coordinator.groups.delete("g") is ErrorCode.none
     coordinator.restart()
-    assert (kept(coordinator), coordinator.groups.get("g")) == (None, None)
+    assert (committed_offset(coordinator), coordinator.groups.get("g")) == (None, None)
 
 
 def test_an_empty_group_keeps_its_offsets_for_a_week(coordinator, timers):
@@ -123,9 +123,9 @@ def test_an_empty_group_keeps_its_offsets_for_a_week(coordinator, timers):
     timers.advance(6 * DAY_MS)
     commit(coordinator, at=OTHER)
     timers.advance(DAY_MS - 600_000)
-    assert (kept(coordinator), kept(coordinator, OTHER)) == (5, 5)
+    assert (committed_offset(coordinator), committed_offset(coordinator, OTHER)) == (5, 5)
     timers.advance(1_200_000)
-    assert (kept(coordinator), kept(coordinator, OTHER)) == (None, 5)
+    assert (committed_offset(coordinator), committed_offset(coordinator, OTHER)) == (None, 5)
     timers.advance(6 * DAY_MS)
     assert coordinator.groups.get("g") is None
     coordinator.restart()
@@ -139,7 +139,7 @@ def test_a_group_with_members_keeps_its_offsets(coordinator, timers):
     for _ in range(8 * 96):
         timers.advance(DAY_MS // 96)
         assert member.heartbeat() == "none"
-    assert kept(coordinator) == 5
+    assert committed_offset(coordinator) == 5
 
 
 def subscribing(*topics):
@@ -153,7 +153,7 @@ def test_offsets_of_a_group_without_members_can_be_deleted(coordinator):
     error, codes = coordinator.commits.delete("g", [AT, ALSO])
     assert (error.name, {code.name for code in codes.values()}) == ("none", {"none"})
     coordinator.restart()
-    assert (kept(coordinator), kept(coordinator, OTHER)) == (None, 5)
+    assert (committed_offset(coordinator), committed_offset(coordinator, OTHER)) == (None, 5)
     assert coordinator.commits.delete("nobody", [AT])[0] is ErrorCode.group_id_not_found
 
 
@@ -165,7 +165,7 @@ def test_offsets_of_topics_that_members_read_are_not_deleted(coordinator):
     error, codes = coordinator.commits.delete("g", [AT, OTHER])
     assert error is ErrorCode.none
     assert codes == {AT: ErrorCode.group_subscribed_to_topic, OTHER: ErrorCode.none}
-    assert (kept(coordinator), kept(coordinator, OTHER)) == (5, None)
+    assert (committed_offset(coordinator), committed_offset(coordinator, OTHER)) == (5, None)
 
 
 def test_a_group_of_another_protocol_keeps_its_offsets_while_it_has_members(coordinator):
@@ -179,4 +179,4 @@ def test_offsets_that_the_disk_can_not_delete_stay(coordinator):
     commit(coordinator)
     coordinator.cluster.refuse_appends(TOPIC, DISK_FULL)
     error, _ = coordinator.commits.delete("g", [AT])
-    assert (error, kept(coordinator)) == (ErrorCode.coordinator_not_available, 5)
+    assert (error, committed_offset(coordinator)) == (ErrorCode.coordinator_not_available, 5)

@@ -189,9 +189,9 @@ def test_a_restart_replays_the_whole_batch_that_holds_the_log_start_offset():
 
 def test_deleting_a_topic_leaves_tombstones_for_its_share_partitions_alone():
     harness = Harness()
-    kept = harness.cluster.create("kept", 1)
+    kept_topic = harness.cluster.create("kept", 1)
     keys = [harness.initialized(partition) for partition in range(4)]
-    other = harness.key(0, topic_id=kept.topic_id)
+    other = harness.key(0, topic_id=kept_topic.topic_id)
     harness.coordinator.initialize(other, state_epoch=1, start_offset=0)
     harness.cluster.delete("orders")
     harness.coordinator.delete_topics([harness.topic.topic_id])

@@ -13,10 +13,10 @@ from tests.share_group_harness import ShareGroupHarness
 
 @pytest.fixture
 def harness():
-    made = ShareGroupHarness()
-    made.cluster.create("alpha", 3)
-    made.cluster.create("beta", 2)
-    return made
+    group_harness = ShareGroupHarness()
+    group_harness.cluster.create("alpha", 3)
+    group_harness.cluster.create("beta", 2)
+    return group_harness
 
 
 def refused(code):
@@ -360,7 +360,7 @@ def test_a_restart_finds_the_groups_as_they_were_and_members_go_on(harness):
 ALPHA_BETA = st.sampled_from(["alpha", "beta", "alpha beta", "gamma"])
 OPERATIONS = {
     "beat": lambda harness, member, topics, number: harness.beat(
-        member, topics if member not in known(harness) else None
+        member, topics if member not in group_members(harness) else None
     ),
     "subscribe": lambda harness, member, topics, number: harness.beat(member, topics),
     "leave": lambda harness, member, topics, number: harness.leave(member),
@@ -376,7 +376,7 @@ OPERATIONS = {
 }
 
 
-def known(harness):
+def group_members(harness):
     group = harness.groups.get("g")
     return () if group is None else group.members
 

@@ -13,12 +13,12 @@ from tests.share_group_harness import ShareGroupHarness
 @pytest.fixture
 def harness():
     """A group that had a member on two topics, and is empty."""
-    made = ShareGroupHarness()
-    made.cluster.create("alpha", 3)
-    made.cluster.create("beta", 2)
-    made.settle(topics="alpha beta")
-    made.leave()
-    return made
+    group_harness = ShareGroupHarness()
+    group_harness.cluster.create("alpha", 3)
+    group_harness.cluster.create("beta", 2)
+    group_harness.settle(topics="alpha beta")
+    group_harness.leave()
+    return group_harness
 
 
 def refused(code):

@@ -12,13 +12,13 @@ def text(name):
     return len(raw).to_bytes(2, "big") + raw
 
 
-def subscription(*topics, version=3, more=b"\xff\xff\xff\xff\x00\x00\x00\x00"):
-    return version.to_bytes(2, "big") + len(topics).to_bytes(4, "big") + b"".join(map(text, topics)) + more
+def subscription(*topics, version=3, tail_bytes=b"\xff\xff\xff\xff\x00\x00\x00\x00"):
+    return version.to_bytes(2, "big") + len(topics).to_bytes(4, "big") + b"".join(map(text, topics)) + tail_bytes
 
 
 def test_the_topics_of_a_subscription_are_read_whatever_follows_them():
     assert subscribed_topics(subscription("orders", "päckchen")) == {"orders", "päckchen"}
-    assert subscribed_topics(subscription(more=b"")) == frozenset()
+    assert subscribed_topics(subscription(tail_bytes=b"")) == frozenset()
 
 
 @pytest.mark.parametrize(

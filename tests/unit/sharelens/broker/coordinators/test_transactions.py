@@ -62,7 +62,7 @@ class TestProducers:
         assert [answer.producer_epoch for answer in answers] == [0, 1, 2]
 
     @pytest.mark.parametrize(
-        ("transactional_id", "timeout_ms", "own", "error"),
+        ("transactional_id", "timeout_ms", "identity", "error"),
         [
             ("", 60_000, {}, "invalid_request"),
             ("tx", 0, {}, "invalid_transaction_timeout"),
@@ -71,17 +71,17 @@ class TestProducers:
             ("tx", 60_000, {"producer_epoch": 5}, "invalid_request"),
         ],
     )
-    def test_what_does_not_fit_is_refused(self, broker, transactional_id, timeout_ms, own, error):
-        answer = broker.transactions.init_producer_id(transactional_id, timeout_ms, **own)
+    def test_what_does_not_fit_is_refused(self, broker, transactional_id, timeout_ms, identity, error):
+        answer = broker.transactions.init_producer_id(transactional_id, timeout_ms, **identity)
         assert answer.error_code.name == error
 
     def test_a_producer_that_names_its_epoch_goes_on_unless_another_took_over(self, broker):
         first = broker.transactions.init_producer_id("tx", 60_000)
-        own = {"producer_id": first.producer_id, "producer_epoch": first.producer_epoch}
-        assert broker.transactions.init_producer_id("tx", 60_000, **own).producer_epoch == 1
-        assert broker.transactions.init_producer_id("tx", 60_000, **own).producer_epoch == 1
+        identity = {"producer_id": first.producer_id, "producer_epoch": first.producer_epoch}
+        assert broker.transactions.init_producer_id("tx", 60_000, **identity).producer_epoch == 1
+        assert broker.transactions.init_producer_id("tx", 60_000, **identity).producer_epoch == 1
         broker.transactions.init_producer_id("tx", 60_000)
-        assert broker.transactions.init_producer_id("tx", 60_000, **own).error_code is ErrorCode.producer_fenced
+        assert broker.transactions.init_producer_id("tx", 60_000, **identity).error_code is ErrorCode.producer_fenced
         stranger = {"producer_id": 77, "producer_epoch": 0}
         assert broker.transactions.init_producer_id("tx", 60_000, **stranger).error_code is ErrorCode.producer_fenced
 
@@ -89,10 +89,10 @@ class TestProducers:
         log = TransactionLog(broker.cluster, broker.cluster)
         log.append(Transaction(transactional_id="tx", producer_id=7, producer_epoch=32_766, timeout_ms=60_000))
         broker.restart()
-        own = {"producer_id": 7, "producer_epoch": 32_766}
-        answer = broker.transactions.init_producer_id("tx", 60_000, **own)
+        identity = {"producer_id": 7, "producer_epoch": 32_766}
+        answer = broker.transactions.init_producer_id("tx", 60_000, **identity)
         assert (answer.producer_id >= 1000, answer.producer_epoch) == (True, 0)
-        assert broker.transactions.init_producer_id("tx", 60_000, **own) == answer
+        assert broker.transactions.init_producer_id("tx", 60_000, **identity) == answer
         broker.restart()
         assert broker.transactions.get("tx").previous_producer_id == 7
 
@@ -196,11 +196,11 @@ class TestDisk:
         producer = begin(broker, HERE)
         broker.produce(producer, 0, "paid")
         log, disk = broker.cluster.get(USER_TOPIC, 0), broker.cluster.disk
-        whole = log.append_marker
+        real_append = log.append_marker
 
         def refused(*arguments, **named):
             disk.is_full = True
-            return whole(*arguments, **named)
+            return real_append(*arguments, **named)
 
         monkeypatch.setattr(log, "append_marker", refused)
         assert end(broker, producer, is_commit=True) == "none"

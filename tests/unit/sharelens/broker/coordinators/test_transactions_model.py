@@ -47,6 +47,7 @@ class TransactionsMachine(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
         self.broker = Coordinators(self.folder)
+        self.restarted_ms = self.now_ms()
         self.current = {}
         self.records = ([], [])
         self.committed = {}
@@ -59,6 +60,10 @@ class TransactionsMachine(RuleBasedStateMachine):
 
     def now_ms(self):
         return self.broker.timers.now_ms()
+
+    def restart(self):
+        self.broker.restart()
+        self.restarted_ms = self.now_ms()
 
     def close_work(self, producer, outcome):
         work, producer.work = producer.work, None
@@ -149,11 +154,11 @@ class TransactionsMachine(RuleBasedStateMachine):
                 self.close_work(producer, "committed" if is_commit else "aborted")
         else:
             self.close_work(producer, "committed" if is_commit else "aborted")
-        self.broker.restart()
+        self.restart()
 
     @rule()
     def be_killed(self):
-        self.broker.restart()
+        self.restart()
 
     @rule(producer=producers, is_commit=st.booleans())
     def end_on_a_full_disk(self, producer, is_commit):
@@ -171,7 +176,9 @@ class TransactionsMachine(RuleBasedStateMachine):
                 continue
             age_ms = self.now_ms() - producer.work.started_ms
             is_fenced = self.broker.transactions.get(transactional_id).producer_epoch > producer.identity.producer_epoch
-            assert is_fenced or age_ms <= TIMEOUT_MS + CHECK_MS
+            # Checks come at intervals that begin when the broker starts.
+            due_ms = max(producer.work.started_ms + TIMEOUT_MS, self.restarted_ms)
+            assert is_fenced or self.now_ms() <= due_ms + CHECK_MS
             assert not is_fenced or age_ms > TIMEOUT_MS
             if is_fenced:
                 self.close_work(producer, "aborted")

@@ -150,9 +150,9 @@ class Server:
 
 @pytest.fixture
 def server(tmp_path):
-    made = Server(tmp_path)
-    yield made
-    made.catalog.close()
+    new_server = Server(tmp_path)
+    yield new_server
+    new_server.catalog.close()
 
 
 @every_version(ApiKey.JOIN_GROUP)
@@ -204,10 +204,15 @@ def test_a_member_leaves(server, version):
 def test_groups_are_described(server, version):
     member_id = server.member()
     answer = server.call(ApiKey.DESCRIBE_GROUPS, version, groups=["g", "none"], include_authorized_operations=False)
-    here, gone = answer.groups
-    assert (here.group_state, here.protocol_type, here.protocol_data) == ("Stable", "consumer", "range")
+    stable_group, gone = answer.groups
+    assert (stable_group.group_state, stable_group.protocol_type, stable_group.protocol_data) == (
+        "Stable",
+        "consumer",
+        "range",
+    )
     assert [
-        (each.member_id, each.client_host, each.member_metadata, each.member_assignment) for each in here.members
+        (each.member_id, each.client_host, each.member_metadata, each.member_assignment)
+        for each in stable_group.members
     ] == [(member_id, "/127.0.0.1", b"topics", b"all")]
     assert gone.group_state == "Dead"
     assert gone.error_code.name == ("group_id_not_found" if version >= 6 else "none")
@@ -261,9 +266,9 @@ def test_offsets_are_fetched(server, version):
 def test_an_open_transaction_makes_offsets_unstable(server, version):
     producer = server.transactions.init_producer_id("tx", 60_000)
     identity = {"producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
-    own = {"transactional_id": "tx", "group_id": "g", **identity}
-    assert server.call(ApiKey.ADD_OFFSETS_TO_TXN, 3, **own).error_code.name == "none"
-    commit_in_transaction(server, 3, **own)
+    transaction_fields = {"transactional_id": "tx", "group_id": "g", **identity}
+    assert server.call(ApiKey.ADD_OFFSETS_TO_TXN, 3, **transaction_fields).error_code.name == "none"
+    commit_in_transaction(server, 3, **transaction_fields)
     requested = [{"name": USER_TOPIC, "topic_id": server.topic_id, "partition_indexes": [0]}]
     assert fetched(fetch(server, version, requested), version) == {(0, -1, "", "none")}
     unstable = fetch(server, version, requested, require_stable=True)
@@ -282,7 +287,7 @@ def test_a_share_group_has_no_offsets_to_fetch(server, version):
         assert fetched(answer, version) == {(0, -1, "", "group_id_not_found")}
 
 
-def commit_in_transaction(server, version, **own):
+def commit_in_transaction(server, version, **transaction_fields):
     partitions = [
         {"partition_index": 0, "committed_offset": 9, "committed_leader_epoch": -1, "committed_metadata": None}
     ]
@@ -293,7 +298,7 @@ def commit_in_transaction(server, version, **own):
         member_id="",
         group_instance_id=None,
         topics=[{"name": USER_TOPIC, "partitions": partitions}],
-        **own,
+        **transaction_fields,
     )
     return answer.topics[0].partitions[0].error_code.name
 
@@ -309,10 +314,10 @@ def test_offsets_are_committed_with_a_transaction_that_has_the_group(server, ver
         producer_epoch=-1,
     )
     identity = {"producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
-    own = {"transactional_id": "tx", "group_id": "g", **identity}
-    assert commit_in_transaction(server, version, **own) == "invalid_txn_state"
-    assert server.call(ApiKey.ADD_OFFSETS_TO_TXN, version, **own).error_code.name == "none"
-    assert commit_in_transaction(server, version, **own) == "none"
+    transaction_fields = {"transactional_id": "tx", "group_id": "g", **identity}
+    assert commit_in_transaction(server, version, **transaction_fields) == "invalid_txn_state"
+    assert server.call(ApiKey.ADD_OFFSETS_TO_TXN, version, **transaction_fields).error_code.name == "none"
+    assert commit_in_transaction(server, version, **transaction_fields) == "none"
     end = {"transactional_id": "tx", "committed": True, **identity}
     assert server.call(ApiKey.END_TXN, version, **end).error_code.name == "none"
     assert [each.offset for each in server.classic_groups.offsets.of_group("g").values()] == [9]
@@ -343,13 +348,13 @@ def test_partitions_are_added_to_a_transaction_together(server, version):
 
 @every_version(ApiKey.INIT_PRODUCER_ID)
 def test_producers_are_initialised(server, version):
-    def init(transactional_id, **own):
+    def init(transactional_id, **producer_fields):
         return server.call(
             ApiKey.INIT_PRODUCER_ID,
             version,
             transactional_id=transactional_id,
             transaction_timeout=timedelta(seconds=60),
-            **{"producer_id": -1, "producer_epoch": -1, **own},
+            **{"producer_id": -1, "producer_epoch": -1, **producer_fields},
         )
 
     assert init(None).error_code.name == "none"

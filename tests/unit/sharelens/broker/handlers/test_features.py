@@ -8,8 +8,8 @@ VERSIONS = (18, 4, {})
 HEARTBEAT = (76, 1, {"group_id": "g", "member_id": "m", "member_epoch": 0, "subscribed_topic_names": ["t"]})
 
 
-def update(level, version=2, feature="share.version", **more):
-    return (57, version, {"feature_updates": [{"feature": feature, "max_version_level": level, **more}]})
+def update(level, version=2, feature="share.version", **extra_fields):
+    return (57, version, {"feature_updates": [{"feature": feature, "max_version_level": level, **extra_fields}]})
 
 
 def levels(answer):

@@ -28,13 +28,13 @@ def log(broker):
     return broker.broker.logs.get("orders", 0)
 
 
-def fetch(broker, offset, fetched_epoch, version=12, leader_epoch=-1, **more):
+def fetch(broker, offset, fetched_epoch, version=12, leader_epoch=-1, **extra_fields):
     partition = {
         "partition": 0, "fetch_offset": offset, "last_fetched_epoch": fetched_epoch,
         "current_leader_epoch": leader_epoch, "partition_max_bytes": 10_000,
     }  # fmt: skip
     topics = [{"topic": "orders", "partitions": [partition]}]
-    answer = broker.call(FETCH, version, max_bytes=10_000, topics=topics, **({"min_bytes": 0} | more))
+    answer = broker.call(FETCH, version, max_bytes=10_000, topics=topics, **({"min_bytes": 0} | extra_fields))
     return answer["responses"][0]["partitions"][0]
 
 

@@ -87,8 +87,8 @@ def test_a_member_joins_gets_its_partitions_and_leaves(server):
     (assigned,) = second.assignment.topic_partitions
     assert (assigned.topic_id, assigned.partitions) == (server.topic_uuid, (0, 1))
     assert server.beat(epoch=3, topics=None).assignment is None
-    left = server.beat(epoch=-1, topics=None)
-    assert (left.error_code, left.member_epoch) == (ErrorCode.none, -1)
+    leave_answer = server.beat(epoch=-1, topics=None)
+    assert (leave_answer.error_code, leave_answer.member_epoch) == (ErrorCode.none, -1)
 
 
 @pytest.mark.parametrize(
@@ -242,8 +242,10 @@ def result(answer):
 
 
 def test_the_state_of_a_share_partition_can_be_made_written_read_and_deleted(server):
-    made = server.call(ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, **state_request(server, state_epoch=3, start_offset=10))
-    assert result(made).error_code is ErrorCode.none
+    initialize_answer = server.call(
+        ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, **state_request(server, state_epoch=3, start_offset=10)
+    )
+    assert result(initialize_answer).error_code is ErrorCode.none
     batch = SimpleNamespace(first_offset=11, last_offset=12, delivery_state=2, delivery_count=1)
     written = server.call(
         ApiKey.WRITE_SHARE_GROUP_STATE,

@@ -126,10 +126,10 @@ def test_a_group_is_described_from_its_records_alone_after_a_restart(broker):
 def test_groups_are_listed_by_state_and_type(broker):
     join(broker)
     join(broker, group="unready", subtopologies=[{"subtopology_id": "0", "source_topics": ["missing"]}])
-    both = [("g", "Stable", "streams"), ("unready", "NotReady", "streams")]
-    assert listed(broker) == listed(broker, types_filter=["STREAMS"]) == both
+    both_groups = [("g", "Stable", "streams"), ("unready", "NotReady", "streams")]
+    assert listed(broker) == listed(broker, types_filter=["STREAMS"]) == both_groups
     assert listed(broker, types_filter=["share"]) == listed(broker, states_filter=["NotReady"]) == []
-    assert listed(broker, states_filter=["not_ready"]) == both[1:]
+    assert listed(broker, states_filter=["not_ready"]) == both_groups[1:]
 
 
 def test_members_commit_and_fetch_offsets_in_their_epoch(broker):
@@ -259,9 +259,9 @@ def test_a_refused_write_changes_nothing(broker):
     join(broker)
     log = broker.broker.group_log.log_for("g")
     before = described(broker)
-    kept, log.append_records = log.append_records, refuse
+    real_append, log.append_records = log.append_records, refuse
     assert join(broker, "m2")["error_code"].value == 15
-    log.append_records = kept
+    log.append_records = real_append
     assert described(broker) == before
 
 

@@ -81,17 +81,17 @@ class World:
         return answer
 
     def _forget(self, member):
-        for known in (self.epochs, self.answered, self.owned):
-            known.pop(member, None)
+        for state_by_member in (self.epochs, self.answered, self.owned):
+            state_by_member.pop(member, None)
         self.fenced.discard(member)
 
     def _expire(self, member):
         """A member that is silent for longer than its session, while the others go on."""
-        others = [other for other in self.epochs if other != member and other not in self.fenced]
-        answers = [self._beat(each, self.epochs[each]) for each in (member, *others)]
+        other_members = [other for other in self.epochs if other != member and other not in self.fenced]
+        answers = [self._beat(each, self.epochs[each]) for each in (member, *other_members)]
         for _ in range(2):
             self.broker.timers.advance(HALF_MS)
-            answers += [self._beat(other, self.epochs[other]) for other in others]
+            answers += [self._beat(other, self.epochs[other]) for other in other_members]
         self.fenced.add(member)
         return answers
 

@@ -47,16 +47,16 @@ def answer_of(pieces, key, version):
 
 
 def test_handlers_get_the_broker_the_request_and_who_asks():
-    seen = []
+    calls = []
 
     def handler(broker, body, context):
-        seen.append((broker, body.group_id, context.client_id, context.client_host, context.api_version))
+        calls.append((broker, body.group_id, context.client_id, context.client_host, context.api_version))
         return {"error_code": 16}
 
     frame = request(12, 0, b"\x00\x01g" + bytes(4) + b"\x00\x00")
     pieces = dispatcher(heartbeat=(0, 0, handler)).dispatch(frame, None, "/127.0.0.1")
     assert answer_of(pieces, 12, 0).error_code == 16
-    assert seen == [("the broker", "g", "c", "/127.0.0.1", 0)]
+    assert calls == [("the broker", "g", "c", "/127.0.0.1", 0)]
 
 
 def test_a_handler_may_wait_and_may_have_no_answer():

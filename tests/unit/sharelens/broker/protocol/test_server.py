@@ -18,15 +18,15 @@ class Echo:
 
     def __init__(self):
         self.gate = asyncio.Event()
-        self.seen = []
+        self.received_frames = []
         self.connections = []
-        self.left = []
+        self.closed_ids = []
 
     def dispatch(self, frame, connection, client_host):
-        self.seen.append(frame)
+        self.received_frames.append(frame)
         if connection not in self.connections:
             self.connections.append(connection)
-            connection.on_close(lambda: self.left.append(connection.id))
+            connection.on_close(lambda: self.closed_ids.append(connection.id))
         if frame == b"bad":
             raise FrameError("no request")
         if frame == b"mute":

@@ -14,10 +14,10 @@ def test_other_tasks_run_between_the_steps():
             yield
         return name
 
-    async def both():
+    async def run_both():
         return await asyncio.gather(run_in_turns(steps("a")), run_in_turns(steps("b")))
 
-    assert asyncio.run(both()) == ["a", "b"]
+    assert asyncio.run(run_both()) == ["a", "b"]
     assert order == [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("a", 2), ("b", 2)]
 
 

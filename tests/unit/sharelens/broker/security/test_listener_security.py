@@ -177,15 +177,15 @@ def exchanged(channel, context):
     return client, incoming, channel.receive(outgoing.read())
 
 
-def client_context(stores, own=None):
+def client_context(stores, certificate_file=None):
     context = ssl.create_default_context(cafile=stores / "ca.pem")
-    if own:
-        context.load_cert_chain(stores / own)
+    if certificate_file:
+        context.load_cert_chain(stores / certificate_file)
     return context
 
 
 @pytest.mark.parametrize(
-    ("protocol", "auth", "own", "rules", "principal"),
+    ("protocol", "auth", "certificate_file", "rules", "principal"),
     [
         (TLS, "none", "client.pem", "DEFAULT", ANONYMOUS),
         (TLS, "requested", None, "DEFAULT", ANONYMOUS),
@@ -195,11 +195,13 @@ def client_context(stores, own=None):
         (BOTH, "required", "client.pem", "DEFAULT", ANONYMOUS),
     ],
 )
-def test_the_principal_is_the_name_of_the_certificate(stores, tmp_path, protocol, auth, own, rules, principal):
+def test_the_principal_is_the_name_of_the_certificate(
+    stores, tmp_path, protocol, auth, certificate_file, rules, principal
+):
     values = tls_values(stores, ssl_client_auth=auth, ssl_principal_mapping_rules=rules)
     values |= {"sasl.enabled.mechanisms": "SCRAM-SHA-256"}
     channel = security(protocol, tmp_path, values).channel()
-    client, incoming, plaintext = exchanged(channel, client_context(stores, own))
+    client, incoming, plaintext = exchanged(channel, client_context(stores, certificate_file))
     assert plaintext == b"hello"
     assert channel.is_open
     assert channel.principal == principal
@@ -212,13 +214,13 @@ def test_the_principal_is_the_name_of_the_certificate(stores, tmp_path, protocol
 
 
 @pytest.mark.parametrize(
-    ("own", "rules"), [(None, "DEFAULT"), ("stranger.pem", "DEFAULT"), ("client.pem", "RULE:^UID=.*$/x/")]
+    ("certificate_file", "rules"), [(None, "DEFAULT"), ("stranger.pem", "DEFAULT"), ("client.pem", "RULE:^UID=.*$/x/")]
 )
-def test_a_client_without_an_accepted_name_is_refused(stores, tmp_path, own, rules):
+def test_a_client_without_an_accepted_name_is_refused(stores, tmp_path, certificate_file, rules):
     values = tls_values(stores, ssl_client_auth="required", ssl_principal_mapping_rules=rules)
     channel = security(TLS, tmp_path, values).channel()
     with pytest.raises(FrameError):
-        exchanged(channel, client_context(stores, own))
+        exchanged(channel, client_context(stores, certificate_file))
     assert channel.principal == ANONYMOUS
 
 

@@ -70,8 +70,8 @@ class TestAcknowledge:
     def test_an_offset_twice_in_one_request_refuses_all_of_it(self):
         scene = Scene(5)
         scene.acquire()
-        both = scene.acknowledge_all((0, 2, [ACCEPT]), (2, 4, [ACCEPT]))
-        assert both is ShareErrorCode.INVALID_RECORD_STATE
+        error = scene.acknowledge_all((0, 2, [ACCEPT]), (2, 4, [ACCEPT]))
+        assert error is ShareErrorCode.INVALID_RECORD_STATE
         assert scene.acknowledge(0, 4, ACCEPT) is NONE
 
     def test_offsets_that_were_never_acquired(self):

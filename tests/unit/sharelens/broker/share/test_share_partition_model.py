@@ -163,23 +163,23 @@ class SharePartitionMachine(RuleBasedStateMachine):
     def takeable(self):
         """Offsets that may be delivered now; below the end of the window and inside it there is always room."""
         model, scene = self.model, self.scene
-        known = [offset for offset in model.memory if offset >= model.start]
-        end = max(known, default=model.start - 1) + 1
+        window_offsets = [offset for offset in model.memory if offset >= model.start]
+        end = max(window_offsets, default=model.start - 1) + 1
         inside = {
             offset
             for offset in range(model.start, end)
             if offset not in model.memory or model.memory[offset].state == AVAILABLE
         }
-        is_full = bool(known) and end - model.start >= scene.settings.partition_max_record_locks
+        is_full = bool(window_offsets) and end - model.start >= scene.settings.partition_max_record_locks
         beyond = set() if is_full else set(range(end, scene.log.high_watermark))
         return inside | beyond
 
     def reaches_log_start(self):
         """Whether the next read would begin below the log."""
         takeable = self.takeable() or {self.scene.log.high_watermark}
-        known = [offset for offset in self.model.memory if offset >= self.model.start]
+        window_offsets = [offset for offset in self.model.memory if offset >= self.model.start]
         is_idle = not self.scene.partition.can_acquire()
-        return not is_idle and min(*takeable, max(known, default=self.model.start - 1) + 1) < (
+        return not is_idle and min(*takeable, max(window_offsets, default=self.model.start - 1) + 1) < (
             self.scene.log.log_start_offset
         )
 
@@ -217,17 +217,17 @@ class SharePartitionMachine(RuleBasedStateMachine):
         types = data.draw(st.lists(st.sampled_from(kinds), min_size=size, max_size=size))
         error = self.scene.acknowledge(first, last, *types, member=member)
         touched = range(max(first, model.start), last + 1)
-        known = [offset for offset in touched if offset in model.memory]
-        are_held = all(model.memory[offset].owner == member for offset in known)
+        known_offsets = [offset for offset in touched if offset in model.memory]
+        are_held = all(model.memory[offset].owner == member for offset in known_offsets)
         if error in (ShareErrorCode.INVALID_RECORD_STATE, ShareErrorCode.INVALID_REQUEST):
-            assert not are_held or len(known) < len(touched)
+            assert not are_held or len(known_offsets) < len(touched)
             return
         assert are_held
-        is_written = bool(known)
+        is_written = bool(known_offsets)
         assert error is (ShareErrorCode.NONE if self.is_answered() or not is_written else error)
         kinds = types if len(types) > 1 else types * (last - first + 1)
         states = {GAP: ARCHIVED, ACCEPT: ACKNOWLEDGED, REJECT: self.given_up()}
-        changes = [(offset, states.get(kinds[offset - first], self.released(offset))) for offset in known]
+        changes = [(offset, states.get(kinds[offset - first], self.released(offset))) for offset in known_offsets]
         self.change(changes)
         if error is ShareErrorCode.NONE:
             model.confirmed.update(offset for offset, state in changes if state == ACKNOWLEDGED)

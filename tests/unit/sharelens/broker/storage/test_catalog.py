@@ -193,6 +193,6 @@ def test_bytes_that_are_no_json_are_refused(tmp_path):
 
 
 def test_new_ids_never_look_like_options():
-    made = {new_id() for _ in range(2000)}
-    assert len(made) == 2000
-    assert all(is_uuid_text(text) and not text.startswith("-") for text in made)
+    new_ids = {new_id() for _ in range(2000)}
+    assert len(new_ids) == 2000
+    assert all(is_uuid_text(text) and not text.startswith("-") for text in new_ids)

@@ -148,18 +148,18 @@ def test_records_of_aborted_transactions_go_and_markers_last_as_long_as_their_re
     clock = Clock()
     log = open_log(tmp_path, clock=clock, **SMALL)
     put(log, ("a", "0"))
-    kept = transaction(log, 1, ("kept", "1"), commit=True)
+    commit_marker = transaction(log, 1, ("kept", "1"), commit=True)
     dropped = transaction(log, 1, ("a", "aborted"), commit=False)
     fill(log, 20)
     stored = latest(log)
     compact(log)
     assert (b"a", b"aborted") not in records_by_offset(log).values()
     assert latest(log) == stored | {b"kept": b"1"}
-    assert {kept, dropped} <= set(control_offsets(log))
+    assert {commit_marker, dropped} <= set(control_offsets(log))
     clock.pass_ms(DAY_MS + 1)
     fill(log, 20)
     compact(log)
-    assert kept in control_offsets(log)
+    assert commit_marker in control_offsets(log)
     assert dropped not in control_offsets(log)
     log.abandon()
     log = open_log(tmp_path, clock=clock, is_clean=False, **SMALL)
@@ -181,13 +181,13 @@ def test_nothing_at_or_above_the_first_open_transaction_is_touched(tmp_path):
 
 def moments(monkeypatch, death):
     """Let the process die at the death-th change of a name or a file of the compaction."""
-    left = [death]
+    remaining_steps = [death]
     for owner, name in ((compaction.Path, "rename"), (compaction.Path, "unlink"), (compaction, "sync_directory")):
         real = getattr(owner, name)
 
         def step(*values, real=real, **named):
-            left[0] -= 1
-            if left[0] < 0:
+            remaining_steps[0] -= 1
+            if remaining_steps[0] < 0:
                 raise KilledError
             return real(*values, **named)
 
@@ -250,17 +250,17 @@ def test_all_else_may_happen_to_the_log_between_two_steps(tmp_path):
     fill(log)
     size, end = log.size_bytes, log.high_watermark
     steps = log.compact()
-    seen = []
+    appended_records = []
     for number, _ in enumerate(steps):
         assert put(log, ("b", f"{number}")) == end + number
-        seen.append(records_by_offset(log)[end + number])
-    assert len(seen) > 40
-    assert seen == [(b"b", f"{number}".encode()) for number in range(len(seen))]
+        appended_records.append(records_by_offset(log)[end + number])
+    assert len(appended_records) > 40
+    assert appended_records == [(b"b", f"{number}".encode()) for number in range(len(appended_records))]
     assert log.records(0, end - 1)[-1].value == b"39"
     assert len(log.records(0, end - 1)) < 20
     log.close()
     log = open_log(tmp_path, is_clean=True, **SMALL)
-    assert log.high_watermark == end + len(seen)
+    assert log.high_watermark == end + len(appended_records)
     assert compact(log) > 0
     assert log.size_bytes < size
 
@@ -369,11 +369,11 @@ def test_a_reader_of_keys_sees_no_difference(works, codec, tmp_path_factory):
 
 def test_a_batch_keeps_its_range_and_its_records_their_offsets_and_times():
     records = [Record(key=b"k", value=str(index).encode(), timestamp_ms=1000 + index) for index in range(4)]
-    whole = rb.build(records, base_offset=50, codec=3, leader_epoch=7)
-    header = rb.split(whole)[0]
-    some = rb.parse(whole, header)[1:3]
-    made = rb.rebuild(header, some, delete_horizon_ms=5_000_000)
-    again = rb.split(made)[0]
+    full_batch = rb.build(records, base_offset=50, codec=3, leader_epoch=7)
+    header = rb.split(full_batch)[0]
+    middle_records = rb.parse(full_batch, header)[1:3]
+    rebuilt_batch = rb.rebuild(header, middle_records, delete_horizon_ms=5_000_000)
+    again = rb.split(rebuilt_batch)[0]
     assert (again.base_offset, again.last_offset, again.record_count, again.leader_epoch) == (50, 53, 2, 7)
     assert (again.max_timestamp_ms, rb.delete_horizon(again)) == (1002, 5_000_000)
-    assert rb.parse(made, again) == some
+    assert rb.parse(rebuilt_batch, again) == middle_records

@@ -132,12 +132,12 @@ class LogMachine(RuleBasedStateMachine):
         self.log.close()
         self.open(is_clean=True)
 
-    @rule(torn=st.binary(max_size=80), use_recovery_point=st.booleans(), whole=st.booleans())
-    def kill_and_start(self, torn: bytes, use_recovery_point: bool, whole: bool) -> None:
+    @rule(torn=st.binary(max_size=80), use_recovery_point=st.booleans(), is_whole_batch=st.booleans())
+    def kill_and_start(self, torn: bytes, use_recovery_point: bool, is_whole_batch: bool) -> None:
         """What was being written when the process died lies torn behind the last acknowledged batch."""
         self.log.abandon()
         active = max(self.folder.glob("*.log"))
-        if whole:
+        if is_whole_batch:
             torn = rb.build([Record(key=None, value=b"unacknowledged")], base_offset=len(self.values))[: len(torn)]
         with active.open("ab") as file:
             file.write(torn)

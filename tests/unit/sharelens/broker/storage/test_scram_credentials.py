@@ -25,12 +25,12 @@ def test_users_come_back_from_json(users):
 
 
 @given(USERS, USERS)
-def test_of_two_credentials_for_the_same_the_first_stays(users, more):
-    both = added(users, more)
-    assert set(both) == set(users) | set(more)
-    for name, credentials in both.items():
-        assert credentials == {**more.get(name, {}), **users.get(name, {})}
-    assert added(both, more) == both
+def test_of_two_credentials_for_the_same_the_first_stays(users, extra_users):
+    merged_users = added(users, extra_users)
+    assert set(merged_users) == set(users) | set(extra_users)
+    for name, credentials in merged_users.items():
+        assert credentials == {**extra_users.get(name, {}), **users.get(name, {})}
+    assert added(merged_users, extra_users) == merged_users
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_aborted_records_would_have_been_delivered_at_least_once():
 @pytest.mark.parametrize("knows_level", [True, False])
 def test_the_level_in_force_leaves_the_history(log, level, knows_level):
     answer = figures(log, ABORTED, level, level if knows_level else None)
-    assert all(known == at_least == at_most for known, at_least, at_most, _ in answer.values())
+    assert all(in_history == at_least == at_most for in_history, at_least, at_most, _ in answer.values())
 
 
 def test_without_any_header_there_is_no_figure():

@@ -54,8 +54,8 @@ def outcome(first, last, state, count):
     )
 
 
-def figures(log, duration_ms, **more):
-    rows = lock_duration.rows(Written(log, **more), duration_ms).to_pylist()
+def figures(log, duration_ms, **options):
+    rows = lock_duration.rows(Written(log, **options), duration_ms).to_pylist()
     return {row["figure"]: (row["in_history"], row["at_least"], row["at_most"], row["certainty"]) for row in rows}
 
 
@@ -117,7 +117,7 @@ RANGES = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 6)), max_size=40)
 def test_pieces_of_outcomes_have_the_newest_outcome_before_them(spans):
     import numpy as np
 
-    outcomes = [(low, low + more, 1 + n // 2, 10 * n) for n, (low, more) in enumerate(spans)]
+    outcomes = [(low, low + length, 1 + n // 2, 10 * n) for n, (low, length) in enumerate(spans)]
     newest, expected = {}, []
     for row, (first, last, count, ms) in enumerate(outcomes):
         for offset in range(first, last + 1):
@@ -126,9 +126,9 @@ def test_pieces_of_outcomes_have_the_newest_outcome_before_them(spans):
             newest[offset] = (count, ms)
     columns = np.array(outcomes, np.int64).reshape(-1, 4).T.copy()
     pieces = _with_previous(np.zeros(len(spans), np.int64), *columns).tolist()
-    made = [
+    actual_rows = [
         (row, offset, count, ms if count else None)
         for first, last, count, ms, row in pieces
         for offset in range(first, last + 1)
     ]
-    assert made == expected
+    assert actual_rows == expected

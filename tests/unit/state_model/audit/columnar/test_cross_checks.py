@@ -53,8 +53,10 @@ def findings(state, groups, *, exists=True, until_ms=LATE, known_from_ms=BEGINNI
         turns.take(state.slice(begin, 2))
     proofs = Proofs()
     odd_records = pa.Table.from_pylist(list(odd), ODD_GROUP_RECORD)
-    known = audit_groups(groups, odd_records, frozenset({0}), proofs, count=1)
-    known = known._replace(until_ms=known_until(known.until_ms, is_one_copy=True, read_until_ms=read_until_ms))
+    known_groups = audit_groups(groups, odd_records, frozenset({0}), proofs, count=1)
+    known_groups = known_groups._replace(
+        until_ms=known_until(known_groups.until_ms, is_one_copy=True, read_until_ms=read_until_ms)
+    )
     names = zip(*(state.column(name).to_pylist() for name in ("group_id", "topic_id", "partition")), strict=True)
     logs = StateLogs(
         lives=lives_of(turns.table()),
@@ -63,12 +65,12 @@ def findings(state, groups, *, exists=True, until_ms=LATE, known_from_ms=BEGINNI
         until_ms={0: until_ms},
         count=1,
     )
-    cross_check(logs, known, proofs, topic_exists=lambda topic_id: exists)
+    cross_check(logs, known_groups, proofs, topic_exists=lambda topic_id: exists)
     return proofs.findings(SEVERITIES).to_pylist()
 
 
-def rules(*arguments, **more):
-    return [row["rule"] for row in findings(*arguments, **more)]
+def rules(*arguments, **options):
+    return [row["rule"] for row in findings(*arguments, **options)]
 
 
 USUAL = ((1, initialized(initializing=[0])), (1, epoch(2)), (2, initialized(0)))
@@ -133,9 +135,9 @@ def test_state_that_is_listed_is_none():
     assert rules(state_log(created(1)), early) == []
 
 
-@pytest.mark.parametrize("more", [(), ((18, epoch(2)),), ((10, epoch(2)), (10, initialized(0)))])
-def test_state_behind_the_deletion_of_its_group_is_a_warning(more):
-    groups = groups_log(*USUAL, (5, (15, None, None)), (5, (11, None, None)), *more)
+@pytest.mark.parametrize("later_records", [(), ((18, epoch(2)),), ((10, epoch(2)), (10, initialized(0)))])
+def test_state_behind_the_deletion_of_its_group_is_a_warning(later_records):
+    groups = groups_log(*USUAL, (5, (15, None, None)), (5, (11, None, None)), *later_records)
     assert "state_after_group_deletion" in rules(state_log(created(1)), groups)
 
 

@@ -16,7 +16,7 @@ from state_model.topics import METADATA_TOPIC, OFFSETS_TOPIC, STATE_TOPIC
 from tests.depths import examples
 
 
-def finding(rule, group="g", partition=0, *, state_partition=0, offsets=(3, 9), more=()):
+def finding(rule, group="g", partition=0, *, state_partition=0, offsets=(3, 9), extra_records=()):
     """A row of a finding whose violating record is the last of some of its log."""
     of_rule = BY_CODE[rule]
     is_of_group = of_rule.number in GROUP_RECORD_RULES
@@ -27,7 +27,7 @@ def finding(rule, group="g", partition=0, *, state_partition=0, offsets=(3, 9), 
         "group_id": group, "topic_id": "T", "partition": None if is_of_group else partition, "count": 1, "field": "f",
         "state_partition": None if is_of_group else state_partition, "first_log_offset": offsets[-1],
         "last_log_offset": offsets[-1], "first_seen_ms": 5, "last_seen_ms": 5, "expected": "1", "seen": "2",
-        "impact": "none", "impact_text": "", "completeness": "complete", "records": [*records, *more],
+        "impact": "none", "impact_text": "", "completeness": "complete", "records": [*records, *extra_records],
     }  # fmt: skip
 
 
@@ -47,9 +47,9 @@ def test_the_record_before_the_violating_one_bounds_what_was_lost(rule):
 
 def test_a_record_of_the_metadata_log_shows_that_a_topic_is_gone():
     removal = {"topic": METADATA_TOPIC, "partition": 0, "offset": 80}
-    left = [finding("state_without_group", group, more=[removal]) for group in "ab"]
-    assert causes(*left) == [TOPIC_DELETED] * 2
-    assert causes(*(row | {"records": row["records"][:-1]} for row in left)) == [None] * 2
+    leftover_findings = [finding("state_without_group", group, extra_records=[removal]) for group in "ab"]
+    assert causes(*leftover_findings) == [TOPIC_DELETED] * 2
+    assert causes(*(row | {"records": row["records"][:-1]} for row in leftover_findings)) == [None] * 2
 
 
 def test_a_part_of_the_rules_is_taken_behind_the_search_for_causes():

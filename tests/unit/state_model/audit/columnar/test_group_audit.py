@@ -97,7 +97,7 @@ def shared(*targets, listed=(0, 1), subscriptions=None, group_epoch=2):
 
 
 @pytest.mark.parametrize(
-    ("entries", "most", "seen"),
+    ("entries", "max_members", "member_count"),
     [
         (shared((0,), (0,)), 1, 2),
         (shared((0,), (0,), (0,)), 2, 3),
@@ -106,9 +106,9 @@ def shared(*targets, listed=(0, 1), subscriptions=None, group_epoch=2):
         (shared((0,), (0,), (), subscriptions=[("orders",), ("orders",), ("mail",)]), 1, 2),
     ],
 )
-def test_a_partition_has_no_more_members_than_needed(entries, most, seen):
+def test_a_partition_has_no_more_members_than_needed(entries, max_members, member_count):
     rows = [(row["rule"], row["expected"], row["seen"]) for row in findings(group_log(*entries))]
-    assert rows == [("assigned_unevenly", f"<= {most}", str(seen))]
+    assert rows == [("assigned_unevenly", f"<= {max_members}", str(member_count))]
 
 
 @pytest.mark.parametrize(

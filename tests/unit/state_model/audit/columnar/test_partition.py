@@ -89,16 +89,16 @@ def test_chunks_make_no_difference(chunk):
 
 
 @pytest.mark.parametrize(
-    ("columns", "seen"),
+    ("columns", "actual"),
     [
         ({"attributes": [0, 16]}, "16"),
         ({"producer_id": [-1, 7]}, "7"),
         ({"headers": [[], [{"key": "a", "value": b"b"}]]}, "1"),
     ],
 )
-def test_batches_that_no_coordinator_writes(columns, seen):
+def test_batches_that_no_coordinator_writes(columns, actual):
     log = [entry(0, snapshot()), entry(1, snapshot(snapshot_epoch=1))]
-    assert audited(log, columns=columns) == [("odd_record_batch", 1, seen)]
+    assert audited(log, columns=columns) == [("odd_record_batch", 1, actual)]
 
 
 def test_the_log_start_is_a_snapshot_or_a_tombstone():
@@ -263,9 +263,9 @@ def damaged_logs(draw):
 def test_an_audit_in_several_runs_is_the_audit_in_one(entries, cuts, log_start):
     bounds = [0, *sorted(min(cut, len(entries)) for cut in cuts), len(entries)]
     parts = [entries[first:end] for first, end in itertools.pairwise(bounds)]
-    whole, _ = audit_in_runs([entries], log_start_offset=log_start)
+    full_audit, _ = audit_in_runs([entries], log_start_offset=log_start)
     in_runs, _ = audit_in_runs(parts, log_start_offset=log_start)
-    assert closed_findings(in_runs) == closed_findings(whole)
+    assert closed_findings(in_runs) == closed_findings(full_audit)
 
 
 @pytest.mark.slow
@@ -273,10 +273,10 @@ def test_a_history_audited_in_many_runs_is_the_audit_in_one():
     log = History(11).run(200).entries
     damaged = [entry for number, entry in enumerate(log) if number % 23 != 7]
     assert len(damaged) > 150
-    whole, state = audit_in_runs([damaged], log_start_offset=0)
+    full_audit, state = audit_in_runs([damaged], log_start_offset=0)
     in_runs, last_state = audit_in_runs([damaged[at : at + 9] for at in range(0, len(damaged), 9)], log_start_offset=0)
     assert last_state.equals(state)
-    assert closed_findings(in_runs) == closed_findings(whole) != []
+    assert closed_findings(in_runs) == closed_findings(full_audit) != []
 
 
 def test_a_log_start_that_moves_between_runs_is_looked_up_again():
@@ -300,13 +300,13 @@ def test_what_was_noted_below_the_records_that_are_left_stays():
         entry(6, update((3, 3, 1, 1))),
     ]
     _, state = audit_in_runs([log], log_start_offset=0)
-    left = PartitionAudit(0, first_offset=5, log_start_offset=0, has_newest=True, replays=False)
-    left.keep_below(state, 5)
+    tail_audit = PartitionAudit(0, first_offset=5, log_start_offset=0, has_newest=True, replays=False)
+    tail_audit.keep_below(state, 5)
     rows = log_records(log[4:])
     times = rows.column("timestamp_ms").to_numpy()
     decoded = decode_rows(pa.Table.from_batches([rows]), times)
-    left.take(rows, times, decoded.records, decoded.problems)
-    whole, _ = audit_in_runs([log], log_start_offset=0)
-    assert left.state().column("violations").equals(whole.state().column("violations"))
-    assert closed_findings(left) == closed_findings(whole) != []
-    assert left.auditor.count.tolist() == [3, 2]
+    tail_audit.take(rows, times, decoded.records, decoded.problems)
+    full_audit, _ = audit_in_runs([log], log_start_offset=0)
+    assert tail_audit.state().column("violations").equals(full_audit.state().column("violations"))
+    assert closed_findings(tail_audit) == closed_findings(full_audit) != []
+    assert tail_audit.auditor.count.tolist() == [3, 2]

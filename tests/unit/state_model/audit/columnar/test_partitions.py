@@ -75,9 +75,9 @@ def closed_findings(audit):
 
 @examples("table")
 @given(st.tuples(*(logs() for _ in NUMBERS)), st.lists(st.integers(0, 9), max_size=2))
-def test_state_partitions_together_are_each_of_them_alone(some, cuts):
-    by_number = dict(zip(NUMBERS, some, strict=True))
-    longest = max(len(entries) for entries, _ in some)
+def test_state_partitions_together_are_each_of_them_alone(partition_logs, cuts):
+    by_number = dict(zip(NUMBERS, partition_logs, strict=True))
+    longest = max(len(entries) for entries, _ in partition_logs)
     bounds = [0, *sorted(min(cut, longest) for cut in cuts), longest]
     parts = [
         {number: entries[begin:end] for number, (entries, _) in by_number.items()}

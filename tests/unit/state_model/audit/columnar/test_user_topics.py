@@ -48,8 +48,8 @@ def findings(*values, topics, chunk=1):
     return proofs.findings(SEVERITIES).to_pylist()
 
 
-def ending(offset, newest_ms=LATER, leader_epoch=0, **more):
-    return UserTopics(end_of=lambda place: TopicEnd("orders", offset, newest_ms, leader_epoch), **more)
+def ending(offset, newest_ms=LATER, leader_epoch=0, **options):
+    return UserTopics(end_of=lambda place: TopicEnd("orders", offset, newest_ms, leader_epoch), **options)
 
 
 def rules(*values, topics):
@@ -168,17 +168,17 @@ def test_state_of_a_partition_that_may_have_been_is_none(topics):
 
 def test_internal_topics_have_the_ids_of_the_metadata():
     names = [(("topic", topic_id), {"name": "__share_group_state"}, 0) for topic_id in ("old", "new")]
-    known = metadata(*names).metadata
+    cluster_metadata = metadata(*names).metadata
     proofs = Proofs()
     log = LogRecord("__share_group_state", 3, 0)
-    assert all(belongs_to(known, log, topic_id, TIMES, proofs) for topic_id in ("old", "new"))
-    assert belongs_to(known, LogRecord("__consumer_offsets", 0, 0), "any", TIMES, proofs)
+    assert all(belongs_to(cluster_metadata, log, topic_id, TIMES, proofs) for topic_id in ("old", "new"))
+    assert belongs_to(cluster_metadata, LogRecord("__consumer_offsets", 0, 0), "any", TIMES, proofs)
     assert proofs.findings(SEVERITIES).num_rows == 0
-    assert not belongs_to(known, log, "other", TIMES, proofs)
+    assert not belongs_to(cluster_metadata, log, "other", TIMES, proofs)
     (row,) = proofs.findings(SEVERITIES).to_pylist()
     assert (row["rule"], row["seen"]) == ("log_of_other_cluster", "unknown")
     assert {record["topic"] for record in row["records"]} == {"__share_group_state", "__cluster_metadata"}
-    assert belongs_to(known, log, "later", LogTimes(LATER - SOON, LATER), Proofs())
+    assert belongs_to(cluster_metadata, log, "later", LogTimes(LATER - SOON, LATER), Proofs())
 
 
 def test_records_in_one_chunk_or_many_have_the_same_findings():

@@ -42,9 +42,9 @@ class Writer:
         self.epochs, self.owned, self.answered = {}, {}, {}
 
     def do(self, action) -> None:
-        kind, *more = action
+        kind, *arguments = action
         try:
-            getattr(self, kind.replace(" ", "_"))(*more)
+            getattr(self, kind.replace(" ", "_"))(*arguments)
         except HeartbeatError:
             self.now_ms += 1
 
@@ -118,15 +118,17 @@ class Writer:
 
 
 def violations(log):
-    history, seen = History(), []
+    history, violated_rules = History(), []
     for offset, (record, time_ms) in enumerate(log):
         written = decode_record(*encode_record(record))
         printed = to_formatter_json(written)["value"]
         value = None if printed is None else json.loads(json.dumps(printed["data"]))
         now = StreamsRecord(record.record_type, record.member_id, value, offset, time_ms)
-        seen += [(offset, BY_ID[rule].code) for rule, check in ERRORS.items() if check(history, now) is not None]
+        violated_rules += [
+            (offset, BY_ID[rule].code) for rule, check in ERRORS.items() if check(history, now) is not None
+        ]
         history.apply(now)
-    return seen
+    return violated_rules
 
 
 @given(st.sampled_from([0, 3_000]), st.sampled_from([0, 1_000]), st.lists(ACTIONS, min_size=5, max_size=60))

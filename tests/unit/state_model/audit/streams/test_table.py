@@ -33,7 +33,7 @@ def test_the_recorded_logs_are_legal():
 
 
 @pytest.mark.parametrize(
-    ("log", "rule", "seen"),
+    ("log", "rule", "actual"),
     [
         (with_topics(count=6), "streams_task_without_target", "10 (0_5)"),
         (
@@ -49,5 +49,5 @@ def test_the_recorded_logs_are_legal():
         (basic().cut(47).change(45, standby_tasks=targets(("0", [0]))), "streams_too_many_standby_tasks", "1 (0_0)"),
     ],
 )
-def test_a_finding_names_the_tasks_that_it_counts(log, rule, seen):
-    assert {row["seen"] for row in log.audited() if row["rule"] == rule} == {seen}
+def test_a_finding_names_the_tasks_that_it_counts(log, rule, actual):
+    assert {row["seen"] for row in log.audited() if row["rule"] == rule} == {actual}

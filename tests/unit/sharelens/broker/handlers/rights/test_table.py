@@ -104,8 +104,8 @@ class Replay:
             acls.remove([each for each in acls.authorizer.entries if each.principal in PRINCIPALS])
             acls.add([entry(*fields) for fields in case["rights"]])
         text = TEXT_OF_REQUEST.sub('"Cluster authorization failed."', json.dumps([case["request"], case["answer"]]))
-        for kafka, own in self._ids.items():
-            text = text.replace(kafka, own)
+        for kafka, local_id in self._ids.items():
+            text = text.replace(kafka, local_id)
         request, expected = json.loads(text)
         key, version = case["api"], case["version"]
         response = load_response_schema(key, version)

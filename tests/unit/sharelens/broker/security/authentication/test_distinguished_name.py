@@ -53,10 +53,10 @@ def test_special_characters_are_escaped(value, expected):
 
 
 def test_parts_of_one_level_are_joined():
-    both = x509.RelativeDistinguishedName(
+    two_part_name = x509.RelativeDistinguishedName(
         [x509.NameAttribute(NameOID.COMMON_NAME, "a"), x509.NameAttribute(NameOID.USER_ID, "b")]
     )
-    assert set(name_text(x509.Name([both])).split("+")) == {"CN=a", "UID=b"}
+    assert set(name_text(x509.Name([two_part_name])).split("+")) == {"CN=a", "UID=b"}
 
 
 def test_what_is_no_certificate_is_refused():

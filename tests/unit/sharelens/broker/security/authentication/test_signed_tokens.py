@@ -20,9 +20,9 @@ OTHER_KEY = rsa.generate_private_key(65_537, 2048)
 PATIENCE_S = 10
 
 
-def entry(key_id, key=RSA_KEY, **more):
+def entry(key_id, key=RSA_KEY, **extra_fields):
     algorithm = jwt.algorithms.RSAAlgorithm if key is not EC_KEY else jwt.algorithms.ECAlgorithm
-    return algorithm.to_jwk(key.public_key(), as_dict=True) | {"kid": key_id} | more
+    return algorithm.to_jwk(key.public_key(), as_dict=True) | {"kid": key_id} | extra_fields
 
 
 def write(path, *entries):

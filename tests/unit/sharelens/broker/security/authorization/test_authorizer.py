@@ -58,19 +58,19 @@ def by_the_rules(given_entries, principal, operation, name, *, super_users, allo
     covering = [entry for entry in given_entries if covers(entry, TOPIC, name)]
     if not covering:
         return allow_everyone
-    own = [entry for entry in covering if concerns(entry, principal)]
-    if any(each.permission is DENY and each.operation in (Operation.ALL, operation) for each in own):
+    principal_entries = [entry for entry in covering if concerns(entry, principal)]
+    if any(each.permission is DENY and each.operation in (Operation.ALL, operation) for each in principal_entries):
         return False
     granting = {Operation.ALL, operation, *IMPLIED.get(operation, ())}
-    return any(each.permission is ALLOW and each.operation in granting for each in own)
+    return any(each.permission is ALLOW and each.operation in granting for each in principal_entries)
 
 
 @given(entries, users, st.sampled_from(OPERATIONS), names, st.sets(users, max_size=1), st.booleans(), st.randoms())
 def test_a_decision_follows_the_rules_in_any_order_of_the_entries(
-    some, user, operation, name, super_users, allow_everyone, dice
+    acl_entries, user, operation, name, super_users, allow_everyone, dice
 ):
-    expected = by_the_rules(some, user, operation, name, super_users=super_users, allow_everyone=allow_everyone)
-    shuffled = dice.sample(some, len(some))
+    expected = by_the_rules(acl_entries, user, operation, name, super_users=super_users, allow_everyone=allow_everyone)
+    shuffled = dice.sample(acl_entries, len(acl_entries))
     authorizer = Authorizer(shuffled, super_users=super_users, allow_everyone=allow_everyone)
     assert authorizer.is_allowed(user, HOST, operation, TOPIC, name) is expected
 
@@ -78,12 +78,12 @@ def test_a_decision_follows_the_rules_in_any_order_of_the_entries(
 def some_by_the_rules(given_entries, principal, operation, **options):
     if by_the_rules(given_entries, principal, operation, "hardcode", **options):
         return True
-    own = [
+    principal_entries = [
         entry
         for entry in given_entries
         if entry.resource_type is TOPIC and concerns(entry, principal) and entry.operation in (Operation.ALL, operation)
     ]
-    denying = [entry for entry in own if entry.permission is DENY]
+    denying = [entry for entry in principal_entries if entry.permission is DENY]
     if any(entry.name == "*" and entry.pattern_type is LITERAL for entry in denying):
         return False
 
@@ -97,19 +97,19 @@ def some_by_the_rules(given_entries, principal, operation, **options):
             for other in denying
         )
 
-    return any(entry.permission is ALLOW and not is_denied(entry) for entry in own)
+    return any(entry.permission is ALLOW and not is_denied(entry) for entry in principal_entries)
 
 
 @given(entries, users, st.sampled_from([Operation.WRITE, Operation.READ]), st.booleans())
-def test_a_right_to_some_topic_follows_the_rules(some, user, operation, allow_everyone):
-    expected = some_by_the_rules(some, user, operation, super_users=(), allow_everyone=allow_everyone)
-    authorizer = Authorizer(some, allow_everyone=allow_everyone)
+def test_a_right_to_some_topic_follows_the_rules(acl_entries, user, operation, allow_everyone):
+    expected = some_by_the_rules(acl_entries, user, operation, super_users=(), allow_everyone=allow_everyone)
+    authorizer = Authorizer(acl_entries, allow_everyone=allow_everyone)
     assert authorizer.is_allowed_for_some(user, HOST, operation, TOPIC) is expected
 
 
 @given(entries, users, names)
-def test_the_bits_are_the_decisions(some, user, name):
-    authorizer = Authorizer(some)
+def test_the_bits_are_the_decisions(acl_entries, user, name):
+    authorizer = Authorizer(acl_entries)
     bits = authorizer.authorized_operations(user, HOST, GROUP, name)
     assert bits == sum(
         1 << operation
