@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice, Source
 from sharelens.questions import what_if
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.measured import scope
 from sharelens.questions.opening import open_logs
+from sharelens.source.request import CutChoice, Source
 
 QUESTIONS = {
     "what-if --snapshot-update-records 100": lambda evidence: what_if.other_snapshot_interval(

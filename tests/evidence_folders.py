@@ -6,8 +6,8 @@ from typing import Any
 from sharelens.evidence_folder.folder import Written, make_evidence
 from sharelens.evidence_folder.question import Question, ask
 from sharelens.measures.settings import GroupSettings
-from sharelens.parameters.request import Source
 from sharelens.questions.opening import open_evidence
+from sharelens.source.request import Source
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 from tests.user_topics import write_orders
 

@@ -8,11 +8,11 @@ import pytest
 import vl_convert
 
 from sharelens.measures.settings import GroupSettings
-from sharelens.parameters.request import Source
 from sharelens.questions import opening
 from sharelens.report import charts
 from sharelens.report.gather import Gathered, ReportQuestion, gather
 from sharelens.report.page import build, render
+from sharelens.source.request import Source
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.user_topics import write_orders
 

@@ -12,7 +12,7 @@ from sharelens.cli import live
 from sharelens.demo_data.packed import SUFFIX, unpack
 from sharelens.output import Shown, say, show
 from sharelens.parameters.filters import KeyFilter, parse_key_filter
-from sharelens.parameters.request import CutChoice, Source
+from sharelens.source.request import CutChoice, Source
 from state_model.errors import UsageError
 
 SHOWN = Shown(limit=12)

@@ -199,9 +199,9 @@ def _run_options(stages: tuple[str, ...], params: dict[str, Any], settings: Any)
     for path in (params["lake"], *params.get("log_dir", ())):
         path.encode()  # before there is a lake: its tables name both
     names = params.get("topic_names")
-    from sharelens.parameters.request import dead_letter_topics
     from sharelens.settings.folder import read_settings_folder
     from sharelens.settings.topic_names import read_topic_names
+    from sharelens.source.request import dead_letter_topics
 
     files = None if params.get("settings") is None else read_settings_folder(params["settings"])
     say_warnings(() if files is None else files.warnings)

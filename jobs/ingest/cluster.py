@@ -20,10 +20,10 @@ from sharelens.measures.sampled_batches import with_batches
 from sharelens.measures.stalls import MOST_SAMPLES
 from sharelens.measures.waiting import waiting_offsets
 from sharelens.output import say, say_warnings
-from sharelens.parameters.request import Source
 from sharelens.questions.opening import in_directories
 from sharelens.questions.size_limits import size_text
 from sharelens.settings.files import SettingsFiles
+from sharelens.source.request import Source
 
 DEFAULT_FETCHED_BYTES = 4 << 30
 """What a run fetches at most, one answer aside, so that it bounds its disk and its time."""

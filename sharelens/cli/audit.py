@@ -11,7 +11,7 @@ from sharelens.cli.questions import in_order
 from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown, show, tell
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import Source
+from sharelens.source.request import Source
 from state_model.audit.severities import SEVERITIES, VERSIONS
 
 UNKNOWN_VERSION = "an unknown version"

@@ -6,7 +6,7 @@ from sharelens.cli.data_options import lake_option, log_dir_option
 from sharelens.cli.options import CLUSTER, REQUIRE_COMPLETE, Size, Time, examples, output_options
 from sharelens.cli.questions import answer
 from sharelens.output import Shown
-from sharelens.parameters.request import DEFAULT_MAX_BYTES, Source
+from sharelens.source.request import DEFAULT_MAX_BYTES, Source
 from state_model.errors import UsageError
 
 

@@ -22,7 +22,7 @@ from sharelens.cli.questions import answer, in_order
 from sharelens.cli.source_options import dead_letter_options, evidence_options
 from sharelens.output import Form, Shown, json_text, say_warnings, tell
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice, Source, dead_letter_topics
+from sharelens.source.request import CutChoice, Source, dead_letter_topics
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:

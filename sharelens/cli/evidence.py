@@ -23,8 +23,8 @@ from sharelens.cli.options import (
 )
 from sharelens.cli.source_options import dead_letter_options, evidence_options, live_cluster
 from sharelens.output import Answer, Shown, name_column, number_column, say, show
-from sharelens.parameters.request import DEFAULT_MAX_BYTES, Source
 from sharelens.parameters.times import Rounding
+from sharelens.source.request import DEFAULT_MAX_BYTES, Source
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from sharelens.cli.options import Duration, examples
 from sharelens.cli.source_options import evidence_options
 from sharelens.output import say, tell
 from sharelens.output.wording import counted
-from sharelens.parameters.request import Source
+from sharelens.source.request import Source
 from state_model.errors import UsageError
 
 MS_PER_S = 1000

@@ -8,7 +8,7 @@ from sharelens.cli.options import END_OFFSETS, REQUIRE_COMPLETE, Time, examples,
 from sharelens.cli.questions import answer
 from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown
-from sharelens.parameters.request import Source
+from sharelens.source.request import Source
 from state_model.errors import UsageError
 
 GROUP = click.option("--group", metavar="GROUP", required=True, help="The share or streams group.")

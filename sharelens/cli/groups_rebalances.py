@@ -10,7 +10,7 @@ from sharelens.cli.options import REQUIRE_COMPLETE, examples, output_options
 from sharelens.cli.questions import answer, in_order
 from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown
-from sharelens.parameters.request import Source
+from sharelens.source.request import Source
 
 
 @click.command(

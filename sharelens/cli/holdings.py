@@ -9,7 +9,7 @@ from sharelens.cli.data_options import lake_option
 from sharelens.cli.options import Size, examples, output_options
 from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown, show
-from sharelens.parameters.request import Source
+from sharelens.source.request import Source
 from state_model.errors import SharelensError, UsageError
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from sharelens.cli.questions import answer, in_order
 from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown, say_warnings
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice, Source
+from sharelens.source.request import CutChoice, Source
 
 MIN_DURATION = click.option(
     "--min-duration",

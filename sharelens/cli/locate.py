@@ -11,8 +11,8 @@ from sharelens.cli.questions import answer, in_order
 from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown
 from sharelens.parameters.filters import parse_key_filter
-from sharelens.parameters.request import Source
 from sharelens.parameters.times import Rounding
+from sharelens.source.request import Source
 from state_model.errors import UsageError
 
 WITHIN_MS = 60_000

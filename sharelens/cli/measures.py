@@ -18,8 +18,8 @@ from sharelens.cli.questions import answer, in_order
 from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice, Source
 from sharelens.parameters.times import Rounding
+from sharelens.source.request import CutChoice, Source
 from state_model.errors import UsageError
 
 

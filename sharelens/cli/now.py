@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from sharelens.cli.options import Time
-from sharelens.parameters.request import CutChoice
+from sharelens.source.request import CutChoice
 
 NOW = click.option(
     "--now",

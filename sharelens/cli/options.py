@@ -10,8 +10,8 @@ import click
 
 from sharelens.output import Form, Shown
 from sharelens.parameters.filters import parse_at_offset, parse_key_filter
-from sharelens.parameters.request import CutChoice
 from sharelens.parameters.times import SECOND_MS, Clock, Rounding, duration_text, parse_duration, parse_time, parse_zone
+from sharelens.source.request import CutChoice
 from state_model.errors import UsageError
 
 Command = Callable[..., None]

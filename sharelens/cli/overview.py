@@ -14,7 +14,7 @@ from sharelens.cli.options import Duration, examples, filter_options, output_opt
 from sharelens.cli.source_options import dead_letter_options, evidence_options
 from sharelens.output import Form, Report, Shown, say_warnings, show, tell
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice, Source
+from sharelens.source.request import CutChoice, Source
 from state_model.errors import UsageError
 
 COLORS = {"error": "red", "warning": "yellow", "info": "cyan"}

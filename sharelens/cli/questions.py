@@ -8,8 +8,8 @@ from sharelens.cli.options import REQUIRE_COMPLETE, Time, cut_options, examples,
 from sharelens.cli.source_options import evidence_options
 from sharelens.output import Answer, Shown, say, show
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice, Source
 from sharelens.parameters.times import Rounding
+from sharelens.source.request import CutChoice, Source
 from state_model.errors import UsageError
 
 INCOMPLETE = 1

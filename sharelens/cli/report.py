@@ -15,7 +15,7 @@ from sharelens.cli.questions import in_order
 from sharelens.cli.source_options import dead_letter_options, evidence_options
 from sharelens.output import say, say_warnings
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice, Source
+from sharelens.source.request import CutChoice, Source
 from state_model.errors import UsageError
 
 STDOUT = "-"

@@ -24,7 +24,7 @@ from sharelens.cli.options import (
     stacked,
 )
 from sharelens.output import say_warnings
-from sharelens.parameters.request import DEFAULT_MAX_BYTES, Source
+from sharelens.source.request import DEFAULT_MAX_BYTES, Source
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:

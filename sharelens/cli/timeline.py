@@ -12,7 +12,7 @@ from sharelens.cli.questions import answer, in_order
 from sharelens.cli.source_options import dead_letter_options, evidence_options
 from sharelens.output import Shown
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice, Source
+from sharelens.source.request import CutChoice, Source
 from state_model.errors import UsageError
 
 

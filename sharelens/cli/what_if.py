@@ -12,8 +12,8 @@ from sharelens.cli.questions import answer
 from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice, Source
 from sharelens.parameters.times import duration_text
+from sharelens.source.request import CutChoice, Source
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:

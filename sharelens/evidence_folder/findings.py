@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from sharelens.evidence_folder.question import Question
 from sharelens.output import Answer
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice
 from sharelens.questions import accounting, dlq, lag, life, poison, redelivered, stalled
 from sharelens.questions.completeness import times
 from sharelens.questions.evidence import Evidence, Span
+from sharelens.source.request import CutChoice
 
 
 def findings(evidence: Evidence, question: Question, key_filter: KeyFilter) -> Iterator[tuple[str, Answer]]:

@@ -200,7 +200,7 @@ class LiveCluster:
         needs_state_log: bool,
         takes_group_log: bool,
     ) -> CopiedLogs:
-        """The copy of what the cluster's logs hold now. The arguments are as in `sharelens.parameters.request.Source`.
+        """The copy of what the cluster's logs hold now. The arguments are as in `sharelens.source.request.Source`.
 
         Raises:
             ClusterError: the cluster does not answer, a right is missing, the logs are too large, or it is another one

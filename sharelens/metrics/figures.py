@@ -13,11 +13,11 @@ from sharelens.metrics import catalog
 from sharelens.metrics.catalog import Metric
 from sharelens.metrics.measured import Measured
 from sharelens.metrics.rule_counts import rule_counts
-from sharelens.parameters.request import CutChoice
 from sharelens.questions.completeness import COMPLETE, times
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.missing import unknown_ends, unnamed_topics
 from sharelens.questions.now import now_of
+from sharelens.source.request import CutChoice
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 from state_model.topics import UNKNOWN_CLUSTER
 

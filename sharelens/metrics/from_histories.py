@@ -7,12 +7,12 @@ import pyarrow as pa
 from sharelens.measures import stalls
 from sharelens.measures.settings import GroupSettings
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice
 from sharelens.questions import lag as lag_question
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.given_up import given_up
 from sharelens.questions.measured import Scope, rows_of, scope
 from sharelens.questions.redelivered import redelivered_rows
+from sharelens.source.request import CutChoice
 
 
 class FromHistories:

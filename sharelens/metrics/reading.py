@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from sharelens.lake.scan import Cut, open_lake
 from sharelens.metrics.figures import Figures, figures
 from sharelens.metrics.samples import Export, export
-from sharelens.parameters.request import Source
 from sharelens.questions.lake_clusters import choose_cluster, clusters
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.settings.files import NO_SETTINGS_FILES
+from sharelens.source.request import Source
 
 Render = Callable[[Export], bytes]
 

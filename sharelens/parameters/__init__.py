@@ -1,1 +1,1 @@
-"""What a question is asked with: filters, times, the source and its bounds."""
+"""Values that a question is asked with: filters and times."""

@@ -14,11 +14,11 @@ from sharelens.measures.topic_log import TopicLog, limits
 from sharelens.measures.topics import TopicPartition, topic_partitions
 from sharelens.output import Answer, by_importance, name_cell, name_column, number_column
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import Scope, answer, by_place, marked, scope
 from sharelens.questions.state import COMPLETENESS, TOPIC
+from sharelens.source.request import CutChoice
 from state_model.columnar.keys import FULL_PLACE_KEY
 
 NAMED = 4

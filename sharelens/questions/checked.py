@@ -5,8 +5,8 @@ from dataclasses import replace
 from sharelens.evidence.as_of import LogPrefix
 from sharelens.live.checked import Checked
 from sharelens.output import Answer, Report
-from sharelens.parameters.request import CutChoice
 from sharelens.questions.evidence import Evidence, Keys
+from sharelens.source.request import CutChoice
 
 
 def with_coordinators(evidence: Evidence, answer: Answer, cut: CutChoice) -> Answer:

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterable
 
 from sharelens.output.terminal import visible
-from sharelens.parameters.request import Source
+from sharelens.source.request import Source
 
 TAKE_SINGLE_FILES = frozenset(
     {"stalled", "pinned", "poison", "dlq", "overview", "timeline", "report", "evidence", "audit"}

@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 from sharelens.evidence.as_of import LogPrefix
 from sharelens.output import name_cell
 from sharelens.output.wording import counted
-from sharelens.parameters.request import CutChoice
 from sharelens.parameters.times import time_text
 from sharelens.questions.evidence import Evidence, StatePartitionCover
+from sharelens.source.request import CutChoice
 from state_model.errors import SharelensError, UsageError
 from state_model.topics import OFFSETS_TOPIC
 

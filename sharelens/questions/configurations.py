@@ -10,11 +10,11 @@ from sharelens.evidence.metadata_reading import read_metadata
 from sharelens.kafka_log.layout import LogDirectory, scan_log_directory
 from sharelens.output import Answer, Column, Row, by_importance, name_cell, name_column, number_column, time_column
 from sharelens.output.wording import counted, listed
-from sharelens.parameters.request import Source
 from sharelens.parameters.times import time_text
 from sharelens.questions.lake_evidence import open_lake_evidence
 from sharelens.questions.missing import damaged_metadata
 from sharelens.questions.state import COMPLETENESS
+from sharelens.source.request import Source
 from state_model.errors import SharelensError, UsageError
 from state_model.metadata.changes import CONFIG
 from state_model.metadata.history import Validity, topic_names

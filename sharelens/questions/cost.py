@@ -9,12 +9,12 @@ from sharelens.evidence.conditions import filter_rows
 from sharelens.measures import cost as measure
 from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice
 from sharelens.questions.completeness import check_cut, prefix_of
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import answer, marked, of_parts, scope
 from sharelens.questions.state import COMPLETENESS, TOPIC
+from sharelens.source.request import CutChoice
 
 
 def cost(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, window: Span) -> Answer:

@@ -8,11 +8,11 @@ import pyarrow.compute as pc
 from sharelens.measures.early_draft_cost import draft_cost
 from sharelens.output import Answer, Column, by_importance, name_column, number_column
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import answer, of_parts, scope
 from sharelens.questions.state import COMPLETENESS, TOPIC
+from sharelens.source.request import CutChoice
 from state_model.errors import SharelensError
 from state_model.machine import SNAPSHOT_UPDATE_LIMIT
 

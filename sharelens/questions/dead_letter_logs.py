@@ -7,12 +7,12 @@ import pyarrow as pa
 from sharelens.evidence.conditions import filter_rows
 from sharelens.kafka_log.union import LogPartition
 from sharelens.lake import dlq_partitions
-from sharelens.parameters.request import Source
 from sharelens.questions import dlq_filter, topic_evidence
 from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.size_limits import MEMORY_PER_BYTE, size_text, too_much
 from sharelens.questions.state_log import size_bytes
 from sharelens.questions.topic_evidence import LettersSeen
+from sharelens.source.request import Source
 
 
 class DeadLetterLogs:

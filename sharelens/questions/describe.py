@@ -13,7 +13,6 @@ from sharelens.measures.group_moment import GroupMoment, groups_at, streams_grou
 from sharelens.measures.group_replay import SHARE_TYPES, ShareGroup, changes
 from sharelens.measures.streams_replay import LateStreamsReplay
 from sharelens.output import Answer, name_cell
-from sharelens.parameters.request import CutChoice
 from sharelens.parameters.times import time_text
 from sharelens.questions import describe_share, describe_streams, describe_streams_offsets
 from sharelens.questions.checked import with_check, with_coordinators
@@ -21,6 +20,7 @@ from sharelens.questions.completeness import prefix_of
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.groups_now import share_now, streams_now
 from sharelens.questions.known_groups import is_streams_group, records_of_groups, share_group_records
+from sharelens.source.request import CutChoice
 from state_model.errors import SharelensError, UsageError
 from state_model.streams.records import STREAMS_TYPES
 

@@ -22,7 +22,6 @@ from sharelens.output import (
     number_text,
     time_column,
 )
-from sharelens.parameters.request import CutChoice
 from sharelens.questions.completeness import check_cut, prefix_of, times
 from sharelens.questions.describe_answer import (
     CLUSTER_AND_GROUP,
@@ -36,6 +35,7 @@ from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.lag import lag_of
 from sharelens.questions.missing import unknown_ends
 from sharelens.questions.state import COMPLETENESS, TOPIC
+from sharelens.source.request import CutChoice
 
 NAMED_PARTITIONS = pa.list_(pa.struct([pa.field("topic", pa.string()), *TOPIC_PARTITIONS.value_type]))
 STATE_ROW = pa.schema([*CLUSTER_AND_GROUP, *GROUP_VALUES, *LAST_CHANGE, *MARKS])

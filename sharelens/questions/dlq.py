@@ -28,7 +28,6 @@ from sharelens.measures.settings import GroupSettings
 from sharelens.output import Answer, name_cell
 from sharelens.output.wording import listed
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice
 from sharelens.questions.completeness import closing_line, incomplete_rows
 from sharelens.questions.digests import Digest, as_answer
 from sharelens.questions.dlq_bursts import BURST, bursts_of
@@ -40,6 +39,7 @@ from sharelens.questions.given_up import given_up_stream
 from sharelens.questions.measured import Scope, scope
 from sharelens.questions.shape import constant
 from sharelens.questions.streaming import Listing, rows_of_stream
+from sharelens.source.request import CutChoice
 from state_model.columnar.keys import only_keys_of
 
 NOT_FOUND = (

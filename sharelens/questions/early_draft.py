@@ -24,7 +24,7 @@ from sharelens.output import (
 )
 from sharelens.output.wording import counted
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import Source
+from sharelens.source.request import Source
 from state_model.errors import UsageError
 from state_model.topics import INTERNAL_TOPICS
 

@@ -15,7 +15,6 @@ from sharelens.measures.schemas import LAG
 from sharelens.measures.topics import BATCH_COLUMNS
 from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text, time_column
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice
 from sharelens.parameters.times import lasted, time_text
 from sharelens.questions.completeness import (
     check_cut,
@@ -32,6 +31,7 @@ from sharelens.questions.missing import unknown_ends
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant, with_names
 from sharelens.questions.state import COMPLETENESS, TOPIC
+from sharelens.source.request import CutChoice
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY, SHARE_PARTITION_ORDER
 from state_model.errors import UsageError
 

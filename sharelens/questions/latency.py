@@ -16,7 +16,6 @@ from sharelens.measures.tallies import By, Tally, added, of_attempts, of_contrib
 from sharelens.measures.topics import TopicPartition, topic_partitions
 from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text, time_column
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice
 from sharelens.parameters.times import time_text
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import (
@@ -32,6 +31,7 @@ from sharelens.questions.measured import (
 )
 from sharelens.questions.missing import COPY_FOLDERS, unseen
 from sharelens.questions.state import COMPLETENESS, TOPIC
+from sharelens.source.request import CutChoice
 
 MOST_RANGES = 100_000
 COUNTS = ("outcome", "delivery_count", "offsets")

@@ -11,11 +11,11 @@ from sharelens.measures.deletions import DELETION, deleted_by
 from sharelens.measures.schemas import DELETED_BY, EVENTS
 from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text, time_column
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice
 from sharelens.questions.evidence import Evidence, Span, TooMuchError
 from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_rows, kept_stream, rows_of, scope, stream_of
 from sharelens.questions.missing import without_group_records
 from sharelens.questions.state import COMPLETENESS, TOPIC
+from sharelens.source.request import CutChoice
 
 
 def life(

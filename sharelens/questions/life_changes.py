@@ -10,13 +10,13 @@ from sharelens.evidence.conditions import filter_rows
 from sharelens.measures.life import RECREATED, RESET
 from sharelens.measures.schemas import EVENTS
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice
 from sharelens.questions import vocabulary
 from sharelens.questions.evidence import Evidence, Span, TooMuchError
 from sharelens.questions.life import event_rows
 from sharelens.questions.measured import scope
 from sharelens.questions.share_partitions import Key, key_of, rows_of_keys
 from sharelens.questions.timeline_entries import MEMBERSHIP, Entry, group_entries, life_entries, timeline_table
+from sharelens.source.request import CutChoice
 
 WORD_OF = {EVENTS[RECREATED]: vocabulary.RECREATED, EVENTS[RESET]: vocabulary.RESET}
 

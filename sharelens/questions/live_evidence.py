@@ -12,10 +12,10 @@ from sharelens.measures.file_ends import EndOffsets
 from sharelens.measures.headers import SampledBatches
 from sharelens.measures.topics import Ints, TopicPartition
 from sharelens.output import say_warnings
-from sharelens.parameters.request import Source
 from sharelens.questions.evidence import Keys
 from sharelens.questions.known_groups import live_groups
 from sharelens.questions.log_evidence import LogEvidence
+from sharelens.source.request import Source
 from state_model.errors import SharelensError
 
 

@@ -29,13 +29,13 @@ from sharelens.output import (
 )
 from sharelens.output.wording import listed
 from sharelens.parameters.filters import KeyFilter, TopicChoice
-from sharelens.parameters.request import Source
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.missing import HOW_TOPICS, unseen
 from sharelens.questions.naming import resolve
 from sharelens.questions.opening import in_directories, open_evidence
 from sharelens.questions.shape import constant
 from sharelens.questions.state import COMPLETENESS, TOPIC
+from sharelens.source.request import Source
 from state_model.errors import UsageError
 from state_model.topics import INTERNAL_TOPICS, UNKNOWN_CLUSTER
 

@@ -21,7 +21,6 @@ from sharelens.lake.bounded_scan import Choice
 from sharelens.measures.observed_settings import UNSET, Settings
 from sharelens.measures.topics import TopicPartition
 from sharelens.output import name_cell
-from sharelens.parameters.request import Source, dead_letter_topics
 from sharelens.questions import topic_evidence
 from sharelens.questions.dead_letter_logs import DeadLetterLogs
 from sharelens.questions.dlq_filter import DeadLetterFilter
@@ -49,6 +48,7 @@ from sharelens.questions.size_limits import MEMORY_PER_BYTE, size_text, too_much
 from sharelens.questions.state_log import StateLog, of_state_log, partitions_of_key, size_bytes, state_logs
 from sharelens.questions.without_cluster import WithoutCluster
 from sharelens.settings.topic_names import read_topic_names
+from sharelens.source.request import Source, dead_letter_topics
 from state_model.columnar import schemas
 from state_model.columnar.keys import LOG_ORDER, SHARE_PARTITION_KEY
 from state_model.columnar.replay import Replayed, open_ranges, replay_records

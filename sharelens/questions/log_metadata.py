@@ -8,7 +8,7 @@ from sharelens.evidence.metadata_reading import TooLargeError, read_metadata
 from sharelens.kafka_log.layout import LogDirectory
 from sharelens.measures.metadata_settings import doubtful_groups, group_observations
 from sharelens.measures.observed_settings import GROUP_CONFIGS, Observation, Settings, settings_of
-from sharelens.parameters.request import Source
+from sharelens.source.request import Source
 from state_model.metadata.history import topic_names
 
 

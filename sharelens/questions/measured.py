@@ -19,7 +19,6 @@ from sharelens.measures.settings import NO_SETTINGS, GroupSettings
 from sharelens.measures.topics import TopicPartition, names_of_topics, topic_partitions
 from sharelens.output import Answer, Column, RowCounts
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice
 from sharelens.questions.completeness import check_cut, closing_line, incomplete_rows, misplaced_warnings, prefix_of
 from sharelens.questions.evidence import PLACED, WORKERS, Evidence, Keys, Span, of_places
 from sharelens.questions.measure_inputs import EvidenceInputs, Part
@@ -27,6 +26,7 @@ from sharelens.questions.misplaced import misplaced_places
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.now import now_text
 from sharelens.questions.shape import constant
+from sharelens.source.request import CutChoice
 from state_model.columnar.keys import FULL_PLACE_KEY, PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.threads import map_in_threads
 

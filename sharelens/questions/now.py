@@ -1,9 +1,9 @@
 """Now: the moment until which the evidence was read, at which what still lasts has lasted so long."""
 
-from sharelens.parameters.request import CutChoice
 from sharelens.parameters.times import lasted, time_text
 from sharelens.questions.completeness import evidence_times
 from sharelens.questions.evidence import Evidence
+from sharelens.source.request import CutChoice
 from state_model.errors import UsageError
 
 

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sharelens.parameters.request import Source
 from sharelens.questions.evidence import Evidence
+from sharelens.source.request import Source
 
 if TYPE_CHECKING:
     from sharelens.questions.log_evidence import LogEvidence

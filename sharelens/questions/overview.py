@@ -22,7 +22,6 @@ from sharelens.output import (
 )
 from sharelens.output.wording import counted, name, place
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice, Source
 from sharelens.parameters.times import lasted
 from sharelens.questions.command_lines import command
 from sharelens.questions.completeness import closing_line
@@ -32,6 +31,7 @@ from sharelens.questions.findings import findings
 from sharelens.questions.now import now_text
 from sharelens.questions.signs import Signs, signs
 from sharelens.questions.streams_signs import StreamsSign
+from sharelens.source.request import CutChoice, Source
 
 UNKNOWN_STATE = "unknown"
 GROUP = pa.schema(

@@ -11,7 +11,6 @@ from sharelens.measures import poison as measure
 from sharelens.measures.settings import GroupSettings
 from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, time_column
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice
 from sharelens.questions.completeness import check_beginning
 from sharelens.questions.digests import Digest, as_answer
 from sharelens.questions.dlq import given_up_with_dead_letter_causes
@@ -21,6 +20,7 @@ from sharelens.questions.measured import Scope, answer, scope
 from sharelens.questions.missing import COPY_FOLDERS, unseen
 from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.questions.streaming import Listing
+from sharelens.source.request import CutChoice
 
 CAUSES = (measure.REJECTED, measure.DELIVERY_LIMIT, measure.UNKNOWN, measure.GAP)
 NO_LIMIT = (

@@ -11,12 +11,12 @@ from sharelens.measures.offset_counts import offset_counts
 from sharelens.measures.schemas import REDELIVERIES
 from sharelens.output import Answer, by_importance, name_column, number_column, time_column
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice
 from sharelens.questions.completeness import check_beginning
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_stream, scope, stream_of
 from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.questions.streaming import Listing, rows_of_stream
+from sharelens.source.request import CutChoice
 
 EVER = Span()
 ORDER = [*PLACE_ORDER, *((name, "ascending") for name in ("first_offset", "rank", "life"))]

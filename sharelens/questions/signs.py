@@ -26,7 +26,6 @@ from sharelens.measures.schemas import LAG, LIFE, STALL
 from sharelens.measures.settings import DEAD_LETTER_TOPIC, GroupSettings
 from sharelens.measures.topics import BATCH_COLUMNS, topic_partitions
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice
 from sharelens.questions.audited import Audited, audited_findings
 from sharelens.questions.completeness import COMPLETE, evidence_times, times
 from sharelens.questions.describe_streams_offsets import unknown_lag
@@ -44,6 +43,7 @@ from sharelens.questions.published import publications
 from sharelens.questions.published_stalls import stalls_at
 from sharelens.questions.stalled import UNSEEN
 from sharelens.questions.streams_signs import StreamsSign, streams_signs
+from sharelens.source.request import CutChoice
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 
 HOUR_MS = 3_600_000

@@ -9,7 +9,6 @@ from sharelens.measures import stalls as measure
 from sharelens.measures.settings import GroupSettings
 from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text, time_column
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice
 from sharelens.parameters.times import lasted
 from sharelens.questions.completeness import check_beginning
 from sharelens.questions.evidence import Evidence, Span
@@ -19,6 +18,7 @@ from sharelens.questions.now import now_of
 from sharelens.questions.published_stalls import published_stalls
 from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.questions.streaming import rows_of_stream
+from sharelens.source.request import CutChoice
 from state_model.share_records import delivery_state_name
 
 WHAT_IT_MAY_BE: Mapping[str, str] = {

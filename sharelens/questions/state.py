@@ -7,11 +7,11 @@ from sharelens.evidence.as_of import LogPrefix
 from sharelens.measures.topics import names_of_topics
 from sharelens.output import Answer, Column, Row, by_importance, name_cell, name_column, number_column, number_text
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice
 from sharelens.questions.completeness import check_cut, closing_line, incomplete_rows, misplaced_warnings, prefix_of
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant, named_batches, ranges_column
+from sharelens.source.request import CutChoice
 from state_model.columnar.keys import SHARE_PARTITION_ORDER
 
 FIELDS = (

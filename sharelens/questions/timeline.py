@@ -11,7 +11,6 @@ from dataclasses import replace
 from sharelens.measures.settings import GroupSettings
 from sharelens.output import Answer, by_importance, name_column, number_column, text_column, time_column
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice
 from sharelens.questions import timeline_entries as entries_of
 from sharelens.questions.completeness import check_beginning, closing_line
 from sharelens.questions.dlq_filter import DeadLetterFilter
@@ -26,6 +25,7 @@ from sharelens.questions.redelivered import redelivered_stream
 from sharelens.questions.stalled import long_enough, stall_stream
 from sharelens.questions.state import TOPIC
 from sharelens.questions.streams_timeline import streams_entries
+from sharelens.source.request import CutChoice
 
 
 def timeline(

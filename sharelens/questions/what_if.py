@@ -17,11 +17,11 @@ from sharelens.measures.what_if.snapshots import snapshot_rows
 from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text
 from sharelens.output.wording import counted
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice
 from sharelens.questions.evidence import Evidence, of_places
 from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import PLACE_ORDER, Scope, answer, of_parts, rows_of, scope
 from sharelens.questions.state import COMPLETENESS, TOPIC
+from sharelens.source.request import CutChoice
 from state_model.errors import SharelensError
 
 ALL_KEYS = KeyFilter()

@@ -9,11 +9,11 @@ from sharelens.evidence.conditions import filter_rows
 from sharelens.measures.what_if import state_partitions as measure
 from sharelens.output import Answer, Column, by_importance, name_column, number_column
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice
 from sharelens.questions.completeness import check_cut, closing_line, prefix_of
 from sharelens.questions.evidence import Evidence, of_places
 from sharelens.questions.measured import described, scope
 from sharelens.questions.state import TOPIC
+from sharelens.source.request import CutChoice
 from state_model.errors import UsageError
 
 LARGEST_OF_MEAN = "largest state partition by records: {:.2f} times the mean in the history, {:.2f} times with {}"

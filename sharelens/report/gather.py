@@ -17,7 +17,6 @@ from sharelens.measures.stalls import MIN_DURATION_MS
 from sharelens.measures.steps import Ints
 from sharelens.output import Answer
 from sharelens.parameters.filters import KeyFilter, TopicChoice
-from sharelens.parameters.request import CutChoice
 from sharelens.questions import dlq, groups, lag, life, poison, redelivered, stalled, trace
 from sharelens.questions.completeness import evidence_times
 from sharelens.questions.evidence import Evidence, Span, StatePartitionCover
@@ -50,6 +49,7 @@ from sharelens.report.ranking import GroupRanking, group_ranking, share_partitio
 from sharelens.report.reading import Reading, outcomes_of
 from sharelens.report.streams_digest import StreamsDigest, streams_digest
 from sharelens.report.timelines import GroupTimeline, TimelineReading, drawn_groups
+from sharelens.source.request import CutChoice
 
 MOMENTS = 160
 TRACES = 12

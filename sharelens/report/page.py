@@ -12,7 +12,6 @@ from sharelens import __version__
 from sharelens.measures.stalls import MIN_DURATION_MS
 from sharelens.output import Answer
 from sharelens.output.wording import counted, moment, name, number, place
-from sharelens.parameters.request import Source
 from sharelens.parameters.times import duration_text, lasted, time_text
 from sharelens.questions.command_lines import command
 from sharelens.questions.share_partitions import Key
@@ -24,6 +23,7 @@ from sharelens.report.model import Cell, Figure, Head, Page, Section, Sheet
 from sharelens.report.sheets import Anchors
 from sharelens.report.streams import streams_sections
 from sharelens.report.unknowable import CANNOT_KNOW, CANNOT_KNOW_OF_STREAMS, NOT_THERE
+from sharelens.source.request import Source
 
 EVENTS_SHOWN = 40
 SAID_ELSEWHERE = {"GROUP", "TOPIC", "PARTITION", "RECORD-OFFSET", "UNTIL-STATE-LOG-OFFSET"}

@@ -16,10 +16,10 @@ from typing import Any
 from sharelens.broker.simulator.settings import profile
 from sharelens.broker.simulator.simulation import simulate
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import Source
 from sharelens.questions.audit import AuditChoice, audit
 from sharelens.questions.evidence import Span
 from sharelens.questions.log_evidence import open_log_evidence
+from sharelens.source.request import Source
 from state_model.share_records import ShareSnapshot, ShareUpdate
 from tests.audit.cluster import ASSIGNMENT, EPOCH, TARGET, Cluster, Damage, read_cluster
 from tests.audit.copy_damages import cleaned, groups_copied_earlier, other_groups, state_copied_earlier, without_groups

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import Source
 from sharelens.questions.audit import AuditChoice, audit
 from sharelens.questions.evidence import Span
 from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.settings.files import NO_SETTINGS_FILES
 from sharelens.settings.folder import with_single_files
+from sharelens.source.request import Source
 from tests.cluster_logs import GROUPS, metadata
 from tests.group_files import OFFSETS_TOPIC_ID, GroupEntry, epoch, lists
 from tests.metadata_logs import write_metadata

@@ -16,9 +16,9 @@ from confluent_kafka import Consumer, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.brokers import kafka_broker
-from sharelens.parameters.request import Source
 from sharelens.questions.describe import View, describe
 from sharelens.questions.opening import open_evidence
+from sharelens.source.request import Source
 from sharelens.spark.java import JavaError
 from sharelens.workloads.admin import Admin
 from state_model.group_records import decode_record

@@ -5,9 +5,9 @@ from collections import Counter
 
 import pytest
 
-from sharelens.parameters.request import Source
 from sharelens.questions.describe import View, describe
 from sharelens.questions.opening import open_evidence
+from sharelens.source.request import Source
 from sharelens.spark.java import find_java
 from sharelens.workloads.application import Java
 from sharelens.workloads.check import check

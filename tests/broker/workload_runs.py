@@ -12,12 +12,12 @@ from kio.schema.errors import ErrorCode
 
 from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice, Source
 from sharelens.questions.audit import AuditChoice, audit
 from sharelens.questions.evidence import Span
 from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.questions.opening import open_evidence
 from sharelens.questions.state import state
+from sharelens.source.request import CutChoice, Source
 from sharelens.workloads.check import CheckResult, check
 from sharelens.workloads.checkpoints import Checkpoints
 from sharelens.workloads.journal import Journal, read_journal

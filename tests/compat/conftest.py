@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sharelens.parameters.request import Source
 from sharelens.questions import opening
 from sharelens.questions.evidence import Evidence
+from sharelens.source.request import Source
 from tests.once import run_folder
 
 

@@ -10,10 +10,10 @@ import pytest
 from sharelens.cli import main
 from sharelens.measures.account import CLASSES
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice, Source
 from sharelens.questions.accounting import account
 from sharelens.questions.evidence import Span
 from sharelens.questions.log_evidence import open_log_evidence
+from sharelens.source.request import CutChoice, Source
 from tests.compat.test_redelivered import journal
 from tests.datasets import dataset
 from tests.in_process import recorded_lake

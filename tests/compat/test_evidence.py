@@ -11,9 +11,9 @@ import pytest
 
 from sharelens.cli import main
 from sharelens.evidence.as_of import LogPrefix
-from sharelens.parameters.request import Source
 from sharelens.questions.evidence import Keys
 from sharelens.questions.log_evidence import open_log_evidence
+from sharelens.source.request import Source
 from state_model.columnar.replay import replay_records
 from state_model.columnar.schemas import SHARE_RECORD
 from tests.datasets import dataset, kinds_first

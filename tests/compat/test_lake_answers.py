@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from sharelens.cli import main
 from sharelens.parameters.filters import parse_key_filter
-from sharelens.parameters.request import CutChoice, Source
 from sharelens.questions.diff import diff
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.opening import open_evidence
 from sharelens.questions.records import records
 from sharelens.questions.state import state
 from sharelens.questions.trace import trace
+from sharelens.source.request import CutChoice, Source
 from tests.datasets import dataset, kinds_first
 from tests.depths import examples
 from tests.in_process import make_lake, recorded_lake

@@ -8,11 +8,11 @@ from jobs.run import run
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice, Source
 from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.questions.opening import open_evidence
 from sharelens.questions.state import state
 from sharelens.questions.status import lake_status, log_status
+from sharelens.source.request import CutChoice, Source
 from tests.in_process import make_lake
 from tests.state_logs import STATE_TOPIC, snapshot, update, write_log_directory, write_state_partition
 from tools.log_writer.writer import write_checkpoints

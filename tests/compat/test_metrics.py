@@ -8,9 +8,9 @@ from sharelens.metrics.prometheus import prometheus_text
 from sharelens.metrics.reading import read
 from sharelens.metrics.samples import Export, export
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice, Source
 from sharelens.questions.lag import lag
 from sharelens.questions.log_evidence import open_log_evidence
+from sharelens.source.request import CutChoice, Source
 from tests.datasets import dataset
 from tests.in_process import recorded_lake
 

@@ -14,7 +14,6 @@ from sharelens.cli import main
 from sharelens.lake.scan import open_lake
 from sharelens.output import Answer
 from sharelens.parameters.filters import KeyFilter, parse_key_filter
-from sharelens.parameters.request import CutChoice, Source
 from sharelens.questions.diff import diff
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.life import life as lives
@@ -23,6 +22,7 @@ from sharelens.questions.records import records
 from sharelens.questions.redelivered import redelivered
 from sharelens.questions.state import state
 from sharelens.questions.trace import trace
+from sharelens.source.request import CutChoice, Source
 from state_model.java import partition_for
 from tests.depths import examples
 from tests.in_process import make_lake

@@ -14,13 +14,13 @@ from sharelens.cli import main
 from sharelens.measures.group_schemas import EMPTY, STREAMS
 from sharelens.output import Report
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice, Source
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.finding import Finding
 from sharelens.questions.findings import findings
 from sharelens.questions.opening import open_evidence
 from sharelens.questions.overview import overview
 from sharelens.questions.signs import Signs, signs
+from sharelens.source.request import CutChoice, Source
 from state_model.streams.values import TaskId
 from tests.datasets import dataset
 from tests.in_process import make_lake

@@ -9,10 +9,10 @@ import pytest
 
 from sharelens.lake.scan import open_lake
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice, Source
 from sharelens.questions.evidence import Span
 from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.questions.redelivered import redelivered
+from sharelens.source.request import CutChoice, Source
 from tests.compat.test_stalled_poison import ask
 from tests.datasets import dataset
 from tests.in_process import recorded_lake

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from sharelens.cli import main
-from sharelens.parameters.request import CutChoice, Source
 from sharelens.report.gather import Gathered
 from sharelens.report.timelines import ENTRIES_SHOWN, GROUPS_DRAWN, STALLS
+from sharelens.source.request import CutChoice, Source
 from tests.datasets import dataset, kinds_first
 from tests.in_process import recorded_lake
 from tests.report_pages import gathered

@@ -14,10 +14,10 @@ from sharelens.broker.simulator.simulation import simulate
 from sharelens.cli import main
 from sharelens.measures.group_histories import histories
 from sharelens.measures.streams_rebalances import streams_rebalances
-from sharelens.parameters.request import Source
 from sharelens.questions.describe import View, describe
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.opening import open_evidence
+from sharelens.source.request import Source
 from state_model.errors import SharelensError, UsageError
 from state_model.group_records import GroupRecord, decode_record
 from state_model.streams.group import apply

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from sharelens.cli import main
-from sharelens.parameters.request import Source
 from sharelens.questions.opening import open_evidence
+from sharelens.source.request import Source
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 from tests.datasets import dataset, kinds_first
 from tests.in_process import recorded_lake

@@ -8,9 +8,9 @@ import pytest
 
 from sharelens.evidence.as_of import LogPrefix
 from sharelens.measures.topics import TopicPartition
-from sharelens.parameters.request import Source
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.opening import open_evidence
+from sharelens.source.request import Source
 from tests.datasets import dataset, kinds_first
 from tests.in_process import recorded_lake
 

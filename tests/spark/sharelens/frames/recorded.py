@@ -24,11 +24,11 @@ from sharelens.lake.scan import open_lake
 from sharelens.measures.topics import topic_partitions
 from sharelens.output import Answer
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice, Source
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.opening import open_evidence
 from sharelens.settings.files import NO_SETTINGS_FILES
 from sharelens.settings.folder import with_single_files
+from sharelens.source.request import CutChoice, Source
 from tests.dataset_settings import given_settings
 from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake

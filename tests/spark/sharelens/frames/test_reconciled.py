@@ -15,8 +15,8 @@ from sharelens.measures.dlq_reconciliation import HISTORY_READ, LETTER_COLUMNS, 
 from sharelens.measures.dlq_schemas import DLQ_RECONCILIATION
 from sharelens.measures.schemas import POISON_RECORD
 from sharelens.measures.settings import NO_SETTINGS, GroupSettings
-from sharelens.parameters.request import Source
 from sharelens.questions.opening import open_evidence
+from sharelens.source.request import Source
 from state_model.errors import UsageError
 from tests.spark.sharelens.frames.recorded import assert_same, lake_with_its_settings
 

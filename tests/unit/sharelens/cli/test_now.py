@@ -11,7 +11,7 @@ from jobs import books
 from sharelens.cli import main
 from sharelens.lake.lake import Lake
 from sharelens.metrics.reading import read
-from sharelens.parameters.request import Source
+from sharelens.source.request import Source
 from state_model.topics import STATE_TOPIC
 from tests.file_times import set_times
 from tests.in_process import make_lake

@@ -4,10 +4,10 @@ import pyarrow as pa
 
 from sharelens.evidence.as_of import LogPrefix
 from sharelens.evidence_folder.events import EVENT_OF_END, MEANING, trace_events
-from sharelens.parameters.request import Source
 from sharelens.questions import vocabulary
 from sharelens.questions.evidence import Keys
 from sharelens.questions.log_evidence import open_log_evidence
+from sharelens.source.request import Source
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 
 STORY = [

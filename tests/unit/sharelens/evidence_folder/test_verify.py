@@ -10,8 +10,8 @@ import pytest
 
 from sharelens.evidence_folder.errors import EvidenceFolderError, ManifestError
 from sharelens.evidence_folder.verify import FINDINGS, MEANING, recompute, verify, verify_sources
-from sharelens.parameters.request import Source
 from sharelens.questions.opening import open_evidence
+from sharelens.source.request import Source
 from tests.evidence_folders import STORY, log_directory, made
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, update

@@ -9,7 +9,7 @@ import pytest
 from sharelens.metrics import catalog
 from sharelens.metrics.figures import Figures
 from sharelens.metrics.reading import read
-from sharelens.parameters.request import Source
+from sharelens.source.request import Source
 from tests.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update, write_log_directory
 from tests.user_topics import ORDERS_RECORDS, write_orders
 

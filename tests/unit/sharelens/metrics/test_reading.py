@@ -11,7 +11,7 @@ from sharelens.metrics import catalog, reading
 from sharelens.metrics.figures import Figures
 from sharelens.metrics.reading import Page, read
 from sharelens.metrics.samples import Export
-from sharelens.parameters.request import Source
+from sharelens.source.request import Source
 from tests.in_process import make_lake
 from tests.state_logs import snapshot, write_log_directory
 

@@ -11,7 +11,7 @@ import pytest
 
 from sharelens.metrics.reading import Page
 from sharelens.metrics.serving import ServeError, serve, serving
-from sharelens.parameters.request import Source
+from sharelens.source.request import Source
 from tests.state_logs import snapshot, write_log_directory
 
 

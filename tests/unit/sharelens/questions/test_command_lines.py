@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from sharelens.parameters.request import Source
 from sharelens.questions.command_lines import command
+from sharelens.source.request import Source
 
 HOSTILE = ("-x", "a b", "it's", '"', "</script>", "$(id)", "`id`", "line\nbreak", "tab\tbell\a", "\u202egnp.exe", "ü")
 

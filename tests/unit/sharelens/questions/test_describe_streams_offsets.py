@@ -10,9 +10,9 @@ import pytest
 
 from sharelens.cli import main
 from sharelens.measures.file_ends import EndOffsets
-from sharelens.parameters.request import Source
 from sharelens.questions.describe import View, describe
 from sharelens.questions.opening import open_evidence
+from sharelens.source.request import Source
 from tests.dispatched_broker import DispatchedBroker
 from tests.in_process import make_lake
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharelens.parameters.filters import parse_key_filter
-from sharelens.parameters.request import Source
 from sharelens.questions.diff import changed_ranges, diff
 from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.questions.vocabulary import ACKNOWLEDGED, PASSED
+from sharelens.source.request import Source
 from state_model.errors import UsageError
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 

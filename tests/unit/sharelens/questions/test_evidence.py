@@ -10,10 +10,10 @@ import pytest
 
 from sharelens.evidence.as_of import WHOLE_LOG, LogPrefix
 from sharelens.evidence.clock_steps import ClockStep
-from sharelens.parameters.request import Source
 from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover
 from sharelens.questions.lake_evidence import open_lake_evidence
 from sharelens.questions.log_evidence import open_log_evidence
+from sharelens.source.request import Source
 from state_model.columnar.keys import LOG_ORDER, SHARE_PARTITION_ORDER
 from tests.batch_files import broken, state_batches, write_batches
 from tests.in_process import make_lake

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from sharelens.evidence.as_of import LogPrefix
-from sharelens.parameters.request import Source
 from sharelens.questions.evidence import Keys
 from sharelens.questions.gap_entries import gap_entries
 from sharelens.questions.log_evidence import open_log_evidence
+from sharelens.source.request import Source
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
 LENGTH_AT, HEAD = 8, 12

@@ -8,11 +8,11 @@ import pytest
 
 from sharelens.lake.errors import LakeError
 from sharelens.parameters.filters import KeyFilter, parse_key_filter
-from sharelens.parameters.request import CutChoice
 from sharelens.questions.evidence import Keys, Span
 from sharelens.questions.lake_evidence import open_lake_evidence
 from sharelens.questions.records import records
 from sharelens.questions.state import state
+from sharelens.source.request import CutChoice
 from state_model.errors import UsageError
 from tests.in_process import make_lake
 from tests.state_logs import snapshot, write_log_directory, write_state_partition

@@ -10,10 +10,10 @@ from sharelens.evidence.as_of import LogPrefix
 from sharelens.live.cluster import Address, LiveCluster, UserTopics
 from sharelens.measures.group_replay import GROUP
 from sharelens.metrics.rule_counts import rule_counts
-from sharelens.parameters.request import Source
 from sharelens.questions.evidence import Keys
 from sharelens.questions.live_evidence import LiveEvidence
 from sharelens.questions.log_evidence import log_directories
+from sharelens.source.request import Source
 from state_model.streams.records import METADATA
 from tests.group_files import GroupEntry, epoch, write_group_partition
 from tests.state_logs import ORDERS_ID, snapshot, tombstone, update, write_log_directory

@@ -7,12 +7,12 @@ import pytest
 
 from sharelens.output import Answer, Stream
 from sharelens.parameters.filters import parse_key_filter
-from sharelens.parameters.request import CutChoice, Source
 from sharelens.questions.evidence import Span
 from sharelens.questions.log_evidence import LogEvidence, open_log_evidence
 from sharelens.questions.records import records
 from sharelens.questions.state import state
 from sharelens.questions.status import log_status
+from sharelens.source.request import CutChoice, Source
 from state_model.errors import SharelensError, UsageError
 from tests.state_logs import (
     ORDERS_ID,

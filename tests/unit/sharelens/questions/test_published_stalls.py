@@ -12,10 +12,10 @@ from sharelens.measures import stalls
 from sharelens.measures.settings import MAX_RECORD_LOCKS, NO_SETTINGS, GroupSettings
 from sharelens.measures.stalls import IDLE
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice
 from sharelens.questions.lake_evidence import LakeEvidence, open_lake_evidence
 from sharelens.questions.measured import rows_of, scope
 from sharelens.questions.published_stalls import published_stalls
+from sharelens.source.request import CutChoice
 from tests.in_process import make_lake
 from tests.once import made_once
 from tests.settings_in_files import group_configs

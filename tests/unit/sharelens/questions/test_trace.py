@@ -12,9 +12,9 @@ from sharelens.evidence.schemas import GROUP_RECORD
 from sharelens.measures.members import assigned
 from sharelens.measures.offset_kinds import kind_of_offset
 from sharelens.parameters.filters import parse_key_filter
-from sharelens.parameters.request import Source
 from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.questions.trace import trace
+from sharelens.source.request import Source
 from state_model.errors import UsageError
 from tests.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update, write_log_directory
 from tests.topic_headers import headers

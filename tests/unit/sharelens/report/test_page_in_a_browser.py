@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from sharelens.parameters.request import Source
+from sharelens.source.request import Source
 from tests.browser import browser
 from tests.datasets import dataset
 from tests.report_pages import HOSTILE, page, pinned_log

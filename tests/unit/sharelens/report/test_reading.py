@@ -13,7 +13,6 @@ from sharelens.lake import bounded_scan
 from sharelens.measures.lag_over_time import RowsAtMoments
 from sharelens.measures.tallies import By
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.request import CutChoice, Source
 from sharelens.questions import lake_evidence, measured, opening
 from sharelens.questions.evidence import Span
 from sharelens.questions.group_rows import sums_of_groups
@@ -24,6 +23,7 @@ from sharelens.questions.measured import scope
 from sharelens.report import lag_lines
 from sharelens.report.gather import MOMENTS
 from sharelens.report.reading import CODES
+from sharelens.source.request import CutChoice, Source
 from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake
 from tests.once import made_once

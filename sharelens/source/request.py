@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from state_model.errors import UsageError
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the command line reads this module before it knows its question: no import that takes time
     from sharelens.kafka_log.dead_letter_records import DeadLetterTopics
     from sharelens.live.cluster import LiveCluster
     from sharelens.measures.observed_settings import Settings
