@@ -29,7 +29,7 @@ SEED = 7
 BATCHES, FETCHES, RELEASES = (1, 20, 100), (20, 300), (0.0, 0.05, 0.3)
 SETTINGS = SimulationSettings(records=4_000, groups=2, topics=1, partitions=3, admin_interval_ms=0, checkpoints=1)
 SUMS = ("acknowledged_offsets", "records", "bytes", "draft_records", "draft_bytes")
-MOST = ("most_records_to_replay", "draft_most_records_to_replay")
+MOST_RECORDS_COLUMNS = ("most_records_to_replay", "draft_most_records_to_replay")
 HEADINGS = ("batch", "fetch", "released", "bytes", "early", "records", "early", "to replay", "early")
 
 
@@ -53,7 +53,7 @@ def rows() -> Iterator[dict[str, Any]]:
                     ).to_pylist()
                 ]
         sums = {name: sum(row[name] for row in costs) for name in SUMS}
-        maxima = {name: max(row[name] for row in costs) for name in MOST}
+        maxima = {name: max(row[name] for row in costs) for name in MOST_RECORDS_COLUMNS}
         yield {"batch": batch, "fetch": fetch, "releases": releases, **sums, **maxima}
 
 
@@ -64,7 +64,7 @@ def table(measured: Sequence[dict[str, Any]]) -> str:
         done = row["acknowledged_offsets"]
         per_record = [f"{row[name] / done:.1f}" for name in ("bytes", "draft_bytes")]
         per_record += [f"{row[name] / done:.3f}" for name in ("records", "draft_records")]
-        max_cells = [str(row[name]) for name in MOST]
+        max_cells = [str(row[name]) for name in MOST_RECORDS_COLUMNS]
         workload = [f"1 to {row['batch']}", str(row["fetch"]), f"{row['releases']:.0%}"]
         lines.append("| " + " | ".join([*workload, *per_record, *max_cells]) + " |")
     return "\n".join(lines)

@@ -10,7 +10,7 @@ from jobs.options import RunOptions
 from sharelens.kafka_log import archives, filesystem
 from sharelens.lake import scan
 
-OWN = (".lock", ".lease", FETCHED, "bronze", "silver", "gold")
+OWN_NAMES = (".lock", ".lease", FETCHED, "bronze", "silver", "gold")
 
 
 def check_lake(options: RunOptions) -> None:
@@ -29,7 +29,7 @@ def check_lake(options: RunOptions) -> None:
     if scan.UPGRADE in names:
         scan.ensure_lake(lake)
     if names and not lake.is_lake():
-        strange = [name for name in names if name not in OWN]
+        strange = [name for name in names if name not in OWN_NAMES]
         if strange:
             raise JobError(
                 f"{options.lake} holds other things ({sorted(strange)[0]}) and no lake; give an empty or new folder"

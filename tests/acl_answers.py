@@ -35,13 +35,13 @@ def facts(answer):
     if not isinstance(answer, dict):
         return answer
     is_whole = answer.get("error_code") in REFUSED
-    kept = {}
+    compared_fields = {}
     for name, value in answer.items():
         is_list = isinstance(value, list) and name not in ELSEWHERE
         is_code = name.endswith(("error_code", "authorized_operations"))
         if is_list or is_code or name in NAMES or (is_whole and name not in ELSEWHERE):
-            kept[name] = facts(value)
-    return kept
+            compared_fields[name] = facts(value)
+    return compared_fields
 
 
 def is_common(part):

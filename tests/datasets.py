@@ -42,11 +42,11 @@ def scenarios() -> tuple[str, ...]:
     Sets of streams groups alone have no SHARE_STATE file: nothing to compare with.
     """
     carried = tuple(name for name in packed_names() if name not in MODEL_SETS + STREAMS_SETS)
-    more = _more_logs()
-    if more is None:
+    extra_logs = _more_logs()
+    if extra_logs is None:
         return carried
-    there = sorted(path.parent.name for path in more.glob("*/logs") if path.is_dir())
-    with_share_state = [name for name in there if (more / name / SHARE_STATE).is_file()]
+    there = sorted(path.parent.name for path in extra_logs.glob("*/logs") if path.is_dir())
+    with_share_state = [name for name in there if (extra_logs / name / SHARE_STATE).is_file()]
     return carried + tuple(name for name in with_share_state if name not in carried)
 
 
@@ -62,10 +62,10 @@ def dataset(name: str) -> Path:
     packed = DATA / f"{name}{SUFFIX}"
     if packed.is_file():
         return _unpacked(packed, name)
-    more = _more_logs()
-    if more is not None and (more / name).is_dir():
-        return more / name
-    places = ", ".join(str(place) for place in (DATA, more) if place is not None)
+    extra_logs = _more_logs()
+    if extra_logs is not None and (extra_logs / name).is_dir():
+        return extra_logs / name
+    places = ", ".join(str(place) for place in (DATA, extra_logs) if place is not None)
     raise LookupError(f"no data set {name!r} in {places}; there are {', '.join(packed_names())}")
 
 

@@ -35,14 +35,16 @@ def log_directory(folder: Path, story: list[dict[str, Any]] = STORY) -> Path:
     return logs
 
 
-def question(group: str = "g", **more: Any) -> Question:
+def question(group: str = "g", **changed_fields: Any) -> Question:
     """About a group of the story and the window from FROM_MS to TO_MS."""
     fields = {"from_ms": FROM_MS, "to_ms": TO_MS, "topics": (), "settings": GroupSettings(), "case_id": "INC-1"}
-    return ask(group_id=group, **{**fields, **more})
+    return ask(group_id=group, **{**fields, **changed_fields})
 
 
-def made(out: Path, *log_dirs: Path, lake: Path | None = None, about: Question | None = None, **more: Any) -> Written:
+def write_evidence(
+    out: Path, *log_dirs: Path, lake: Path | None = None, about: Question | None = None, **options: Any
+) -> Written:
     """Evidence of the question in `out`."""
     source = Source(log_dirs=tuple(map(str, log_dirs)), lake=None if lake is None else str(lake))
     with open_evidence(source) as evidence:
-        return make_evidence(evidence, about or question(), out, command_line=["sharelens", "evidence"], **more)
+        return make_evidence(evidence, about or question(), out, command_line=["sharelens", "evidence"], **options)

@@ -104,7 +104,7 @@ def assignment_epoch(number: int) -> Entry:
 
 
 CREATED = (joined("m"), epoch(2), target("m", 0, 1), assignment_epoch(2), assigned("m", 2, 0, 1))
-LEFT = ((14, "m", None), (13, "m", None), (10, "m", None), epoch(3))
+LEAVE_ENTRIES = ((14, "m", None), (13, "m", None), (10, "m", None), epoch(3))
 DELETED = ((12, None, None), (15, None, None), (11, None, None))
 
 
@@ -135,7 +135,7 @@ def compacted(records: pa.Table, end_offset: int, *, keep_tombstones: bool) -> p
     newest = {
         (row["record_type"], row["member_id"]): row["log_offset"] for row in rows if row["log_offset"] < end_offset
     }
-    kept = [
+    kept_rows = [
         row
         for row in rows
         if row["log_offset"] >= end_offset
@@ -144,4 +144,4 @@ def compacted(records: pa.Table, end_offset: int, *, keep_tombstones: bool) -> p
             and (keep_tombstones or not row["is_tombstone"])
         )
     ]
-    return pa.Table.from_pylist(kept, schema=records.schema)
+    return pa.Table.from_pylist(kept_rows, schema=records.schema)

@@ -9,9 +9,9 @@ from sharelens.broker.protocol.schema import Field, fields_of
 def fields_of_json(schema: Any, value: dict[str, Any]) -> dict[str, Any]:
     """The fields of a message: kio has snake case, no units in names, and bytes where JSON has base64."""
     by_name = {_plain_name(name): each for name, each in value.items()}
-    known = {_plain_name(field.name): field for field in fields_of(schema)}
+    schema_fields = {_plain_name(field.name): field for field in fields_of(schema)}
     # The version of the request may lack a field of the JSON, as where it lists a type's defaults.
-    return {field.name: _value(field, by_name[name]) for name, field in known.items() if name in by_name}
+    return {field.name: _value(field, by_name[name]) for name, field in schema_fields.items() if name in by_name}
 
 
 def _plain_name(name: str) -> str:

@@ -43,22 +43,22 @@ def _reference(path: Path) -> dict[str, pa.Table]:
     return shared_content(path) if run_folder() in path.parents else content(path)
 
 
-def differences(left: dict[str, pa.Table], right: dict[str, pa.Table]) -> list[str]:
+def differences(left_tables: dict[str, pa.Table], right: dict[str, pa.Table]) -> list[str]:
     """One line for each table that differs: how many rows, and the first rows that only one side has."""
     lines = []
-    for name in sorted(left):
-        if left[name].equals(right[name]):
+    for name in sorted(left_tables):
+        if left_tables[name].equals(right[name]):
             continue
-        ours = {repr(row) for row in left[name].to_pylist()}
+        ours = {repr(row) for row in left_tables[name].to_pylist()}
         theirs = {repr(row) for row in right[name].to_pylist()}
         lines.append(
-            f"{name}: {left[name].num_rows} rows against {right[name].num_rows}; only left: "
+            f"{name}: {left_tables[name].num_rows} rows against {right[name].num_rows}; only left: "
             f"{sorted(ours - theirs)[:2]}; only right: {sorted(theirs - ours)[:2]}"
         )
     return lines
 
 
-def assert_same(left: Path, right: Path) -> None:
+def assert_same(left_lake: Path, right: Path) -> None:
     """Fails with the differing tables."""
-    lines = differences(content(left), _reference(right))
+    lines = differences(content(left_lake), _reference(right))
     assert not lines, "\n".join(lines)

@@ -16,13 +16,13 @@ RUN_FOLDER_VARIABLE = "SHARELENS_TEST_RUN_FOLDER"
 
 def run_folder() -> Path:
     """The folder of this test run; whoever asks first makes it, hands it to child processes and removes it."""
-    known = os.environ.get(RUN_FOLDER_VARIABLE)
-    if known:
-        return Path(known)
-    made = Path(tempfile.mkdtemp(prefix="sharelens-tests-"))
-    os.environ[RUN_FOLDER_VARIABLE] = str(made)
-    atexit.register(_remove, made, os.getpid())
-    return made
+    inherited_path = os.environ.get(RUN_FOLDER_VARIABLE)
+    if inherited_path:
+        return Path(inherited_path)
+    new_folder = Path(tempfile.mkdtemp(prefix="sharelens-tests-"))
+    os.environ[RUN_FOLDER_VARIABLE] = str(new_folder)
+    atexit.register(_remove, new_folder, os.getpid())
+    return new_folder
 
 
 def made_once(name: str, make: Callable[[Path], object]) -> Path:

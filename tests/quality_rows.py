@@ -21,11 +21,13 @@ ALSO: dict[str, dict[str, object]] = {"completeness_is_known": {"completeness_re
 
 def good_row(table: str) -> dict[str, object]:
     """A row that meets every expectation about rows."""
-    known = {rule.column: rule.arguments["value_set"][0] for rule in row_rules(table) if "value_set" in rule.arguments}
+    value_by_column = {
+        rule.column: rule.arguments["value_set"][0] for rule in row_rules(table) if "value_set" in rule.arguments
+    }
     return {
         field.name: FITTING[field.name]
         if field.name in FITTING and pa.types.is_string(field.type) | pa.types.is_boolean(field.type)
-        else known.get(field.name, _fitting(field))
+        else value_by_column.get(field.name, _fitting(field))
         for field in TABLES[table].schema
     }
 

@@ -95,8 +95,8 @@ class ShareGroupHarness:
             [group_records.decode_record(record.key, record.value) for record in batch]
             for batch in self.log.log_for(group).batches
         ]
-        mine = [[each for each in batch if each.group_id == group] for batch in decoded]
-        return [[group_records.to_formatter_json(each) for each in batch] for batch in mine if batch]
+        group_batches = [[each for each in batch if each.group_id == group] for batch in decoded]
+        return [[group_records.to_formatter_json(each) for each in batch] for batch in group_batches if batch]
 
     def types(self, group="g"):
         """`10 11 14X`: the types of each batch, X behind a tombstone."""

@@ -209,7 +209,7 @@ class Scene:
 
     def lead(self):
         """A new leader's instance, loaded from the share coordinator."""
-        made = SharePartition(
+        new_leader = SharePartition(
             KEY,
             leader_epoch=self.log.leader_epoch,
             log=self.log,
@@ -220,9 +220,9 @@ class Scene:
             on_change=self._changed,
             on_fenced=self.fenced.append,
         )
-        self.loaded = made.initialize()
-        self.partition = made
-        return made
+        self.loaded = new_leader.initialize()
+        self.partition = new_leader
+        return new_leader
 
     def _changed(self, partition):
         self.changes += 1

@@ -19,15 +19,19 @@ Batch = tuple[int, int, int, int]
 """First offset, last offset, delivery state, delivery count."""
 
 
-def snapshot(group: str = "g", partition: int = 0, *, start: int = 0, epoch: int = 0, **more: Any) -> dict[str, Any]:
+def snapshot(
+    group: str = "g", partition: int = 0, *, start: int = 0, epoch: int = 0, **extra_fields: Any
+) -> dict[str, Any]:
     """A ShareSnapshot of the topic `orders`; `batches` as tuples; `at_ms` is the record's timestamp."""
     stamps = {"state_epoch": 1, "create_timestamp_ms": START_MS, "write_timestamp_ms": START_MS}
-    return _record("snapshot", group, partition, start=start, epoch=epoch, **{**stamps, **more})
+    return _record("snapshot", group, partition, start=start, epoch=epoch, **{**stamps, **extra_fields})
 
 
-def update(group: str = "g", partition: int = 0, *, start: int = -1, epoch: int = 0, **more: Any) -> dict[str, Any]:
+def update(
+    group: str = "g", partition: int = 0, *, start: int = -1, epoch: int = 0, **extra_fields: Any
+) -> dict[str, Any]:
     """A ShareUpdate."""
-    return _record("update", group, partition, start=start, epoch=epoch, **more)
+    return _record("update", group, partition, start=start, epoch=epoch, **extra_fields)
 
 
 def tombstone(
@@ -48,24 +52,24 @@ def other(number: int, group: str = "g", partition: int = 0, *, at_ms: int = STA
     return {**tombstone(group, partition, at_ms=at_ms), "other_type": number}
 
 
-def _record(kind: str, group: str, partition: int, *, start: int, epoch: int, **more: Any) -> dict[str, Any]:
-    at_ms = more.pop("at_ms", START_MS)
-    batches: Sequence[Batch] = more.pop("batches", ())
+def _record(kind: str, group: str, partition: int, *, start: int, epoch: int, **extra_fields: Any) -> dict[str, Any]:
+    at_ms = extra_fields.pop("at_ms", START_MS)
+    batches: Sequence[Batch] = extra_fields.pop("batches", ())
     names = ("first_offset", "last_offset", "delivery_state", "delivery_count")
     return {
         "record_type": kind,
         "group_id": group,
-        "topic_id": more.pop("topic_id", ORDERS_ID),
+        "topic_id": extra_fields.pop("topic_id", ORDERS_ID),
         "partition": partition,
         "timestamp_ms": at_ms,
         "value_version": 0,
         "snapshot_epoch": epoch,
-        "leader_epoch": more.pop("leader_epoch", 0),
+        "leader_epoch": extra_fields.pop("leader_epoch", 0),
         "start_offset": start,
-        "delivery_complete_count": more.pop("delivery_complete_count", 0),
+        "delivery_complete_count": extra_fields.pop("delivery_complete_count", 0),
         "state_batches": [dict(zip(names, batch, strict=True)) for batch in batches],
         "unknown_tags": [],
-        **more,
+        **extra_fields,
     }
 
 

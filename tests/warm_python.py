@@ -71,8 +71,8 @@ def call(place: str, words: list[str]) -> int:
     request = {"words": words, "folder": os.getcwd(), "environment": dict(os.environ)}
     with socket.socket(socket.AF_UNIX) as served:
         served.connect(place)
-        left = memoryview(json.dumps(request).encode())
-        served.sendall(left[socket.send_fds(served, [left], [1, 2]) :])
+        request_view = memoryview(json.dumps(request).encode())
+        served.sendall(request_view[socket.send_fds(served, [request_view], [1, 2]) :])
         served.shutdown(socket.SHUT_WR)
         code = int(served.recv(16))
     if code < 0:

@@ -64,11 +64,11 @@ def make_bundle(out: Path) -> Path:
 
 def collect_wheels(folder: Path) -> None:
     """Puts the wheel of this checkout, and those of all that it needs, into a folder."""
-    own = build_wheel(folder)
+    own_wheel = build_wheel(folder)
     fetch = [
         *(sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"),
         *("--constraint", str(ROOT / "constraints.txt"), "--wheel-dir", str(folder)),
-        *(f"sharelens[{EXTRAS}] @ {own.as_uri()}", "pip"),
+        *(f"sharelens[{EXTRAS}] @ {own_wheel.as_uri()}", "pip"),
     ]
     subprocess.run(fetch, check=True, stdout=sys.stderr, env={**os.environ, "SOURCE_DATE_EPOCH": str(MODIFIED_S)})
 
@@ -77,8 +77,8 @@ def build_wheel(folder: Path) -> Path:
     """Builds the wheel of this checkout in a folder; its path."""
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
     subprocess.run(build, cwd=ROOT, check=True, stdout=sys.stderr)
-    (own,) = folder.glob("sharelens-*.whl")
-    return own
+    (wheel_path,) = folder.glob("sharelens-*.whl")
+    return wheel_path
 
 
 def describe(folder: Path) -> None:

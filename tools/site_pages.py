@@ -103,7 +103,7 @@ def _relinked(page: str, link: re.Match[str]) -> str:
 
 def _origin(page: str) -> str:
     """The file of the repository that a page shows."""
-    files = {own: source for source, own in PAGES_OF_FILES.items()}
+    files = {shown_page: source for source, shown_page in PAGES_OF_FILES.items()}
     return files.get(page, f"{DOCS}/{page}")
 
 

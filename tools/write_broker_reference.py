@@ -62,8 +62,8 @@ def apis() -> str:
         newest = max(schema_name_map[api_key_map[key]])
         versions = f"{api.first_version} to {api.last_version}"
         lines.append(f"| {key} | {_api_name(key)} | {versions} | {newest} | {RULES[key].rights} |")
-    others = ", ".join(_api_name(key) for key in sorted(api_key_map) if key not in answered)
-    return "\n".join([*lines, NOT_ANSWERED, others, ""])
+    unanswered_names = ", ".join(_api_name(key) for key in sorted(api_key_map) if key not in answered)
+    return "\n".join([*lines, NOT_ANSWERED, unanswered_names, ""])
 
 
 def configuration() -> str:

@@ -56,9 +56,9 @@ def reference(rules: Sequence[Rule]) -> str:
         for kind, meaning in KINDS.items()
     ]
     for name in TABLES:
-        mine = [rule for rule in rules if rule.table == name]
+        table_rules = [rule for rule in rules if rule.table == name]
         lines += ["", f"## {name}", "", "| expectation | level | kind | what is expected |", "|---|---|---|---|"]
-        lines += [_row(rule) for level in LEVELS for rule in mine if rule.level == level]
+        lines += [_row(rule) for level in LEVELS for rule in table_rules if rule.level == level]
     return "\n".join([*lines, ""])
 
 

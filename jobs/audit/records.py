@@ -154,17 +154,20 @@ def _lives(rows: pa.Table) -> pa.Table:
 def _without_refuted(rows: pa.Table, topics: Topics) -> pa.Table:
     """The rows of the other kinds of all logs, without those that are refuted."""
     tables = [STORED.empty_table()]
-    for log, own in _by_log(rows):
-        known = topics[log["cluster_id"]].known_topics
-        kinds = own.column("kind")
-        mine = {kind: own.filter(pc.equal(kinds, kind)) for kind in (AHEAD, WINDOW, NEWEST, TOPIC)}
-        in_front = distinct(topic_records_of(mine[AHEAD]))
-        newest = topic_records_of(mine[NEWEST])
+    for log, log_rows in _by_log(rows):
+        topics_of_cluster = topics[log["cluster_id"]].known_topics
+        kinds = log_rows.column("kind")
+        rows_by_kind = {kind: log_rows.filter(pc.equal(kinds, kind)) for kind in (AHEAD, WINDOW, NEWEST, TOPIC)}
+        in_front = distinct(topic_records_of(rows_by_kind[AHEAD]))
+        newest = topic_records_of(rows_by_kind[NEWEST])
         parts = [
-            as_kept_records(in_front.filter(pa.array(ahead(in_front, known.ends, known.epochs or {}))), AHEAD),
-            as_kept_records(widest(topic_records_of(mine[WINDOW])), WINDOW),
-            as_kept_records(newest.filter(pa.array(lagging(newest, known.ends))), NEWEST),
-            with_epochs(mine[TOPIC].select(KEPT_RECORD.names), known.epochs or {}),
+            as_kept_records(
+                in_front.filter(pa.array(ahead(in_front, topics_of_cluster.ends, topics_of_cluster.epochs or {}))),
+                AHEAD,
+            ),
+            as_kept_records(widest(topic_records_of(rows_by_kind[WINDOW])), WINDOW),
+            as_kept_records(newest.filter(pa.array(lagging(newest, topics_of_cluster.ends))), NEWEST),
+            with_epochs(rows_by_kind[TOPIC].select(KEPT_RECORD.names), topics_of_cluster.epochs or {}),
         ]
         tables.append(of_log(pa.concat_tables(parts), **log))
     return pa.concat_tables(tables).sort_by(IN_ORDER)

@@ -67,11 +67,10 @@ def cluster_of(directories: Sequence[LogDirectory], named: str | None, known_clu
             "leave the option out"
         )
     cluster = directory_cluster or named
-    named_clusters = sorted(set(known_clusters) - {UNKNOWN_CLUSTER})
-    if cluster is None and named_clusters:
+    lake_ids = sorted(set(known_clusters) - {UNKNOWN_CLUSTER})
+    if cluster is None and lake_ids:
         raise ClusterMismatchError(
-            f"no meta.properties in {directories[0].uri} and the lake holds {', '.join(named_clusters)}; "
-            "say --cluster-id"
+            f"no meta.properties in {directories[0].uri} and the lake holds {', '.join(lake_ids)}; say --cluster-id"
         )
     return cluster or UNKNOWN_CLUSTER
 
@@ -112,7 +111,7 @@ def plan_partition(
     compare: Compare | None,
 ) -> Extent | None:
     """The new extent of one partition; None without news."""
-    lake_coverage = coverage(rows)
+    prior = coverage(rows)
     seen_end = max((row["end_offset_exclusive"] for row in rows), default=0)
     committed_end = _committed_end(partition, rows)
     partition = replace(partition, committed_end=committed_end)
@@ -123,35 +122,33 @@ def plan_partition(
     }
     end = max((interval[1] for interval in offered.values()), default=0)
     if until_ms is not None:
-        end = _end_until(partition, rows, lake_coverage, union(offered.values()), until_ms)
-    unread = [copy for copy in partition.copies if copy.source_id not in lake_coverage.requested] if rows else []
+        end = _end_until(partition, rows, prior, union(offered.values()), until_ms)
+    unread = [copy for copy in partition.copies if copy.source_id not in prior.requested] if rows else []
     offered = {uri: (first, min(last, end)) for uri, (first, last) in offered.items()}
-    superseded_from, offered = supersede(partition, lake_coverage, unread, offered, compare)
+    superseded_from, offered = supersede(partition, prior, unread, offered, compare)
     if superseded_from is not None:
-        lake_coverage = lake_coverage.below(superseded_from)
+        prior = prior.below(superseded_from)
     ranges = union(
-        interval
-        for copy in partition.copies
-        for interval in lake_coverage.missing_from(copy.source_id, offered[copy.uri])
+        interval for copy in partition.copies for interval in prior.missing_from(copy.source_id, offered[copy.uri])
     )
     if not ranges and not unread and not _has_other_ends(partition, rows, until_ms):
         takes_end = not rows and until_ms is None and partition.topic not in RECORD_TOPICS
         return _only_its_end(partition, content, joined_end(ends), include_uncommitted) if takes_end else None
-    begin = ranges[0][0] if ranges else lake_coverage.end
+    begin = ranges[0][0] if ranges else prior.end
     log_end = joined_end(ends)
     return Extent(
         partition=partition,
         content=content,
         ranges=tuple(ranges),
-        from_offset=min(begin, max(lake_coverage.end, floor)),
+        from_offset=min(begin, max(prior.end, floor)),
         end=ranges[-1][1] if ranges else begin,
         held_back=max(0, log_end.end_offset - end) if until_ms is None and not include_uncommitted else 0,
         log_end=log_end,
         late=begin < seen_end and bool(ranges or unread),
-        log_time_ms=lake_coverage.log_time_ms,
-        covered=tuple(lake_coverage.covered),
+        log_time_ms=prior.log_time_ms,
+        covered=tuple(prior.covered),
         superseded_from=superseded_from,
-        leader_epochs=lake_coverage.leader_epochs,
+        leader_epochs=prior.leader_epochs,
     )
 
 
@@ -178,7 +175,7 @@ def _only_its_end(partition: LogPartition, content: str, log_end: LogEnd, includ
 def _end_until(
     partition: LogPartition,
     rows: Sequence[dict[str, Any]],
-    lake_coverage: Coverage,
+    prior: Coverage,
     offered: Sequence[Interval],
     until_ms: int,
 ) -> int:
@@ -189,17 +186,13 @@ def _end_until(
             interval: it is unknown to which interval the missing records belong.
     """
     end = offered[-1][1] if offered else 0
-    if end <= lake_coverage.end:
+    if end <= prior.end:
         return end
-    begin = max(lake_coverage.end, offered[0][0])
-    before = NO_LOG_TIME if lake_coverage.log_time_ms is None else lake_coverage.log_time_ms
+    begin = max(prior.end, offered[0][0])
+    before = NO_LOG_TIME if prior.log_time_ms is None else prior.log_time_ms
     end, _ = reader.log_time_end(partition, begin, end, before, until_ms)
     covered = before >= until_ms or any((row["until_ms"] or NO_LOG_TIME) >= until_ms for row in rows)
-    missing = (
-        difference([(lake_coverage.end, end)], offered)
-        if rows and not covered and partition.topic == STATE_TOPIC
-        else []
-    )
+    missing = difference([(prior.end, end)], offered) if rows and not covered and partition.topic == STATE_TOPIC else []
     if missing:
         first, last = missing[0]
         raise IntervalHoleError(
@@ -334,11 +327,11 @@ def _extent_of(
     row: dict[str, Any], partition: LogPartition, before: Sequence[dict[str, Any]], sources: set[str]
 ) -> Extent:
     """An extent as it was planned: its requested offsets, less those covered before."""
-    lake_coverage = coverage(before)
+    prior = coverage(before)
     if row["superseded_from"] is not None:
-        lake_coverage = lake_coverage.below(row["superseded_from"])
+        prior = prior.below(row["superseded_from"])
     requested_range = (row["from_offset"], row["end_offset_exclusive"])
-    ranges = union(interval for source in sources for interval in lake_coverage.missing_from(source, requested_range))
+    ranges = union(interval for source in sources for interval in prior.missing_from(source, requested_range))
     return Extent(
         partition=partition,
         content=row["content"],
@@ -348,8 +341,8 @@ def _extent_of(
         held_back=row["held_back"],
         log_end=reader.log_end(partition),
         late=row["rebuild"],
-        log_time_ms=lake_coverage.log_time_ms,
-        covered=tuple(lake_coverage.covered),
+        log_time_ms=prior.log_time_ms,
+        covered=tuple(prior.covered),
         superseded_from=row["superseded_from"],
     )
 

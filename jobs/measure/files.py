@@ -11,7 +11,7 @@ from sharelens.measures.catalog import Measure, Rule
 
 def has_final_rows(measure: Measure) -> bool:
     """Whether the table has a column `is_final`."""
-    return measure.rule is not Rule.WHOLE
+    return measure.rule is not Rule.WHOLE_LOG
 
 
 def is_final(path: str) -> bool:

@@ -99,7 +99,7 @@ class Reach:
     def replaces_open(self, measure: Measure) -> Flags:
         """Places whose open rows are replaced, apart from those that have recomputed rows."""
         inputs = self.inputs
-        if measure.rule in (Rule.WHOLE, Rule.BY_INTERVAL):
+        if measure.rule in (Rule.WHOLE_LOG, Rule.BY_INTERVAL):
             return np.ones(inputs.places.count, np.bool_)
         if measure.rule is Rule.BY_LOG_OFFSET:
             moved = self.final_below(measure) != inputs.progress_values("read_from_log_offset", -1) + 1

@@ -39,7 +39,7 @@ def changes(reach: Reach, measure: Measure) -> Changes:
         view.once("settled in blocks", lambda: settled)
     rows = measure.rows(view)
     constants = {"run_id": inputs.task.run, "cluster_id": inputs.topic.cluster_id}
-    if measure.rule is Rule.WHOLE:
+    if measure.rule is Rule.WHOLE_LOG:
         no_since = np.full(inputs.places.count, ABOVE_ALL, np.int64)
         rows = conform_open(rows, measure, constants)
         every = reach.replaces_open(measure)

@@ -93,9 +93,9 @@ def rewrite(
     def kept_rows() -> Iterator[pa.Table]:
         nonlocal dropped
         for rows in row_groups(lake, table, paths, partition_values):
-            left = keep(rows)
-            dropped += rows.num_rows - left.num_rows
-            yield left
+            remaining_rows = keep(rows)
+            dropped += rows.num_rows - remaining_rows.num_rows
+            yield remaining_rows
 
     with (
         ExitStack() as scratch,

@@ -237,12 +237,8 @@ class _Work:
             vacuum.checkpoint(self._lake, name, floor)
             durability.sync(self._lake)
         table.log_files = vacuum.remove_log(self._lake, name, floor, dry_run=dry_run).log_files
-        snapshot_after = self._lake.snapshot(name)
-        table.files_after, table.bytes_after, table.version_after = (
-            len(snapshot_after.files),
-            snapshot_after.size_bytes,
-            snapshot_after.version,
-        )
+        after = self._lake.snapshot(name)
+        table.files_after, table.bytes_after, table.version_after = len(after.files), after.size_bytes, after.version
         if dry_run:
             table.files_after += table.expected_files - table.rewritten_files
 

@@ -7,7 +7,7 @@ import click
 
 from sharelens.cli.commands import Commands
 
-OWN, GENERAL = "Options", "General"
+OWN_OPTIONS, GENERAL = "Options", "General"
 GROUPS = {
     "Evidence": (
         *(
@@ -55,7 +55,7 @@ class GroupedFormatter(click.HelpFormatter):
 
     def write_heading(self, heading: str) -> None:
         """Leaves out the heading of the options, which `write_dl` writes for each group."""
-        self._is_of_options = heading == OWN
+        self._is_of_options = heading == OWN_OPTIONS
         if not self._is_of_options:
             super().write_heading(heading)
 
@@ -66,7 +66,7 @@ class GroupedFormatter(click.HelpFormatter):
             return
         self._is_of_options = False
         listed = list(rows)
-        groups = {OWN: listed} if len(listed) < FEW else _grouped(listed)
+        groups = {OWN_OPTIONS: listed} if len(listed) < FEW else _grouped(listed)
         self.dedent()
         for number, (heading, options) in enumerate(groups.items()):
             if number:
@@ -102,8 +102,8 @@ def write_commands(commands: Commands, formatter: click.HelpFormatter) -> None:
 def _grouped(rows: Sequence[tuple[str, str]]) -> dict[str, list[tuple[str, str]]]:
     """The rows by heading, in the order of GROUPS, without empty groups."""
     headings = {option: heading for heading, options in GROUPS.items() for option in options}
-    groups: dict[str, list[tuple[str, str]]] = {heading: [] for heading in (OWN, *GROUPS)}
+    groups: dict[str, list[tuple[str, str]]] = {heading: [] for heading in (OWN_OPTIONS, *GROUPS)}
     for row in rows:
         names = row[0].replace(",", " ").replace("/", " ").split()
-        groups[next((headings[name] for name in names if name in headings), OWN)].append(row)
+        groups[next((headings[name] for name in names if name in headings), OWN_OPTIONS)].append(row)
     return {heading: options for heading, options in groups.items() if options}

@@ -158,7 +158,7 @@ def _run(options: "WorkloadOptions", path: Path, checkpoints_path: Path | None) 
         with _refusals(options):
             Workload(options, journal, checkpoints).run()
         if checkpoints is not None:
-            say(f"sharelens: {checkpoints.taken} checkpoints in {checkpoints_path}")
+            say(f"sharelens: {checkpoints.taken_count} checkpoints in {checkpoints_path}")
 
 
 def _run_streams(options: "WorkloadOptions", path: Path, kafka_libs: tuple[Path, ...]) -> None:

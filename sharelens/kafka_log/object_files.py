@@ -50,7 +50,7 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
-class _Kept(Generic[Key, Value]):
+class _NewestValues(Generic[Key, Value]):
     """The values of the newest `max_keys` keys that were used, for all threads of a process."""
 
     def __init__(self, max_keys: int) -> None:
@@ -72,8 +72,8 @@ class _Kept(Generic[Key, Value]):
         return value
 
 
-_blocks: _Kept[tuple[str, str, int], memoryview] = _Kept(BLOCKS)
-_texts: _Kept[tuple[str, str], str] = _Kept(MOST_TEXTS)
+_blocks: _NewestValues[tuple[str, str, int], memoryview] = _NewestValues(BLOCKS)
+_texts: _NewestValues[tuple[str, str], str] = _NewestValues(MOST_TEXTS)
 
 
 class ObjectFile:

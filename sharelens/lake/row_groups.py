@@ -20,7 +20,7 @@ from sharelens.lake.tables import Table
 BATCH_ROWS = 1 << 16
 KEPT_BYTES = 8 << 20
 """Rows of small files that are kept in memory, for each table: runs read several times what the runs before wrote."""
-LEAST, MOST = -(1 << 63), (1 << 63) - 1
+LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
@@ -105,7 +105,7 @@ class RowGroups:
 
     def integers(self, column: str) -> Bounds:
         """The bounds of a column of integers that every file has."""
-        return self._column_bounds(column, LEAST, MOST, np.dtype(np.int64))
+        return self._column_bounds(column, LEAST, GREATEST, np.dtype(np.int64))
 
     def may_hold(self, column: str, first: str, last: str) -> Flags:
         """Whether each row group may have a text from `first` to `last`."""
@@ -121,10 +121,10 @@ class RowGroups:
         values = [(file.partition_values.get(column, text), file.metadata.num_row_groups) for file in self._files]
         return np.repeat([value == text for value, _ in values], [count for _, count in values]).astype(np.bool_)
 
-    def _column_bounds(self, column: str, least: object, most: object, kind: np.dtype[Any]) -> Bounds:
+    def _column_bounds(self, column: str, least: object, greatest: object, kind: np.dtype[Any]) -> Bounds:
         if column not in self._bounds:
             none = Bounds(low=np.array([], kind), high=np.array([], kind), nulls=np.array([], np.bool_))
-            parts = [none, *(_bounds_of(file, column, least, most, kind) for file in self._files)]
+            parts = [none, *(_bounds_of(file, column, least, greatest, kind) for file in self._files)]
             low, high, nulls = (
                 np.concatenate([getattr(part, name) for part in parts]) for name in ("low", "high", "nulls")
             )

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sharelens.lake.parquet import coded_schema
-from sharelens.lake.row_groups import LEAST, MOST, Footers, Ints, RowGroups, hold_any
+from sharelens.lake.row_groups import GREATEST, LEAST, Footers, Ints, RowGroups, hold_any
 from sharelens.lake.storage import Storage
 from sharelens.lake.tables import TABLES, TIME
 
@@ -111,7 +111,7 @@ class Snapshot:
 
         The footers of these files are read, so a task's memory does not grow with the others.
         """
-        low, high = self._state_partitions("min", LEAST), self._state_partitions("max", MOST)
+        low, high = self._state_partitions("min", LEAST), self._state_partitions("max", GREATEST)
         return self._footers.row_groups(compress(self.paths, hold_any(low, high, state_partitions)))
 
     def _state_partitions(self, statistic: str, unknown: int) -> Ints:

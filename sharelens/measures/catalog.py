@@ -29,7 +29,7 @@ Rows = Callable[[StateInputs], pa.Table]
 class Rule(Enum):
     """The rows that an increment replaces; the module docstring explains each rule."""
 
-    WHOLE = auto()
+    WHOLE_LOG = auto()
     BY_LOG_OFFSET = auto()
     BY_INTERVAL = auto()
     BY_RECORD_OFFSET = auto()
@@ -100,12 +100,12 @@ MEASURES: Mapping[str, Measure] = {
     "life_event": Measure(
         table="gold.life_event", schema=schemas.LIFE, rows=life.rows, rule=Rule.BY_LOG_OFFSET, order="log_offset"
     ),
-    "progress": Measure(table="gold.progress", schema=schemas.PROGRESS, rows=progress.rows, rule=Rule.WHOLE),
+    "progress": Measure(table="gold.progress", schema=schemas.PROGRESS, rows=progress.rows, rule=Rule.WHOLE_LOG),
     "lag": Measure(
         table="gold.lag",
         schema=schemas.LAG,
         rows=lag.rows,
-        rule=Rule.WHOLE,
+        rule=Rule.WHOLE_LOG,
     ),
     "dlq_reconciliation": Measure(
         table="gold.dlq_reconciliation",

@@ -29,7 +29,7 @@ from state_model.columnar.schemas import SHARE_RECORD
 from state_model.columnar.values import Loss
 
 CREATE_TIME = "create_time"
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 class Inputs(ABC):
@@ -88,12 +88,12 @@ class Inputs(ABC):
         """Topic names by id, as far as known."""
         return {}
 
-    def once(self, name: str, make: Callable[[], Made]) -> Made:
+    def once(self, name: str, make: Callable[[], Result]) -> Result:
         """The value of `make`, computed at the first call; several measures share it."""
         memo = self.__dict__.setdefault("_memo", {})
         if name not in memo:
             memo[name] = make()
-        return cast(Made, memo[name])
+        return cast(Result, memo[name])
 
 
 class StateInputs(Inputs):

@@ -10,7 +10,7 @@ from state_model.columnar.schemas import COMPLETENESS, LOG_POSITION, SHARE_PARTI
 
 ACKNOWLEDGED, ARCHIVED, OPEN = "acknowledged", "archived", "open"
 OUTCOMES = (ACKNOWLEDGED, ARCHIVED, OPEN)
-CREATE_TIME, LOG_APPEND_TIME, BOTH = "create_time", "log_append_time", "both"
+CREATE_TIME, LOG_APPEND_TIME, BOTH_TYPES = "create_time", "log_append_time", "both"
 PERCENTILES = (50, 90, 99)
 
 _WHERE = [

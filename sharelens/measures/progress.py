@@ -26,7 +26,7 @@ from sharelens.measures.stalls import intervals_of
 from state_model.columnar.codes import ABOVE_ALL, ints
 
 Ints = npt.NDArray[np.int64]
-KEPT = dict(
+KEPT_COLUMNS = dict(
     zip(
         incomplete.PAST_COLUMNS[:-1],
         (incomplete.SINCE, incomplete.SINCE_MS, incomplete.SHOWN, incomplete.WRITTEN_BEFORE),
@@ -92,7 +92,10 @@ def progress(intervals: Intervals, before: pa.Table) -> pa.Table:
         "first_incomplete_offset": _or_null(current[:, incomplete.FIRST], started),
         "highest_earlier_offset": _or_null(highest[present_places], highest[present_places] >= 0),
         "last_write_ms": _or_null(written[present_places], written[present_places] >= 0),
-        **{name: _or_null(current[:, column], started & (current[:, column] >= 0)) for name, column in KEPT.items()},
+        **{
+            name: _or_null(current[:, column], started & (current[:, column] >= 0))
+            for name, column in KEPT_COLUMNS.items()
+        },
         "read_from_log_offset": _or_null(read_from, read_from >= 0),
     }
     names = [name for name in PROGRESS.names if name in columns]

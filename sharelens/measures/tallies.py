@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.measures.ages import NO_AGE, PIECES_KEPT, Ages, added_up
-from sharelens.measures.latency_schemas import BOTH, CREATE_TIME, LOG_APPEND_TIME, OUTCOMES
+from sharelens.measures.latency_schemas import BOTH_TYPES, CREATE_TIME, LOG_APPEND_TIME, OUTCOMES
 from sharelens.measures.places import codes_in
 from sharelens.measures.settled import BLOCK_BITS, MARKS, NOT_KNOWN, Settled
 from sharelens.measures.steps import LAST_OFFSET, Ints, numbered, together
@@ -25,7 +25,7 @@ from state_model.columnar.keys import FULL_PLACE_KEY, SHARE_PARTITION_KEY
 
 KEEP_NULLS = pc.ScalarAggregateOptions(skip_nulls=False)
 """The last value as it is: a row that is complete has no reason, whatever rows before it had."""
-CLOCK_NAMES = (None, CREATE_TIME, LOG_APPEND_TIME, BOTH)
+CLOCK_NAMES = (None, CREATE_TIME, LOG_APPEND_TIME, BOTH_TYPES)
 """The clock names, by the bits of the clocks that occur."""
 OPEN_OUTCOME = OUTCOMES.index("open")
 NO_FIRST = np.iinfo(np.int64).max

@@ -41,7 +41,7 @@ class TopicLog:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _HeaderSums:
     """The sums over the headers of one user partition read so far."""
 
     next_offset: int | None = None
@@ -61,7 +61,7 @@ class TopicLogs:
     def __init__(self, from_ms: int | None = None, to_ms: int | None = None) -> None:
         self._from_ms = from_ms
         self._to_ms = to_ms
-        self._header_sums: dict[TopicPartition, _Seen] = {}
+        self._header_sums: dict[TopicPartition, _HeaderSums] = {}
 
     def take(self, batches: pa.Table) -> None:
         """Adds BATCH_COLUMNS rows, which follow the rows of earlier calls; they may be of several user partitions."""
@@ -69,12 +69,12 @@ class TopicLogs:
             return
         for partition_batches in runs(batches.select(BATCH_COLUMNS)):
             place = partition_batches.slice(0, 1).select(["topic_id", "partition"]).to_pylist()[0]
-            header_sums = self._header_sums.setdefault((place["topic_id"], place["partition"]), _Seen())
+            header_sums = self._header_sums.setdefault((place["topic_id"], place["partition"]), _HeaderSums())
             self._note_window(header_sums, partition_batches)
             _note_extent(header_sums, partition_batches)
             _note_transactions(header_sums, partition_batches)
 
-    def _note_window(self, header_sums: _Seen, partition_batches: pa.Table) -> None:
+    def _note_window(self, header_sums: _HeaderSums, partition_batches: pa.Table) -> None:
         times: Ints = partition_batches.column("max_timestamp_ms").to_numpy()
         base: Ints = partition_batches.column("base_offset").to_numpy()
         if header_sums.first_in_window is None:
@@ -90,7 +90,7 @@ class TopicLogs:
         `first`, `end`: where the account begins and ends when no time says so (None: where the headers do).
         `looked_from`: headers of batches below were not read.
         """
-        header_sums = self._header_sums.get(place, _Seen())
+        header_sums = self._header_sums.get(place, _HeaderSums())
         known_end = end if end is not None else header_sums.next_offset
         if known_end is None:
             return None
@@ -119,7 +119,7 @@ def _first_reaching(base: Ints, times: Ints, moment: int | None) -> int | None:
     return int(base[reached[0]]) if len(reached) else None
 
 
-def _note_extent(header_sums: _Seen, partition_batches: pa.Table) -> None:
+def _note_extent(header_sums: _HeaderSums, partition_batches: pa.Table) -> None:
     """Runs of batches without a hole between them."""
     base: Ints = partition_batches.column("base_offset").to_numpy()
     last: Ints = partition_batches.column("last_offset").to_numpy()
@@ -133,7 +133,7 @@ def _note_extent(header_sums: _Seen, partition_batches: pa.Table) -> None:
     header_sums.next_offset = max(header_sums.next_offset or 0, int(last.max()) + 1)
 
 
-def _note_transactions(header_sums: _Seen, partition_batches: pa.Table) -> None:
+def _note_transactions(header_sums: _HeaderSums, partition_batches: pa.Table) -> None:
     """Adds markers and aborted ranges; offsets of an open transaction wait for its marker."""
     telling = pc.or_(partition_batches.column("transactional"), pc.is_valid(partition_batches.column("control_type")))
     for row in partition_batches.filter(telling).to_pylist():

@@ -68,7 +68,7 @@ BATCH_COLUMNS = [
 
 
 @dataclass(slots=True)
-class _Seen:
+class _HeaderState:
     """The state of one user partition after the headers read so far."""
 
     newest_ms: int | None = None
@@ -88,7 +88,7 @@ class EndsFromHeaders:
 
     def __init__(self, as_of_ms: int | None = None) -> None:
         self._as_of_ms = as_of_ms
-        self._header_states: dict[TopicPartition, _Seen] = {}
+        self._header_states: dict[TopicPartition, _HeaderState] = {}
 
     def take(self, batches: pa.Table) -> None:
         """Adds BATCH_COLUMNS rows, which follow the rows of earlier calls; they may be of several user partitions."""
@@ -96,11 +96,11 @@ class EndsFromHeaders:
             return
         for partition_batches in runs(batches):
             place = partition_batches.slice(0, 1).select(["topic_id", "partition"]).to_pylist()[0]
-            header_state = self._header_states.setdefault((place["topic_id"], place["partition"]), _Seen())
+            header_state = self._header_states.setdefault((place["topic_id"], place["partition"]), _HeaderState())
             self._note_ends(header_state, partition_batches)
             _note_transactions(header_state.open_since, partition_batches)
 
-    def _note_ends(self, header_state: _Seen, partition_batches: pa.Table) -> None:
+    def _note_ends(self, header_state: _HeaderState, partition_batches: pa.Table) -> None:
         times: Ints = partition_batches.column("max_timestamp_ms").to_numpy()
         lasts: Ints = partition_batches.column("last_offset").to_numpy()
         header_state.newest_ms = max(
@@ -127,7 +127,7 @@ class EndsFromHeaders:
         return pa.Table.from_pylist(rows, schema=TOPIC_END)
 
     def _row(self, extent: Mapping[str, object]) -> dict[str, object]:
-        header_state = self._header_states.get((str(extent["topic_id"]), int(str(extent["partition"]))), _Seen())
+        header_state = self._header_states.get((str(extent["topic_id"]), int(str(extent["partition"]))), _HeaderState())
         row = {
             **extent,
             "newest_batch_ms": header_state.newest_ms,

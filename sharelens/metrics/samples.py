@@ -78,9 +78,9 @@ def _exported_keys(figures: Sequence[Figures], max_series: int) -> list[list[Key
         for number, cluster in enumerate(figures)
         for key, values in cluster.of_share_partitions.items()
     ]
-    kept: list[list[Key]] = [[] for _ in figures]
+    kept_keys: list[list[Key]] = [[] for _ in figures]
     heapq.heapify(ranked)
     while ranked and (worst := heapq.heappop(ranked))[4] <= room:
         room -= worst[4]
-        kept[worst[2]].append(worst[3])
-    return kept
+        kept_keys[worst[2]].append(worst[3])
+    return kept_keys

@@ -331,5 +331,5 @@ def _spread(row: Row) -> str:
 
 def _other_partitions_text(row: Row) -> str:
     """How many share partitions there are besides the one that the text names."""
-    others = row["share_partitions"] - 1
-    return f", and {counted(others, 'more share partition')}" if others else ""
+    other_count = row["share_partitions"] - 1
+    return f", and {counted(other_count, 'more share partition')}" if other_count else ""

@@ -39,7 +39,7 @@ from sharelens.source.request import Source
 from state_model.errors import UsageError
 from state_model.topics import INTERNAL_TOPICS, UNKNOWN_CLUSTER
 
-MOST = 1_000_000
+MAX_ROWS = 1_000_000
 RECORD, BATCH_HEADER = "record", "batch_header"
 SCHEMA = pa.schema(
     [
@@ -89,7 +89,7 @@ def locate(source: Source, key_filter: KeyFilter, sought: Sought, match_limit: i
     Raises:
         UsageError: no such topic or partition, or a key with a lake.
     """
-    match_limit = MOST if match_limit is None else min(match_limit, MOST)
+    match_limit = MAX_ROWS if match_limit is None else min(match_limit, MAX_ROWS)
     if source.lake is None:
         return _in_logs(source, key_filter, sought, match_limit)
     if sought.key is not None:
@@ -236,7 +236,7 @@ def _matches(records: pa.RecordBatch, sought: Sought) -> pa.Table:
     if sought.key is not None:
         same = pc.equal(records.column("key"), pa.scalar(sought.key, pa.binary()))
         matching = pc.and_(matching, pc.fill_null(same, False))
-    rows = pa.Table.from_batches([records.select([name for name in records.schema.names if name in _KEPT])])
+    rows = pa.Table.from_batches([records.select([name for name in records.schema.names if name in _KEPT_COLUMNS])])
     rows = rows.filter(matching)
     marks = pc.not_equal(pc.bit_wise_and(rows.column("attributes"), pa.scalar(TRANSACTIONAL, pa.int16())), 0)
     columns = {name: rows.column(name) for name in rows.column_names}
@@ -245,7 +245,7 @@ def _matches(records: pa.RecordBatch, sought: Sought) -> pa.Table:
     return pa.table({name: columns[name] for name in _READ})
 
 
-_KEPT = (
+_KEPT_COLUMNS = (
     "topic_id", "topic", "partition", "offset", "timestamp_ms", "timestamp_type", "attributes", "below_log_start",
     "uncommitted",
 )  # fmt: skip

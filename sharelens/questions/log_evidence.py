@@ -119,9 +119,7 @@ class LogEvidence(WithoutCluster):
 
     def topic_id_now(self, name: str) -> str | None:
         """By folder, else by the other logs."""
-        ids = [topic_id for topic_id, topic_name in self._folder_names.items() if topic_name == name] or self.topic_ids(
-            name
-        )
+        ids = [topic_id for topic_id, value in self._folder_names.items() if value == name] or self.topic_ids(name)
         return ids[0] if len(ids) == 1 else None
 
     @cached_property

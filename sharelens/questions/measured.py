@@ -31,7 +31,7 @@ from state_model.columnar.keys import FULL_PLACE_KEY, PLACE_KEY, SHARE_PARTITION
 from state_model.threads import map_in_threads
 
 MARKS = ["completeness", "completeness_reason"]
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 PART_ROWS = 1 << 17
 """Records of the history in a part, about; a share partition with more is a part of its own."""
 PART_ROWS_IN_MEMORY = 1 << 15
@@ -59,7 +59,7 @@ class Scope:
         for places in self._stretches:
             yield self._read(places)
 
-    def of_each_part(self, work: Callable[[Part], Made]) -> list[Made]:
+    def of_each_part(self, work: Callable[[Part], Result]) -> list[Result]:
         """What `work` makes of each part, in their order.
 
         WORKERS parts are read and worked on at the same time, so `work` must change nothing that another call reads.

@@ -23,7 +23,7 @@ from state_model.errors import UsageError
 Value = str | int | None
 PARAM = re.compile(r"(?P<name>[a-z_]+) (?P<kind>text|integer) = (?P<default>[^;]*); (?P<text>.+)")
 MARKER = re.compile(r":([a-z_]+)\b")
-WHOLE = re.compile(r"-?[0-9]{1,18}")
+WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 LISTED = pa.schema(
     [
         pa.field("name", pa.string()),
@@ -96,7 +96,7 @@ class NamedQuery:
 def _value(parameter: Parameter, text: str) -> Value:
     if parameter.kind == "text":
         return text
-    if WHOLE.fullmatch(text) is None:
+    if WHOLE_NUMBER.fullmatch(text) is None:
         raise UsageError(f"sql: --param: {parameter.name} is an integer, and {text!r} is none")
     return int(text)
 

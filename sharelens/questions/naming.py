@@ -30,8 +30,8 @@ def resolve(evidence: Evidence, key_filter: KeyFilter) -> Keys:
     return Keys(groups=key_filter.groups or None, topics=topics, partitions=key_filter.partitions or None)
 
 
-def _union(left: frozenset[int] | None, right: frozenset[int] | None) -> frozenset[int] | None:
-    return None if left is None or right is None else left | right
+def _union(partitions: frozenset[int] | None, more_partitions: frozenset[int] | None) -> frozenset[int] | None:
+    return None if partitions is None or more_partitions is None else partitions | more_partitions
 
 
 def _ids(evidence: Evidence, text: str) -> list[str]:

@@ -40,12 +40,12 @@ def findings(gathered: Gathered, anchors: Anchors, command: questions.Command) -
     rows = gathered.findings
     shown: list[Finding] = []
     for kind in dict.fromkeys(row.kind for row in rows):
-        mine = [row for row in rows if row.kind == kind]
-        shown += [_finding(row, gathered, anchors, command) for row in mine[:MOST_OF_A_KIND]]
-        left = len(mine) - MOST_OF_A_KIND
-        if left > 0:
-            text = f"{counted(left, 'more group')} of the same kind: {kind}."
-            shown.append(Finding(weight=shown[-1].weight, text=text, href=_section(mine[0])))
+        rows_of_kind = [row for row in rows if row.kind == kind]
+        shown += [_finding(row, gathered, anchors, command) for row in rows_of_kind[:MOST_OF_A_KIND]]
+        remaining_count = len(rows_of_kind) - MOST_OF_A_KIND
+        if remaining_count > 0:
+            text = f"{counted(remaining_count, 'more group')} of the same kind: {kind}."
+            shown.append(Finding(weight=shown[-1].weight, text=text, href=_section(rows_of_kind[0])))
     if not any(finding.weight in (Weight.WRONG, Weight.WATCH) for finding in shown):
         shown.insert(0, Finding(weight=Weight.GOOD, text=HEALTHY))
     return sorted(shown, key=lambda finding: list(Weight).index(finding.weight))
@@ -58,7 +58,7 @@ def _finding(row: questions.Finding, gathered: Gathered, anchors: Anchors, comma
     return Finding(
         weight=WEIGHTS[row.severity],
         text=f"{about}{row.text}.",
-        more=command(row.question, list(row.options)),
+        command=command(row.question, list(row.options)),
         href=trace or _section(row),
     )
 
@@ -78,16 +78,16 @@ def _streams_tiles(signs: Signs) -> Sequence[Tile]:
     tasks, unknown = (sum(counts) for counts in zip(*((of.tasks, of.lag.unknown) for of in signs.streams), strict=True))
     without_owner = sum(len(sign.without_owner) for sign in signs.streams)
     return (
-        Tile(label="Streams groups", figure=number(len(signs.streams)), more=counted(tasks, "active task")),
+        Tile(label="Streams groups", figure=number(len(signs.streams)), detail=counted(tasks, "active task")),
         Tile(
             label="Lag of streams groups",
             figure=number(sum(lags)) + ("+" if unknown else "") if lags else UNKNOWN,
-            more=f"unknown for {number(unknown)}" if unknown else "records",
+            detail=f"unknown for {number(unknown)}" if unknown else "records",
         ),
         Tile(
             label="Tasks without owner",
             figure=number(without_owner),
-            more="active tasks",
+            detail="active tasks",
             weight=Weight.WATCH if without_owner else Weight.NOTE,
         ),
     )
@@ -102,26 +102,29 @@ def _share_tiles(gathered: Gathered) -> Sequence[Tile]:
     lag = pc.sum(lags.column("lag")).as_py()
     incomplete = int(pc.sum(pc.not_equal(lags.column("completeness"), COMPLETE)).as_py() or 0)
     return (
-        Tile(label="Share groups", figure=number(len(groups)), more=counted(lags.num_rows, "share partition")),
+        Tile(label="Share groups", figure=number(len(groups)), detail=counted(lags.num_rows, "share partition")),
         Tile(
             label="Lag",
             figure=UNKNOWN if lag is None else number(lag) + ("+" if unknown else ""),
-            more=f"unknown for {number(unknown)}" if unknown else "records",
+            detail=f"unknown for {number(unknown)}" if unknown else "records",
         ),
         Tile(
             label="Standing still",
             figure=number(standing),
-            more=f"{number(over)} over",
+            detail=f"{number(over)} over",
             weight=Weight.WRONG if standing else Weight.NOTE,
         ),
         Tile(
-            label="Archived", figure=number(given_up), more="records", weight=Weight.WATCH if given_up else Weight.NOTE
+            label="Archived",
+            figure=number(given_up),
+            detail="records",
+            weight=Weight.WATCH if given_up else Weight.NOTE,
         ),
-        Tile(label="Redelivered", figure=number(again), more="records"),
+        Tile(label="Redelivered", figure=number(again), detail="records"),
         Tile(
             label="Completeness",
             figure="complete" if not incomplete else f"{number(incomplete)} not complete",
-            more="all share partitions" if not incomplete else "share partitions",
+            detail="all share partitions" if not incomplete else "share partitions",
             weight=Weight.WATCH if incomplete else Weight.NOTE,
         ),
     )

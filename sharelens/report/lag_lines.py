@@ -76,8 +76,8 @@ class LagReading:
             (line, tuple(lags[line].get(at, Point(at, None, is_part=False)) for at in moments))
             for line in sorted(peaks, key=order)[:LINES]
         )
-        whole = len(lags) if self._summed else len(self._ranked)
-        return LagLines(lines=lines, summed=self._summed, left_out=whole - len(lines))
+        line_count = len(lags) if self._summed else len(self._ranked)
+        return LagLines(lines=lines, summed=self._summed, left_out=line_count - len(lines))
 
     def _lags(self, evidence: Evidence, names: Mapping[str, str]) -> dict[Key | str, dict[int, Point]]:
         """The lag of each line at the moments at which it has a live share partition."""
@@ -90,8 +90,8 @@ class LagReading:
             at, lag = row["at_ms"], row["lag_inferred"]
             points = lags.setdefault(row["group_id"] if self._summed else key_of(row), {})
             before = points.get(at, Point(at, None, is_part=False))
-            known = [part for part in (before.lag, lag) if part is not None]
-            points[at] = Point(at, sum(known) if known else None, is_part=before.is_part or lag is None)
+            known_lags = [part for part in (before.lag, lag) if part is not None]
+            points[at] = Point(at, sum(known_lags) if known_lags else None, is_part=before.is_part or lag is None)
         return lags
 
 

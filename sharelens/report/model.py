@@ -81,7 +81,7 @@ class Finding:
 
     weight: Weight
     text: str
-    more: str = ""
+    command: str = ""
     href: str | None = None
 
 
@@ -91,7 +91,7 @@ class Tile:
 
     label: str
     figure: str
-    more: str = ""
+    detail: str = ""
     weight: Weight = Weight.NOTE
 
 

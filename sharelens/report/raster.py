@@ -102,7 +102,7 @@ def _painted(deliveries: pa.Table, window: Window, columns: int, rows: int, per_
         deliveries.column(name).to_numpy() for name in ("valid_from_ms", "first_offset", "last_offset")
     )
     ended = pc.fill_null(deliveries.column("valid_to_ms"), STILL).to_numpy()
-    left, right = _columns_of(begun, ended, window.from_ms, window.to_ms, columns)
+    left_column, right = _columns_of(begun, ended, window.from_ms, window.to_ms, columns)
     bottom = (np.maximum(first, window.low) - window.low) // per_row
     top = (np.minimum(last, window.high - 1) - window.low) // per_row + 1
     keys = list(
@@ -110,8 +110,8 @@ def _painted(deliveries: pa.Table, window: Window, columns: int, rows: int, per_
     )
     codes = {key: code_of(*key) for key in set(keys)}
     code = np.fromiter((codes[key] for key in keys), np.int64, len(keys))
-    seen = (left < right) & (first < window.high) & (last >= window.low)
-    boxes = np.unique(np.column_stack([code, bottom, top, left, right])[seen], axis=0)
+    in_window = (left_column < right) & (first < window.high) & (last >= window.low)
+    boxes = np.unique(np.column_stack([code, bottom, top, left_column, right])[in_window], axis=0)
     for value, low, high, begin, end in boxes.tolist():
         grid[low:high, begin:end] = value
     return grid
@@ -120,17 +120,17 @@ def _painted(deliveries: pa.Table, window: Window, columns: int, rows: int, per_
 def _columns_of(begun: Ints, ended: Ints, from_ms: int, to_ms: int, columns: int) -> tuple[Ints, Ints]:
     """The columns, half-open, whose moment lies in the time of each range."""
     column_ms = max(1, to_ms - from_ms) / columns
-    left = np.maximum(0, np.ceil((begun - from_ms) / column_ms).astype(np.int64) - 1)
+    left_column = np.maximum(0, np.ceil((begun - from_ms) / column_ms).astype(np.int64) - 1)
     right = np.minimum(columns, np.ceil((np.minimum(ended, to_ms + 1) - from_ms) / column_ms) - 1)
-    return left, np.where(ended > to_ms, columns, right).astype(np.int64)
+    return left_column, np.where(ended > to_ms, columns, right).astype(np.int64)
 
 
 def is_visible(begun: Ints, ended: Ints, from_ms: int, to_ms: int) -> npt.NDArray[np.bool_]:
     """Whether a map over these log times shows each range; most of them lie between the moments of two columns."""
     visible = np.zeros(len(begun), np.bool_)
     for columns in COLUMN_COUNTS:
-        left, right = _columns_of(begun, ended, from_ms, to_ms, columns)
-        visible |= left < right
+        left_column, right = _columns_of(begun, ended, from_ms, to_ms, columns)
+        visible |= left_column < right
     return visible
 
 
@@ -140,7 +140,7 @@ def _rectangles(grid: npt.NDArray[np.int8], window: Window, per_row: int, column
     below: dict[tuple[int, int, int], list[int]] = {}
     for row in range(grid.shape[0]):
         cuts = [0, *(np.flatnonzero(np.diff(grid[row])) + 1).tolist(), grid.shape[1]]
-        here: dict[tuple[int, int, int], list[int]] = {}
+        row_boxes: dict[tuple[int, int, int], list[int]] = {}
         for begin, end in itertools.pairwise(cuts):
             value = int(grid[row, begin])
             if value == BLANK:
@@ -150,8 +150,8 @@ def _rectangles(grid: npt.NDArray[np.int8], window: Window, per_row: int, column
                 box = [begin, end, row, row + 1, value]
                 boxes.append(box)
             box[3] = row + 1
-            here[begin, end, value] = box
-        below = here
+            row_boxes[begin, end, value] = box
+        below = row_boxes
     return [
         Rectangle(
             from_ms=window.from_ms + begin * column_ms,

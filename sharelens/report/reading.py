@@ -76,11 +76,11 @@ class Reading:
         Rows and columns are read only of the share partitions of which something is shown.
         """
         self.written_ms = newest_of_groups(scope.places)
-        both = pa.concat_tables([scope.places, scope.misplaced])
+        all_places = pa.concat_tables([scope.places, scope.misplaced])
         history, deliveries = Routes(), Routes()
         history.add(rows_of_keys(scope.places, self.lag.keys), self.lag.add)
         for key, offsets in self._traced.items():
-            places = rows_of_keys(both, [key])
+            places = rows_of_keys(all_places, [key])
             for turning in self._turning_rows(offsets, evidence.deliveries_around(places, _around(offsets))):
                 history.add(places, turning.add)
         for key in _drawn_keys(scope, evidence, self._ranked):
@@ -139,16 +139,16 @@ def _drawn_keys(scope: Scope, evidence: LakeEvidence, ranked: Sequence[Key]) -> 
     for key in ranked[:PROBED]:
         if len(drawn) < MAPS and evidence.has_deliveries(rows_of_keys(scope.places, [key])):
             drawn.append(key)
-    others = ranked[PROBED:]
-    if len(drawn) == MAPS or not others:
+    remaining_keys = ranked[PROBED:]
+    if len(drawn) == MAPS or not remaining_keys:
         return drawn
-    places = Places(keys=rows_of_keys(scope.places, others))
+    places = Places(keys=rows_of_keys(scope.places, remaining_keys))
     numbers_seen: set[int] = set()
     for numbers, _ in evidence.deliveries_of_places(places, PLACE_KEY):
         numbers_seen.update(pc.unique(pa.array(numbers)).to_pylist())
     rows = places.keys.take(pa.array(sorted(numbers_seen), pa.int64()))
     with_deliveries = set(map(key_of, rows.to_pylist()))
-    return [*drawn, *(key for key in others if key in with_deliveries)][:MAPS]
+    return [*drawn, *(key for key in remaining_keys if key in with_deliveries)][:MAPS]
 
 
 def outcomes_of(scope: Scope) -> dict[tuple[int, int], int]:

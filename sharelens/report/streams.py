@@ -67,7 +67,7 @@ def _ownership(name_: str, digest: StreamsDigest, group: str) -> Figure | None:
         (f"line-{place}", member_name(member, clients[member]))
         for place, member in enumerate(list(colour_of)[: len(colours.LINES)])
     ]
-    more = f" {counted(len(lanes) - len(shown), 'task')} more not drawn." if len(lanes) > len(shown) else ""
+    remainder_text = f" {counted(len(lanes) - len(shown), 'task')} more not drawn." if len(lanes) > len(shown) else ""
     again = " Further members have the same colours again." if len(colour_of) > len(colours.LINES) else ""
     return Figure(
         name=name_,
@@ -75,7 +75,7 @@ def _ownership(name_: str, digest: StreamsDigest, group: str) -> Figure | None:
         wide=drawn.wide,
         narrow=drawn.narrow,
         text=f"A row is an active task (subtopology_partition), a colour a member, a blank a time without an owner, "
-        f"from {moment(digest.from_ms)} to {moment(digest.to_ms)} UTC.{more}{again}",
+        f"from {moment(digest.from_ms)} to {moment(digest.to_ms)} UTC.{remainder_text}{again}",
         key=tuple(labels),
     )
 
@@ -165,7 +165,7 @@ def _rebalances_sheet(digest: StreamsDigest, command: str) -> Sheet:
                 number_cell(len(row["joined"])),
                 number_cell(len(row["removed"])),
                 number_cell(len(row["moved"])),
-                text_cell(_kept(row)),
+                text_cell(_kept_tasks_text(row)),
                 text_cell(UNKNOWN if row["most_tasks"] is None else f"{row['fewest_tasks']}–{row['most_tasks']}"),
                 text_cell(_duration(row["stable_after_ms"])),
                 text_cell(_duration(row["longest_without_owner_ms"])),
@@ -179,9 +179,9 @@ def _rebalances_sheet(digest: StreamsDigest, command: str) -> Sheet:
     )
 
 
-def _kept(row: Row) -> str:
-    both = row["kept_tasks"] + row["lost_tasks"]
-    return f"{number(row['kept_tasks'])} of {number(both)}" if both else UNKNOWN
+def _kept_tasks_text(row: Row) -> str:
+    task_count = row["kept_tasks"] + row["lost_tasks"]
+    return f"{number(row['kept_tasks'])} of {number(task_count)}" if task_count else UNKNOWN
 
 
 def _duration(duration_ms: int | None) -> str:

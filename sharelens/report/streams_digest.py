@@ -31,13 +31,13 @@ def streams_digest(
     records = records.filter(is_of_types(records, STREAMS_TYPES))
     if until_ms is not None:
         records = records.filter(pc.field("timestamp_ms") <= until_ms)
-    made = histories(records)
+    group_histories = histories(records)
     first, last = (pc.min_max(records.column("timestamp_ms"))[end].as_py() or 0 for end in ("min", "max"))
     from_ms = max(first, first if span.from_ms is None else span.from_ms)
     to_ms = last if span.to_ms is None else min(last, span.to_ms)
     return StreamsDigest(
-        groups=made.groups,
-        tasks=made.tasks,
+        groups=group_histories.groups,
+        tasks=group_histories.tasks,
         rebalances=streams_rebalances(records),
         from_ms=from_ms,
         to_ms=max(from_ms + 1, to_ms),

@@ -82,8 +82,8 @@ def drawn_groups(ranking: GroupRanking, places: pa.Table) -> list[str]:
     ranked = sorted(ranking.places, key=ranking.place)[:GROUPS_DRAWN]
     newest = places.group_by("group_id").aggregate([("log_time_ms", "max")])
     newest = newest.sort_by([("log_time_ms_max", "descending"), ("group_id", "ascending")])
-    others = (group for group in newest.column("group_id").to_pylist() if group not in ranking.places)
-    return [*ranked, *others][:GROUPS_DRAWN]
+    unranked_groups = (group for group in newest.column("group_id").to_pylist() if group not in ranking.places)
+    return [*ranked, *unranked_groups][:GROUPS_DRAWN]
 
 
 class TimelineReading:
@@ -120,11 +120,14 @@ class TimelineReading:
         `records`: GROUP_RECORD rows of them, `gaps`: entries about gaps, `names`: of topics by id.
         """
         of_gaps = list(gaps)
-        made = []
+        group_timelines = []
         for group, reading in self._readings.items():
-            others = [*group_entries(_of_group(records, group)), *(gap for gap in of_gaps if gap["group_id"] == group)]
-            made.append(reading.timeline(group, others, names))
-        return made
+            other_entries = [
+                *group_entries(_of_group(records, group)),
+                *(gap for gap in of_gaps if gap["group_id"] == group),
+            ]
+            group_timelines.append(reading.timeline(group, other_entries, names))
+        return group_timelines
 
     def _add(self, rows: pa.Table, add: "Callable[[_Reading, pa.Table], None]") -> None:
         for group, reading in self._readings.items():
@@ -171,9 +174,9 @@ class _Reading:
         weights = pa.array([WEIGHT_OF.get(event, LEAST) for event in rows.column("event").to_pylist()], pa.int8())
         self._lives.add(rows.append_column("weight", weights))
 
-    def timeline(self, group: str, others: Sequence[Entry], names: Mapping[str, str]) -> GroupTimeline:
+    def timeline(self, group: str, other_entries: Sequence[Entry], names: Mapping[str, str]) -> GroupTimeline:
         """The timeline of all that was added, and of other entries."""
-        of_group = [entry for entry in others if is_in(self._span, entry["at_ms"])]
+        of_group = [entry for entry in other_entries if is_in(self._span, entry["at_ms"])]
         for event in dict.fromkeys(entry["event"] for entry in of_group):
             times = np.array([entry["at_ms"] for entry in of_group if entry["event"] == event], np.int64)
             self._mark(event, times, np.zeros(len(times), np.int64))

@@ -49,12 +49,12 @@ def read_settings_folder(folder: str) -> SettingsFiles:
         names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
     except OSError as error:
         raise SharelensError(f"{OPTION}: can't read the folder {folder}: {error.strerror or error}") from error
-    known = ", ".join(FILES)
+    known_file_names = ", ".join(FILES)
     for name in names:
         if name not in FILES:
-            raise UsageError(f"{OPTION}: {name!r} in {folder} is no file of settings; there are {known}")
+            raise UsageError(f"{OPTION}: {name!r} in {folder} is no file of settings; there are {known_file_names}")
     if not names:
-        raise UsageError(f"{OPTION}: {folder} has no file of settings; put one of these into it: {known}")
+        raise UsageError(f"{OPTION}: {folder} has no file of settings; put one of these into it: {known_file_names}")
     paths = {name: os.path.join(folder, name) for name in names}
     for path in paths.values():
         if not os.path.isfile(path):
@@ -83,12 +83,12 @@ def with_single_files(files: SettingsFiles, group_configs: str | None, broker_co
     if broker_config is not None:
         single.append(_observed(BROKER_CONFIG, broker_config, "--broker-config"))
     kinds = {observation.kind for observation, _ in single}
-    others = (observation for observation in files.observations if observation.kind not in kinds)
+    other_observations = (observation for observation in files.observations if observation.kind not in kinds)
     return replace(
         files,
         group_configs=group_configs,
         broker_config=broker_config,
-        observations=(*others, *(observation for observation, _ in single)),
+        observations=(*other_observations, *(observation for observation, _ in single)),
         warnings=tuple(_warnings(single)),
     )
 

@@ -40,6 +40,6 @@ def configured(builder: "SparkSession.Builder") -> "SparkSession.Builder":
     return builder.config(JARS, _joined(str(options.get(JARS, "")), *map(str, delta_jars(load_settings()))))
 
 
-def _joined(names: str, *more: str) -> str:
+def _joined(names: str, *extra_names: str) -> str:
     """A list of names with commas, each once."""
-    return ",".join(dict.fromkeys([*filter(None, names.split(",")), *more]))
+    return ",".join(dict.fromkeys([*filter(None, names.split(",")), *extra_names]))

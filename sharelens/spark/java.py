@@ -73,9 +73,9 @@ def find_java(variables: Mapping[str, str] | None = None) -> Java:
     Raises:
         JavaError: naming every searched place with its result.
     """
-    known = os.environ if variables is None else variables
+    environment = os.environ if variables is None else variables
     looked: list[str] = []
-    for origin, home in _candidates(known):
+    for origin, home in _candidates(environment):
         if home is None:
             looked.append(f"{origin}: none")
             continue

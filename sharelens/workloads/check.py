@@ -221,9 +221,9 @@ class _JournalChecker:
     def _check_groups(self, committed: list[_Place]) -> None:
         for group in self._groups:
             for topic, partition, offset in committed:
-                seen = self._partitions[group, topic, partition]
-                is_due = seen.start_offset is not None and offset >= seen.start_offset
-                if is_due and offset not in seen.delivered:
+                share_partition = self._partitions[group, topic, partition]
+                is_due = share_partition.start_offset is not None and offset >= share_partition.start_offset
+                if is_due and offset not in share_partition.delivered:
                     self._find("undelivered", group, (topic, partition, offset), "never delivered to the group", None)
 
     def _check_counts(self, application: str) -> None:

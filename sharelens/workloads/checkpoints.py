@@ -48,7 +48,7 @@ class Checkpoints:
         self._file = new_file(path)
         self._coordinator = _Coordinator(bootstrap)
         self._topic, self._groups = topic, tuple(groups)
-        self.taken = 0
+        self.taken_count = 0
 
     def take(self, name: str, patience_s: float) -> None:
         """Write a checkpoint of the state partitions whose end does not change meanwhile; none when all change."""
@@ -85,7 +85,7 @@ class Checkpoints:
         except UnreachableError:
             return
         line = checkpoint_line(
-            self.taken,
+            self.taken_count,
             name,
             int(time.time() * 1000),
             ends=dict(sorted(ends.items())),
@@ -94,7 +94,7 @@ class Checkpoints:
         )
         self._file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
         self._file.flush()
-        self.taken += 1
+        self.taken_count += 1
 
     @contextmanager
     def during(self, name: str) -> Iterator[None]:

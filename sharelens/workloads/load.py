@@ -31,11 +31,11 @@ class Amount:
 
     def due(self, sent: int, passed_s: float) -> int | None:
         """The number of records that may be sent now; None at the end."""
-        left = BURST if self.records is None else self.records - sent
-        if left <= 0 or (self.duration_s is not None and passed_s >= self.duration_s):
+        remaining_records = BURST if self.records is None else self.records - sent
+        if remaining_records <= 0 or (self.duration_s is not None and passed_s >= self.duration_s):
             return None
         allowed = BURST if self.rate is None else int(passed_s * self.rate) - sent
-        return max(0, min(left, allowed, BURST))
+        return max(0, min(remaining_records, allowed, BURST))
 
 
 class Load:

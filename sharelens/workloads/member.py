@@ -7,6 +7,7 @@ import json
 import os
 import random
 import sys
+import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,8 @@ from sharelens.workloads.values import read_value
 
 POLL_S: Final = 0.2
 COMMIT_TIMEOUT_S: Final = 10.0
+CLOSE_TIMEOUT_S: Final = 60.0
+"""librdkafka's close of a share consumer takes no time-out, and now and then never returns."""
 PAUSE_S: Final = 0.05
 LATE_MS: Final = 400
 SOCKET_TIMEOUT_MS: Final = 5_000
@@ -149,9 +152,7 @@ class Member:
             )
 
     def _leave(self, consumer: ShareConsumer) -> None:
-        try:
-            consumer.close()
-        except (KafkaException, RuntimeError) as error:
+        for error in close_within(consumer, CLOSE_TIMEOUT_S):
             self._problem(error)
         for (topic, partition, offset), sent in self._sent.items():
             for ack_type, count in sent:
@@ -182,6 +183,22 @@ class Member:
 
     def _tell(self, event: str, **fields: object) -> None:
         self._write(event, group=self._orders.group, member=self._orders.member, **fields)
+
+
+def close_within(consumer: ShareConsumer, timeout_s: float) -> list[Exception]:
+    """What went wrong at the close of a consumer, in a thread of its own; the thread keeps what does not end in time."""
+    errors: list[Exception] = []
+
+    def close() -> None:
+        try:
+            consumer.close()
+        except (KafkaException, RuntimeError) as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=close, name="close", daemon=True)
+    thread.start()
+    thread.join(timeout_s)
+    return [*errors, TimeoutError(f"the consumer did not close in {timeout_s:g} s")] if thread.is_alive() else errors
 
 
 def decide(kind: Kind, delivery_count: int) -> AcknowledgeType:

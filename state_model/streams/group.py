@@ -18,7 +18,7 @@ from state_model.streams.records import (
     RecordValue,
     value_of,
 )
-from state_model.streams.values import LEFT, NO_TARGET, StreamsGroup, StreamsMember
+from state_model.streams.values import LEFT_ASSIGNMENT, NO_TARGET, StreamsGroup, StreamsMember
 
 NEW_GROUP: Final = StreamsGroup()
 NEW_MEMBER: Final = StreamsMember()
@@ -54,7 +54,7 @@ def without_value(group: StreamsGroup, record_type: int, member_id: str | None) 
         case 21:
             return group._replace(targets=group.targets.remove(name))
         case 22 if name in group.members:
-            member = group.members[name]._replace(assignment=LEFT)
+            member = group.members[name]._replace(assignment=LEFT_ASSIGNMENT)
             return group._replace(members=group.members.set(name, member))
         case 23:
             return group._replace(topology=None)

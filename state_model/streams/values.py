@@ -142,7 +142,7 @@ class MemberAssignment(NamedTuple):
     pending: TasksByType = NO_TASKS_BY_TYPE
 
 
-LEFT: Final = MemberAssignment(MemberState.STABLE, NO_EPOCH, NO_EPOCH)
+LEFT_ASSIGNMENT: Final = MemberAssignment(MemberState.STABLE, NO_EPOCH, NO_EPOCH)
 """What the tombstone of record type 22 leaves of a member until that of type 19 (consumer-offsets-records §5)."""
 
 

@@ -52,7 +52,7 @@ def test_without_a_broker_no_checkpoint_is_written(tmp_path):
     checkpoints = Checkpoints(path, "127.0.0.1:1", "t", ["g"])
     checkpoints.take("quiet", patience_s=0.1)
     checkpoints.close()
-    assert (checkpoints.taken, path.read_text()) == (0, "")
+    assert (checkpoints.taken_count, path.read_text()) == (0, "")
 
 
 def test_checkpoints_are_never_written_over(tmp_path):

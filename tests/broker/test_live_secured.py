@@ -132,9 +132,13 @@ def words_for(kafka: Secured, listener: str, properties: Properties, tmp_path: P
 
 TRUST = {"ssl.truststore.type": "PEM", "ssl.truststore.location": "{folder}/ca.pem"}
 TLS = {"security.protocol": "SSL", **TRUST}
-OWN = {"ssl.keystore.type": "PEM", "ssl.keystore.location": "{folder}/client.pem", "ssl.key.password": KEY_PASSWORD}
+OWN_CERTIFICATE = {
+    "ssl.keystore.type": "PEM",
+    "ssl.keystore.location": "{folder}/client.pem",
+    "ssl.key.password": KEY_PASSWORD,
+}
 NAMED = {"security.protocol": "SASL_PLAINTEXT"}
-BOTH = {"security.protocol": "SASL_SSL", **TRUST}
+BOTH_MECHANISMS = {"security.protocol": "SASL_SSL", **TRUST}
 UNKNOWN_CA = {"security.protocol": "SSL", "ssl.truststore.type": "PEM", "ssl.truststore.location": "{folder}/other.pem"}
 ANY_NAME = {"ssl.endpoint.identification.algorithm": ""}
 
@@ -144,12 +148,12 @@ ANY_NAME = {"ssl.endpoint.identification.algorithm": ""}
     [
         ("PLAINTEXT", {}),
         ("TLS", TLS),
-        ("MUTUAL", TLS | OWN),
+        ("MUTUAL", TLS | OWN_CERTIFICATE),
         ("MISNAMED", TLS | ANY_NAME),
         ("NAMED", NAMED | jaas("PLAIN")),
         ("NAMED", NAMED | jaas("SCRAM-SHA-256")),
-        ("BOTH", BOTH | jaas("PLAIN")),
-        ("BOTH", BOTH | jaas("SCRAM-SHA-512")),
+        ("BOTH", BOTH_MECHANISMS | jaas("PLAIN")),
+        ("BOTH", BOTH_MECHANISMS | jaas("SCRAM-SHA-512")),
     ],
 )
 def test_a_cluster_answers_over_each_listener(kafka, listener, properties, tmp_path, capsys):
@@ -160,7 +164,7 @@ def test_a_cluster_answers_over_each_listener(kafka, listener, properties, tmp_p
 
 def test_a_run_reads_a_secured_listener_and_keeps_no_secret(kafka, tmp_path, capsys):
     lake = tmp_path / "lake"
-    words = words_for(kafka, "BOTH", BOTH | jaas("PLAIN"), tmp_path)
+    words = words_for(kafka, "BOTH", BOTH_MECHANISMS | jaas("PLAIN"), tmp_path)
     assert main(["run", "--lake", str(lake), *words]) == 0, capsys.readouterr().err
     capsys.readouterr()
     assert answer(capsys, "state", "--lake", str(lake)) != []
@@ -180,10 +184,10 @@ def test_a_run_reads_a_secured_listener_and_keeps_no_secret(kafka, tmp_path, cap
         ("TLS", UNKNOWN_CA, "from an unknown CA"),
         ("MISNAMED", TLS, "is for another host name"),
         ("EXPIRED", TLS, "is not valid now"),
-        ("WEAK", BOTH | jaas("SCRAM-SHA-512"), "SCRAM-SHA-512"),
+        ("WEAK", BOTH_MECHANISMS | jaas("SCRAM-SHA-512"), "SCRAM-SHA-512"),
         ("BOTH", NAMED | jaas("PLAIN"), "TLS"),
         ("MUTUAL", TLS, "give a certificate that it accepts"),
-        ("MUTUAL", TLS | OWN | {"ssl.key.password": "wr0ng"}, "its content or its password"),
+        ("MUTUAL", TLS | OWN_CERTIFICATE | {"ssl.key.password": "wr0ng"}, "its content or its password"),
     ],
 )
 def test_a_refusal_is_one_line_that_says_why(kafka, listener, properties, text, tmp_path, capsys):

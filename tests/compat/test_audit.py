@@ -13,10 +13,10 @@ from sharelens.cli import main
 from sharelens.kafka_log.layout import scan_log_directory
 from sharelens.questions.state_log import state_logs
 from state_model.audit.rule import Need
-from state_model.audit.steps import steps
 from state_model.audit.table import BY_CODE, is_tested
 from state_model.share_records import ShareRecord, decode_record
-from tests.audit.reference import CHECKED, violations
+from tests.audit.reference.steps import steps
+from tests.audit.reference.violations import CHECKED, violations
 from tests.dataset_settings import given_settings, lines
 from tests.datasets import dataset, scenarios
 from tests.in_process import recorded_lake

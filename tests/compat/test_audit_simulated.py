@@ -8,10 +8,10 @@ import pytest
 from sharelens.broker.simulator.settings import PROFILES, profile
 from sharelens.broker.simulator.simulation import simulate
 from sharelens.cli import main
-from state_model.audit.steps import steps
 from state_model.audit.table import BY_ID
-from tests.audit.reference import violations
-from tests.compat.test_coordinator_shard import BOTH, RECORDS, runs
+from tests.audit.reference.steps import steps
+from tests.audit.reference.violations import violations
+from tests.compat.test_coordinator_shard import BOTH_VERSIONS, RECORDS, runs
 
 pytestmark = pytest.mark.slow
 SMALL = {"records": 3000, "state_partitions": 3, "partitions": 2, "groups": 4, "checkpoints": 1}
@@ -32,7 +32,7 @@ def test_a_simulated_cluster_has_no_finding(name, version, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["findings"] == []
 
 
-@BOTH
+@BOTH_VERSIONS
 def test_kafkas_coordinator_violates_no_rule_of_its_own(version):
     violation_counts: Counter[int] = Counter()
     records = 0

@@ -25,7 +25,7 @@ from tests.datasets import dataset
 
 RECORDS = 78_290
 RULES = {"4.3.1": KAFKA_4_3, "4.4.0": KAFKA_4_4}
-BOTH = pytest.mark.parametrize("version", RULES)
+BOTH_VERSIONS = pytest.mark.parametrize("version", RULES)
 
 
 class Step(NamedTuple):
@@ -129,7 +129,7 @@ def as_snapshot(state: SharePartitionState | None):
     )
 
 
-@BOTH
+@BOTH_VERSIONS
 def test_the_state_after_every_record_is_the_shards_own_batch_lists_included(version):
     wrong, checked = [], 0
     for run, moments in zip(runs(version), states(version), strict=True):
@@ -140,7 +140,7 @@ def test_the_state_after_every_record_is_the_shards_own_batch_lists_included(ver
     assert (checked, wrong) == (RECORDS, [])
 
 
-@BOTH
+@BOTH_VERSIONS
 def test_the_other_rules_change_the_lists_and_nothing_of_their_content(version):
     other = {"4.3.1": "4.4.0", "4.4.0": "4.3.1"}[version]
     checked = 0
@@ -171,7 +171,7 @@ def cold_ends(run):
     return ends
 
 
-@BOTH
+@BOTH_VERSIONS
 def test_the_cold_job_appends_the_same_snapshots(version):
     jobs = 0
     for run, moments in zip(runs(version), states(version), strict=True):
@@ -238,7 +238,7 @@ def requested_of(state, entry, request_from, older_state):
     return [(outcome.error_code, outcome.records) for outcome in outcomes]
 
 
-@BOTH
+@BOTH_VERSIONS
 def test_the_write_side_appends_the_same_records(version):
     asked_for = {"init": 0, "read": 0, "write": 0, "del": 0}
     for run, moments, older_run, older_moments in zip(

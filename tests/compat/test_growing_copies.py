@@ -21,7 +21,7 @@ from tests.lakes import assert_same
 pytestmark = pytest.mark.slow
 
 NAMES = sorted({*scenarios(), *STREAMS_SETS})
-NOT_THERE, WHOLE = -1.0, 1.0
+NOT_THERE, WHOLE_COPY = -1.0, 1.0
 """Parts of a partition's batches that a copy holds, from its first one on."""
 REBUILDS = ("decode", "replay", "measure", "audit")
 
@@ -56,7 +56,7 @@ def grown(part: float, chance: random.Random) -> float:
     if chance.random() < 0.35:
         return part
     begun = max(part, 0.0)
-    return begun + (WHOLE - begun) * chance.choice([1.0, chance.random(), chance.random() / 5])
+    return begun + (WHOLE_COPY - begun) * chance.choice([1.0, chance.random(), chance.random() / 5])
 
 
 @examples("lake", shrink=False)
@@ -71,14 +71,14 @@ def test_copies_that_grow_from_run_to_run_are_one_run(
     lake = Lake(folder / "lake")
     for number in range(copies):
         parts = {partition: grown(part, chance) for partition, part in parts.items()}
-        parts[chance.choice(partitions)] = WHOLE
+        parts[chance.choice(partitions)] = WHOLE_COPY
         until_ms = chance.choice([None, chance.randint(min(times), max(times))])
         rebuild = chance.choice([None, None, *REBUILDS])
         copy = copy_of(logs, folder / f"copy-{number}", parts)
         make_lake(lake, copy, until_ms=until_ms, rebuild=rebuild)
         if chance.random() < 0.4:
             maintain(MaintainOptions(lake=lake, dry_run=False, window_ms=0))
-    whole_copy = copy_of(logs, folder / "whole", dict.fromkeys(partitions, WHOLE))
+    whole_copy = copy_of(logs, folder / "whole", dict.fromkeys(partitions, WHOLE_COPY))
     make_lake(lake, whole_copy)
     make_lake(folder / "at-once", whole_copy)
     assert_same(folder / "lake", folder / "at-once")

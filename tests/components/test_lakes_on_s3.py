@@ -36,9 +36,9 @@ QUESTIONS = (
 )
 
 
-def assert_same(left: str | Path, right: str | Path) -> None:
+def assert_same(left_lake: str | Path, right: str | Path) -> None:
     """Fails with the tables that differ."""
-    lines = differences(content(left), content(right))
+    lines = differences(content(left_lake), content(right))
     assert not lines, "\n".join(lines)
 
 

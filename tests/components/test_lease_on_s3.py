@@ -86,12 +86,12 @@ def test_of_writers_that_start_at_once_one_at_a_time_holds_the_lake(
     bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lease, "TERM_S", 60.0)  # a busy machine may keep a holder from renewing for a short term
-    holders, most = [0], [0]
+    holders, max_holders = [0], [0]
 
     def take() -> None:
         with hold(Lake(bucket), 60):
             holders[0] += 1
-            most[0] = max(most[0], holders[0])
+            max_holders[0] = max(max_holders[0], holders[0])
             time.sleep(0.05)
             holders[0] -= 1
 
@@ -100,7 +100,7 @@ def test_of_writers_that_start_at_once_one_at_a_time_holds_the_lake(
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert most == [1]
+    assert max_holders == [1]
     assert lease_of(bucket)["token"] == 4
 
 
@@ -110,10 +110,10 @@ def test_who_comes_second_to_a_free_lake_says_who_was_first(bucket: str, monkeyp
     take = lease._take
     with ExitStack() as first:
 
-        def come_second(storage: ObjectStorage, known: lease.Holding | None) -> lease.Holding | None:
+        def come_second(storage: ObjectStorage, last_holding: lease.Holding | None) -> lease.Holding | None:
             monkeypatch.setattr(lease, "_take", take)
             first.enter_context(hold(Lake(bucket), 0))
-            return take(storage, known)
+            return take(storage, last_holding)
 
         monkeypatch.setattr(lease, "_take", come_second)
         with pytest.raises(LakeLockedError, match=f"held by process {os.getpid()} on "), hold(Lake(bucket), 0):
@@ -123,9 +123,9 @@ def test_who_comes_second_to_a_free_lake_says_who_was_first(bucket: str, monkeyp
 def test_a_lease_without_renewals_is_taken_over_after_its_term_and_every_table_is_fenced(bucket: str) -> None:
     with hold(lake := Lake(bucket), 0):
         create_tables(lake)
-        left = lake.lease
-        assert left is not None
-        left.end()  # as if the process had stopped
+        stopped_lease = lake.lease
+        assert stopped_lease is not None
+        stopped_lease.end()  # as if the process had stopped
         begun = time.monotonic()
         with hold(successor := Lake(bucket), 30):
             assert time.monotonic() - begun >= TERM_S

@@ -97,9 +97,15 @@ def test_of_three_writers_that_race_each_commits_all_and_none_is_lost(store: Sto
             row = {"topic_id": f"t{run}", "topic": "orders", "source": "s", "cluster_id": "c", "run_id": run}
             rows = pa.Table.from_pylist([row], schema=TABLES[NAME].schema)
             while True:  # until the table has it, as a run that is finished later
-                mine = Lake(lake)
+                writer_lake = Lake(lake)
                 with contextlib.suppress(LakeError):
-                    commit(mine, NAME, stage=f"writer {writer}", run=run, adds=write_rows(mine, TABLES[NAME], rows, {}))
+                    commit(
+                        writer_lake,
+                        NAME,
+                        stage=f"writer {writer}",
+                        run=run,
+                        adds=write_rows(writer_lake, TABLES[NAME], rows, {}),
+                    )
                     break
 
     with ThreadPoolExecutor(3) as pool:

@@ -43,9 +43,11 @@ pytestmark = pytest.mark.skipif(not (AIRFLOW / "airflow").exists(), reason=NOT_T
 
 def airflow_variables(home: Path) -> dict[str, str]:
     """The environment variables of an Airflow that lives in a folder."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "SHARELENS"))}
+    inherited_variables = {
+        name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "SHARELENS"))
+    }
     return {
-        **kept,
+        **inherited_variables,
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
@@ -57,8 +59,8 @@ def airflow_variables(home: Path) -> dict[str, str]:
 def forks_of(python: Path | str, place: Path, modules: Sequence[str], variables: dict[str, str]) -> Iterator[list[str]]:
     """The words before a Python script that run it as a process of its own which need not import what costs seconds."""
     command = [python, str(WARM_PYTHON), str(place), *modules]
-    known = {**variables, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, env=known, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as server:
+    server_variables = {**variables, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, env=server_variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         try:
             assert b"ready\n" in iter(server.stdout.readline, b"")  # Airflow says something before, when it is imported
@@ -135,7 +137,7 @@ def drive(airflow: Airflow) -> Drive:
     return call
 
 
-def settings(folder: Path, **more: object) -> dict[str, object]:
+def settings(folder: Path, **extra_settings: object) -> dict[str, object]:
     """The dag settings of a lake in a folder."""
     return {
         "lake": str(folder / "lake"),
@@ -145,7 +147,7 @@ def settings(folder: Path, **more: object) -> dict[str, object]:
         "metrics_file": str(folder / "sharelens.prom"),
         "report_file": str(folder / "report.html"),
         "cases_dir": str(folder / "cases"),
-        **more,
+        **extra_settings,
     }
 
 

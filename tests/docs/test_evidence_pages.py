@@ -17,8 +17,8 @@ COMMANDS = [line.removeprefix("$ sharelens ") for line in HOW_TO.splitlines() if
 
 
 def test_the_reference_has_a_line_for_each_table_in_order() -> None:
-    for own in (tables.TABLES, tables.STREAMS_TABLES):
-        assert "\n".join(f"| `{table.name}` | {table.one_row} |" for table in own) in REFERENCE
+    for listed_tables in (tables.TABLES, tables.STREAMS_TABLES):
+        assert "\n".join(f"| `{table.name}` | {table.one_row} |" for table in listed_tables) in REFERENCE
 
 
 def test_the_reference_has_a_line_for_each_event_and_each_code_of_verify() -> None:

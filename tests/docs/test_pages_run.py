@@ -20,7 +20,7 @@ from tests.pages import DOCS, KINDS, ROOT, WARM_MODULES, WITHOUT_CHECKS, Install
 
 LOG = "copy"
 """The log directory in the folder of a page."""
-OWN = (
+OWN_PLACES = (
     (r"/var/lib/kafka/data|/var/kafka-copy|/backup/kafka-[12]|/backup/kafka(?!-)", f"$PWD/{LOG}"),
     (r"/backup/|/var/lib/kafka/(?=keep)|/etc/kafka/(?=server.properties)", "$PWD/"),
     (r"\borders-workers\b", "gd-copy"),
@@ -138,8 +138,10 @@ def script_of(page: Path) -> str:
         if block.language == "python":
             program += block.text
         for command in block.commands:
-            kept = "".join(line for line in as_logical_lines(command) if not any(word in line for word in NOT_RUN))
-            lines.append(own(kept))
+            runnable_text = "".join(
+                line for line in as_logical_lines(command) if not any(word in line for word in NOT_RUN)
+            )
+            lines.append(with_reader_names(runnable_text))
     if program:
         lines.append(f"cat > program.py <<'END'\n{program}END\npython program.py")
     return "\n".join(lines)
@@ -150,9 +152,9 @@ def as_logical_lines(text: str) -> list[str]:
     return [match[0] for match in re.finditer(r"(?:[^\n]*\\\n)*[^\n]*\n?", text) if match[0]]
 
 
-def own(text: str) -> str:
+def with_reader_names(text: str) -> str:
     """The commands with the names of a reader's own brokers and groups."""
-    for pattern, name in OWN:
+    for pattern, name in OWN_PLACES:
         text = re.sub(pattern, name, text)
     return text
 

@@ -16,8 +16,8 @@ SCREENS = ROOT / "tests" / "unit" / "sharelens" / "output" / "screens-120.txt"
 )
 def test_the_printed_lines_are_on_a_screen(page: str, typed: str, recorded: str, least: int) -> None:
     screens = SCREENS.read_text(encoding="utf-8").splitlines()
-    others = [block for block in blocks(DOCS / "how-to" / page) if block.language not in SHELL]
-    lines = [line for block in others for printed in block.printed for line in printed if line not in ("", "…")]
+    output_blocks = [block for block in blocks(DOCS / "how-to" / page) if block.language not in SHELL]
+    lines = [line for block in output_blocks for printed in block.printed for line in printed if line not in ("", "…")]
     assert len(lines) > least
     for line in lines:
         assert line.replace(typed, recorded) in screens

@@ -17,7 +17,7 @@ from sharelens.cli.app import headings
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-MADE = ("reference/commands.md", "changelog.md", "contributing.md", "style.md")
+GENERATED_PAGES = ("reference/commands.md", "changelog.md", "contributing.md", "style.md")
 """Pages that tools/site_pages.py makes, beside those of the settings."""
 AS_TEXT = re.compile(r"\n[-*] |\n\d+\. |\n\s*\||```|\n#")
 """Markdown that was not taken as such: a list or table without an empty line before it, an open fence."""
@@ -35,7 +35,7 @@ def test_every_page_has_one_place_in_the_navigation() -> None:
     written = [str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")]
     notebooks = [str(path.relative_to(DOCS).with_suffix(".md")) for path in DOCS.rglob("*.ipynb")]
     settings = [f"reference/conf/{path.stem}.md" for path in (ROOT / "conf" / "base").glob("*.yaml")]
-    expected = [*written, *notebooks, *settings, "reference/conf/index.md", *MADE]
+    expected = [*written, *notebooks, *settings, "reference/conf/index.md", *GENERATED_PAGES]
     assert sorted(listed) == sorted(expected), "add the page to `nav` in mkdocs.yml"
 
 

@@ -59,12 +59,12 @@ def test_it_reads_the_state_of_share_groups_as_it_lies_in_the_segments(
     topic, group = new_topic(broker, 2), new_share_group(broker)
     for partition in (0, 1):
         produce(broker, topic, [f"{number}" for number in range(20)], partition=partition)
-    left = 40
+    remaining_count = 40
     with share_consumer(broker, group, topic) as consumer:
-        while left:
+        while remaining_count:
             for message in consumer.poll(TIMEOUT_S):
                 consumer.acknowledge(message, AcknowledgeType.ACCEPT)
-                left -= 1
+                remaining_count -= 1
             consumer.commit_sync()
     for internal in ("__share_group_state", "__consumer_offsets"):
         frame = by_source(spark, broker, internal)

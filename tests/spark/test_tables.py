@@ -44,7 +44,7 @@ COMPACTED = [
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def two_run_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake of two runs."""
     lake = tmp_path_factory.mktemp("whole") / "lake"
     logs = dataset("basic") / "logs"
@@ -59,20 +59,20 @@ def path_of(lake: Path, name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def kept(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def maintained_lake(two_run_lake: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same lake after upkeep now and a month later: compacted tables, checkpoints, logs that were cut."""
-    lake = shutil.copytree(whole, tmp_path_factory.mktemp("kept") / "lake")
+    lake = shutil.copytree(two_run_lake, tmp_path_factory.mktemp("kept") / "lake")
     later = time.time_ns() // 1_000_000 + MONTH_MS
     maintain(MaintainOptions(lake=Lake(lake), dry_run=False))
     cut = maintain(MaintainOptions(lake=Lake(lake), dry_run=False, now_ms=later))
     assert cut.as_dict()["log_files"] > 0
-    assert_same(lake, whole)
+    assert_same(lake, two_run_lake)
     return lake
 
 
 @pytest.mark.parametrize("name", [name for name in TABLES if name not in WITHOUT_ROWS])
-def test_spark_reads_a_table_that_upkeep_left(name: str, kept: Path, spark: SparkSession) -> None:
-    frame = spark.table(path_of(kept, name))
+def test_spark_reads_a_table_that_upkeep_left(name: str, maintained_lake: Path, spark: SparkSession) -> None:
+    frame = spark.table(path_of(maintained_lake, name))
     fields = TABLES[name].schema
     assert frame.columns == fields.names
     comments = {field.name: field.metadata.get("comment") for field in frame.schema}
@@ -81,23 +81,23 @@ def test_spark_reads_a_table_that_upkeep_left(name: str, kept: Path, spark: Spar
     if name == "gold.publication":
         assert len(rows) == PUBLICATIONS
     else:
-        ours = without_zone(open_lake(kept).scan(name)).to_pylist()
+        ours = without_zone(open_lake(maintained_lake).scan(name)).to_pylist()
         assert sorted(map(repr, rows)) == sorted(map(repr, ours))
         assert bool(rows) == (name != EMPTY)
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_every_reader_may_open_a_table_that_upkeep_left(name: str, kept: Path) -> None:
-    table = DeltaTable(Lake(kept).table_storage(name).path)
+def test_every_reader_may_open_a_table_that_upkeep_left(name: str, maintained_lake: Path) -> None:
+    table = DeltaTable(Lake(maintained_lake).table_storage(name).path)
     assert (table.protocol().min_reader_version, table.protocol().min_writer_version) == (1, 2)
     assert table.metadata().partition_columns == list(TABLES[name].partition_by)
-    count = PUBLICATIONS if name == "gold.publication" else open_lake(kept).scan(name).num_rows
+    count = PUBLICATIONS if name == "gold.publication" else open_lake(maintained_lake).scan(name).num_rows
     assert table.to_pyarrow_dataset(schema=TABLES[name].schema).count_rows() == count
     assert count == 0 or name not in (*WITHOUT_ROWS, EMPTY)
 
 
-def test_spark_says_what_a_table_asks_of_readers(kept: Path, spark: SparkSession) -> None:
-    detail = spark.sql(f"DESCRIBE DETAIL {path_of(kept, 'gold.stall')}").first()
+def test_spark_says_what_a_table_asks_of_readers(maintained_lake: Path, spark: SparkSession) -> None:
+    detail = spark.sql(f"DESCRIBE DETAIL {path_of(maintained_lake, 'gold.stall')}").first()
     assert detail is not None
     assert (detail.minReaderVersion, detail.minWriterVersion) == (1, 2)
     assert detail.partitionColumns == list(TABLES["gold.stall"].partition_by)
@@ -110,20 +110,20 @@ def without_zone(rows: pa.Table) -> pa.Table:
 
 
 def test_spark_goes_back_to_earlier_versions_and_tells_their_history(
-    whole: Path, kept: Path, spark: SparkSession
+    two_run_lake: Path, maintained_lake: Path, spark: SparkSession
 ) -> None:
     name = "silver.share_record"
-    history = spark.sql(f"DESCRIBE HISTORY {path_of(whole, name)}").collect()
+    history = spark.sql(f"DESCRIBE HISTORY {path_of(two_run_lake, name)}").collect()
     assert [row.operation for row in history] == ["WRITE", "WRITE", "CREATE TABLE"]
     assert [row.userMetadata for row in history] == ["decode 2", "decode 1", None]
-    upkeep = spark.sql(f"DESCRIBE HISTORY {path_of(kept, name)}").first()
+    upkeep = spark.sql(f"DESCRIBE HISTORY {path_of(maintained_lake, name)}").first()
     assert upkeep is not None
     assert upkeep.userMetadata.startswith("maintain ")
     stamps = [row.timestamp for row in reversed(history)]
     assert stamps == sorted(set(stamps))
-    versions = [f"SELECT * FROM {path_of(whole, name)} VERSION AS OF {version}" for version in range(3)]
+    versions = [f"SELECT * FROM {path_of(two_run_lake, name)} VERSION AS OF {version}" for version in range(3)]
     counts = [spark.sql(query).count() for query in versions]
-    assert counts[0] == 0 < counts[1] < counts[2] == open_lake(whole).scan(name).num_rows
+    assert counts[0] == 0 < counts[1] < counts[2] == open_lake(two_run_lake).scan(name).num_rows
 
 
 def answers(lake: Path, capsys: pytest.CaptureFixture[str]) -> list[object]:
@@ -136,7 +136,7 @@ def answers(lake: Path, capsys: pytest.CaptureFixture[str]) -> list[object]:
 
 
 def test_runs_and_questions_go_on_over_tables_that_spark_compacted(
-    spark: SparkSession, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, two_run_lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     logs, lake = dataset("basic") / "logs", tmp_path / "lake"
     make_lake(lake, logs, until_ms=MIDDLE_MS - 1500)
@@ -150,7 +150,7 @@ def test_runs_and_questions_go_on_over_tables_that_spark_compacted(
     assert published_versions(Lake(lake)) == published
     assert answers(lake, capsys) == answered
     make_lake(lake, logs)
-    assert_same(lake, whole)
+    assert_same(lake, two_run_lake)
     assert before["silver.share_record"].num_rows < content(lake)["silver.share_record"].num_rows
     make_lake(lake, rebuild="decode")
-    assert_same(lake, whole)
+    assert_same(lake, two_run_lake)

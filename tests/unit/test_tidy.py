@@ -25,9 +25,12 @@ LARGER_MODULES = {
 """Modules over the budget, with the lines that they may have; they only shrink."""
 VAGUE_NAMES = {
     "found", "told", "asked", "held", "wanted", "given", "taken", "said", "one", "anew", "it", "those", "things",
-    "stuff", "what", "nothing", "everything",
+    "stuff", "what", "nothing", "everything", "known", "own", "kept", "mine", "most", "left", "more", "some", "seen",
+    "others", "made", "whole", "here", "both",
 }  # fmt: skip
 """Words that name nothing: a name says what the value is."""
+PRINTED_NAMES = {"state_model/audit/rule.py KNOWN"}
+"""Members of an Enum that answers print by their names."""
 PURE_CACHES = ("sharelens/lake/parquet.py encoding",)
 """Functions of the lake that remember what follows from a schema alone."""
 MAX_FILE_BYTES = 4 << 20
@@ -153,7 +156,11 @@ def test_names_say_what_they_name():
     modules = [*_modules(), *sorted((ROOT / "dags").rglob("*.py")), *sorted((ROOT / "tests").rglob("*.py"))]
     names = [(path, line, name) for path in modules for line, name in _defined_names(path)]
     assert len(names) > 10_000
-    vague = [f"{path.relative_to(ROOT)}:{line} {name}" for path, line, name in names if _is_vague(name)]
+    vague = [
+        f"{path.relative_to(ROOT)}:{line} {name}"
+        for path, line, name in names
+        if _is_vague(name) and f"{path.relative_to(ROOT)} {name}" not in PRINTED_NAMES
+    ]
     assert vague == []
 
 
@@ -162,12 +169,16 @@ def _is_vague(name: str) -> bool:
 
 
 def _defined_names(path: Path) -> Iterator[tuple[int, str]]:
-    """Functions, classes, parameters and assigned names of a module."""
+    """Functions, classes, parameters, assigned names and attributes, and names of imports of a module."""
     for node in ast.walk(_tree(path)):
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield node.lineno, name
-            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield node.lineno, name
+            case ast.alias(asname=str(name)):
+                yield node.lineno, name
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
                 yield node.lineno, name
 
 

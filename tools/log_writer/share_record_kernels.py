@@ -32,7 +32,7 @@ VERSION_AND_SNAPSHOT_BYTES = 2 + 36
 VERSION_AND_UPDATE_BYTES = 2 + 16
 BATCH_FIXED_BYTES = 19
 DCC_FIELD_BYTES = 6
-OWN = -1
+OWN_TAGS = -1
 
 
 @intrinsic
@@ -173,23 +173,23 @@ def end_of_group(tags: np.ndarray, start: int, end: int, batch: int) -> int:
 def size_value(batches: int, tags: np.ndarray, slot: int, last_slot: int, dcc: int) -> int:
     """Bytes of a value's batches and tagged fields; minus the reason when it cannot be written."""
     size = varint_bytes(batches + 1) + (BATCH_FIXED_BYTES + 1) * batches
-    while slot < last_slot and tags[TAG_BATCH, slot] != OWN:
+    while slot < last_slot and tags[TAG_BATCH, slot] != OWN_TAGS:
         batch = tags[TAG_BATCH, slot]
         end = end_of_group(tags, slot, last_slot, batch)
-        more = size_tags(tags, slot, end)
-        if more < 0:
+        tag_bytes = size_tags(tags, slot, end)
+        if tag_bytes < 0:
             return -TAG_TOO_LARGE
-        if batch < 0 or batch >= batches or (end < last_slot and OWN < tags[TAG_BATCH, end] < batch):
+        if batch < 0 or batch >= batches or (end < last_slot and OWN_TAGS < tags[TAG_BATCH, end] < batch):
             return -TAGS_OUT_OF_ORDER
-        size += varint_bytes(end - slot) - 1 + more
+        size += varint_bytes(end - slot) - 1 + tag_bytes
         slot = end
-    if end_of_group(tags, slot, last_slot, OWN) != last_slot:
+    if end_of_group(tags, slot, last_slot, OWN_TAGS) != last_slot:
         return -TAGS_OUT_OF_ORDER
-    more = size_tags(tags, slot, last_slot)
-    if more < 0:
+    tag_bytes = size_tags(tags, slot, last_slot)
+    if tag_bytes < 0:
         return -TAG_TOO_LARGE
     with_dcc = 1 if dcc != -1 else 0
-    return size + varint_bytes(last_slot - slot + with_dcc) + DCC_FIELD_BYTES * with_dcc + more
+    return size + varint_bytes(last_slot - slot + with_dcc) + DCC_FIELD_BYTES * with_dcc + tag_bytes
 
 
 @kernel

@@ -124,7 +124,7 @@ def _tags(records: pa.RecordBatch) -> tuple[buffers.Int32s, npt.NDArray[np.int64
     lists = records.column("unknown_tags").cast(pa.list_(UNKNOWN_TAG))
     data = buffers.binary_view(lists.values.field("data"))
     starts = data.at[:-1].astype(np.int64)
-    batch = pc.fill_null(lists.values.field("batch_index"), kernels.OWN).to_numpy(zero_copy_only=False)
+    batch = pc.fill_null(lists.values.field("batch_index"), kernels.OWN_TAGS).to_numpy(zero_copy_only=False)
     number = _numbers(lists.values, "tag")
     tags = np.stack([batch.astype(np.int64), number.astype(np.int64), starts, data.at[1:] - starts])
     return _list_ends(lists), tags, data.data

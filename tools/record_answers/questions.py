@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from tools.record_answers.facts import Facts, SharePartition
 
 TEXT, JSON = "text", "json"
-BOTH: tuple[str, ...] = (TEXT, JSON)
+BOTH_FORMS: tuple[str, ...] = (TEXT, JSON)
 ONLY_TEXT: tuple[str, ...] = (TEXT,)
 """The form of commands without --output, and of costly calls."""
 ONLY_JSON: tuple[str, ...] = (JSON,)
@@ -44,7 +44,7 @@ class Call:
 
     name: str
     words: tuple[str, ...]
-    forms: tuple[str, ...] = BOTH
+    forms: tuple[str, ...] = BOTH_FORMS
     output: str | None = None
     keeps_output: bool = False
     has_source: bool = True
@@ -75,7 +75,7 @@ def questions(facts: Facts, source: str) -> list[Call]:
     return calls
 
 
-def _call(name: str, *words: object, forms: tuple[str, ...] = BOTH) -> Call:
+def _call(name: str, *words: object, forms: tuple[str, ...] = BOTH_FORMS) -> Call:
     return Call(name=name, words=tuple(map(str, words)), forms=forms)
 
 
@@ -266,7 +266,7 @@ def _documents(facts: Facts) -> Iterator[Call]:
         words = ("evidence", f"--group={group_id}", "--case", f"CASE-{number}", *_whole_window(facts), "--out", OUT)
         folder = f"case-{number}"
         yield Call(
-            name=f"evidence/group-{number}", words=words, output=folder, forms=BOTH if number == 1 else ONLY_JSON
+            name=f"evidence/group-{number}", words=words, output=folder, forms=BOTH_FORMS if number == 1 else ONLY_JSON
         )
         verify = Call(name=f"verify/group-{number}", words=("verify", OUT), output=folder, keeps_output=True)
         yield replace(verify, has_source=False)

@@ -60,9 +60,9 @@ _KEYS = """
     unstable.api.versions.enable unstable.feature.versions.enable
 """
 
-_KNOWN = frozenset(_KEYS.split())
+_KNOWN_KEYS = frozenset(_KEYS.split())
 
 
 def is_ignored(key: str) -> bool:
     """Whether Kafka has the key, which has no effect here."""
-    return key in _KNOWN or key.startswith(_PREFIXES)
+    return key in _KNOWN_KEYS or key.startswith(_PREFIXES)

@@ -85,14 +85,14 @@ class Pass:
             return None
         records = rb.parse(data, header)
         horizon_ms = rb.delete_horizon(header)
-        kept = [record for record in records if self._stays(record, horizon_ms)]
-        if not kept:
+        kept_records = [record for record in records if self._stays(record, horizon_ms)]
+        if not kept_records:
             return None
         if header.is_transactional:
             self._with_records.add(header.producer_id)
-        if horizon_ms is None and any(record.value is None for record in kept):
-            return rb.rebuild(header, kept, delete_horizon_ms=self._horizon_ms)
-        return data if len(kept) == len(records) else rb.rebuild(header, kept)
+        if horizon_ms is None and any(record.value is None for record in kept_records):
+            return rb.rebuild(header, kept_records, delete_horizon_ms=self._horizon_ms)
+        return data if len(kept_records) == len(records) else rb.rebuild(header, kept_records)
 
     def _stays(self, record: Record, horizon_ms: int | None) -> bool:
         if record.key is None:

@@ -68,8 +68,8 @@ def check_state(state):
     batches = state.state_batches
     if batches:
         assert (batches[0].first_offset, batches[0].delivery_state) == (state.start_offset, AVAILABLE)
-    for left, right in itertools.pairwise(batches):
-        assert right.first_offset == left.last_offset + 1
+    for left_batch, right in itertools.pairwise(batches):
+        assert right.first_offset == left_batch.last_offset + 1
     finished = [batch for batch in batches if batch.delivery_state != AVAILABLE]
     count = sum(batch.last_offset - batch.first_offset + 1 for batch in finished)
     assert state.delivery_complete_count == (count if state.start_offset != -1 else -1)
@@ -92,10 +92,10 @@ def replayed(directory, state_partitions):
 
 
 def test_hot_share_partitions_follow_the_rules_and_reach_the_update_limit(tmp_path):
-    made = generate(tmp_path / "log", records=3000, **HOT)
-    kinds = replayed(made.directory, 3)
-    assert kinds.total() == made.records == 3000
-    of_each = Counter(record.key for rows in logs_of(made.directory).values() for *_, record in rows)
+    generated_log = generate(tmp_path / "log", records=3000, **HOT)
+    kinds = replayed(generated_log.directory, 3)
+    assert kinds.total() == generated_log.records == 3000
+    of_each = Counter(record.key for rows in logs_of(generated_log.directory).values() for *_, record in rows)
     # After its creation a share partition repeats 500 updates and the snapshot that the next write becomes.
     assert kinds["write"] == sum((count - 1) // 501 for count in of_each.values()) > 0
     assert kinds["create"] == len(of_each) == 2
@@ -103,15 +103,15 @@ def test_hot_share_partitions_follow_the_rules_and_reach_the_update_limit(tmp_pa
 
 
 def test_cool_share_partitions_are_mostly_cold_snapshots_of_one_job_in_one_batch(tmp_path):
-    made = generate(tmp_path / "log", records=3000, **COOL)
-    kinds = replayed(made.directory, 4)
+    generated_log = generate(tmp_path / "log", records=3000, **COOL)
+    kinds = replayed(generated_log.directory, 4)
     assert kinds.total() == 3000
     assert kinds["cold"] / kinds.total() > 0.75
     assert kinds["create"] == 60
     assert kinds["reset"] > 0
     together = Counter(
         (number, base_offset)
-        for number, rows in logs_of(made.directory).items()
+        for number, rows in logs_of(generated_log.directory).items()
         for _, _, base_offset, record in rows
         if isinstance(record.value, ShareSnapshot)
         and record.value.create_timestamp_ms < record.value.write_timestamp_ms

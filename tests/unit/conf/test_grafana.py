@@ -22,13 +22,13 @@ def expressions() -> list[str]:
 
 
 def test_it_asks_for_metrics_and_labels_that_there_are():
-    seen = set()
+    queried_names = set()
     for expression in expressions():
         for name, selector in SELECTED.findall(expression):
             labels = set(re.findall(r"(\w+)=~", selector))
             assert labels <= set(BY_NAME[name].labels), expression
-            seen.add(name)
-    assert len(seen) > 10
+            queried_names.add(name)
+    assert len(queried_names) > 10
 
 
 def test_legends_name_labels_of_what_they_stand_for():

@@ -107,10 +107,10 @@ def test_promtool_takes_every_query(tmp_path):
 
 
 def test_the_queries_ask_for_metrics_that_there_are():
-    known = {metric.name for metric in (*METRICS, *RUN_METRICS)}
+    known_metrics = {metric.name for metric in (*METRICS, *RUN_METRICS)}
     names = {name for query in every_query() for name in METRIC.findall(query)}
     assert len(names) > 10
-    assert names <= known
+    assert names <= known_metrics
 
 
 def test_the_page_shows_the_scaler_that_the_file_has():

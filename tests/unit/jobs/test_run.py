@@ -59,9 +59,9 @@ def one_run_lake(logs: Path) -> Path:
 
 
 @pytest.fixture
-def lake_copy(tmp_path: Path, whole: Path) -> Path:
+def lake_copy(tmp_path: Path, one_run_lake: Path) -> Path:
     """A lake of one run over `logs`, to run on."""
-    return Path(shutil.copytree(whole, tmp_path / "mine"))
+    return Path(shutil.copytree(one_run_lake, tmp_path / "mine"))
 
 
 @pytest.fixture

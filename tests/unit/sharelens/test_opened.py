@@ -57,9 +57,9 @@ def test_an_unknown_column_is_refused_with_those_of_the_table(lake: OpenLake) ->
 def test_conditions_of_polars_are_its_own(lake: OpenLake) -> None:
     import polars as pl
 
-    mine = lake.polars("gold.lag").filter(pl.col("group_id") == "gd-auto").collect()
+    polars_rows = lake.polars("gold.lag").filter(pl.col("group_id") == "gd-auto").collect()
     counted = pc.sum(pc.equal(lake.arrow("gold.lag").column("group_id"), "gd-auto")).as_py()
-    assert mine.height == counted > 0
+    assert polars_rows.height == counted > 0
 
 
 def test_a_relation_belongs_to_its_connection(lake: OpenLake) -> None:

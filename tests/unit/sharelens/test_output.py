@@ -51,8 +51,8 @@ COLUMNS = (
 Captured = pytest.CaptureFixture[str]
 
 
-def answer(**more: object) -> Answer:
-    return Answer(table=pa.Table.from_pylist(ROWS, schema=SCHEMA), columns=COLUMNS, **more)  # type: ignore[arg-type]
+def answer(**answer_fields: object) -> Answer:
+    return Answer(table=pa.Table.from_pylist(ROWS, schema=SCHEMA), columns=COLUMNS, **answer_fields)  # type: ignore[arg-type]
 
 
 def written(captured: Captured, document: Answer | Report, form: Form, limit: int | None = None) -> tuple[str, str]:
@@ -110,9 +110,9 @@ def many(rows: int) -> Answer:
 
 def test_text_stops_at_a_thousand_rows_and_says_how_many_more(capsys: Captured) -> None:
     out, _ = written(capsys, many(TEXT_LIMIT + 7), Form.TEXT)
-    *rows, more = out.splitlines()
+    *rows, remainder_text = out.splitlines()
     assert len(rows) == TEXT_LIMIT + 1
-    assert more == "... 7 more rows; --limit 1007 shows them all"
+    assert remainder_text == "... 7 more rows; --limit 1007 shows them all"
 
 
 def test_other_forms_write_all_rows_unless_told(capsys: Captured) -> None:

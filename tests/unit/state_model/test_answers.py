@@ -10,7 +10,7 @@ KEY = SharePartitionKey(group_id="g", topic_id="A" * 22, partition=0)
 ABSENT = SharePartitionKey(group_id="nobody", topic_id="A" * 22, partition=0)
 NEGATIVE = SharePartitionKey(group_id="g", topic_id="A" * 22, partition=-1)
 BATCHES = (StateBatch(first_offset=5, last_offset=9, delivery_state=2, delivery_count=1),)
-BOTH = pytest.mark.parametrize("rules", RULE_SETS.values(), ids=RULE_SETS)
+BOTH_RULE_SETS = pytest.mark.parametrize("rules", RULE_SETS.values(), ids=RULE_SETS)
 
 
 def coordinator_state(rules):
@@ -30,20 +30,20 @@ def coordinator_state(rules):
     return apply(state, 1, 2, ShareRecord(key=KEY, value=update))
 
 
-@BOTH
+@BOTH_RULE_SETS
 @pytest.mark.parametrize("leader_epoch", [3, 4])
 def test_read_answers_the_state(rules, leader_epoch):
     answer = answers.read(coordinator_state(rules), KEY, leader_epoch=leader_epoch)
     assert answer == ReadAnswer(state_epoch=2, start_offset=5, state_batches=BATCHES)
 
 
-@BOTH
+@BOTH_RULE_SETS
 def test_the_summary_answers_the_scalars_and_looks_at_no_epoch(rules):
     answer = answers.read_summary(coordinator_state(rules), KEY)
     assert answer == SummaryAnswer(state_epoch=2, leader_epoch=0, start_offset=5, delivery_complete_count=6)
 
 
-@BOTH
+@BOTH_RULE_SETS
 def test_a_share_partition_that_was_never_initialised_is_invalid_to_read_and_undetermined_in_the_summary(rules):
     assert answers.read(coordinator_state(rules), ABSENT, leader_epoch=9) == ReadAnswer(
         error_code=ErrorCode.INVALID_REQUEST

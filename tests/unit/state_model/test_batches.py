@@ -9,7 +9,7 @@ from state_model.codec.primitives import UnknownTag
 from state_model.rule_sets import KAFKA_4_3, KAFKA_4_4, RULE_SETS
 from state_model.share_records import StateBatch
 
-BOTH = pytest.mark.parametrize("rules", RULE_SETS.values(), ids=RULE_SETS)
+BOTH_RULE_SETS = pytest.mark.parametrize("rules", RULE_SETS.values(), ids=RULE_SETS)
 WIDEST = 1 << 62
 
 
@@ -87,7 +87,7 @@ a range that covers nothing       | 9-3 4/9, 0-5 0/1   | 4-5 2/1            | -1
 """.strip().splitlines()
 
 
-@BOTH
+@BOTH_RULE_SETS
 @pytest.mark.parametrize("case", CASES, ids=[case.split("|")[0].strip() for case in CASES])
 def test_combining_follows_the_table(case, rules):
     _, old, new, start_offset, out = (part.strip() for part in case.split("|"))
@@ -100,21 +100,21 @@ def test_the_4_3_writer_may_leave_equal_neighbours_apart_and_the_4_4_writer_join
     assert combine(old, new, -1, rules=KAFKA_4_4) == batches("1-5 2/3")
 
 
-@BOTH
+@BOTH_RULE_SETS
 @given(lists(), lists(), STARTS)
 def test_the_content_is_the_maximum_of_each_offset(rules, old, new, start_offset):
     out = combine(old, new, start_offset, rules=rules)
     assert brute_force(out) == brute_force(old + new, start_offset)
 
 
-@BOTH
+@BOTH_RULE_SETS
 @given(lists(), lists(), STARTS)
 def test_more_than_one_batch_comes_out_ascending_and_disjoint(rules, old, new, start_offset):
     out = combine(old, new, start_offset, rules=rules)
     assert all(left_batch.last_offset < right_batch.first_offset for left_batch, right_batch in itertools.pairwise(out))
 
 
-@BOTH
+@BOTH_RULE_SETS
 @given(lists(), lists(), STARTS)
 def test_combining_is_commutative(rules, left_batches, right_batches, start_offset):
     assert combine(left_batches, right_batches, start_offset, rules=rules) == combine(
@@ -122,7 +122,7 @@ def test_combining_is_commutative(rules, left_batches, right_batches, start_offs
     )
 
 
-@BOTH
+@BOTH_RULE_SETS
 @given(lists(), lists(), lists(), STARTS)
 def test_combining_is_associative_per_offset(rules, first, second, third, start_offset):
     left_combined = combine(combine(first, second, start_offset, rules=rules), third, start_offset, rules=rules)
@@ -130,7 +130,7 @@ def test_combining_is_associative_per_offset(rules, first, second, third, start_
     assert coalesce(left_combined) == coalesce(right_combined)
 
 
-@BOTH
+@BOTH_RULE_SETS
 @given(lists(), lists(), STARTS)
 def test_combining_the_same_twice_changes_nothing(rules, old, new, start_offset):
     once = combine(old, new, start_offset, rules=rules)
@@ -181,14 +181,14 @@ def test_batches_in_order_combine_as_any_others_do(given_batches, start_offset, 
         assert combine(old, new, start_offset, rules=rules) == expected
 
 
-@BOTH
+@BOTH_RULE_SETS
 @given(lists(), lists(3), STARTS)
 def test_a_list_known_to_be_in_order_combines_as_any_other_does(rules, old, new, start_offset):
     combined = combine(old, (), -1, rules=rules)
     assert combine(combined, new, start_offset, rules=rules) == combine(tuple(combined), new, start_offset, rules=rules)
 
 
-@BOTH
+@BOTH_RULE_SETS
 @given(st.lists(st.tuples(lists(3), STARTS), max_size=12))
 def test_one_list_after_the_other_gives_the_same_whether_what_is_held_is_known_to_be_in_order(rules, writes):
     combined, plain = (), ()
@@ -198,7 +198,7 @@ def test_one_list_after_the_other_gives_the_same_whether_what_is_held_is_known_t
         assert combined == plain
 
 
-@BOTH
+@BOTH_RULE_SETS
 @given(lists(), lists(), STARTS)
 def test_only_lists_without_overlaps_and_equal_neighbours_are_marked_as_in_order(rules, old, new, start_offset):
     out = combine(combine(old, (), -1, rules=rules), new, start_offset, rules=rules)
@@ -206,7 +206,7 @@ def test_only_lists_without_overlaps_and_equal_neighbours_are_marked_as_in_order
         assert out == coalesce(out)
 
 
-@BOTH
+@BOTH_RULE_SETS
 def test_batches_in_order_that_carry_unknown_tags_lose_them_when_combined(rules):
     first, second = batches("0-4 2/1, 5-9 0/1")
     tagged = first._replace(unknown_tags=(UnknownTag(tag=9, data=b"x"),))

@@ -22,7 +22,7 @@ from state_model.share_records import (
 TOPIC = "A" * 22
 KEY, OTHER = (SharePartitionKey(group_id="g", topic_id=TOPIC, partition=partition) for partition in (0, 1))
 NEGATIVE = KEY._replace(partition=-1)
-BOTH = pytest.mark.parametrize("rules", RULE_SETS.values(), ids=RULE_SETS)
+BOTH_RULE_SETS = pytest.mark.parametrize("rules", RULE_SETS.values(), ids=RULE_SETS)
 NOW_MS = 1_000_000
 
 
@@ -97,7 +97,7 @@ acknowledge 111, 112         | 120 |             | 120 |
 """.strip().splitlines()
 
 
-@BOTH
+@BOTH_RULE_SETS
 @pytest.mark.parametrize("update_limit", [0, 1, 3, 500])
 def test_the_worked_example_of_kip_932(rules, update_limit):
     log = Log(rules, update_limit)
@@ -110,7 +110,7 @@ def test_the_worked_example_of_kip_932(rules, update_limit):
     assert len(log.values) == 1 + len(KIP_932)
 
 
-@BOTH
+@BOTH_RULE_SETS
 @pytest.mark.parametrize(("start_offset", "count"), [(-1, -1), (0, 0), (70, 0)])
 def test_initialize_writes_a_bare_snapshot(rules, start_offset, count):
     assert Log(rules).initialize(state_epoch=4, start_offset=start_offset) == ShareSnapshot(
@@ -125,7 +125,7 @@ def test_initialize_writes_a_bare_snapshot(rules, start_offset, count):
     )
 
 
-@BOTH
+@BOTH_RULE_SETS
 def test_initialize_over_a_live_share_partition_counts_on_and_forgets_its_batches(rules):
     log = Log(rules)
     log.initialize(state_epoch=4, start_offset=5)
@@ -136,7 +136,7 @@ def test_initialize_over_a_live_share_partition_counts_on_and_forgets_its_batche
     assert (log.current.leader_epoch_max, log.current.update_count) == (7, 2)
 
 
-@BOTH
+@BOTH_RULE_SETS
 def test_after_a_delete_the_snapshot_epoch_begins_again(rules):
     log = Log(rules)
     log.initialize(state_epoch=9)
@@ -146,7 +146,7 @@ def test_after_a_delete_the_snapshot_epoch_begins_again(rules):
     assert coordinator.delete(log.state, OTHER) == Outcome()
 
 
-@BOTH
+@BOTH_RULE_SETS
 def test_only_a_read_beyond_the_maximum_is_recorded(rules):
     log = Log(rules)
     log.initialize(start_offset=5)
@@ -163,7 +163,7 @@ def test_only_a_read_beyond_the_maximum_is_recorded(rules):
     assert answers.read_summary(log.state, KEY).leader_epoch == 0
 
 
-@BOTH
+@BOTH_RULE_SETS
 def test_a_read_that_is_due_a_snapshot_writes_one_with_the_state(rules):
     log = Log(rules, update_limit=1)
     log.initialize(start_offset=5)
@@ -174,7 +174,7 @@ def test_a_read_that_is_due_a_snapshot_writes_one_with_the_state(rules):
     assert (record.delivery_complete_count, record.state_batches) == (5, batches("5-9 2/1"))
 
 
-@BOTH
+@BOTH_RULE_SETS
 def test_a_write_never_records_its_own_epochs(rules):
     log = Log(rules)
     log.initialize(state_epoch=2, start_offset=5)
@@ -182,7 +182,7 @@ def test_a_write_never_records_its_own_epochs(rules):
     assert (log.current.leader_epoch_max, log.current.state_epoch_max) == (0, 2)
 
 
-@BOTH
+@BOTH_RULE_SETS
 @pytest.mark.parametrize("limit", [0, 1, 2, 500])
 def test_the_write_after_as_many_updates_as_the_limit_is_a_snapshot(rules, limit):
     log = Log(rules, update_limit=limit)
@@ -193,7 +193,7 @@ def test_the_write_after_as_many_updates_as_the_limit_is_a_snapshot(rules, limit
     assert written[limit].state_batches == batches(f"0-{limit} 2/1")
 
 
-@BOTH
+@BOTH_RULE_SETS
 def test_batches_of_one_request_are_combined_with_each_other(rules):
     log = Log(rules)
     log.initialize(start_offset=5)
@@ -283,7 +283,7 @@ def test_delete_is_refused_for_no_partition_and_for_an_unknown_topic():
     assert unknown == Outcome(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-@BOTH
+@BOTH_RULE_SETS
 def test_a_cold_snapshot_repeats_the_state_and_keeps_its_creation(rules):
     log = Log(rules)
     log.initialize(start_offset=5)
@@ -305,7 +305,7 @@ def test_a_cold_snapshot_repeats_the_state_and_keeps_its_creation(rules):
     assert (log.current.update_count, log.current.life_log_offset) == (2, 0)
 
 
-@BOTH
+@BOTH_RULE_SETS
 def test_the_cold_job_takes_old_share_partitions_unless_all_were_taken_before(rules):
     log = Log(rules)
     assert coordinator.snapshot_cold(log.state, now_ms=NOW_MS) == ()
@@ -320,7 +320,7 @@ def test_the_cold_job_takes_old_share_partitions_unless_all_were_taken_before(ru
     assert coordinator.snapshot_cold(log.state, now_ms=later * 9) == ()
 
 
-@BOTH
+@BOTH_RULE_SETS
 def test_deleted_topics_leave_a_tombstone_for_each_share_partition(rules):
     log = Log(rules)
     kept_key = SharePartitionKey(group_id="g", topic_id="B" + TOPIC[1:], partition=0)
@@ -371,7 +371,7 @@ REQUESTS = st.lists(
 )
 
 
-@BOTH
+@BOTH_RULE_SETS
 @given(REQUESTS, st.integers(0, 4))
 def test_when_snapshots_are_written_does_not_change_what_a_reader_gets(rules, requests, limit):
     results = []

@@ -7,7 +7,7 @@ import pytest
 
 from state_model.threads import IN_TURN_BYTES, map_in_threads, threads_for
 
-HERE = threading.get_ident
+THIS_THREAD = threading.get_ident
 
 
 def test_results_are_in_the_order_of_the_items() -> None:
@@ -25,7 +25,7 @@ def test_results_are_in_the_order_of_the_items() -> None:
 
 @pytest.mark.parametrize(("items", "threads"), [(3, 1), (1, 8), (3, 0), (0, 8)])
 def test_one_thread_or_one_item_is_worked_on_in_the_calling_thread(items: int, threads: int) -> None:
-    assert map_in_threads(lambda _: HERE(), range(items), threads) == [HERE()] * items
+    assert map_in_threads(lambda _: THIS_THREAD(), range(items), threads) == [THIS_THREAD()] * items
 
 
 def test_several_items_have_threads_of_their_own() -> None:
@@ -33,11 +33,11 @@ def test_several_items_have_threads_of_their_own() -> None:
 
     def work(_: int) -> int:
         together.wait()
-        return HERE()
+        return THIS_THREAD()
 
     used = map_in_threads(work, range(2), 2)
     assert len(set(used)) == 2
-    assert HERE() not in used
+    assert THIS_THREAD() not in used
 
 
 def fails_at(bad: int) -> tuple[Callable[[int], int], list[int]]:
@@ -69,5 +69,5 @@ def test_small_work_is_worth_one_thread() -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_done_is_called_after_each_result_in_the_calling_thread(threads: int) -> None:
     counts: list[tuple[int, int]] = []
-    map_in_threads(str, range(3), threads, lambda count: counts.append((count, HERE())))
-    assert counts == [(1, HERE()), (2, HERE()), (3, HERE())]
+    map_in_threads(str, range(3), threads, lambda count: counts.append((count, THIS_THREAD())))
+    assert counts == [(1, THIS_THREAD()), (2, THIS_THREAD()), (3, THIS_THREAD())]

@@ -50,10 +50,10 @@ def test_processes_that_need_jars_at_once_wait_for_the_first(monkeypatch, tmp_pa
         return names_in(kept_jars("some", PACKAGES, JARS))
 
     with ThreadPoolExecutor(4) as pool:
-        seen = [pool.submit(jars_seen, each) for each in range(4)]
+        futures = [pool.submit(jars_seen, each) for each in range(4)]
         assert resolve.called.wait(30)
         resolve.may_go.set()
-        assert [each.result(30) for each in seen] == [JARS] * 4
+        assert [each.result(30) for each in futures] == [JARS] * 4
     assert len(resolve.calls) == len(PACKAGES)
 
 

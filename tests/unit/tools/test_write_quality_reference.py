@@ -20,7 +20,7 @@ def test_the_pages_are_up_to_date() -> None:
 @pytest.mark.slow
 def test_every_blocking_expectation_has_its_place_in_a_runbook() -> None:
     rules = [rule for name in TABLES for rule in rules_of(name, write_quality_reference.LIMITS)]
-    seen = 0
+    blocking_count = 0
     for rule in rules:
         if rule.level != BLOCKING:
             continue
@@ -31,5 +31,5 @@ def test_every_blocking_expectation_has_its_place_in_a_runbook() -> None:
         }
         assert f"`{rule.name}`" in sections[anchor]
         assert "**What to do.**" in text
-        seen += 1
-    assert seen > 300
+        blocking_count += 1
+    assert blocking_count > 300

@@ -67,9 +67,11 @@ def table_of(names: Sequence[str], table: str, log_topic_id: str = "log_topic_id
         prefix = pa.repeat(f"{name}:", rows.num_rows)
         ids = pc.binary_join_element_wise(prefix, rows.column(index).cast(pa.string()), "")
         tables.append(rows.set_column(index, rows.schema.field(index).with_type(pa.string()), ids))
-    whole = pa.concat_tables(tables)
-    extra = [column for column in OF_THE_LAKE if column in whole.column_names and table not in WITH_TOPIC]
-    return whole.drop_columns(extra or [column for column in ("cluster_id", "run_id") if column in whole.column_names])
+    all_rows = pa.concat_tables(tables)
+    extra = [column for column in OF_THE_LAKE if column in all_rows.column_names and table not in WITH_TOPIC]
+    return all_rows.drop_columns(
+        extra or [column for column in ("cluster_id", "run_id") if column in all_rows.column_names]
+    )
 
 
 def histories_of(names: Sequence[str]) -> dict[str, pa.Table]:

@@ -50,13 +50,13 @@ def test_every_offset_has_the_class_of_the_command(inputs: "dict[str, DataFrame]
 
 def test_a_loss_hides_outcomes_of_the_share_partitions_that_it_touches(inputs: "dict[str, DataFrame]") -> None:
     """In the recorded log `transactions` a group passed aborted records; here records are lost in between."""
-    (some,) = (
+    (place_row,) = (
         inputs["history"].where("group_id = 'g-rc' and partition = 0").select(*FULL_PLACE_KEY).distinct().collect()
     )
     history, deliveries = (
-        inputs[name].where(f"topic_id = '{some.topic_id}'").coalesce(1) for name in ("history", "deliveries")
+        inputs[name].where(f"topic_id = '{place_row.topic_id}'").coalesce(1) for name in ("history", "deliveries")
     )
-    log = {"log_topic_id": some.log_topic_id, "state_partition": some.state_partition, "reason": "gap"}
+    log = {"log_topic_id": place_row.log_topic_id, "state_partition": place_row.state_partition, "reason": "gap"}
     ((newest,),) = history.agg({"log_offset": "max"}).collect()
 
     def hidden(**named: object) -> set[tuple[str, int]]:
@@ -65,7 +65,7 @@ def test_a_loss_hides_outcomes_of_the_share_partitions_that_it_touches(inputs: "
         rows = frames.account(history, deliveries, losses=losses).where("class = 'not_in_evidence'")
         return {(row.group_id, row.partition) for row in rows.select("group_id", "partition").collect()}
 
-    topic = {"topic_id": some.topic_id, "partition": 0}
+    topic = {"topic_id": place_row.topic_id, "partition": 0}
     assert hidden() == hidden(group_id="g-rc", **topic) == {("g-rc", 0)}
     assert hidden(group_id="another", **topic) == set()
 

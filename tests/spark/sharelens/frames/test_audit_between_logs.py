@@ -114,7 +114,7 @@ def audited(
         return spark.createDataFrame(table_rows) if table_rows.num_rows else None
 
     of_groups = extents.filter(pc.field("topic") == "__consumer_offsets")
-    others = frames.other_logs(
+    cluster_logs = frames.other_logs(
         rows,
         group_partitions=of_groups.column("partition").unique().to_pylist(),
         headers=table("bronze.topic_batch"),
@@ -127,10 +127,10 @@ def audited(
     log_starts = spark.createDataFrame(starts, "log_topic_id string, state_partition int, log_start_offset long")
     problems = spark.read.format("kafka_log").option("rows", "problems").load(str(logs)).coalesce(2)
     losses = frames.losses(rows, problems=problems)
-    findings = frames.audit_findings(rows, losses=losses, log_starts=log_starts, cluster_logs=others)
+    findings = frames.audit_findings(rows, losses=losses, log_starts=log_starts, cluster_logs=cluster_logs)
     computed = findings.where(F.col("severity").isNotNull()).toArrow().to_pylist()
     rows.unpersist()
-    return findings_of(computed), frames.untested_rules(others)
+    return findings_of(computed), frames.untested_rules(cluster_logs)
 
 
 def answer(capsys: pytest.CaptureFixture[str], logs: Path, *words: str) -> dict[str, Any]:
@@ -143,6 +143,6 @@ def answer(capsys: pytest.CaptureFixture[str], logs: Path, *words: str) -> dict[
 
 def findings_of(rows: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
     """The findings of rules that DataFrames can test, each as a tuple."""
-    own = [row for row in rows if not ONLY_HERE.intersection(BY_CODE[row["rule"]].needs)]
-    own = [row for row in own if BY_CODE[row["rule"]].severity_for(None) is not None]
-    return sorted(((*(row[name] for name in COMPARED), str(row["records"])) for row in own), key=str)
+    testable_rows = [row for row in rows if not ONLY_HERE.intersection(BY_CODE[row["rule"]].needs)]
+    testable_rows = [row for row in testable_rows if BY_CODE[row["rule"]].severity_for(None) is not None]
+    return sorted(((*(row[name] for name in COMPARED), str(row["records"])) for row in testable_rows), key=str)

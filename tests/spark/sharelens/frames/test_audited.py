@@ -54,8 +54,8 @@ PRUNED, MISPLACED, MISSING = "needed_snapshot_pruned", "misplaced_share_partitio
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """State partition 0 has a log start above its first snapshots; the first records of partition 1 are gone."""
     folder = write_log_directory(tmp_path_factory.mktemp("audited") / "logs", FAULTS)
-    others = [snapshot("g", number) for number in [*IN_PARTITION_1, IN_PARTITION_0]]
-    write_state_partition(folder, others, number=1, base_offset=5)
+    partition_1_snapshots = [snapshot("g", number) for number in [*IN_PARTITION_1, IN_PARTITION_0]]
+    write_state_partition(folder, partition_1_snapshots, number=1, base_offset=5)
     write_checkpoints(folder, log_starts={(STATE_TOPIC, 0): 4})
     return folder
 

@@ -54,10 +54,10 @@ def test_rows_of_the_kafka_source_become_log_records(spark: "SparkSession") -> N
 
 def test_log_time_goes_on_from_earlier_records(spark: "SparkSession") -> None:
     logs = rows_of(spark, ["basic"], topics="__share_group_state").cache()
-    whole = logs.transform(frames.share_records).select("state_partition", "log_offset", "log_time_ms").cache()
+    all_records = logs.transform(frames.share_records).select("state_partition", "log_offset", "log_time_ms").cache()
     cut = F.col("log_offset") % 100 < 50  # some way into each state partition
-    last = whole.where(cut).groupBy("state_partition").agg(F.max("log_offset").alias("offset"))
-    ends = whole.join(last, "state_partition").where(F.col("log_offset") <= F.col("offset"))
+    last = all_records.where(cut).groupBy("state_partition").agg(F.max("log_offset").alias("offset"))
+    ends = all_records.join(last, "state_partition").where(F.col("log_offset") <= F.col("offset"))
     times = ends.groupBy("state_partition").agg(F.max("log_time_ms").alias("log_time_ms"))
     topic_id = logs.select("topic_id").first()[0]
     times = times.select(F.lit(topic_id).alias("log_topic_id"), "state_partition", "log_time_ms")
@@ -67,7 +67,9 @@ def test_log_time_goes_on_from_earlier_records(spark: "SparkSession") -> None:
     later = later.where(F.col("offset") > F.col("last")).select(*logs.columns)
     continued = frames.share_records(later, log_times=times).select("state_partition", "log_offset", "log_time_ms")
     expected = (
-        whole.join(last, "state_partition").where(F.col("log_offset") > F.col("offset")).select(*continued.columns)
+        all_records.join(last, "state_partition")
+        .where(F.col("log_offset") > F.col("offset"))
+        .select(*continued.columns)
     )
     order = ("state_partition", "log_offset")
     assert_df_equality(continued.orderBy(*order), expected.orderBy(*order), ignore_nullable=True)

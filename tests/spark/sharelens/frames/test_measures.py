@@ -66,8 +66,8 @@ def test_settings_decide_as_in_the_lake(measure: str, spark: "SparkSession", lak
     ]
     settings = frames.group_settings(rows[3])
     expected = lake.scan(STAGED[measure].table)
-    more = {"extents": spark.createDataFrame(extents_in(lake_with_settings))} if measure in WITH_EXTENTS else {}
-    computed = FUNCTIONS[measure](*rows[:2], headers=rows[2], settings=settings, **more)
+    extra_frames = {"extents": spark.createDataFrame(extents_in(lake_with_settings))} if measure in WITH_EXTENTS else {}
+    computed = FUNCTIONS[measure](*rows[:2], headers=rows[2], settings=settings, **extra_frames)
     names = [name for name in computed.columns if name in expected.column_names]
     order = [name for name in TABLES[STAGED[measure].table].key if name in names]
     assert_same(computed.select(*names), expected.select(names), *order)
@@ -84,12 +84,12 @@ def plain(rows: pa.Table, names: Sequence[str]) -> pa.Table:
 def test_a_measure_gives_the_rows_of_the_lake(measure: str, inputs: "dict[str, DataFrame]") -> None:
     table = STAGED[measure].table
     assert table is not None
-    more = {name: inputs[name] for name in ("headers",) if measure in WITH_HEADERS}
-    more |= {name: inputs[name] for name in ("extents",) if measure in WITH_EXTENTS}
+    extra_frames = {name: inputs[name] for name in ("headers",) if measure in WITH_HEADERS}
+    extra_frames |= {name: inputs[name] for name in ("extents",) if measure in WITH_EXTENTS}
     if measure == "lag":
-        rows = frames.lag(inputs["states"], **more)
+        rows = frames.lag(inputs["states"], **extra_frames)
     else:
-        rows = FUNCTIONS[measure](inputs["history"], inputs["deliveries"], **more)
+        rows = FUNCTIONS[measure](inputs["history"], inputs["deliveries"], **extra_frames)
     expected = plain(table_of(NAMES, table), rows.columns)
     order = [name for name in TABLES[table].key if name in expected.column_names]
     assert_same(rows.select(*expected.column_names), expected, *order)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LARGE = ("big-small", "big")
-OTHERS = tuple(name for name in scenarios() if name not in (*KINDS, *LARGE))
+OTHER_SCENARIOS = tuple(name for name in scenarios() if name not in (*KINDS, *LARGE))
 SHARE_PARTITION = ("log_topic_id", "state_partition", "group_id", "topic_id", "partition")
 STREAMS = "streams"
 LETTER_LOGS = ("dlq", "edge44")
@@ -30,7 +30,7 @@ HISTORIES_OF_GROUPS = ("group_history", "member_history", "task_history", "share
 @pytest.fixture(scope="module", params=["kinds", pytest.param("others", marks=pytest.mark.soak)])
 def logs(request: pytest.FixtureRequest, spark: "SparkSession") -> Iterator[Logs]:
     """Names of logs, their LOG_RECORD rows and their decoded records."""
-    names = KINDS if request.param == "kinds" else OTHERS
+    names = KINDS if request.param == "kinds" else OTHER_SCENARIOS
     rows = rows_of(spark, names).transform(frames.log_records).cache()
     records = rows.transform(frames.share_records).cache()
     yield names, rows, records

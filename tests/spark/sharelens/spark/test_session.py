@@ -54,12 +54,12 @@ def test_workers_import_our_packages(spark):
 
 
 def test_workers_are_forks_of_a_process_that_has_imported_the_stages(spark):
-    def known(batches):
+    def rows_if_imported(batches):
         import sys
 
         yield from (batch.slice(0, int("jobs.measure.stage" in sys.modules)) for batch in batches)
 
-    assert spark.range(0, 2, 1, 2).mapInArrow(known, "id bigint").count() == 2
+    assert spark.range(0, 2, 1, 2).mapInArrow(rows_if_imported, "id bigint").count() == 2
 
 
 def test_delta_tables_are_written_and_read_without_a_network(spark, tmp_path):

@@ -16,7 +16,7 @@ COMMANDS = {
     "questions": ["state", "records", "status", "lag", "stalled", "poison", "redelivered", "latency", "dlq", "life"],
     "stages": ["decode", "replay", "measure", "publish", "check", "maintain", "tables", "report"],
 }
-MORE = {"maintain": ["--execute"], "report": ["--out", "report.html"]}
+EXTRA_OPTIONS = {"maintain": ["--execute"], "report": ["--out", "report.html"]}
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_every_command_that_meets_an_older_lake_names_the_upgrade(
     command: str, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main([command, "--lake", str(lake), *MORE.get(command, [])]) == 1
+    assert main([command, "--lake", str(lake), *EXTRA_OPTIONS.get(command, [])]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert f"`sharelens upgrade --lake {lake} --dry-run`" in line
     assert sorted(path.name for path in tmp_path.iterdir()) == ["old lake"]

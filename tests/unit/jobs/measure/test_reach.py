@@ -151,7 +151,7 @@ def test_a_range_that_a_snapshot_shows_first_is_read_from_the_record_before_on(
     assert not differences(content(tmp_path / "lake", TABLES), content(tmp_path / "at-once", TABLES))
 
 
-KEPT = ("gold.poison_record", "gold.redelivered_record", "gold.latency", "gold.attempts", "gold.life_event")
+KEPT_TABLES = ("gold.poison_record", "gold.redelivered_record", "gold.latency", "gold.attempts", "gold.life_event")
 HALF_DONE = [(0, 4, 2, 3), (6, 9, 0, 2), (11, 12, 4, 5)]
 
 
@@ -160,8 +160,8 @@ HALF_DONE = [(0, 4, 2, 3), (6, 9, 0, 2), (11, 12, 4, 5)]
     [
         (1, {}, ()),
         (HOUR_MS, {}, ("gold.latency", "gold.attempts")),
-        (1, {"delivery_complete_count": 1}, KEPT[:-1]),
-        (1, {"start": 7}, KEPT[:-1]),
+        (1, {"delivery_complete_count": 1}, KEPT_TABLES[:-1]),
+        (1, {"start": 7}, KEPT_TABLES[:-1]),
         (1, {"state_epoch": 2}, ("gold.poison_record", "gold.redelivered_record", "gold.latency", "gold.attempts")),
     ],
 )
@@ -176,7 +176,7 @@ def test_rows_stay_in_their_files_until_evidence_adds_some_or_makes_them_final(
     write_state_partition(logs, [snapshot("g", **(cold | changed_fields))], base_offset=3)
     make_lake(tmp_path / "lake", logs, stages=TO_MEASURES)
     after = files(tmp_path / "lake")
-    assert [table for table in KEPT if before[table].keys() - after[table].keys()] == list(rewritten)
+    assert [table for table in KEPT_TABLES if before[table].keys() - after[table].keys()] == list(rewritten)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ STORY = [
     update("g", start=0, batches=[(0, 4, 2, 1)], delivery_complete_count=5, at_ms=START_MS + 1),
     tombstone("gone", at_ms=START_MS + 2),
 ]
-MORE = [update("g", start=5, batches=[(5, 9, 2, 1)], delivery_complete_count=5, at_ms=START_MS + 3)]
+LATER_RECORDS = [update("g", start=5, batches=[(5, 9, 2, 1)], delivery_complete_count=5, at_ms=START_MS + 3)]
 
 
 def logs_of(folder: Path, story: list[dict[str, Any]], *, topic: bool = True) -> Path:
@@ -64,16 +64,16 @@ def test_live_share_partitions_have_a_row_and_deleted_ones_have_none(first: Path
 def test_only_what_a_run_touched_is_measured_again(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     make_lake(lake, logs_of(tmp_path / "logs", STORY), stages=TO_MEASURES)
-    longer_logs = logs_of(tmp_path / "logs", STORY + MORE)
+    longer_logs = logs_of(tmp_path / "logs", STORY + LATER_RECORDS)
     assert make_lake(lake, longer_logs, stages=TO_MEASURES).counts["gold.lag"] == 1
     assert lags(lake) == {"g": (ORDERS_RECORDS - 10, 2), "h": (ORDERS_RECORDS - 10, 1)}
-    ended = logs_of(tmp_path / "logs", [*STORY, *MORE, tombstone("h", at_ms=START_MS + 4)])
+    ended = logs_of(tmp_path / "logs", [*STORY, *LATER_RECORDS, tombstone("h", at_ms=START_MS + 4)])
     make_lake(lake, ended, stages=TO_MEASURES)
     assert lags(lake) == {"g": (ORDERS_RECORDS - 10, 2)}, "a share partition that is deleted loses its row"
 
 
 def test_several_runs_hold_what_one_run_holds(first: Path, tmp_path: Path) -> None:
-    logs = logs_of(tmp_path / "logs", STORY + MORE)
+    logs = logs_of(tmp_path / "logs", STORY + LATER_RECORDS)
     make_lake(first, logs)
     make_lake(tmp_path / "at-once", logs)
     assert_same(first, tmp_path / "at-once")

@@ -38,7 +38,7 @@ STORY = [
     update("g", start=0, batches=[(0, 4, 2, 1)], delivery_complete_count=5, at_ms=START_MS + 1),
     snapshot("h", start=10, at_ms=START_MS + 2),
 ]
-MORE = [update("g", start=5, batches=[(5, 9, 4, 2)], delivery_complete_count=5, at_ms=START_MS + 3)]
+LATER_RECORDS = [update("g", start=5, batches=[(5, 9, 4, 2)], delivery_complete_count=5, at_ms=START_MS + 3)]
 NOW_MS = START_MS + 60_000
 FEW = ("silver.share_record", "gold.share_partition_history")
 
@@ -55,7 +55,7 @@ def lake_and_logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake of one run, published, and beside it the logs of the next."""
     folder = tmp_path_factory.mktemp("gates")
     make_lake(folder / "lake", logs_of(folder / "first", STORY))
-    logs_of(folder / "second", STORY + MORE)
+    logs_of(folder / "second", STORY + LATER_RECORDS)
     return folder
 
 

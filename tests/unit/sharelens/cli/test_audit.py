@@ -115,7 +115,7 @@ def test_a_finding_says_what_it_means_for_records(logs, capsys):
     assert "impact: stuck: records may wait" in run(capsys, "--explain", "acquired_state_written")[1]
 
 
-KNOWN = """
+SUPPRESSIONS = """
 - {rule: snapshot_epoch_skips, group: g, topic: orders, reason: restored from a copy, until: 2999-12-31}
 - {rule: 40, reason: a preview build, until: 2999-12-31}
 - {rule: 41, reason: an old release, until: 2020-02-01}
@@ -123,23 +123,25 @@ KNOWN = """
 
 
 @pytest.fixture
-def known(tmp_path):
-    (tmp_path / "known.yaml").write_text(KNOWN, encoding="utf-8")
+def suppressions_file(tmp_path):
+    (tmp_path / "known.yaml").write_text(SUPPRESSIONS, encoding="utf-8")
     return str(tmp_path / "known.yaml")
 
 
 @pytest.mark.slow
-def test_suppressed_findings_are_counted_and_not_listed(logs, known, capsys):
-    code, out, err = run(capsys, "--log-dir", logs, "--suppressions", known, "--fail-on", "error")
+def test_suppressed_findings_are_counted_and_not_listed(logs, suppressions_file, capsys):
+    code, out, err = run(capsys, "--log-dir", logs, "--suppressions", suppressions_file, "--fail-on", "error")
     assert code == 0
     assert "findings: error 0, warning 1, info 0; 2 suppressed (--show-suppressed lists them)" in out
     assert "snapshot_epoch_skips" not in out
     assert "warning: suppression 3 (never_delivered; 'an old release') until 2020-02-01 has expired" in err
-    assert run(capsys, "--log-dir", logs, "--suppressions", known, "--fail-on", "warning")[0] == 3
+    assert run(capsys, "--log-dir", logs, "--suppressions", suppressions_file, "--fail-on", "warning")[0] == 3
 
 
-def test_suppressed_findings_are_listed_with_their_reasons(logs, known, capsys):
-    _, out, _ = run(capsys, "--log-dir", logs, "--suppressions", known, "--show-suppressed", "--output", "json")
+def test_suppressed_findings_are_listed_with_their_reasons(logs, suppressions_file, capsys):
+    _, out, _ = run(
+        capsys, "--log-dir", logs, "--suppressions", suppressions_file, "--show-suppressed", "--output", "json"
+    )
     answer = json.loads(out)
     assert [row["rule"] for row in answer["findings"]] == ["never_delivered"]
     assert [(row["rule"], row["reason"], row["until"]) for row in answer["suppressed"]] == [
@@ -177,22 +179,22 @@ def test_suppressions_come_from_the_configuration(logs, monkeypatch, capsys):
         ("rule: 10", "suppressions are a list of entries"),
     ],
 )
-def test_a_bad_file_of_suppressions_is_refused_in_one_line(logs, known, text, message, capsys):
-    with open(known, "w", encoding="utf-8") as file:
+def test_a_bad_file_of_suppressions_is_refused_in_one_line(logs, suppressions_file, text, message, capsys):
+    with open(suppressions_file, "w", encoding="utf-8") as file:
         file.write(text)
-    code, _, err = run(capsys, "--log-dir", logs, "--suppressions", known)
+    code, _, err = run(capsys, "--log-dir", logs, "--suppressions", suppressions_file)
     assert code == 2
     assert message in err
-    assert known in err
+    assert suppressions_file in err
     assert len(err.strip().splitlines()) == 1
 
 
 @pytest.mark.slow
 def test_a_limit_leaves_the_rules_that_are_not_tested(logs, capsys):
-    whole = json.loads(run(capsys, "--log-dir", logs, "--output", "json")[1])
+    full_answer = json.loads(run(capsys, "--log-dir", logs, "--output", "json")[1])
     limited = json.loads(run(capsys, "--log-dir", logs, "--output", "json", "--limit", "1")[1])
     assert len(limited["findings"]) == 1
-    assert limited["not_tested"] == whole["not_tested"] != limited["not_tested"][:1]
+    assert limited["not_tested"] == full_answer["not_tested"] != limited["not_tested"][:1]
     out = run(capsys, "--log-dir", logs, "--limit", "1")[1]
     assert "__cluster_metadata" in out[out.index("NOT TESTED") :]
 
@@ -231,11 +233,13 @@ def test_findings_of_a_lake_are_those_seen_in_a_time(lake, capsys):
             row["rule"] for row in json.loads(run(capsys, "--lake", lake, *words, "--output", "json")[1])["findings"]
         ]
 
-    seen = {row["rule"]: row for row in json.loads(run(capsys, "--lake", lake, "--output", "json")[1])["findings"]}
-    first = min(row["first_seen_ms"] for row in seen.values())
+    finding_by_rule = {
+        row["rule"]: row for row in json.loads(run(capsys, "--lake", lake, "--output", "json")[1])["findings"]
+    }
+    first = min(row["first_seen_ms"] for row in finding_by_rule.values())
     assert rules("--to", str(first)) == []
     assert rules("--to", str(first + 1)) != []
-    assert rules("--from", str(max(row["last_seen_ms"] for row in seen.values()) + 1)) == []
+    assert rules("--from", str(max(row["last_seen_ms"] for row in finding_by_rule.values()) + 1)) == []
 
 
 @pytest.mark.slow

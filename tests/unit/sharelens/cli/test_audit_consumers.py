@@ -21,7 +21,7 @@ RECORDS = [
     update(start=0, epoch=3, batches=[(5, 5, 1, 0)], delivery_complete_count=5),
 ]
 HEALTHY = RECORDS[:2]
-KNOWN = [{"rule": rule, "reason": "planted", "until": "2999-12-31"} for rule in (10, 40, 41)]
+SUPPRESSIONS = [{"rule": rule, "reason": "planted", "until": "2999-12-31"} for rule in (10, 40, 41)]
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def run(capsys, *words):
     return code, out, err
 
 
-def suppressed(monkeypatch, entries=KNOWN):
+def suppressed(monkeypatch, entries=SUPPRESSIONS):
     monkeypatch.setenv("SHARELENS_AUDIT", json.dumps({"suppressions": entries}))
 
 
@@ -69,7 +69,7 @@ def test_suppressed_findings_are_no_findings_of_the_overview(lake, monkeypatch, 
     out = run(capsys, "overview", "--lake", lake)[1]
     assert "audit_error" not in out
     assert "audit: 0 findings, 3 suppressed" in out
-    suppressed(monkeypatch, [*KNOWN[:2], KNOWN[2] | {"until": "2020-01-01"}])
+    suppressed(monkeypatch, [*SUPPRESSIONS[:2], SUPPRESSIONS[2] | {"until": "2020-01-01"}])
     _, out, err = run(capsys, "overview", "--lake", lake)
     assert "audit_warning" in out
     assert "(never_delivered; 'planted') until 2020-01-01 has expired" in err

@@ -13,7 +13,7 @@ import jobs.commands
 from sharelens.cli.commands import COMMANDS, Commands
 from sharelens.cli.help import write_commands
 
-OWN = {name: module for names in COMMANDS.values() for name, module in names.items()}
+OWN_COMMANDS = {name: module for names in COMMANDS.values() for name, module in names.items()}
 
 
 @pytest.mark.parametrize("table", [COMMANDS, jobs.commands.COMMANDS])
@@ -33,7 +33,7 @@ def test_commands_of_entry_points_follow_below_their_headings() -> None:
 def test_commands_are_completed_once_and_listed_without_an_import() -> None:
     completed: list[click.Command] = []
     commands = Commands(completed.append)
-    assert set(commands) == {*OWN, *(name for names in jobs.commands.COMMANDS.values() for name in names)}
+    assert set(commands) == {*OWN_COMMANDS, *(name for names in jobs.commands.COMMANDS.values() for name in names)}
     assert completed == []
     state = commands["state"]
     assert (state.name, commands["state"]) == ("state", state)
@@ -66,5 +66,5 @@ def test_a_command_imports_the_modules_of_no_other_command() -> None:
     code = "import sys; from sharelens.cli import main; main(['state', '--help']); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     imported = set(done.stdout.splitlines()[-1].split())
-    assert {module for module in OWN.values() if module in imported} == {"sharelens.cli.questions"}
+    assert {module for module in OWN_COMMANDS.values() if module in imported} == {"sharelens.cli.questions"}
     assert not {name for name in imported if name.partition(".")[0] == "jobs"}

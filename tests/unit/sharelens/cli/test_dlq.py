@@ -20,7 +20,7 @@ def logs(tmp_path: Path) -> str:
     """Group g gave up orders-0 @ 3 to 5; dead letters speak of 3, twice, and the first one has a broken twin."""
     folder = tmp_path / "logs"
     states = [[(3, 5, 3, 1)], [(3, 5, 4, 1)]]
-    write_log_directory(folder, [snapshot(), *(update(start=0, batches=some) for some in states)])
+    write_log_directory(folder, [snapshot(), *(update(start=0, batches=state_batches) for state_batches in states)])
     write_orders(folder)
     write_letters(
         folder,
@@ -174,5 +174,5 @@ def test_a_topic_that_nobody_looked_into_is_named_with_those_that_were(
     assert code == 0
     assert "no topic nosuch was searched for dead letters" in err
     assert "searched topics: dlq.orders" in err
-    known = run_dlq(capsys, *words, "--log-dir", logs, "--dlq-topic", "dlq.orders")
-    assert "was searched for dead letters" not in known[2]
+    searched_result = run_dlq(capsys, *words, "--log-dir", logs, "--dlq-topic", "dlq.orders")
+    assert "was searched for dead letters" not in searched_result[2]

@@ -32,9 +32,9 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(log_directory(tmp_path_factory.mktemp("typed") / "logs"))
 
 
-def words_for(logs: str, out: Path, *more: str) -> list[str]:
+def words_for(logs: str, out: Path, *extra_words: str) -> list[str]:
     window = ["--from", str(FROM_MS), "--to", str(TO_MS)]
-    return ["evidence", "--log-dir", logs, "--group", "g", *window, "--case", "INC-1", "--out", str(out), *more]
+    return ["evidence", "--log-dir", logs, "--group", "g", *window, "--case", "INC-1", "--out", str(out), *extra_words]
 
 
 def test_the_last_line_is_the_number_to_note_and_verify_takes_it(run: Run, logs: str, tmp_path: Path) -> None:
@@ -72,8 +72,8 @@ def test_settings_of_the_group_are_kept_for_the_next_time(run: Run, logs: str, t
     assert run(*words_for(logs, tmp_path / "INC-1", "--broker-config", str(settings)))[0] == 0
     settings.unlink()
     assert run("verify", str(tmp_path / "INC-1"), "--log-dir", logs)[0] == 0
-    kept = b"".join(path.read_bytes() for path in (tmp_path / "INC-1").rglob("*") if path.is_file())
-    assert b"geheim" not in kept
+    evidence_bytes = b"".join(path.read_bytes() for path in (tmp_path / "INC-1").rglob("*") if path.is_file())
+    assert b"geheim" not in evidence_bytes
     manifest = json.loads((tmp_path / "INC-1" / "manifest.json").read_text("ascii"))
     assert manifest["question"]["settings"]["share.delivery.count.limit"] == {"value": "2", "origin": "broker_config"}
 

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from sharelens.cli import app, main
-from sharelens.cli.help import GROUPS, OWN
+from sharelens.cli.help import GROUPS, OWN_OPTIONS
 from tests.unit.sharelens.cli.test_options import commands
 
 COMMANDS = dict(commands())
@@ -26,17 +26,17 @@ def test_every_option_stands_on_its_page_once(path: str, capsys: pytest.CaptureF
 def test_options_stand_in_groups_in_one_order(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["redelivered", "--help"]) == 0
     headings = re.findall(r"(?m)^([A-Z][a-z ]+):$", capsys.readouterr().out)
-    groups = [heading for heading in (OWN, *GROUPS) if heading in headings]
+    groups = [heading for heading in (OWN_OPTIONS, *GROUPS) if heading in headings]
     assert [heading for heading in headings if heading in groups] == groups
     assert {"Evidence", "Rows", "Times", "Output", "Exit code", "General"} <= set(groups)
 
 
 def test_every_option_of_a_group_is_one_of_some_command() -> None:
-    known = {
+    option_names = {
         name for command in (app.cli, *COMMANDS.values()) for parameter in command.params for name in parameter.opts
     }
     grouped = {option for options in GROUPS.values() for option in options}
-    assert grouped - known - {"--help", "--settings", "--no-color"} == set()
+    assert grouped - option_names - {"--help", "--settings", "--no-color"} == set()
 
 
 def test_every_command_stands_in_one_group(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ from tests.lakes import assert_same
 from tests.once import made_once
 
 ONE_LINE = (130, ["sharelens: interrupted"])
-HERE = {"SHARELENS_IN_PROCESS_BYTES": str(1 << 40)}
+IN_PROCESS = {"SHARELENS_IN_PROCESS_BYTES": str(1 << 40)}
 STAGES = {
     "ingest": "bronze.ingest_extent",
     "decode": "bronze.log_record",
@@ -33,9 +33,9 @@ STAGES = {
 def test_an_interrupted_stage_is_one_line_and_the_next_run_goes_on(stage: str, tmp_path: Path) -> None:
     lake, logs = tmp_path / "lake", long_log()
     run = ["run", "--lake", str(lake), "--log-dir", str(logs)]
-    assert interrupted(run, written(lake, STAGES[stage]), **HERE) == ONE_LINE
+    assert interrupted(run, written(lake, STAGES[stage]), **IN_PROCESS) == ONE_LINE
     make_lake(lake, logs)
-    assert_same(lake, made_once("interrupted/whole", lambda whole: make_lake(whole, logs)))
+    assert_same(lake, made_once("interrupted/whole", lambda lake_folder: make_lake(lake_folder, logs)))
 
 
 QUERIES = {
@@ -47,7 +47,7 @@ QUERIES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", QUERIES)
 def test_an_interrupted_question_is_one_line(moment: str, tmp_path: Path) -> None:
-    lake = made_once("interrupted/whole", lambda whole: make_lake(whole, long_log()))
+    lake = made_once("interrupted/whole", lambda lake_folder: make_lake(lake_folder, long_log()))
     rows = tmp_path / "rows.csv"
 
     def is_there(_: object) -> bool:

@@ -66,8 +66,8 @@ class Log:
             index = rows.schema.get_field_index("state_partition")
             field = rows.schema.field(index)
             rows = rows.set_column(index, field, pa.repeat(pa.scalar(number, pa.int32()), rows.num_rows))
-            kept = [offset not in missing for offset in range(rows.num_rows)]
-            self.records.append(rows.filter(pa.array(kept, pa.bool_())))
+            is_kept = [offset not in missing for offset in range(rows.num_rows)]
+            self.records.append(rows.filter(pa.array(is_kept, pa.bool_())))
             self.losses.append(
                 [Loss(first_offset=n, last_offset=n, reason="gap") for n in sorted(missing) if n < rows.num_rows]
             )
@@ -98,10 +98,10 @@ def by_key(states):
 
 def states_of(log, prefix):
     """The states as of a prefix from the histories of the whole log."""
-    whole = log.replay()
-    history = pa.concat_tables([replayed.history for replayed in whole])
+    log_replays = log.replay()
+    history = pa.concat_tables([replayed.history for replayed in log_replays])
     states = states_as_of(
-        filter_rows(history, prefix.condition()), filter_rows(deliveries(whole), prefix.open_condition())
+        filter_rows(history, prefix.condition()), filter_rows(deliveries(log_replays), prefix.open_condition())
     )
     ends = [log.end(number, prefix) for number in range(len(log.records))]
     return mark_losses(states, {n: losses_up_to(log.losses[n], end) for n, end in enumerate(ends)})

@@ -11,11 +11,11 @@ from sharelens.evidence.coverage import coverage, newest_log_time, ranges_of_off
 from sharelens.evidence.intervals import union
 
 
-def extent(run: int, first: int, end: int, *, source: str = "one", **more: Any) -> dict[str, Any]:
+def extent(run: int, first: int, end: int, *, source: str = "one", **extra_fields: Any) -> dict[str, Any]:
     """A taken row of bronze.ingest_extent, as far as coverage looks at it."""
     plain = {"committed_end": None, "superseded_from": None, "leader_epochs": None, "gaps": [], "log_time_ms": None}
     described = {"run_id": run, "from_offset": first, "end_offset_exclusive": end, "source_id": source}
-    return {**plain, **described, **more}
+    return {**plain, **described, **extra_fields}
 
 
 def gap(first: int, last: int, reason: str = "quarantined") -> dict[str, Any]:
@@ -39,9 +39,9 @@ def gap(first: int, last: int, reason: str = "quarantined") -> dict[str, Any]:
     ],
 )
 def test_coverage(rows: list[dict[str, Any]], covered: list[tuple[int, int]], end: int) -> None:
-    known = coverage(rows)
-    assert (known.covered, known.end) == (covered, end)
-    assert coverage(rows[::-1]) == known
+    log_coverage = coverage(rows)
+    assert (log_coverage.covered, log_coverage.end) == (covered, end)
+    assert coverage(rows[::-1]) == log_coverage
 
 
 def epochs(*entries: tuple[int, int]) -> list[dict[str, int]]:
@@ -77,15 +77,15 @@ def test_leader_epochs(rows: list[dict[str, Any]], expected: tuple[tuple[int, in
 
 
 def test_a_source_is_asked_once_for_what_it_does_not_have_and_another_one_may_have_it() -> None:
-    known = coverage([extent(1, 0, 9, gaps=[gap(2, 3)])])
-    assert known.missing_from("one", (0, 12)) == [(9, 12)]
-    assert known.missing_from("two", (0, 12)) == [(2, 4), (9, 12)]
-    assert known.below(3).missing_from("one", (0, 12)) == [(3, 12)]
+    log_coverage = coverage([extent(1, 0, 9, gaps=[gap(2, 3)])])
+    assert log_coverage.missing_from("one", (0, 12)) == [(9, 12)]
+    assert log_coverage.missing_from("two", (0, 12)) == [(2, 4), (9, 12)]
+    assert log_coverage.below(3).missing_from("one", (0, 12)) == [(3, 12)]
 
 
 def test_a_source_that_had_vanished_is_asked_again() -> None:
-    known = coverage([extent(1, 0, 9, gaps=[gap(2, 8, "vanished")])])
-    assert known.missing_from("one", (0, 12)) == [(2, 12)]
+    log_coverage = coverage([extent(1, 0, 9, gaps=[gap(2, 8, "vanished")])])
+    assert log_coverage.missing_from("one", (0, 12)) == [(2, 12)]
 
 
 def test_log_time_never_goes_back() -> None:

@@ -26,25 +26,25 @@ def log_table() -> pa.Table:
 @given(st.lists(st.integers(0, len(STORY)), max_size=3))
 def test_a_log_decoded_in_chunks_is_the_log_decoded_at_once(cuts: list[int]) -> None:
     rows = log_table()
-    whole = decode_log(rows)
-    before_ms, parts = whole.before_ms, []
+    decoded_log = decode_log(rows)
+    before_ms, parts = decoded_log.before_ms, []
     bounds = [0, *sorted(cuts), rows.num_rows]
     for first, end in itertools.pairwise(bounds):
         parts.append(decode_log(rows.slice(first, end - first), before_ms=before_ms))
         before_ms = parts[-1].log_time_ms
-    assert pa.concat_tables(part.records for part in parts).equals(whole.records)
-    assert pa.concat_tables(part.problems for part in parts).equals(whole.problems)
-    assert before_ms == whole.log_time_ms == 1000 + len(STORY) - 1
+    assert pa.concat_tables(part.records for part in parts).equals(decoded_log.records)
+    assert pa.concat_tables(part.problems for part in parts).equals(decoded_log.problems)
+    assert before_ms == decoded_log.log_time_ms == 1000 + len(STORY) - 1
 
 
 def test_state_partitions_decoded_together_are_each_decoded_alone() -> None:
     rows = log_table()
     at = rows.schema.get_field_index("partition")
     other = rows.set_column(at, rows.schema.field(at), pa.array([9] * rows.num_rows, pa.int32()))
-    both = decode_logs(pa.concat_tables([rows, other]), [1002, 1])
+    decoded_together = decode_logs(pa.concat_tables([rows, other]), [1002, 1])
     alone = [decode_log(rows, before_ms=1002), decode_log(other, before_ms=1)]
-    assert both.records.equals(pa.concat_tables(part.records for part in alone))
-    assert both.problems.equals(pa.concat_tables(part.problems for part in alone))
+    assert decoded_together.records.equals(pa.concat_tables(part.records for part in alone))
+    assert decoded_together.problems.equals(pa.concat_tables(part.problems for part in alone))
 
 
 def test_every_record_is_a_row_or_a_problem() -> None:

@@ -9,8 +9,8 @@ TIMES = st.lists(st.tuples(st.sampled_from("abcd"), st.none() | st.integers(-5, 
 
 
 @given(TIMES.flatmap(lambda pairs: st.tuples(st.just(pairs), st.permutations(pairs))))
-def test_the_order_of_the_evidence_does_not_matter(both: tuple[list[tuple[str, int | None]], ...]) -> None:
-    pairs, permuted = both
+def test_the_order_of_the_evidence_does_not_matter(pair_orders: tuple[list[tuple[str, int | None]], ...]) -> None:
+    pairs, permuted = pair_orders
     assert newest_first(pairs) == newest_first(permuted)
 
 

@@ -19,11 +19,11 @@ def is_canonical(intervals: list[Interval]) -> bool:
 
 
 @given(INTERVALS, INTERVALS)
-def test_the_operations_are_those_of_sets(left: list[Interval], right: list[Interval]) -> None:
+def test_the_operations_are_those_of_sets(left_intervals: list[Interval], right: list[Interval]) -> None:
     for ours, expected in (
-        (union([*left, *right]), numbers(left) | numbers(right)),
-        (difference(left, right), numbers(left) - numbers(right)),
-        (intersection(left, right), numbers(left) & numbers(right)),
+        (union([*left_intervals, *right]), numbers(left_intervals) | numbers(right)),
+        (difference(left_intervals, right), numbers(left_intervals) - numbers(right)),
+        (intersection(left_intervals, right), numbers(left_intervals) & numbers(right)),
     ):
         assert numbers(ours) == expected
         assert is_canonical(ours)

@@ -26,12 +26,12 @@ from tests.unit.sharelens.evidence.test_coverage import extent as taken_extent
 from tests.unit.sharelens.evidence.test_coverage import gap
 
 
-def extent(run: int, first: int, end: int, **more: Any) -> dict[str, Any]:
-    return {"status": "taken", "content": "log_record", **taken_extent(run, first, end, **more)}
+def extent(run: int, first: int, end: int, **fields: Any) -> dict[str, Any]:
+    return {"status": "taken", "content": "log_record", **taken_extent(run, first, end, **fields)}
 
 
-def ranges_of(*rows: dict[str, Any], **more: Any) -> list[tuple[int, int, str]]:
-    return [(loss.first_offset, loss.last_offset, loss.reason) for loss in losses_of_extents(rows, **more)]
+def ranges_of(*rows: dict[str, Any], **options: Any) -> list[tuple[int, int, str]]:
+    return [(loss.first_offset, loss.last_offset, loss.reason) for loss in losses_of_extents(rows, **options)]
 
 
 def test_a_gap_is_a_loss_with_its_reason() -> None:
@@ -102,9 +102,9 @@ EXTENTS = st.lists(
 
 @given(EXTENTS.flatmap(lambda rows: st.tuples(st.just(rows), st.permutations(rows))))
 def test_losses_are_disjoint_in_any_order_of_the_extents(
-    both: tuple[list[dict[str, Any]], ...],
+    both_orders: tuple[list[dict[str, Any]], ...],
 ) -> None:
-    rows, permuted = both
+    rows, permuted = both_orders
     losses = losses_of_extents(rows)
     assert losses == losses_of_extents(permuted)
     assert all(earlier.last_offset < later.first_offset for earlier, later in itertools.pairwise(losses))
@@ -123,21 +123,21 @@ class Copy:
     remote_below: bool = False
 
 
-HERE, REMOTE, EMPTY = Copy((Segment(30),)), Copy((Segment(30),), remote_below=True), Copy(())
+LOCAL, REMOTE, EMPTY = Copy((Segment(30),)), Copy((Segment(30),), remote_below=True), Copy(())
 LOG_START = 20
 
 
 @pytest.mark.parametrize(
     ("lost", "damages", "copies", "reason"),
     [
-        pytest.param((32, 35), [], (HERE,), "gap", id="nothing explains it"),
-        pytest.param((22, 30), [], (HERE,), "pruned", id="below the first segment of every copy"),
-        pytest.param((22, 31), [], (HERE,), "gap", id="a copy reaches below its end"),
+        pytest.param((32, 35), [], (LOCAL,), "gap", id="nothing explains it"),
+        pytest.param((22, 30), [], (LOCAL,), "pruned", id="below the first segment of every copy"),
+        pytest.param((22, 31), [], (LOCAL,), "gap", id="a copy reaches below its end"),
         pytest.param((2, 20), [], (EMPTY,), "pruned", id="below the log start"),
-        pytest.param((22, 30), [], (HERE, REMOTE), "remote", id="the older part is tiered"),
-        pytest.param((32, 45), [(34, 35, "crc_mismatch")], (HERE,), "quarantined", id="a broken batch"),
-        pytest.param((32, 45), [(34, 35, "truncated")], (HERE,), "truncated", id="a torn end"),
-        pytest.param((32, 34), [(34, 35, "truncated")], (HERE,), "gap", id="damage beside it"),
+        pytest.param((22, 30), [], (LOCAL, REMOTE), "remote", id="the older part is tiered"),
+        pytest.param((32, 45), [(34, 35, "crc_mismatch")], (LOCAL,), "quarantined", id="a broken batch"),
+        pytest.param((32, 45), [(34, 35, "truncated")], (LOCAL,), "truncated", id="a torn end"),
+        pytest.param((32, 34), [(34, 35, "truncated")], (LOCAL,), "gap", id="damage beside it"),
         pytest.param((32, 35), [], (), "vanished", id="no copy left"),
         pytest.param((32, 35), [], (EMPTY,), "gap", id="a copy without a segment"),
     ],
@@ -150,7 +150,7 @@ def test_the_reason_of_a_gap(
 
 @given(st.permutations([(3, 5, "truncated"), (2, 9, "bad_header"), (4, 6, "vanished"), (2, 9, "crc_mismatch")]))
 def test_of_several_damages_the_lowest_counts_in_any_order(damages: list[Damage]) -> None:
-    assert gap_reason((4, 5), damages, (HERE,), 0) == "quarantined"
+    assert gap_reason((4, 5), damages, (LOCAL,), 0) == "quarantined"
 
 
 def test_a_record_that_cannot_be_decoded_is_a_loss_of_its_own_share_partition() -> None:

@@ -48,19 +48,19 @@ def remove(folder: Path, *names: str) -> None:
 
 
 def test_cleaned_log_starts_at_its_snapshot_and_ends_in_the_same_state(copied: Path) -> None:
-    whole = read(copied)
+    full_history = read(copied)
     remove(copied, FIRST_SEGMENT, "00000000000000000050-0000000001.checkpoint")
     cleaned = read(copied)
     assert cleaned.problems == []
     assert cleaned.first_ms is not None
     assert cleaned.has_beginning
     for offset in (99, 120, 151, END):
-        assert values(cleaned.at(offset)) == values(whole.at(offset))
+        assert values(cleaned.at(offset)) == values(full_history.at(offset))
     assert any(row.began_earlier for row in cleaned.validities)
 
 
 def test_damaged_batch_makes_values_uncertain_until_the_next_snapshot(copied: Path) -> None:
-    whole = read(copied)
+    full_history = read(copied)
     segment = copied / FOLDER / FIRST_SEGMENT
     data = bytearray(segment.read_bytes())
     data[data.index(b"rv_pay.ments") + 1] ^= 0xFF
@@ -68,7 +68,7 @@ def test_damaged_batch_makes_values_uncertain_until_the_next_snapshot(copied: Pa
     damaged = read(copied)
     assert dict(damaged.problems).keys() >= {"gap"}
     assert not all(row.is_certain for row in damaged.validities)
-    assert values(damaged.at(END)) == values(whole.at(END))
+    assert values(damaged.at(END)) == values(full_history.at(END))
 
 
 def test_lost_segment_without_a_snapshot_behind_it_is_a_gap(copied: Path) -> None:
@@ -80,11 +80,11 @@ def test_lost_segment_without_a_snapshot_behind_it_is_a_gap(copied: Path) -> Non
 
 
 def test_snapshot_alone_is_the_state(copied: Path) -> None:
-    whole = read(copied)
+    full_history = read(copied)
     remove(copied, FIRST_SEGMENT, "00000000000000000091.log")
     history = read(copied)
     assert history.end_offset == history.committed_end == 142
-    assert values(history.at(142)) == values(whole.at(142))
+    assert values(history.at(142)) == values(full_history.at(142))
 
 
 def test_unfinished_snapshot_is_not_used(copied: Path) -> None:
@@ -144,7 +144,7 @@ def test_idle_records_and_many_unreadable_ones_take_little_time(tmp_path: Path) 
 
 
 def test_snapshot_with_a_record_of_a_later_version_is_used_without_it(copied: Path) -> None:
-    whole = read(copied)
+    full_history = read(copied)
     snapshot = copied / FOLDER / "00000000000000000142-0000000001.checkpoint"
     batches = batches_of(snapshot)
     of_later_version = encode_batch(record_columns([None], [b"\x01\x63\x00\x00"], [1]), base_offset=900, leader_epoch=1)
@@ -152,7 +152,7 @@ def test_snapshot_with_a_record_of_a_later_version_is_used_without_it(copied: Pa
     remove(copied, FIRST_SEGMENT, "00000000000000000091.log")
     history = read(copied)
     assert dict(history.problems) == {"unknown_value_version": 1}
-    assert values(history.at(142)) == values(whole.at(142))
+    assert values(history.at(142)) == values(full_history.at(142))
 
 
 def footer_at(batch: bytes, offset: int) -> bytes:

@@ -75,13 +75,13 @@ def test_after_the_number_grew_exactly_the_rows_left_behind_are_misplaced(groups
     moved = data.draw(st.sets(st.sampled_from(groups)))
     stale = [row(group, home(group, before), at_ms=number) for number, group in enumerate(groups)]
     fresh = [row(group, home(group, after), at_ms=1000 + number) for number, group in enumerate(sorted(moved))]
-    left = {group for group in moved if home(group, before) != home(group, after)}
-    rows = [of_key for of_key in stale if of_key["group_id"] not in moved - left] + fresh
-    assert is_ambiguous(state(rows)) == bool(left)
-    if left:
+    stale_groups = {group for group in moved if home(group, before) != home(group, after)}
+    rows = [of_key for of_key in stale if of_key["group_id"] not in moved - stale_groups] + fresh
+    assert is_ambiguous(state(rows)) == bool(stale_groups)
+    if stale_groups:
         assert len(fitting(rows)) == 0
     order = data.draw(st.permutations(rows))
-    assert misplaced(order) == {(group, home(group, before), OLD_LOG) for group in left}
+    assert misplaced(order) == {(group, home(group, before), OLD_LOG) for group in stale_groups}
 
 
 def test_snapshots_that_only_repeat_the_state_bring_nothing_back():
@@ -105,8 +105,8 @@ def test_where_no_row_lies_where_the_newest_records_say_the_last_change_counts()
     groups = [f"g{number}" for number in range(20)]
     rows = [row(group, home(group, 7), at_ms=5000) for group in groups[1:]]
     elsewhere = sorted({*range(7)} - {home("g0", 7)})[:2]
-    both = [row("g0", place, at_ms=1000 + number) for number, place in enumerate(elsewhere)]
-    assert misplaced(rows + both) == {("g0", elsewhere[0], OLD_LOG)}
+    misplaced_rows = [row("g0", place, at_ms=1000 + number) for number, place in enumerate(elsewhere)]
+    assert misplaced(rows + misplaced_rows) == {("g0", elsewhere[0], OLD_LOG)}
 
 
 def test_a_creation_time_after_the_records_own_is_not_believed():

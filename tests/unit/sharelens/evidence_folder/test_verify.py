@@ -12,7 +12,7 @@ from sharelens.evidence_folder.errors import EvidenceFolderError, ManifestError
 from sharelens.evidence_folder.verify import FINDINGS, MEANING, recompute, verify, verify_sources
 from sharelens.questions.opening import open_evidence
 from sharelens.source.request import Source
-from tests.evidence_folders import STORY, log_directory, made
+from tests.evidence_folders import STORY, log_directory, write_evidence
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, update
 
@@ -27,7 +27,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory, logs: Path) -> Path:
     place = tmp_path_factory.mktemp("evidence") / "INC-1"
-    made(place, logs)
+    write_evidence(place, logs)
     return place
 
 
@@ -36,8 +36,8 @@ def folder(original: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(original, tmp_path / "copy"))
 
 
-def codes_of(folder: Path, **more: Any) -> list[tuple[str | None, str | None]]:
-    return [(row["code"], row["path"]) for row in verify(folder, **more)[1]]
+def codes_of(folder: Path, **options: Any) -> list[tuple[str | None, str | None]]:
+    return [(row["code"], row["path"]) for row in verify(folder, **options)[1]]
 
 
 def sources(folder: Path, *log_dirs: Path, lake: Path | None = None) -> list[tuple[str | None, str | None]]:
@@ -171,7 +171,7 @@ def test_content_that_was_changed_together_with_the_manifest_comes_out_different
     lying = log_directory(
         tmp_path / "lying", [*STORY[:3], update("g", batches=[(0, 4, 4, 1)], at_ms=START_MS + 1000), *STORY[4:]]
     )
-    made(tmp_path / "lie", lying)
+    write_evidence(tmp_path / "lie", lying)
     assert codes_of(tmp_path / "lie") == []
     codes = sources(tmp_path / "lie", logs)
     assert ("content_differs", "tables/record.csv") in codes
@@ -197,7 +197,7 @@ def test_sources_that_grew_went_or_were_rewritten_are_told(folder: Path, logs: P
 
 def test_evidence_from_a_lake_is_compared_with_its_books(logs: Path, tmp_path: Path) -> None:
     make_lake(tmp_path / "lake", logs)
-    made(tmp_path / "one", lake=tmp_path / "lake")
+    write_evidence(tmp_path / "one", lake=tmp_path / "lake")
     assert sources(tmp_path / "one", lake=tmp_path / "lake") == []
     assert sources(tmp_path / "one", logs) == [("source_other_kind", None)]
     document = json.loads((tmp_path / "one" / "manifest.json").read_text("ascii"))
@@ -215,9 +215,9 @@ def test_evidence_is_never_written_over_anything(folder: Path, logs: Path, tmp_p
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     for place in (folder, tmp_path / "link"):
         with pytest.raises(EvidenceFolderError, match="exists already"):
-            made(place, logs)
+            write_evidence(place, logs)
     with pytest.raises(EvidenceFolderError, match="not a directory"):
-        made(tmp_path / "no" / "where", logs)
+        write_evidence(tmp_path / "no" / "where", logs)
     assert codes_of(folder) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "link"]
 

@@ -53,12 +53,12 @@ def test_pieces_leave_no_trace_in_the_bytes(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, object]], cuts: list[int], group_rows: int
 ) -> None:
     folder = tmp_path_factory.mktemp("written")
-    whole = pa.Table.from_pylist(rows, schema=SCHEMA)
+    full_table = pa.Table.from_pylist(rows, schema=SCHEMA)
     bounds = [0, *sorted(cut for cut in cuts if cut <= len(rows)), len(rows)]
-    parts = [whole.slice(begin, end - begin) for begin, end in pairwise(bounds)]
+    parts = [full_table.slice(begin, end - begin) for begin, end in pairwise(bounds)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(writers, "GROUP_ROWS", group_rows)
-        together = written(folder / "one", [whole])
+        together = written(folder / "one", [full_table])
         assert written(folder / "two", parts) == together
     assert pq.read_table(folder / "one" / "t.parquet").to_pylist() == rows
     hexed = [{**row, "key": None if row["key"] is None else bytes(row["key"]).hex()} for row in rows]  # type: ignore[call-overload]

@@ -64,7 +64,7 @@ class ScriptedBrokers:
         return through_bytes(FetchResponse(responses=[topic(topic="orders", partitions=partitions)]), 12)
 
     def partition(self, node, request, requested):
-        made = FetchResponse.FetchableTopicResponse.PartitionData
+        partition_data = FetchResponse.FetchableTopicResponse.PartitionData
         number, end = requested.partition, self.ends[node, requested.partition]
         records, code, preferred = b"", 0, -1
         if requested.current_leader_epoch != self.epochs[number]:
@@ -75,7 +75,7 @@ class ScriptedBrokers:
             preferred = self.follower
         else:
             records = b"r" * (end - requested.fetch_offset)
-        return made(
+        return partition_data(
             partition_index=number, error_code=code, high_watermark=end, last_stable_offset=end, log_start_offset=0,
             aborted_transactions=None, preferred_read_replica=preferred, records=records,
         )  # fmt: skip

@@ -53,7 +53,9 @@ class ScriptedBroker:
         if key == ApiVersionsRequest.API_KEY:
             api = ApiVersionsResponse.ApiVersion
             return ApiVersionsResponse(
-                api_keys=[api(api_key=each, min_version=0, max_version=most) for each, most in VERSIONS.items()]
+                api_keys=[
+                    api(api_key=each, min_version=0, max_version=max_version) for each, max_version in VERSIONS.items()
+                ]
             )
         if key == MetadataRequest.API_KEY:
             broker = MetadataResponse.MetadataResponseBroker

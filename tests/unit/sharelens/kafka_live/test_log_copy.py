@@ -51,12 +51,12 @@ class Log:
 
 
 class ScriptedCluster:
-    """Answers Fetch with the first `most` bytes of all partitions together, but a first batch always whole."""
+    """Answers Fetch with `max_answer_bytes` of all partitions together, but with the first batch always whole."""
 
     bootstrap_server, cluster_id = "scripted:9092", "cluster"
 
-    def __init__(self, most, **logs):
-        self.most = most
+    def __init__(self, max_answer_bytes, **logs):
+        self.max_answer_bytes = max_answer_bytes
         self.logs = {A: logs.get("a", Log()), B: logs.get("b", Log())}
         self.requests = []
         self.topic_id = TOPIC_ID
@@ -76,7 +76,7 @@ class ScriptedCluster:
 
     def fetch(self, positions):
         self.requests.append(dict(positions))
-        left, is_first = self.most, True
+        remaining_bytes, is_first = self.max_answer_bytes, True
         for place in sorted(positions):
             log, (position, epoch) = self.logs[place], positions[place]
             shared = (epoch, log.end) if epoch == -1 else self.epoch_end(place, epoch)
@@ -85,9 +85,11 @@ class ScriptedCluster:
                 continue
             outside = not log.start <= position <= log.end
             data = b"" if outside else log.bytes_from(position)
-            whole = next((len(batch) for _, end, batch in log.batches if end > position), 0) if is_first else 0
-            answer = data[: max(left, whole)]
-            left, is_first = left - len(answer), is_first and not answer
+            first_batch_bytes = (
+                next((len(batch) for _, end, batch in log.batches if end > position), 0) if is_first else 0
+            )
+            answer = data[: max(remaining_bytes, first_batch_bytes)]
+            remaining_bytes, is_first = remaining_bytes - len(answer), is_first and not answer
             yield Fetched(
                 place=place,
                 records=answer,
@@ -116,10 +118,10 @@ def ends_of(copy):
     a=st.lists(st.integers(1, 9), max_size=6),
     b=st.lists(st.integers(1, 9), max_size=6),
     later=st.lists(st.integers(1, 9), max_size=3),
-    most=st.integers(0, 700),
+    max_answer_bytes=st.integers(0, 700),
 )
-def test_answers_cut_anywhere_give_the_bytes_of_the_log(a, b, later, most):
-    cluster = ScriptedCluster(most, a=Log(*a), b=Log(*b))
+def test_answers_cut_anywhere_give_the_bytes_of_the_log(a, b, later, max_answer_bytes):
+    cluster = ScriptedCluster(max_answer_bytes, a=Log(*a), b=Log(*b))
     with TemporaryDirectory() as folder:
         copy = copied(folder, cluster)
         for count in later:
@@ -135,17 +137,17 @@ def test_a_partition_left_out_of_a_full_answer_is_asked_for_again(tmp_path):
     assert stored(copy, B) == Log(2).bytes_from(0)
 
 
-@pytest.mark.parametrize("most", [0, 1, 150, 10_000])
-def test_a_copy_that_stops_at_its_limit_has_the_beginning_and_says_so(tmp_path, most):
+@pytest.mark.parametrize("max_bytes", [0, 1, 150, 10_000])
+def test_a_copy_that_stops_at_its_limit_has_the_beginning_and_says_so(tmp_path, max_bytes):
     cluster = ScriptedCluster(100, a=Log(3, 3, 3), b=Log(2, 2))
-    copy = LogCopy(tmp_path / "logs", cluster, most_bytes=most, stops_at_limit=True)
+    copy = LogCopy(tmp_path / "logs", cluster, most_bytes=max_bytes, stops_at_limit=True)
     copy.refresh([cluster.topic()])
-    assert copy.is_cut_short == (most < 1_000)
+    assert copy.is_cut_short == (max_bytes < 1_000)
     for place, log in cluster.logs.items():
-        whole = log.bytes_from(0)
-        assert whole.startswith(stored(copy, place))
+        log_bytes = log.bytes_from(0)
+        assert log_bytes.startswith(stored(copy, place))
         assert ends_of(copy)[place.partition][1] == copy.positions[place]
-        assert copy.is_cut_short or stored(copy, place) == whole
+        assert copy.is_cut_short or stored(copy, place) == log_bytes
     assert sum(len(stored(copy, place)) for place in cluster.logs) == copy.fetched_bytes
 
 
@@ -162,7 +164,7 @@ def emptied(folder):
 @pytest.mark.parametrize("has_new_leader", [False, True])
 def test_a_copy_where_another_one_left_its_folders_is_a_new_copy_and_writes_what_differs(tmp_path, has_new_leader):
     cluster = ScriptedCluster(10_000, a=Log(3, 2), b=Log(2))
-    left = emptied(copied(tmp_path, cluster).folder)
+    earlier_files = emptied(copied(tmp_path, cluster).folder)
     if has_new_leader:
         cluster.logs[A].truncate(0)
     cluster.logs[A].add(4)
@@ -170,8 +172,8 @@ def test_a_copy_where_another_one_left_its_folders_is_a_new_copy_and_writes_what
     assert ends_of(again) == ends_of(copied(tmp_path / "new", cluster))
     assert [stored(again, place) for place in (A, B)] == [cluster.logs[place].bytes_from(0) for place in (A, B)]
     assert scan_log_directory(str(again.folder)).partitions[0].leader_epochs == ((0, 0), (1, 5))[: 1 + has_new_leader]
-    assert len(left) == 4
-    written = [path.relative_to(again.folder).as_posix() for path in left if path.stat().st_mtime != OLD_S]
+    assert len(earlier_files) == 4
+    written = [path.relative_to(again.folder).as_posix() for path in earlier_files if path.stat().st_mtime != OLD_S]
     assert written == ["orders-0/leader-epoch-checkpoint"] * has_new_leader
 
 
@@ -257,9 +259,9 @@ STEPS = st.lists(
 )
 
 
-@given(steps=STEPS, most=st.sampled_from([0, 200, 1 << 20]))
-def test_a_copy_follows_its_log_through_all_truncations(steps, most):
-    cluster = ScriptedCluster(most, a=Log(3, 3))
+@given(steps=STEPS, max_answer_bytes=st.sampled_from([0, 200, 1 << 20]))
+def test_a_copy_follows_its_log_through_all_truncations(steps, max_answer_bytes):
+    cluster = ScriptedCluster(max_answer_bytes, a=Log(3, 3))
     log = cluster.logs[A]
     with TemporaryDirectory() as folder:
         copy = copied(folder, cluster)

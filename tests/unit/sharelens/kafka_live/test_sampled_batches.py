@@ -11,9 +11,9 @@ PLENTY = 1 << 30
 PRODUCER, OTHER, COMMIT = 7, 8, 1
 
 
-def batch(first, count, *, at_ms, value=b"", **more):
+def batch(first, count, *, at_ms, value=b"", **batch_options):
     records = record_columns([None] * count, [value] * count, range(at_ms, at_ms + count))
-    return first, first + count, encode_batch(records, base_offset=first, **more)
+    return first, first + count, encode_batch(records, base_offset=first, **batch_options)
 
 
 MARKER = (3, 4, encode_control_batch(COMMIT, offset=3, timestamp_ms=1, producer_id=PRODUCER, producer_epoch=0))
@@ -68,8 +68,13 @@ def test_partitions_are_read_together_and_large_batches_again():
     largest = batch(0, 1, at_ms=6, value=b"x" * 2 * SIZES[1])
     logs = {Place("t", number): [batch(0, 1, at_ms=1)] for number in range(9)}
     cluster = ScriptedCluster(logs | {Place("t", 9): [large], Place("t", 10): [largest]})
-    known = batches(cluster, *(Sampled(place, 0) for place in cluster.logs))
-    assert [known[Sampled(Place("t", number), 0)].max_timestamp_ms for number in (0, 8, 9, 10)] == [1, 1, 5, 6]
+    batch_by_sample = batches(cluster, *(Sampled(place, 0) for place in cluster.logs))
+    assert [batch_by_sample[Sampled(Place("t", number), 0)].max_timestamp_ms for number in (0, 8, 9, 10)] == [
+        1,
+        1,
+        5,
+        6,
+    ]
     assert cluster.readings == [(11, SIZES[0]), (2, SIZES[1]), (1, SIZES[1])]
 
 
@@ -112,8 +117,8 @@ def test_a_topic_that_one_may_not_read_is_named_and_others_are_read():
 def test_bytes_are_bounded_and_what_they_leave_out_is_counted():
     value = b"x" * (SIZES[0] // 2)
     logs = {Place("t", number): [batch(0, 1, at_ms=1, value=value)] for number in range(MOST_PLACES // 8)}
-    most = 20 * SIZES[0]
-    samples = sampled(ScriptedCluster(logs), [Sampled(place, 0) for place in logs], most)
+    max_bytes = 20 * SIZES[0]
+    samples = sampled(ScriptedCluster(logs), [Sampled(place, 0) for place in logs], max_bytes)
     assert samples.left_out == len(logs) - len(samples.batches) > 0
-    assert samples.fetched_bytes <= most + SIZES[0]
+    assert samples.fetched_bytes <= max_bytes + SIZES[0]
     assert len(samples.batches) >= 20

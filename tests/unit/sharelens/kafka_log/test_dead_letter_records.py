@@ -25,7 +25,10 @@ from tests.log_rows import log_rows
 def records(*headers: Headers, values: list[bytes | None] | None = None, control: list[bool] | None = None):
     """LOG_RECORD rows with these headers."""
     rows = log_rows([b"k"] * len(headers), values or [b"v"] * len(headers), control=control)
-    lists = pa.array([[{"key": key, "value": value} for key, value in mine] for mine in headers], pa.list_(HEADER))
+    lists = pa.array(
+        [[{"key": key, "value": value} for key, value in record_headers] for record_headers in headers],
+        pa.list_(HEADER),
+    )
     columns = [lists if name == "headers" else rows.column(name) for name in rows.schema.names]
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
@@ -132,11 +135,11 @@ def test_several_faults_are_all_named():
     st.lists(st.lists(st.tuples(st.sampled_from(NAMES), st.none() | st.binary(max_size=25)), max_size=8), max_size=6)
 )
 def test_no_header_bytes_make_it_fail(headers):
-    rows = typed(*[[(f"__dlq.errors.{name}", value) for name, value in mine] for mine in headers])
-    assert len(rows) == sum(bool(mine) for mine in headers)
+    rows = typed(*[[(f"__dlq.errors.{name}", value) for name, value in record_headers] for record_headers in headers])
+    assert len(rows) == sum(bool(record_headers) for record_headers in headers)
     for row in rows:
-        whole = all(row[name] is not None for name in ("group_id", "topic", "partition", "offset", "message"))
-        assert (row["header_problem"] is None) == (whole and row["delivery_count"] is not None)
+        is_complete = all(row[name] is not None for name in ("group_id", "topic", "partition", "offset", "message"))
+        assert (row["header_problem"] is None) == (is_complete and row["delivery_count"] is not None)
         faults = (row["header_problem"] or "").split("; ")
         assert all(not fault or fault.rsplit(" ", 1)[1] in FAULTS for fault in faults)
 

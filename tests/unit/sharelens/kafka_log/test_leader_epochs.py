@@ -25,7 +25,7 @@ def test_an_epoch_ends_where_the_next_higher_one_starts(epochs, epoch, grown):
 
 @given(epochs=EPOCHS, offset=st.integers(0, 25))
 def test_epochs_below_an_offset_are_those_that_start_there(epochs, offset):
-    kept = below(epochs, offset)
-    assert kept == epochs[: len(kept)]
-    assert all(start < offset for _, start in kept)
-    assert all(start >= offset for _, start in epochs[len(kept) :])
+    lower_epochs = below(epochs, offset)
+    assert lower_epochs == epochs[: len(lower_epochs)]
+    assert all(start < offset for _, start in lower_epochs)
+    assert all(start >= offset for _, start in epochs[len(lower_epochs) :])

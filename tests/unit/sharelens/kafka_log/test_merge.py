@@ -138,13 +138,13 @@ def test_a_first_segment_that_comes_later_fills_the_front(tmp_path: Path) -> Non
     log = make_log([3] * 20)
     late = write_copy(tmp_path / "late", log, segment_bytes=400)
     first = sorted(late.glob("*/*.log"))[0]
-    whole = read(united(late))
+    all_rows = read(united(late))
     (tmp_path / "rest").mkdir()
     shutil.copytree(late, tmp_path / "rest", dirs_exist_ok=True)
     (tmp_path / "rest" / f"{TOPIC}-0" / first.name).unlink()
     rest = read(united(tmp_path / "rest"))
-    assert 0 < rest.num_rows < whole.num_rows
-    assert read(united(tmp_path / "rest", late)).equals(whole)
+    assert 0 < rest.num_rows < all_rows.num_rows
+    assert read(united(tmp_path / "rest", late)).equals(all_rows)
 
 
 def test_the_higher_leader_epoch_wins_and_what_followed_the_loser_is_superseded(tmp_path: Path) -> None:
@@ -211,13 +211,15 @@ def compacted(log: encoding.Encoded, keep: list[int]) -> encoding.Encoded:
     pieces = []
     for row in log.headers:
         base, last = int(row[rb.BASE_OFFSET]), int(row[rb.LAST_OFFSET])
-        kept = [offset for offset in keep if base <= offset <= last]
-        if kept:
+        kept_offsets = [offset for offset in keep if base <= offset <= last]
+        if kept_offsets:
             columns = writer.record_columns(
-                [b"k%d" % offset for offset in kept], [b"v%d" % offset for offset in kept], [1000 + o for o in kept]
+                [b"k%d" % offset for offset in kept_offsets],
+                [b"v%d" % offset for offset in kept_offsets],
+                [1000 + o for o in kept_offsets],
             )
-            columns = columns.append_column("offset", pa.array(kept, pa.int64()))
-            table = encoding.plan(columns, [len(kept)])
+            columns = columns.append_column("offset", pa.array(kept_offsets, pa.int64()))
+            table = encoding.plan(columns, [len(kept_offsets)])
             table[:, rb.BASE_OFFSET], table[:, rb.LAST_OFFSET] = base, last
             pieces.append(encoding.encode(columns, table))
     return joined(*pieces)
@@ -226,12 +228,12 @@ def compacted(log: encoding.Encoded, keep: list[int]) -> encoding.Encoded:
 @pytest.mark.slow
 def test_a_compacted_copy_and_a_whole_one_are_no_conflict(tmp_path: Path) -> None:
     log = make_log([4] * 12)
-    whole = write_copy(tmp_path / "whole", log)
-    alone = read(united(whole))
+    full_copy = write_copy(tmp_path / "whole", log)
+    alone = read(united(full_copy))
     sparse = write_copy(tmp_path / "sparse", compacted(log, [1, 2, 9, 17, 30, 46, 47]))
     assert read(united(sparse))["offset"].to_pylist() == [1, 2, 9, 17, 30, 46, 47]
     assert problems(united(sparse)) == []
-    for order in ((whole, sparse), (sparse, whole)):
+    for order in ((full_copy, sparse), (sparse, full_copy)):
         partition = united(*order)
         table = read(partition)
         for column in ("offset", "timestamp_ms", "key", "value", "base_offset"):
@@ -276,9 +278,9 @@ def test_the_same_directory_twice_is_one_copy(tmp_path: Path) -> None:
 
 def test_a_copy_without_an_id_belongs_to_the_only_topic_of_its_name(tmp_path: Path) -> None:
     log = make_log([5, 5])
-    known = write_copy(tmp_path / "a", batches(log, 0, 1))
+    copy_with_id = write_copy(tmp_path / "a", batches(log, 0, 1))
     writer.write_partition(tmp_path / "b", TOPIC, 0, log)
-    partition = united(known, tmp_path / "b")
+    partition = united(copy_with_id, tmp_path / "b")
     assert partition.topic_id == TOPIC_ID
     assert read(partition).num_rows == 10
 

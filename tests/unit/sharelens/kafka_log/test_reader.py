@@ -47,7 +47,7 @@ def offsets_of(split: reader.Split, *, batch_bytes: int = 8 << 20) -> list[int]:
     return [offset for chunk in chunks for offset in chunk.records["offset"].to_pylist()]
 
 
-def whole(partition: LogPartition, first: int = 0, last: int = 1 << 62) -> reader.Split:
+def split_of(partition: LogPartition, first: int = 0, last: int = 1 << 62) -> reader.Split:
     return reader.Split(partition=partition, from_offset=first, to_offset=last)
 
 
@@ -72,12 +72,12 @@ def test_a_partition_without_segments_is_empty(tmp_path: Path) -> None:
     partition = partition_of(tmp_path)
     assert reader.readable_end(partition, include_uncommitted=True) == 0
     assert reader.splits(partition, 0, 0, 100) == []
-    assert offsets_of(whole(partition)) == []
+    assert offsets_of(split_of(partition)) == []
 
 
 def test_held_back_records_are_not_read_and_others_are_flagged(tmp_path: Path) -> None:
     write_log(tmp_path, make_log([4, 4, 4]), committed=6)
-    split = whole(partition_of(tmp_path))
+    split = split_of(partition_of(tmp_path))
     held_back = pa.Table.from_batches([chunk.records for chunk in reader.read_split(split)])
     assert held_back["offset"].to_pylist() == list(range(6))
     with_uncommitted = pa.Table.from_batches(
@@ -159,7 +159,7 @@ def test_a_segment_that_grows_is_read_to_the_end_that_was_planned(tmp_path: Path
 
 def test_a_segment_that_vanished_is_a_problem_with_its_range(tmp_path: Path) -> None:
     folder = write_log(tmp_path, make_log([4, 4, 4]), segment_bytes=1)
-    split = whole(partition_of(tmp_path), 1, 12)
+    split = split_of(partition_of(tmp_path), 1, 12)
     (folder / "00000000000000000000.log").rename(folder / "00000000000000000000.log.deleted")
     chunks = list(reader.read_split(split))
     rows = [row for chunk in chunks for row in chunk.problems.to_pylist()]
@@ -172,7 +172,7 @@ def test_a_topic_that_is_deleted_meanwhile_vanishes_whole(tmp_path: Path) -> Non
     folder = write_log(tmp_path, make_log([4, 4]))
     (partition,) = (part for part in unite([scan_log_directory(str(tmp_path))]) if part.topic == TOPIC)
     folder.rename(tmp_path / f"{TOPIC}-0.0a1b2c-delete")
-    rows = [row for chunk in reader.read_split(whole(partition, 0, 8)) for row in chunk.problems.to_pylist()]
+    rows = [row for chunk in reader.read_split(split_of(partition, 0, 8)) for row in chunk.problems.to_pylist()]
     assert [(row["reason"], row["offset"], row["last_offset"]) for row in rows] == [("vanished", 0, 7)]
 
 
@@ -185,7 +185,7 @@ def test_a_machine_that_lacks_the_directory_fails_with_host_and_path(tmp_path: P
     if leave_root:
         place.mkdir()
     for attempt in (
-        lambda: offsets_of(whole(partition)),
+        lambda: offsets_of(split_of(partition)),
         lambda: reader.readable_end(partition, include_uncommitted=True),
         lambda: list(reader.scan_batches(partition, 0, 8)),
     ):
@@ -251,7 +251,7 @@ def test_control_batches_say_what_they_decide(tmp_path: Path) -> None:
     rows = pa.Table.from_batches(list(reader.scan_batches(partition, 0, 4))).to_pylist()
     assert [row["control_type"] for row in rows] == [None, "COMMIT", "ABORT", "OTHER"]
     assert [row["transactional"] for row in rows] == [True] * 4
-    records = pa.Table.from_batches([chunk.records for chunk in reader.read_split(whole(partition))])
+    records = pa.Table.from_batches([chunk.records for chunk in reader.read_split(split_of(partition))])
     assert records["is_control"].to_pylist() == [False, True, True, True]
     assert records["producer_id"].to_pylist() == [9] * 4
 
@@ -259,7 +259,7 @@ def test_control_batches_say_what_they_decide(tmp_path: Path) -> None:
 def test_records_below_the_log_start_are_taken_and_flagged(tmp_path: Path) -> None:
     write_log(tmp_path, make_log([4, 4]))
     writer.write_checkpoints(tmp_path, log_starts={(TOPIC, 0): 5})
-    records = pa.Table.from_batches([chunk.records for chunk in reader.read_split(whole(partition_of(tmp_path)))])
+    records = pa.Table.from_batches([chunk.records for chunk in reader.read_split(split_of(partition_of(tmp_path)))])
     assert records["below_log_start"].to_pylist() == [True] * 5 + [False] * 3
 
 

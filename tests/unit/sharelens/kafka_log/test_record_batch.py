@@ -37,7 +37,7 @@ def batches(draw: st.DrawFn) -> bytes:
     return (HEADER.pack(*fields) + bytes(body))[:size]
 
 
-def model(data: bytes, *, whole: bool) -> tuple[list[list[int]], int, bool]:
+def model(data: bytes, *, require_whole: bool) -> tuple[list[list[int]], int, bool]:
     """The rows of the header table, where the walk stops, and whether the data ended there."""
     rows: list[list[int]] = []
     at = 0
@@ -61,7 +61,7 @@ def model(data: bytes, *, whole: bool) -> tuple[list[list[int]], int, bool]:
                 return rows, at, False
             row = [at, base, base + delta, size, epoch, magic, crc, attributes]
             row += [first_ms, last_ms, producer, its_epoch, sequence, count]
-        if whole and at + size > len(data):
+        if require_whole and at + size > len(data):
             return rows, at, True
         rows.append(row)
         at += size
@@ -69,14 +69,14 @@ def model(data: bytes, *, whole: bool) -> tuple[list[list[int]], int, bool]:
 
 
 @pytest.mark.parametrize("short_bytes", [0, 1 << 20], ids=["compiled", "interpreted"])
-@given(parts=st.lists(batches(), max_size=6), cut=st.integers(0, 80), whole=st.booleans())
-def test_headers_are_those_of_the_model(short_bytes: int, parts: list[bytes], cut: int, whole: bool) -> None:
+@given(parts=st.lists(batches(), max_size=6), cut=st.integers(0, 80), require_whole=st.booleans())
+def test_headers_are_those_of_the_model(short_bytes: int, parts: list[bytes], cut: int, require_whole: bool) -> None:
     data = b"".join(parts)
     data = data[: len(data) - cut] if cut < len(data) else data
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rb, "SHORT_BYTES", short_bytes)
-        headers, stopped, ended = rb.walk_headers(np.frombuffer(data, np.uint8), LARGEST, require_whole=whole)
-    assert (headers.tolist(), stopped, ended) == model(data, whole=whole)
+        headers, stopped, ended = rb.walk_headers(np.frombuffer(data, np.uint8), LARGEST, require_whole=require_whole)
+    assert (headers.tolist(), stopped, ended) == model(data, require_whole=require_whole)
 
 
 @given(parts=st.lists(batches() | st.binary(max_size=30), max_size=6), first=st.sampled_from([0, 7]))
@@ -86,7 +86,7 @@ def test_possible_headers_are_where_a_walk_could_begin(parts: list[bytes], first
     expected = []
     for at in range(len(data) - rb.HEADER_BYTES + 1):
         (base,) = struct.unpack_from(">q", data, at)
-        rows, _, _ = model(data[at : at + rb.HEADER_BYTES], whole=False)
+        rows, _, _ = model(data[at : at + rb.HEADER_BYTES], require_whole=False)
         if data[at + rb.MAGIC_POSITION] == 2 and first <= base <= last and rows:
             expected.append(at)
     assert rb.possible_headers(np.frombuffer(data, np.uint8), LARGEST, first, last) == expected

@@ -127,13 +127,13 @@ def test_more_members_than_a_directory_has_are_refused(tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize("name", COMPRESS)
 def test_an_archive_that_is_cut_off_anywhere_is_refused(name: str, tmp_path: Path) -> None:
-    whole = COMPRESS[name](tar_of([member("a.log", os.urandom(5000)), member("b.log", os.urandom(5000))]))
+    full_archive = COMPRESS[name](tar_of([member("a.log", os.urandom(5000)), member("b.log", os.urandom(5000))]))
     refused = 0
-    for number, end in enumerate([*range(1, 9000, 997), len(whole) - (9300 if name.endswith(".tar") else 3)]):
+    for number, end in enumerate([*range(1, 9000, 997), len(full_archive) - (9300 if name.endswith(".tar") else 3)]):
         folder = tmp_path / str(number)
         folder.mkdir()
         with pytest.raises(ArchiveError, match="cut off|no archive"):
-            unpacked(whole[:end], folder, name)
+            unpacked(full_archive[:end], folder, name)
         refused += 1
     assert refused == 11
 

@@ -69,9 +69,9 @@ def test_rows_come_in_order_whatever_row_group_they_lie_in(
 ) -> None:
     folder = tmp_path_factory.mktemp("files")
     for number in range(files):
-        mine = rows(sorted(places[number::files]) if is_sorted else places[number::files])
-        with pq.ParquetWriter(folder / f"{number}.parquet", mine.schema) as writer:
-            for part in split(mine, cuts):
+        file_rows = rows(sorted(places[number::files]) if is_sorted else places[number::files])
+        with pq.ParquetWriter(folder / f"{number}.parquet", file_rows.schema) as writer:
+            for part in split(file_rows, cuts):
                 writer.write_table(part)
     dataset = ds.dataset(folder, schema=rows([]).schema)
     for where, expected in ((None, places), (pc.field("state_partition") == 1, [p for p in places if p[0] == 1])):

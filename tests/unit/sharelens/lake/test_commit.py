@@ -132,13 +132,13 @@ def test_a_handle_follows_what_another_one_commits(lake: Lake) -> None:
 def test_a_transaction_that_another_one_commits_is_seen_also_where_all_were_known(lake: Lake, before: int) -> None:
     for run in range(1, before + 1):
         added(lake, run, "a")
-    known = before or None
-    assert [lake.transaction(TABLE.name, name) for name in ("decode", "stranger")] == [known, None]
+    last_run = before or None
+    assert [lake.transaction(TABLE.name, name) for name in ("decode", "stranger")] == [last_run, None]
     commit_of_others(lake, run=7)
-    assert [lake.transaction(TABLE.name, name) for name in ("decode", "stranger")] == [known, 7]
+    assert [lake.transaction(TABLE.name, name) for name in ("decode", "stranger")] == [last_run, 7]
     assert added(lake, 2, "b") == before + 2
     assert [lake.transaction(TABLE.name, name) for name in ("decode", "stranger", "replay")] == [2, 7, None]
-    assert lake.transaction(TABLE.name, "decode", before) == known
+    assert lake.transaction(TABLE.name, "decode", before) == last_run
 
 
 def test_a_version_that_another_application_takes_meanwhile_is_an_error(

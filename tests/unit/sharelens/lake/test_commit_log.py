@@ -29,13 +29,13 @@ def lake(tmp_path: Path) -> Lake:
 
 @pytest.mark.slow
 def test_a_file_goes_when_no_version_from_the_floor_on_has_it(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = {path for version in (3, 4, 5) for path in Lake(lake.uri).snapshot(TABLE.name, version).paths}
+    kept_paths = {path for version in (3, 4, 5) for path in Lake(lake.uri).snapshot(TABLE.name, version).paths}
     monkeypatch.setattr(vacuum, "GRACE_MS", 0)
     lake.commit_log(TABLE.name).times[3] = LATER_MS
     removed = vacuum.remove_files(lake, TABLE.name, 3, now_ms=LATER_MS, dry_run=False)
     assert removed.files == 2
     folder = Path(lake.table_storage(TABLE.name).root)
-    assert {path.name for path in folder.glob("*.parquet")} == kept
+    assert {path.name for path in folder.glob("*.parquet")} == kept_paths
 
 
 @pytest.mark.slow
@@ -52,8 +52,8 @@ def test_a_file_that_a_commit_removed_needs_no_grace_in_the_process_that_read_th
     assert dry == done
     assert done.files == 2
     assert done.size_bytes > 0
-    kept = {path for version in (3, 4, 5) for path in Lake(lake.uri).snapshot(TABLE.name, version).paths}
-    assert {path.name for path in folder.glob("*.parquet")} == kept | {orphan.name} < names
+    kept_paths = {path for version in (3, 4, 5) for path in Lake(lake.uri).snapshot(TABLE.name, version).paths}
+    assert {path.name for path in folder.glob("*.parquet")} == kept_paths | {orphan.name} < names
     assert vacuum.remove_files(lake, TABLE.name, 3, now_ms=now_ms, dry_run=False).files == 0
 
 

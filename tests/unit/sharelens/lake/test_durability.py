@@ -21,7 +21,7 @@ from tests.state_logs import START_MS, snapshot, update, write_log_directory
 pytestmark = pytest.mark.slow
 
 STORY = [snapshot(), *(update(batches=[(n, n, 2, 1)], at_ms=START_MS + n) for n in range(5))]
-MORE = [*STORY, update(batches=[(7, 9, 4, 1)], at_ms=START_MS + 9)]
+LATER_RECORDS = [*STORY, update(batches=[(7, 9, 4, 1)], at_ms=START_MS + 9)]
 PUBLICATION = "gold.publication"
 CUT_EVERY = 5
 """Points of commits from one power cut to the next."""
@@ -32,7 +32,7 @@ class Disk:
 
     def __init__(self, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.lake = lake
-        self.kept = lake.with_name("disk")
+        self.disk_folder = lake.with_name("disk")
         self.files: dict[Path, bytes] = {}
         self.folders: dict[Path, set[str]] = {}
         real = local_storage._fsync
@@ -49,16 +49,16 @@ class Disk:
 
     def cut_power(self) -> Path:
         """The lake after a power cut: only what was synced, in folders whose entries were."""
-        shutil.rmtree(self.kept, ignore_errors=True)
-        self.kept.mkdir()
+        shutil.rmtree(self.disk_folder, ignore_errors=True)
+        self.disk_folder.mkdir()
         for path, text in self.files.items():
             steps = [path, *path.parents]
             steps = steps[: steps.index(self.lake)]
             if all(step.name in self.folders.get(step.parent, set()) for step in steps):
-                target = self.kept / path.relative_to(self.lake)
+                target = self.disk_folder / path.relative_to(self.lake)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(text)
-        return self.kept
+        return self.disk_folder
 
 
 def torn(lake: Path, table: str, text: str = "") -> tuple[Path, int]:
@@ -84,7 +84,7 @@ def test_a_power_cut_after_a_run_leaves_what_it_published(
     disk = Disk(tmp_path / "lake", monkeypatch)
     run_here(tmp_path / "lake", logs)
     assert not differences(content(disk.cut_power()), content(tmp_path / "lake"))
-    make_lake(tmp_path / "lake", write_log_directory(tmp_path / "more", MORE))
+    make_lake(tmp_path / "lake", write_log_directory(tmp_path / "more", LATER_RECORDS))
     assert not differences(content(disk.cut_power()), content(tmp_path / "lake"))
 
 
@@ -99,12 +99,12 @@ def test_a_power_cut_at_any_commit_is_made_good_by_the_next_run(
     def passing(point: str) -> None:
         if point.startswith("commit:"):
             if len(commits) % CUT_EVERY == 0:
-                kept = disk.cut_power()
+                cut_lake = disk.cut_power()
                 files = frozenset(
-                    (path.relative_to(kept), path.read_bytes()) for path in kept.rglob("*.*") if path.is_file()
+                    (path.relative_to(cut_lake), path.read_bytes()) for path in cut_lake.rglob("*.*") if path.is_file()
                 )
                 if files not in lakes:
-                    lakes[files] = Path(shutil.copytree(kept, tmp_path / f"cut-{len(lakes)}"))
+                    lakes[files] = Path(shutil.copytree(cut_lake, tmp_path / f"cut-{len(lakes)}"))
             commits.append(point)
 
     with monkeypatch.context() as patch:
@@ -122,7 +122,7 @@ def unpublished_lake() -> Path:
 
     def make(folder: Path) -> None:
         lake = shutil.copytree(story_lake("power cut", STORY), folder / "lake")
-        make_lake(lake, write_log_directory(folder / "more", MORE), stages=("ingest", "decode"))
+        make_lake(lake, write_log_directory(folder / "more", LATER_RECORDS), stages=("ingest", "decode"))
 
     return made_once("unpublished", make) / "lake"
 
@@ -132,16 +132,18 @@ def unpublished_lake() -> Path:
 def test_a_torn_commit_above_the_publication_is_set_aside_and_made_again(table: str, text: str, tmp_path: Path) -> None:
     lake = Path(shutil.copytree(unpublished_lake(), tmp_path / "lake"))
     path, version = torn(lake, table, text)
-    summary = make_lake(lake, write_log_directory(tmp_path / "again", MORE))
-    first, *others = summary.as_dict()["set_aside"]
+    summary = make_lake(lake, write_log_directory(tmp_path / "again", LATER_RECORDS))
+    first, *further_lines = summary.as_dict()["set_aside"]
     assert first == f"{table}: {path.name} was torn by a power cut: set aside"
     # A power cut leaves no mark without what it stands for; other damage does, and then all that rests on it goes too.
-    assert bool(others) == (table == "bronze.log_record")
+    assert bool(further_lines) == (table == "bronze.log_record")
     aside = set(lake.rglob("*.torn")) - {path.with_name(path.name + ".torn")}
-    assert {line.partition(":")[0] for line in others} == {".".join(file.relative_to(lake).parts[:2]) for file in aside}
+    assert {line.partition(":")[0] for line in further_lines} == {
+        ".".join(file.relative_to(lake).parts[:2]) for file in aside
+    }
     assert path.with_name(path.name + ".torn").read_text(encoding="utf-8") == text
     assert Lake(lake).version(table) >= version - 1
-    assert_same(lake, story_lake("power cut and more", MORE))
+    assert_same(lake, story_lake("power cut and more", LATER_RECORDS))
 
 
 @pytest.mark.parametrize("text", ["", '{"commitInfo":{"times'], ids=["empty", "torn"])

@@ -28,8 +28,8 @@ def logs(folder: Path, records: int) -> Path:
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
     """A lake of the first two records."""
-    made = made_once("lakes/other-writers", lambda folder: make_lake(folder, logs(tmp_path / "first", 2)))
-    return Path(shutil.copytree(made, tmp_path / "lake"))
+    cached_lake = made_once("lakes/other-writers", lambda folder: make_lake(folder, logs(tmp_path / "first", 2)))
+    return Path(shutil.copytree(cached_lake, tmp_path / "lake"))
 
 
 def append(table: str) -> None:
@@ -74,9 +74,9 @@ def test_files_that_another_program_compacts_hold_the_same_rows(lake: Path, tmp_
     before = len(table.file_uris())
     table.optimize.compact()
     assert len(DeltaTable(table.table_uri).file_uris()) < before
-    more = write_log_directory(tmp_path / "more", [*RECORDS, snapshot("h")])
-    make_lake(lake, more)
-    make_lake(tmp_path / "whole", more)
+    longer_logs = write_log_directory(tmp_path / "more", [*RECORDS, snapshot("h")])
+    make_lake(lake, longer_logs)
+    make_lake(tmp_path / "whole", longer_logs)
     assert_same(lake, tmp_path / "whole")
 
 

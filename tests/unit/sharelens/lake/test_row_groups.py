@@ -28,8 +28,10 @@ def rows_of(rows: list[tuple[str, int, int]]) -> pa.Table:
         "last_offset": pa.array([last for _, _, last in rows], pa.int64()),
     }
     blank = {pa.string(): "", pa.bool_(): False}
-    others = {f.name: None if f.nullable and f.type != pa.string() else blank.get(f.type, 0) for f in SCHEMA}
-    return conform(pa.table(values), SCHEMA, {name: value for name, value in others.items() if name not in values})
+    default_values = {f.name: None if f.nullable and f.type != pa.string() else blank.get(f.type, 0) for f in SCHEMA}
+    return conform(
+        pa.table(values), SCHEMA, {name: value for name, value in default_values.items() if name not in values}
+    )
 
 
 def write(lake: Path, files: list[tuple[bool, list[list[tuple[str, int, int]]]]]) -> None:

@@ -38,8 +38,8 @@ def test_what_is_not_published_is_not_seen(lake: Path) -> None:
 
 def test_a_lake_that_is_open_stays_at_its_cut(lake: Path, tmp_path: Path) -> None:
     opened = scan.open_lake(lake)
-    more = write_log_directory(tmp_path / "more", [*STORY, update(batches=[(9, 9, 4, 1)])])
-    make_lake(lake, more, stages=TO_SILVER)
+    longer_logs = write_log_directory(tmp_path / "more", [*STORY, update(batches=[(9, 9, 4, 1)])])
+    make_lake(lake, longer_logs, stages=TO_SILVER)
     assert opened.scan("silver.share_record").num_rows == len(STORY)
     assert scan.open_lake(lake).scan("silver.share_record").num_rows == len(STORY) + 1
 
@@ -47,8 +47,8 @@ def test_a_lake_that_is_open_stays_at_its_cut(lake: Path, tmp_path: Path) -> Non
 def test_a_table_is_opened_once_a_cut(lake: Path, tmp_path: Path) -> None:
     opened = scan.open_lake(lake)
     rows = opened.dataset("silver.share_record")
-    more = write_log_directory(tmp_path / "more", [*STORY, update(batches=[(9, 9, 4, 1)])])
-    make_lake(lake, more, stages=TO_SILVER)
+    longer_logs = write_log_directory(tmp_path / "more", [*STORY, update(batches=[(9, 9, 4, 1)])])
+    make_lake(lake, longer_logs, stages=TO_SILVER)
     assert opened.dataset("silver.share_record") is rows
 
 

@@ -125,7 +125,7 @@ def test_several_partitions_are_read_at_once_each_in_order(tmp_path: Path) -> No
         [rows(1, [2, 3], 1), rows(0, [0, 1], 1)],
     )
     slices_there = slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(0, 9))
-    pieces = [piece for key, some in slices_there.items() if key[2] != 0 for piece in some]
+    pieces = [piece for key, key_slices in slices_there.items() if key[2] != 0 for piece in key_slices]
     read = read_partitions(pieces, LOG_RECORD)
     places = zip(*(read.column(name).to_pylist() for name in ("partition", "offset")), strict=True)
     assert list(places) == [(1, 2), (1, 3), (1, 4), (1, 5), (2, 0), (2, 1)]

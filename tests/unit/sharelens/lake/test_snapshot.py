@@ -71,8 +71,8 @@ def test_a_condition_finds_its_rows_and_opens_no_other_file(
 ) -> None:
     dataset = snapshot_of(tmp_path, files(tmp_path, stats=stats)).dataset()
     rows = [(path.startswith("is_open=true"), *row) for path, content in ROWS.items() for row in content]
-    whole = pa.table({name: [row[at] for row in rows] for at, name in enumerate(SCHEMA.names)}, schema=SCHEMA)
-    assert dataset.to_table(filter=where).sort_by("number").equals(whole.filter(where).sort_by("number"))
+    full_table = pa.table({name: [row[at] for row in rows] for at, name in enumerate(SCHEMA.names)}, schema=SCHEMA)
+    assert dataset.to_table(filter=where).sort_by("number").equals(full_table.filter(where).sort_by("number"))
     opened = "".join(sorted(fragment.path[-1] for fragment in dataset.get_fragments(filter=where)))
     assert opened == near if stats else set(near) <= set(opened)
 
@@ -139,8 +139,8 @@ def test_a_value_is_the_only_one_where_statistics_of_all_files_say_so(
 ) -> None:
     content = []
     for number, words in enumerate(rows):
-        known = sorted(word for word in words if word is not None)
-        statistics = {"min.word": known[0], "max.word": known[-1]} if known else {}
+        non_null_words = sorted(word for word in words if word is not None)
+        statistics = {"min.word": non_null_words[0], "max.word": non_null_words[-1]} if non_null_words else {}
         content.append({"path": str(number), "null_count.word": words.count(None), **statistics})
     assert snapshot_of(tmp_path, content).has_only("word", value) is expected
 

@@ -40,19 +40,19 @@ def check(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(live_check, "PAUSE_S", 0)
 
     def make(*answers: Any, ends: Mapping[Place, int] = LOGS, logs: Mapping[Place, int] = LOGS) -> LiveCheck:
-        made = LiveCheck(Cluster(ends), logs)
-        left = list(answers)
+        cluster_check = LiveCheck(Cluster(ends), logs)
+        remaining_answers = list(answers)
 
         def answer(_groups: Iterable[str]) -> Any:
-            value = left.pop(0) if len(left) > 1 else left[0]
+            value = remaining_answers.pop(0) if len(remaining_answers) > 1 else remaining_answers[0]
             if isinstance(value, Exception):
                 raise value
             return value
 
-        made._coordinators = SimpleNamespace(
+        cluster_check._coordinators = SimpleNamespace(
             nodes=lambda groups: dict.fromkeys(groups, 4), offsets=answer, share_groups=answer, streams_groups=answer
         )
-        return made
+        return cluster_check
 
     return make
 
@@ -108,9 +108,9 @@ def test_what_is_not_answered_or_can_not_be_asked_is_said(check):
 
 
 def test_groups_that_one_may_not_describe_are_a_line_with_the_right(check):
-    made = check({})
-    made._coordinators.nodes = lambda _groups: {}
-    assert "add DESCRIBE on groups" in made.of_share_partitions(rows()).line
+    cluster_check = check({})
+    cluster_check._coordinators.nodes = lambda _groups: {}
+    assert "add DESCRIBE on groups" in cluster_check.of_share_partitions(rows()).line
 
 
 def test_incomplete_rows_and_clusters_without_coordinators_are_not_compared(check):

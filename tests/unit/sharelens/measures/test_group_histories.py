@@ -15,7 +15,7 @@ from sharelens.measures.rebalances import rebalances
 from tests.group_logs import (
     CREATED,
     DELETED,
-    LEFT,
+    LEAVE_ENTRIES,
     compacted,
     group_log,
     initialized,
@@ -44,7 +44,7 @@ def valid_at(rows: pa.Table, log_offset: int) -> list[Row]:
 
 
 def test_a_group_has_a_row_for_each_change_of_its_state_epochs_and_members() -> None:
-    rows = histories(group_log(*CREATED, *LEFT, *DELETED)).groups
+    rows = histories(group_log(*CREATED, *LEAVE_ENTRIES, *DELETED)).groups
     assert rows.schema == GROUP_HISTORY
     brief = [
         (row["state"], row["group_epoch"], row["assignment_epoch"], row["member_count"], row["end_reason"])
@@ -64,7 +64,7 @@ def test_a_group_has_a_row_for_each_change_of_its_state_epochs_and_members() -> 
 
 
 def test_a_member_has_a_row_until_its_subscription_is_removed() -> None:
-    rows = histories(group_log(*CREATED, *LEFT)).members
+    rows = histories(group_log(*CREATED, *LEAVE_ENTRIES)).members
     assert rows.schema == MEMBER_HISTORY
     brief = [
         (row["member_id"], row["member_epoch"], row["assigned_partitions"], row["end_reason"])

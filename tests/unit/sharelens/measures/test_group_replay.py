@@ -12,9 +12,9 @@ from sharelens.measures.schemas import LIFE
 from sharelens.questions.timeline_entries import group_entries
 from tests.group_logs import assigned, epoch, group_log, initialized, joined
 
-KNOWN = (joined("m"), assigned("m", 2, 0), initialized(0), epoch(2))
+READABLE_ENTRIES = (joined("m"), assigned("m", 2, 0), initialized(0), epoch(2))
 UNKNOWN = (joined("n"), assigned("m", 3), initialized(), epoch(3))
-LOG = group_log(*KNOWN, *UNKNOWN, undecoded=(4, 5, 6, 7))
+LOG = group_log(*READABLE_ENTRIES, *UNKNOWN, undecoded=(4, 5, 6, 7))
 
 
 def test_only_rows_with_a_known_value_or_none_are_decoded() -> None:

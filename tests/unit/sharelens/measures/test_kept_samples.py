@@ -12,7 +12,7 @@ from sharelens.measures.waiting import STATES, waiting_offsets
 from state_model.columnar.schemas import SHARE_PARTITION_STATE
 
 A, B = ("topic-a", 0), ("topic-b", 3)
-KEPT = KeptSamples(
+KEPT_SAMPLES = KeptSamples(
     partitions=frozenset({A, B}),
     times={A: {12: Time(1000, "CreateTime")}},
     no_records={A: frozenset({NoRecord(10, 10, "control"), NoRecord(11, 11, "absent")})},
@@ -26,17 +26,17 @@ def observation(samples: KeptSamples, from_ms: int = 1) -> Observation:
 
 
 def test_what_is_kept_comes_back_from_its_lines():
-    assert KeptSamples.of_lines(KEPT.lines()) == KEPT
-    assert settings_of([observation(KeptSamples()), observation(KEPT, 2)]).samples == KEPT
+    assert KeptSamples.of_lines(KEPT_SAMPLES.lines()) == KEPT_SAMPLES
+    assert settings_of([observation(KeptSamples()), observation(KEPT_SAMPLES, 2)]).samples == KEPT_SAMPLES
 
 
 def test_of_observations_the_newest_alone_is_news():
-    assert news([observation(KEPT, 5)], [observation(KeptSamples(), 4), observation(KEPT, 6)]) == []
-    assert news([observation(KEPT, 5)], [observation(KeptSamples(), 6)]) == [observation(KeptSamples(), 6)]
+    assert news([observation(KEPT_SAMPLES, 5)], [observation(KeptSamples(), 4), observation(KEPT_SAMPLES, 6)]) == []
+    assert news([observation(KEPT_SAMPLES, 5)], [observation(KeptSamples(), 6)]) == [observation(KeptSamples(), 6)]
 
 
 def test_offsets_have_the_times_and_ranges_that_are_kept_of_them():
-    kept_batches = batches_of(KEPT, {A: np.array([10, 12, 13]), B: np.array([12])})
+    kept_batches = batches_of(KEPT_SAMPLES, {A: np.array([10, 12, 13]), B: np.array([12])})
     assert kept_batches.times.to_pylist() == [
         {"topic_id": "topic-a", "partition": 0, "offset": 12, "max_timestamp_ms": 1000, "timestamp_type": "CreateTime"}
     ]
@@ -48,11 +48,14 @@ def test_further_batches_are_added_and_those_that_nobody_waits_for_are_dropped()
         [dict(zip(OFFSET_TIME.names, (*B, 7, 2000, "LogAppendTime"), strict=True))], OFFSET_TIME
     )
     ranges = pa.Table.from_pylist([dict(zip(NO_RECORD.names, (*B, 5, 6, "aborted"), strict=True))], NO_RECORD)
-    extended_samples = with_batches(KEPT, SampledBatches(times, ranges))
-    assert (extended_samples.times[B], extended_samples.times[A]) == ({7: Time(2000, "LogAppendTime")}, KEPT.times[A])
-    assert extended_samples.no_records == KEPT.no_records | {B: frozenset({NoRecord(5, 6, "aborted")})}
-    assert changed_partitions(KEPT, extended_samples) == {B}
-    assert lowest_new_ranges(KEPT, extended_samples) == {B: 5}
+    extended_samples = with_batches(KEPT_SAMPLES, SampledBatches(times, ranges))
+    assert (extended_samples.times[B], extended_samples.times[A]) == (
+        {7: Time(2000, "LogAppendTime")},
+        KEPT_SAMPLES.times[A],
+    )
+    assert extended_samples.no_records == KEPT_SAMPLES.no_records | {B: frozenset({NoRecord(5, 6, "aborted")})}
+    assert changed_partitions(KEPT_SAMPLES, extended_samples) == {B}
+    assert lowest_new_ranges(KEPT_SAMPLES, extended_samples) == {B: 5}
     needed = extended_samples.needed({A: {13}, B: {7}}, {A: 11, B: 6}, frozenset({B}))
     assert needed.partitions == {B}
     assert needed.times == {B: extended_samples.times[B]}

@@ -11,7 +11,7 @@ from sharelens.measures.rebalances import rebalances
 from tests.group_logs import (
     CREATED,
     DELETED,
-    LEFT,
+    LEAVE_ENTRIES,
     Entry,
     assigned,
     assignment_epoch,
@@ -82,7 +82,7 @@ def test_a_member_that_joins_takes_partitions_of_others() -> None:
 
 
 def test_a_removed_member_loses_its_partitions_in_the_epoch_that_its_removal_begins() -> None:
-    assert brief(*CREATED, *LEFT) == [
+    assert brief(*CREATED, *LEAVE_ENTRIES) == [
         (2, 2, "m", "", [(0, "", "m"), (1, "", "m")]),
         (3, None, "", "m", [(0, "m", ""), (1, "m", "")]),
     ]
@@ -115,7 +115,7 @@ def test_a_changed_subscription_is_no_join() -> None:
 
 
 def test_a_deleted_group_has_a_row_and_begins_again() -> None:
-    rows = rebalances(group_log(*CREATED, *LEFT, *DELETED, *CREATED)).to_pylist()
+    rows = rebalances(group_log(*CREATED, *LEAVE_ENTRIES, *DELETED, *CREATED)).to_pylist()
     assert [(row["group_epoch"], row["state"], row["member_count"]) for row in rows] == [
         (2, "STABLE", 1),
         (3, "EMPTY", 0),
@@ -126,5 +126,5 @@ def test_a_deleted_group_has_a_row_and_begins_again() -> None:
 
 
 def test_rebalances_behind_the_first_replaced_record_are_complete() -> None:
-    rows = rebalances(group_log(*CREATED, *LEFT)).to_pylist()
+    rows = rebalances(group_log(*CREATED, *LEAVE_ENTRIES)).to_pylist()
     assert [row["completeness"] for row in rows] == ["incomplete", "complete"]

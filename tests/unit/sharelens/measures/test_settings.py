@@ -13,19 +13,19 @@ from sharelens.measures.settings import (
     over_time,
 )
 
-OWN = {"g": {DELIVERY_COUNT_LIMIT: Setting(value="3", origin="dynamic_group_config")}}
+OWN_SETTINGS = {"g": {DELIVERY_COUNT_LIMIT: Setting(value="3", origin="dynamic_group_config")}}
 
 
 def test_a_groups_own_setting_counts_before_the_brokers():
-    settings = GroupSettings(groups=OWN, broker={"group.share.delivery.count.limit": "7"})
+    settings = GroupSettings(groups=OWN_SETTINGS, broker={"group.share.delivery.count.limit": "7"})
     assert settings.of("g", DELIVERY_COUNT_LIMIT) == Setting(value="3", origin="dynamic_group_config")
     assert settings.of("h", DELIVERY_COUNT_LIMIT) == Setting(value="7", origin="broker_config")
 
 
 def test_kafkas_default_counts_only_when_the_file_was_given_that_would_say_otherwise():
     assert GroupSettings(broker={}).of("h", DELIVERY_COUNT_LIMIT) == Setting(value="5", origin="kafka_default")
-    assert GroupSettings(groups=OWN).of("h", DELIVERY_COUNT_LIMIT) == Setting()
-    assert GroupSettings(groups=OWN).of("h", ISOLATION_LEVEL) == Setting(
+    assert GroupSettings(groups=OWN_SETTINGS).of("h", DELIVERY_COUNT_LIMIT) == Setting()
+    assert GroupSettings(groups=OWN_SETTINGS).of("h", ISOLATION_LEVEL) == Setting(
         value="read_uncommitted", origin="kafka_default"
     )
     assert GroupSettings(broker={}).of("h", ISOLATION_LEVEL) == Setting()

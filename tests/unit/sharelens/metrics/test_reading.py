@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 MANY = 1000
 
 
-class Made:
+class RenderCounter:
     """Counts the exports it renders."""
 
     def __init__(self) -> None:
@@ -37,20 +37,20 @@ def logs(tmp_path: Path) -> Path:
 
 
 def test_a_lake_is_read_again_only_when_something_was_published(tmp_path: Path, logs: Path):
-    lake, made = tmp_path / "lake", Made()
+    lake, render_counter = tmp_path / "lake", RenderCounter()
     make_lake(lake, logs)
-    page = Page(Source(lake=str(lake)), MANY, made, refresh_s=0)
+    page = Page(Source(lake=str(lake)), MANY, render_counter, refresh_s=0)
     assert (page.text(), page.text()) == (b"1", b"1")
-    more = write_log_directory(tmp_path / "more", [snapshot(), snapshot("h")])
-    make_lake(lake, more)
+    longer_logs = write_log_directory(tmp_path / "more", [snapshot(), snapshot("h")])
+    make_lake(lake, longer_logs)
     assert page.text() == b"2"
 
 
 def test_a_log_directory_is_read_each_time_unless_it_was_just_read(logs: Path):
-    made = Made()
-    page = Page(Source(log_dirs=(str(logs),)), MANY, made, refresh_s=0)
+    render_counter = RenderCounter()
+    page = Page(Source(log_dirs=(str(logs),)), MANY, render_counter, refresh_s=0)
     assert (page.text(), page.text()) == (b"1", b"2")
-    page = Page(Source(log_dirs=(str(logs),)), MANY, made, refresh_s=3600)
+    page = Page(Source(log_dirs=(str(logs),)), MANY, render_counter, refresh_s=3600)
     assert (page.text(), page.text()) == (b"3", b"3")
 
 

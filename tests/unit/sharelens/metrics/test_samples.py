@@ -27,18 +27,18 @@ def figures(stalled: dict[int, float], cluster: str = "c", topics: dict[str, str
     )
 
 
-def partitions(made: Export) -> list[int]:
-    return [sample.labels[3] for sample in made.samples.get(catalog.STALLED, [])]
+def partitions(metric_export: Export) -> list[int]:
+    return [sample.labels[3] for sample in metric_export.samples.get(catalog.STALLED, [])]
 
 
-def count(made: Export) -> int:
-    return sum(map(len, made.samples.values()))
+def count(metric_export: Export) -> int:
+    return sum(map(len, metric_export.samples.values()))
 
 
 def test_samples_come_in_the_order_of_their_labels():
-    made = export([figures({10: 1, 9: 5, 1: 3})])
-    assert partitions(made) == [1, 9, 10]
-    assert [metric.name for metric in made.samples] == [
+    metric_export = export([figures({10: 1, 9: 5, 1: 3})])
+    assert partitions(metric_export) == [1, 9, 10]
+    assert [metric.name for metric in metric_export.samples] == [
         "kafka_sharegroup_lag",
         "kafka_sharegroup_stalled_seconds",
         "kafka_sharegroup_group_lag",
@@ -49,10 +49,10 @@ def test_samples_come_in_the_order_of_their_labels():
 
 
 def test_the_worst_share_partitions_have_series_of_their_own_and_the_others_are_counted():
-    made = export([figures({0: 1, 1: 5, 2: 3, 3: 0})], max_series=4 + 2 * 2)
-    assert partitions(made) == [1, 2]
-    assert made.left_out == 2
-    assert [sample.value for sample in made.samples[catalog.LEFT_OUT]] == [2]
+    metric_export = export([figures({0: 1, 1: 5, 2: 3, 3: 0})], max_series=4 + 2 * 2)
+    assert partitions(metric_export) == [1, 2]
+    assert metric_export.left_out == 2
+    assert [sample.value for sample in metric_export.samples[catalog.LEFT_OUT]] == [2]
 
 
 def test_of_equal_stalls_the_larger_lag_comes_first():
@@ -60,17 +60,19 @@ def test_of_equal_stalls_the_larger_lag_comes_first():
 
 
 def test_sums_of_groups_are_there_however_few_series_are_wanted():
-    made = export([figures({0: 1})], max_series=1)
-    assert catalog.GROUP_LAG in made.samples
-    assert catalog.LAG not in made.samples
+    metric_export = export([figures({0: 1})], max_series=1)
+    assert catalog.GROUP_LAG in metric_export.samples
+    assert catalog.LAG not in metric_export.samples
 
 
 @given(
     st.lists(st.dictionaries(st.integers(0, 20), st.integers(0, 3), max_size=8), min_size=1, max_size=3),
     st.integers(1, 60),
 )
-def test_the_bound_holds_and_nothing_is_lost_without_being_counted(clusters, most):
-    made = export([figures(stalled, cluster=str(number)) for number, stalled in enumerate(clusters)], most)
+def test_the_bound_holds_and_nothing_is_lost_without_being_counted(clusters, max_series):
+    metric_export = export(
+        [figures(stalled, cluster=str(number)) for number, stalled in enumerate(clusters)], max_series
+    )
     always = 1 + 3 * len(clusters)
-    assert count(made) <= max(most, always)
-    assert len(partitions(made)) + made.left_out == sum(map(len, clusters))
+    assert count(metric_export) <= max(max_series, always)
+    assert len(partitions(metric_export)) + metric_export.left_out == sum(map(len, clusters))

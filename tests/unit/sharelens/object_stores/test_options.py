@@ -74,8 +74,8 @@ def test_another_machine_gets_the_options_unless_it_has_its_own_and_gets_those_t
         monkeypatch.setenv(name, value)
     sent = options.options_to_send()
     assert sent == {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"}
-    own = {"AWS_WEB_IDENTITY_TOKEN_FILE": "/token"}
-    for environment, after in ((own, own), ({}, sent)):
+    own_options = {"AWS_WEB_IDENTITY_TOKEN_FILE": "/token"}
+    for environment, after in ((own_options, own_options), ({}, sent)):
         monkeypatch.setattr(os, "environ", dict(environment))
         options.receive_options(sent)
         assert os.environ == after

@@ -14,7 +14,7 @@ from tests.unit.sharelens.output.test_screens import COMMANDS, LAKE, places
 COPY = "copy"
 """A lake of one's own, for a command that writes."""
 
-MORE = """
+MORE_COMMANDS = """
 trace --log-dir dlq --group gd-auto --topic tasks --partition 0 --offset 7 --members
 account --log-dir dlq --class archived
 lag --log-dir basic --as-of 2026-11-21T03:12:45Z
@@ -46,7 +46,7 @@ def answers(command: str, monkeypatch: pytest.MonkeyPatch, folder: Path) -> list
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "command", [line for line in (COMMANDS + MORE).splitlines() if line and "--columns" not in line]
+    "command", [line for line in (COMMANDS + MORE_COMMANDS).splitlines() if line and "--columns" not in line]
 )
 def test_every_heading_has_fields_of_its_own(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -58,8 +58,8 @@ def test_every_heading_has_fields_of_its_own(
         headings = {column.heading.lower().replace("-", "_"): column for column in columns}
         assert len(headings) == len(columns)
         assert [column.heading for column in columns if not column.fields or set(column.fields) - set(fields)] == []
-        own = [column.fields[0] for column in columns]
-        assert len(set(own)) == len(own)
+        first_fields = [column.fields[0] for column in columns]
+        assert len(set(first_fields)) == len(first_fields)
         same_name = {name: headings[name].fields[0] for name in headings if name in fields}
         assert same_name == dict(zip(same_name, same_name, strict=True))
     capsys.readouterr()

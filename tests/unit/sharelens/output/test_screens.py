@@ -16,7 +16,7 @@ from tests.in_process import recorded_lake
 from tests.once import computed_once
 from tests.terminals import screens_of_widths
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 WIDTHS = (80, 120, 200)
 LOGS = ("basic", "dlq", "edge", "timeouts")
 LAKE = "lake"
@@ -87,12 +87,12 @@ def shown() -> dict[int, str]:
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_screens_are_as_they_were_reviewed(columns: int) -> None:
     screens = computed_once("screens", shown)
-    assert screens[columns] == (HERE / f"screens-{columns}.txt").read_text(encoding="utf-8")
+    assert screens[columns] == (FOLDER / f"screens-{columns}.txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_no_line_is_wider_than_its_screen(columns: int) -> None:
-    lines = (HERE / f"screens-{columns}.txt").read_text(encoding="utf-8").splitlines()
+    lines = (FOLDER / f"screens-{columns}.txt").read_text(encoding="utf-8").splitlines()
     # A command stays whole, so that it can be copied.
     text = [line for line in lines if not line.lstrip(" $").startswith("sharelens ")]
     assert [line for line in text if text_width(line) > columns] == []
@@ -100,4 +100,4 @@ def test_no_line_is_wider_than_its_screen(columns: int) -> None:
 
 if __name__ == "__main__":
     for width, text in shown().items():
-        (HERE / f"screens-{width}.txt").write_text(text, encoding="utf-8")
+        (FOLDER / f"screens-{width}.txt").write_text(text, encoding="utf-8")

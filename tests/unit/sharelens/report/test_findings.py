@@ -13,14 +13,16 @@ pytestmark = pytest.mark.slow
 GROUPS = ("a", "b", "c", "d", "e", "f")
 
 
-@pytest.mark.parametrize(("count", "more"), [(4, []), (5, ["1 more group"]), (6, ["2 more groups"])])
-def test_the_worst_of_a_kind_are_shown_and_the_others_counted(tmp_path: Path, count: int, more: list[str]) -> None:
+@pytest.mark.parametrize(("count", "remainder_texts"), [(4, []), (5, ["1 more group"]), (6, ["2 more groups"])])
+def test_the_worst_of_a_kind_are_shown_and_the_others_counted(
+    tmp_path: Path, count: int, remainder_texts: list[str]
+) -> None:
     content = gathered(pinned_log(tmp_path, GROUPS[:count]))
     shown = findings(content, {}, lambda question, words: " ".join([question, *words]))
     rest = " of the same kind: records_archived."
-    assert [finding.text.removesuffix(rest) for finding in shown if finding.text.endswith(rest)] == more
+    assert [finding.text.removesuffix(rest) for finding in shown if finding.text.endswith(rest)] == remainder_texts
     archived = [finding for finding in shown if "archived 1 record since" in finding.text]
-    assert [finding.more for finding in archived] == [f"poison --group={group}" for group in GROUPS[:4]]
+    assert [finding.command for finding in archived] == [f"poison --group={group}" for group in GROUPS[:4]]
 
 
 def test_they_are_those_of_the_overview(tmp_path: Path) -> None:

@@ -23,13 +23,13 @@ class Elements(HTMLParser):
 
     def __init__(self, document: str) -> None:
         super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
         self.feed(document)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Notes an element."""
-        self.found.append((tag, dict(attrs)))
+        self.elements.append((tag, dict(attrs)))
 
     def handle_data(self, data: str) -> None:
         """Notes text."""
@@ -65,7 +65,7 @@ def test_the_first_sentence_says_what_stands_still_where_and_since_when(pinned: 
 
 
 def test_links_lead_to_places_in_the_file(pinned: str) -> None:
-    elements = Elements(pinned).found
+    elements = Elements(pinned).elements
     places = {attributes["id"] for _, attributes in elements if attributes.get("id")}
     links = [attributes["href"] for tag, attributes in elements if tag == "a"]
     assert {"#trace-1", "#stalls", "#evidence"} <= set(links)
@@ -73,13 +73,13 @@ def test_links_lead_to_places_in_the_file(pinned: str) -> None:
 
 
 def test_no_two_elements_share_an_id(pinned: str) -> None:
-    ids = [attributes["id"] for _, attributes in Elements(pinned).found if attributes.get("id")]
+    ids = [attributes["id"] for _, attributes in Elements(pinned).elements if attributes.get("id")]
     assert len(ids) > 20
     assert len(ids) == len(set(ids))
 
 
 def test_the_file_loads_nothing(pinned: str) -> None:
-    for tag, attributes in Elements(pinned).found:
+    for tag, attributes in Elements(pinned).elements:
         assert tag not in ("iframe", "object", "embed", "img", "base", "form")
         assert "src" not in attributes
         for name in ("href", "xlink:href"):
@@ -96,9 +96,9 @@ def test_only_the_one_script_may_run(pinned: str) -> None:
 
 def test_hostile_names_are_text(hostile: str) -> None:
     elements = Elements(hostile)
-    tags = [tag for tag, _ in elements.found]
+    tags = [tag for tag, _ in elements.elements]
     assert (tags.count("script"), tags.count("img"), tags.count("b") > 0) == (1, 0, True)
-    assert not [name for _, attributes in elements.found for name in attributes if name.startswith("on")]
+    assert not [name for _, attributes in elements.elements for name in attributes if name.startswith("on")]
     for text in (
         "</script><script>document.title",
         "{{ 7 * 7 }} {% raw %} ${7*7}",
@@ -112,7 +112,9 @@ def test_the_same_cut_is_the_same_file_but_for_the_moment_of_writing(source: Sou
     assert page(source) == pinned
     later = page(source, written_ms=WRITTEN_MS + 86_400_000)
     changed = [
-        (left, right) for left, right in zip(pinned.splitlines(), later.splitlines(), strict=True) if left != right
+        (pinned_line, right)
+        for pinned_line, right in zip(pinned.splitlines(), later.splitlines(), strict=True)
+        if pinned_line != right
     ]
     assert [line.strip() for line, _ in changed] == [
         '<p id="written">Written 2026-09-22 14:13:20 UTC, 23 h 50 min after the cut.</p>'
@@ -121,8 +123,8 @@ def test_the_same_cut_is_the_same_file_but_for_the_moment_of_writing(source: Sou
 
 def without_audit(document: str) -> list[str]:
     """The lines without the audit's findings and section: a run audits its lake, log directories are not audited."""
-    kept = re.sub(r'<section id="audit".*?</section>', "", document, flags=re.DOTALL)
-    return [line for line in kept.splitlines() if line.strip() and "sharelens audit" not in line]
+    remaining_html = re.sub(r'<section id="audit".*?</section>', "", document, flags=re.DOTALL)
+    return [line for line in remaining_html.splitlines() if line.strip() and "sharelens audit" not in line]
 
 
 def test_a_lake_and_its_log_make_the_same_page_but_for_the_place(source: Source, pinned: str, tmp_path: Path) -> None:

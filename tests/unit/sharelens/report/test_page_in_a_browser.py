@@ -203,10 +203,10 @@ def test_tables_sort_by_a_heading_and_filter_by_a_word(opened, files):
     rising = shown.page.eval_on_selector_all(ROWS.format(table="poison-table"), column)
     assert rising == sorted(falling)
     table.get_by_role("searchbox").fill("G-SLOW")
-    left = shown.page.locator(ROWS.format(table="poison-table"))
-    assert 0 < left.count() < len(rising)
-    assert all("g-slow" in text for text in left.all_inner_texts())
-    assert table.locator("output").inner_text() == f"{left.count()} of {len(rising)}"
+    filtered_rows = shown.page.locator(ROWS.format(table="poison-table"))
+    assert 0 < filtered_rows.count() < len(rising)
+    assert all("g-slow" in text for text in filtered_rows.all_inner_texts())
+    assert table.locator("output").inner_text() == f"{filtered_rows.count()} of {len(rising)}"
     shown.page.context.close()
 
 

@@ -42,11 +42,11 @@ def test_however_the_histories_are_cut_the_page_is_the_same(
     source = pinned_log(tmp_path, GROUPS)
     monkeypatch.setattr(lag_lines, "SHARE_PARTITIONS_SUMMED", summed)
     leave_charts_undrawn(monkeypatch)
-    whole = page(source)
+    full_page = page(source)
     monkeypatch.setattr(measured, "PART_ROWS", 1)
     for name in ("history", "deliveries"):
         monkeypatch.delattr(LogEvidence, name)
-    assert page(source) == whole
+    assert page(source) == full_page
 
 
 @pytest.mark.slow
@@ -98,24 +98,24 @@ def tables_read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[str, .
 def test_a_report_holds_few_rows_of_a_long_share_partition(
     tables_read: list[tuple[str, tuple[str, ...], int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept: list[int] = []
+    row_counts: list[int] = []
     plain = RowsAtMoments.table
 
     def counted(self: RowsAtMoments) -> pa.Table:
         rows = plain(self)
-        kept.append(rows.num_rows)
+        row_counts.append(rows.num_rows)
         return rows
 
     monkeypatch.setattr(RowsAtMoments, "table", counted)
     content = gathered(Source(lake=str(long_lake())))
-    most: dict[str, int] = {}
+    max_rows_by_table: dict[str, int] = {}
     for table, _, rows in tables_read:
-        most[table] = max(rows, most.get(table, 0))
+        max_rows_by_table[table] = max(rows, max_rows_by_table.get(table, 0))
     assert sum(rows for table, _, rows in tables_read if table == lake_evidence.DELIVERY) > 10 * READ_ROWS
     row_group = 1.1 * RECORDS / SHARE_PARTITIONS  # what is read in log order comes by whole row groups
-    assert most.pop(lake_evidence.HISTORY) <= row_group
-    assert max(most.values()) <= 2 * READ_ROWS
-    assert max(kept) <= MOMENTS * SHARE_PARTITIONS
+    assert max_rows_by_table.pop(lake_evidence.HISTORY) <= row_group
+    assert max(max_rows_by_table.values()) <= 2 * READ_ROWS
+    assert max(row_counts) <= MOMENTS * SHARE_PARTITIONS
     assert len(content.drawn) == SHARE_PARTITIONS
     assert all(drawn.deliveries.num_rows < RECORDS // 4 for drawn in content.drawn)
 

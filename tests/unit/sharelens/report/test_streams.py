@@ -55,11 +55,11 @@ def test_a_group_without_its_topics_is_not_ready_with_the_reason() -> None:
 
 
 def test_nothing_after_the_moment_counts() -> None:
-    whole = digest_of("streams-basic", "app-wc")
-    middle_ms = (whole.from_ms + whole.to_ms) // 2
+    full_digest = digest_of("streams-basic", "app-wc")
+    middle_ms = (full_digest.from_ms + full_digest.to_ms) // 2
     until = digest_of("streams-basic", "app-wc", until_ms=middle_ms)
     assert until.to_ms <= middle_ms
-    assert 0 < until.rebalances.num_rows < whole.rebalances.num_rows
+    assert 0 < until.rebalances.num_rows < full_digest.rebalances.num_rows
 
 
 def test_the_report_has_the_section_beside_share_groups_and_not_among_them() -> None:

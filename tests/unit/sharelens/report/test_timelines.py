@@ -43,8 +43,8 @@ def reading(span: Span | None = None) -> TimelineReading:
 
 
 def timeline(of: TimelineReading) -> GroupTimeline:
-    (made,) = of.timelines(GROUP_RECORD.empty_table(), [], {"t": "orders"})
-    return made
+    (group_timeline,) = of.timelines(GROUP_RECORD.empty_table(), [], {"t": "orders"})
+    return group_timeline
 
 
 @pytest.mark.slow
@@ -53,13 +53,13 @@ def test_marks_and_entries_are_bounded_and_counts_exact() -> None:
     of = reading()
     for begin in range(0, len(events), 5000):
         of.add_lives(life_rows("g", events[begin : begin + 5000]))
-    made = timeline(of)
-    assert len(made.marks) == COLUMNS * len(EVENTS)
-    assert sum(mark.entries for mark in made.marks) == sum(made.counts.values()) == 20_000
-    assert made.entries.num_rows == ENTRIES_SHOWN
-    assert made.left_off == 20_000 - ENTRIES_SHOWN
-    assert "leader_epoch_moved" not in made.entries.column("event").to_pylist()
-    assert min(made.entries.column("at_ms").to_pylist()) > HOUR_MS * 99 // 100
+    group_timeline = timeline(of)
+    assert len(group_timeline.marks) == COLUMNS * len(EVENTS)
+    assert sum(mark.entries for mark in group_timeline.marks) == sum(group_timeline.counts.values()) == 20_000
+    assert group_timeline.entries.num_rows == ENTRIES_SHOWN
+    assert group_timeline.left_off == 20_000 - ENTRIES_SHOWN
+    assert "leader_epoch_moved" not in group_timeline.entries.column("event").to_pylist()
+    assert min(group_timeline.entries.column("at_ms").to_pylist()) > HOUR_MS * 99 // 100
 
 
 def test_other_groups_and_times_outside_the_span_are_left_out() -> None:
@@ -73,10 +73,10 @@ def test_stalls_are_bars_over_all_columns_in_which_one_lasts() -> None:
     of = reading()
     column_ms = HOUR_MS // COLUMNS
     of.add_stalls(stall_rows("g", [(0, 2 * column_ms), (column_ms, 3 * column_ms), (70 * column_ms, None)]))
-    made = timeline(of)
-    bars = {mark.column: mark.entries for mark in made.marks if mark.lane == STALLS}
+    group_timeline = timeline(of)
+    bars = {mark.column: mark.entries for mark in group_timeline.marks if mark.lane == STALLS}
     assert bars == {0: 1, 1: 2, 2: 2, 3: 1, 70: 1, 71: 1}
-    assert made.counts == {"stall_began": 3, "stall_ended": 2}
+    assert group_timeline.counts == {"stall_began": 3, "stall_ended": 2}
 
 
 @pytest.mark.parametrize(("ranked", "expected"), [(["b", "a"], ["b", "a", "d"]), ([], ["d", "c", "b"])])

@@ -18,7 +18,7 @@ def settings():
 
 
 @pytest.fixture
-def kept(tmp_path, monkeypatch):
+def jar_folder(tmp_path, monkeypatch):
     """The keep folder, and a resolver that must not be asked unless a test says so."""
     monkeypatch.setattr(jars, "keep_folder", lambda: tmp_path)
 
@@ -29,12 +29,12 @@ def kept(tmp_path, monkeypatch):
     return tmp_path / "jars"
 
 
-def test_kept_jars_are_used_without_the_network(settings, kept):
-    put_jars(kept)
+def test_kept_jars_are_used_without_the_network(settings, jar_folder):
+    put_jars(jar_folder)
     assert [path.name for path in jars.delta_jars(settings)] == list(jars.JARS)
 
 
-def test_offline_without_jars_says_which_command_to_run(settings, kept):
+def test_offline_without_jars_says_which_command_to_run(settings, jar_folder):
     with pytest.raises(
         jars.JarsError,
         match="offline, and .* lacks delta-kernel-api.*run once with a network: python -m sharelens.spark.jars",
@@ -42,23 +42,23 @@ def test_offline_without_jars_says_which_command_to_run(settings, kept):
         jars.delta_jars(settings.model_copy(update={"offline": True}))
 
 
-def test_file_that_is_no_jar_counts_as_missing(settings, kept):
-    put_jars(kept)
-    (kept / jars.JARS[0]).write_bytes(b"")
-    (kept / jars.JARS[1]).write_bytes(b"<html>")
-    assert jars.missing_jars(kept) == jars.JARS[:2]
+def test_file_that_is_no_jar_counts_as_missing(settings, jar_folder):
+    put_jars(jar_folder)
+    (jar_folder / jars.JARS[0]).write_bytes(b"")
+    (jar_folder / jars.JARS[1]).write_bytes(b"<html>")
+    assert jars.missing_jars(jar_folder) == jars.JARS[:2]
 
 
-def test_named_folder_is_never_filled(settings, kept, tmp_path):
-    mine = tmp_path / "mine"
-    put_jars(mine, jars.JARS[1:])
+def test_named_folder_is_never_filled(settings, jar_folder, tmp_path):
+    named_folder = tmp_path / "mine"
+    put_jars(named_folder, jars.JARS[1:])
     with pytest.raises(jars.JarsError, match="jars_dir .*mine lacks delta-kernel-api.*unset jars_dir"):
-        jars.delta_jars(settings.model_copy(update={"jars_dir": mine}))
-    put_jars(mine)
-    assert jars.delta_jars(settings.model_copy(update={"jars_dir": mine}))[0].parent == mine
+        jars.delta_jars(settings.model_copy(update={"jars_dir": named_folder}))
+    put_jars(named_folder)
+    assert jars.delta_jars(settings.model_copy(update={"jars_dir": named_folder}))[0].parent == named_folder
 
 
-def test_missing_jars_are_resolved_once_and_only_the_needed_ones_kept(settings, kept, monkeypatch):
+def test_missing_jars_are_resolved_once_and_only_the_needed_ones_kept(settings, jar_folder, monkeypatch):
     requests = []
 
     def resolve(package, scratch, excluded=()):
@@ -72,12 +72,12 @@ def test_missing_jars_are_resolved_once_and_only_the_needed_ones_kept(settings, 
     jars.delta_jars(settings)
     jars.delta_jars(settings)
     assert len(requests) == 1
-    assert sorted(path.name for path in kept.iterdir()) == sorted(jars.JARS)
+    assert sorted(path.name for path in jar_folder.iterdir()) == sorted(jars.JARS)
 
 
-def test_failed_resolution_tells_why_and_keeps_nothing(settings, kept, monkeypatch):
+def test_failed_resolution_tells_why_and_keeps_nothing(settings, jar_folder, monkeypatch):
     report = ":: loading settings\n\t\t:: io.delta#delta-spark_4.1_2.13;4.4.0: not found\nmore"
     monkeypatch.setattr(jars, "resolve", lambda package, scratch, excluded=(): report)
     with pytest.raises(jars.JarsError, match="4.4.0: not found; repeat with a network"):
         jars.delta_jars(settings)
-    assert not kept.exists()
+    assert not jar_folder.exists()

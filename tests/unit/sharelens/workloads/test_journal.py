@@ -8,13 +8,13 @@ from sharelens.workloads.journal import Journal, JournalError, read_journal
 
 
 def test_each_entry_is_in_the_file_at_once_and_shown_to_listeners(tmp_path):
-    journal, seen = Journal(tmp_path / "j"), []
-    journal.listen(seen.append)
+    journal, received_entries = Journal(tmp_path / "j"), []
+    journal.listen(received_entries.append)
     journal.write("delivery", offset=3)
     journal.write("ack", at_ms=7)
     actual = list(read_journal(tmp_path / "j"))
     assert [(line, entry["event"]) for line, entry in actual] == [(1, "delivery"), (2, "ack")]
-    assert [entry for _, entry in actual] == seen
+    assert [entry for _, entry in actual] == received_entries
     assert actual[1][1]["at_ms"] == 7
     journal.close()
 

@@ -36,10 +36,10 @@ def test_a_reset_opens_again_what_lies_above_it():
 
 
 def test_it_is_quiet_when_all_was_seen_and_nothing_came_since():
-    seen = [produce(0), delivery(0, at_ms=50)]
-    assert progress(*seen).is_quiet(51)
-    assert not progress(*seen).is_quiet(50)
-    assert not progress(*seen, produce(1)).is_quiet(51)
+    events = [produce(0), delivery(0, at_ms=50)]
+    assert progress(*events).is_quiet(51)
+    assert not progress(*events).is_quiet(50)
+    assert not progress(*events, produce(1)).is_quiet(51)
 
 
 def test_ends_are_behind_the_last_record_of_each_partition():

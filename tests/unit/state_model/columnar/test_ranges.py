@@ -9,8 +9,8 @@ from state_model.batches import coalesce, pointwise_maximum, prune
 from state_model.columnar import ranges as kernels
 from state_model.share_records import NOT_DETERMINED, StateBatch
 
-MOST = (1 << 63) - 1
-EDGES = st.integers(0, 24) | st.sampled_from([-(1 << 63), -1, MOST - 1, MOST])
+MAX_OFFSET = (1 << 63) - 1
+EDGES = st.integers(0, 24) | st.sampled_from([-(1 << 63), -1, MAX_OFFSET - 1, MAX_OFFSET])
 BATCHES = st.lists(
     st.builds(
         StateBatch,
@@ -53,7 +53,7 @@ def test_the_canonical_form_is_the_pointwise_maximum(batches):
 
 
 @pytest.mark.slow
-@given(BATCHES, BATCHES, st.integers(-1, 26) | st.sampled_from([NOT_DETERMINED, -2, MOST]))
+@given(BATCHES, BATCHES, st.integers(-1, 26) | st.sampled_from([NOT_DETERMINED, -2, MAX_OFFSET]))
 def test_merging_is_the_pointwise_maximum_above_the_start_offset(old, new, start):
     (left_ranges, left_count), (right_ranges, right_count) = canonical(old), canonical(new)
     out = np.zeros((2 * (left_count + right_count) + 4, 5), np.int64)

@@ -8,7 +8,7 @@ from state_model.group_records import GroupRecord
 from state_model.streams.group import apply
 from state_model.streams.records import record_of
 from state_model.streams.values import (
-    LEFT,
+    LEFT_ASSIGNMENT,
     GroupMetadata,
     GroupState,
     MemberAssignment,
@@ -104,7 +104,7 @@ def test_a_member_that_left_is_gone_and_the_topology_stays():
 
 def test_the_tombstone_of_an_assignment_leaves_the_member():
     group = after(*STARTED, LEAVING[0])
-    assert group.members["m"] == StreamsMember(CLIENT, LEFT)
+    assert group.members["m"] == StreamsMember(CLIENT, LEFT_ASSIGNMENT)
 
 
 def test_the_tombstone_of_the_group_removes_it_and_later_ones_are_ignored():

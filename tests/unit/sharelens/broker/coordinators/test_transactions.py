@@ -10,7 +10,7 @@ from sharelens.broker.ports import ProducerIdentity, TopicPartition
 from state_model.topics import OFFSETS_TOPIC
 from tests.broker_transactions import USER_TOPIC, Coordinators, CrashError
 
-HERE = TopicPartition(USER_TOPIC, 0)
+AT = TopicPartition(USER_TOPIC, 0)
 THERE = TopicPartition(USER_TOPIC, 1)
 NOBODY = MemberCall(group_id="g", member_id="", generation_id=-1)
 
@@ -102,12 +102,12 @@ class TestProducers:
         broker.timers.advance(7 * 86_400_000 + 3_600_001)
         assert broker.transactions.get("tx") is None
         broker.restart()
-        assert add(broker, first, HERE) == "invalid_producer_id_mapping"
+        assert add(broker, first, AT) == "invalid_producer_id_mapping"
 
 
 class TestEnds:
     def test_committed_records_are_below_the_last_stable_offset(self, broker):
-        producer = begin(broker, HERE)
+        producer = begin(broker, AT)
         broker.produce(producer, 0, "paid")
         assert (lso_and_end(broker), broker.visible(0)) == ((0, 1), [])
         assert end(broker, producer, is_commit=True) == "none"
@@ -115,14 +115,14 @@ class TestEnds:
         assert status(broker) is TransactionStatus.COMPLETE_COMMIT
 
     def test_aborted_records_are_in_the_aborted_index(self, broker):
-        producer = begin(broker, HERE)
+        producer = begin(broker, AT)
         broker.produce(producer, 0, "paid twice")
         assert end(broker, producer, is_commit=False) == "none"
         assert (lso_and_end(broker), broker.visible(0)) == ((2, 2), [])
         assert len(broker.cluster.get(USER_TOPIC, 0).aborted_transactions(0, 2)) == 1
 
     def test_an_end_may_be_repeated_but_not_turned_round(self, broker):
-        producer = begin(broker, HERE)
+        producer = begin(broker, AT)
         end(broker, producer, is_commit=True)
         assert end(broker, producer, is_commit=True) == "none"
         assert end(broker, producer, is_commit=False) == "invalid_txn_state"
@@ -134,7 +134,7 @@ class TestEnds:
         assert end(broker, producer, is_commit=True, transactional_id="") == "invalid_request"
 
     def test_one_open_too_long_is_aborted_and_its_producer_fenced(self, broker):
-        producer = begin(broker, HERE)
+        producer = begin(broker, AT)
         broker.produce(producer, 0, "slow")
         broker.timers.advance(60_000)
         assert status(broker) is TransactionStatus.ONGOING
@@ -144,17 +144,17 @@ class TestEnds:
         assert broker.produce(producer, 0, "late") == "invalid_producer_epoch"
 
     def test_the_next_incarnation_aborts_what_the_one_before_left_open(self, broker):
-        first = begin(broker, HERE)
+        first = begin(broker, AT)
         broker.produce(first, 0, "left")
-        second = begin(broker, HERE)
+        second = begin(broker, AT)
         assert second.producer_epoch > first.producer_epoch
-        assert add(broker, first, HERE) == "producer_fenced"
+        assert add(broker, first, AT) == "producer_fenced"
         broker.produce(second, 0, "right")
         end(broker, second, is_commit=True)
         assert broker.visible(0) == ["right"]
 
     def test_a_batch_outside_of_an_open_transaction_is_refused(self, broker):
-        producer = begin(broker, HERE)
+        producer = begin(broker, AT)
         assert broker.produce(producer, 1, "elsewhere") == "invalid_txn_state"
         end(broker, producer, is_commit=True)
         assert broker.produce(producer, 0, "late") == "invalid_txn_state"
@@ -163,7 +163,7 @@ class TestEnds:
 
 class TestDisk:
     def test_a_decision_that_cannot_be_written_is_none(self, broker):
-        producer = begin(broker, HERE)
+        producer = begin(broker, AT)
         broker.produce(producer, 0, "paid")
         broker.cluster.disk.is_full = True
         assert end(broker, producer, is_commit=True) == "coordinator_not_available"
@@ -174,7 +174,7 @@ class TestDisk:
 
     @pytest.mark.parametrize("appends", [1, 2, 3])
     def test_what_was_decided_is_carried_out_after_a_kill(self, broker, appends):
-        producer = begin(broker, HERE, THERE)
+        producer = begin(broker, AT, THERE)
         broker.produce(producer, 0, "here")
         broker.produce(producer, 1, "there")
         broker.cluster.disk.crash_at = appends
@@ -185,7 +185,7 @@ class TestDisk:
         assert status(broker) is TransactionStatus.COMPLETE_COMMIT
 
     def test_a_transaction_is_still_open_after_a_kill(self, broker):
-        producer = begin(broker, HERE)
+        producer = begin(broker, AT)
         broker.produce(producer, 0, "before")
         broker.restart()
         assert broker.produce(producer, 0, "after") == 1
@@ -193,7 +193,7 @@ class TestDisk:
         assert broker.visible(0) == ["before", "after"]
 
     def test_markers_that_the_disk_refused_are_tried_again(self, broker, monkeypatch):
-        producer = begin(broker, HERE)
+        producer = begin(broker, AT)
         broker.produce(producer, 0, "paid")
         log, disk = broker.cluster.get(USER_TOPIC, 0), broker.cluster.disk
         real_append = log.append_marker
@@ -205,7 +205,7 @@ class TestDisk:
         monkeypatch.setattr(log, "append_marker", refused)
         assert end(broker, producer, is_commit=True) == "none"
         assert end(broker, producer, is_commit=True) == "concurrent_transactions"
-        assert add(broker, producer, HERE) == "concurrent_transactions"
+        assert add(broker, producer, AT) == "concurrent_transactions"
         again = broker.transactions.init_producer_id("tx", 60_000)
         assert again.error_code is ErrorCode.concurrent_transactions
         monkeypatch.undo()
@@ -219,29 +219,29 @@ class TestOffsets:
         partition = TopicPartition(OFFSETS_TOPIC, broker.group_log.partition_for("g"))
         assert add(broker, producer, partition) == "none"
         codes = broker.commits.commit_in_transaction(
-            NOBODY, {HERE: CommittedOffset(offset=offset)}, ProducerIdentity(*_identity(producer))
+            NOBODY, {AT: CommittedOffset(offset=offset)}, ProducerIdentity(*_identity(producer))
         )
-        assert codes == {HERE: ErrorCode.none}
+        assert codes == {AT: ErrorCode.none}
 
     def committed(self, broker):
-        actual = broker.groups.offsets.get("g", HERE)
+        actual = broker.groups.offsets.get("g", AT)
         return None if actual is None else actual.offset
 
     @pytest.mark.parametrize("is_killed", [False, True])
     def test_they_count_when_the_transaction_commits(self, broker, is_killed):
-        producer = begin(broker, HERE)
+        producer = begin(broker, AT)
         self.commit(broker, producer, 5)
         if is_killed:
             broker.restart()
-        assert (self.committed(broker), broker.groups.offsets.waiting("g")) == (None, {HERE})
+        assert (self.committed(broker), broker.groups.offsets.waiting("g")) == (None, {AT})
         end(broker, producer, is_commit=True)
         assert (self.committed(broker), broker.groups.offsets.waiting("g")) == (5, set())
         broker.restart()
         assert self.committed(broker) == 5
 
     def test_they_do_not_when_it_aborts(self, broker):
-        producer = begin(broker, HERE)
-        broker.commits.commit(NOBODY, {HERE: CommittedOffset(offset=3)})
+        producer = begin(broker, AT)
+        broker.commits.commit(NOBODY, {AT: CommittedOffset(offset=3)})
         self.commit(broker, producer, 5)
         end(broker, producer, is_commit=False)
         assert self.committed(broker) == 3
@@ -250,9 +250,9 @@ class TestOffsets:
 
     @pytest.mark.parametrize("is_killed", [False, True])
     def test_a_newer_commit_outside_stands(self, broker, is_killed):
-        producer = begin(broker, HERE)
+        producer = begin(broker, AT)
         self.commit(broker, producer, 5)
-        broker.commits.commit(NOBODY, {HERE: CommittedOffset(offset=9)})
+        broker.commits.commit(NOBODY, {AT: CommittedOffset(offset=9)})
         end(broker, producer, is_commit=True)
         if is_killed:
             broker.restart()

@@ -23,7 +23,7 @@ from tests.sasl_clients import bearer, plain_token, scram_credential
 
 MODULES = "org.apache.kafka.common.security"
 PLAIN_USERS = f'{MODULES}.plain.PlainLoginModule required user_alice="alice-secret";'
-SASL, TLS, BOTH = SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SSL, SecurityProtocol.SASL_SSL
+SASL, TLS, SASL_TLS = SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SSL, SecurityProtocol.SASL_SSL
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +192,7 @@ def client_context(stores, certificate_file=None):
         (TLS, "requested", "client.pem", "DEFAULT", "User:CN=Alice.ops.test"),
         (TLS, "required", "client.pem", "DEFAULT", "User:CN=Alice.ops.test"),
         (TLS, "required", "client.pem", r"RULE:^CN=([^.]+)\.ops.*$/$1/L,DEFAULT", "User:alice"),
-        (BOTH, "required", "client.pem", "DEFAULT", ANONYMOUS),
+        (SASL_TLS, "required", "client.pem", "DEFAULT", ANONYMOUS),
     ],
 )
 def test_the_principal_is_the_name_of_the_certificate(
