@@ -186,7 +186,7 @@ class Member:
 
 
 def close_within(consumer: ShareConsumer, timeout_s: float) -> list[Exception]:
-    """What went wrong at the close of a consumer, in a thread of its own; the thread keeps what does not end in time."""
+    """What went wrong at the close of a consumer, which runs in a thread; one that does not end in time stays there."""
     errors: list[Exception] = []
 
     def close() -> None:
