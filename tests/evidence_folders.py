@@ -8,8 +8,8 @@ from sharelens.evidence_folder.question import Question, ask
 from sharelens.measures.settings import GroupSettings
 from sharelens.questions.opening import open_evidence
 from sharelens.source.request import Source
-from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
-from tests.user_topics import write_orders
+from tests.logs.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
+from tests.logs.user_topics import write_orders
 
 FROM_MS, TO_MS = START_MS + 1000, START_MS + 4000
 STORY = [

@@ -13,8 +13,8 @@ from sharelens.report import charts
 from sharelens.report.gather import Gathered, ReportQuestion, gather
 from sharelens.report.page import build, render
 from sharelens.source.request import Source
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
-from tests.user_topics import write_orders
+from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.logs.user_topics import write_orders
 
 WRITTEN_MS = START_MS + 86_400_000
 HOSTILE = (

@@ -14,7 +14,7 @@ from state_model import group_records, share_records
 from state_model.coordinator import WriteRequest
 from state_model.share_records import UNKNOWN_COUNT, SharePartitionKey, StateBatch, Tombstone
 from tests.broker.kafka_tools import DUMP_LOG_SEGMENTS, kafka_tool
-from tests.broker_memory import ManualTimers
+from tests.broker_parts.broker_memory import ManualTimers
 
 pytestmark = pytest.mark.components
 

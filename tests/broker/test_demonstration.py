@@ -7,7 +7,7 @@ import pytest
 
 from jobs.commands import stages as compute
 from sharelens.cli import main
-from tests.in_process import no_session
+from tests.processes.in_process import no_session
 
 pytestmark = pytest.mark.broker
 

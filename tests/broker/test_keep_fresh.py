@@ -27,9 +27,9 @@ from sharelens.lake.tables import TABLES
 from sharelens.measures.settings import ISOLATION_LEVEL
 from sharelens.workloads.load import Amount
 from tests.broker import running
+from tests.broker.live.test_live_lake import COMPARED, consumed, run
 from tests.broker.running import RunningBroker
 from tests.broker.share_clients import SHARE_SETTINGS
-from tests.broker.test_live_lake import COMPARED, consumed, run
 from tests.broker.workload_runs import Supervised, run_profiles
 from tests.lakes import content, differences
 from tests.pages import DOCS, blocks

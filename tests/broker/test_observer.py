@@ -16,10 +16,10 @@ from sharelens.broker.storage.catalog import Catalog
 from sharelens.cli import main
 from tests.broker import running
 from tests.broker.kafka_tools import ACLS, kafka_tool
+from tests.broker.live.test_live import CHECKPOINT_S, PAGE, SETTINGS, outcome, without_places
 from tests.broker.running import RunningBroker
+from tests.broker.security.test_acls import AUTHORIZER
 from tests.broker.share_clients import new_share_group, share_consumer, work
-from tests.broker.test_acls import AUTHORIZER
-from tests.broker.test_live import CHECKPOINT_S, PAGE, SETTINGS, outcome, without_places
 from tests.broker.test_overview import RECORDS, filled
 
 pytestmark = pytest.mark.components

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.broker.kafka_tools import DUMP_LOG_SEGMENTS, kafka_tool
-from tests.broker_logs import Clock, open_log, produced, values
+from tests.logs.broker_logs import Clock, open_log, produced, values
 
 pytestmark = pytest.mark.components
 

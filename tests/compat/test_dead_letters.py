@@ -14,10 +14,10 @@ from sharelens.cli import main
 from sharelens.lake.scan import open_lake
 from tests.dataset_settings import given_settings, lines
 from tests.datasets import dataset
-from tests.dead_letter_logs import letter_headers, write_letters
-from tests.in_process import make_lake, recorded_lake
-from tests.state_logs import ORDERS_ID, snapshot, update, write_log_directory
-from tests.user_topics import write_orders
+from tests.logs.dead_letter_logs import letter_headers, write_letters
+from tests.logs.state_logs import ORDERS_ID, snapshot, update, write_log_directory
+from tests.logs.user_topics import write_orders
+from tests.processes.in_process import make_lake, recorded_lake
 
 Json = dict[str, Any]
 Place = tuple[str, str, int, int]

@@ -13,7 +13,7 @@ from sharelens.cli import main
 from sharelens.lake.scan import Cut, open_lake
 from tests.compat.test_log_dir_answers import lines
 from tests.datasets import dataset, scenarios
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 pytestmark = pytest.mark.usefixtures("evidence_opened_once")
 

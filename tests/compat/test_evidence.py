@@ -17,8 +17,8 @@ from sharelens.source.request import Source
 from state_model.columnar.replay import replay_records
 from state_model.columnar.schemas import SHARE_RECORD
 from tests.datasets import dataset, kinds_first
-from tests.in_process import make_lake, recorded_lake
 from tests.once import made_once
+from tests.processes.in_process import make_lake, recorded_lake
 
 BOOKS = ("manifest.json", "manifest.sha256")
 WITHOUT_STATE = {"streams"}

@@ -8,8 +8,8 @@ import pytest
 
 from sharelens.cli import main
 from tests.datasets import dataset
-from tests.in_process import make_lake
 from tests.once import made_once
+from tests.processes.in_process import make_lake
 
 WINDOW = ("--from", "2026-11-22T21:29:05Z", "--to", "2026-11-22T21:29:30Z")
 LOGS = dataset("streams-topology") / "logs"

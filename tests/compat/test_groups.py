@@ -7,7 +7,7 @@ import pytest
 from sharelens.cli import main
 from tests.compat.test_log_dir_answers import lines
 from tests.datasets import dataset
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 
 @pytest.mark.parametrize("words", [[], ["--group", "g-rc"]])

@@ -13,7 +13,7 @@ from sharelens.lake.scan import open_lake
 from state_model.columnar.keys import SHARE_PARTITION_ORDER
 from tests.compat.test_log_dir_answers import answerable, at_offsets, first_offsets, lines
 from tests.datasets import KINDS, dataset, scenarios
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 pytestmark = pytest.mark.usefixtures("evidence_opened_once")
 

@@ -12,7 +12,7 @@ from sharelens.lake.scan import open_lake
 from sharelens.questions import measured
 from tests.compat.test_stalled_poison import ask, journal, lasting_topics, lines
 from tests.datasets import dataset
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 Json = dict[str, Any]
 Place = tuple[str, str, int, int]

@@ -12,7 +12,7 @@ from sharelens.questions.lag import lag
 from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.source.request import CutChoice, Source
 from tests.datasets import dataset
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 pytestmark = pytest.mark.compat
 

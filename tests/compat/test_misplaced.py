@@ -25,10 +25,10 @@ from sharelens.questions.trace import trace
 from sharelens.source.request import CutChoice, Source
 from state_model.java import partition_for
 from tests.depths import examples
-from tests.in_process import make_lake
 from tests.lakes import assert_same
+from tests.logs.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update, write_state_partition
 from tests.once import made_once
-from tests.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update, write_state_partition
+from tests.processes.in_process import make_lake
 from tools.log_writer.writer import write_meta
 
 BEFORE, AFTER = 3, 5

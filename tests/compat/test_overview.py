@@ -9,7 +9,7 @@ import pytest
 from sharelens.cli import main
 from tests.dataset_settings import given_settings
 from tests.datasets import dataset, kinds_first
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 pytestmark = pytest.mark.usefixtures("evidence_opened_once")
 

@@ -23,8 +23,8 @@ from sharelens.questions.signs import Signs, signs
 from sharelens.source.request import CutChoice, Source
 from state_model.streams.values import TaskId
 from tests.datasets import dataset
-from tests.in_process import make_lake
 from tests.once import made_once
+from tests.processes.in_process import make_lake
 
 TOPOLOGY = Source(log_dirs=(str(dataset("streams-topology") / "logs"),), takes_group_log=True)
 MINUTE_MS = 60_000

@@ -8,7 +8,7 @@ import pytest
 from sharelens.cli import main
 from tests.compat.test_describe import moments
 from tests.datasets import dataset
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 pytestmark = pytest.mark.usefixtures("evidence_opened_once")
 

@@ -15,7 +15,7 @@ from sharelens.questions.redelivered import redelivered
 from sharelens.source.request import CutChoice, Source
 from tests.compat.test_stalled_poison import ask
 from tests.datasets import dataset
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 Place = tuple[str, str, int, int]
 

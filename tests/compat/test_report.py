@@ -12,7 +12,7 @@ from sharelens.report.gather import Gathered
 from sharelens.report.timelines import ENTRIES_SHOWN, GROUPS_DRAWN, STALLS
 from sharelens.source.request import CutChoice, Source
 from tests.datasets import dataset, kinds_first
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 from tests.report_pages import gathered
 
 pytestmark = pytest.mark.usefixtures("evidence_opened_once")

@@ -11,7 +11,7 @@ from sharelens.lake.scan import open_lake
 from tests.dataset_settings import given_settings as settings
 from tests.dataset_settings import lines
 from tests.datasets import dataset
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 pytestmark = pytest.mark.usefixtures("evidence_opened_once")
 

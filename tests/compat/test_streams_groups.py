@@ -25,7 +25,7 @@ from state_model.streams.records import METADATA, STREAMS_TYPES
 from state_model.streams.values import StreamsGroup, StreamsMember, Tasks, TasksByType, Topology
 from state_model.topics import OFFSETS_TOPIC
 from tests.datasets import STREAMS_SETS, dataset, raw_records_of
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 NO_SUCH_GROUP = 69
 

@@ -12,7 +12,7 @@ from sharelens.questions.opening import open_evidence
 from sharelens.source.request import Source
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 from tests.datasets import dataset, kinds_first
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 pytestmark = pytest.mark.usefixtures("evidence_opened_once")
 

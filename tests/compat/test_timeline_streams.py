@@ -11,7 +11,7 @@ from state_model.group_records import GroupRecord, decode_record
 from state_model.offset_commits import key_prefix
 from state_model.topics import OFFSETS_TOPIC
 from tests.datasets import dataset, raw_records
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 
 def _timeline(capsys: pytest.CaptureFixture[str], place: str, group: str, *words: str) -> list[dict[str, Any]]:

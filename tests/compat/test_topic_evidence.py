@@ -12,7 +12,7 @@ from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.opening import open_evidence
 from sharelens.source.request import Source
 from tests.datasets import dataset, kinds_first
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 
 def begins_of(evidence: Evidence) -> dict[TopicPartition, int]:

@@ -6,8 +6,8 @@ import pytest
 
 from sharelens.cli import main
 from tests.datasets import dataset, kinds_first
-from tests.in_process import recorded_lake
-from tests.state_logs import update, write_log_directory
+from tests.logs.state_logs import update, write_log_directory
+from tests.processes.in_process import recorded_lake
 
 pytestmark = pytest.mark.usefixtures("evidence_opened_once")
 

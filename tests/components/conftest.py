@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.datasets import dataset
-from tests.in_process import make_lake
-from tests.s3_server import S3Server, s3_server
+from tests.processes.in_process import make_lake
+from tests.processes.s3_server import S3Server, s3_server
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.datasets import dataset
 from tests.pages import DOCS, blocks
-from tests.s3_server import S3Server
-from tests.store_servers import put_folder
+from tests.processes.s3_server import S3Server
+from tests.processes.store_servers import put_folder
 
 PAGE = DOCS / "how-to" / "keep-a-lake-in-a-bucket.md"
 LOG_PAGE = DOCS / "how-to" / "copy-a-log.md"

@@ -13,10 +13,10 @@ from sharelens.lake.scan import open_lake
 from sharelens.lake.tables import TABLES
 from sharelens.lake.transactions import commit_path
 from tests.datasets import dataset
-from tests.in_process import make_lake, recorded_lake
-from tests.interrupted_run import lake_and_logs
 from tests.lakes import content, differences
-from tests.s3_server import Fault, S3Server
+from tests.processes.in_process import make_lake, recorded_lake
+from tests.processes.interrupted_run import lake_and_logs
+from tests.processes.s3_server import Fault, S3Server
 
 FIRST_RUN, RUN_WITHOUT_NEWS, QUESTION = 760, 205, 75
 """Upper bounds of requests; docs/how-to/keep-a-lake-in-a-bucket.md says about how many there are."""

@@ -18,11 +18,11 @@ from sharelens.lake.errors import LakeError
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
 from tests.datasets import dataset, kinds_first
-from tests.in_process import make_lake, recorded_lake
-from tests.interrupted_run import lake_and_logs
 from tests.lakes import CONTENT, content, differences
-from tests.s3_server import S3Server
-from tests.store_servers import put_folder
+from tests.processes.in_process import make_lake, recorded_lake
+from tests.processes.interrupted_run import lake_and_logs
+from tests.processes.s3_server import S3Server
+from tests.processes.store_servers import put_folder
 
 QUESTIONS = (
     ["state"],

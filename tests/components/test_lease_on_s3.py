@@ -19,10 +19,10 @@ from sharelens.lake.object_storage import ObjectStorage
 from sharelens.lake.parquet import write_rows
 from sharelens.lake.tables import TABLES
 from tests.datasets import dataset
-from tests.in_process import make_lake, recorded_lake
 from tests.lakes import content, differences
-from tests.s3_server import Fault, S3Server
-from tests.stopped_runs import TERM_S, assert_publishes_nothing_after_a_takeover, stopped_run
+from tests.processes.in_process import make_lake, recorded_lake
+from tests.processes.s3_server import Fault, S3Server
+from tests.processes.stopped_runs import TERM_S, assert_publishes_nothing_after_a_takeover, stopped_run
 
 NAME = "silver.name"
 

@@ -8,10 +8,10 @@ from sharelens.cli import main
 from sharelens.kafka_log.errors import LogDirectoryError
 from sharelens.kafka_log.layout import scan_log_directory
 from tests.datasets import dataset, scenarios
-from tests.in_process import make_lake, recorded_lake, run_here
 from tests.lakes import content, differences
-from tests.s3_server import Fault, S3Server
-from tests.store_servers import put_folder
+from tests.processes.in_process import make_lake, recorded_lake, run_here
+from tests.processes.s3_server import Fault, S3Server
+from tests.processes.store_servers import put_folder
 
 IN_THE_TIER = ("pruned",)
 """Scenarios outside of the soak: reading is the same for all logs, and other tests read `basic` from buckets."""

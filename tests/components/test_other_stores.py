@@ -17,10 +17,10 @@ from sharelens.lake.lake import Lake
 from sharelens.lake.parquet import write_rows
 from sharelens.lake.tables import TABLES
 from tests.datasets import dataset
-from tests.in_process import make_lake, recorded_lake
 from tests.lakes import content, differences
-from tests.stopped_runs import TERM_S, assert_publishes_nothing_after_a_takeover
-from tests.store_servers import StoreServer, azurite, localbucket, put_folder
+from tests.processes.in_process import make_lake, recorded_lake
+from tests.processes.stopped_runs import TERM_S, assert_publishes_nothing_after_a_takeover
+from tests.processes.store_servers import StoreServer, azurite, localbucket, put_folder
 
 NAME = "silver.name"
 SERVERS = {"azurite": azurite, "localbucket": localbucket}

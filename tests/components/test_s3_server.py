@@ -10,7 +10,7 @@ import pytest
 
 from sharelens.lake.lake import Lake
 from sharelens.lake.object_storage import ObjectStorage
-from tests.s3_server import AtomicPuts
+from tests.processes.s3_server import AtomicPuts
 
 WRITERS = 4
 

@@ -22,10 +22,10 @@ import sharelens
 from sharelens.lake.transactions import commit_path
 from sharelens.spark.java import spark_home
 from tests.datasets import dataset
-from tests.in_process import recorded_lake
 from tests.lakes import assert_same, content, differences
-from tests.s3_server import S3Server
-from tests.spark_cluster import PATIENCE_S, SETTINGS, Cluster, outcome, spark_cluster, start_run
+from tests.processes.in_process import recorded_lake
+from tests.processes.s3_server import S3Server
+from tests.processes.spark_cluster import PATIENCE_S, SETTINGS, Cluster, outcome, spark_cluster, start_run
 from tools.make_dist_env import ENTRY, make_environment
 
 SCENARIO = "edge"

@@ -10,9 +10,9 @@ from sharelens.lake.errors import LakeError
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
 from tests.datasets import dataset
-from tests.in_process import ANY_SIZE, make_lake, no_session, recorded_lake
 from tests.lakes import content, differences
 from tests.old_lakes import NAMES, SCENARIO, old_lake
+from tests.processes.in_process import ANY_SIZE, make_lake, no_session, recorded_lake
 
 POINTS = ("carry:gold.lag:before", "exchange:gold:between", "exchange:bronze:between", "exchange:done")
 

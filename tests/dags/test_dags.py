@@ -20,10 +20,10 @@ from sharelens.lake.tables import TABLES
 from sharelens.settings.folder import read_settings_folder
 from tests import datasets, lakes
 from tests.broker import running
+from tests.broker.live.test_live_lake import consumed
 from tests.broker.share_clients import SHARE_SETTINGS
-from tests.broker.test_live_lake import consumed
-from tests.in_process import make_lake, recorded_lake
 from tests.once import made_once
+from tests.processes.in_process import make_lake, recorded_lake
 
 ROOT = Path(__file__).parents[2]
 AIRFLOW = ROOT / ".venv-airflow" / "bin"

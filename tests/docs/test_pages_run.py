@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.datasets import dataset
-from tests.in_process import recorded_lake
 from tests.old_lakes import old_lake
 from tests.pages import DOCS, KINDS, ROOT, WARM_MODULES, WITHOUT_CHECKS, Installation, blocks, installed, warmed
+from tests.processes.in_process import recorded_lake
 
 LOG = "copy"
 """The log directory in the folder of a page."""
@@ -41,7 +41,7 @@ NOT_RUN = {
 }
 ELSEWHERE = {
     "install.md": "its completion: tests/docs/test_install.py",
-    "ask-a-cluster.md": "tests/broker/test_live.py",
+    "ask-a-cluster.md": "tests/broker/live/test_live.py",
     "keep-a-lake-fresh.md": "tests/broker/test_keep_fresh.py",
     "keep-a-lake-in-a-bucket.md": "tests/components/test_bucket_page.py",
     "monitor-with-prometheus.md": "its queries: tests/unit/conf/test_prometheus.py",
@@ -49,7 +49,7 @@ ELSEWHERE = {
     "run-it-as-a-service.md": "its files: tests/unit/conf/test_systemd.py",
     "see-it-in-grafana.md": "its dashboard: tests/unit/conf/test_grafana.py",
     "reproduce-an-incident.md": "tests/broker/test_reproduce_page.py",
-    "secure-the-light-broker.md": "tests/broker/test_secure_page.py",
+    "secure-the-light-broker.md": "tests/broker/security/test_secure_page.py",
     "schedule.md": "tests/dags/test_dags.py",
     "use-dataframes.md": "tests/spark/docs/test_dataframe_pages.py",
     "use-pyspark.md": "tests/spark/docs/test_use_pyspark.py",

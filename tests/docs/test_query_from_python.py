@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "query-from-python.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)

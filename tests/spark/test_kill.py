@@ -30,11 +30,11 @@ from sharelens.cli import main
 from sharelens.lake.errors import LakeError
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
-from tests import interrupted_run
 from tests.datasets import dataset
-from tests.in_process import ANY_SIZE, make_lake, recorded_lake
-from tests.kills import Point, in_turn, kill, points_of
 from tests.lakes import assert_same, content, differences, shared_content
+from tests.processes import interrupted_run
+from tests.processes.in_process import ANY_SIZE, make_lake, recorded_lake
+from tests.processes.kills import Point, in_turn, kill, points_of
 
 PUBLISHED = "commit:gold.publication:publish:after"
 STAGES_WITH_TASKS = 5

@@ -10,7 +10,7 @@ from sharelens.lake.scan import Cut, open_lake
 from sharelens.questions.named_queries import named_query, names
 from sharelens.questions.spark_sql import spark_sql
 from state_model.errors import UsageError
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 from tests.sql_answers import answer_of
 
 WITHOUT_A_CASE = {"longest_stalls", "quarantine", "incomplete", "resets", "gaps"}

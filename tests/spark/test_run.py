@@ -15,8 +15,8 @@ from sharelens.kafka_log.errors import SourceMissingError
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
 from tests.datasets import dataset, kinds_first
-from tests.in_process import make_lake, recorded_lake
 from tests.lakes import assert_same
+from tests.processes.in_process import make_lake, recorded_lake
 
 LARGE = ("big-small", "big")
 

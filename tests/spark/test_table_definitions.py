@@ -10,7 +10,7 @@ from pyspark_kafka_log import spark_schema
 from sharelens.lake.lake import Lake
 from sharelens.lake.tables import TABLES
 from sharelens.questions.definitions import create_tables
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

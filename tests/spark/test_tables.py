@@ -17,8 +17,8 @@ from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
 from sharelens.lake.tables import TABLES
 from tests.datasets import dataset
-from tests.in_process import make_lake
 from tests.lakes import assert_same, content
+from tests.processes.in_process import make_lake
 
 MIDDLE_MS = 1_795_230_763_000
 """A moment in the middle of the data set `basic`."""

@@ -10,8 +10,8 @@ import pytest
 
 from sharelens.configuration.settings import load_settings
 from tests.datasets import dataset
-from tests.in_process import recorded_lake
 from tests.pages import DOCS, blocks, installed
+from tests.processes.in_process import recorded_lake
 
 PAGES = {"use-pyspark.md": None, "use-dataframes.md": 1}
 """Pages and how many of their code blocks run, all with None."""

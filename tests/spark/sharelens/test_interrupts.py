@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.datasets import dataset
-from tests.in_process import make_lake, recorded_lake
-from tests.interrupts import Process, has_jvm, interrupted, on_a_terminal, written
 from tests.lakes import assert_same
+from tests.processes.in_process import make_lake, recorded_lake
+from tests.processes.interrupts import Process, has_jvm, interrupted, on_a_terminal, written
 
 pytestmark = pytest.mark.spark
 LOG = "dlq"

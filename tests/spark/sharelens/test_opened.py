@@ -4,7 +4,7 @@ from chispa.dataframe_comparer import assert_df_equality
 from pyspark.sql import SparkSession
 
 import sharelens
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 
 def test_a_table_is_a_data_frame_at_the_cut(spark: SparkSession) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from bench.live import record_ages_ms
 from sharelens.lake.scan import open_lake
-from tests.in_process import make_lake
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.processes.in_process import make_lake
 
 pytestmark = pytest.mark.slow
 

@@ -3,7 +3,7 @@ from hypothesis import given
 
 from bench.udf_baseline import DECODED, decoded_columns
 from state_model.share_records import encode_record
-from tests.share_values import RECORDS, described
+from tests.logs.share_values import RECORDS, described
 
 
 def as_rows(columns):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.command_lines import parsed, schedule
+from tests.processes.command_lines import parsed, schedule
 
 KUBERNETES = Path(__file__).parents[3] / "conf" / "kubernetes"
 WORKLOADS = ("keep-fresh.yaml", "exporter.yaml")

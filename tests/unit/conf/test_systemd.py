@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_lines import schedule
+from tests.processes.command_lines import schedule
 
 UNIT = Path(__file__).parents[3] / "conf" / "systemd" / "sharelens.service"
 

@@ -8,8 +8,8 @@ import pytest
 
 from jobs import books
 from sharelens.lake.lake import Lake
-from tests.in_process import make_lake
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.processes.in_process import make_lake
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ import pytest
 from jobs.freshness import Freshness, freshness
 from jobs.publish import published_run
 from sharelens.lake.lake import Lake
-from tests.in_process import TO_SILVER, make_lake
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.processes.in_process import TO_SILVER, make_lake
 
 pytestmark = pytest.mark.slow
 

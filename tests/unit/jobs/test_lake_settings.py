@@ -20,14 +20,14 @@ from sharelens.lake.settings_rows import TABLE
 from sharelens.measures.observed_settings import Observation
 from sharelens.measures.settings import DEAD_LETTER_TOPIC
 from state_model.topics import UNKNOWN_CLUSTER
-from tests.dead_letter_logs import letter_headers, write_letters
 from tests.depths import examples
-from tests.in_process import TO_MEASURES, make_lake
 from tests.lakes import CONTENT, assert_same, content, differences
+from tests.logs.dead_letter_logs import letter_headers, write_letters
+from tests.logs.state_logs import ORDERS_ID, START_MS, snapshot, update, write_log_directory
+from tests.logs.user_topics import write_orders
 from tests.once import made_once
+from tests.processes.in_process import TO_MEASURES, make_lake
 from tests.settings_in_files import broker_config, dead_letter_topics, end_offsets, group_configs
-from tests.state_logs import ORDERS_ID, START_MS, snapshot, update, write_log_directory
-from tests.user_topics import write_orders
 
 pytestmark = pytest.mark.slow
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from jobs.measure import steps as measure_steps
 from sharelens.lake.lake import Lake
 from tests.depths import examples
-from tests.in_process import make_lake
 from tests.lakes import assert_same
-from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
-from tests.user_topics import write_orders
+from tests.logs.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
+from tests.logs.user_topics import write_orders
+from tests.processes.in_process import make_lake
 
 STATES = st.sampled_from([0, 2, 4])
 BATCHES = st.lists(

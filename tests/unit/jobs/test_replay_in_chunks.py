@@ -12,9 +12,9 @@ from jobs.spark.executors import Engine
 from sharelens.lake import parquet
 from sharelens.lake.lake import Lake
 from state_model.topics import STATE_TOPIC
-from tests.in_process import make_lake, story_lake
 from tests.lakes import assert_same
-from tests.state_logs import START_MS, encoded_records, snapshot, tombstone, update, write_log_directory
+from tests.logs.state_logs import START_MS, encoded_records, snapshot, tombstone, update, write_log_directory
+from tests.processes.in_process import make_lake, story_lake
 from tools.log_writer.writer import encode_log, record_columns
 
 pytestmark = pytest.mark.slow

@@ -21,11 +21,19 @@ from sharelens.lake.errors import LakeError, LakeLockedError
 from sharelens.lake.lake import Lake
 from sharelens.lake.lock import hold
 from sharelens.lake.scan import open_lake
-from tests.batch_files import broken, state_batches, state_directory
-from tests.in_process import make_lake, no_session, recorded_lake, run_here
 from tests.lakes import assert_same
+from tests.logs.batch_files import broken, state_batches, state_directory
+from tests.logs.state_logs import (
+    ORDERS_ID,
+    START_MS,
+    STATE_TOPIC,
+    snapshot,
+    tombstone,
+    update,
+    write_log_directory,
+)
 from tests.once import made_once
-from tests.state_logs import ORDERS_ID, START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
+from tests.processes.in_process import make_lake, no_session, recorded_lake, run_here
 from tools.log_writer.writer import write_checkpoints
 
 pytestmark = pytest.mark.slow

@@ -15,12 +15,12 @@ from sharelens.cli import main
 from sharelens.lake import crash_points
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
-from tests.batch_files import broken, state_batches, state_directory
-from tests.in_process import make_lake
 from tests.lakes import content, differences
+from tests.logs.batch_files import broken, state_batches, state_directory
+from tests.logs.state_logs import START_MS, snapshot, tombstone, update
+from tests.logs.user_topics import write_orders
 from tests.once import made_once
-from tests.state_logs import START_MS, snapshot, tombstone, update
-from tests.user_topics import write_orders
+from tests.processes.in_process import make_lake
 from tools.log_writer.writer import write_meta
 
 pytestmark = pytest.mark.slow

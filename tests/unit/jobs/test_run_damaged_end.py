@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from sharelens.lake.scan import open_lake
-from tests.batch_files import broken, state_batches, state_directory
-from tests.in_process import TO_STATE, make_lake
-from tests.state_logs import START_MS, STATE_TOPIC, snapshot, update
+from tests.logs.batch_files import broken, state_batches, state_directory
+from tests.logs.state_logs import START_MS, STATE_TOPIC, snapshot, update
+from tests.processes.in_process import TO_STATE, make_lake
 from tools.log_writer.writer import write_checkpoints
 
 pytestmark = pytest.mark.slow

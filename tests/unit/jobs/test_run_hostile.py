@@ -16,10 +16,10 @@ from sharelens.evidence.intervals import Interval, difference, intersection, uni
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import Cut, open_lake
 from state_model.errors import SharelensError
-from tests.batch_files import state_batches, state_directory, write_batches
-from tests.in_process import make_lake, no_session
+from tests.logs.batch_files import state_batches, state_directory, write_batches
+from tests.logs.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update
 from tests.once import made_once
-from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update
+from tests.processes.in_process import make_lake, no_session
 from tools.log_writer.writer import write_checkpoints
 
 pytestmark = pytest.mark.slow

@@ -12,13 +12,13 @@ from jobs.errors import IntervalHoleError
 from jobs.publish import current_versions
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
-from tests.batch_files import state_batches, state_directory
 from tests.datasets import dataset
 from tests.depths import examples
-from tests.in_process import TO_SILVER, make_lake, recorded_lake
 from tests.lakes import assert_same
-from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update, write_state_partition
-from tests.user_topics import ORDERS_RECORDS, RECORDS_A_BATCH, headers, write_orders
+from tests.logs.batch_files import state_batches, state_directory
+from tests.logs.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update, write_state_partition
+from tests.logs.user_topics import ORDERS_RECORDS, RECORDS_A_BATCH, headers, write_orders
+from tests.processes.in_process import TO_SILVER, make_lake, recorded_lake
 from tools.log_writer.writer import write_checkpoints
 
 pytestmark = pytest.mark.slow

@@ -21,16 +21,24 @@ from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
 from sharelens.measures.settings import DELIVERY_COUNT_LIMIT
 from state_model.uuids import uuid_text
-from tests import interrupted_run
-from tests.batch_files import broken, copy_changed, state_batches, state_directory
 from tests.datasets import dataset
-from tests.dead_letter_logs import letter_headers, write_letters
-from tests.in_process import make_lake, recorded_lake
-from tests.kills import Point, in_turn_by_write, kill, points_and_writes
 from tests.lakes import BOOKS, content, differences
-from tests.metadata_logs import group_setting, topic, write_metadata
+from tests.logs.batch_files import broken, copy_changed, state_batches, state_directory
+from tests.logs.dead_letter_logs import letter_headers, write_letters
+from tests.logs.metadata_logs import group_setting, topic, write_metadata
+from tests.logs.state_logs import (
+    ORDERS_ID,
+    START_MS,
+    STATE_TOPIC,
+    snapshot,
+    tombstone,
+    update,
+    write_log_directory,
+)
+from tests.processes import interrupted_run
+from tests.processes.in_process import make_lake, recorded_lake
+from tests.processes.kills import Point, in_turn_by_write, kill, points_and_writes
 from tests.settings_in_files import end_offsets, group_configs
-from tests.state_logs import ORDERS_ID, START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
 
 pytestmark = pytest.mark.slow
 

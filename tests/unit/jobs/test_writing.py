@@ -14,9 +14,9 @@ from jobs.upkeep.maintain import MaintainOptions, maintain
 from jobs.writing import writing
 from sharelens.lake.lake import Lake
 from sharelens.lake.tables import TABLES
-from tests.in_process import make_lake, run_here
 from tests.lakes import content, differences
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.processes.in_process import make_lake, run_here
 
 pytestmark = pytest.mark.slow
 

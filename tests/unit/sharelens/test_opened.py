@@ -13,7 +13,7 @@ from sharelens.lake.tables import TABLES
 from sharelens.opened import OpenLake
 from state_model.errors import UsageError
 from tests.datasets import dataset
-from tests.in_process import make_lake, recorded_lake
+from tests.processes.in_process import make_lake, recorded_lake
 
 pytestmark = pytest.mark.slow
 

@@ -8,9 +8,9 @@ import pytest
 
 from sharelens.cli import main
 from tests.datasets import dataset
-from tests.in_process import story_lake
-from tests.state_logs import snapshot, write_log_directory
-from tests.terminals import screens
+from tests.logs.state_logs import snapshot, write_log_directory
+from tests.processes.in_process import story_lake
+from tests.processes.terminals import screens
 
 pytestmark = pytest.mark.slow
 

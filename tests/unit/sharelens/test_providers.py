@@ -9,7 +9,7 @@ import pytest
 
 from sharelens.providers import COMMANDS, SPARK, ProviderError, provided, provided_module
 from tests.datasets import dataset
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 ROOT = Path(__file__).parents[3]
 NAMES = ("jobs", "lake", "measures", "tables", "broker", "evidence", "kafka_log", "workloads")

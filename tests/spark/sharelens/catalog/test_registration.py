@@ -16,7 +16,7 @@ from sharelens.lake.scan import open_lake
 from sharelens.lake.tables import TABLES
 from sharelens.opened import OpenLake
 from state_model.errors import SharelensError
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 PREFIX = "lens_"
 OF_EACH_KIND = ("gold.publication", "gold.quality_result", "gold.delivery_history", "silver.dlq_record")

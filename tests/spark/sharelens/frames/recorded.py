@@ -31,8 +31,8 @@ from sharelens.settings.folder import with_single_files
 from sharelens.source.request import CutChoice, Source
 from tests.dataset_settings import given_settings
 from tests.datasets import dataset
-from tests.in_process import make_lake, recorded_lake
 from tests.once import made_once
+from tests.processes.in_process import make_lake, recorded_lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,10 +17,10 @@ from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, Set
 from state_model.audit.rule import Need
 from state_model.audit.table import BY_CODE
 from tests.audit import cluster_damages as damages
-from tests.cluster_logs import END_MS, state, write_cluster
 from tests.datasets import dataset, scenarios
-from tests.in_process import make_lake, recorded_lake
-from tests.state_logs import START_MS, snapshot, write_state_partition
+from tests.logs.cluster_logs import END_MS, state, write_cluster
+from tests.logs.state_logs import START_MS, snapshot, write_state_partition
+from tests.processes.in_process import make_lake, recorded_lake
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

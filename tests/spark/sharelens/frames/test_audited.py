@@ -13,10 +13,7 @@ from sharelens.frames.shapes import spark_schema
 from sharelens.lake.scan import open_lake
 from sharelens.measures.observed_settings import settings_of
 from state_model.java import partition_for
-from tests.in_process import make_lake
-from tests.settings_in_files import group_configs
-from tests.spark.sharelens.frames.recorded import OF_THE_LAKE, assert_same
-from tests.state_logs import (
+from tests.logs.state_logs import (
     ORDERS_ID,
     START_MS,
     STATE_TOPIC,
@@ -26,6 +23,9 @@ from tests.state_logs import (
     write_log_directory,
     write_state_partition,
 )
+from tests.processes.in_process import make_lake
+from tests.settings_in_files import group_configs
+from tests.spark.sharelens.frames.recorded import OF_THE_LAKE, assert_same
 from tools.log_writer.writer import write_checkpoints
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from sharelens import frames
 from sharelens.lake.scan import open_lake
 from tests.datasets import dataset
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 SCENARIO = "dlq"
 PATIENCE_S = 240

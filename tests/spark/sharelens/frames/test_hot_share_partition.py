@@ -12,7 +12,7 @@ from sharelens.frames.shapes import spark_schema
 from sharelens.kafka_log.schemas import LOG_RECORD
 from state_model.share_records import ShareRecord, ShareSnapshot, ShareUpdate, StateBatch, encode_record
 from state_model.uuids import ZERO_UUID
-from tests.replay_logs import KEYS
+from tests.logs.replay_logs import KEYS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,7 +12,7 @@ from sharelens.lake.scan import open_lake
 from sharelens.lake.tables import TABLES
 from state_model.audit.table import RULES
 from tests.datasets import KINDS, scenarios
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 from tests.spark.sharelens.frames.recorded import assert_same, rows_of, table_of
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from sharelens.frames.envelopes import CHUNK_BITS
 from sharelens.frames.shapes import spark_schema
 from state_model.columnar.replay import replay_records
 from state_model.columnar.schemas import SHARE_RECORD
-from tests.replay_logs import parsed, table
+from tests.logs.replay_logs import parsed, table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,12 +22,12 @@ from tests.audit.cluster_damages import (
     odd_group_records,
     short_topic,
 )
-from tests.cluster_logs import END_MS, state, write_cluster, write_orders
 from tests.datasets import dataset
-from tests.in_process import TO_AUDIT, make_lake, recorded_lake
 from tests.lakes import content, differences
+from tests.logs.cluster_logs import END_MS, state, write_cluster, write_orders
+from tests.logs.state_logs import START_MS, snapshot, write_state_partition
 from tests.once import made_once
-from tests.state_logs import START_MS, snapshot, write_state_partition
+from tests.processes.in_process import TO_AUDIT, make_lake, recorded_lake
 
 pytestmark = pytest.mark.slow
 

@@ -10,10 +10,10 @@ from jobs.audit import tasks
 from jobs.publish import current_versions, published_versions
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
-from tests.in_process import TO_AUDIT, make_lake, story_lake
 from tests.lakes import content, differences
+from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.processes.in_process import TO_AUDIT, make_lake, story_lake
 from tests.settings_in_files import group_configs
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from sharelens.lake import parquet
 from sharelens.lake.locations import resolve
 from sharelens.lake.slices import BRONZE, Slice
 from state_model.audit.columnar.partitions import LogFacts
-from tests.in_process import make_lake
+from tests.processes.in_process import make_lake
 
 
 def job(state_partition: int, size_bytes: int, *, topic_id: str = "t", keeps_below: bool = False) -> tasks.Job:

@@ -15,8 +15,8 @@ from sharelens.lake.lake import Lake
 from sharelens.lake.parquet import write_rows
 from sharelens.lake.scan import open_lake
 from sharelens.lake.tables import TABLES
-from tests.in_process import story_lake
-from tests.state_logs import START_MS, snapshot, update
+from tests.logs.state_logs import START_MS, snapshot, update
+from tests.processes.in_process import story_lake
 
 pytestmark = pytest.mark.slow
 SHARE_RECORD = "silver.share_record"

@@ -8,7 +8,7 @@ from jobs.commands import stages as compute
 from jobs.commands.demonstration import is_live
 from sharelens.cli import live, main
 from state_model.errors import UsageError
-from tests.in_process import no_session
+from tests.processes.in_process import no_session
 
 pytestmark = pytest.mark.slow
 

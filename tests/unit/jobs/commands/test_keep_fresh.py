@@ -16,7 +16,7 @@ from sharelens.cli import main
 from sharelens.lake.errors import LakeError
 from sharelens.lake.scan import open_lake
 from sharelens.lake.tables import TABLES
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
 
 PATIENCE_S = 60
 

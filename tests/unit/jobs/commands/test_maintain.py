@@ -14,8 +14,8 @@ from sharelens.lake.lake import Lake
 from sharelens.lake.parquet import write_rows
 from sharelens.lake.scan import open_lake
 from sharelens.lake.tables import TABLES
-from tests.in_process import make_lake
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.processes.in_process import make_lake
 
 pytestmark = pytest.mark.slow
 

@@ -13,9 +13,9 @@ import pytest
 
 from jobs.commands import stages as compute
 from sharelens.cli import main
-from tests.in_process import empty_lake, make_lake, no_session
+from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.once import made_once
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.processes.in_process import empty_lake, make_lake, no_session
 
 pytestmark = pytest.mark.slow
 

@@ -8,9 +8,9 @@ import pytest
 from jobs.decode.topic_starts import lowest, lowest_of, lowest_offsets
 from sharelens.lake.lake import Lake
 from sharelens.lake.table_schemas import TOPIC_START
-from tests.batch_files import state_batches, state_directory
-from tests.in_process import TO_SILVER, make_lake
-from tests.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update
+from tests.logs.batch_files import state_batches, state_directory
+from tests.logs.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update
+from tests.processes.in_process import TO_SILVER, make_lake
 
 pytestmark = pytest.mark.slow
 

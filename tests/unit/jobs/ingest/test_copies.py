@@ -12,12 +12,19 @@ from sharelens.kafka_log.errors import CopyConflictError
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
 from state_model.errors import SharelensError
-from tests.batch_files import base_offset, batches_of, broken, copy_changed, state_batches, state_directory
 from tests.datasets import dataset
-from tests.in_process import TO_SILVER, make_lake
 from tests.lakes import assert_same, content, differences
+from tests.logs.batch_files import (
+    base_offset,
+    batches_of,
+    broken,
+    copy_changed,
+    state_batches,
+    state_directory,
+)
+from tests.logs.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
 from tests.once import made_once
-from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
+from tests.processes.in_process import TO_SILVER, make_lake
 from tools.log_writer.writer import write_checkpoints, write_meta
 
 pytestmark = pytest.mark.slow

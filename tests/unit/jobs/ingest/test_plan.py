@@ -12,8 +12,8 @@ from jobs.ingest.plan import Extent
 from jobs.ingest.superseding import Divergence
 from sharelens.kafka_log.layout import LogDirectory, scan_log_directory
 from sharelens.kafka_log.union import LogPartition, unite
-from tests.batch_files import state_batches, state_directory
-from tests.state_logs import START_MS, STATE_TOPIC, snapshot, update
+from tests.logs.batch_files import state_batches, state_directory
+from tests.logs.state_logs import START_MS, STATE_TOPIC, snapshot, update
 from tools.log_writer.writer import write_checkpoints
 
 STORY = [snapshot(), *(update(batches=[(n, n, 2, 1)], at_ms=START_MS + 10 * n) for n in range(1, 10))]

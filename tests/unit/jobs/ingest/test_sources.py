@@ -8,8 +8,8 @@ from jobs.ingest import plan
 from jobs.ingest.sources import Sources
 from sharelens.kafka_log import reader
 from sharelens.kafka_log.layout import scan_log_directory
-from tests.file_times import set_times
-from tests.state_logs import START_MS, snapshot, write_log_directory
+from tests.logs.file_times import set_times
+from tests.logs.state_logs import START_MS, snapshot, write_log_directory
 
 COPIED_MS = START_MS + 90_000
 

@@ -7,8 +7,8 @@ import pytest
 from jobs.options import STAGES
 from sharelens.lake.lake import Lake
 from tests.datasets import dataset
-from tests.in_process import make_lake, recorded_lake
 from tests.lakes import assert_same
+from tests.processes.in_process import make_lake, recorded_lake
 
 # The log of `timeouts` was written from 03:09:44 to 03:10:30.
 HALFWAY_MS = 1795230600000

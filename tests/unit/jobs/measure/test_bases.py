@@ -16,10 +16,10 @@ from jobs.upkeep.maintain import MaintainOptions, Upkeep, maintain
 from sharelens.lake.lake import Lake
 from sharelens.measures.catalog import STAGED
 from tests.depths import examples
-from tests.in_process import TO_MEASURES, make_lake
 from tests.lakes import content, differences
+from tests.logs.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 from tests.once import made_once
-from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
+from tests.processes.in_process import TO_MEASURES, make_lake
 
 pytestmark = pytest.mark.slow
 

@@ -12,10 +12,10 @@ from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
 from sharelens.measures.group_histories import histories
 from tests.datasets import dataset
-from tests.group_files import GroupEntry, epoch, write_group_partition
-from tests.in_process import TO_MEASURES, make_lake, recorded_lake, story_lake
 from tests.lakes import content, differences
-from tests.state_logs import snapshot
+from tests.logs.group_files import GroupEntry, epoch, write_group_partition
+from tests.logs.state_logs import snapshot
+from tests.processes.in_process import TO_MEASURES, make_lake, recorded_lake, story_lake
 
 pytestmark = pytest.mark.slow
 

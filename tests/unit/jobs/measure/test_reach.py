@@ -23,11 +23,18 @@ from sharelens.measures.settled import HOUR_MS
 from state_model.columnar.codes import ABOVE_ALL
 from tests.datasets import dataset
 from tests.depths import examples
-from tests.in_process import TO_MEASURES, make_lake, recorded_lake
 from tests.lakes import content, differences
-from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory, write_state_partition
+from tests.logs.state_logs import (
+    START_MS,
+    snapshot,
+    tombstone,
+    update,
+    write_log_directory,
+    write_state_partition,
+)
+from tests.logs.user_topics import write_orders
+from tests.processes.in_process import TO_MEASURES, make_lake, recorded_lake
 from tests.unit.jobs.test_measure_on import STEPS, story
-from tests.user_topics import write_orders
 
 pytestmark = pytest.mark.slow
 

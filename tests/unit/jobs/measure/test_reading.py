@@ -17,8 +17,8 @@ from sharelens.lake.row_groups import RowGroups
 from sharelens.measures.places import Places
 from state_model.columnar.codes import ABOVE_ALL
 from state_model.columnar.keys import PLACE_KEY
-from tests.in_process import make_lake
-from tests.state_logs import snapshot, update, write_log_directory
+from tests.logs.state_logs import snapshot, update, write_log_directory
+from tests.processes.in_process import make_lake
 
 pytestmark = pytest.mark.slow
 

@@ -14,13 +14,13 @@ from jobs.upkeep.maintain import MaintainOptions, maintain
 from sharelens.kafka_log.dead_letter_records import DeadLetterTopics
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
-from tests.dead_letter_logs import Record, letter_headers, write_cut_letters, write_letters
 from tests.depths import examples
-from tests.in_process import TO_MEASURES, TO_SILVER, make_lake
 from tests.lakes import assert_same
+from tests.logs.dead_letter_logs import Record, letter_headers, write_cut_letters, write_letters
+from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory, write_state_partition
+from tests.logs.user_topics import write_orders
 from tests.once import made_once
-from tests.state_logs import START_MS, snapshot, update, write_log_directory, write_state_partition
-from tests.user_topics import write_orders
+from tests.processes.in_process import TO_MEASURES, TO_SILVER, make_lake
 
 pytestmark = pytest.mark.slow
 

@@ -8,11 +8,18 @@ import pytest
 
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
-from tests.in_process import TO_MEASURES, make_lake
 from tests.lakes import assert_same
+from tests.logs.state_logs import (
+    START_MS,
+    snapshot,
+    tombstone,
+    update,
+    write_log_directory,
+    write_state_partition,
+)
+from tests.logs.user_topics import ORDERS_RECORDS, write_orders
 from tests.once import made_once
-from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory, write_state_partition
-from tests.user_topics import ORDERS_RECORDS, write_orders
+from tests.processes.in_process import TO_MEASURES, make_lake
 
 pytestmark = pytest.mark.slow
 

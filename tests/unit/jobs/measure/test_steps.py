@@ -9,8 +9,8 @@ from jobs.measure import steps as measure_steps
 from jobs.measure.touched import touched_since
 from sharelens.lake.lake import Lake
 from state_model.columnar.codes import ABOVE_ALL
-from tests.in_process import make_lake
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.processes.in_process import make_lake
 
 pytestmark = pytest.mark.slow
 

@@ -19,13 +19,13 @@ from sharelens.measures.settings import DELIVERY_COUNT_LIMIT
 from sharelens.questions.lake_clusters import choose_cluster
 from state_model.metadata.schemas import PARTITION, PARTITION_CHANGE
 from tests.datasets import dataset
-from tests.file_contents import contents_below
-from tests.in_process import TO_BRONZE, TO_MEASURES, make_lake
 from tests.lakes import content, differences
-from tests.metadata_logs import group_setting, random_records, topic, value_of, write_metadata
+from tests.logs.file_contents import contents_below
+from tests.logs.metadata_logs import group_setting, random_records, topic, value_of, write_metadata
+from tests.logs.state_logs import ORDERS_ID, START_MS, snapshot, update, write_log_directory
+from tests.logs.user_topics import write_orders
+from tests.processes.in_process import TO_BRONZE, TO_MEASURES, make_lake
 from tests.settings_in_files import group_configs
-from tests.state_logs import ORDERS_ID, START_MS, snapshot, update, write_log_directory
-from tests.user_topics import write_orders
 
 pytestmark = pytest.mark.slow
 

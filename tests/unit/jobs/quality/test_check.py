@@ -26,10 +26,10 @@ from sharelens.lake.lake import Lake
 from sharelens.lake.parquet import DataFile, write_rows
 from sharelens.lake.scan import open_lake
 from sharelens.lake.tables import TABLES
-from tests.in_process import make_lake
+from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.logs.user_topics import write_orders
+from tests.processes.in_process import make_lake
 from tests.quality_rows import frame, good_row
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
-from tests.user_topics import write_orders
 
 pytestmark = pytest.mark.slow
 

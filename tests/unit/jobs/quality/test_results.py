@@ -11,7 +11,7 @@ from jobs.upkeep.maintain import MaintainOptions, maintain
 from sharelens.lake import gates
 from sharelens.lake.lake import Lake
 from sharelens.lake.tables import TABLES
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 pytestmark = pytest.mark.slow
 

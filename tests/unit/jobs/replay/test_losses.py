@@ -5,7 +5,7 @@ import pytest
 from jobs.replay.losses import find_losses
 from sharelens.lake.lake import Lake
 from state_model.columnar.values import Loss
-from tests.in_process import empty_lake
+from tests.processes.in_process import empty_lake
 from tests.unit.sharelens.evidence.test_coverage import gap
 from tests.unit.sharelens.evidence.test_losses import extent
 

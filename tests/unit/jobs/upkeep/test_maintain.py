@@ -28,11 +28,11 @@ from sharelens.lake.errors import LakeError, LakeLockedError
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
 from sharelens.lake.tables import TABLES
-from tests.in_process import make_lake, recorded_lake
-from tests.kills import Point, in_turn, kill, points_of
 from tests.lakes import BOOKS, OF_THE_AUDIT, content, differences, shared_content
+from tests.logs.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 from tests.once import made_once
-from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
+from tests.processes.in_process import make_lake, recorded_lake
+from tests.processes.kills import Point, in_turn, kill, points_of
 
 pytestmark = pytest.mark.slow
 

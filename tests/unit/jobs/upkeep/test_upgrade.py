@@ -27,12 +27,12 @@ from sharelens.lake.lock import hold
 from sharelens.lake.parquet import DataFile
 from sharelens.lake.tables import SCHEMA_VERSION, TABLES
 from tests.datasets import dataset
-from tests.in_process import ANY_SIZE, make_lake, no_session, recorded_lake, story_lake
-from tests.kills import Point, in_turn, kill, points_of
 from tests.lakes import assert_same, content, differences
+from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.old_lakes import NAMES, SCENARIO, age, old_lake
 from tests.once import made_once
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.processes.in_process import ANY_SIZE, make_lake, no_session, recorded_lake, story_lake
+from tests.processes.kills import Point, in_turn, kill, points_of
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from sharelens.broker.protocol.error_answers import error_answer
 from sharelens.broker.protocol.messages import encode_answer
 from sharelens.broker.protocol.registry import Api, RequestContext, registered
 from sharelens.broker.protocol.steps import LazyArray
-from tests.broker_messages import build
+from tests.broker_parts.broker_messages import build
 
 STATE = TopicPartition("__share_group_state", 3)
 

@@ -14,7 +14,7 @@ from sharelens.catalog.statements import script
 from sharelens.cli import main
 from sharelens.lake.scan import open_lake
 from sharelens.lake.tables import TABLES
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 LAKES = ("dlq", "streams")
 HISTORIES = [name for name, table in TABLES.items() if {"valid_from_ms", "valid_to_ms"} <= set(table.schema.names)]

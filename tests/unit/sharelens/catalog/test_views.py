@@ -12,7 +12,7 @@ import sharelens
 from sharelens.catalog.views import views
 from sharelens.lake.scan import open_lake
 from sharelens.lake.tables import TABLES
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ import pytest
 
 from sharelens import cli
 from sharelens.cli import app, main
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
 
 COMMANDS = tuple(app.cli.commands)
 QUESTIONS = ("state", "records", "trace", "diff", "status")

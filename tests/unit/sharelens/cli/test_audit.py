@@ -5,8 +5,8 @@ import json
 import pytest
 
 from sharelens.cli import main
-from tests.in_process import make_lake
-from tests.state_logs import snapshot, update, write_log_directory
+from tests.logs.state_logs import snapshot, update, write_log_directory
+from tests.processes.in_process import make_lake
 
 RECORDS = [
     snapshot(start=-1, delivery_complete_count=-1),

@@ -8,9 +8,9 @@ import pytest
 from sharelens.cli import main
 from sharelens.lake.gates import closed
 from sharelens.lake.lake import Lake
-from tests.in_process import story_lake
+from tests.logs.state_logs import snapshot, update, write_log_directory
+from tests.processes.in_process import story_lake
 from tests.report_pages import leave_out_charts
-from tests.state_logs import snapshot, update, write_log_directory
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from sharelens.cli import main
-from tests.cluster_logs import (
+from tests.logs.cluster_logs import (
     END_MS,
     GROUPS,
     MINUTE,
@@ -17,9 +17,9 @@ from tests.cluster_logs import (
     write_cluster,
     write_orders,
 )
-from tests.group_files import GroupEntry, epoch, write_group_partition
-from tests.metadata_logs import write_metadata
-from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, write_state_partition
+from tests.logs.group_files import GroupEntry, epoch, write_group_partition
+from tests.logs.metadata_logs import write_metadata
+from tests.logs.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, write_state_partition
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import pytest
 
 from sharelens.cli import main
 from tests.datasets import dataset
-from tests.in_process import make_lake, story_lake
-from tests.metadata_logs import group_setting, topic, write_metadata
-from tests.state_logs import snapshot, write_log_directory
+from tests.logs.metadata_logs import group_setting, topic, write_metadata
+from tests.logs.state_logs import snapshot, write_log_directory
+from tests.processes.in_process import make_lake, story_lake
 
 pytestmark = pytest.mark.slow
 

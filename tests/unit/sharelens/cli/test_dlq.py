@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from sharelens.cli import main
-from tests.dead_letter_logs import letter_headers, write_cut_letters, write_letters
-from tests.in_process import make_lake
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
-from tests.user_topics import write_orders
+from tests.logs.dead_letter_logs import letter_headers, write_cut_letters, write_letters
+from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.logs.user_topics import write_orders
+from tests.processes.in_process import make_lake
 
 FINDINGS, USAGE, FAILURE = 3, 2, 1
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sharelens.cli import main
-from tests.state_logs import snapshot, write_log_directory
+from tests.logs.state_logs import snapshot, write_log_directory
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from sharelens.cli import main
-from tests.dead_letter_logs import letter_headers, write_letters
-from tests.state_logs import snapshot, update, write_log_directory
-from tests.user_topics import write_orders
+from tests.logs.dead_letter_logs import letter_headers, write_letters
+from tests.logs.state_logs import snapshot, update, write_log_directory
+from tests.logs.user_topics import write_orders
 
 pytestmark = pytest.mark.slow
 

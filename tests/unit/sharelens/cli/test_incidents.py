@@ -14,9 +14,7 @@ from sharelens.cli import main
 from sharelens.settings.folder import read_settings_folder
 from tests.dataset_settings import given_settings
 from tests.datasets import dataset
-from tests.in_process import make_lake, recorded_lake, story_lake
-from tests.report_pages import leave_out_charts
-from tests.state_logs import (
+from tests.logs.state_logs import (
     ORDERS_ID,
     START_MS,
     snapshot,
@@ -25,6 +23,8 @@ from tests.state_logs import (
     write_log_directory,
     write_state_partition,
 )
+from tests.processes.in_process import make_lake, recorded_lake, story_lake
+from tests.report_pages import leave_out_charts
 
 pytestmark = pytest.mark.slow
 

@@ -12,10 +12,10 @@ import pytest
 
 from sharelens.cli import app, main
 from sharelens.cli.interrupts import interruptible
-from tests.in_process import make_lake
-from tests.interrupts import HEEDING, LONGEST_S, interrupted, long_log, written
 from tests.lakes import assert_same
 from tests.once import made_once
+from tests.processes.in_process import make_lake
+from tests.processes.interrupts import HEEDING, LONGEST_S, interrupted, long_log, written
 
 ONE_LINE = (130, ["sharelens: interrupted"])
 IN_PROCESS = {"SHARELENS_IN_PROCESS_BYTES": str(1 << 40)}

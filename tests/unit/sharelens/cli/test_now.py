@@ -13,11 +13,11 @@ from sharelens.lake.lake import Lake
 from sharelens.metrics.reading import read
 from sharelens.source.request import Source
 from state_model.topics import STATE_TOPIC
-from tests.file_times import set_times
-from tests.in_process import make_lake
+from tests.logs.file_times import set_times
+from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.logs.user_topics import ORDERS_RECORDS, write_orders
 from tests.once import made_once
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
-from tests.user_topics import ORDERS_RECORDS, write_orders
+from tests.processes.in_process import make_lake
 from tools.log_writer.writer import write_checkpoints
 
 pytestmark = pytest.mark.slow

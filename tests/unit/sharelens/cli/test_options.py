@@ -13,7 +13,7 @@ import pytest
 from sharelens.cli import app, main
 from sharelens.cli.options import Duration, Seconds, Time
 from sharelens.parameters.times import MINUTE_MS
-from tests.state_logs import snapshot, update, write_log_directory
+from tests.logs.state_logs import snapshot, update, write_log_directory
 
 MINUTES_AGO = (50, 40, 30, 20, 10)
 Offsets = Callable[..., list[int]]

@@ -12,11 +12,11 @@ import pytest
 
 from sharelens.cli import main
 from tests.datasets import dataset
-from tests.file_times import set_times
-from tests.interrupts import HEEDING
-from tests.state_logs import START_MS, STATE_TOPIC, snapshot, update, write_log_directory
-from tests.terminals import Terminal, screens
-from tests.user_topics import ORDERS_RECORDS, write_orders
+from tests.logs.file_times import set_times
+from tests.logs.state_logs import START_MS, STATE_TOPIC, snapshot, update, write_log_directory
+from tests.logs.user_topics import ORDERS_RECORDS, write_orders
+from tests.processes.interrupts import HEEDING
+from tests.processes.terminals import Terminal, screens
 from tools.log_writer.writer import write_checkpoints
 
 RED = "\x1b[31m"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sharelens.cli import main
-from tests.state_logs import ORDERS_ID, START_MS, STATE_TOPIC, snapshot, update, write_log_directory
+from tests.logs.state_logs import ORDERS_ID, START_MS, STATE_TOPIC, snapshot, update, write_log_directory
 
 STORY = [snapshot(), update(batches=[(0, 3, 0, 1)], at_ms=START_MS + 1000)]
 SEGMENT = f"{STATE_TOPIC}-0/00000000000000000000.log"

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from sharelens.cli import main
-from tests.in_process import make_lake
+from tests.logs.state_logs import START_MS, other, snapshot, update, write_log_directory
+from tests.logs.user_topics import write_orders
 from tests.once import made_once
-from tests.state_logs import START_MS, other, snapshot, update, write_log_directory
-from tests.user_topics import write_orders
+from tests.processes.in_process import make_lake
 
 pytestmark = pytest.mark.slow
 

@@ -20,7 +20,7 @@ from state_model.columnar import schemas
 from state_model.columnar.keys import LOG_ORDER, SHARE_PARTITION_ORDER
 from state_model.columnar.replay import Replayed, open_ranges, replay_records
 from state_model.columnar.values import Loss
-from tests.replay_logs import HOSTILE_LOGS, LATER_LOGS, parsed, table
+from tests.logs.replay_logs import HOSTILE_LOGS, LATER_LOGS, parsed, table
 
 ROWS = pa.table(
     {

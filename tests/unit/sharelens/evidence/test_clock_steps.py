@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sharelens.evidence.clock_steps import LATE_RECORD, STEP_MS, ClockStep, clock_steps, late_records, steps_around
 from sharelens.evidence.log_time import log_times
-from tests.log_rows import log_rows
+from tests.logs.log_rows import log_rows
 
 MINUTES = st.lists(st.integers(0, 6), min_size=1, max_size=10)
 

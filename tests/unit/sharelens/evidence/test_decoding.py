@@ -12,8 +12,8 @@ from sharelens.evidence.schemas import DECODED_FROM
 from sharelens.kafka_log.schemas import LOG_RECORD, PROBLEM
 from state_model.columnar.decode import DECODE_PROBLEM
 from state_model.columnar.schemas import SHARE_RECORD
-from tests.log_rows import TOPIC_ID, log_rows
-from tests.state_logs import encoded_records, snapshot, tombstone, update
+from tests.logs.log_rows import TOPIC_ID, log_rows
+from tests.logs.state_logs import encoded_records, snapshot, tombstone, update
 
 STORY = [snapshot(), update(batches=[(0, 3, 2, 1)]), update(damage="value_version"), tombstone(), snapshot("h")]
 

@@ -20,8 +20,8 @@ from sharelens.evidence.losses import (
 )
 from sharelens.evidence.schemas import DECODED_FROM
 from state_model.columnar.values import Loss
-from tests.log_rows import TOPIC_ID, log_rows
-from tests.state_logs import ORDERS_ID, encoded_records, snapshot, update
+from tests.logs.log_rows import TOPIC_ID, log_rows
+from tests.logs.state_logs import ORDERS_ID, encoded_records, snapshot, update
 from tests.unit.sharelens.evidence.test_coverage import extent as taken_extent
 from tests.unit.sharelens.evidence.test_coverage import gap
 

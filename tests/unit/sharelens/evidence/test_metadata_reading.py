@@ -14,9 +14,9 @@ from sharelens.kafka_log.layout import scan_log_directory
 from state_model.metadata.history import Validity
 from state_model.metadata.records import NO_OP_VALUE
 from state_model.uuids import uuid_text
-from tests.batch_files import batches_of
 from tests.datasets import dataset
-from tests.metadata_logs import random_records, topic, write_metadata
+from tests.logs.batch_files import batches_of
+from tests.logs.metadata_logs import random_records, topic, write_metadata
 from tools.log_writer.writer import encode_batch, record_columns
 
 FOLDER = "__cluster_metadata-0"

@@ -9,9 +9,9 @@ from sharelens.kafka_log import reader
 from sharelens.kafka_log.layout import scan_log_directory
 from sharelens.kafka_log.union import unite
 from state_model.topics import STATE_TOPIC
-from tests.file_times import set_times
-from tests.group_files import GroupEntry, epoch, write_group_partition
-from tests.state_logs import START_MS, snapshot, write_log_directory
+from tests.logs.file_times import set_times
+from tests.logs.group_files import GroupEntry, epoch, write_group_partition
+from tests.logs.state_logs import START_MS, snapshot, write_log_directory
 
 HOUR_MS = 3_600_000
 LATER_MS = START_MS + 1000 * HOUR_MS

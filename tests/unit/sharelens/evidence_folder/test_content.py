@@ -11,9 +11,16 @@ from sharelens.measures.settings import DELIVERY_COUNT_LIMIT
 from state_model.errors import SharelensError, UsageError
 from state_model.java import partition_for
 from tests.evidence_folders import FROM_MS, STORY, TO_MS, log_directory, question, write_evidence
-from tests.in_process import make_lake
-from tests.metadata_logs import group_setting, write_metadata
-from tests.state_logs import ORDERS_ID, START_MS, snapshot, update, write_log_directory, write_state_partition
+from tests.logs.metadata_logs import group_setting, write_metadata
+from tests.logs.state_logs import (
+    ORDERS_ID,
+    START_MS,
+    snapshot,
+    update,
+    write_log_directory,
+    write_state_partition,
+)
+from tests.processes.in_process import make_lake
 
 pytestmark = pytest.mark.slow
 

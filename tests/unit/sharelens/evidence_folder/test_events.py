@@ -8,7 +8,7 @@ from sharelens.questions import vocabulary
 from sharelens.questions.evidence import Keys
 from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.source.request import Source
-from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
+from tests.logs.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 
 STORY = [
     snapshot(),

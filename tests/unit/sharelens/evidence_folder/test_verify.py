@@ -13,8 +13,8 @@ from sharelens.evidence_folder.verify import FINDINGS, MEANING, recompute, verif
 from sharelens.questions.opening import open_evidence
 from sharelens.source.request import Source
 from tests.evidence_folders import STORY, log_directory, write_evidence
-from tests.in_process import make_lake
-from tests.state_logs import START_MS, update
+from tests.logs.state_logs import START_MS, update
+from tests.processes.in_process import make_lake
 
 pytestmark = pytest.mark.slow
 

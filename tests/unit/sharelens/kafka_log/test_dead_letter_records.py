@@ -18,8 +18,8 @@ from sharelens.kafka_log.dead_letter_records import (
     without_digests,
 )
 from sharelens.kafka_log.schemas import HEADER
-from tests.dead_letter_logs import Headers, letter_headers
-from tests.log_rows import log_rows
+from tests.logs.dead_letter_logs import Headers, letter_headers
+from tests.logs.log_rows import log_rows
 
 
 def records(*headers: Headers, values: list[bytes | None] | None = None, control: list[bool] | None = None):

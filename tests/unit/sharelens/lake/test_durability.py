@@ -13,10 +13,10 @@ from sharelens.lake.durability import set_aside_torn
 from sharelens.lake.errors import LakeError
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
-from tests.in_process import make_lake, no_session, run_here, story_lake
 from tests.lakes import assert_same, content, differences
+from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.once import made_once
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.processes.in_process import make_lake, no_session, run_here, story_lake
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,8 @@ from jobs.upkeep.maintain import MaintainOptions, maintain
 from sharelens.lake import file_rows
 from sharelens.lake.file_rows import FileRows
 from sharelens.lake.lake import Lake
-from tests.in_process import TO_SILVER, make_lake
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.processes.in_process import TO_SILVER, make_lake
 
 pytestmark = pytest.mark.slow
 

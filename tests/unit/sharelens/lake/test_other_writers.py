@@ -11,10 +11,10 @@ from jobs.upkeep.maintain import MaintainOptions, maintain
 from sharelens.lake.errors import LakeError
 from sharelens.lake.lake import Lake
 from sharelens.lake.transactions import LOG, commit_path
-from tests.in_process import make_lake
 from tests.lakes import assert_same, content, differences
+from tests.logs.state_logs import snapshot, update, write_log_directory
 from tests.once import made_once
-from tests.state_logs import snapshot, update, write_log_directory
+from tests.processes.in_process import make_lake
 
 pytestmark = pytest.mark.slow
 

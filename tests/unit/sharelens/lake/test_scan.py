@@ -14,8 +14,8 @@ from sharelens.lake.commit import create_tables
 from sharelens.lake.errors import LakeError, LakeVersionError
 from sharelens.lake.lake import Lake
 from sharelens.lake.tables import SCHEMA_VERSION, TABLES
-from tests.in_process import TO_SILVER, make_lake, story_lake
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.processes.in_process import TO_SILVER, make_lake, story_lake
 
 pytestmark = pytest.mark.slow
 

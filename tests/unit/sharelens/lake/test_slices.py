@@ -16,7 +16,7 @@ from sharelens.lake.lake import Lake
 from sharelens.lake.parquet import ParquetSink
 from sharelens.lake.slices import BRONZE, Slice, read_partitions, read_unit, slices, take_units, units
 from sharelens.lake.tables import TABLES
-from tests.log_rows import log_rows
+from tests.logs.log_rows import log_rows
 
 TABLE = TABLES["bronze.log_record"]
 

@@ -10,9 +10,9 @@ from sharelens.measures.topic_log import TopicLogs
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.columnar.values import Loss
 from state_model.uuids import ZERO_UUID
-from tests.lives_model import life_events, lives_of
-from tests.replay_logs import LOGS, parsed, table
-from tests.topic_headers import headers
+from tests.logs.lives_model import life_events, lives_of
+from tests.logs.replay_logs import LOGS, parsed, table
+from tests.logs.topic_headers import headers
 
 END = 30
 ACKNOWLEDGED, ARCHIVING, ARCHIVED = 2, 3, 4

@@ -5,7 +5,7 @@ import pyarrow.compute as pc
 
 from sharelens.measures.cost import cost, pruning
 from state_model.columnar.replay import open_ranges, replay_records
-from tests.replay_logs import parsed, table
+from tests.logs.replay_logs import parsed, table
 
 
 def sized(text, stamps=()):

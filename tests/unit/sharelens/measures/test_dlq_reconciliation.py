@@ -15,9 +15,9 @@ from sharelens.measures.histories import Histories
 from sharelens.measures.settings import DEAD_LETTER_TOPIC, GroupSettings, Setting
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.uuids import ZERO_UUID
-from tests.dead_letter_logs import DLQ_ID, DLQ_TOPIC, letter_rows
-from tests.replay_logs import parsed, table
-from tests.topic_headers import headers
+from tests.logs.dead_letter_logs import DLQ_ID, DLQ_TOPIC, letter_rows
+from tests.logs.replay_logs import parsed, table
+from tests.logs.topic_headers import headers
 
 NAMES = {ZERO_UUID: "orders"}
 ONE_LETTER = "0@0 at 11: g orders-0 3 rejected 1"

@@ -10,7 +10,7 @@ from state_model.columnar.replay import open_ranges, replay_records
 from state_model.early_draft.records import Checkpoint, Delta, encode
 from state_model.early_draft.replay import TERMINAL, apply
 from state_model.share_records import StateBatch
-from tests.replay_logs import parsed, table
+from tests.logs.replay_logs import parsed, table
 
 STORY = """
     0 snapshot start=0 snapshot=0

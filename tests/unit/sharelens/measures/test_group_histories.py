@@ -12,7 +12,7 @@ from sharelens.measures.group_histories import group_values, histories, initiali
 from sharelens.measures.group_moment import ShareMoment, groups_at
 from sharelens.measures.group_schemas import GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY
 from sharelens.measures.rebalances import rebalances
-from tests.group_logs import (
+from tests.logs.group_logs import (
     CREATED,
     DELETED,
     LEAVE_ENTRIES,

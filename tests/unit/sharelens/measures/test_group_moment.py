@@ -12,7 +12,7 @@ from sharelens.measures.group_moment import GroupMoment, groups_at, streams_grou
 from sharelens.measures.group_replay import SHARE_TYPES, CompactionBound, GroupChange, ShareGroup, changes
 from sharelens.measures.streams_replay import StreamsReplay
 from state_model.streams.records import STREAMS_TYPES
-from tests.group_logs import group_log
+from tests.logs.group_logs import group_log
 from tests.unit.sharelens.measures.test_group_columns import OF_MEMBERS, random_log, share_value, streams_value
 
 

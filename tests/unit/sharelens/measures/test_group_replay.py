@@ -10,7 +10,7 @@ from sharelens.measures.groups import groups
 from sharelens.measures.members import assigned as assigned_members
 from sharelens.measures.schemas import LIFE
 from sharelens.questions.timeline_entries import group_entries
-from tests.group_logs import assigned, epoch, group_log, initialized, joined
+from tests.logs.group_logs import assigned, epoch, group_log, initialized, joined
 
 READABLE_ENTRIES = (joined("m"), assigned("m", 2, 0), initialized(0), epoch(2))
 UNKNOWN = (joined("n"), assigned("m", 3), initialized(), epoch(3))

@@ -15,8 +15,8 @@ from sharelens.measures.headers import (
     spans_of,
     with_sampled,
 )
-from tests.state_logs import ORDERS_ID
-from tests.topic_headers import headers
+from tests.logs.state_logs import ORDERS_ID
+from tests.logs.topic_headers import headers
 
 STORY = """
     0-9   at 100 producer 7

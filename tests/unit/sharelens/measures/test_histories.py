@@ -13,7 +13,7 @@ from sharelens.measures.life import life as life_events
 from sharelens.measures.redelivered import redelivered
 from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.columnar.replay import open_ranges, replay_records
-from tests.replay_logs import LOGS, table
+from tests.logs.replay_logs import LOGS, table
 
 pytestmark = pytest.mark.slow
 

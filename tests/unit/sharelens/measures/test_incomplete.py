@@ -12,8 +12,8 @@ from state_model.batches import coalesce
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.machine import PartitionState, apply
 from state_model.uuids import ZERO_UUID
-from tests.replay_logs import LATER_LOGS, parsed, record_of, table
-from tests.topic_headers import headers
+from tests.logs.replay_logs import LATER_LOGS, parsed, record_of, table
+from tests.logs.topic_headers import headers
 
 DONE = (2, 4)
 

@@ -13,8 +13,8 @@ from sharelens.measures.lag_over_time import Arrivals, RowsAtMoments, lag_over_t
 from sharelens.measures.schemas import LAG_OVER_TIME
 from state_model.columnar.replay import replay_records
 from state_model.columnar.schemas import SHARE_RECORD
-from tests.state_logs import ORDERS_ID, STATE_TOPIC_ID, snapshot, tombstone, update
-from tests.topic_headers import headers
+from tests.logs.state_logs import ORDERS_ID, STATE_TOPIC_ID, snapshot, tombstone, update
+from tests.logs.topic_headers import headers
 
 BATCHES = """
     0-49    at 100

@@ -5,7 +5,7 @@ import pyarrow as pa
 from sharelens.measures.histories import Histories
 from sharelens.measures.life import life
 from state_model.columnar.replay import open_ranges, replay_records
-from tests.replay_logs import parsed, table
+from tests.logs.replay_logs import parsed, table
 
 
 def rows_of(text):

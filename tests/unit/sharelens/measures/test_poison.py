@@ -9,8 +9,8 @@ from sharelens.measures.schemas import POISON_RECORD
 from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, Setting
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.uuids import ZERO_UUID
-from tests.replay_logs import parsed, table
-from tests.topic_headers import headers
+from tests.logs.replay_logs import parsed, table
+from tests.logs.topic_headers import headers
 
 LIMIT_3 = GroupSettings(groups={"g": {DELIVERY_COUNT_LIMIT: Setting(value="3", origin="dynamic_group_config")}})
 RECORDS = "0-99 at 1"

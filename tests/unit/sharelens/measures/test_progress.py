@@ -17,8 +17,8 @@ from state_model.columnar.codes import ABOVE_ALL
 from state_model.columnar.keys import PLACE_KEY
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.uuids import ZERO_UUID
-from tests.replay_logs import KEYS, LATER_LOGS, parsed, table
-from tests.topic_headers import headers
+from tests.logs.replay_logs import KEYS, LATER_LOGS, parsed, table
+from tests.logs.topic_headers import headers
 
 OF_A_FILE = "dynamic_group_config"
 SETTINGS = GroupSettings(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sharelens.measures.group_moment import groups_at
 from sharelens.measures.group_schemas import REBALANCE
 from sharelens.measures.rebalances import rebalances
-from tests.group_logs import (
+from tests.logs.group_logs import (
     CREATED,
     DELETED,
     LEAVE_ENTRIES,

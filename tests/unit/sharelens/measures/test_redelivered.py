@@ -7,8 +7,8 @@ from hypothesis import given
 from sharelens.measures.histories import Histories
 from sharelens.measures.redelivered import redelivered
 from state_model.columnar.replay import open_ranges, replay_records
-from tests.lives_model import life_events, lives_of
-from tests.replay_logs import LOGS, parsed, table
+from tests.logs.lives_model import life_events, lives_of
+from tests.logs.replay_logs import LOGS, parsed, table
 
 OFFSETS = range(40)
 ACKNOWLEDGED = 2

@@ -10,8 +10,8 @@ from sharelens.measures.schemas import STALL
 from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, MAX_RECORD_LOCKS, GroupSettings, Setting, over_time
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.uuids import ZERO_UUID
-from tests.replay_logs import parsed, table
-from tests.topic_headers import headers
+from tests.logs.replay_logs import parsed, table
+from tests.logs.topic_headers import headers
 
 
 def stalled(text, topic, *, now, end=None, settings=None, least=20):

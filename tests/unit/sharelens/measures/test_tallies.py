@@ -15,8 +15,8 @@ from sharelens.measures.tallies import By, added, of_attempts, of_latency
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY
 from state_model.uuids import ZERO_UUID
-from tests.replay_logs import HOSTILE_LOGS, LATER_LOGS, table
-from tests.topic_headers import headers
+from tests.logs.replay_logs import HOSTILE_LOGS, LATER_LOGS, table
+from tests.logs.topic_headers import headers
 
 BYS = (By(partition=False, hour=False), By(partition=False, hour=True))
 TOPIC = "0-3 at 3\n4-4 at 9 producer 1 COMMIT\n5-9 at 45\n10-99 at 70"

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from sharelens.measures.topics import TOPIC_EXTENT, EndsFromHeaders
-from tests.topic_headers import headers
+from tests.logs.topic_headers import headers
 
 TOPIC = "AAAAAAAAAAAAAAAAAAAABQ"
 

@@ -10,8 +10,8 @@ from sharelens.metrics import catalog
 from sharelens.metrics.figures import Figures
 from sharelens.metrics.reading import read
 from sharelens.source.request import Source
-from tests.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update, write_log_directory
-from tests.user_topics import ORDERS_RECORDS, write_orders
+from tests.logs.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update, write_log_directory
+from tests.logs.user_topics import ORDERS_RECORDS, write_orders
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,8 @@ from sharelens.metrics.figures import Figures
 from sharelens.metrics.reading import Page, read
 from sharelens.metrics.samples import Export
 from sharelens.source.request import Source
-from tests.in_process import make_lake
-from tests.state_logs import snapshot, write_log_directory
+from tests.logs.state_logs import snapshot, write_log_directory
+from tests.processes.in_process import make_lake
 
 pytestmark = pytest.mark.slow
 

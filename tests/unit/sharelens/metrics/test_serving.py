@@ -12,7 +12,7 @@ import pytest
 from sharelens.metrics.reading import Page
 from sharelens.metrics.serving import ServeError, serve, serving
 from sharelens.source.request import Source
-from tests.state_logs import snapshot, write_log_directory
+from tests.logs.state_logs import snapshot, write_log_directory
 
 
 def scraped(page: Page) -> tuple[int, str]:

@@ -12,9 +12,9 @@ import pytest
 
 from sharelens.output.terminal import text_width
 from tests.datasets import dataset
-from tests.in_process import recorded_lake
 from tests.once import computed_once
-from tests.terminals import screens_of_widths
+from tests.processes.in_process import recorded_lake
+from tests.processes.terminals import screens_of_widths
 
 FOLDER = Path(__file__).parent
 WIDTHS = (80, 120, 200)

@@ -10,8 +10,8 @@ from sharelens.cli import main
 from sharelens.parameters.times import time_text
 from state_model.topics import OFFSETS_TOPIC
 from tests.datasets import dataset
-from tests.group_files import GroupEntry, epoch, write_group_partition
-from tests.in_process import TO_SILVER, make_lake, recorded_lake
+from tests.logs.group_files import GroupEntry, epoch, write_group_partition
+from tests.processes.in_process import TO_SILVER, make_lake, recorded_lake
 from tools.log_writer.writer import write_checkpoints
 
 SCENARIO = "streams-basic"

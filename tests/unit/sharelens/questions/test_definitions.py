@@ -7,7 +7,7 @@ import yaml
 
 from sharelens.cli import main
 from sharelens.lake.tables import TABLES
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 SOURCE_FIELDS = {"name", "schema", "tables"}
 TABLE_FIELDS = {"name", "description", "columns"}

@@ -13,8 +13,8 @@ from sharelens.measures.file_ends import EndOffsets
 from sharelens.questions.describe import View, describe
 from sharelens.questions.opening import open_evidence
 from sharelens.source.request import Source
-from tests.dispatched_broker import DispatchedBroker
-from tests.in_process import make_lake
+from tests.broker_parts.dispatched_broker import DispatchedBroker
+from tests.processes.in_process import make_lake
 
 NULL = dict.fromkeys(("client_tags", "task_offsets", "task_end_offsets"))
 NO_TASKS = dict.fromkeys(("active_tasks", "standby_tasks", "warmup_tasks"), ())

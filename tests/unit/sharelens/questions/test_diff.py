@@ -14,7 +14,7 @@ from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.questions.vocabulary import ACKNOWLEDGED, PASSED
 from sharelens.source.request import Source
 from state_model.errors import UsageError
-from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
+from tests.logs.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 
 LAST = 30
 FIELDS = ("delivery_state", "delivery_state_name", "delivery_count")

@@ -15,9 +15,9 @@ from sharelens.questions.lake_evidence import open_lake_evidence
 from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.source.request import Source
 from state_model.columnar.keys import LOG_ORDER, SHARE_PARTITION_ORDER
-from tests.batch_files import broken, state_batches, write_batches
-from tests.in_process import make_lake
-from tests.state_logs import START_MS, STATE_TOPIC, snapshot, update
+from tests.logs.batch_files import broken, state_batches, write_batches
+from tests.logs.state_logs import START_MS, STATE_TOPIC, snapshot, update
+from tests.processes.in_process import make_lake
 
 pytestmark = pytest.mark.slow
 

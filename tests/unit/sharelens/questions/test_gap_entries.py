@@ -8,7 +8,7 @@ from sharelens.questions.evidence import Keys
 from sharelens.questions.gap_entries import gap_entries
 from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.source.request import Source
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
 
 LENGTH_AT, HEAD = 8, 12
 STORY = [

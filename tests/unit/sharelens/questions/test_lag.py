@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sharelens.cli import main
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
 
 pytestmark = pytest.mark.slow
 

@@ -14,8 +14,8 @@ from sharelens.questions.records import records
 from sharelens.questions.state import state
 from sharelens.source.request import CutChoice
 from state_model.errors import UsageError
-from tests.in_process import make_lake
-from tests.state_logs import snapshot, write_log_directory, write_state_partition
+from tests.logs.state_logs import snapshot, write_log_directory, write_state_partition
+from tests.processes.in_process import make_lake
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ import pytest
 from sharelens.questions.evidence import COUNTED, Keys, counted_places
 from sharelens.questions.lake_evidence import HISTORY, LakeEvidence, open_lake_evidence
 from state_model.columnar.keys import PLACE_KEY
-from tests.in_process import make_lake, recorded_lake
-from tests.state_logs import snapshot, tombstone, update, write_log_directory
+from tests.logs.state_logs import snapshot, tombstone, update, write_log_directory
+from tests.processes.in_process import make_lake, recorded_lake
 
 pytestmark = pytest.mark.slow
 

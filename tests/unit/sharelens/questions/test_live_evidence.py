@@ -15,8 +15,8 @@ from sharelens.questions.live_evidence import LiveEvidence
 from sharelens.questions.log_evidence import log_directories
 from sharelens.source.request import Source
 from state_model.streams.records import METADATA
-from tests.group_files import GroupEntry, epoch, write_group_partition
-from tests.state_logs import ORDERS_ID, snapshot, tombstone, update, write_log_directory
+from tests.logs.group_files import GroupEntry, epoch, write_group_partition
+from tests.logs.state_logs import ORDERS_ID, snapshot, tombstone, update, write_log_directory
 
 OTHER_ID = "AAAAAAAAAAAAAAAAAAAABw"
 SKIPS = ("error", "snapshot_epoch_skips")

@@ -7,10 +7,10 @@ import pytest
 
 from sharelens.cli import main
 from sharelens.kafka_log.codecs import GZIP, ZSTD
-from tests.batch_files import broken, write_batches
-from tests.in_process import make_lake
-from tests.state_logs import ORDERS_ID, START_MS, snapshot, update, write_log_directory
-from tests.user_topics import write_orders
+from tests.logs.batch_files import broken, write_batches
+from tests.logs.state_logs import ORDERS_ID, START_MS, snapshot, update, write_log_directory
+from tests.logs.user_topics import write_orders
+from tests.processes.in_process import make_lake
 from tools.log_writer.writer import encode_batch, record_columns, write_meta
 
 CANARY = b"the-canary-of-this-test"

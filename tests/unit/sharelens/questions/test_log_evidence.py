@@ -14,7 +14,7 @@ from sharelens.questions.state import state
 from sharelens.questions.status import log_status
 from sharelens.source.request import CutChoice, Source
 from state_model.errors import SharelensError, UsageError
-from tests.state_logs import (
+from tests.logs.state_logs import (
     ORDERS_ID,
     START_MS,
     STATE_TOPIC,

@@ -15,8 +15,8 @@ from sharelens.questions.evidence import Evidence
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence
 from sharelens.questions.state_log import StateLog
-from tests.in_process import make_lake
-from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
+from tests.logs.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
+from tests.processes.in_process import make_lake
 
 pytestmark = pytest.mark.slow
 

@@ -7,9 +7,9 @@ import pytest
 
 from sharelens.cli import main
 from sharelens.questions.missing import lacking
-from tests.in_process import make_lake
+from tests.logs.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update, write_log_directory
 from tests.once import made_once
-from tests.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update, write_log_directory
+from tests.processes.in_process import make_lake
 
 pytestmark = pytest.mark.slow
 

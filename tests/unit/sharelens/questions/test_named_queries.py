@@ -8,11 +8,11 @@ from sharelens.cli import main
 from sharelens.lake.scan import Cut, open_lake
 from sharelens.questions.named_queries import listed, named_query, names, parse
 from state_model.errors import UsageError
-from tests.in_process import make_lake
+from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.logs.user_topics import write_orders
 from tests.once import made_once
+from tests.processes.in_process import make_lake
 from tests.sql_answers import answer_of
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
-from tests.user_topics import write_orders
 
 pytestmark = pytest.mark.slow
 

@@ -16,11 +16,11 @@ from sharelens.questions.lake_evidence import LakeEvidence, open_lake_evidence
 from sharelens.questions.measured import rows_of, scope
 from sharelens.questions.published_stalls import published_stalls
 from sharelens.source.request import CutChoice
-from tests.in_process import make_lake
+from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.logs.user_topics import write_orders
 from tests.once import made_once
+from tests.processes.in_process import make_lake
 from tests.settings_in_files import group_configs
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
-from tests.user_topics import write_orders
 
 pytestmark = pytest.mark.slow
 

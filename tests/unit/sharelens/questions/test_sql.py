@@ -10,9 +10,9 @@ from sharelens.lake.tables import TABLES
 from sharelens.questions.sql import BATCH_ROWS, Limits, sql
 from sharelens.questions.tables import table_columns, tables
 from state_model.errors import SharelensError, UsageError
-from tests.in_process import make_lake
+from tests.logs.state_logs import snapshot, update, write_log_directory
+from tests.processes.in_process import make_lake
 from tests.sql_answers import answer_of
-from tests.state_logs import snapshot, update, write_log_directory
 
 pytestmark = pytest.mark.slow
 

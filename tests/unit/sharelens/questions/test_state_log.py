@@ -8,7 +8,7 @@ from sharelens.kafka_log.layout import scan_log_directory
 from sharelens.kafka_log.union import unite
 from sharelens.questions.state_log import StateLog, partitions_of_key
 from state_model.java import partition_for
-from tests.state_logs import ORDERS_ID, snapshot, write_state_partition
+from tests.logs.state_logs import ORDERS_ID, snapshot, write_state_partition
 
 COUNT = 7
 

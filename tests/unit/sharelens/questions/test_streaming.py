@@ -6,7 +6,7 @@ import pytest
 from sharelens.cli import main
 from sharelens.questions import streaming
 from sharelens.questions.streaming import FirstOfEach, FirstRows, Sums
-from tests.in_process import recorded_lake
+from tests.processes.in_process import recorded_lake
 
 ROWS = pa.table(
     {

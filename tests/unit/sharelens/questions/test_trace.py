@@ -16,9 +16,9 @@ from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.questions.trace import trace
 from sharelens.source.request import Source
 from state_model.errors import UsageError
-from tests.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update, write_log_directory
-from tests.topic_headers import headers
-from tests.user_topics import write_orders
+from tests.logs.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update, write_log_directory
+from tests.logs.topic_headers import headers
+from tests.logs.user_topics import write_orders
 
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
 RECORD = ["--topic", "orders", "--partition", "0"]

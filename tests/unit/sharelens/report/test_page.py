@@ -11,9 +11,9 @@ import pytest
 
 from sharelens.parameters.filters import parse_key_filter
 from sharelens.source.request import CutChoice, Source
-from tests.in_process import make_lake
+from tests.logs.state_logs import START_MS, snapshot, write_log_directory
+from tests.processes.in_process import make_lake
 from tests.report_pages import HOSTILE, WRITTEN_MS, page, pinned_log
-from tests.state_logs import START_MS, snapshot, write_log_directory
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from sharelens.source.request import Source
-from tests.browser import browser
 from tests.datasets import dataset
+from tests.processes.browser import browser
 from tests.report_pages import HOSTILE, page, pinned_log
 
 pytestmark = [pytest.mark.slow, pytest.mark.components]

@@ -25,8 +25,8 @@ from sharelens.report.gather import MOMENTS
 from sharelens.report.reading import CODES
 from sharelens.source.request import CutChoice, Source
 from tests.datasets import dataset
-from tests.in_process import make_lake, recorded_lake
 from tests.once import made_once
+from tests.processes.in_process import make_lake, recorded_lake
 from tests.report_pages import gathered, leave_charts_undrawn, page, pinned_log
 
 GROUPS = ("f", "e", "d", "c", "b", "a")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from state_model.columnar import replay, schemas
 from state_model.columnar.boundaries import WEIGHT, BoundaryStates, summary_of, thinned
 from state_model.columnar.values import Loss, losses_until
-from tests.replay_logs import HOSTILE_LOGS, LATER_LOGS, parsed, table
+from tests.logs.replay_logs import HOSTILE_LOGS, LATER_LOGS, parsed, table
 
 CUTS = st.lists(st.integers(0, 20), max_size=4).map(sorted)
 LOSSES = st.lists(

@@ -18,8 +18,8 @@ from state_model.columnar.schemas import SHARE_RECORD
 from state_model.columnar.values import Loss
 from state_model.errors import DecodeError
 from state_model.share_records import ShareRecord, Tombstone, UnknownTypeRecord, UnknownVersionValue, share_partition_of
-from tests.log_rows import TOPIC_ID, log_rows, log_times
-from tests.share_values import RECORDS, described
+from tests.logs.log_rows import TOPIC_ID, log_rows, log_times
+from tests.logs.share_values import RECORDS, described
 
 TOPIC = "AAECAwQFBgcICQoLDA0ODw"
 KEY_TAIL = "0002 6731 000102030405060708090a0b0c0d0e0f 00000007"

@@ -13,7 +13,16 @@ from state_model.columnar import replay, schemas
 from state_model.columnar.replay import open_ranges, replay_records, replay_states
 from state_model.columnar.values import Loss
 from state_model.machine import PartitionState, apply
-from tests.replay_logs import BATCH, HOSTILE_LOGS, LATER_LOGS, SCALARS, delivery_lines, parsed, record_of, table
+from tests.logs.replay_logs import (
+    BATCH,
+    HOSTILE_LOGS,
+    LATER_LOGS,
+    SCALARS,
+    delivery_lines,
+    parsed,
+    record_of,
+    table,
+)
 
 CUTS = st.lists(st.integers(0, 20), max_size=3).map(sorted)
 LIMITS = st.integers(0, 4)

@@ -9,7 +9,7 @@ from state_model.columnar.replay import replay_records
 from state_model.machine import PartitionState, apply
 from state_model.share_records import SharePartitionKey, ShareSnapshot, ShareUpdate, StateBatch, Tombstone
 from state_model.uuids import ZERO_UUID
-from tests.replay_logs import TYPE_NAMES, OtherType, record_of, table
+from tests.logs.replay_logs import TYPE_NAMES, OtherType, record_of, table
 
 KEYS = [SharePartitionKey(group_id="g", topic_id=ZERO_UUID, partition=partition) for partition in range(2)]
 STATE_FIELDS = [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.datasets import dataset
-from tests.in_process import make_lake
+from tests.processes.in_process import make_lake
 
 POOL = "ARROW_DEFAULT_MEMORY_POOL"
 

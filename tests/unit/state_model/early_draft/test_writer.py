@@ -11,7 +11,7 @@ from state_model.early_draft.writer import DraftLog
 from state_model.errors import DecodeError
 from state_model.rule_sets import KAFKA_4_4
 from state_model.share_records import StateBatch
-from tests import share_values
+from tests.logs import share_values
 
 OFFSETS = 24
 STEPS = st.lists(

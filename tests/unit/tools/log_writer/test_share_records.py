@@ -7,8 +7,8 @@ from state_model import share_records
 from state_model.columnar.decode import decode_share_records
 from state_model.columnar.schemas import SHARE_RECORD
 from state_model.errors import EncodeError
-from tests.log_rows import log_rows, log_times
-from tests.share_values import RECORDS, described
+from tests.logs.log_rows import log_rows, log_times
+from tests.logs.share_values import RECORDS, described
 from tools.log_writer.share_records import encode_share_records
 
 TOPIC = "AAECAwQFBgcICQoLDA0ODw"

@@ -7,8 +7,8 @@ from sharelens.broker.coordinators.classic_group import GroupState
 from sharelens.broker.coordinators.classic_groups import MemberCall
 from state_model.group_records import decode_record
 from state_model.group_schemas import GroupKind
-from tests.broker_groups import Coordinator, settle
-from tests.broker_memory import DISK_FULL, ManualTimers, MemoryCluster
+from tests.broker_parts.broker_groups import Coordinator, settle
+from tests.broker_parts.broker_memory import DISK_FULL, ManualTimers, MemoryCluster
 
 TOPIC = "__consumer_offsets"
 

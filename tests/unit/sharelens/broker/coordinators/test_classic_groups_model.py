@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from sharelens.broker.coordinators.classic_group import GroupState
-from tests.broker_groups import Coordinator
-from tests.broker_memory import ManualTimers, MemoryCluster
+from tests.broker_parts.broker_groups import Coordinator
+from tests.broker_parts.broker_memory import ManualTimers, MemoryCluster
 
 SESSION_MS = 10_000
 NAMES = st.sampled_from(["a", "b", "c", "d"])

@@ -8,7 +8,7 @@ from state_model.group_records import GroupRecord, encode_record
 from state_model.group_schemas import RECORD_TYPES, GroupKind
 from state_model.java import partition_for_group
 from state_model.topics import OFFSETS_TOPIC
-from tests.broker_memory import DISK_FULL, ManualTimers, MemoryCluster
+from tests.broker_parts.broker_memory import DISK_FULL, ManualTimers, MemoryCluster
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 import pytest
 
 from sharelens.broker.coordinators.member_timers import MemberTimers
-from tests.broker_memory import ManualTimers
+from tests.broker_parts.broker_memory import ManualTimers
 
 
 @pytest.fixture

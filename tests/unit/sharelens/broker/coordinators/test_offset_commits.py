@@ -7,8 +7,8 @@ from sharelens.broker.coordinators.classic_groups import MemberCall
 from sharelens.broker.coordinators.classic_records import CommittedOffset
 from sharelens.broker.ports import TopicPartition
 from state_model.group_schemas import GroupKind
-from tests.broker_groups import Coordinator, settle
-from tests.broker_memory import DISK_FULL, ManualTimers, MemoryCluster
+from tests.broker_parts.broker_groups import Coordinator, settle
+from tests.broker_parts.broker_memory import DISK_FULL, ManualTimers, MemoryCluster
 
 TOPIC = "__consumer_offsets"
 AT = TopicPartition("orders", 0)

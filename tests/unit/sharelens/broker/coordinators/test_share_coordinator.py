@@ -17,7 +17,7 @@ from state_model.share_records import (
     decode_record,
 )
 from state_model.topics import STATE_TOPIC
-from tests.broker_memory import DISK_FULL, ManualTimers, MemoryCluster
+from tests.broker_parts.broker_memory import DISK_FULL, ManualTimers, MemoryCluster
 
 
 class Harness:

@@ -8,7 +8,7 @@ from state_model.group_schemas import GroupKind
 from state_model.rule_sets import KAFKA_4_3, KAFKA_4_4
 from state_model.share_records import SharePartitionKey, ShareSnapshot
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
-from tests.share_group_harness import ShareGroupHarness
+from tests.broker_parts.share_group_harness import ShareGroupHarness
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from sharelens.broker.ports import Record
 from state_model.coordinator import WriteRequest
 from state_model.group_schemas import GroupKind
 from state_model.share_records import SharePartitionKey, StateBatch, Tombstone
-from tests.share_group_harness import ShareGroupHarness
+from tests.broker_parts.share_group_harness import ShareGroupHarness
 
 
 @pytest.fixture

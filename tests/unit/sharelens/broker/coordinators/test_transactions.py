@@ -8,7 +8,7 @@ from sharelens.broker.coordinators.classic_records import CommittedOffset
 from sharelens.broker.coordinators.transaction_log import Transaction, TransactionLog, TransactionStatus
 from sharelens.broker.ports import ProducerIdentity, TopicPartition
 from state_model.topics import OFFSETS_TOPIC
-from tests.broker_transactions import USER_TOPIC, Coordinators, CrashError
+from tests.broker_parts.broker_transactions import USER_TOPIC, Coordinators, CrashError
 
 AT = TopicPartition(USER_TOPIC, 0)
 THERE = TopicPartition(USER_TOPIC, 1)

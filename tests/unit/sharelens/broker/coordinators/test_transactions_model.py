@@ -13,7 +13,7 @@ from sharelens.broker.coordinators.classic_groups import MemberCall
 from sharelens.broker.coordinators.classic_records import CommittedOffset
 from sharelens.broker.ports import ProducerIdentity, TopicPartition
 from state_model.topics import OFFSETS_TOPIC
-from tests.broker_transactions import USER_TOPIC, Coordinators, CrashError
+from tests.broker_parts.broker_transactions import USER_TOPIC, Coordinators, CrashError
 
 TIMEOUT_MS = 60_000
 CHECK_MS = 10_000

@@ -16,8 +16,8 @@ from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.registry import RequestContext, registered
 from state_model.group_schemas import GroupKind
 from state_model.uuids import uuid_bytes
-from tests.broker_messages import build
-from tests.broker_transactions import USER_TOPIC, Coordinators
+from tests.broker_parts.broker_messages import build
+from tests.broker_parts.broker_transactions import USER_TOPIC, Coordinators
 
 MODULES = (consumer_groups, group_offsets, transactions)
 

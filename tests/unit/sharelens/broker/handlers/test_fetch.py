@@ -3,8 +3,8 @@
 import pytest
 
 from sharelens.broker.storage import record_batch as rb
-from tests.broker_logs import values
-from tests.dispatched_broker import DispatchedBroker
+from tests.broker_parts.dispatched_broker import DispatchedBroker
+from tests.logs.broker_logs import values
 
 FETCH, DELETE_RECORDS, OFFSET_FOR_LEADER_EPOCH = 1, 21, 23
 NONE, OUT_OF_RANGE, FENCED, UNKNOWN_EPOCH = 0, 1, 74, 75

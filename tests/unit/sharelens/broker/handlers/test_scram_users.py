@@ -8,7 +8,7 @@ import pytest
 
 from sharelens.broker.errors import ConfigError
 from sharelens.broker.security.scram_options import read_scram_users
-from tests.dispatched_broker import DispatchedBroker, of_json
+from tests.broker_parts.dispatched_broker import DispatchedBroker, of_json
 
 CALLS = [json.loads(line) for line in (Path(__file__).parent / "scram_calls.jsonl").read_text().splitlines()]
 DESCRIBE, ALTER, HANDSHAKE, AUTHENTICATE, QUOTAS = 50, 51, 17, 36, 48

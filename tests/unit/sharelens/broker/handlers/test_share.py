@@ -13,8 +13,8 @@ from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.registry import RequestContext, registered
 from state_model import answers
 from state_model.uuids import uuid_bytes
-from tests.broker_messages import build
-from tests.share_partitions import ACCEPT, LOCK_MS, RELEASE, RENEW, TOPIC_ID, BatchLog, House
+from tests.broker_parts.broker_messages import build
+from tests.logs.share_partitions import ACCEPT, LOCK_MS, RELEASE, RENEW, TOPIC_ID, BatchLog, House
 
 TOPIC = uuid.UUID(bytes=uuid_bytes(TOPIC_ID))
 UNKNOWN = uuid.UUID(int=1)

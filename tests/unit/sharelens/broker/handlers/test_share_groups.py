@@ -11,8 +11,8 @@ from sharelens.broker.protocol.registry import RequestContext, registered
 from state_model.answers import ErrorCode as StateError
 from state_model.rule_sets import KAFKA_4_3, KAFKA_4_4
 from state_model.uuids import uuid_bytes
-from tests.broker_messages import build
-from tests.share_group_harness import ShareGroupHarness
+from tests.broker_parts.broker_messages import build
+from tests.broker_parts.share_group_harness import ShareGroupHarness
 
 MODULES = (groups, share_groups, share_state)
 LOWEST = -(1 << 31)

@@ -12,8 +12,8 @@ from state_model.streams.metadata_hash import metadata_hash
 from state_model.streams.topology import TopicMetadata
 from state_model.topics import OFFSETS_TOPIC
 from state_model.uuids import uuid_bytes
-from tests.broker_memory import DISK_FULL
-from tests.dispatched_broker import DispatchedBroker
+from tests.broker_parts.broker_memory import DISK_FULL
+from tests.broker_parts.dispatched_broker import DispatchedBroker
 
 HEARTBEAT, DESCRIBE, LIST, DELETE = (88, 0), (89, 0), (16, 5), (42, 2)
 COMMIT, FETCH, FORGET = (8, 9), (9, 9), (47, 0)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sharelens.broker.coordinators.group_log import GroupLog
 from state_model.group_records import decode_record
 from state_model.streams.records import METADATA
+from tests.broker_parts.dispatched_broker import DispatchedBroker
 from tests.depths import examples
-from tests.dispatched_broker import DispatchedBroker
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from sharelens.broker.storage import record_batch as rb
-from tests.broker_logs import produced
+from tests.logs.broker_logs import produced
 from tests.unit.sharelens.broker.handlers.test_all import ask
 
 TOPIC = (19, 7, {"topics": [{"name": "t", "num_partitions": 1, "replication_factor": 1}]})

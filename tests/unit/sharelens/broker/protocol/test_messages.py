@@ -21,7 +21,7 @@ from sharelens.broker.protocol.messages import (
     topic_id_text,
 )
 from sharelens.broker.protocol.reader import ELEMENTS_MAX, read
-from tests.broker_messages import decode_request, plain
+from tests.broker_parts.broker_messages import decode_request, plain
 
 FRAMES = [json.loads(line) for line in (Path(__file__).parent / "frames.jsonl").read_text().splitlines()]
 NAMES = [f"{frame['label']}-{frame['key']}v{frame['ver']}-{index}" for index, frame in enumerate(FRAMES)]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharelens.broker.errors import FrameError
-from tests.broker_messages import decode_request
+from tests.broker_parts.broker_messages import decode_request
 
 FRAMES = sorted(
     {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sharelens.broker.errors import FrameError
 from sharelens.broker.protocol.registry import ANONYMOUS
 from sharelens.broker.protocol.tls import INTERNAL_ERROR_ALERT, TlsChannel, TlsError
-from tests.broker.certificates import HOST, authority
+from tests.broker.security.certificates import HOST, authority
 from tests.depths import examples
 
 

@@ -17,7 +17,7 @@ from sharelens.broker.protocol.steps import LazyArray
 from sharelens.broker.protocol.writer import write, write_in_steps
 from state_model.codec.steps import STEP_ELEMENTS
 from state_model.codec.writers import LARGE_BYTES, Output
-from tests.broker_messages import plain
+from tests.broker_parts.broker_messages import plain
 
 st.register_type_strategy(Records, st.binary(max_size=20).map(Records))
 MESSAGES = [

@@ -17,9 +17,9 @@ from sharelens.broker.protocol.registry import ANONYMOUS
 from sharelens.broker.security.listener_security import SIGNED_TOKENS, ListenerSecurity, names_store
 from sharelens.broker.storage.catalog import Catalog
 from sharelens.broker.storage.scram_credentials import ScramCredential
-from tests.broker.certificates import HOST, authority
-from tests.broker_memory import ManualTimers
-from tests.sasl_clients import bearer, plain_token, scram_credential
+from tests.broker.security.certificates import HOST, authority
+from tests.broker_parts.broker_memory import ManualTimers
+from tests.processes.sasl_clients import bearer, plain_token, scram_credential
 
 MODULES = "org.apache.kafka.common.security"
 PLAIN_USERS = f'{MODULES}.plain.PlainLoginModule required user_alice="alice-secret";'

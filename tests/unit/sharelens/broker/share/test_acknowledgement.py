@@ -5,7 +5,7 @@ import pytest
 from sharelens.broker.share.codes import ShareErrorCode
 from sharelens.broker.share.share_partition import Status
 from state_model.answers import ErrorCode
-from tests.share_partitions import ACCEPT, GAP, LOCK_MS, REJECT, RELEASE, RENEW, Scene, batches
+from tests.logs.share_partitions import ACCEPT, GAP, LOCK_MS, REJECT, RELEASE, RENEW, Scene, batches
 
 NONE = ShareErrorCode.NONE
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4

@@ -2,7 +2,7 @@
 
 from sharelens.broker.ports import AbortedTransaction
 from sharelens.broker.share.acquisition import AcquireMode
-from tests.share_partitions import ACCEPT, GAP, LOCK_MS, RELEASE, Scene
+from tests.logs.share_partitions import ACCEPT, GAP, LOCK_MS, RELEASE, Scene
 
 
 class TestAcquire:

@@ -8,7 +8,7 @@ from sharelens.broker.errors import RecordTooLargeError, StorageError
 from sharelens.broker.ports import DeadLetters, Record, ShareGroupSettings
 from sharelens.broker.share.dead_letter_writer import DELIVERED_TOO_OFTEN, REJECTED, DeadLetterWriter
 from state_model.share_records import SharePartitionKey
-from tests.broker_memory import DISK_FULL, ManualTimers, MemoryCluster
+from tests.broker_parts.broker_memory import DISK_FULL, ManualTimers, MemoryCluster
 
 DLQ = "dlq.t"
 

@@ -7,7 +7,7 @@ import pytest
 from sharelens.broker.share.codes import ShareErrorCode
 from sharelens.broker.share.share_partition import Status
 from state_model.answers import ErrorCode
-from tests.share_partitions import ACCEPT, Scene, batches, loaded_with
+from tests.logs.share_partitions import ACCEPT, Scene, batches, loaded_with
 
 AVAILABLE, ACKNOWLEDGED = 0, 2
 

@@ -7,7 +7,7 @@ from sharelens.broker.share.acknowledgement import AcknowledgementBatch
 from sharelens.broker.share.codes import ShareErrorCode
 from sharelens.broker.share.manager import FetchTerms
 from state_model.answers import ErrorCode
-from tests.share_partitions import ACCEPT, LOCK_MS, TERMS, TOPIC_ID, BatchLog, House
+from tests.logs.share_partitions import ACCEPT, LOCK_MS, TERMS, TOPIC_ID, BatchLog, House
 
 UNKNOWN_TOPIC = "AAAAAAAAAAAAAAAAAAAAAQ"
 

@@ -2,7 +2,7 @@
 
 from sharelens.broker.share.codes import ShareErrorCode
 from state_model.answers import ErrorCode
-from tests.share_partitions import ACCEPT, GAP, LOCK_MS, REJECT, RELEASE, Scene, batches, loaded_with
+from tests.logs.share_partitions import ACCEPT, GAP, LOCK_MS, REJECT, RELEASE, Scene, batches, loaded_with
 
 NONE = ShareErrorCode.NONE
 AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = 0, 2, 3, 4

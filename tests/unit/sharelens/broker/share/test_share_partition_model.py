@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from sharelens.broker.share.acquisition import AcquireMode
 from sharelens.broker.share.codes import ShareErrorCode
 from state_model.answers import ErrorCode
-from tests.share_partitions import ACCEPT, GAP, KEY, LOCK_MS, REJECT, RELEASE, RENEW, LetterBox, Scene
+from tests.logs.share_partitions import ACCEPT, GAP, KEY, LOCK_MS, REJECT, RELEASE, RENEW, LetterBox, Scene
 
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = range(5)
 TERMINAL = (ACKNOWLEDGED, ARCHIVED)

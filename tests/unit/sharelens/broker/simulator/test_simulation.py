@@ -17,7 +17,7 @@ from sharelens.cli import main
 from sharelens.cli.simulate import PROFILE_NAMES
 from tests.compat.test_log_dir_answers import answerable, at_offsets, compare_states, first_offsets, lines
 from tests.depths import examples
-from tests.in_process import make_lake
+from tests.processes.in_process import make_lake
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from sharelens.broker.storage import compaction
 from sharelens.broker.storage import record_batch as rb
 from sharelens.broker.storage.segment import Segment
 from sharelens.kafka_log.layout import scan_log_directory
-from tests.broker_logs import Clock, open_log
+from tests.logs.broker_logs import Clock, open_log
 
 DAY_MS = 86_400_000
 SMALL = {"segment_bytes": 400, "compacts": True, "min_cleanable_dirty_ratio": 0.0, "index_interval_bytes": 100}

@@ -15,7 +15,7 @@ from sharelens.kafka_log import reader
 from sharelens.kafka_log.layout import scan_log_directory
 from sharelens.kafka_log.text_files import parse_partition_offsets
 from sharelens.kafka_log.union import unite
-from tests.broker_logs import Clock, all_values, produced, values
+from tests.logs.broker_logs import Clock, all_values, produced, values
 
 
 class Directory:

@@ -17,7 +17,7 @@ from sharelens.broker.errors import (
 from sharelens.broker.ports import Record, TopicPartition
 from sharelens.broker.storage import record_batch as rb
 from sharelens.kafka_log import record_batch as columns
-from tests.broker_logs import Clock, all_values, open_log, produced, values
+from tests.logs.broker_logs import Clock, all_values, open_log, produced, values
 from tools.log_writer.writer import build_indexes
 
 NOW_MS = 1_700_000_000_000

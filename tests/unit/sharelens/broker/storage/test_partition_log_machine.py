@@ -13,7 +13,7 @@ from sharelens.broker.errors import OffsetOutOfRangeError, StorageError
 from sharelens.broker.ports import Record, TopicPartition
 from sharelens.broker.storage import record_batch as rb
 from sharelens.broker.storage.partition_log import PartitionLog
-from tests.broker_logs import Clock, open_log, produced
+from tests.logs.broker_logs import Clock, open_log, produced
 
 PRODUCERS = st.integers(1, 3)
 CODECS = st.integers(0, 4)

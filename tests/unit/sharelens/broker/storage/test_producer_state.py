@@ -16,7 +16,7 @@ from sharelens.broker.ports import AbortedTransaction
 from sharelens.broker.storage import producer_state, record_batch
 from sharelens.broker.storage.partition_log import ProducerIdentity
 from sharelens.broker.storage.producer_state import ProducerStates
-from tests.broker_logs import Clock, open_log, produced, values
+from tests.logs.broker_logs import Clock, open_log, produced, values
 
 LAST_SEQUENCE = (1 << 31) - 1
 

@@ -7,7 +7,7 @@ from sharelens.kafka_log.schemas import TOPIC_BATCH
 from sharelens.measures.settings import GroupSettings, Setting
 from sharelens.measures.topics import BATCH_COLUMNS
 from sharelens.measures.what_if import isolation
-from tests.replay_logs import KEYS
+from tests.logs.replay_logs import KEYS
 from tests.unit.sharelens.measures.what_if.test_lock_duration import ACKNOWLEDGED, Written, created, outcome
 
 READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"

@@ -11,7 +11,7 @@ from sharelens.measures.what_if import lock_duration
 from sharelens.measures.what_if.attempts import _with_previous
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.share_records import ShareSnapshot, ShareUpdate, StateBatch
-from tests.replay_logs import KEYS, table
+from tests.logs.replay_logs import KEYS, table
 
 BROKER = {"group.share.record.lock.duration.ms": "15000", "group.share.delivery.count.limit": "3"}
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4

@@ -10,7 +10,7 @@ from sharelens.measures.what_if.snapshot_kernel import FIGURES
 from sharelens.measures.what_if.snapshots import limit_in_force, snapshot_rows
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.share_records import ShareSnapshot, ShareUpdate, StateBatch, encode_record
-from tests.replay_logs import KEYS, record_of, table
+from tests.logs.replay_logs import KEYS, record_of, table
 
 INTERVAL_MS = 300_000
 STATES = {"acknowledged": 2, "available": 0}

@@ -16,9 +16,9 @@ from sharelens.broker.protocol.reader import read
 from sharelens.broker.protocol.registry import ANONYMOUS
 from sharelens.broker.protocol.writer import write
 from sharelens.broker.timers import LoopTimers
-from tests.acl_answers import entry
-from tests.broker_messages import plain
-from tests.dispatched_broker import DispatchedBroker
+from tests.broker_parts.acl_answers import entry
+from tests.broker_parts.broker_messages import plain
+from tests.broker_parts.dispatched_broker import DispatchedBroker
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 ALICE = "User:alice"

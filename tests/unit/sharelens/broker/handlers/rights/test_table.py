@@ -19,10 +19,10 @@ from sharelens.broker.handlers.all import MODULES
 from sharelens.broker.handlers.rights.table import RULES
 from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.registry import registered
-from tests.acl_answers import REFUSED, entry, facts
-from tests.broker_messages import build, plain
-from tests.dispatched_broker import DispatchedBroker
-from tests.kafka_json import fields_of_json
+from tests.broker_parts.acl_answers import REFUSED, entry, facts
+from tests.broker_parts.broker_messages import build, plain
+from tests.broker_parts.dispatched_broker import DispatchedBroker
+from tests.logs.kafka_json import fields_of_json
 
 CASES = [json.loads(line) for line in (Path(__file__).parent / "kafka_answers.jsonl").read_text().splitlines()]
 SETTINGS = {

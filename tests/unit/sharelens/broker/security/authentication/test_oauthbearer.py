@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sharelens.broker.security.authentication.mechanism import Accepted, Challenge, Rejected, Unanswered
 from sharelens.broker.security.authentication.oauthbearer import OAuthBearer
 from sharelens.broker.security.authentication.unsecured_tokens import UnsecuredValidator
-from tests.sasl_clients import bearer, unsecured_token
+from tests.processes.sasl_clients import bearer, unsecured_token
 
 NOW_S = 1_800_000_000
 

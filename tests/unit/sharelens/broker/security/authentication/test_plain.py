@@ -4,7 +4,7 @@ import pytest
 
 from sharelens.broker.security.authentication.mechanism import Accepted, Rejected
 from sharelens.broker.security.authentication.plain import Plain
-from tests.sasl_clients import OTHER_ID, PASSWORDS, plain_token
+from tests.processes.sasl_clients import OTHER_ID, PASSWORDS, plain_token
 
 WRONG = "Authentication failed: Invalid username or password"
 

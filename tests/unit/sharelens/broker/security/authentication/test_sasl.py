@@ -7,7 +7,16 @@ from hypothesis import strategies as st
 from sharelens.broker.errors import FrameError
 from sharelens.broker.protocol.messages import FRAME_SIZE
 from sharelens.broker.protocol.registry import ANONYMOUS
-from tests.sasl_clients import AUTHENTICATE, HANDSHAKE, METADATA, VERSIONS, Driven, bearer, plain_token, unsecured_token
+from tests.processes.sasl_clients import (
+    AUTHENTICATE,
+    HANDSHAKE,
+    METADATA,
+    VERSIONS,
+    Driven,
+    bearer,
+    plain_token,
+    unsecured_token,
+)
 
 ALICE = plain_token("alice", "alice-secret")
 ENABLED = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]

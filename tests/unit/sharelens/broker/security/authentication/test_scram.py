@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sharelens.broker.security.authentication.mechanism import Accepted, Challenge, Rejected
 from sharelens.broker.security.authentication.scram import Scram, credential_of_salted, salted_password
 from tests.depths import examples
-from tests.sasl_clients import OTHER_ID, SCRAM_PASSWORD, ScramClient, scram_credential
+from tests.processes.sasl_clients import OTHER_ID, SCRAM_PASSWORD, ScramClient, scram_credential
 
 NAMES = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=20)
 PRINTABLE = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters=","), min_size=1, max_size=20)

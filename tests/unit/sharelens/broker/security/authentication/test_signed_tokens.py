@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from sharelens.broker.errors import ConfigError
 from sharelens.broker.security.authentication.oauthbearer import InvalidTokenError
 from sharelens.broker.security.authentication.signed_tokens import JwksKeys, SignedValidator, read_keys
-from tests.broker_memory import ManualTimers
+from tests.broker_parts.broker_memory import ManualTimers
 
 RSA_KEY = rsa.generate_private_key(65_537, 2048)
 EC_KEY = ec.generate_private_key(ec.SECP256R1())
