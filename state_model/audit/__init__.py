@@ -1,1 +1,1 @@
-"""The audit: invariants of the share coordinator over its log; each rule as a function, and all of them over Arrow."""
+"""The audit: invariants of the share coordinator over its log; the rules as data, and their tests over Arrow."""

@@ -1,47 +1,8 @@
 """The delivery complete count (KIP-1226): rules 60 to 65. Records without it (-1) are not tested."""
 
-from state_model.audit import step_function
 from state_model.audit.impact import Impact
 from state_model.audit.rule import REPORT_BUG, Difference, Field, Need, Rule, until
 from state_model.audit.severities import ERROR, INFO, WARNING
-from state_model.audit.steps import Step
-from state_model.share_records import UNKNOWN_COUNT
-
-
-def negative_complete_count(step: Step) -> Difference | None:
-    """A delivery complete count below -1."""
-    value = step.written
-    if value is None or value.delivery_complete_count >= UNKNOWN_COUNT:
-        return None
-    return Difference(Field.DELIVERY_COMPLETE_COUNT, 0, value.delivery_complete_count)
-
-
-def complete_count_too_small(step: Step) -> Difference | None:
-    """The delivery complete count is smaller than the number of terminal offsets."""
-    count = _count(step)
-    if count is None:
-        return None
-    terminal = step_function.terminal_offsets(step.after.content)
-    return Difference(Field.DELIVERY_COMPLETE_COUNT, terminal, count) if count < terminal else None
-
-
-def complete_count_too_large(step: Step) -> Difference | None:
-    """The delivery complete count is larger than the number of terminal offsets."""
-    count = _count(step)
-    if count is None:
-        return None
-    terminal = step_function.terminal_offsets(step.after.content)
-    return Difference(Field.DELIVERY_COMPLETE_COUNT, terminal, count) if count > terminal else None
-
-
-def complete_count_falls(step: Step) -> Difference | None:
-    """An update with the state's start offset has a smaller delivery complete count."""
-    update, before = step.live_update, step.before
-    if update is None or update.start_offset != before.start_offset:
-        return None
-    if not UNKNOWN_COUNT < update.delivery_complete_count < before.delivery_complete_count:
-        return None
-    return Difference(Field.DELIVERY_COMPLETE_COUNT, before.delivery_complete_count, update.delivery_complete_count)
 
 
 def complete_count_beyond_end(start_offset: int, count: int, end_offset: int) -> Difference | None:
@@ -57,14 +18,6 @@ def negative_lag(start_offset: int, count: int, end_offset: int) -> Difference |
     return Difference(Field.LAG, 0, lag) if start_offset >= 0 and lag < 0 else None
 
 
-def _count(step: Step) -> int | None:
-    """The delivery complete count of a record whose state is known."""
-    value = step.written
-    if value is None or not step.after.is_live or value.delivery_complete_count <= UNKNOWN_COUNT:
-        return None
-    return value.delivery_complete_count
-
-
 RULES = (
     Rule(
         number=60,
@@ -76,7 +29,6 @@ RULES = (
         why="It counts acknowledged and archived offsets; -1 stands for unknown.",
         remedy=REPORT_BUG,
         source="share-partition §8, SharePartition",
-        check=negative_complete_count,
         compares_state=False,
     ),
     Rule(
@@ -103,7 +55,6 @@ RULES = (
         "and the group's lag is shown too large by the difference.",
         remedy="Look for failovers and time-outs of the share coordinator; the next writes correct the lag.",
         source="share-partition §8, SharePartition",
-        check=complete_count_too_small,
     ),
     Rule(
         number=63,
@@ -115,7 +66,6 @@ RULES = (
         why="Offsets that are archived in memory alone (aborted, compacted) and pending acknowledgements count too.",
         remedy="Nothing to do.",
         source="share-partition §8, SharePartition",
-        check=complete_count_too_large,
     ),
     Rule(
         number=64,
@@ -128,7 +78,6 @@ RULES = (
         why="Kafka 4.4 takes the maximum at an equal start offset; earlier brokers take the last write.",
         remedy=REPORT_BUG,
         source="share-group-state-log §5, ShareCoordinatorShard",
-        check=complete_count_falls,
     ),
     Rule(
         number=65,

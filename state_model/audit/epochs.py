@@ -2,94 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from state_model.audit import step_function
 from state_model.audit.impact import Affected, Impact
 from state_model.audit.periods import Period, lasting
-from state_model.audit.rule import LEGAL, REPORT_BUG, Difference, Field, Need, Rule, offset_state_code, until
+from state_model.audit.rule import LEGAL, REPORT_BUG, Difference, Field, Need, Rule, until
 from state_model.audit.severities import ERROR, WARNING
-from state_model.audit.steps import SnapshotKind, Step, has_init_count
-from state_model.share_records import NOT_DETERMINED, ShareSnapshot, ShareUpdate
-
-NO_EPOCH = -1
-"""The leader epoch of an update that leaves it unchanged."""
-
-
-def state_epoch_goes_back(step: Step) -> Difference | None:
-    """A snapshot's state epoch is smaller than the state's."""
-    if step.snapshot is None or not step.before.is_live or step.snapshot.state_epoch >= step.before.state_epoch:
-        return None
-    return Difference(Field.STATE_EPOCH, step.before.state_epoch, step.snapshot.state_epoch)
-
-
-def state_epoch_moves_without_init(step: Step) -> Difference | None:
-    """A snapshot with another state epoch than the state's has not the shape that Initialize writes."""
-    snapshot = step.snapshot
-    if snapshot is None or not step.before.is_live or snapshot.state_epoch == step.before.state_epoch:
-        return None
-    if snapshot.create_timestamp_ms != snapshot.write_timestamp_ms:
-        return Difference(Field.CREATE_TIMESTAMP_MS, snapshot.write_timestamp_ms, snapshot.create_timestamp_ms)
-    return not_init_shape(snapshot)
-
-
-def not_init_shape(snapshot: ShareSnapshot) -> Difference | None:
-    """The first field by which a snapshot is not one of Initialize."""
-    if snapshot.state_batches:
-        return Difference(Field.STATE_BATCHES, 0, len(snapshot.state_batches))
-    if snapshot.leader_epoch != 0:
-        return Difference(Field.LEADER_EPOCH, 0, snapshot.leader_epoch)
-    if not has_init_count(snapshot):
-        expected = -1 if snapshot.start_offset == NOT_DETERMINED else 0
-        return Difference(Field.DELIVERY_COMPLETE_COUNT, expected, snapshot.delivery_complete_count)
-    return None
-
-
-def leader_epoch_goes_back(step: Step) -> Difference | None:
-    """An update's leader epoch is smaller than the state's."""
-    update = step.live_update
-    if update is None or update.leader_epoch == NO_EPOCH or update.leader_epoch >= step.before.leader_epoch:
-        return None
-    return Difference(Field.LEADER_EPOCH, step.before.leader_epoch, update.leader_epoch)
-
-
-def new_leader_writes_data(step: Step) -> Difference | None:
-    """A record that raises the leader epoch changes something else, too."""
-    if not step.before.is_live:
-        return None
-    if step.update is not None:
-        return _raising_update(step, step.update)
-    if step.snapshot is not None and step.snapshot_kind is SnapshotKind.WRITE:
-        return _raising_snapshot(step, step.snapshot)
-    return None
-
-
-def _raising_update(step: Step, update: ShareUpdate) -> Difference | None:
-    before = step.before
-    if update.leader_epoch <= before.leader_epoch:
-        return None
-    if update.state_batches:
-        return Difference(Field.STATE_BATCHES, 0, len(update.state_batches))
-    if update.delivery_complete_count != before.delivery_complete_count:
-        return Difference(Field.DELIVERY_COMPLETE_COUNT, before.delivery_complete_count, update.delivery_complete_count)
-    if update.start_offset != before.start_offset:
-        return Difference(Field.START_OFFSET, before.start_offset, update.start_offset)
-    return None
-
-
-def _raising_snapshot(step: Step, snapshot: ShareSnapshot) -> Difference | None:
-    before = step.before
-    if snapshot.leader_epoch <= before.leader_epoch:
-        return None
-    if snapshot.delivery_complete_count != before.delivery_complete_count:
-        return Difference(
-            Field.DELIVERY_COMPLETE_COUNT, before.delivery_complete_count, snapshot.delivery_complete_count
-        )
-    if snapshot.start_offset != before.start_offset:
-        return Difference(Field.START_OFFSET, before.start_offset, snapshot.start_offset)
-    different = step_function.first_difference(before.content, step.content)
-    if different is None:
-        return None
-    at, expected, actual = different
-    return Difference(Field.OFFSET_STATE, offset_state_code(expected), offset_state_code(actual), at)
 
 
 def state_epoch_beyond_group(
@@ -105,20 +21,6 @@ def leader_epoch_beyond_topic(leader_epoch: int, topic_epoch: int) -> Difference
     return Difference(Field.LEADER_EPOCH, topic_epoch, leader_epoch) if leader_epoch > topic_epoch else None
 
 
-def negative_epoch(step: Step) -> Difference | None:
-    """An epoch below 0."""
-    value = step.written
-    if value is None:
-        return None
-    if value.snapshot_epoch < 0:
-        return Difference(Field.SNAPSHOT_EPOCH, 0, value.snapshot_epoch)
-    if value.leader_epoch < 0:
-        return Difference(Field.LEADER_EPOCH, 0, value.leader_epoch)
-    if step.snapshot is not None and step.snapshot.state_epoch < 0:
-        return Difference(Field.STATE_EPOCH, 0, step.snapshot.state_epoch)
-    return None
-
-
 RULES = (
     Rule(
         number=18,
@@ -130,7 +32,6 @@ RULES = (
         why="Initialize with a smaller state epoch is refused (FENCED_STATE_EPOCH).",
         remedy=REPORT_BUG,
         source="share-group-state-log §5, ShareCoordinatorShard",
-        check=state_epoch_goes_back,
     ),
     Rule(
         number=19,
@@ -141,7 +42,6 @@ RULES = (
         why="Initialize alone sets the state epoch, and writes an empty state with leader epoch 0.",
         remedy=REPORT_BUG,
         source="share-group-state-log §5, ShareCoordinatorShard",
-        check=state_epoch_moves_without_init,
     ),
     Rule(
         number=20,
@@ -180,7 +80,6 @@ RULES = (
         why="An update has the state's leader epoch, which only a Read of a newer leader raises.",
         remedy=REPORT_BUG,
         source="share-group-state-log §4-5, ShareCoordinatorShard",
-        check=leader_epoch_goes_back,
     ),
     Rule(
         number=22,
@@ -203,7 +102,6 @@ RULES = (
         why="Only a Read raises the leader epoch, and it repeats the state.",
         remedy=REPORT_BUG,
         source="share-group-state-log §5, ShareCoordinatorShard.readStateAndMaybeUpdateLeaderEpoch",
-        check=new_leader_writes_data,
     ),
     Rule(
         number=24,
@@ -228,7 +126,6 @@ RULES = (
         why="Kafka 4.4 refuses requests with negative epochs; up to 4.3 -1 skips the check and is stored.",
         remedy="Find the client that writes share state: no Kafka broker sends a negative epoch.",
         source="share-group-state-log §5",
-        check=negative_epoch,
         compares_state=False,
     ),
 )

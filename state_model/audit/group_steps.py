@@ -71,7 +71,7 @@ class GroupState:
 
 
 GroupCheck = Callable[[GroupState, GroupRecord], GroupDifference | None]
-"""The reference form of a rule: the group before a record, and the record."""
+"""A rule on single records: from the group before a record, and the record."""
 
 
 def partitions_of(topics: Any) -> frozenset[TopicPartition]:

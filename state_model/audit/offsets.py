@@ -1,93 +1,8 @@
 """Start offsets and the offsets of state batches: rules 26 to 39."""
 
-from itertools import pairwise
-
 from state_model.audit.impact import Affected, Impact
 from state_model.audit.rule import LEGAL, REPORT_BUG, Difference, Field, Need, Rule, until
 from state_model.audit.severities import ERROR, INFO, WARNING
-from state_model.audit.steps import SnapshotKind, Step
-from state_model.share_records import NOT_DETERMINED, StateBatch
-
-
-def invalid_start_offset(step: Step) -> Difference | None:
-    """A start offset below -1, or undetermined again, that no Initialize wrote."""
-    value = step.written
-    by_init = step.snapshot_kind in (SnapshotKind.INIT, SnapshotKind.EITHER)
-    if value is None or not step.before.is_live or by_init:
-        return None
-    if value.start_offset < NOT_DETERMINED and step.before.start_offset >= NOT_DETERMINED:
-        return Difference(Field.START_OFFSET, NOT_DETERMINED, value.start_offset)
-    if step.snapshot is not None and value.start_offset == NOT_DETERMINED and step.before.start_offset >= 0:
-        return Difference(Field.START_OFFSET, 0, value.start_offset)
-    return None
-
-
-def start_offset_goes_back(step: Step) -> Difference | None:
-    """A write moves the start offset back."""
-    value = step.written
-    is_write = step.update is not None or step.snapshot_kind is SnapshotKind.WRITE
-    if value is None or not step.before.is_live or not is_write:
-        return None
-    if not 0 <= value.start_offset < step.before.start_offset:
-        return None
-    return Difference(Field.START_OFFSET, step.before.start_offset, value.start_offset)
-
-
-def batches_out_of_order(step: Step) -> Difference | None:
-    """State batches of a record that overlap or don't ascend."""
-    for left_batch, right_batch in pairwise(_batches(step)):
-        if right_batch.first_offset <= left_batch.last_offset:
-            return Difference(Field.FIRST_OFFSET, left_batch.last_offset, right_batch.first_offset)
-    return None
-
-
-def invalid_batch(step: Step) -> Difference | None:
-    """A state batch that begins below 0 or ends before it begins."""
-    for batch in _batches(step):
-        if batch.first_offset < 0:
-            return Difference(Field.FIRST_OFFSET, 0, batch.first_offset)
-        if batch.last_offset < batch.first_offset:
-            return Difference(Field.LAST_OFFSET, batch.first_offset, batch.last_offset)
-    return None
-
-
-def batch_below_start(step: Step) -> Difference | None:
-    """A state batch below the start offset of its record."""
-    value = step.written
-    if value is None or value.start_offset < 0:
-        return None
-    for batch in value.state_batches:
-        if batch.first_offset < value.start_offset:
-            return Difference(Field.FIRST_OFFSET, value.start_offset, batch.first_offset)
-    return None
-
-
-def state_below_start(step: Step) -> Difference | None:
-    """A delivery state below the start offset after the record."""
-    after = step.after
-    if not after.is_live or after.start_offset < 0 or not after.content:
-        return None
-    first = after.content[0].first
-    return Difference(Field.FIRST_OFFSET, after.start_offset, first) if first < after.start_offset else None
-
-
-def batches_not_joined(step: Step) -> Difference | None:
-    """Neighbouring state batches of equal state and count in a record that is no cold snapshot."""
-    if step.snapshot_kind is SnapshotKind.COLD:
-        return None
-    for left_batch, right_batch in pairwise(_batches(step)):
-        touches = left_batch.last_offset + 1 == right_batch.first_offset
-        if touches and left_batch[2:4] == right_batch[2:4]:
-            return Difference(Field.LAST_OFFSET, right_batch.last_offset, left_batch.last_offset)
-    return None
-
-
-def empty_update(step: Step) -> Difference | None:
-    """An update without state batches that raises no leader epoch."""
-    update = step.live_update
-    if update is None or update.state_batches or update.leader_epoch > step.before.leader_epoch:
-        return None
-    return Difference(Field.STATE_BATCHES, 1, 0)
 
 
 def start_offset_beyond_end(start_offset: int, end_offset: int) -> Difference | None:
@@ -106,10 +21,6 @@ def window_over_locks(start_offset: int, last_offset: int, locks: int, batch_spa
     return Difference(Field.WINDOW, max_window, window) if start_offset >= 0 and window > max_window else None
 
 
-def _batches(step: Step) -> tuple[StateBatch, ...]:
-    return step.written.state_batches if step.written is not None else ()
-
-
 RULES = (
     Rule(
         number=26,
@@ -123,7 +34,6 @@ RULES = (
         "it back.",
         remedy=REPORT_BUG,
         source="share-group-state-log §5, ShareCoordinatorShard, SharePartition",
-        check=invalid_start_offset,
     ),
     Rule(
         number=27,
@@ -138,7 +48,6 @@ RULES = (
         "start offset back; the records from there on may be delivered again.",
         remedy="Look for time-outs and retries of WriteShareGroupState around the record, and at `redelivered`.",
         source="share-group-state-log §5, KIP-932",
-        check=start_offset_goes_back,
     ),
     Rule(
         number=28,
@@ -187,7 +96,6 @@ RULES = (
         why="The coordinator combines batches before it writes them.",
         remedy=REPORT_BUG,
         source="share-group-state-log §9, PersisterStateBatchCombiner",
-        check=batches_out_of_order,
         compares_state=False,
     ),
     Rule(
@@ -200,7 +108,6 @@ RULES = (
         why="Offsets of records are not negative; a leader fails to load such a batch.",
         remedy=REPORT_BUG,
         source="share-partition §2, SharePartition, PersisterStateBatchCombiner",
-        check=invalid_batch,
         compares_state=False,
     ),
     Rule(
@@ -213,7 +120,6 @@ RULES = (
         why="The coordinator cuts off what lies below the start offset.",
         remedy=REPORT_BUG,
         source="share-group-state-log §9, PersisterStateBatchCombiner",
-        check=batch_below_start,
         compares_state=False,
     ),
     Rule(
@@ -226,7 +132,6 @@ RULES = (
         why="Combining cuts off what lies below the start offset.",
         remedy=REPORT_BUG,
         source="share-group-state-log §9, PersisterStateBatchCombiner",
-        check=state_below_start,
     ),
     Rule(
         number=35,
@@ -279,7 +184,6 @@ RULES = (
         why="Kafka 4.4 always joins them. The combiner up to 4.3 leaves some apart, which means the same.",
         remedy="Nothing to do up to 4.3; from 4.4 on report it with the record.",
         source="share-group-state-log §9, PersisterStateBatchCombiner",
-        check=batches_not_joined,
         compares_state=False,
     ),
     Rule(
@@ -303,6 +207,5 @@ RULES = (
         why="All its batches lay below the start offset, and were cut off.",
         remedy="Nothing to do.",
         source="share-group-state-log §9, SharePartition, PersisterStateBatchCombiner",
-        check=empty_update,
     ),
 )

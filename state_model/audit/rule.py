@@ -1,6 +1,6 @@
 """The values of the audit: rules as data, and differences between what a rule expects and what a record has."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from functools import lru_cache
@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from state_model.audit.impact import Affected, Impact, affected_offsets
 from state_model.audit.severities import SEVERITIES, VERSIONS
-from state_model.audit.steps import Step
 from state_model.share_records import RecordType, delivery_state_name
 
 LEGAL: Mapping[str, str | None] = dict.fromkeys(VERSIONS)
@@ -111,13 +110,6 @@ NO_STATE = -(1 << 62)
 """The code of an offset that no state batch covers."""
 TOMBSTONE_TYPE = 2
 """The record type of a tombstone, behind Kafka's snapshot (0) and update (1)."""
-
-
-def offset_state_code(value: tuple[int, int] | None) -> int:
-    """(delivery count, delivery state) of an offset as one number of the same order; null: no state batch covers it."""
-    return NO_STATE if value is None else value[0] * 256 + value[1]
-
-
 RECORD_OFFSETS = frozenset({Field.START_OFFSET, Field.FIRST_OFFSET, Field.LAST_OFFSET})
 """The fields whose values are record offsets."""
 
@@ -135,18 +127,15 @@ class Difference(NamedTuple):
     names: str = ""
 
 
-Check = Callable[[Step], Difference | None]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """An invariant of the log. `number` is that of the specification; `part` parts rules that share a number.
 
     `number` of rule ST-n is STREAMS + n. `relation` stands between field and expected value. `exceptions`: severities
     of versions that differ from `severity`; None: no rule in that version. `if_version_unknown`: the severity while the
-    version is unknown; None: the lowest of all versions. `check`: the reference form, for rules over single steps of a
-    share partition. `compares_state`: the records before it prove it, too. `source`: section of the specification,
-    class of Kafka. `impact`, `affected`: what a violation can have done, and to which records.
+    version is unknown; None: the lowest of all versions. `compares_state`: the records before it prove it, too.
+    `source`: section of the specification, class of Kafka. `impact`, `affected`: what a violation can have done, and to
+    which records.
     """
 
     number: int
@@ -163,7 +152,6 @@ class Rule:
     exceptions: Mapping[str, str | None] = field(default_factory=dict)
     if_version_unknown: str | None = None
     needs: tuple[Need, ...] = ()
-    check: Check | None = None
     compares_state: bool = True
 
     @property

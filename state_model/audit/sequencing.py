@@ -1,68 +1,8 @@
 """Sequencing of snapshots, updates and tombstones: rules 8 to 17."""
 
 from state_model.audit.impact import Impact
-from state_model.audit.rule import REPORT_BUG, TOMBSTONE_TYPE, Difference, Field, Need, Rule
+from state_model.audit.rule import REPORT_BUG, Difference, Field, Need, Rule
 from state_model.audit.severities import ERROR, INFO, WARNING
-from state_model.audit.steps import Standing, Step
-from state_model.share_records import RecordType, ShareSnapshot
-
-MOST_UPDATES = 500
-"""Largest value of share.coordinator.snapshot.update.records.per.snapshot."""
-LARGEST_EPOCH = (1 << 31) - 1
-LOWEST_EPOCH = -(1 << 31)
-"""What follows the largest epoch, as Java's int wraps."""
-SNAPSHOT, UPDATE = int(RecordType.SHARE_SNAPSHOT), int(RecordType.SHARE_UPDATE)
-
-
-def life_begins_oddly(step: Step) -> Difference | None:
-    """The first record of a share partition in a log from offset 0 is not the snapshot of a creation."""
-    if step.before.standing is not Standing.NEW:
-        return None
-    if step.snapshot is None:
-        return Difference(Field.RECORD_TYPE, SNAPSHOT, TOMBSTONE_TYPE if step.update is None else UPDATE)
-    return _not_creation(step.snapshot)
-
-
-def life_after_deletion(step: Step) -> Difference | None:
-    """A snapshot after a tombstone is not that of a creation."""
-    if step.before.standing is not Standing.DELETED or step.snapshot is None:
-        return None
-    return _not_creation(step.snapshot)
-
-
-def _not_creation(snapshot: ShareSnapshot) -> Difference | None:
-    if snapshot.snapshot_epoch != 0:
-        return Difference(Field.SNAPSHOT_EPOCH, 0, snapshot.snapshot_epoch)
-    if snapshot.state_batches:
-        return Difference(Field.STATE_BATCHES, 0, len(snapshot.state_batches))
-    if snapshot.leader_epoch != 0:
-        return Difference(Field.LEADER_EPOCH, 0, snapshot.leader_epoch)
-    return None
-
-
-def snapshot_epoch_skips(step: Step) -> Difference | None:
-    """A snapshot's epoch does not follow that of the snapshot before it."""
-    if step.snapshot is None or not step.before.is_live:
-        return None
-    last = step.before.snapshot_epoch
-    expected = LOWEST_EPOCH if last == LARGEST_EPOCH else last + 1
-    actual = step.snapshot.snapshot_epoch
-    return Difference(Field.SNAPSHOT_EPOCH, expected, actual) if actual != expected else None
-
-
-def update_of_other_snapshot(step: Step) -> Difference | None:
-    """An update's snapshot epoch is not that of the newest snapshot."""
-    update = step.live_update
-    if update is None or update.snapshot_epoch == step.before.snapshot_epoch:
-        return None
-    return Difference(Field.SNAPSHOT_EPOCH, step.before.snapshot_epoch, update.snapshot_epoch)
-
-
-def too_many_updates(step: Step) -> Difference | None:
-    """More updates in a row than any configuration allows."""
-    if step.update is None or step.after.updates <= MOST_UPDATES:
-        return None
-    return Difference(Field.UPDATES, MOST_UPDATES, step.after.updates)
 
 
 def more_updates_than_configured(updates: int, max_updates: int) -> Difference | None:
@@ -80,20 +20,6 @@ def early_write_snapshot(updates: int, least: int) -> Difference | None:
     return Difference(Field.UPDATES, least, updates) if updates < least else None
 
 
-def deleted_twice(step: Step) -> Difference | None:
-    """A tombstone after a tombstone."""
-    if step.before.standing is not Standing.DELETED or step.written is not None:
-        return None
-    return Difference(Field.RECORD_TYPE, SNAPSHOT, TOMBSTONE_TYPE)
-
-
-def update_after_deletion(step: Step) -> Difference | None:
-    """An update after a tombstone."""
-    if step.before.standing is not Standing.DELETED or step.update is None:
-        return None
-    return Difference(Field.RECORD_TYPE, SNAPSHOT, UPDATE)
-
-
 RULES = (
     Rule(
         number=8,
@@ -104,7 +30,6 @@ RULES = (
         why="Only Initialize creates state, and it writes such a snapshot. Tested where the log begins at offset 0.",
         remedy=REPORT_BUG,
         source="share-group-state-log §5, ShareCoordinatorShard.initialize",
-        check=life_begins_oddly,
         compares_state=False,
     ),
     Rule(
@@ -116,7 +41,6 @@ RULES = (
         why="A deletion drops the state, so the next Initialize counts from 0.",
         remedy=REPORT_BUG,
         source="share-group-state-log §5, ShareCoordinatorShard.delete, ShareCoordinatorShard.initialize",
-        check=life_after_deletion,
     ),
     Rule(
         number=10,
@@ -127,7 +51,6 @@ RULES = (
         why="The coordinator counts the snapshots of a share partition. A skipped one is a lost or repeated snapshot.",
         remedy="Look for a lost write or an unclean leader election of the state partition around the two snapshots.",
         source="share-group-state-log §3, ShareCoordinatorShard",
-        check=snapshot_epoch_skips,
     ),
     Rule(
         number=11,
@@ -138,7 +61,6 @@ RULES = (
         why="The coordinator writes the current epoch into each update. Another one shows that a snapshot is missing.",
         remedy="Look for a lost write or an unclean leader election of the state partition before the update.",
         source="share-group-state-log §5, ShareCoordinatorShard.generateShareStateRecord",
-        check=update_of_other_snapshot,
     ),
     Rule(
         number=12,
@@ -150,7 +72,6 @@ RULES = (
         why="The configured number of updates after which a snapshot is written is 500 at most.",
         remedy="Look for a missing snapshot among the updates.",
         source="share-group-state-log §6, ShareCoordinatorConfig",
-        check=too_many_updates,
     ),
     Rule(
         number=12,
@@ -200,7 +121,6 @@ RULES = (
         why="The coordinator writes a tombstone only for state that it has.",
         remedy="Look for a missing snapshot between the two tombstones.",
         source="share-group-state-log §5, ShareCoordinatorShard.delete, ShareCoordinatorShard.maybeCleanupShareState",
-        check=deleted_twice,
     ),
     Rule(
         number=16,
@@ -211,7 +131,6 @@ RULES = (
         why="A write to absent state is an invalid request; only Initialize creates state.",
         remedy="Look for a missing snapshot between tombstone and update.",
         source="share-group-state-log §5, ShareCoordinatorShard",
-        check=update_after_deletion,
     ),
     Rule(
         number=17,

@@ -1,11 +1,11 @@
 """Logs of one state partition for tests of the audit: violations of the reference form and of the audit over Arrow."""
 
 from state_model.audit.columnar.auditor import Auditor
-from state_model.audit.steps import steps
 from state_model.columnar.values import Loss
 from state_model.share_records import ShareRecord
-from tests.audit.reference import violations
-from tests.replay_logs import table
+from tests.audit.reference.steps import steps
+from tests.audit.reference.violations import violations
+from tests.logs.replay_logs import table
 
 
 def reference_rows(log, *, is_from_zero=True, losses=(), limits=None):

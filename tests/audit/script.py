@@ -13,7 +13,6 @@ import pyarrow as pa
 from sharelens.evidence.decoding import decode_rows
 from sharelens.kafka_log.schemas import LOG_RECORD
 from state_model import coordinator
-from state_model.audit import step_function
 from state_model.audit.columnar.findings import findings
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.rule import Need
@@ -24,6 +23,7 @@ from state_model.rule_sets import KAFKA_4_4
 from state_model.share_records import SharePartitionKey, ShareRecord, StateBatch, decode_record, encode_record
 from state_model.uuids import ZERO_UUID
 from tests.audit.histories import START_MS, TOPIC_ID, Entry
+from tests.audit.reference import step_function
 
 FIRST, SECOND = (SharePartitionKey(group_id=group, topic_id=TOPIC_ID, partition=0) for group in ("g", "h"))
 Batch = tuple[int, int, int, int]

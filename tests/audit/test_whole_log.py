@@ -12,12 +12,12 @@ from state_model.audit.columnar.configured import ConfiguredAudit
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.coordinator_config import CoordinatorConfig
 from state_model.audit.rule import Field
-from state_model.audit.steps import steps
 from state_model.share_records import ShareRecord, ShareSnapshot, ShareUpdate, StateBatch, Tombstone, encode_record
 from tests.audit.histories import Entry
 from tests.audit.mutations import log_records
+from tests.audit.reference.steps import steps
 from tests.audit.whole_log import archiving_too_long, begins_inside, configured, pruned_snapshots
-from tests.replay_logs import KEYS, LOGS
+from tests.logs.replay_logs import KEYS, LOGS
 
 ENDS, CONFIGURED = {60, 170, 500}, {121, 130, 140, 570}
 MINUTE_MS = 60_000
@@ -73,7 +73,7 @@ def counted(violations):
         first.setdefault((violation.rule_id, violation.key), violation)
     return sorted(
         (rule, tuple(key), violation.log_offset, int(violation.difference.field), violation.difference.at,
-         violation.difference.expected, violation.difference.seen, counts[rule, key])
+         violation.difference.expected, violation.difference.actual, counts[rule, key])
         for (rule, key), violation in first.items()
     )  # fmt: skip
 

@@ -8,18 +8,14 @@ from typing import NamedTuple
 
 from state_model.audit.coordinator_config import CoordinatorConfig
 from state_model.audit.delivery import PENDING_MS
-from state_model.audit.rule import Difference, Field, offset_state_code
-from state_model.audit.sequencing import (
-    SNAPSHOT,
-    UPDATE,
-    early_write_snapshot,
-    more_updates_than_configured,
-    update_over_limit,
-)
+from state_model.audit.rule import Difference, Field
+from state_model.audit.sequencing import early_write_snapshot, more_updates_than_configured, update_over_limit
 from state_model.audit.snapshots import cold_snapshot_too_early
-from state_model.audit.steps import ARCHIVING, SnapshotKind, Standing, Step, has_write_shape
 from state_model.share_records import SharePartitionKey
-from tests.audit.reference import Violation
+from tests.audit.reference.sequencing import SNAPSHOT, UPDATE
+from tests.audit.reference.step_function import offset_state_code
+from tests.audit.reference.steps import ARCHIVING, SnapshotKind, Standing, Step, has_write_shape
+from tests.audit.reference.violations import Violation
 
 NONE = -1
 

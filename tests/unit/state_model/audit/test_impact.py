@@ -21,7 +21,7 @@ def affected(rule, difference):
             field=int(difference.field),
             at=difference.at,
             expected=difference.expected,
-            seen=difference.seen,
+            seen=difference.actual,
         )
     )
     return columns["first_offset"][0].as_py(), columns["last_offset"][0].as_py()

@@ -8,7 +8,7 @@ from state_model.audit.severities import SEVERITIES, VERSIONS
 from state_model.audit.table import BY_CODE, BY_ID, RULES, SECTIONS, is_tested, rules_named, untested_by_need
 from state_model.columnar.decode import REASONS
 from state_model.errors import UsageError
-from tests.audit.reference import CHECKED
+from tests.audit.reference.violations import CHECKED
 
 
 def test_every_number_of_the_specification_has_a_rule():

@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 
 from sharelens.evidence.decoding import decode_rows
 from sharelens.kafka_log.schemas import LOG_RECORD
-from state_model.audit import placement
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.rule import Field
-from state_model.audit.steps import steps
 from state_model.codec.primitives import UnknownTag
 from state_model.java import partition_for
 from state_model.share_records import SharePartitionKey, ShareRecord, ShareUpdate, StateBatch
 from tests.audit.histories import START_MS, TOPIC_ID, Entry
 from tests.audit.mutations import log_records
+from tests.audit.reference import placement
+from tests.audit.reference.steps import steps
 
 OFFSETS = st.lists(st.integers(0, 30), min_size=1, max_size=8)
 BATCHES = st.lists(

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from state_model.audit.rule import NO_STATE
 from state_model.share_records import StateBatch
 
 TERMINAL = (2, 4)
@@ -121,6 +122,11 @@ def first_lower(left_function: StepFunction, right_function: StepFunction) -> tu
         if ours is not None and (theirs is None or theirs < ours):
             return first, ours, theirs
     return None
+
+
+def offset_state_code(value: Value | None) -> int:
+    """(delivery count, delivery state) of an offset as one number of the same order; null: no state batch covers it."""
+    return NO_STATE if value is None else value[0] * 256 + value[1]
 
 
 def _joined(spans: Sequence[Span]) -> StepFunction:

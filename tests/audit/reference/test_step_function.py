@@ -2,12 +2,12 @@
 
 from hypothesis import given
 
-from state_model.audit import step_function
-from state_model.audit.step_function import Span
 from state_model.batches import coalesce, combine
 from state_model.rule_sets import KAFKA_4_4
 from state_model.share_records import StateBatch
-from tests.replay_logs import BATCHES
+from tests.audit.reference import step_function
+from tests.audit.reference.step_function import Span
+from tests.logs.replay_logs import BATCHES
 
 
 def pointwise(batches, offset):

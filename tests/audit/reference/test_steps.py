@@ -2,7 +2,6 @@
 
 import pytest
 
-from state_model.audit.steps import KeyState, SnapshotKind, Standing, snapshot_kind, steps
 from state_model.share_records import (
     RecordType,
     ShareRecord,
@@ -11,7 +10,8 @@ from state_model.share_records import (
     StateBatch,
     UnknownVersionValue,
 )
-from tests.replay_logs import KEYS
+from tests.audit.reference.steps import KeyState, SnapshotKind, Standing, snapshot_kind, steps
+from tests.logs.replay_logs import KEYS
 
 LIVE = KeyState(Standing.LIVE, state_epoch=2, leader_epoch=3, start_offset=10, delivery_complete_count=0)
 
