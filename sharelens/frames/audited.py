@@ -23,6 +23,7 @@ from sharelens.evidence.losses import PRUNED
 from sharelens.frames.envelopes import LOG_START, LOSS
 from sharelens.frames.logs import state_log_rows
 from sharelens.frames.other_logs import OtherLogs
+from sharelens.frames.renamed import renamed_parameter
 from sharelens.frames.shapes import blanks, checked, in_groups, timed_schema, typed_rows
 from sharelens.kafka_log.schemas import LOG_RECORD
 from sharelens.lake.parquet import conform
@@ -61,6 +62,7 @@ _OF_PARTITION = pa.schema(
 """A finding, or (`rule` is null) an audited state partition."""
 
 
+@renamed_parameter("others", "cluster_logs")
 def audit_findings(
     log_records: "DataFrame",
     *,

@@ -18,6 +18,7 @@ from sharelens.evidence.incarnations import newest_incarnation
 from sharelens.evidence.metadata_rows import record_history
 from sharelens.evidence.metadata_schemas import METADATA_RECORD
 from sharelens.evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
+from sharelens.frames.renamed import renamed_parameter
 from sharelens.frames.settings import observations_in
 from sharelens.frames.shapes import checked, spark_schema, typed_rows
 from sharelens.kafka_log.schemas import LOG_RECORD, TOPIC_BATCH
@@ -125,6 +126,7 @@ def other_logs(
     )
 
 
+@renamed_parameter("others", "cluster_logs")
 def untested_rules(
     cluster_logs: OtherLogs | None = None, settings: GroupSettings = NO_SETTINGS
 ) -> dict[tuple[str, ...], Sequence[str]]:
