@@ -1,7 +1,7 @@
 """What the audit of DataFrames compares the state log with: collected by the driver, as a run over a lake does.
 
-others = frames.other_logs(logs, headers=headers, metadata_records=metadata_records)
-logs.transform(frames.audit_findings, cluster_logs=others)
+cluster_logs = frames.other_logs(logs, headers=headers, metadata_records=metadata_records)
+logs.transform(frames.audit_findings, cluster_logs=cluster_logs)
 """
 
 import os
