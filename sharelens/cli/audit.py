@@ -14,8 +14,6 @@ from sharelens.parameters.filters import KeyFilter
 from sharelens.source.request import Source
 from state_model.audit.severities import SEVERITIES, VERSIONS
 
-UNKNOWN_VERSION = "an unknown version"
-
 
 def explain(ctx: click.Context, param: click.Parameter, rule: str | None) -> None:
     """Prints why a rule (or each rule of a number) holds, what it needs, and what to do; ends the command."""

@@ -8,11 +8,6 @@ from sharelens.lake.storage import Storage
 from sharelens.object_stores.addresses import scheme_of
 
 
-def is_uri(address: str | os.PathLike[str]) -> bool:
-    """Whether an address has a scheme other than file."""
-    return scheme_of(os.fspath(address)) not in (None, "file")
-
-
 def resolve(uri: str | os.PathLike[str]) -> Storage:
     """The storage that a path or URI names.
 

@@ -41,7 +41,6 @@ from state_model.errors import UsageError
 from state_model.topics import STATE_TOPIC
 
 UNTESTED = pa.schema([pa.field("needs", pa.list_(pa.string())), pa.field("rules", pa.list_(pa.string()))])
-PRUNED_SNAPSHOTS = "needed_snapshot_pruned"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

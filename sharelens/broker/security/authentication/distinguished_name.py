@@ -10,7 +10,6 @@ from cryptography.x509.oid import NameOID
 
 from sharelens.broker.errors import ConfigError
 
-DEFAULT: Final = "DEFAULT"
 _KEYWORDS: Final = {
     NameOID.COMMON_NAME: "CN",
     NameOID.COUNTRY_NAME: "C",
