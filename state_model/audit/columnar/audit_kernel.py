@@ -3,7 +3,7 @@
 import numpy as np
 
 from state_model.audit.columnar.batch_kernels import check_counts, check_limit, check_order, check_ranges, check_states
-from state_model.audit.columnar.hits import F_LOG_OFFSET, F_OFFSET_STATE, NONE, hit
+from state_model.audit.columnar.hits import F_LOG_OFFSET, F_OFFSET_STATE, NONE, Hits, hit
 from state_model.audit.columnar.layout import (
     ARCHIVING_MS,
     BEGIN,
@@ -35,6 +35,9 @@ from state_model.audit.columnar.layout import (
     VALUE,
     WRITE,
     WRITTEN,
+    AuditedRecords,
+    Record,
+    StateBatches,
 )
 from state_model.audit.columnar.rule_kernels import (
     OPERATION_MS,
@@ -55,6 +58,7 @@ from state_model.audit.columnar.step_kernels import (
     MIN_OFFSET,
     NO_STATE,
     NOTE_COUNT,
+    Breakpoints,
     bound_of,
     cut_below,
     first_unlike,
@@ -77,22 +81,21 @@ COLD_AT, COLD_WRITE_MS, LOSSES, LOSS_COUNT, LAST_OF_ALL = range(5)
 
 @kernel
 def with_rows(rows: np.ndarray, need: int) -> np.ndarray:
-    """`rows` with room for at least `need` of them; contents kept."""
-    if need <= rows.shape[0]:
-        return rows
+    """A copy of `rows` with room for `need` of them and for twice as many as before."""
     larger_rows = np.empty((max(need, 2 * rows.shape[0]), rows.shape[1]), rows.dtype)
     larger_rows[: rows.shape[0]] = rows
     return larger_rows
 
 
 @kernel
-def with_entries(entries: np.ndarray, need: int) -> np.ndarray:
-    """`entries` with room for at least `need` of them; contents kept."""
-    if need <= entries.shape[0]:
-        return entries
-    larger_entries = np.empty(max(need, 2 * entries.shape[0]), entries.dtype)
-    larger_entries[: entries.shape[0]] = entries
-    return larger_entries
+def with_room(breakpoints: Breakpoints, need: int) -> Breakpoints:
+    """A copy of `breakpoints` with room for `need` of them and for twice as many as before."""
+    size = breakpoints.at.shape[0]
+    at = np.empty(max(need, 2 * size), np.int64)
+    values = np.empty(max(need, 2 * size), np.int64)
+    at[:size] = breakpoints.at
+    values[:size] = breakpoints.values
+    return Breakpoints(at, values)
 
 
 @leaf
@@ -132,79 +135,74 @@ def catch_up(state: np.ndarray, log: np.ndarray) -> None:
 
 
 @leaf
-def check_record(
-    state: np.ndarray, kind: int, row: np.ndarray, snapshot: int, time_ms: int,
-    first: np.ndarray, last: np.ndarray, states: np.ndarray, counts: np.ndarray, low: int, high: int,
-    hits: np.ndarray, n: int, mark: np.ndarray,
-) -> int:  # fmt: skip
+def check_record(state: np.ndarray, record: Record, batches: StateBatches, hits: Hits, n: int) -> int:
     """Tests the rules on the record alone and on the scalars of the state before it; the number of violations."""
-    n = check_sequence(state, kind, row, high - low, hits, n, mark)
-    if kind == TOMBSTONE:
+    row, snapshot, low, high = record.row, record.snapshot, record.low, record.high
+    n = check_sequence(state, record.kind, row, high - low, hits, n)
+    if record.kind == TOMBSTONE:
         return n
-    n = check_scalars(kind, row, time_ms, hits, n, mark)
+    n = check_scalars(record.kind, row, record.time_ms, hits, n)
     if high > low:
-        n = check_order(first, last, states, counts, low, high, snapshot, hits, n, mark)
-        n = check_ranges(first, last, low, high, row[START - VALUE], hits, n, mark)
-        n = check_states(first, states, low, high, hits, n, mark)
-        n = check_counts(first, counts, low, high, hits, n, mark)
+        n = check_order(batches, low, high, snapshot, hits, n)
+        n = check_ranges(batches, low, high, row[START - VALUE], hits, n)
+        n = check_states(batches, low, high, hits, n)
+        n = check_counts(batches, low, high, hits, n)
         if state[LIMIT] != NONE:
-            n = check_limit(first, states, counts, low, high, state[LIMIT], hits, n, mark)
-    if kind == SNAPSHOT:
-        n = check_snapshot_epochs(state, row, snapshot, high - low, hits, n, mark)
+            n = check_limit(batches, low, high, state[LIMIT], hits, n)
+    if record.kind == SNAPSHOT:
+        n = check_snapshot_epochs(state, row, snapshot, high - low, hits, n)
     elif state[STANDING] == LIVE:
-        n = check_update(state, row, high - low, hits, n, mark)
+        n = check_update(state, row, high - low, hits, n)
     if state[STANDING] == LIVE:
-        n = check_start(state, row, snapshot, hits, n, mark)
+        n = check_start(state, row, snapshot, hits, n)
     return n
 
 
 @leaf
 def check_content(
-    state: np.ndarray, row: np.ndarray, snapshot: int, at: np.ndarray, values: np.ndarray,
-    written_at: np.ndarray, written: np.ndarray, size: int, notes: np.ndarray,
-    hits: np.ndarray, n: int, mark: np.ndarray,
-) -> int:  # fmt: skip
+    state: np.ndarray, record: Record, pool: Breakpoints, written: Breakpoints, notes: np.ndarray, hits: Hits, n: int
+) -> int:
     """Rules 23, 51 and 52: the content of a snapshot against the known state before it."""
     # The ranges are compared only where the scalars agree: a record violates a rule once.
+    row = record.row
     begin = state[BEGIN]
     end = begin + state[SIZE]
+    before = Breakpoints(pool.at[begin:end], pool.values[begin:end])
     count = n
-    if snapshot == COLD:
-        n = check_cold_scalars(state, row, hits, n, mark)
-        if n == count and first_unlike(at, values, begin, end, written_at, written, 0, size, MIN_OFFSET, False, notes):
-            n = hit(hits, n, mark, 510, F_OFFSET_STATE, notes[1], notes[2], notes[0])
-    elif snapshot == WRITTEN:
+    if record.snapshot == COLD:
+        n = check_cold_scalars(state, row, hits, n)
+        if n == count and first_unlike(before, written, MIN_OFFSET, False, notes):
+            n = hit(hits, n, 510, F_OFFSET_STATE, notes[1], notes[2], notes[0])
+    elif record.snapshot == WRITTEN:
         start = row[START - VALUE] if row[START - VALUE] != NONE else MIN_OFFSET
-        if first_unlike(at, values, begin, end, written_at, written, 0, size, start, True, notes):
-            n = hit(hits, n, mark, 520, F_OFFSET_STATE, notes[1], notes[2], notes[0])
+        if first_unlike(before, written, start, True, notes):
+            n = hit(hits, n, 520, F_OFFSET_STATE, notes[1], notes[2], notes[0])
         if row[LEADER_EPOCH - VALUE] > state[LEADER_EPOCH]:
             count = n
-            n = check_same_scalars(state, row, hits, n, mark)
-            if n == count and first_unlike(
-                at, values, begin, end, written_at, written, 0, size, MIN_OFFSET, False, notes
-            ):
-                n = hit(hits, n, mark, 230, F_OFFSET_STATE, notes[1], notes[2], notes[0])
+            n = check_same_scalars(state, row, hits, n)
+            if n == count and first_unlike(before, written, MIN_OFFSET, False, notes):
+                n = hit(hits, n, 230, F_OFFSET_STATE, notes[1], notes[2], notes[0])
     return n
 
 
 @leaf
-def take_snapshot(
-    state: np.ndarray, row: np.ndarray, log_offset: int, written_at: np.ndarray, written: np.ndarray, size: int
-) -> None:
-    """Sets the state to a snapshot: its scalars and the number of terminal offsets of its step function."""
+def take_snapshot(state: np.ndarray, record: Record, pool: Breakpoints, used: int, written: Breakpoints) -> int:
+    """Sets the state to a snapshot: its scalars, its function and its terminal offsets; the length of the pool."""
     state[STANDING] = LIVE
     for column in range(VALUE, WRITE + 1):
-        state[column] = row[column - VALUE]
+        state[column] = record.row[column - VALUE]
     state[UPDATES] = 0
-    state[SNAPSHOT_AT] = log_offset
+    state[SNAPSHOT_AT] = record.log_offset
     state[ARCHIVING_MS] = NONE
     # A snapshot replaces the function, so its terminal offsets are counted anew; updates then add differences.
     terminal = 0
+    size = written.at.shape[0]
     for i in range(size):
-        if is_terminal(written[i]):
-            last = MAX_OFFSET if i + 1 == size else bound_of(written_at, i + 1, size) - 1
-            terminal += offsets_from_zero(written_at[i], last)
+        if is_terminal(written.values[i]):
+            last = MAX_OFFSET if i + 1 == size else bound_of(written.at, i + 1, size) - 1
+            terminal += offsets_from_zero(written.at[i], last)
     state[TERMINAL_OFFSETS] = terminal
+    return splice(state, pool, used, state[BEGIN], state[BEGIN] + state[SIZE], written, size)
 
 
 @leaf
@@ -242,139 +240,131 @@ def has_unknown_state(states: np.ndarray, low: int, high: int) -> bool:
 
 @leaf
 def merge(
-    state: np.ndarray, at: np.ndarray, values: np.ndarray, used: int,
-    written_at: np.ndarray, written: np.ndarray, size: int,
-    new_at: np.ndarray, new: np.ndarray, notes: np.ndarray,
-) -> int:  # fmt: skip
+    state: np.ndarray, pool: Breakpoints, used: int, written: Breakpoints, new: Breakpoints, notes: np.ndarray
+) -> int:
     """Merges an update's function into a known state, both cut below its start offset; the length of the pool."""
     # `written` is scratch of this record: its first breakpoint may move up to the start offset.
+    size = written.at.shape[0]
     low = 0
     if state[START] != NONE:
-        cut_below(state, at, values, state[START])
-        place = last_up_to(written_at, 0, size, state[START])
+        cut_below(state, pool, state[START])
+        place = last_up_to(written.at, 0, size, state[START])
         if place >= 0:
-            low = place if written[place] != NO_STATE else place + 1
+            low = place if written.values[place] != NO_STATE else place + 1
             if low == place:
-                written_at[place] = state[START]
+                written.at[place] = state[START]
     for i in range(NOTE_COUNT):
         notes[i] = 0
     if low >= size:
         return used
-    first, end, n = raise_by(state, at, values, written_at, written, low, size, new_at, new, notes)
-    return splice(state, at, values, used, first, end, new_at, new, n)
+    first, end, n = raise_by(state, pool, Breakpoints(written.at[low:], written.values[low:]), new, notes)
+    return splice(state, pool, used, first, end, new, n)
 
 
 @leaf
-def check_operation(log: np.ndarray, log_offset: int, write_ms: int, hits: np.ndarray, n: int, mark: np.ndarray) -> int:
+def check_operation(log: np.ndarray, log_offset: int, write_ms: int, hits: Hits, n: int) -> int:
     """Rule 59: a cold snapshot follows the one before it of the same operation."""
     if (
         log[COLD_AT] != NONE
         and log[COLD_AT] + 1 != log_offset
         and not is_apart(log[COLD_WRITE_MS], write_ms, OPERATION_MS)
     ):
-        n = hit(hits, n, mark, 590, F_LOG_OFFSET, log[COLD_AT] + 1, log_offset)
+        n = hit(hits, n, 590, F_LOG_OFFSET, log[COLD_AT] + 1, log_offset)
     log[COLD_AT] = log_offset
     log[COLD_WRITE_MS] = write_ms
     return n
 
 
 @kernel
-def function_of(
-    first: np.ndarray, last: np.ndarray, states: np.ndarray, counts: np.ndarray, low: int, high: int,
-    out_at: np.ndarray, out: np.ndarray,
-) -> int:  # fmt: skip
-    """The step function of state batches; its number of breakpoints."""
+def function_of(batches: StateBatches, low: int, high: int, out: Breakpoints) -> int:
+    """The step function of the state batches [low, high); its number of breakpoints."""
     if low == high:
         return 0
-    if is_ascending(first, last, low, high):
-        return of_ascending(first, last, states, counts, low, high, out_at, out)
-    return of_any(first, last, states, counts, low, high, out_at, out)
+    if is_ascending(batches, low, high):
+        return of_ascending(batches, low, high, out)
+    return of_any(batches, low, high, out)
 
 
 @leaf
-def on_snapshot(
-    state: np.ndarray, row: np.ndarray, snapshot: int, log_offset: int, at: np.ndarray, values: np.ndarray, used: int,
-    written_at: np.ndarray, written: np.ndarray, size: int, log: np.ndarray, notes: np.ndarray,
-    hits: np.ndarray, n: int, mark: np.ndarray,
-) -> tuple[int, int]:  # fmt: skip
-    """Checks the content of a snapshot and takes it over; the new number of violations, the length of the pool."""
-    if snapshot == COLD:
-        n = check_operation(log, log_offset, row[WRITE - VALUE], hits, n, mark)
+def check_snapshot(
+    state: np.ndarray, record: Record, pool: Breakpoints, written: Breakpoints, log: np.ndarray, notes: np.ndarray,
+    hits: Hits, n: int,
+) -> int:  # fmt: skip
+    """Tests the rules on a snapshot's operation and content, before `take_snapshot`; the number of violations."""
+    if record.snapshot == COLD:
+        n = check_operation(log, record.log_offset, record.row[WRITE - VALUE], hits, n)
     if state[STANDING] == LIVE:
-        n = check_content(state, row, snapshot, at, values, written_at, written, size, notes, hits, n, mark)
-    take_snapshot(state, row, log_offset, written_at, written, size)
-    end = state[BEGIN] + state[SIZE]
-    return n, splice(state, at, values, used, state[BEGIN], end, written_at, written, size)
+        n = check_content(state, record, pool, written, notes, hits, n)
+    return n
 
 
 @leaf
 def after_record(
-    state: np.ndarray, kind: int, dcc: int, time_ms: int, at: np.ndarray, states: np.ndarray, low: int, high: int,
-    hits: np.ndarray, n: int, mark: np.ndarray,
-) -> int:  # fmt: skip
+    state: np.ndarray, record: Record, batches: StateBatches, pool: Breakpoints, hits: Hits, n: int
+) -> int:
     """Checks the state after a snapshot or an update, and notes when it was ARCHIVING last."""
-    if state[STANDING] == LIVE and has_archiving(states, low, high):
-        state[ARCHIVING_MS] = time_ms
-    lowest = at[state[BEGIN]] if state[SIZE] > 0 else MAX_OFFSET
-    return check_after(state, kind, dcc, lowest, hits, n, mark)
+    if state[STANDING] == LIVE and has_archiving(batches.states, record.low, record.high):
+        state[ARCHIVING_MS] = record.time_ms
+    lowest = pool.at[state[BEGIN]] if state[SIZE] > 0 else MAX_OFFSET
+    return check_after(state, record.kind, record.row[DCC - VALUE], lowest, hits, n)
 
 
 @kernel
 def audit_records(
-    kinds: np.ndarray, keys: np.ndarray, ats: np.ndarray, times: np.ndarray, rows: np.ndarray,
-    batch_at: np.ndarray, first: np.ndarray, last: np.ndarray, states: np.ndarray, counts: np.ndarray,
-    losses: np.ndarray, log: np.ndarray, matrix: np.ndarray, at: np.ndarray, values: np.ndarray, used: int,
-) -> tuple[np.ndarray, int, np.ndarray, np.ndarray, int]:  # fmt: skip
-    """Audits the records of one state partition, in log order; changes `matrix`, `log` and the pool (at, values).
+    records: AuditedRecords, batches: StateBatches, losses: np.ndarray, log: np.ndarray, matrix: np.ndarray,
+    pool: Breakpoints, used: int,
+) -> tuple[np.ndarray, int, Breakpoints, int]:  # fmt: skip
+    """Audits the records of one state partition, in log order; changes `matrix`, `log` and the pool.
 
-    `rows`: a value's columns SNAPSHOT_EPOCH to WRITE each. `batch_at`: n + 1 positions into the batches. `losses`: rows
-    of (log offset, share partition or -1), ascending. Returns the violations with their number, and the pool with its
-    length.
+    `losses`: rows of (log offset, share partition or -1), ascending. Returns the violations with their number, and the
+    pool with its length.
     """
-    hits = np.empty((2 * HITS_A_RECORD, HIT_COLUMNS), np.int64)
-    n = 0
     mark = np.empty(3, np.int64)
+    hits = Hits(np.empty((2 * HITS_A_RECORD, HIT_COLUMNS), np.int64), mark)
+    n = 0
     notes = np.zeros(NOTE_COUNT, np.int64)
-    written_at, written = np.empty(64, np.int64), np.empty(64, np.int64)
-    new_at, new = np.empty(64, np.int64), np.empty(64, np.int64)
+    room = Breakpoints(np.empty(64, np.int64), np.empty(64, np.int64))
+    new = Breakpoints(np.empty(64, np.int64), np.empty(64, np.int64))
     # Records come in log order and each is checked against the state before it, so all checks precede the changes.
     # Leaves can't allocate: each turn first reserves what its record can need, by its batches and the breakpoints of
     # its state. Memory goes by the bytes of the log, never by the offsets that a record claims.
-    for record in range(kinds.shape[0]):
-        kind, log_offset, row = kinds[record], ats[record], rows[record]
-        low, high = batch_at[record], batch_at[record + 1]
+    # Arrays and their tuples are replaced only where they grow: counting their references costs a quarter of the walk.
+    for number in range(records.kinds.shape[0]):
+        kind, log_offset, row = records.kinds[number], records.log_offsets[number], records.rows[number]
+        low, high = records.batch_at[number], records.batch_at[number + 1]
         apply_losses(losses, log_offset, log, matrix)
-        state = matrix[keys[record]]
+        state = matrix[records.keys[number]]
         catch_up(state, log)
-        hits = with_rows(hits, n + HITS_A_RECORD)
-        room = 2 * (state[SIZE] + 2 * (high - low) + 4)
-        written_at, written = with_entries(written_at, room), with_entries(written, room)
-        new_at, new = with_entries(new_at, room), with_entries(new, room)
-        at, values = with_entries(at, used + room + 8), with_entries(values, used + room + 8)
-        mark[MARK_ROW] = record
+        need = 2 * (state[SIZE] + 2 * (high - low) + 4)
+        if n + HITS_A_RECORD > hits.rows.shape[0]:
+            hits = Hits(with_rows(hits.rows, n + HITS_A_RECORD), mark)
+        if need > room.at.shape[0]:
+            room, new = with_room(room, need), with_room(new, need)
+        if used + need + 8 > pool.at.shape[0]:
+            pool = with_room(pool, used + need + 8)
+        mark[MARK_ROW] = number
         mark[MARK_SNAPSHOT] = state[SNAPSHOT_AT]
         mark[MARK_PREVIOUS] = state[LAST_AT]
         snapshot = snapshot_kind(state, row, high - low) if kind == SNAPSHOT else NO_SNAPSHOT
-        n = check_record(
-            state, kind, row, snapshot, times[record], first, last, states, counts, low, high, hits, n, mark
-        )
-        size = function_of(first, last, states, counts, low, high, written_at, written)
+        record = Record(kind, snapshot, log_offset, records.times[number], row, low, high)
+        n = check_record(state, record, batches, hits, n)
+        size = function_of(batches, low, high, room)
+        written = Breakpoints(room.at[:size], room.values[:size])
         if kind == SNAPSHOT:
-            n, used = on_snapshot(
-                state, row, snapshot, log_offset, at, values, used, written_at, written, size, log, notes, hits, n, mark
-            )
+            n = check_snapshot(state, record, pool, written, log, notes, hits, n)
+            used = take_snapshot(state, record, pool, used, written)
         elif kind == UPDATE:
             take_update(state, row)
             if state[STANDING] == LIVE:
-                used = merge(state, at, values, used, written_at, written, size, new_at, new, notes)
-                n = check_cells(notes, hits, n, mark)
+                used = merge(state, pool, used, written, new, notes)
+                n = check_cells(notes, hits, n)
         else:
             forget(state, DELETED)
         # The state of a later Kafka may not follow the maximum rule: what follows can't be compared up to the next
         # snapshot.
-        if has_unknown_state(states, low, high):
+        if has_unknown_state(batches.states, low, high):
             forget(state, UNKNOWN)
         state[LAST_AT] = log_offset
         if kind != TOMBSTONE:
-            n = after_record(state, kind, row[DCC - VALUE], times[record], at, states, low, high, hits, n, mark)
-    return hits, n, at, values, used
+            n = after_record(state, record, batches, pool, hits, n)
+    return hits.rows, n, pool, used

@@ -25,7 +25,7 @@ from state_model.audit.columnar.continuation import (
     matrix_of,
     rows_of,
 )
-from state_model.audit.columnar.step_kernels import NO_STATE
+from state_model.audit.columnar.step_kernels import NO_STATE, Breakpoints
 from state_model.audit.columnar.violations import NO_VIOLATIONS, NONE, VIOLATION, violation_rows
 from state_model.audit.rule import Field
 from state_model.columnar.keys import SHARE_PARTITION_KEY, Ints, number_keys
@@ -70,8 +70,7 @@ class Auditor:
         self.is_from_zero = np.array(is_from_zero, np.bool_).reshape(-1)
         self._limit_of_group = limit_of_group
         self._logs = np.tile(np.array([NONE, 0, 0, 0, 0], np.int64), (len(self.is_from_zero), 1))
-        self._at = np.zeros(64, np.int64)
-        self._values = np.zeros(64, np.int64)
+        self._pool = Breakpoints(np.zeros(64, np.int64), np.zeros(64, np.int64))
         self._used = 0
         self._losses: dict[int, list[Loss]] = {}
 
@@ -89,38 +88,37 @@ class Auditor:
             if all_losses:
                 self._losses[log] = sorted(all_losses, key=lambda loss: loss.first_offset)
         numbers, loss_rows = self._numbered(records, logs)
-        ats = _ints(records, "log_offset")
+        offsets = _ints(records, "log_offset")
         kinds, times, values = _kinds(records), _ints(records, "timestamp_ms"), _values(records)
-        batch_at, first, last, states, counts = _batches(records)
+        batch_at, batches = _batches(records)
         hits = [np.empty((0, layout.HIT_COLUMNS), np.int64)]
         bounds = np.searchsorted(logs, np.arange(len(self._logs) + 1)).tolist()
         for log, (begin, end) in enumerate(itertools.pairwise(bounds)):
             if begin == end:
                 continue
             self._logs[log, audit_kernel.LOSSES] = 0
-            of_log, count, self._at, self._values, self._used = audit_kernel.audit_records(
-                kinds[begin:end],
-                numbers[begin:end],
-                ats[begin:end],
-                times[begin:end],
-                values[begin:end],
-                batch_at[begin : end + 1],
-                first,
-                last,
-                states,
-                counts,
+            audited = layout.AuditedRecords(
+                kinds=kinds[begin:end],
+                keys=numbers[begin:end],
+                log_offsets=offsets[begin:end],
+                times=times[begin:end],
+                rows=values[begin:end],
+                batch_at=batch_at[begin : end + 1],
+            )
+            of_log, count, self._pool, self._used = audit_kernel.audit_records(
+                audited,
+                batches,
                 loss_rows.get(log, NO_LOSSES),
                 self._logs[log],
                 self.matrix,
-                self._at,
-                self._values,
+                self._pool,
                 self._used,
             )
             of_log[:count, layout.HIT_ROW] += begin
             hits.append(of_log[:count])
             if log in self._losses:
                 self._losses[log] = self._losses[log][int(self._logs[log, audit_kernel.LOSSES]) :]
-        self._count(numbers, ats, _ints(records, "log_time_ms"))
+        self._count(numbers, offsets, _ints(records, "log_time_ms"))
         return self._violations(records, numbers, np.concatenate(hits))
 
     def _numbered(self, records: pa.Table, logs: Ints) -> tuple[Ints, dict[int, Ints]]:
@@ -196,8 +194,8 @@ class Auditor:
             "share_partitions": lists_of(pa.table({**dict(zip(KEYS.names, keys.columns, strict=True)), **counts}),
                                          AUDITED, sizes),
             "states": lists_of_numbers(matrix.ravel(), sizes * layout.STATE_COLUMNS),
-            "breakpoint_offsets": lists_of_numbers(self._at[places], of_breakpoints),
-            "breakpoint_values": lists_of_numbers(self._values[places], of_breakpoints),
+            "breakpoint_offsets": lists_of_numbers(self._pool.at[places], of_breakpoints),
+            "breakpoint_values": lists_of_numbers(self._pool.values[places], of_breakpoints),
             "log": lists_of_numbers(logs.ravel(), np.full(len(logs), logs.shape[1])),
             "losses": lists_of(pa.Table.from_pylist([row for _, row in lost], schema=LOST), LOST,
                                np.bincount(np.array([log for log, _ in lost], np.int64), minlength=len(logs))),
@@ -213,13 +211,13 @@ class Auditor:
         self.resume_counts(state, logs)
         self.is_from_zero[logs] = state.column("is_from_zero").to_numpy()
         self.matrix = matrix_of(state, "states", layout.STATE_COLUMNS)
-        self._at, self._values = (matrix_of(state, name, 1).ravel() for name in BREAKPOINTS)
+        self._pool = Breakpoints(*(matrix_of(state, name, 1).ravel() for name in BREAKPOINTS))
         sizes = lengths_of(state, BREAKPOINTS[0])
         begins = np.repeat(np.cumsum(sizes) - sizes, lengths_of(state, "share_partitions"))
         self.matrix[:, layout.BEGIN] += begins
         self.matrix[:, layout.SLOT] += begins
         self._logs[logs] = matrix_of(state, "log", self._logs.shape[1])
-        self._used = len(self._at)
+        self._used = len(self._pool.at)
         of_losses = np.repeat(logs, lengths_of(state, "losses")).tolist()
         for log, loss in zip(of_losses, rows_of(state, "losses", LOST).to_pylist(), strict=True):
             self._losses.setdefault(log, []).append(Loss(**loss))
@@ -325,9 +323,9 @@ class Auditor:
         return np.flatnonzero((standing == layout.LIVE) & is_known)
 
     @property
-    def pool(self) -> tuple[Ints, Ints]:
+    def pool(self) -> Breakpoints:
         """Offsets and values of all breakpoints; a share partition's are from BEGIN on, SIZE of them."""
-        return self._at, self._values
+        return self._pool
 
     @property
     def is_without_losses(self) -> bool:
@@ -343,9 +341,9 @@ class Auditor:
         """The first offset in state ARCHIVING with its value; None without one."""
         begin, size = (int(self.matrix[number, column]) for column in (layout.BEGIN, layout.SIZE))
         for row in range(begin, begin + size):
-            value = int(self._values[row])
+            value = int(self._pool.values[row])
             if value != NO_STATE and (value + 128) % 256 - 128 == audit_kernel.ARCHIVING:
-                return int(self._at[row]), value
+                return int(self._pool.at[row]), value
         return None
 
 
@@ -372,15 +370,13 @@ def _values(records: pa.Table) -> Ints:
     return rows
 
 
-def _batches(records: pa.Table) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """Positions of each record's batches, and the batches' columns."""
+def _batches(records: pa.Table) -> tuple[Ints, layout.StateBatches]:
+    """Positions of each record's batches, and the batches."""
     column = records.column("state_batches").combine_chunks()
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     counts = pc.list_value_length(column).fill_null(0).to_numpy().astype(np.int64)
     at: Ints = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     flat = pc.list_flatten(column)
-    first, last, states, counted = (
-        np.ascontiguousarray(flat.field(name).to_numpy()).astype(np.int64) for name in BATCH_COLUMNS
-    )
-    return at, first, last, states, counted
+    columns = (np.ascontiguousarray(flat.field(name).to_numpy()).astype(np.int64) for name in BATCH_COLUMNS)
+    return at, layout.StateBatches(*columns)

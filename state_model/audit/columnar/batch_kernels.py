@@ -3,10 +3,8 @@
 `hits`: violations so far, of which there are `n`; each function returns their new number.
 """
 
-import numpy as np
-
-from state_model.audit.columnar.hits import F_COUNT, F_FIRST, F_LAST, F_STATE, NONE, hit
-from state_model.audit.columnar.layout import COLD
+from state_model.audit.columnar.hits import F_COUNT, F_FIRST, F_LAST, F_STATE, NONE, Hits, hit
+from state_model.audit.columnar.layout import COLD, StateBatches
 from state_model.audit.columnar.step_kernels import MAX_OFFSET
 from state_model.columnar.kernels import leaf
 
@@ -14,13 +12,11 @@ LARGEST_LIMIT = 25
 
 
 @leaf
-def check_order(
-    first: np.ndarray, last: np.ndarray, states: np.ndarray, counts: np.ndarray, low: int, high: int, snapshot: int,
-    hits: np.ndarray, n: int, mark: np.ndarray,
-) -> int:  # fmt: skip
+def check_order(batches: StateBatches, low: int, high: int, snapshot: int, hits: Hits, n: int) -> int:
     """Rules 31 (ascending, disjoint) and 37 (joined) for the state batches [low, high) of a record."""
     # As in all kernels here: only the first batch that violates a rule is noted, so a record adds a fixed number of
     # hits at most, however many batches it has (HITS_A_RECORD).
+    first, last, states, counts = batches
     overlap = NONE
     apart = NONE
     for i in range(low + 1, high):
@@ -30,17 +26,16 @@ def check_order(
         if apart == NONE and touches and states[i] == states[i - 1] and counts[i] == counts[i - 1]:
             apart = i
     if overlap != NONE:
-        n = hit(hits, n, mark, 310, F_FIRST, last[overlap - 1], first[overlap])
+        n = hit(hits, n, 310, F_FIRST, last[overlap - 1], first[overlap])
     if apart != NONE and snapshot != COLD:
-        n = hit(hits, n, mark, 370, F_LAST, last[apart], last[apart - 1])
+        n = hit(hits, n, 370, F_LAST, last[apart], last[apart - 1])
     return n
 
 
 @leaf
-def check_ranges(
-    first: np.ndarray, last: np.ndarray, low: int, high: int, start: int, hits: np.ndarray, n: int, mark: np.ndarray
-) -> int:
+def check_ranges(batches: StateBatches, low: int, high: int, start: int, hits: Hits, n: int) -> int:
     """Rules 32 (valid ranges) and 33 (not below the record's start offset)."""
+    first, last = batches.first, batches.last
     invalid = NONE
     below = NONE
     for i in range(low, high):
@@ -49,19 +44,18 @@ def check_ranges(
         if below == NONE and start >= 0 and first[i] < start:
             below = i
     if invalid != NONE and first[invalid] < 0:
-        n = hit(hits, n, mark, 320, F_FIRST, 0, first[invalid])
+        n = hit(hits, n, 320, F_FIRST, 0, first[invalid])
     elif invalid != NONE:
-        n = hit(hits, n, mark, 320, F_LAST, first[invalid], last[invalid])
+        n = hit(hits, n, 320, F_LAST, first[invalid], last[invalid])
     if below != NONE:
-        n = hit(hits, n, mark, 330, F_FIRST, start, first[below])
+        n = hit(hits, n, 330, F_FIRST, start, first[below])
     return n
 
 
 @leaf
-def check_states(
-    first: np.ndarray, states: np.ndarray, low: int, high: int, hits: np.ndarray, n: int, mark: np.ndarray
-) -> int:
+def check_states(batches: StateBatches, low: int, high: int, hits: Hits, n: int) -> int:
     """Rule 40: no ACQUIRED, no unknown and no ARCHIVING delivery state in a state batch."""
+    first, states = batches.first, batches.states
     acquired = NONE
     unknown = NONE
     archiving = NONE
@@ -74,19 +68,18 @@ def check_states(
         if archiving == NONE and state == 3:
             archiving = i
     if acquired != NONE:
-        n = hit(hits, n, mark, 400, F_STATE, 0, 1, first[acquired])
+        n = hit(hits, n, 400, F_STATE, 0, 1, first[acquired])
     if unknown != NONE:
-        n = hit(hits, n, mark, 401, F_STATE, 0, states[unknown], first[unknown])
+        n = hit(hits, n, 401, F_STATE, 0, states[unknown], first[unknown])
     if archiving != NONE:
-        n = hit(hits, n, mark, 402, F_STATE, 4, 3, first[archiving])
+        n = hit(hits, n, 402, F_STATE, 4, 3, first[archiving])
     return n
 
 
 @leaf
-def check_counts(
-    first: np.ndarray, counts: np.ndarray, low: int, high: int, hits: np.ndarray, n: int, mark: np.ndarray
-) -> int:
+def check_counts(batches: StateBatches, low: int, high: int, hits: Hits, n: int) -> int:
     """Rules 41 (delivered once at least) and 42 (the largest count)."""
+    first, counts = batches.first, batches.counts
     few = NONE
     many = NONE
     for i in range(low, high):
@@ -95,18 +88,16 @@ def check_counts(
         if many == NONE and counts[i] > LARGEST_LIMIT:
             many = i
     if few != NONE:
-        n = hit(hits, n, mark, 410, F_COUNT, 1, counts[few], first[few])
+        n = hit(hits, n, 410, F_COUNT, 1, counts[few], first[few])
     if many != NONE:
-        n = hit(hits, n, mark, 420, F_COUNT, LARGEST_LIMIT, counts[many], first[many])
+        n = hit(hits, n, 420, F_COUNT, LARGEST_LIMIT, counts[many], first[many])
     return n
 
 
 @leaf
-def check_limit(
-    first: np.ndarray, states: np.ndarray, counts: np.ndarray, low: int, high: int, limit: int,
-    hits: np.ndarray, n: int, mark: np.ndarray,
-) -> int:  # fmt: skip
+def check_limit(batches: StateBatches, low: int, high: int, limit: int, hits: Hits, n: int) -> int:
     """Rules 43, 44 and 45: counts against the delivery count limit of the group."""
+    first, states, counts = batches.first, batches.states, batches.counts
     over = NONE
     available = NONE
     archived = NONE
@@ -118,9 +109,9 @@ def check_limit(
         if archived == NONE and states[i] == 4 and counts[i] < limit:
             archived = i
     if over != NONE:
-        n = hit(hits, n, mark, 430, F_COUNT, limit, counts[over], first[over])
+        n = hit(hits, n, 430, F_COUNT, limit, counts[over], first[over])
     if available != NONE:
-        n = hit(hits, n, mark, 440, F_COUNT, limit, counts[available], first[available])
+        n = hit(hits, n, 440, F_COUNT, limit, counts[available], first[available])
     if archived != NONE:
-        n = hit(hits, n, mark, 450, F_COUNT, limit, counts[archived], first[archived])
+        n = hit(hits, n, 450, F_COUNT, limit, counts[archived], first[archived])
     return n

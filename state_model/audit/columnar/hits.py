@@ -1,5 +1,7 @@
 """The kernel that adds a violation, and the numbers of its fields."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from state_model.audit.columnar.layout import (
@@ -25,18 +27,23 @@ NONE = -1
 ) = range(17)  # fmt: skip
 
 
+class Hits(NamedTuple):
+    """Room for violations. `rows`: one each, HIT_COLUMNS wide. `mark`: MARK_* of the record that is checked."""
+
+    rows: np.ndarray
+    mark: np.ndarray
+
+
 @leaf
-def hit(
-    hits: np.ndarray, n: int, mark: np.ndarray, rule: int, field: int, expected: int, actual: int, at: int = NONE
-) -> int:
+def hit(hits: Hits, n: int, rule: int, field: int, expected: int, actual: int, at: int = NONE) -> int:
     """Adds a violation; the new number."""
     # No check of the room: audit_records reserves HITS_A_RECORD rows before each record.
-    hits[n, HIT_RULE] = rule
-    hits[n, HIT_ROW] = mark[MARK_ROW]
-    hits[n, HIT_FIELD] = field
-    hits[n, HIT_AT] = at
-    hits[n, HIT_EXPECTED] = expected
-    hits[n, HIT_SEEN] = actual
-    hits[n, HIT_SNAPSHOT] = mark[MARK_SNAPSHOT]
-    hits[n, HIT_PREVIOUS] = mark[MARK_PREVIOUS]
+    hits.rows[n, HIT_RULE] = rule
+    hits.rows[n, HIT_ROW] = hits.mark[MARK_ROW]
+    hits.rows[n, HIT_FIELD] = field
+    hits.rows[n, HIT_AT] = at
+    hits.rows[n, HIT_EXPECTED] = expected
+    hits.rows[n, HIT_SEEN] = actual
+    hits.rows[n, HIT_SNAPSHOT] = hits.mark[MARK_SNAPSHOT]
+    hits.rows[n, HIT_PREVIOUS] = hits.mark[MARK_PREVIOUS]
     return n + 1

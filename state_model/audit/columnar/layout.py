@@ -1,6 +1,8 @@
-"""Columns of the matrices that the audit's kernels share (int64)."""
+"""What the audit's kernels share: columns of matrices (int64), and records of arrays."""
 
-from typing import Final
+from typing import Final, NamedTuple
+
+import numpy as np
 
 # The state of a share partition: one row a share partition.
 (
@@ -42,3 +44,41 @@ MARK_ROW, MARK_SNAPSHOT, MARK_PREVIOUS = range(3)
 SNAPSHOT, UPDATE, TOMBSTONE = range(3)
 UNKNOWN, NEW, DELETED, LIVE, ORPHAN = range(5)
 NO_SNAPSHOT, COLD, INIT, WRITTEN, EITHER = range(5)
+
+
+class AuditedRecords(NamedTuple):
+    """The n records of one log in log order, an entry each. `keys`: their rows of the matrix of states.
+
+    `rows`: n rows of a value's columns SNAPSHOT_EPOCH to WRITE. `batch_at`: n + 1 positions into the state batches.
+    """
+
+    kinds: np.ndarray
+    keys: np.ndarray
+    log_offsets: np.ndarray
+    times: np.ndarray
+    rows: np.ndarray
+    batch_at: np.ndarray
+
+
+class Record(NamedTuple):
+    """One record. `snapshot`: the kind of a snapshot, else NO_SNAPSHOT. `row`: its row of AuditedRecords.
+
+    `low`, `high`: its state batches [low, high).
+    """
+
+    kind: int
+    snapshot: int
+    log_offset: int
+    time_ms: int
+    row: np.ndarray
+    low: int
+    high: int
+
+
+class StateBatches(NamedTuple):
+    """The state batches of records, one behind the other, an entry each: first and last offset, state, count."""
+
+    first: np.ndarray
+    last: np.ndarray
+    states: np.ndarray
+    counts: np.ndarray

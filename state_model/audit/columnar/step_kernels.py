@@ -8,9 +8,11 @@ breakpoints have the same value; the first has one; offsets without a state have
     breakpoints  (10, 2/1)   (15, none)  (20, 4/3)
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from state_model.audit.columnar.layout import BEGIN, SIZE, SLOT, SLOT_ROOM, TERMINAL_OFFSETS
+from state_model.audit.columnar.layout import BEGIN, SIZE, SLOT, SLOT_ROOM, TERMINAL_OFFSETS, StateBatches
 from state_model.columnar.kernels import kernel, leaf
 
 MAX_OFFSET = (1 << 63) - 1
@@ -20,6 +22,13 @@ NO_STATE = -(1 << 62)
 LOWER_AT, LOWER_BEFORE, LOWER_WRITTEN, OUTCOME_AT, OUTCOME_BEFORE, OUTCOME_WRITTEN, FIRST_AT, FIRST_VALUE = range(8)
 IS_LOWER, IS_AFTER_OUTCOME, IS_REPEATED, HAS_CELLS = range(8, 12)
 NOTE_COUNT = 12
+
+
+class Breakpoints(NamedTuple):
+    """Offsets and values, an entry a breakpoint: a step function, the pool of several ones, or the room for one."""
+
+    at: np.ndarray
+    values: np.ndarray
 
 
 @leaf
@@ -66,39 +75,40 @@ def bound_of(at: np.ndarray, i: int, end: int) -> int:
 
 
 @leaf
-def maximum(
-    left_at: np.ndarray, left_values: np.ndarray, i: int, left_end: int,
-    right_at: np.ndarray, right_values: np.ndarray, j: int, right_end: int,
-    out_at: np.ndarray, out: np.ndarray, n: int,
-) -> int:  # fmt: skip
-    """The pointwise maximum of two functions, behind entry n of `out`; the end of the entries."""
+def maximum(left: Breakpoints, right: Breakpoints, out: Breakpoints, n: int) -> int:
+    """The pointwise maximum of two functions, from entry n of `out` on; the end of the entries."""
     # Each turn takes the next breakpoint of one function, or of both at the same offset: `out` gets at most as many
     # entries as both have. An entry is written only where the maximum changes, so neighbours differ in the result, too.
     ours = NO_STATE
     theirs = NO_STATE
     previous = NO_STATE
+    i = 0
+    j = 0
+    left_end = left.at.shape[0]
+    right_end = right.at.shape[0]
     while i < left_end or j < right_end:
-        at_left = i < left_end and (j >= right_end or left_at[i] <= right_at[j])
-        at_right = j < right_end and (i >= left_end or right_at[j] <= left_at[i])
-        bound = left_at[i] if at_left else right_at[j]
+        at_left = i < left_end and (j >= right_end or left.at[i] <= right.at[j])
+        at_right = j < right_end and (i >= left_end or right.at[j] <= left.at[i])
+        bound = left.at[i] if at_left else right.at[j]
         if at_left:
-            ours = left_values[i]
+            ours = left.values[i]
             i += 1
         if at_right:
-            theirs = right_values[j]
+            theirs = right.values[j]
             j += 1
         value = max(ours, theirs)
         if value != previous:
-            out_at[n] = bound
-            out[n] = value
+            out.at[n] = bound
+            out.values[n] = value
             n += 1
             previous = value
     return n
 
 
 @leaf
-def is_ascending(first: np.ndarray, last: np.ndarray, low: int, high: int) -> bool:
+def is_ascending(batches: StateBatches, low: int, high: int) -> bool:
     """Whether the batches [low, high) ascend, are disjoint and cover an offset each."""
+    first, last = batches.first, batches.last
     i = low
     while i < high and first[i] <= last[i] and (i == low or first[i] > last[i - 1]):
         i += 1
@@ -106,38 +116,49 @@ def is_ascending(first: np.ndarray, last: np.ndarray, low: int, high: int) -> bo
 
 
 @leaf
-def of_ascending(
-    first: np.ndarray, last: np.ndarray, states: np.ndarray, counts: np.ndarray, low: int, high: int,
-    out_at: np.ndarray, out: np.ndarray,
-) -> int:  # fmt: skip
-    """The step function of ascending, disjoint batches; its number of breakpoints."""
+def of_ascending(batches: StateBatches, low: int, high: int, out: Breakpoints) -> int:
+    """The step function of ascending, disjoint batches [low, high); its number of breakpoints."""
     # At most two breakpoints a batch: its begin, and its end where no batch follows. None lies behind the largest
     # offset.
+    first, last, states, counts = batches
     n = 0
     previous = np.int64(NO_STATE)
     for i in range(low, high):
         value = np.int64(counts[i]) * 256 + np.int64(states[i])
         if value != previous:
-            out_at[n] = first[i]
-            out[n] = value
+            out.at[n] = first[i]
+            out.values[n] = value
             n += 1
             previous = value
         if last[i] != MAX_OFFSET and (i + 1 == high or first[i + 1] != last[i] + 1):
-            out_at[n] = last[i] + 1
-            out[n] = NO_STATE
+            out.at[n] = last[i] + 1
+            out.values[n] = NO_STATE
             n += 1
             previous = np.int64(NO_STATE)
     return n
 
 
+@leaf
+def merge_pairs(functions: Breakpoints, ends: np.ndarray, runs: int, out: Breakpoints, out_ends: np.ndarray) -> None:
+    """Merges each two neighbours of functions that lie one behind the other.
+
+    Of `runs` functions, k lies at [ends[k], ends[k + 1]); `out_ends` gets the same of the merged ones.
+    """
+    n = 0
+    for run in range(0, runs, 2):
+        begin, middle, end = ends[run], ends[run + 1], ends[min(run + 2, runs)]
+        left = Breakpoints(functions.at[begin:middle], functions.values[begin:middle])
+        right = Breakpoints(functions.at[middle:end], functions.values[middle:end])
+        n = maximum(left, right, out, n)
+        out_ends[run // 2 + 1] = n
+
+
 @kernel
-def of_any(
-    first: np.ndarray, last: np.ndarray, states: np.ndarray, counts: np.ndarray, low: int, high: int,
-    out_at: np.ndarray, out: np.ndarray,
-) -> int:  # fmt: skip
-    """The step function of batches in any order, by merging pairs of functions; its number of breakpoints."""
+def of_any(batches: StateBatches, low: int, high: int, out: Breakpoints) -> int:
+    """The step function of batches [low, high) in any order, by merging pairs; its number of breakpoints."""
     # First a function for each batch, then neighbours are merged in rounds. The rounds are log2(batches), and no round
     # has more breakpoints than the first: O(n log n) for batches in any order and with any overlaps.
+    first, last, states, counts = batches
     at = np.empty(2 * (high - low), np.int64)
     values = np.empty(2 * (high - low), np.int64)
     ends = np.zeros(high - low + 1, np.int64)
@@ -159,42 +180,36 @@ def of_any(
         merged_at = np.empty(at.shape[0], np.int64)
         merged = np.empty(at.shape[0], np.int64)
         merged_ends = np.zeros((runs + 1) // 2 + 1, np.int64)
-        n = 0
-        for run in range(0, runs, 2):
-            second = min(run + 2, runs)
-            n = maximum(
-                at, values, ends[run], ends[run + 1], at, values, ends[run + 1], ends[second], merged_at, merged, n
-            )
-            merged_ends[run // 2 + 1] = n
+        merge_pairs(Breakpoints(at, values), ends, runs, Breakpoints(merged_at, merged), merged_ends)
         at, values, ends = merged_at, merged, merged_ends
         runs = (runs + 1) // 2
     n = ends[runs]
-    out_at[:n] = at[:n]
-    out[:n] = values[:n]
+    out.at[:n] = at[:n]
+    out.values[:n] = values[:n]
     return int(n)
 
 
 @leaf
-def first_unlike(
-    left_at: np.ndarray, left_values: np.ndarray, i: int, left_end: int,
-    right_at: np.ndarray, right_values: np.ndarray, j: int, right_end: int,
-    start: int, only_lower: bool, notes: np.ndarray,
-) -> bool:  # fmt: skip
+def first_unlike(left: Breakpoints, right: Breakpoints, start: int, only_lower: bool, notes: np.ndarray) -> bool:
     """Whether the functions differ at an offset from `start` on; `notes`: the first such offset, both values.
 
-    `only_lower`: whether `right` is lower than `left_values` there.
+    `only_lower`: whether `right` is lower than `left` there.
     """
     # Both functions are constant between two breakpoints, so it is enough to compare at `start` and at each breakpoint
     # behind it. Each turn consumes one at least; behind the last ones the functions don't change any more.
     ours = NO_STATE
     theirs = NO_STATE
     bound = start
+    i = 0
+    j = 0
+    left_end = left.at.shape[0]
+    right_end = right.at.shape[0]
     while True:
-        while i < left_end and left_at[i] <= bound:
-            ours = left_values[i]
+        while i < left_end and left.at[i] <= bound:
+            ours = left.values[i]
             i += 1
-        while j < right_end and right_at[j] <= bound:
-            theirs = right_values[j]
+        while j < right_end and right.at[j] <= bound:
+            theirs = right.values[j]
             j += 1
         if theirs < ours or (theirs != ours and not only_lower):
             notes[0] = bound
@@ -203,12 +218,13 @@ def first_unlike(
             return True
         if i >= left_end and j >= right_end:
             return False
-        bound = min(bound_of(left_at, i, left_end), bound_of(right_at, j, right_end))
+        bound = min(bound_of(left.at, i, left_end), bound_of(right.at, j, right_end))
 
 
 @leaf
-def cut_below(state: np.ndarray, at: np.ndarray, values: np.ndarray, start: int) -> None:
+def cut_below(state: np.ndarray, pool: Breakpoints, start: int) -> None:
     """Drops the offsets below `start` from the step function of a share partition."""
+    at, values = pool
     begin = state[BEGIN]
     end = begin + state[SIZE]
     place = last_up_to(at, begin, end, start)
@@ -251,43 +267,44 @@ def note_cell(notes: np.ndarray, bound: int, before: int, written: int) -> None:
 
 @leaf
 def raise_by(
-    state: np.ndarray, at: np.ndarray, values: np.ndarray,
-    written_at: np.ndarray, written: np.ndarray, j: int, written_end: int,
-    new_at: np.ndarray, new: np.ndarray, notes: np.ndarray,
-) -> tuple[int, int, int]:  # fmt: skip
+    state: np.ndarray, pool: Breakpoints, written: Breakpoints, new: Breakpoints, notes: np.ndarray
+) -> tuple[int, int, int]:
     """(first, end, n): n breakpoints in `new` replace the state's breakpoints [first, end) after an update."""
     # The walk begins with the value in force at the update's first offset and ends when the update is over: breakpoints
     # outside the window stay as they are. In front of the window the state is `previous`, so no equal neighbours arise.
+    at, values = pool
     begin = state[BEGIN]
     end = begin + state[SIZE]
-    first = last_up_to(at, begin, end, written_at[j]) + 1
-    if first > begin and at[first - 1] == written_at[j]:
+    first = last_up_to(at, begin, end, written.at[0]) + 1
+    if first > begin and at[first - 1] == written.at[0]:
         first -= 1
     i = first
+    j = 0
+    written_end = written.at.shape[0]
     before = values[i - 1] if i > begin else NO_STATE
     update = NO_STATE
     previous = before
     n = 0
     while j < written_end or (i < end and update != NO_STATE):
-        at_state = i < end and (j >= written_end or at[i] <= written_at[j])
-        at_update = j < written_end and (i >= end or written_at[j] <= at[i])
-        bound = at[i] if at_state else written_at[j]
+        at_state = i < end and (j >= written_end or at[i] <= written.at[j])
+        at_update = j < written_end and (i >= end or written.at[j] <= at[i])
+        bound = at[i] if at_state else written.at[j]
         if at_state:
             before = values[i]
             i += 1
         if at_update:
-            update = written[j]
+            update = written.values[j]
             j += 1
         value = max(before, update)
         if value != previous:
-            new_at[n] = bound
-            new[n] = value
+            new.at[n] = bound
+            new.values[n] = value
             n += 1
             previous = value
         if update != NO_STATE:
             note_cell(notes, bound, before, update)
             if is_terminal(value) != is_terminal(before):
-                behind = min(bound_of(at, i, end), bound_of(written_at, j, written_end))
+                behind = min(bound_of(at, i, end), bound_of(written.at, j, written_end))
                 last = MAX_OFFSET if i >= end and j >= written_end else behind - 1
                 count = offsets_from_zero(bound, last)
                 state[TERMINAL_OFFSETS] += count if is_terminal(value) else -count
@@ -307,10 +324,7 @@ def move(rows: np.ndarray, source: int, target: int, count: int) -> None:
 
 
 @leaf
-def splice(
-    state: np.ndarray, at: np.ndarray, values: np.ndarray, used: int,
-    first: int, end: int, new_at: np.ndarray, new: np.ndarray, n: int,
-) -> int:  # fmt: skip
+def splice(state: np.ndarray, pool: Breakpoints, used: int, first: int, end: int, new: Breakpoints, n: int) -> int:
     """Replaces the breakpoints [first, end) of a share partition by n of `new`; the length of the pool."""
     begin = state[BEGIN]
     left_count = first - begin
@@ -325,12 +339,12 @@ def splice(
             state[SLOT_ROOM] = max(8, 2 * total)
             used += state[SLOT_ROOM]
         target = state[SLOT]
-    for rows in (at, values):
+    for rows in pool:
         move(rows, begin, target, left_count)
         move(rows, end, target + left_count + n, right_count)
     for i in range(n):
-        at[target + left_count + i] = new_at[i]
-        values[target + left_count + i] = new[i]
+        pool.at[target + left_count + i] = new.at[i]
+        pool.values[target + left_count + i] = new.values[i]
     state[BEGIN] = target
     state[SIZE] = total
     return int(used)
