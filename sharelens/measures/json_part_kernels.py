@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sharelens.measures.group_arrays import Ints
 from sharelens.measures.group_kernels import is_same
 from sharelens.measures.task_numbers import LEAST_PARTITION, NAME_BITS, PARTITION_BITS, STATUS_AT, TYPE_AT, TYPE_BITS
+from state_model.columnar.buffers import BinaryView
 from state_model.columnar.kernels import kernel, leaf
 
 Bytes = npt.NDArray[np.uint8]
@@ -47,6 +48,13 @@ class Names(NamedTuple):
     ends: Ints
     pool: Bytes
     used: Ints
+
+
+class Tasks(NamedTuple):
+    """What the parts of a list have in common: its code, and the epoch of parts that have none in the list."""
+
+    code: int
+    epoch: int
 
 
 class Parts(NamedTuple):
@@ -180,7 +188,7 @@ def _name(data: np.ndarray, at: int, end: int, names: Names) -> tuple[int, int]:
 
 @leaf
 def _item(
-    data: np.ndarray, at: int, end: int, layout: Layout, names: Names, code: int, epoch: int, parts: Parts, to: int
+    data: np.ndarray, at: int, end: int, layout: Layout, names: Names, tasks: Tasks, parts: Parts, to: int
 ) -> tuple[int, int]:
     """(position, number of parts) behind an item of a list: a name with partitions, and perhaps their epochs."""
     texts, item = layout.texts, layout.item
@@ -191,43 +199,43 @@ def _item(
     if at < 0 or to + count > len(parts.numbers):
         return min(at, NO_ROOM if at >= 0 else at), to
     # The numbers were read in place; each becomes a part, which sorts by status, type, name and partition.
-    head = (code << NAME_BITS | name) << PARTITION_BITS
+    head = (tasks.code << NAME_BITS | name) << PARTITION_BITS
     for place in range(to, to + count):
         parts.numbers[place] = head | (parts.numbers[place] - LEAST_PARTITION)
-        parts.epochs[place] = epoch
+        parts.epochs[place] = tasks.epoch
     if at < end and data[at] == COMMA:
         at = _behind_key(data, _skip(data, at + 1, end), end, texts, item[EPOCHS])
         behind_null = _behind_text(data, at, end, texts, item[NULL])
         if behind_null >= 0:
             at = behind_null
         else:
-            at = _epochs(data, at, end, code, epoch, parts, to, to + count)
+            at = _epochs(data, at, end, tasks, parts, to, to + count)
     return _behind(data, at, end, END), to + count
 
 
 @leaf
-def _epochs(data: np.ndarray, at: int, end: int, code: int, epoch: int, parts: Parts, begin: int, behind: int) -> int:
-    """The position behind the epochs of parts; `epoch` stays where there is not one a part, and of other than active
-    tasks.
+def _epochs(data: np.ndarray, at: int, end: int, tasks: Tasks, parts: Parts, begin: int, behind: int) -> int:
+    """The position behind the epochs of parts; `tasks.epoch` stays where there is not one a part, and of other than
+    active tasks.
     """
-    is_active = _is_active(code)
+    is_active = _is_active(tasks.code)
     count, at = _integers(data, at, end, parts.epochs, begin, behind if is_active else begin)
     if is_active and count != behind - begin:
         for place in range(begin, behind):
-            parts.epochs[place] = epoch
+            parts.epochs[place] = tasks.epoch
     return at
 
 
 @leaf
 def _items(
-    data: np.ndarray, at: int, end: int, layout: Layout, names: Names, code: int, epoch: int, parts: Parts, to: int
+    data: np.ndarray, at: int, end: int, layout: Layout, names: Names, tasks: Tasks, parts: Parts, to: int
 ) -> tuple[int, int]:
     """(position, number of parts) behind a list."""
     at = _behind(data, at, end, OPEN)
     if at >= 0 and at < end and data[at] == CLOSE:
         return _skip(data, at + 1, end), to
     while at >= 0:
-        at, to = _item(data, at, end, layout, names, code, epoch, parts, to)
+        at, to = _item(data, at, end, layout, names, tasks, parts, to)
         if at < 0 or at >= end or data[at] != COMMA:
             break
         at = _skip(data, at + 1, end)
@@ -251,26 +259,20 @@ def _value(
             integer += 1
         else:
             epoch = parts.integers[0, row] if layout.has_epochs and _is_active(code) else 0
-            at, to = _items(data, at, end, layout, names, code, epoch, parts, to)
+            at, to = _items(data, at, end, layout, names, Tasks(code, epoch), parts, to)
     at = _behind(data, at, end, END)
     return (at if at < 0 or at == end else UNUSUAL), to
 
 
 @kernel
 def read_parts(
-    data: np.ndarray,
-    at: np.ndarray,
-    texts: np.ndarray,
-    layout: Layout,
-    names: Names,
-    parts: Parts,
-    row: int,
-    place: int,
+    view: BinaryView, texts: np.ndarray, layout: Layout, names: Names, parts: Parts, row: int, place: int
 ) -> tuple[int, int]:
     """(first row that was not read, UNUSUAL or NO_ROOM); `row` and 0 when all were. Rows count within all chunks.
 
-    Row `row` is the text data[at[i]:at[i + 1]], i = texts[place], and so on. `parts` must have room for all rows.
+    Row `row` is the text at texts[place] of the view, and so on. `parts` must have room for all rows.
     """
+    data, at = view.data, view.at
     # A row counts only when it was read to its end: parts.ends[row + 1] is written then. After NO_ROOM or UNUSUAL the
     # caller goes on at the same row, and its parts overwrite those of the attempt.
     while place < len(texts):
@@ -303,7 +305,7 @@ def rank_names(ends: np.ndarray, numbers: np.ndarray, ranks: np.ndarray) -> bool
 def unify_epochs(ends: np.ndarray, numbers: np.ndarray, epochs: np.ndarray) -> None:
     """Gives active tasks that are also pending revocation the epoch that the pending list has; parts ascend."""
     # Parts ascend, so owned tasks precede pending ones and active tasks precede others in both: one merge of two lists,
-    # in which each turn advances `own` or `pending`.
+    # in which each turn advances `owned_part` or `pending`.
     task = np.int64((1 << STATUS_AT) - 1)
     for value in range(len(ends) - 1):
         owned_part, end = ends[value], ends[value + 1]

@@ -62,7 +62,7 @@ class PartReader:
         parts = _with_room(parts, int(parts.ends[first]) + int(view.at[-1] - view.at[0]) // BYTES_OF_PART)
         while True:
             place = row - first
-            row, outcome = kernels.read_parts(view.data, view.at, rows, layout, self._names, parts, row, place)
+            row, outcome = kernels.read_parts(view, rows, layout, self._names, parts, row, place)
             if outcome == kernels.NO_ROOM:
                 parts = _with_room(parts, 2 * len(parts.numbers))
                 self._names = _with_name_room(self._names)

@@ -1,6 +1,6 @@
 """Converts between Arrow arrays and the numpy views that kernels read and fill, without copies where possible."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,12 @@ Int32s = npt.NDArray[np.int32]
 Numbers = npt.NDArray[np.signedinteger]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BinaryView:
-    """A binary array for kernels: row i is data[at[i]:at[i + 1]]; `there` is false for null."""
+class BinaryView(NamedTuple):
+    """A binary array, which kernels take as it is: row i is data[at[i]:at[i + 1]]; `there` is false for null.
+
+    `at` ascends and has one entry more than there are rows, `there` one for each. A slice begins behind data[0], and a
+    null may have bytes.
+    """
 
     data: Bytes
     at: Int32s
@@ -63,6 +66,7 @@ def texts(kind: pa.DataType, ends: Int32s, data: Bytes, there: Bools | None = No
 def lists(kind: pa.ListType, ends: Int32s, fields: list[pa.Array], there: Bools | None = None) -> pa.Array:
     """An array of lists of structs whose fields are `fields`; `ends` has one entry more than there are rows."""
     count = len(fields[0])
+    # Structs of null lists have no entry, so that no struct is null.
     structs = pa.Array.from_buffers(kind.value_type, count, [None], children=fields)
     return pa.Array.from_buffers(kind, len(ends) - 1, [bitmap(there), pa.py_buffer(ends)], children=[structs])
 
@@ -73,6 +77,7 @@ def ends_of(sizes: Numbers) -> Int32s:
     Raises:
         OverflowError: more than 2^31 - 1 in all, which 32-bit offsets cannot hold.
     """
+    # Summed in 64 bits: sums of 32 bits would wrap, and boundaries that go back make kernels read where nothing is.
     sums = np.cumsum(sizes, dtype=np.int64)
     if len(sums) and sums[-1] > np.iinfo(np.int32).max:
         raise OverflowError(f"{sums[-1]} entries in one batch of rows: split it")

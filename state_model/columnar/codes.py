@@ -45,6 +45,7 @@ def codes(column: pa.ChunkedArray, names: Sequence[str | None]) -> Ints:
     known_names = pa.array(names, pa.string())
     if not pa.types.is_dictionary(column.type):
         return np.ascontiguousarray(_places(column, known_names))
+    # Each distinct text is looked up once. Chunks may number their texts apart, so their dictionaries become one first.
     unified = column.unify_dictionaries().combine_chunks()
     places = _places(unified.dictionary, known_names)
     result: Ints = places[unified.indices.to_numpy()]

@@ -71,19 +71,6 @@ class Decoded:
     problems: pa.RecordBatch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Filled:
-    """Output of the kernel: `outcome` has a code for each input row, the others an entry for each record or batch."""
-
-    outcome: npt.NDArray[np.int8]
-    ints: npt.NDArray[np.int32]
-    longs: npt.NDArray[np.int64]
-    offsets: npt.NDArray[np.int64]
-    states: npt.NDArray[np.int8]
-    counts: npt.NDArray[np.int16]
-    tag_count: int
-
-
 def decode_share_records(log_record: pa.RecordBatch, *, log_time_ms: npt.NDArray[np.int64]) -> Decoded:
     """The decoded records of one state topic, and the problems of the others.
 
@@ -99,11 +86,11 @@ def decode_share_records(log_record: pa.RecordBatch, *, log_time_ms: npt.NDArray
         raise ValueError(f"{len(log_time_ms)} log times for {log_record.num_rows} records: pass one for each row")
     keys = buffers.binary_view(log_record.column("key"))
     values = buffers.binary_view(log_record.column("value"))
-    filled = _fill(keys, values, buffers.booleans(log_record.column("is_control")))
+    filled, tag_count = _fill(keys, values, buffers.booleans(log_record.column("is_control")))
     decoded = filled.outcome == kernels.DECODED
     times = np.ascontiguousarray(log_time_ms, dtype=np.int64)
     return Decoded(
-        records=_records(log_record, times, keys, values, filled, np.flatnonzero(decoded)),
+        records=_records(log_record, times, keys, values, filled, tag_count, np.flatnonzero(decoded)),
         problems=_problems(log_record, times, keys, filled.outcome, np.flatnonzero(~decoded)),
     )
 
@@ -141,33 +128,35 @@ def key_mask(
     topic = uuid_bytes(topic_id) if topic_id is not None else bytes(16)
     key = group + topic + (partition or 0).to_bytes(4, "big", signed=True)
     compared = np.array([group_id is not None, topic_id is not None, partition is not None])
-    selected = kernels.select_keys(view.data, view.at, view.there, np.frombuffer(key, np.uint8), compared)
+    selected = kernels.select_keys(view, np.frombuffer(key, np.uint8), compared)
     return pa.array(selected)
 
 
-def _fill(keys: buffers.BinaryView, values: buffers.BinaryView, control: buffers.Bools) -> _Filled:
-    """The output of the kernel, cut to its length; arrays are allocated for the most that the bytes can need."""
+def _fill(keys: buffers.BinaryView, values: buffers.BinaryView, control: buffers.Bools) -> tuple[kernels.Filled, int]:
+    """The output of the kernel, cut to its length, and how many unknown tagged fields the records have.
+
+    Arrays are allocated for the most that the bytes can need.
+    """
     rows = len(control)
     room = int(values.at[-1] - values.at[0]) // kernels.STATE_BATCH_BYTES
-    outcome = np.empty(rows, np.int8)
-    ints = np.empty((kernels.TAG_COUNT + 1, rows), np.int32)
-    longs = np.empty((kernels.WRITE + 1, rows), np.int64)
-    offsets = np.empty((2, room), np.int64)
-    states = np.empty(room, np.int8)
-    counts = np.empty(room, np.int16)
-    done, batches, tags = kernels.decode_rows(
-        keys.data, keys.at, keys.there, values.data, values.at, values.there, control,
-        outcome, ints, longs, offsets, states, counts,
-    )  # fmt: skip
-    return _Filled(
-        outcome=outcome,
-        ints=ints[:, :done],
-        longs=longs[:, :done],
-        offsets=offsets[:, :batches],
-        states=states[:batches],
-        counts=counts[:batches],
-        tag_count=tags,
+    filled = kernels.Filled(
+        outcome=np.empty(rows, np.int8),
+        ints=np.empty((kernels.TAG_COUNT + 1, rows), np.int32),
+        longs=np.empty((kernels.WRITE + 1, rows), np.int64),
+        offsets=np.empty((2, room), np.int64),
+        states=np.empty(room, np.int8),
+        counts=np.empty(room, np.int16),
     )
+    done, batches, tag_count = kernels.decode_rows(keys, values, control, filled)
+    cut = kernels.Filled(
+        outcome=filled.outcome,
+        ints=filled.ints[:, :done],
+        longs=filled.longs[:, :done],
+        offsets=filled.offsets[:, :batches],
+        states=filled.states[:batches],
+        counts=filled.counts[:batches],
+    )
+    return cut, tag_count
 
 
 def _records(
@@ -175,7 +164,8 @@ def _records(
     times: npt.NDArray[np.int64],
     keys: buffers.BinaryView,
     values: buffers.BinaryView,
-    filled: _Filled,
+    filled: kernels.Filled,
+    tag_count: int,
     rows: Rows,
 ) -> pa.RecordBatch:
     kinds = filled.ints[kernels.KIND]
@@ -192,7 +182,7 @@ def _records(
         "value_version": buffers.numbers(pa.int16(), np.zeros(len(rows), np.int16), has_value),
         **_scalars(filled, has_value, is_snapshot),
         "state_batches": _state_batches(filled, has_value),
-        "unknown_tags": _unknown_tags(values, filled, rows),
+        "unknown_tags": _unknown_tags(values, filled, tag_count, rows),
         "log_leader_epoch": source.column("leader_epoch"),
         "below_log_start": source.column("below_log_start"),
         "uncommitted": source.column("uncommitted"),
@@ -215,7 +205,7 @@ def _record_types(keys: buffers.BinaryView, rows: Rows, kinds: npt.NDArray[np.in
     )
 
 
-def _scalars(filled: _Filled, has_value: buffers.Bools, is_snapshot: buffers.Bools) -> dict[str, pa.Array]:
+def _scalars(filled: kernels.Filled, has_value: buffers.Bools, is_snapshot: buffers.Bools) -> dict[str, pa.Array]:
     ints, longs = filled.ints, filled.longs
     return {
         "snapshot_epoch": buffers.numbers(pa.int32(), ints[kernels.SNAPSHOT_EPOCH], has_value),
@@ -233,10 +223,10 @@ def _scalars(filled: _Filled, has_value: buffers.Bools, is_snapshot: buffers.Boo
 def _keys(keys: buffers.BinaryView, rows: Rows, readable: buffers.Bools) -> dict[str, pa.Array]:
     """Columns group_id, topic_id, partition of the keys in `rows`, null where the key is not readable."""
     group_ends = np.zeros(len(rows) + 1, np.int32)
-    groups = np.empty(kernels.group_bytes(keys.data, keys.at, rows, readable), np.uint8)
+    groups = np.empty(kernels.group_bytes(keys, rows, readable), np.uint8)
     topics = np.zeros(22 * len(rows), np.uint8)
     partitions = np.empty(len(rows), np.int32)
-    kernels.read_keys(keys.data, keys.at, rows, readable, group_ends, groups, topics, partitions)
+    kernels.read_keys(keys, rows, readable, group_ends, groups, topics, partitions)
     topic_ends = np.arange(0, 22 * (len(rows) + 1), 22, dtype=np.int32)
     return {
         "group_id": buffers.texts(pa.string(), group_ends, groups, readable),
@@ -245,7 +235,7 @@ def _keys(keys: buffers.BinaryView, rows: Rows, readable: buffers.Bools) -> dict
     }
 
 
-def _state_batches(filled: _Filled, has_value: buffers.Bools) -> pa.Array:
+def _state_batches(filled: kernels.Filled, has_value: buffers.Bools) -> pa.Array:
     ends = np.concatenate([np.zeros(1, np.int32), filled.ints[kernels.BATCH_END]])
     fields = [
         buffers.numbers(pa.int64(), filled.offsets[0]),
@@ -256,19 +246,23 @@ def _state_batches(filled: _Filled, has_value: buffers.Bools) -> pa.Array:
     return buffers.lists(pa.list_(STATE_BATCH), ends, fields, has_value)
 
 
-def _unknown_tags(values: buffers.BinaryView, filled: _Filled, rows: Rows) -> pa.Array:
-    index = np.empty(filled.tag_count, np.int32)
-    tags, starts, sizes = (np.empty(filled.tag_count, np.int64) for _ in range(3))
+def _unknown_tags(values: buffers.BinaryView, filled: kernels.Filled, tag_count: int, rows: Rows) -> pa.Array:
+    tags = kernels.Tags(
+        batch_index=np.empty(tag_count, np.int32),
+        numbers=np.empty(tag_count, np.int64),
+        starts=np.empty(tag_count, np.int64),
+        sizes=np.empty(tag_count, np.int64),
+    )
     tag_counts = filled.ints[kernels.TAG_COUNT]
     data = values.data[:0]
-    if filled.tag_count:
-        kinds = filled.ints[kernels.KIND]
-        kernels.read_tags(values.data, values.at, rows, kinds, tag_counts, index, tags, starts, sizes)
-        data = np.concatenate([values.data[start : start + size] for start, size in zip(starts, sizes, strict=True)])
+    if tag_count:
+        kernels.read_tags(values, rows, filled.ints[kernels.KIND], tag_counts, tags)
+        payloads = zip(tags.starts, tags.sizes, strict=True)
+        data = np.concatenate([values.data[start : start + size] for start, size in payloads])
     fields = [
-        buffers.numbers(pa.int32(), index, index >= 0),
-        buffers.numbers(pa.int64(), tags),
-        buffers.texts(pa.binary(), buffers.ends_of(sizes), data),
+        buffers.numbers(pa.int32(), tags.batch_index, tags.batch_index >= 0),
+        buffers.numbers(pa.int64(), tags.numbers),
+        buffers.texts(pa.binary(), buffers.ends_of(tags.sizes), data),
     ]
     return buffers.lists(pa.list_(UNKNOWN_TAG), buffers.ends_of(tag_counts), fields)
 

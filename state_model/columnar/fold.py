@@ -4,7 +4,10 @@ Rules: share-group-state-log §8 (replay), §9 (state batches: pointwise maximum
 Kafka's ShareCoordinatorShard and PersisterStateBatchCombiner. The algebra of ranges is in ranges.py.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
 from state_model.columnar.kernels import kernel, leaf
 from state_model.columnar.ranges import (
@@ -43,10 +46,41 @@ from state_model.columnar.soft_state import (
 )
 
 CHANGED, SPLIT_OR_JOINED, START_OFFSET_PASSED = 1, 2, 3
-GONE, NEW, KEPT, REPLACED = 0, 1, 2, 3
+GONE, NEW, KEPT_RANGE, REPLACED = 0, 1, 2, 3
 
 # Columns of the closed ranges (int64 matrix: a row for each column, a column for each range: the layout of Arrow).
 (C_KEY, C_FIRST, C_LAST, C_PRIORITY, C_FROM_AT, C_FROM_TIME, C_TO_AT, C_TO_TIME, C_REASON, C_LIFE) = range(10)
+# Entries of `end`, what a record says of the ranges that end with it: its log offset and time; RESET or DELETED when it
+# ends a life, else 0; the number of its share partition.
+(END_AT, END_TIME, ENDING, END_KEY) = range(4)
+
+
+class Records(NamedTuple):
+    """Decoded records of one state partition, an entry or a row each, by ascending log offset (`ats`).
+
+    `keys`: the share partition by number. `values`: rows of snapshot epoch, state epoch, leader epoch, start offset,
+    delivery complete count, create and write timestamp. `unknown`: a delivery state or the record type is unknown.
+    `no_batches`: no state batches logged. `batch_at`: one entry more than there are records, positions into `batches`
+    (rows as in ranges.py), which a replay overwrites.
+    """
+
+    kinds: npt.NDArray[np.int64]
+    keys: npt.NDArray[np.int64]
+    ats: npt.NDArray[np.int64]
+    times: npt.NDArray[np.int64]
+    values: npt.NDArray[np.int64]
+    uncommitted: npt.NDArray[np.bool_]
+    unknown: npt.NDArray[np.bool_]
+    no_batches: npt.NDArray[np.bool_]
+    batch_at: npt.NDArray[np.int64]
+    batches: npt.NDArray[np.int64]
+
+
+class Closed(NamedTuple):
+    """Ranges that ended, by their end: `columns` (C_KEY to C_LIFE) are filled up to `used`, which is one number."""
+
+    columns: npt.NDArray[np.int64]
+    used: npt.NDArray[np.int64]
 
 
 @kernel
@@ -83,41 +117,38 @@ def fate_of(old: np.ndarray, i: int, old_end: int, new: np.ndarray, j: int, coun
     if i >= old_end or new[j, FIRST] < old[i, FIRST]:
         return NEW
     same = old[i, LAST] == new[j, LAST] and old[i, PRIORITY] == new[j, PRIORITY]
-    return KEPT if same else REPLACED
+    return KEPT_RANGE if same else REPLACED
 
 
 @leaf
-def close_range(
-    closed: np.ndarray, n: int, key: int, ranges: np.ndarray, i: int, life: int, end: np.ndarray, reason: int
-) -> None:
-    """Fills entry n of `closed` with ranges[i], which ends. `end`: log offset and time of the record."""
-    closed[C_KEY, n] = key
+def close_range(closed: Closed, ranges: np.ndarray, i: int, life: int, end: np.ndarray, reason: int) -> None:
+    """Adds ranges[i], which ends, to `closed`; there is room."""
+    columns, n = closed.columns, closed.used[0]
+    columns[C_KEY, n] = end[END_KEY]
     for column in range(FIRST, FROM_TIME + 1):
-        closed[C_FIRST + column, n] = ranges[i, column]
-    closed[C_TO_AT, n] = end[0]
-    closed[C_TO_TIME, n] = end[1]
-    closed[C_REASON, n] = reason
-    closed[C_LIFE, n] = life
+        columns[C_FIRST + column, n] = ranges[i, column]
+    columns[C_TO_AT, n] = end[END_AT]
+    columns[C_TO_TIME, n] = end[END_TIME]
+    columns[C_REASON, n] = reason
+    columns[C_LIFE, n] = life
+    closed.used[0] = n + 1
 
 
 @leaf
 def exchange(
     state: np.ndarray,
-    key: int,
     pool: np.ndarray,
     low: int,
     high: int,
     new: np.ndarray,
     count: int,
     end: np.ndarray,
-    closed: np.ndarray,
-    closed_count: int,
-) -> int:
+    closed: Closed,
+) -> None:
     """Dates the canonical list `new`, which replaces pool[low:high]; ranges that end go to `closed`.
 
     A range that is equal before and after keeps its beginning, unless a life ends; each other range of `new` begins
-    at this record. `end`: log offset and time of the record, RESET or DELETED or 0. The new number of closed
-    ranges.
+    at this record. `end`: END_AT to END_KEY.
     """
     # Both lists ascend and are disjoint, so one pass pairs them by first offset: each turn advances i, j or both. An
     # old range is closed at most once, so the caller reserves one entry of `closed` for each.
@@ -127,19 +158,16 @@ def exchange(
     j = 0
     while i < high or j < count:
         fate = fate_of(pool, i, high, new, j, count)
-        if fate == KEPT and end[2] == 0:
+        if fate == KEPT_RANGE and end[ENDING] == 0:
             new[j, FROM_AT] = pool[i, FROM_AT]  # by element: a slice costs more than what it copies
             new[j, FROM_TIME] = pool[i, FROM_TIME]
         elif fate != GONE:
-            new[j, FROM_AT] = end[0]
-            new[j, FROM_TIME] = end[1]
-        if fate in (GONE, REPLACED) or (fate == KEPT and end[2] != 0):
-            reason = end_reason(pool, i, new, count, start, end[2])
-            close_range(closed, closed_count, key, pool, i, life, end, reason)
-            closed_count += 1
+            new[j, FROM_AT] = end[END_AT]
+            new[j, FROM_TIME] = end[END_TIME]
+        if fate in (GONE, REPLACED) or (fate == KEPT_RANGE and end[ENDING] != 0):
+            close_range(closed, pool, i, life, end, end_reason(pool, i, new, count, start, end[ENDING]))
         i += fate != NEW
         j += fate != GONE
-    return closed_count
 
 
 @leaf
@@ -191,16 +219,14 @@ def splice(
 @leaf
 def combine(
     state: np.ndarray,
-    key: int,
     pool: np.ndarray,
     used: int,
     update: np.ndarray,
     count: int,
     scratch: np.ndarray,
     end: np.ndarray,
-    closed: np.ndarray,
-    closed_count: int,
-) -> tuple[int, int]:
+    closed: Closed,
+) -> int:
     """Merges an update's canonical list `update` into a key's ranges; only those that it can change are touched.
 
     These are the ranges that the start offset passes or cuts, and those that overlap or touch the update:
@@ -210,8 +236,7 @@ def combine(
         update                       |-2-|
                passed  cut         [ window  ]
 
-    The pool's length and the number of closed ranges. `scratch` is overwritten, `end` as in `exchange`, room as in
-    `splice`.
+    The pool's length. `scratch` is overwritten, `end` as in `exchange`, room as in `splice`.
     """
     # Ranges ascend, so those below the start offset are a prefix, and the window is found by binary search: an update
     # pays for what it changes, not for all ranges of the share partition.
@@ -220,8 +245,7 @@ def combine(
     start = state[START]
     drop = begin if start == NONE else first_reaching(pool, begin, stop, start)
     for i in range(begin, drop):
-        close_range(closed, closed_count, key, pool, i, state[LIFE], end, START_OFFSET_PASSED)
-        closed_count += 1
+        close_range(closed, pool, i, state[LIFE], end, START_OFFSET_PASSED)
     low = drop
     high = drop
     if count > 0:
@@ -229,52 +253,46 @@ def combine(
     # The start offset cuts a range outside the window: it is closed and begins again here, and the window starts behind
     # it. A cut range inside the window is handled by `merged` and `exchange`.
     if drop < stop and start != NONE and pool[drop, FIRST] < start and (low > drop or high == drop):
-        close_range(closed, closed_count, key, pool, drop, state[LIFE], end, SPLIT_OR_JOINED)
-        closed_count += 1
+        close_range(closed, pool, drop, state[LIFE], end, SPLIT_OR_JOINED)
         pool[drop, FIRST] = start
-        pool[drop, FROM_AT] = end[0]
-        pool[drop, FROM_TIME] = end[1]
+        pool[drop, FROM_AT] = end[END_AT]
+        pool[drop, FROM_TIME] = end[END_TIME]
         low = max(low, drop + 1)
         high = max(high, drop + 1)
     count = merged(pool, low, high, update, count, start, scratch)
-    closed_count = exchange(state, key, pool, low, high, scratch, count, end, closed, closed_count)
-    used = splice(state, pool, used, drop - begin, low - begin, high - begin, scratch, count)
-    return used, closed_count
+    exchange(state, pool, low, high, scratch, count, end, closed)
+    return splice(state, pool, used, drop - begin, low - begin, high - begin, scratch, count)
 
 
 @leaf
 def keep_state_after(state: np.ndarray, end: np.ndarray, after: np.ndarray, n: int) -> None:
     """Records the last record applied, and copies the state after it to row n. `end`: see `exchange`."""
-    if end[2] == RESET:
-        state[LIFE] = end[0]
-    state[LAST_AT] = end[0]
-    state[LAST_TIME] = end[1]
+    if end[ENDING] == RESET:
+        state[LIFE] = end[END_AT]
+    state[LAST_AT] = end[END_AT]
+    state[LAST_TIME] = end[END_TIME]
     for column in range(SCALAR_COUNT):
         after[n, column] = state[column]
 
 
 @kernel
 def fold(
-    kinds: np.ndarray, keys: np.ndarray, ats: np.ndarray, times: np.ndarray, values: np.ndarray,
-    uncommitted: np.ndarray, unknown: np.ndarray, no_batches: np.ndarray, batch_at: np.ndarray, batches: np.ndarray,
-    losses: np.ndarray, limit: int, scalars: np.ndarray, pool: np.ndarray, used: int,
-) -> tuple[np.ndarray, np.ndarray, int, np.ndarray, int]:  # fmt: skip
-    """Folds n records (ascending `ats`) of one state partition into `scalars` and `pool` (both changed in place).
+    records: Records, losses: np.ndarray, limit: int, scalars: np.ndarray, pool: np.ndarray, used: int
+) -> tuple[np.ndarray, np.ndarray, int, np.ndarray, int]:
+    """Folds records into `scalars` (a row a key) and `pool` (used up to `used`), which are changed in place.
 
-    `values`: n rows of snapshot epoch, state epoch, leader epoch, start offset, delivery complete count, create and
-    write timestamp. `unknown`: a delivery state or the record type is unknown. `no_batches`: no state batches logged.
-    `batch_at`: n + 1 positions into `batches`, whose rows are overwritten. `losses`: rows of (first, last, reason,
-    key), ascending by first; key -1 touches all keys. Returns the scalar state after each record, the closed ranges
-    with their number, and the pool with its length.
+    `losses`: rows of (first, last, reason, key), ascending by first; key -1 touches all keys. Returns the scalar state
+    after each record, the closed ranges with their number, and the pool with its length.
     """
+    # Out of the record once: an access inside the loop costs a reference count for each of its arrays.
+    kinds, keys, ats, times, values, uncommitted, unknown, no_batches, batch_at, batches = records
     # Memory goes by records and their batches, never by the offsets that a batch claims.
     n = kinds.shape[0]
     after = np.empty((n, SCALAR_COUNT), np.int64)
-    closed = np.empty((10, 16 + n + 2 * batches.shape[0]), np.int64)
-    closed_count = 0
+    closed = Closed(np.empty((10, 16 + n + 2 * batches.shape[0]), np.int64), np.zeros(1, np.int64))
     update = np.empty((32, 5), np.int64)
     new = np.empty((64, 5), np.int64)
-    end = np.empty(3, np.int64)
+    end = np.empty(4, np.int64)
     applied_count, reach = 0, reaches(losses)
     for n_record in range(n):
         key = keys[n_record]
@@ -295,25 +313,26 @@ def fold(
             new = grown(new, room)
         if used + 2 * room > pool.shape[0]:
             pool = grown(pool, used + 2 * room)
-        if closed_count + old_count > closed.shape[1]:
-            closed = with_column_room(closed, closed_count + old_count)
+        if closed.used[0] + old_count > closed.columns.shape[1]:
+            closed = Closed(with_column_room(closed.columns, closed.used[0] + old_count), closed.used)
         record_batches = batches[batch_at[n_record] : batch_at[n_record + 1]]
         combines = kind == UPDATE and state[PRESENT] == 1
-        end[0] = at
-        end[1] = times[n_record]
-        end[2] = fold_scalars(state, kind, values[n_record], at, no_batches[n_record], limit)
+        end[END_KEY] = key
+        end[END_AT] = at
+        end[END_TIME] = times[n_record]
+        end[ENDING] = fold_scalars(state, kind, values[n_record], at, no_batches[n_record], limit)
         mark_by_record(state, uncommitted[n_record], unknown[n_record])
         if combines:
             count = canonical(record_batches, size, update)
-            used, closed_count = combine(state, key, pool, used, update, count, new, end, closed, closed_count)
+            used = combine(state, pool, used, update, count, new, end, closed)
         elif kind != OTHER:
             count = 0 if kind == TOMBSTONE else canonical(record_batches, size, new)
             begin = state[RANGE_AT]
-            closed_count = exchange(state, key, pool, begin, begin + old_count, new, count, end, closed, closed_count)
+            exchange(state, pool, begin, begin + old_count, new, count, end, closed)
             used = splice(state, pool, used, 0, 0, old_count, new, count)
         keep_state_after(state, end, after, n_record)
     # Losses behind the last record, and states that no record touched since a loss.
     applied_count = note_losses(losses, reach, applied_count, MAX_OFFSET, scalars)
     for key in range(scalars.shape[0]):
         mark_incomplete(scalars[key], losses, reach, applied_count)
-    return after, closed, closed_count, pool, used
+    return after, closed.columns, closed.used[0], pool, used

@@ -5,8 +5,12 @@ the end of the value, every write by one against the end of the output. What is 
 ASCII or must be escaped, tags out of order) is left to the reference decoder: NOT_PRINTED.
 """
 
-import numpy as np
+from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from state_model.columnar.buffers import BinaryView
 from state_model.columnar.byte_kernels import (
     UUID_CHARACTERS,
     int16_at,
@@ -36,6 +40,17 @@ COUNT, BODY, LAST_TAG, PAYLOAD_END = range(4)
 MAX_INTEGER_CHARACTERS = 20
 MIN_TAG_BYTES = 2
 QUOTE, BACKSLASH, SPACE, COMMA, ZERO, MINUS, OPEN, CLOSE = 34, 92, 32, 44, 48, 45, 91, 93
+
+
+class Program(NamedTuple):
+    """What to read and to print: `steps`, a row of STEP_COLUMNS each, and the pool of texts that they print.
+
+    `first_steps`: by record type, where the steps of its values begin, which go on to DONE; -1: it has none.
+    """
+
+    steps: npt.NDArray[np.int64]
+    texts: npt.NDArray[np.uint8]
+    first_steps: npt.NDArray[np.int64]
 
 
 @leaf
@@ -153,7 +168,7 @@ def _has_default(data: np.ndarray, at: int, size: int, code: int, default: int) 
 
 @leaf
 def _next_tag(
-    data: np.ndarray, at: int, end: int, program: np.ndarray, step: int, frame: np.ndarray
+    data: np.ndarray, at: int, end: int, steps: np.ndarray, step: int, frame: np.ndarray
 ) -> tuple[int, int, int]:
     """(outcome, position, step) of the next tagged field to print; the step behind all cases when there is none.
 
@@ -171,21 +186,21 @@ def _next_tag(
             return NOT_PRINTED, at, step
         frame[LAST_TAG] = tag
         frame[PAYLOAD_END] = at + size
-        for case in range(step + 1, step + 1 + program[step, 1]):
-            if program[case, 1] == tag and not _has_default(data, at, size, program[case, 3], program[case, 4]):
-                return PRINTED, at, program[case, 2]
+        for case in range(step + 1, step + 1 + steps[step, 1]):
+            if steps[case, 1] == tag and not _has_default(data, at, size, steps[case, 3], steps[case, 4]):
+                return PRINTED, at, steps[case, 2]
         at += size
-    return PRINTED, at, program[step, 2]
+    return PRINTED, at, steps[step, 2]
 
 
 @leaf
 def _put_leaf(
-    data: np.ndarray, at: int, end: int, program: np.ndarray, step: int, texts: np.ndarray, out: np.ndarray, to: int
+    data: np.ndarray, at: int, end: int, steps: np.ndarray, step: int, texts: np.ndarray, out: np.ndarray, to: int
 ) -> tuple[int, int, int]:
     """(outcome, position, position in the output) after a step of TEXT to INTEGERS."""
-    operation, code = program[step, 0], program[step, 1]
+    operation, code = steps[step, 0], steps[step, 1]
     if operation == TEXT:
-        length = program[step, 2]
+        length = steps[step, 2]
         if to + length > len(out):
             return NO_ROOM, at, to
         for place in range(length):
@@ -197,7 +212,7 @@ def _put_leaf(
             return NOT_PRINTED, at, to
         return PRINTED, at + width, _put_integer(_integer_at(data, at, code), out, to)
     if operation == INTEGERS:
-        return _put_integers(data, at, end, code, program[step, 2], out, to)
+        return _put_integers(data, at, end, code, steps[step, 2], out, to)
     if operation == STRING:
         return _put_string(data, at, end, code, out, to)
     if end - at < 16:
@@ -210,20 +225,20 @@ def _put_leaf(
 
 @leaf
 def _begin_array(
-    data: np.ndarray, at: int, end: int, program: np.ndarray, step: int, frame: np.ndarray, out: np.ndarray, to: int
+    data: np.ndarray, at: int, end: int, steps: np.ndarray, step: int, frame: np.ndarray, out: np.ndarray, to: int
 ) -> tuple[int, int, int, int]:
     """(outcome, position, position in the output, next step) at the begin of an array; without items that behind it."""
     claimed, at = unsigned_varint(data, at, end)
     count = claimed - 1
-    if claimed == 0 and program[step, 2]:
-        return PRINTED, at, _put_null(out, to), program[step, 1]
+    if claimed == 0 and steps[step, 2]:
+        return PRINTED, at, _put_null(out, to), steps[step, 1]
     # An item takes a known number of bytes at least, so a hostile count can't make more turns than the value has bytes.
-    if count < 0 or count > (end - at) // program[step, 3]:
+    if count < 0 or count > (end - at) // steps[step, 3]:
         return NOT_PRINTED, at, to, step
     out[to] = OPEN
     if count == 0:
         out[to + 1] = CLOSE
-        return PRINTED, at, to + 2, program[step, 1]
+        return PRINTED, at, to + 2, steps[step, 1]
     frame[COUNT], frame[BODY] = count, step + 1
     return PRINTED, at, to + 1, step + 1
 
@@ -240,32 +255,22 @@ def _end_item(step: int, frame: np.ndarray, out: np.ndarray, to: int) -> tuple[i
 
 
 @leaf
-def _tags(
-    data: np.ndarray, at: int, end: int, program: np.ndarray, step: int, frame: np.ndarray
-) -> tuple[int, int, int]:
+def _tags(data: np.ndarray, at: int, end: int, steps: np.ndarray, step: int, frame: np.ndarray) -> tuple[int, int, int]:
     """(outcome, position, next step) at TAGS, or behind a tagged field at TAG_END."""
-    if program[step, 0] == TAG_END:
+    if steps[step, 0] == TAG_END:
         if at != frame[PAYLOAD_END]:
             return NOT_PRINTED, at, step
-        return _next_tag(data, at, end, program, frame[BODY], frame)
+        return _next_tag(data, at, end, steps, frame[BODY], frame)
     count, at = unsigned_varint(data, at, end)
     if count < 0 or count > (end - at) // MIN_TAG_BYTES:
         return NOT_PRINTED, at, step
     frame[COUNT], frame[BODY], frame[LAST_TAG] = count, step, -1
-    return _next_tag(data, at, end, program, step, frame)
+    return _next_tag(data, at, end, steps, step, frame)
 
 
 @leaf
 def _put_value(
-    data: np.ndarray,
-    at: int,
-    end: int,
-    program: np.ndarray,
-    step: int,
-    texts: np.ndarray,
-    stack: np.ndarray,
-    out: np.ndarray,
-    to: int,
+    data: np.ndarray, at: int, end: int, program: Program, step: int, stack: np.ndarray, out: np.ndarray, to: int
 ) -> tuple[int, int]:
     """(outcome, position in the output behind the JSON) of the value at `at`, printed by the program from `step` on.
 
@@ -274,14 +279,15 @@ def _put_value(
     # Invariant: stack[0..depth] are the arrays and tagged fields that are open. Each turn begins with room for an
     # integer and an id, so only texts, strings and arrays of integers check for more. Each item consumes bytes, so the
     # turns are bounded by the value and the program; the stack has a fixed depth.
+    steps = program.steps
     depth = -1
     outcome = PRINTED
-    while outcome == PRINTED and program[step, 0] != DONE:
-        operation = program[step, 0]
+    while outcome == PRINTED and steps[step, 0] != DONE:
+        operation = steps[step, 0]
         if to + MAX_INTEGER_CHARACTERS + UUID_CHARACTERS > len(out):
             return NO_ROOM, to
         if operation <= INTEGERS:
-            outcome, at, to = _put_leaf(data, at, end, program, step, texts, out, to)
+            outcome, at, to = _put_leaf(data, at, end, steps, step, program.texts, out, to)
             step += 1
         elif operation == ITEM_END:
             to, step = _end_item(step, stack[depth], out, to)
@@ -293,31 +299,27 @@ def _put_value(
             is_null = data[at] >= 0x80
             at += 1
             to = _put_null(out, to) if is_null else to
-            step = program[step, 1] if is_null else step + 1
+            step = steps[step, 1] if is_null else step + 1
         else:
             depth += operation != TAG_END
             if depth == MAX_DEPTH:
                 return NOT_PRINTED, to
             if operation == ARRAY:
                 body = step + 1
-                outcome, at, to, step = _begin_array(data, at, end, program, step, stack[depth], out, to)
+                outcome, at, to, step = _begin_array(data, at, end, steps, step, stack[depth], out, to)
                 # An array without items (empty, null or refused) is done, so its frame is free again.
                 depth -= step != body
             else:
-                outcome, at, step = _tags(data, at, end, program, step, stack[depth])
-                depth -= step == program[stack[depth, BODY], 2]
+                outcome, at, step = _tags(data, at, end, steps, step, stack[depth])
+                depth -= step == steps[stack[depth, BODY], 2]
     return outcome, to
 
 
 @kernel
 def put_values(
-    data: np.ndarray,
-    starts: np.ndarray,
-    there: np.ndarray,
+    values: BinaryView,
     kinds: np.ndarray,
-    first_steps: np.ndarray,
-    program: np.ndarray,
-    texts: np.ndarray,
+    program: Program,
     row: int,
     out: np.ndarray,
     ends: np.ndarray,
@@ -325,10 +327,12 @@ def put_values(
 ) -> int:
     """Prints values from `row` on, until the output is full; the first row without an outcome.
 
-    Row i is data[starts[i]:starts[i + 1]] and of record type kinds[i]; ends[i + 1] is where its JSON ends. A value of
-    another version than 0, or of a type without a program (first step -1), is not printed; nor is one that alone is
-    larger than the output.
+    Value i is of record type kinds[i]; ends[i + 1] is where its JSON ends, counted from the first `row`. A value of
+    another version than 0, or of a type without a program, is not printed; nor is one that alone is larger than the
+    output.
     """
+    data, starts, there = values
+    first_steps = program.first_steps
     first = row
     stack = np.zeros((MAX_DEPTH, 4), np.int64)
     to = 0
@@ -340,7 +344,7 @@ def put_values(
         outcome, behind = NOT_PRINTED, to
         has_program = there[row] and 0 <= kind < len(first_steps) and first_steps[kind] >= 0
         if has_program and end - at >= 2 and data[at] == 0 and data[at + 1] == 0:
-            outcome, behind = _put_value(data, at + 2, end, program, first_steps[kind], texts, stack, out, to)
+            outcome, behind = _put_value(data, at + 2, end, program, first_steps[kind], stack, out, to)
         if outcome == NO_ROOM and row > first:
             return row
         is_printed[row] = outcome == PRINTED

@@ -5,7 +5,7 @@ The program that the kernel runs comes from the schemas of `state_model.group_sc
 
 import json
 from functools import lru_cache
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -28,14 +28,6 @@ WITHOUT_PROGRAM: Final = frozenset({15})
 Bools = npt.NDArray[np.bool_]
 
 
-class _Program(NamedTuple):
-    """Steps (`json_kernels`), the pool of texts, and the first step of each record type; -1: none."""
-
-    steps: npt.NDArray[np.int64]
-    texts: npt.NDArray[np.uint8]
-    first_steps: npt.NDArray[np.int64]
-
-
 def print_values(kinds: npt.NDArray[np.int64], values: pa.Array) -> tuple[pa.ChunkedArray, Bools]:
     """JSON of the values (binary) of record types, null where it is not printed; and whether each is printed.
 
@@ -50,17 +42,14 @@ def print_values(kinds: npt.NDArray[np.int64], values: pa.Array) -> tuple[pa.Chu
         out = np.empty(min(max(estimated_bytes, LEAST_OUTPUT_BYTES), OUTPUT_BYTES), np.uint8)
         ends = np.zeros(len(kinds) - row + 1, np.int32)
         begin = row
-        row = kernels.put_values(
-            view.data, view.at, view.there, kinds, program.first_steps, program.steps, program.texts, begin, out,
-            ends, is_printed,
-        )  # fmt: skip
+        row = kernels.put_values(view, kinds, program, begin, out, ends, is_printed)
         ends = ends[: row - begin + 1]
         chunks.append(buffers.texts(pa.string(), ends, out[: ends[-1]].copy(), is_printed[begin:row]))
     return pa.chunked_array(chunks, pa.string()), is_printed
 
 
 @lru_cache(1)
-def _program() -> _Program:
+def _program() -> kernels.Program:
     compiler = _Compiler()
     first_steps = np.full(max(RECORD_TYPES) + 1, -1, np.int64)
     for number, record_type in RECORD_TYPES.items():
@@ -68,7 +57,7 @@ def _program() -> _Program:
             first_steps[number] = len(compiler.steps)
             compiler.struct(record_type.values[0])
             compiler.add(kernels.DONE)
-    return _Program(
+    return kernels.Program(
         steps=np.array(compiler.steps, np.int64),
         texts=np.frombuffer(bytes(compiler.texts), np.uint8),
         first_steps=first_steps,

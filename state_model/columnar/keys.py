@@ -31,6 +31,8 @@ def number_keys(*tables: pa.Table) -> tuple[list[Ints], pa.Table]:
     """
     rows = pa.concat_tables([table.select(SHARE_PARTITION_KEY).cast(_CODED) for table in tables]).unify_dictionaries()
     groups, topics = (rows.column(name).combine_chunks() for name in SHARE_PARTITION_KEY[:2])
+    # Two texts and a number, packed step by step into one int64 each: dictionaries have fewer than 2^31 entries, so no
+    # product or shift overflows, and a place never compares texts.
     pairs = groups.indices.to_numpy().astype(np.int64) * max(1, len(topics.dictionary)) + topics.indices.to_numpy()
     pair = _numbered(pairs)
     partitions = rows.column("partition").to_numpy().astype(np.int64)
@@ -53,6 +55,7 @@ def number_places(*tables: pa.Table) -> tuple[list[Ints], pa.Table]:
     """Numbers for the places (PLACE_KEY) of rows of one incarnation of the state topic, as `number_keys` gives them."""
     numbers, keys = number_keys(*tables)
     state_partitions = [table.column("state_partition").to_numpy().astype(np.int64) for table in tables]
+    # Both halves have 31 bits: numbers of share partitions are below that of rows, state partitions not negative.
     numbered = _numbered(np.concatenate(numbers) << 32 | np.concatenate(state_partitions))
     distinct_places = numbered.dictionary.to_numpy()
     places = keys.take(pa.array(distinct_places >> 32)).append_column(
@@ -70,6 +73,7 @@ def _numbered(values: Ints) -> pa.DictionaryArray:
 def place_of_keys(keys: pa.Table) -> Ints:
     """The place of each row of `keys` in the order of (group_id, topic_id, partition) and its further columns."""
     order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names]).to_numpy()
+    # `order` gives the row of each place; its inverse the place of each row.
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     return place

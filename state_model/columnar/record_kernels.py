@@ -4,8 +4,12 @@ A buffer is a contiguous uint8 array; a position is an index into it. Every read
 of the key or value it belongs to, so no length, count or tag size is used before it is known to fit.
 """
 
-import numpy as np
+from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from state_model.columnar.buffers import BinaryView
 from state_model.columnar.byte_kernels import (
     TOO_SHORT,
     int16_at,
@@ -46,6 +50,35 @@ BATCH_FIXED_BYTES = 19  # a state batch without its tagged fields
 DCC_TAG = 0
 DCC_BYTES = 4
 BAD_LENGTH = -3  # with TOO_SHORT and MALFORMED: in the order of the last three outcomes
+
+
+class Filled(NamedTuple):
+    """What decoding fills: a code in `outcome` for each input row, the others from the front, in input order.
+
+    `ints` (KIND to TAG_COUNT) and `longs` (START to WRITE) have a row for each column of the table and an entry for
+    each decoded record. State batches have an entry of `states` and `counts` and a column of `offsets`, whose two rows
+    are first and last: those of a record end at BATCH_END. Room is for as many records as input rows, and a state batch
+    every STATE_BATCH_BYTES of all values.
+    """
+
+    outcome: npt.NDArray[np.int8]
+    ints: npt.NDArray[np.int32]
+    longs: npt.NDArray[np.int64]
+    offsets: npt.NDArray[np.int64]
+    states: npt.NDArray[np.int8]
+    counts: npt.NDArray[np.int16]
+
+
+class Tags(NamedTuple):
+    """Unknown tagged fields in the order of the wire, an entry each: number, begin and size of the payload.
+
+    `batch_index`: the state batch within its record; -1 for a field of the record, which comes behind those of batches.
+    """
+
+    batch_index: npt.NDArray[np.int32]
+    numbers: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.int64]
 
 
 @kernel
@@ -115,7 +148,7 @@ def read_batches(
 ) -> tuple[int, int, int]:
     """(next position or why not, next batch row, unknown tagged fields) after an array of state batches.
 
-    `offsets` (two rows: first, last), `states` and `counts` have room for a batch every 20 bytes of all values.
+    `offsets`, `states` and `counts`: see `Filled`.
     """
     claimed, at = unsigned_varint(data, at, end)
     if claimed < 0:
@@ -189,26 +222,15 @@ def kind_of(record_type: int, has_value: bool) -> int:
 
 
 @kernel
-def decode_rows(
-    keys: np.ndarray,
-    key_at: np.ndarray,
-    key_there: np.ndarray,
-    values: np.ndarray,
-    value_at: np.ndarray,
-    value_there: np.ndarray,
-    control: np.ndarray,
-    outcome: np.ndarray,
-    ints: np.ndarray,
-    longs: np.ndarray,
-    offsets: np.ndarray,
-    states: np.ndarray,
-    counts: np.ndarray,
-) -> tuple[int, int, int]:
+def decode_rows(keys: BinaryView, values: BinaryView, control: np.ndarray, filled: Filled) -> tuple[int, int, int]:
     """Decode every row; (decoded rows, their state batches, their unknown tagged fields).
 
-    `outcome` gets one code an input row. The decoded rows fill the columns of `ints`, `longs` and the batch arrays from
-    the front, in input order; a row that fails uses no entry.
+    A row that fails uses no entry of `filled` but its outcome.
     """
+    # Out of the records once: an access inside the loop costs a reference count for each of its arrays.
+    outcome, ints, longs, offsets, states, counts = filled
+    key_data, key_at, key_there = keys
+    value_data, value_at, value_there = values
     # `row` and `batch` advance only behind a whole record, so a record that fails half-way leaves nothing: the next one
     # overwrites its entries. `row` never exceeds `source`, which bounds the columns.
     row, batch, unknown = 0, 0, 0
@@ -216,12 +238,12 @@ def decode_rows(
         start, end = int(key_at[source]), int(key_at[source + 1])
         result = CONTROL_RECORD
         if not control[source]:
-            result = key_outcome(keys, start, end) if key_there[source] else BAD_KEY
+            result = key_outcome(key_data, start, end) if key_there[source] else BAD_KEY
         outcome[source] = result
         if result != DECODED:
             continue
         value, value_end = int(value_at[source]), int(value_at[source + 1])
-        kind = kind_of(int16_at(keys, start), value_there[source])
+        kind = kind_of(int16_at(key_data, start), value_there[source])
         tags = 0
         if kind == NO_KIND:
             outcome[source] = UPDATE_WITHOUT_VALUE
@@ -230,15 +252,15 @@ def decode_rows(
             ints[1:RECORD_BYTES, row] = 0
             longs[:, row] = 0
         else:
-            at = value_head(values, value, value_end, kind)
+            at = value_head(value_data, value, value_end, kind)
             if at < 0:
                 outcome[source] = -at
                 continue
-            at = read_scalars(values, at, kind, ints, longs, row)
-            at, next_batch, tags = read_batches(values, at, value_end, offsets, states, counts, batch)
+            at = read_scalars(value_data, at, kind, ints, longs, row)
+            at, next_batch, tags = read_batches(value_data, at, value_end, offsets, states, counts, batch)
             record_tag_count = 0
             if at >= 0:
-                at, ints[DCC, row], record_tag_count = skip_tags(values, at, value_end, True)
+                at, ints[DCC, row], record_tag_count = skip_tags(value_data, at, value_end, True)
             if at < 0:
                 outcome[source] = TRUNCATED_VALUE + TOO_SHORT - at
                 continue
@@ -254,20 +276,20 @@ def decode_rows(
 
 
 @kernel
-def group_bytes(keys: np.ndarray, key_at: np.ndarray, rows: np.ndarray, readable: np.ndarray) -> int:
+def group_bytes(keys: BinaryView, rows: np.ndarray, readable: np.ndarray) -> int:
     """Bytes of the group ids of the keys in `rows` that are readable."""
+    data, at = keys.data, keys.at
     # The same rows and lengths as in `read_keys`: the sum is the exact size of its buffer of group ids.
     total = 0
     for row in range(rows.shape[0]):
         if readable[row]:
-            total += int16_at(keys, int(key_at[rows[row]]) + 2)
+            total += int16_at(data, int(at[rows[row]]) + 2)
     return total
 
 
 @kernel
 def read_keys(
-    keys: np.ndarray,
-    key_at: np.ndarray,
+    keys: BinaryView,
     rows: np.ndarray,
     readable: np.ndarray,
     group_ends: np.ndarray,
@@ -277,51 +299,44 @@ def read_keys(
 ) -> None:
     """Fill group ids (`group_ends[0]` is 0), topic ids (22 characters), partitions of the readable keys in `rows`."""
     # A key that is readable was checked by `key_outcome`, so its length and the 20 bytes behind the group id fit.
+    data, key_at = keys.data, keys.at
     position = 0
     for row in range(rows.shape[0]):
         partitions[row] = 0
         if readable[row]:
             at = int(key_at[rows[row]]) + 4
-            end = at + int16_at(keys, at - 2)
+            end = at + int16_at(data, at - 2)
             for step in range(at, end):
-                groups[position] = keys[step]
+                groups[position] = data[step]
                 position += 1
-            write_uuid_text(keys, end, topics, 22 * row)
-            partitions[row] = int32_at(keys, end + 16)
+            write_uuid_text(data, end, topics, 22 * row)
+            partitions[row] = int32_at(data, end + 16)
         group_ends[row + 1] = position
 
 
 @kernel
-def read_tags(
-    values: np.ndarray,
-    value_at: np.ndarray,
-    rows: np.ndarray,
-    kinds: np.ndarray,
-    tag_counts: np.ndarray,
-    batch_index: np.ndarray,
-    tags: np.ndarray,
-    starts: np.ndarray,
-    sizes: np.ndarray,
-) -> None:
-    """Where each unknown tagged field of decoded records lies, batches first; `batch_index` -1: the record's own."""
+def read_tags(values: BinaryView, rows: np.ndarray, kinds: np.ndarray, tag_counts: np.ndarray, tags: Tags) -> None:
+    """Fill `tags` with where each unknown tagged field of decoded records lies."""
     # `decode_rows` has checked these values and counted their tagged fields: nothing is checked again, and the arrays
     # have one slot for each field.
+    data, value_at = values.data, values.at
+    batch_index, numbers, starts, sizes = tags
     slot = 0
     for row in range(rows.shape[0]):
         if tag_counts[row] == 0:
             continue
         at, end = int(value_at[rows[row]]) + 2, int(value_at[rows[row] + 1])
         at += SNAPSHOT_FIXED_BYTES if kinds[row] == SNAPSHOT else UPDATE_FIXED_BYTES
-        claimed, at = unsigned_varint(values, at, end)
+        claimed, at = unsigned_varint(data, at, end)
         for batch in range(claimed):  # the last turn is the record's own fields
             is_of_record = batch == claimed - 1
-            count, at = unsigned_varint(values, at if is_of_record else at + BATCH_FIXED_BYTES, end)
+            count, at = unsigned_varint(data, at if is_of_record else at + BATCH_FIXED_BYTES, end)
             for _ in range(count):
-                tag, at = unsigned_varint(values, at, end)
-                size, at = unsigned_varint(values, at, end)
+                tag, at = unsigned_varint(data, at, end)
+                size, at = unsigned_varint(data, at, end)
                 if not is_of_record or tag != DCC_TAG:
                     batch_index[slot] = -1 if is_of_record else batch
-                    tags[slot] = tag
+                    numbers[slot] = tag
                     starts[slot] = at
                     sizes[slot] = size
                     slot += 1
@@ -329,27 +344,26 @@ def read_tags(
 
 
 @kernel
-def select_keys(
-    keys: np.ndarray, key_at: np.ndarray, key_there: np.ndarray, key: np.ndarray, compared: np.ndarray
-) -> np.ndarray:
+def select_keys(keys: BinaryView, key: np.ndarray, compared: np.ndarray) -> np.ndarray:
     """Mask of the rows whose key equals `key` in the compared fields, or cannot be read.
 
     `key` is group id, 16 bytes of topic id and 4 of partition; `compared` says which of the three are compared.
     """
+    data, key_at, key_there = keys
     selected = np.zeros(key_at.shape[0] - 1, dtype=np.bool_)
     group_size = key.shape[0] - 20
     for row in range(selected.shape[0]):
         at, end = int(key_at[row]), int(key_at[row + 1])
-        outcome = key_outcome(keys, at, end) if key_there[row] else BAD_KEY
+        outcome = key_outcome(data, at, end) if key_there[row] else BAD_KEY
         if outcome != DECODED:
             selected[row] = True
             continue
         # The group id is compared only where its length is equal, so its bytes lie in both buffers.
-        size = int16_at(keys, at + 2)
-        same = not compared[2] or same_bytes(keys, at + 20 + size, key, group_size + 16, 4)
-        same = same and (not compared[1] or same_bytes(keys, at + 4 + size, key, group_size, 16))
+        size = int16_at(data, at + 2)
+        same = not compared[2] or same_bytes(data, at + 20 + size, key, group_size + 16, 4)
+        same = same and (not compared[1] or same_bytes(data, at + 4 + size, key, group_size, 16))
         same = same and (not compared[0] or size == group_size)
-        selected[row] = same and (not compared[0] or same_bytes(keys, at + 4, key, 0, group_size))
+        selected[row] = same and (not compared[0] or same_bytes(data, at + 4, key, 0, group_size))
     return selected
 
 

@@ -201,22 +201,20 @@ def _fold(
     for index, name in enumerate(VALUE_COLUMNS):
         values[:, index] = ints(records, name)
     kinds = kinds_of(records)
+    arrays = fold.Records(
+        kinds=kinds,
+        keys=keys,
+        ats=ints(records, "log_offset"),
+        times=ints(records, "log_time_ms"),
+        values=values,
+        uncommitted=records.column("uncommitted").to_numpy().astype(np.bool_),
+        unknown=has_unknown_state(batches) | (kinds == soft_state.OTHER),
+        no_batches=lengths == 0,
+        batch_at=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+        batches=_ranges(flat),
+    )
     after, closed, count, memory.pool, memory.used = fold.fold(
-        kinds,
-        keys,
-        ints(records, "log_offset"),
-        ints(records, "log_time_ms"),
-        values,
-        records.column("uncommitted").to_numpy().astype(np.bool_),
-        has_unknown_state(batches) | (kinds == soft_state.OTHER),
-        lengths == 0,
-        np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
-        _ranges(flat),
-        _loss_rows(memory.keys, losses),
-        update_limit,
-        memory.scalars,
-        memory.pool,
-        memory.used,
+        arrays, _loss_rows(memory.keys, losses), update_limit, memory.scalars, memory.pool, memory.used
     )
     return after, closed[:, :count]
 
