@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from bench import simulate as sim
 from bench.log_files import LogDirectoryWriter
-from bench.shapes import SHAPES, Events, Shape, SharePartitions, share_partitions
+from bench.shapes import SHAPES, Shape, SharePartitions, share_partitions
 from state_model.columnar import buffers
 from state_model.columnar.schemas import STATE_BATCH, UNKNOWN_TAG
 from state_model.topics import STATE_TOPIC
@@ -169,15 +169,13 @@ def _stretches(settings: Settings, machine: _Machine, keys: SharePartitions, rec
             machine.chunk, machine.done = machine.chunk + 1, 0
 
 
-def _simulate(machine: _Machine, events: Events, shape: Shape, max_records: int) -> _Stretch:
+def _simulate(machine: _Machine, events: sim.Events, shape: Shape, max_records: int) -> _Stretch:
     begin = machine.done
     room = min(max_records, len(events.keys) - begin)
     columns = np.empty((sim.OUTPUTS, room), np.int64)
     ranges = np.empty((sim.TOUCHED, room * STATE_BATCHES_PER_RECORD + shape.window), np.int64)
     done, count, batches = sim.simulate(
-        events.keys[begin:],
-        events.operations[begin:],
-        events.times[begin:],
+        sim.Events(*(column[begin:] for column in events)),
         machine.state,
         machine.windows,
         shape.actions,

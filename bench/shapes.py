@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bench import simulate as sim
+from bench.simulate import Events
 from state_model.java import partition_for
 from state_model.uuids import uuid_text
 
@@ -26,15 +27,6 @@ COLD_ROUND_MS = sim.COLD_INTERVAL_MS
 PARTITIONS_PER_TOPIC = 5
 
 Ints = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Events:
-    """A stretch of the stream: share partition, operation and time of each event; times never fall."""
-
-    keys: Ints
-    operations: Ints
-    times: Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,10 @@ last. Then the start offset moves over what is finished. What each event appends
 state batches) follows share-group-state-log §5-6 by the rules that 4.3 and 4.4 share.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
 from state_model.columnar.kernels import kernel
 
@@ -31,6 +34,14 @@ RANGE_COLUMNS = 5
 (O_EVENT, O_KIND, O_SNAPSHOT_EPOCH, O_STATE_EPOCH, O_LEADER_EPOCH) = range(5)
 (O_START, O_DCC, O_CREATE, O_WRITE, O_BATCH_END) = range(5, 10)
 OUTPUTS = 10
+
+
+class Events(NamedTuple):
+    """A stretch of the stream: share partition, operation and time of each event; times never fall."""
+
+    keys: npt.NDArray[np.int64]
+    operations: npt.NDArray[np.int64]
+    times: npt.NDArray[np.int64]
 
 
 @kernel
@@ -185,9 +196,7 @@ def apply(
 
 @kernel
 def simulate(
-    keys: np.ndarray,
-    operations: np.ndarray,
-    times: np.ndarray,
+    events: Events,
     state: np.ndarray,
     windows: np.ndarray,
     actions: int,
@@ -199,6 +208,8 @@ def simulate(
 
     `records[O_EVENT]` says which event appended a record, `records[O_BATCH_END]` where its state batches end.
     """
+    # No event writes more state batches than a window has ranges: room for these is room for the event.
+    keys, operations, times = events
     row, batch = 0, 0
     for event in range(keys.shape[0]):
         key = keys[event]

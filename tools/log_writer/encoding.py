@@ -30,6 +30,21 @@ class Parts(NamedTuple):
     lengths: Int64s
 
 
+class Records(NamedTuple):
+    """Records in the order in which they are written, an entry each.
+
+    Those of record i are headers header_rows[i] to header_rows[i + 1] (exclusive), so `header_rows` has one entry more.
+    """
+
+    offsets: Int64s
+    times: Int64s
+    keys: Parts
+    values: Parts
+    header_rows: Int64s
+    header_keys: Parts
+    header_values: Parts
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoded:
     """Record batches one after the other, and their header table (positions in `data`)."""
@@ -79,19 +94,15 @@ def _part_size(lengths: Int64s, row: int) -> int:
 
 
 @kernel
-def measure(
-    table: Table,
-    first_rows: Int64s,
-    offsets: Int64s,
-    times: Int64s,
-    key_lengths: Int64s,
-    value_lengths: Int64s,
-    header_rows: Int64s,
-    header_key_lengths: Int64s,
-    header_value_lengths: Int64s,
-    sizes: Int64s,
-) -> int:
-    """Fill position and size of every batch and `sizes`, the bytes of every record after its length; the total."""
+def measure(table: Table, first_rows: Int64s, records: Records, sizes: Int64s) -> int:
+    """Fill position and size of every batch and `sizes`, the bytes of every record after its length; the total.
+
+    Batch i has the records first_rows[i] to first_rows[i + 1] (exclusive).
+    """
+    # Out of the record once: an access inside the loop costs a reference count for each of its arrays.
+    offsets, times, keys, values, header_rows, header_keys, header_values = records
+    key_lengths, value_lengths = keys.lengths, values.lengths
+    header_key_lengths, header_value_lengths = header_keys.lengths, header_values.lengths
     at = 0
     for batch in range(len(table)):
         size = 61
@@ -126,20 +137,10 @@ def _put_header(out: Bytes, at: int, row: Int64s) -> None:
 
 
 @kernel
-def put_batches(
-    table: Table,
-    first_rows: Int64s,
-    offsets: Int64s,
-    times: Int64s,
-    keys: Parts,
-    values: Parts,
-    header_rows: Int64s,
-    header_keys: Parts,
-    header_values: Parts,
-    sizes: Int64s,
-    out: Bytes,
-) -> None:
+def put_batches(table: Table, first_rows: Int64s, records: Records, sizes: Int64s, out: Bytes) -> None:
     """Write measured batches; their checksums are left for the caller."""
+    # `measure` has sized every record, so `out` has just the room for what follows.
+    offsets, times, keys, values, header_rows, header_keys, header_values = records
     for batch in range(len(table)):
         at = table[batch, 0]
         _put_header(out, at, table[batch])
@@ -172,6 +173,20 @@ def parts(column: pa.Array | pa.ChunkedArray) -> Parts:
     raw = np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else np.zeros(1, dtype=np.uint8)
     raw.flags.writeable = False
     return Parts(data=raw, starts=bounds[:-1].copy(), lengths=lengths)
+
+
+def _columns(records: pa.RecordBatch | pa.Table, offsets: Int64s) -> Records:
+    """The columns of records as kernels read them."""
+    header_rows, header_keys, header_values = _header_parts(records)
+    return Records(
+        offsets=offsets,
+        times=_int64(records, "timestamp_ms"),
+        keys=parts(records["key"]),
+        values=parts(records["value"]),
+        header_rows=header_rows,
+        header_keys=header_keys,
+        header_values=header_values,
+    )
 
 
 def _header_parts(records: pa.RecordBatch | pa.Table) -> tuple[Int64s, Parts, Parts]:
@@ -247,19 +262,14 @@ def encode(records: pa.RecordBatch | pa.Table, table: Table, *, base_offset: int
     attributes name a codec are compressed. Raises BatchEncodeError when the plan does not fit the records.
     """
     table = np.ascontiguousarray(table)
-    offsets, times = _offsets(records, base_offset), _int64(records, "timestamp_ms")
+    offsets = _offsets(records, base_offset)
     first_rows = np.concatenate([[0], np.cumsum(table[:, rb.RECORD_COUNT])])
     if first_rows[-1] != records.num_rows:
         raise BatchEncodeError(f"the plan is for {first_rows[-1]} records, these are {records.num_rows}")
-    keys, values = parts(records["key"]), parts(records["value"])
-    header_rows, header_keys, header_values = _header_parts(records)
+    columns = _columns(records, offsets)
     sizes = np.empty(records.num_rows, dtype=np.int64)
-    total = measure(
-        table, first_rows, offsets, times, keys.lengths, values.lengths,
-        header_rows, header_keys.lengths, header_values.lengths, sizes,
-    )  # fmt: skip
-    out = np.empty(total, dtype=np.uint8)
-    put_batches(table, first_rows, offsets, times, keys, values, header_rows, header_keys, header_values, sizes, out)
+    out = np.empty(measure(table, first_rows, columns, sizes), dtype=np.uint8)
+    put_batches(table, first_rows, columns, sizes, out)
     if (table[:, rb.ATTRIBUTES] & rb.CODEC_MASK).any():
         return _compressed(out, table)
     seal(out, table)

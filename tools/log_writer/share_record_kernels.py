@@ -6,13 +6,15 @@ index -1) last.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from state_model.columnar.buffers import Bytes, Int32s, Numbers
 from state_model.columnar.byte_kernels import ALPHABET, UUID_CHARACTERS
 from state_model.columnar.kernels import kernel
 
@@ -33,6 +35,38 @@ VERSION_AND_UPDATE_BYTES = 2 + 16
 BATCH_FIXED_BYTES = 19
 DCC_FIELD_BYTES = 6
 OWN_TAGS = -1
+
+
+class Scalars(NamedTuple):
+    """The type and the numbers of each record: SNAPSHOT, UPDATE or TOMBSTONE, and a column each of two matrices.
+
+    `ints` has the rows SNAPSHOT_EPOCH to PARTITION, `longs` the rows START to WRITE; 0 where a type has no such field.
+    """
+
+    kinds: npt.NDArray[np.int8]
+    ints: Numbers
+    longs: Numbers
+
+
+class Batches(NamedTuple):
+    """State batches, an entry each; those of record i are at[i] to at[i + 1] (exclusive)."""
+
+    at: Int32s
+    firsts: Numbers
+    lasts: Numbers
+    states: Numbers
+    counts: Numbers
+
+
+class Tags(NamedTuple):
+    """Unknown tagged fields: columns at[i] to at[i + 1] (exclusive) of `table` are those of record i.
+
+    `table` has the rows TAG_BATCH to TAG_SIZE; payloads lie in `data`.
+    """
+
+    at: Int32s
+    table: npt.NDArray[np.int64]
+    data: Bytes
 
 
 @intrinsic
@@ -136,7 +170,8 @@ def write_keys(
     ends: np.ndarray,
     out: np.ndarray,
 ) -> int:
-    """Write every key; the first row whose topic id is no uuid, else -1."""
+    """Write every key from ends[row] on; the first row whose topic id is no uuid, else -1."""
+    # `size_keys` has sized the keys, so each ends where the next one begins.
     for row in range(kinds.shape[0]):
         start, end = int(group_at[row]), int(group_at[row + 1])
         at = put_int16(out, int(ends[row]), UPDATE if kinds[row] == UPDATE else SNAPSHOT)
@@ -193,16 +228,16 @@ def size_value(batches: int, tags: np.ndarray, slot: int, last_slot: int, dcc: i
 
 
 @kernel
-def size_values(
-    kinds: np.ndarray, ints: np.ndarray, batch_at: np.ndarray, tags: np.ndarray, tag_at: np.ndarray, sizes: np.ndarray
-) -> tuple[int, int]:
+def size_values(scalars: Scalars, batch_at: np.ndarray, tags: Tags, sizes: np.ndarray) -> tuple[int, int]:
     """Bytes of every value into `sizes` (tombstone: 0); the first row that does not fit and why, else -1, FITS."""
+    kinds, ints, _ = scalars
+    tag_at, table, _ = tags
     for row in range(kinds.shape[0]):
         sizes[row] = 0
         if kinds[row] == TOMBSTONE:
             continue
         batches = int(batch_at[row + 1]) - int(batch_at[row])
-        size = size_value(batches, tags, int(tag_at[row]), int(tag_at[row + 1]), ints[DCC, row])
+        size = size_value(batches, table, int(tag_at[row]), int(tag_at[row + 1]), ints[DCC, row])
         if size < 0:
             return row, -size
         sizes[row] = size + (VERSION_AND_SNAPSHOT_BYTES if kinds[row] == SNAPSHOT else VERSION_AND_UPDATE_BYTES)
@@ -237,22 +272,13 @@ def put_scalars(kind: int, ints: np.ndarray, longs: np.ndarray, row: int, out: n
 
 
 @kernel
-def write_values(
-    kinds: np.ndarray,
-    ints: np.ndarray,
-    longs: np.ndarray,
-    batch_at: np.ndarray,
-    firsts: np.ndarray,
-    lasts: np.ndarray,
-    states: np.ndarray,
-    counts: np.ndarray,
-    tags: np.ndarray,
-    tag_at: np.ndarray,
-    tag_data: np.ndarray,
-    ends: np.ndarray,
-    out: np.ndarray,
-) -> None:
-    """Write every value that `size_values` has sized."""
+def write_values(scalars: Scalars, batches: Batches, tags: Tags, ends: np.ndarray, out: np.ndarray) -> None:
+    """Write every value that `size_values` has sized, from ends[row] on."""
+    # `size_values` refuses tagged fields in another order than that of the wire, so one slot walks through them once,
+    # and what it leaves behind the last batch is the record's own.
+    kinds, ints, longs = scalars
+    batch_at, firsts, lasts, states, counts = batches
+    tag_at, table, tag_data = tags
     for row in range(kinds.shape[0]):
         if kinds[row] == TOMBSTONE:
             continue
@@ -265,11 +291,11 @@ def write_values(
             at = put_int64(out, at, lasts[batch])
             out[at] = states[batch] & 0xFF
             at = put_int16(out, at + 1, counts[batch])
-            end = end_of_group(tags, slot, last_slot, batch - first_batch)
-            at = put_tags(tags, slot, end, tag_data, out, put_varint(out, at, end - slot))
+            end = end_of_group(table, slot, last_slot, batch - first_batch)
+            at = put_tags(table, slot, end, tag_data, out, put_varint(out, at, end - slot))
             slot = end
         with_dcc = ints[DCC, row] != -1
         at = put_varint(out, at, last_slot - slot + (1 if with_dcc else 0))
         if with_dcc:
             at = put_int32(out, put_int16(out, at, 4), ints[DCC, row])  # tag 0, size 4
-        put_tags(tags, slot, last_slot, tag_data, out, at)
+        put_tags(table, slot, last_slot, tag_data, out, at)

@@ -35,10 +35,11 @@ def encode_share_records(records: pa.RecordBatch) -> pa.RecordBatch:
         OverflowError: more than 2 GiB of keys or values.
     """
     kinds = _kinds(records)
-    ints = _matrix(records, INTS, np.int32, kinds)
-    longs = _matrix(records, LONGS, np.int64, kinds)
-    key = _encode_keys(records, kinds, ints)
-    value = _encode_values(records, kinds, ints, longs)
+    scalars = kernels.Scalars(
+        kinds=kinds, ints=_matrix(records, INTS, np.int32, kinds), longs=_matrix(records, LONGS, np.int64, kinds)
+    )
+    key = _encode_keys(records, scalars)
+    value = _encode_values(records, scalars)
     return pa.RecordBatch.from_arrays([key, value], schema=KEY_AND_VALUE)
 
 
@@ -79,55 +80,49 @@ def _check_there(array: pa.Array, needed: buffers.Bools, name: str) -> None:
             )
 
 
-def _encode_keys(records: pa.RecordBatch, kinds: npt.NDArray[np.int8], ints: npt.NDArray[np.signedinteger]) -> pa.Array:
+def _encode_keys(records: pa.RecordBatch, scalars: kernels.Scalars) -> pa.Array:
     for name in ("group_id", "topic_id"):
-        _check_there(records.column(name), np.ones(len(kinds), np.bool_), name)
+        _check_there(records.column(name), np.ones(records.num_rows, np.bool_), name)
     groups = buffers.binary_view(records.column("group_id"))
     topics = buffers.binary_view(records.column("topic_id"))
-    sizes = np.empty(len(kinds), np.int64)
+    sizes = np.empty(records.num_rows, np.int64)
     row = kernels.size_keys(groups.at, sizes)
     if row >= 0:
         raise EncodeError(f"row {row}: the group id is longer than {kernels.MAX_STRING_BYTES} bytes")
     ends = buffers.ends_of(sizes)
     out = np.empty(int(ends[-1]), np.uint8)
-    row = kernels.write_keys(kinds, groups.data, groups.at, topics.data, topics.at, ints, ends, out)
+    row = kernels.write_keys(scalars.kinds, groups.data, groups.at, topics.data, topics.at, scalars.ints, ends, out)
     if row >= 0:
         raise EncodeError(f"row {row}: {records.column('topic_id')[row].as_py()!r} is no uuid of 22 characters")
     return buffers.texts(pa.binary(), ends, out)
 
 
-def _encode_values(
-    records: pa.RecordBatch,
-    kinds: npt.NDArray[np.int8],
-    ints: npt.NDArray[np.signedinteger],
-    longs: npt.NDArray[np.signedinteger],
-) -> pa.Array:
+def _encode_values(records: pa.RecordBatch, scalars: kernels.Scalars) -> pa.Array:
     batches = records.column("state_batches").cast(pa.list_(STATE_BATCH))
-    _check_there(batches, kinds != kernels.TOMBSTONE, "state_batches")
-    tag_at, tags, tag_data = _tags(records)
+    has_value = scalars.kinds != kernels.TOMBSTONE
+    _check_there(batches, has_value, "state_batches")
+    tags = _tags(records)
     batch_at = _list_ends(batches)
-    sizes = np.empty(len(kinds), np.int64)
-    row, reason = kernels.size_values(kinds, ints, batch_at, tags, tag_at, sizes)
+    sizes = np.empty(records.num_rows, np.int64)
+    row, reason = kernels.size_values(scalars, batch_at, tags, sizes)
     if row >= 0:
         raise EncodeError(f"row {row}: {REASONS[reason]}")
     ends = buffers.ends_of(sizes)
     out = np.empty(int(ends[-1]), np.uint8)
-    first, last, state, count = (_numbers(batches.values, name) for name in STATE_BATCH.names)
-    kernels.write_values(
-        kinds, ints, longs, batch_at, first, last, state, count, tags, tag_at, tag_data, ends, out
-    )  # fmt: skip
-    return buffers.texts(pa.binary(), ends, out, kinds != kernels.TOMBSTONE)
+    columns = (_numbers(batches.values, name) for name in STATE_BATCH.names)
+    kernels.write_values(scalars, kernels.Batches(batch_at, *columns), tags, ends, out)
+    return buffers.texts(pa.binary(), ends, out, has_value)
 
 
-def _tags(records: pa.RecordBatch) -> tuple[buffers.Int32s, npt.NDArray[np.int64], buffers.Bytes]:
-    """Boundaries of each record's unknown tags, the tags as a matrix (batch, number, place, size), and their data."""
+def _tags(records: pa.RecordBatch) -> kernels.Tags:
+    """The unknown tags of the records."""
     lists = records.column("unknown_tags").cast(pa.list_(UNKNOWN_TAG))
     data = buffers.binary_view(lists.values.field("data"))
     starts = data.at[:-1].astype(np.int64)
     batch = pc.fill_null(lists.values.field("batch_index"), kernels.OWN_TAGS).to_numpy(zero_copy_only=False)
     number = _numbers(lists.values, "tag")
-    tags = np.stack([batch.astype(np.int64), number.astype(np.int64), starts, data.at[1:] - starts])
-    return _list_ends(lists), tags, data.data
+    table = np.stack([batch.astype(np.int64), number.astype(np.int64), starts, data.at[1:] - starts])
+    return kernels.Tags(at=_list_ends(lists), table=table, data=data.data)
 
 
 def _list_ends(array: pa.ListArray) -> buffers.Int32s:
