@@ -57,6 +57,9 @@ def _news(ranges: np.ndarray, life: np.ndarray, began: np.ndarray, ended: np.nda
 
     `began`, `ended`: rows of `ranges` by life, record and first offset; those of one life and record are disjoint.
     """
+    # Both lists have the same order, so `low` only grows: what it passes ended at an earlier record, or below this
+    # range and so below the later ones of the record. A range that ended may reach over several that began, so each of
+    # them looks at it again from `low` on. The ends cut a range into pieces, hence the output grows.
     out = np.empty((began.shape[0] + 1, 3), np.int64)
     piece_count, low = 0, 0
     for row in began:
@@ -66,6 +69,7 @@ def _news(ranges: np.ndarray, life: np.ndarray, began: np.ndarray, ended: np.nda
             if order > 0 or (order == 0 and ranges[ended[low], RANGE_LAST] >= at):
                 break
             low += 1
+        # All of the range below `at` is written or left out.
         for against in ended[low:]:
             if _order(ranges, life, against, row) != 0 or ranges[against, RANGE_FIRST] > last:
                 break

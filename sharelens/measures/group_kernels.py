@@ -16,7 +16,7 @@ METADATA, MEMBER, TARGET, MEMBER_TARGET, ASSIGNMENT, TOPOLOGY = range(6)
 INITIALIZATION = TOPOLOGY
 """What a share group has in place of a topology."""
 KINDS = 6
-NONE, LEFT = -1, -2
+NONE, LEFT_EPOCH = -1, -2
 """No value; the assignment that a tombstone leaves."""
 NO_TARGET = -2
 """What the tombstone of a target leaves."""
@@ -90,7 +90,7 @@ def _code(codes: np.ndarray, position: int) -> int:
 def _count_settled(values: Values, state: State, group: int, assignment: int, change: int) -> None:
     """Adds to the number of stable members of the assignment's epoch."""
     # Counted as assignments change, so that no record needs a loop over the members of its group.
-    if assignment == LEFT:
+    if assignment == LEFT_EPOCH:
         state.settled[values.no_codes[group]] += change
     elif assignment >= 0 and values.states[assignment] == MEMBER_STABLE:
         state.settled[values.member_epoch_codes[assignment]] += change
@@ -142,7 +142,7 @@ def _remove_value(values: Values, state: State, group: int, member: int, kind: i
         state.positions[member, MEMBER_TARGET] = NONE
     elif state.is_member[member]:
         if kind == ASSIGNMENT:
-            _assign(values, state, group, member, LEFT)
+            _assign(values, state, group, member, LEFT_EPOCH)
         else:
             _assign(values, state, group, member, NONE)
             state.positions[member, MEMBER] = NONE
@@ -265,13 +265,14 @@ def _length_of(values: Values, place: int) -> int:
 
 @leaf
 def _update_parts(
-    values: Values, state: State, row: int, who: int, metadata: int, before: int, after: int,
-    rows: np.ndarray, count: int,
-) -> int:  # fmt: skip
-    """Ends and begins rows of parts, where the list `after` follows `before`; the number of rows.
+    values: Values, state: State, row: int, group: int, member: int, before: int, rows: np.ndarray, count: int
+) -> int:
+    """Ends and begins rows of parts, where the present list follows the list `before`; the number of rows.
 
     There is room for a row of each part of the list.
     """
+    who, metadata = (group, NONE) if values.is_share else (member, state.positions[member, MEMBER])
+    after = _list_of(values, state, group, member)
     old, new = values.parts_at[before] if before >= 0 else 0, values.parts_at[after] if after >= 0 else 0
     old_end, new_end = old + _length_of(values, before), new + _length_of(values, after)
     code = _code(values.part_codes, metadata)
@@ -332,21 +333,19 @@ def _remove_group(values: Values, state: State, output: Output, row: int, group:
 
 
 @leaf
-def _note(
-    records: Records, output: Output, member_seen: np.ndarray, group_seen: np.ndarray, newest: Ints, row: int
-) -> None:
+def _note(records: Records, output: Output, noted: np.ndarray, group_noted: np.ndarray, newest: Ints, row: int) -> None:
     """Notes log time, the compaction bound and undecoded records, which all records count for."""
     group, member, kind, place = records.groups[row], records.members[row], records.kinds[row], records.places[row]
     newest[place] = max(newest[place], records.timestamps_ms[row])
     output.log_times_ms[row] = newest[place]
     # A replaced record that is still there bounds compaction: no round of the log cleaner went beyond its replacement.
-    before = group_seen[group, kind] if member < 0 else member_seen[member, kind]
+    before = group_noted[group, kind] if member < 0 else noted[member, kind]
     if before and output.bounds[group] < 0:
         output.bounds[group] = records.log_offsets[row]
     if member < 0:
-        group_seen[group, kind] = True
+        group_noted[group, kind] = True
     else:
-        member_seen[member, kind] = True
+        noted[member, kind] = True
     if records.values[row] < 0 and not records.is_tombstone[row]:
         output.has_undecoded[group] = True
 
@@ -371,14 +370,14 @@ def _apply(records: Records, values: Values, state: State, output: Output, row: 
 
 @kernel
 def replay(
-    records: Records, values: Values, state: State, output: Output, member_seen: Bools, group_seen: Bools, newest: Ints
+    records: Records, values: Values, state: State, output: Output, noted: Bools, group_noted: Bools, newest: Ints
 ) -> np.ndarray:
     """Replays the records into `output`; the rows of tasks, or of share partitions with their initialization."""
     part_rows = np.empty((1024, PART_COLUMNS), np.int64)
     part_count = 0
     now = np.zeros(GROUP_VALUES, np.int64)
     for row in range(len(records.kinds)):
-        _note(records, output, member_seen, group_seen, newest, row)
+        _note(records, output, noted, group_noted, newest, row)
         kind, group, member = records.kinds[row], records.groups[row], records.members[row]
         before = _list_of(values, state, group, member)
         _apply(records, values, state, output, row, part_rows)
@@ -391,11 +390,9 @@ def replay(
         if member >= 0:
             _update_member(values, state, output, row, member)
         if kind == INITIALIZATION if values.is_share else kind in (MEMBER, ASSIGNMENT):
-            after = _list_of(values, state, group, member)
-            max_part_count = part_count + _length_of(values, after)
-            # `most` exceeds the present length, so this doubles at least: copies are amortized.
+            max_part_count = part_count + _length_of(values, _list_of(values, state, group, member))
+            # `max_part_count` exceeds the present length, so this doubles at least: copies are amortized.
             if max_part_count > len(part_rows):
                 part_rows = np.concatenate((part_rows, np.empty((max_part_count, PART_COLUMNS), np.int64)))
-            who, metadata = (group, NONE) if values.is_share else (member, state.positions[member, MEMBER])
-            part_count = _update_parts(values, state, row, who, metadata, before, after, part_rows, part_count)
+            part_count = _update_parts(values, state, row, group, member, before, part_rows, part_count)
     return part_rows[:part_count]

@@ -38,6 +38,8 @@ def _cut(
 
     Pieces without an outcome before have NO_COUNT.
     """
+    # Intervals ascend and don't overlap. Each one gives two pieces at most, the gap before it and what it covers, and
+    # the rest behind the last one: for these the caller makes room.
     at, high = outcome[FIRST], low
     while high < size and newest_outcomes[high, FIRST] <= outcome[LAST]:
         begin, end = max(at, newest_outcomes[high, FIRST]), min(outcome[LAST], newest_outcomes[high, LAST])
@@ -64,6 +66,7 @@ def _copy(newest_outcomes: np.ndarray, source: int, to: int) -> None:
 @leaf
 def _move(newest_outcomes: np.ndarray, begin: int, end: int, steps: int) -> None:
     """Moves rows `begin` to `end` (exclusive) by so many steps, which may be negative."""
+    # From the side to which the rows move, so that none is overwritten before it is copied.
     for i in range(end - begin):
         row = begin + i if steps < 0 else end - 1 - i
         _copy(newest_outcomes, row, row + steps)
@@ -72,6 +75,8 @@ def _move(newest_outcomes: np.ndarray, begin: int, end: int, steps: int) -> None
 @leaf
 def _replace(newest_outcomes: np.ndarray, size: int, low: int, high: int, outcome: np.ndarray) -> int:
     """Puts an outcome in the place of what it covers of intervals `low` to `high` (exclusive); their number."""
+    # The outcome takes one row, and what it leaves of the first and of the last interval one each: two rows more than
+    # before at most. The last row of the array is scratch for the right part, whose own row may be overwritten.
     has_left_part = high > low and newest_outcomes[low, FIRST] < outcome[FIRST]
     right = high > low and newest_outcomes[high - 1, LAST] > outcome[LAST]
     row_shift, free = 1 + int(has_left_part) + int(right) - (high - low), newest_outcomes.shape[0] - 1
@@ -98,6 +103,8 @@ def _with_previous(
     Pieces of outcomes that needed no further delivery are left out. `newest_outcomes` holds the newest outcome of
     ranges of offsets in ascending order; new outcomes lie near its end, so that little moves.
     """
+    # Within a life each offset has one newest outcome, so the intervals never overlap; another life begins without any.
+    # `_replace` needs two rows more and one of scratch.
     out, piece_count = np.empty((2 * life.shape[0] + 1, WIDTH), np.int64), 0
     newest_outcomes, size = np.empty((64, WIDTH), np.int64), 0
     outcome = np.empty(WIDTH, np.int64)

@@ -1,6 +1,9 @@
 """The share coordinator's rule for snapshots, over the operations of one state partition, as a kernel."""
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
 from state_model.columnar.kernels import kernel
 
@@ -22,17 +25,21 @@ MOST_BYTES, OLDEST_MS = range(len(FIGURES), len(FIGURES) + 2)
 (LIVE, COUNT, WRITTEN_MS, IS_COLD, STATE_BYTES, MOST_STATE_BYTES) = range(6)
 
 
+class Operations(NamedTuple):
+    """Operations in log order, an entry each: share partition, kind and time, and a row of AS_UPDATE to AS_LOGGED.
+
+    Share partitions have numbers. COLD_SNAPSHOT is left to the rounds.
+    """
+
+    place: npt.NDArray[np.int64]
+    kind: npt.NDArray[np.int64]
+    time_ms: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.int64]
+
+
 @kernel
 def replay_operations(
-    place: np.ndarray,
-    operation: np.ndarray,
-    time_ms: np.ndarray,
-    sizes: np.ndarray,
-    counts: np.ndarray,
-    limit: int,
-    rounds: np.ndarray,
-    interval_ms: int,
-    end_ms: int,
+    operations: Operations, counts: np.ndarray, limit: int, rounds: np.ndarray, interval_ms: int, end_ms: int
 ) -> np.ndarray:
     """FIGURES, MOST_BYTES and OLDEST_MS of each share partition of a state partition under another limit of updates.
 
@@ -41,11 +48,11 @@ def replay_operations(
     old as the interval get another one, unless the newest snapshot of each is already a cold one.
 
     Args:
-        place, operation, time_ms: of each operation, in log order; COLD_SNAPSHOT is left to the rounds.
-        sizes: of each operation AS_UPDATE to AS_LOGGED.
+        operations: all of the state partition.
         counts: update counters of the share partitions at the beginning.
         rounds: times of the job's rounds, ascending, up to the end of the history (`end_ms`).
     """
+    place, operation, time_ms, sizes = operations
     state = np.zeros((counts.shape[0], 6), np.int64)
     state[:, COUNT] = counts
     figures = np.zeros((counts.shape[0], 9), np.int64)

@@ -30,6 +30,7 @@ from sharelens.measures.what_if.snapshot_kernel import (
     TO_REPLAY,
     UPDATES,
     WRITE,
+    Operations,
     replay_operations,
 )
 from state_model.machine import SNAPSHOT_UPDATE_LIMIT
@@ -123,10 +124,8 @@ def _replay(
 ) -> Ints:
     names = ("update_bytes", "snapshot_bytes", "most_snapshot_bytes", "record_bytes")
     sizes = np.stack([appends.column(name).to_numpy() for name in names], axis=1)
-    times = appends.column("time_ms").to_numpy()
-    figures: Ints = replay_operations(
-        place, operation, times, sizes, counts, limit, rounds.times_ms, interval_ms, rounds.last_ms
-    )
+    operations = Operations(place, operation, appends.column("time_ms").to_numpy(), sizes)
+    figures: Ints = replay_operations(operations, counts, limit, rounds.times_ms, interval_ms, rounds.last_ms)
     return figures
 
 
