@@ -107,10 +107,10 @@ WIDE: Final[Mapping[str, Wide]] = {
     "group_epoch_skips": Wide(frozenset({"epochs_out_of_order", "state_epoch_beyond_group"}), in_group=True),
 }
 """By rule what its violation explains in many places; of several the first one counts."""
-LEFT: Final = frozenset({"state_after_group_deletion", "left_state_fences_group", "state_without_group"})
+LEFT_BEHIND: Final = frozenset({"state_after_group_deletion", "left_state_fences_group", "state_without_group"})
 """Rules on state that is left."""
 SHARED: Final = (
-    SEQUENCES | BEYOND_TOPIC | LEFT | WIDE.keys() | frozenset().union(*(wide.effects for wide in WIDE.values()))
+    SEQUENCES | BEYOND_TOPIC | LEFT_BEHIND | WIDE.keys() | frozenset().union(*(wide.effects for wide in WIDE.values()))
 )
 """Rules whose findings explain others in other places or share a cause with them."""
 
@@ -167,7 +167,7 @@ def _topic_ends(sightings: Sequence[Sighting]) -> Iterator[Shown]:
 
 def _deletions(sightings: Sequence[Sighting]) -> Iterator[Shown]:
     """State that groups left behind."""
-    for members in _together(sightings, LEFT, lambda sighting: sighting.group_id):
+    for members in _together(sightings, LEFT_BEHIND, lambda sighting: sighting.group_id):
         rules = {sightings[index].rule for index in members}
         if len(members) > 1 and "left_state_fences_group" in rules:
             yield members, GROUP_CREATED_AGAIN
@@ -177,7 +177,9 @@ def _deletions(sightings: Sequence[Sighting]) -> Iterator[Shown]:
 
 def _leftover_state(sightings: Sequence[Sighting]) -> Iterator[Shown]:
     """State that is left of topics which the metadata log shows deleted."""
-    for members in _together(sightings, LEFT, lambda sighting: sighting.event and (sighting.topic_id, sighting.event)):
+    for members in _together(
+        sightings, LEFT_BEHIND, lambda sighting: sighting.event and (sighting.topic_id, sighting.event)
+    ):
         if len(members) > 1:
             yield members, sightings[members[0]].event or TOPIC_DELETED
 

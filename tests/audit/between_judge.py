@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from state_model.java import coordinator_key, magnitude, string_hash
 from state_model.metadata.schemas import PARTITION, RECORD_TYPES
 from tests.audit.world import World, ms
-from tests.group_files import GroupEntry
-from tests.state_logs import ORDERS_ID
+from tests.logs.group_files import GroupEntry
+from tests.logs.state_logs import ORDERS_ID
 
 TOLERANCE_MS = 60_000
 FOREVER_MS = -(1 << 60)

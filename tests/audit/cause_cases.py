@@ -13,10 +13,10 @@ from tests.audit.histories import History
 from tests.audit.life_damages import deleted_group
 from tests.audit.state_topic_damages import count_changed, without_stretch
 from tests.audit.world import World, of_group, written
-from tests.cluster_logs import GROUPS, OTHER_ID, metadata
-from tests.group_files import epoch, lists
-from tests.metadata_logs import topic, value_of
-from tests.state_logs import ORDERS_ID, STATE_TOPIC
+from tests.logs.cluster_logs import GROUPS, OTHER_ID, metadata
+from tests.logs.group_files import epoch, lists
+from tests.logs.metadata_logs import topic, value_of
+from tests.logs.state_logs import ORDERS_ID, STATE_TOPIC
 
 OPERATIONS: Final = 200
 COUNT: Final = 50

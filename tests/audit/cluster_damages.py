@@ -3,10 +3,19 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.cluster_logs import END_MS, GROUPS, MINUTE, OTHER_ID, group_entries, metadata, state, write_orders
-from tests.group_files import GroupEntry, epoch, lists, write_group_partition
-from tests.metadata_logs import write_metadata
-from tests.state_logs import snapshot, update, write_state_partition
+from tests.logs.cluster_logs import (
+    END_MS,
+    GROUPS,
+    MINUTE,
+    OTHER_ID,
+    group_entries,
+    metadata,
+    state,
+    write_orders,
+)
+from tests.logs.group_files import GroupEntry, epoch, lists, write_group_partition
+from tests.logs.metadata_logs import write_metadata
+from tests.logs.state_logs import snapshot, update, write_state_partition
 
 
 def forgotten(logs: Path) -> None:

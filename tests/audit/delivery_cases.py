@@ -15,7 +15,7 @@ from tests.audit.state_cases import (
     CREATED,
     ENDED,
     LARGE,
-    MORE,
+    MORE_RECORDS,
     RESET,
     SNAPSHOT,
     WRITTEN,
@@ -70,9 +70,9 @@ OFFSETS: Final[Table[Script]] = {
     "invalid_start_offset": (
         {
             "-2": lambda: base().edit(WRITTEN, start_offset=-2),
-            "-2 behind a start offset": lambda: base().edit(MORE, start_offset=-2),
+            "-2 behind a start offset": lambda: base().edit(MORE_RECORDS, start_offset=-2),
             "-1 in a cold snapshot": lambda: base().edit(COLD, start_offset=-1),
-            "far below": lambda: base().edit(MORE, start_offset=-LARGE),
+            "far below": lambda: base().edit(MORE_RECORDS, start_offset=-LARGE),
         },
         {
             "0": lambda: Script().init(1, 0).read(1),

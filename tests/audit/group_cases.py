@@ -6,8 +6,8 @@ from typing import Any, Final
 from state_model.java import partition_for_group
 from tests.audit.cases import Table
 from tests.audit.world import END_S, GROUPS, World, created, deleted, epoch, lists, of_group
-from tests.group_files import GroupEntry
-from tests.state_logs import ORDERS_ID
+from tests.logs.group_files import GroupEntry
+from tests.logs.state_logs import ORDERS_ID
 
 MAIL = GROUPS[2]
 JUST_S, LONG_S = 59, 61

@@ -12,8 +12,8 @@ from state_model.java import coordinator_key, magnitude, string_hash
 from state_model.metadata.schemas import RECORD_TYPES, TOPIC
 from state_model.topics import METADATA_TOPIC, OFFSETS_TOPIC, STATE_TOPIC
 from tests.audit.world import World
-from tests.group_files import OFFSETS_TOPIC_ID
-from tests.state_logs import ORDERS_ID, STATE_TOPIC_ID
+from tests.logs.group_files import OFFSETS_TOPIC_ID
+from tests.logs.state_logs import ORDERS_ID, STATE_TOPIC_ID
 
 MOST_PARTITIONS: Final = 10_000
 FEWEST: Final = 3

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from sharelens.broker.coordinators.assignor import assign
 from state_model.metadata.schemas import PARTITION
 from tests.audit.world import World, ms
-from tests.group_files import GroupEntry, epoch, lists
-from tests.metadata_logs import topic, value_of
-from tests.state_logs import ORDERS_ID, snapshot, tombstone, update
+from tests.logs.group_files import GroupEntry, epoch, lists
+from tests.logs.metadata_logs import topic, value_of
+from tests.logs.state_logs import ORDERS_ID, snapshot, tombstone, update
 
 GROUPS: Final = ("orders", "payments", "mail", "search")
 PARTITIONS: Final = 2

@@ -11,7 +11,7 @@ from sharelens.questions.opening import open_evidence
 from sharelens.source.request import Source
 from state_model.audit.rule import Need
 from state_model.audit.table import BY_CODE
-from tests.in_process import make_lake
+from tests.processes.in_process import make_lake
 
 VERSION = "4.4"
 

@@ -11,7 +11,7 @@ from tests.audit.between_judge import Key, Violation
 from tests.audit.histories import Entry
 from tests.audit.judge import illegal_offsets
 from tests.audit.world import World, ms
-from tests.state_logs import encoded_records
+from tests.logs.state_logs import encoded_records
 
 LIMIT, INTERVAL, LOCKS = (
     "share.coordinator.snapshot.update.records.per.snapshot",

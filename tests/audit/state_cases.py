@@ -8,7 +8,9 @@ from tests.audit.cases import Table
 from tests.audit.script import FIRST, SECOND, Script
 
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = range(5)
-CREATED, LED, WRITTEN, AGAIN, MORE, COLD, ENDED, SNAPSHOT, RESET, LED_AGAIN, RESUMED, DELETED, RECREATED = range(13)
+CREATED, LED, WRITTEN, AGAIN, MORE_RECORDS, COLD, ENDED, SNAPSHOT, RESET, LED_AGAIN, RESUMED, DELETED, RECREATED = (
+    range(13)
+)
 """Rows of `base`: records of FIRST."""
 LARGE = 1 << 62
 
@@ -73,7 +75,7 @@ BYTES: Final[Table[Script]] = {
         {
             "value cut short": lambda: value_cut(WRITTEN, 9),
             "empty value": lambda: value_cut(COLD, 0),
-            "last byte of a value missing": lambda: base().bytes(MORE, lambda entry: entry._replace(
+            "last byte of a value missing": lambda: base().bytes(MORE_RECORDS, lambda entry: entry._replace(
                 value=(entry.value or b"")[:-1])),
             "key cut short": lambda: base().bytes(CREATED, lambda entry: entry._replace(key=entry.key[:7])),
         },
@@ -100,7 +102,9 @@ BYTES: Final[Table[Script]] = {
         {
             "a zero byte": lambda: value_behind(WRITTEN, b"\0"),
             "two bytes": lambda: value_behind(COLD, b"\1\2"),
-            "the value twice": lambda: base().bytes(MORE, lambda entry: entry._replace(value=(entry.value or b"") * 2)),
+            "the value twice": lambda: base().bytes(
+                MORE_RECORDS, lambda entry: entry._replace(value=(entry.value or b"") * 2)
+            ),
         },
         {
             "count of 1 byte": lambda: led().write(10, count=7),
@@ -112,7 +116,7 @@ BYTES: Final[Table[Script]] = {
         {
             "in an update": lambda: base().edit(WRITTEN, unknown_tags=TAG),
             "in a snapshot": lambda: base().edit(COLD, unknown_tags=TAG),
-            "in a state batch": lambda: base().edit(MORE, state_batches=(
+            "in a state batch": lambda: base().edit(MORE_RECORDS, state_batches=(
                 StateBatch(10, 14, ACKNOWLEDGED, 1, unknown_tags=TAG),)),
         },
         {
@@ -123,8 +127,8 @@ BYTES: Final[Table[Script]] = {
     ),
     "log_offset_goes_back": (
         {
-            "two offsets exchanged": lambda: base().offsets({MORE: COLD, COLD: MORE}),
-            "an offset twice": lambda: base().offsets({COLD: MORE}),
+            "two offsets exchanged": lambda: base().offsets({MORE_RECORDS: COLD, COLD: MORE_RECORDS}),
+            "an offset twice": lambda: base().offsets({COLD: MORE_RECORDS}),
             "offsets from 0 again": lambda: base().offsets({RECREATED: 0, RECREATED + 1: 1}),
         },
         {
@@ -136,7 +140,7 @@ BYTES: Final[Table[Script]] = {
     "log_offsets_missing": (
         {
             "an update": lambda: base().drop(WRITTEN, leaves_hole=True),
-            "three records": lambda: base().drop(WRITTEN, AGAIN, MORE, leaves_hole=True),
+            "three records": lambda: base().drop(WRITTEN, AGAIN, MORE_RECORDS, leaves_hole=True),
             "the record before the last": lambda: base().drop(RECREATED, leaves_hole=True),
         },
         {
@@ -150,7 +154,7 @@ BYTES: Final[Table[Script]] = {
             "producer id": lambda: base().in_batch(WRITTEN, producer_id=0),
             "transactional": lambda: base().in_batch(WRITTEN, attributes=16, producer_id=5),
             "header": lambda: base().in_batch(COLD, headers=[{"key": "k", "value": b"v"}]),
-            "transactional without producer": lambda: base().in_batch(MORE, attributes=16),
+            "transactional without producer": lambda: base().in_batch(MORE_RECORDS, attributes=16),
         },
         {
             "compressed by gzip": lambda: base().in_batch(WRITTEN, attributes=1),

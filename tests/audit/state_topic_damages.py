@@ -8,7 +8,7 @@ from typing import TypeVar
 from state_model.java import partition_for
 from tests.audit.cluster import Cluster, Entry, decoded, with_late_records
 
-MORE = 2
+ADDED_PARTITIONS = 2
 Record = TypeVar("Record")
 
 
@@ -20,7 +20,7 @@ def middle_ms(cluster: Cluster) -> int:
 
 def count_changed(cluster: Cluster, chance: random.Random) -> Cluster:
     """The state topic gets more partitions: later records lie where their keys hash to then."""
-    until_ms, count = middle_ms(cluster), cluster.state_count + MORE
+    until_ms, count = middle_ms(cluster), cluster.state_count + ADDED_PARTITIONS
     places: dict[int, list[Entry]] = {number: [] for number in range(count)}
     for number, entries in cluster.state.items():
         for entry in entries:

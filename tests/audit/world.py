@@ -16,10 +16,10 @@ from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.settings.files import NO_SETTINGS_FILES
 from sharelens.settings.folder import with_single_files
 from sharelens.source.request import Source
-from tests.cluster_logs import GROUPS, metadata
-from tests.group_files import OFFSETS_TOPIC_ID, GroupEntry, epoch, lists
-from tests.metadata_logs import write_metadata
-from tests.state_logs import (
+from tests.logs.cluster_logs import GROUPS, metadata
+from tests.logs.group_files import OFFSETS_TOPIC_ID, GroupEntry, epoch, lists
+from tests.logs.metadata_logs import write_metadata
+from tests.logs.state_logs import (
     ORDERS_ID,
     START_MS,
     STATE_TOPIC,

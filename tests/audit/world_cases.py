@@ -7,9 +7,9 @@ from state_model.java import partition_for
 from state_model.metadata.schemas import PARTITION
 from tests.audit.cases import Table
 from tests.audit.world import GROUPS, World, created, lists, of_group, written
-from tests.cluster_logs import OTHER_ID, metadata, partition
-from tests.metadata_logs import topic, value_of
-from tests.state_logs import ORDERS_ID, STATE_TOPIC, STATE_TOPIC_ID
+from tests.logs.cluster_logs import OTHER_ID, metadata, partition
+from tests.logs.metadata_logs import topic, value_of
+from tests.logs.state_logs import ORDERS_ID, STATE_TOPIC, STATE_TOPIC_ID
 
 FOURTH = GROUPS[3]
 FAR = 1_000_000

@@ -21,7 +21,7 @@ from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 BEYOND_GROUP, LEFT_BEYOND_GROUP, WITHOUT_STATE, NO_COMMON_GROUP = 200, 201, 660, 661
 WITHOUT_GROUP, AFTER_DELETION = 670, 680
-LEFT = (LEFT_BEYOND_GROUP, WITHOUT_GROUP, AFTER_DELETION)
+LEFT_BEHIND = (LEFT_BEYOND_GROUP, WITHOUT_GROUP, AFTER_DELETION)
 """Rules on state that is left."""
 FEWEST_GROUPS = 3
 NONE = -1
@@ -164,7 +164,7 @@ def _test_lives(
         record = LogRecord(STATE_TOPIC, life.state_partition, life.period.log_offset)
         place = Place(*key, life.state_partition)
         group_records = [LogRecord(OFFSETS_TOPIC, times.log_partition, offset) for offset in proof]
-        if metadata is not None and rule in LEFT:
+        if metadata is not None and rule in LEFT_BEHIND:
             group_records += metadata.end_of(key.topic_id, mismatch.from_ms + TOLERANCE_MS)
         proofs.add(rule, place, difference, record, max(mismatch.from_ms, life.first_ms), group_records)
 

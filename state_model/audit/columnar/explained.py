@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from state_model.audit.causes import CAUSES, inferred_causes
-from state_model.audit.common_causes import BEYOND_TOPIC, LEFT, SHARED, TOPIC_CREATED_AGAIN, TOPIC_DELETED
+from state_model.audit.common_causes import BEYOND_TOPIC, LEFT_BEHIND, SHARED, TOPIC_CREATED_AGAIN, TOPIC_DELETED
 from state_model.audit.rule import GROUP_RECORD_RULES
 from state_model.audit.sightings import NONE, Sighting
 from state_model.audit.table import BY_CODE, BY_ID
@@ -69,5 +69,5 @@ def _sighting(row: Mapping[str, Any]) -> Sighting:
         topic_id=row["topic_id"],
         partition=row["partition"],
         log=(topic, log_records[0]["partition"]) if log_records else None,
-        event=TOPIC_EVENTS[of_metadata] if rule.code in LEFT else None,
+        event=TOPIC_EVENTS[of_metadata] if rule.code in LEFT_BEHIND else None,
     )

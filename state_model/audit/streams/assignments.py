@@ -20,7 +20,7 @@ from state_model.audit.streams.history import (
     task_lists,
     tasks_by_type,
 )
-from state_model.audit.streams.shape import WHOLE, Check, differs, streams_rule
+from state_model.audit.streams.shape import NEEDS_WHOLE_GROUP, Check, differs, streams_rule
 from state_model.streams.records import ASSIGNMENT, MEMBER_TARGET
 from state_model.streams.values import MemberState, TaskId, TasksByType
 
@@ -199,7 +199,7 @@ RULES: Final = (
         13,
         "streams_other_than_target",
         "A stable member has the tasks of its target, others have no task that the target lacks",
-        f"Reconciliation ends when it has them. A member without a record of a target: {WHOLE.lower()}",
+        f"Reconciliation ends when it has them. A member without a record of a target: {NEEDS_WHOLE_GROUP.lower()}",
         impact=Impact.STUCK,
     ),
     streams_rule(

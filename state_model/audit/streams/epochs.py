@@ -9,7 +9,7 @@ from state_model.audit.rule import Field
 from state_model.audit.severities import WARNING
 from state_model.audit.streams.bounds import ASSIGNMENT_INTERVAL
 from state_model.audit.streams.history import History, StreamsRecord
-from state_model.audit.streams.shape import WHOLE, Check, differs, streams_rule
+from state_model.audit.streams.shape import NEEDS_WHOLE_GROUP, Check, differs, streams_rule
 from state_model.streams.records import ASSIGNMENT, METADATA, TARGET
 from state_model.streams.values import MemberState
 
@@ -121,7 +121,7 @@ RULES: Final = (
         1,
         "streams_first_group_epoch",
         "The first group epoch of a streams group is 2",
-        f"A new group is at epoch 1 in memory, and its first member raises it. {WHOLE}",
+        f"A new group is at epoch 1 in memory, and its first member raises it. {NEEDS_WHOLE_GROUP}",
         severity=WARNING,
         remedy="Find out which writer made the group.",
         is_of_whole_logs=True,

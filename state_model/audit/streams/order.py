@@ -10,7 +10,7 @@ from state_model.audit.rule import Difference, Field
 from state_model.audit.severities import WARNING
 from state_model.audit.streams.bounds import ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, INITIAL_DELAY, Bounds
 from state_model.audit.streams.history import History, StreamsRecord, must_revoke
-from state_model.audit.streams.shape import WHOLE, Check, differs, streams_rule
+from state_model.audit.streams.shape import NEEDS_WHOLE_GROUP, Check, differs, streams_rule
 from state_model.java import partition_for_group
 from state_model.streams.records import ASSIGNMENT, MEMBER, MEMBER_TARGET, METADATA, TARGET, TOPOLOGY
 
@@ -134,7 +134,7 @@ RULES: Final = (
         25,
         "streams_topology_elsewhere",
         "A group has one topology, behind its first member",
-        f"The first member brings it, and it can't be updated. {WHOLE}",
+        f"The first member brings it, and it can't be updated. {NEEDS_WHOLE_GROUP}",
         is_of_whole_logs=True,
     ),
     streams_rule(
@@ -156,7 +156,7 @@ RULES: Final = (
         30,
         "streams_outside_membership",
         "Only members have assignments, and the target assignment ends without members",
-        f"A broker fails to load another order. Assignments: {WHOLE.lower()}",
+        f"A broker fails to load another order. Assignments: {NEEDS_WHOLE_GROUP.lower()}",
         impact=Impact.STUCK,
         is_of_whole_logs=True,
     ),

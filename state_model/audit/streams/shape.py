@@ -12,7 +12,7 @@ from state_model.streams.values import TaskId
 TASKS_NAMED = 5
 Check = Callable[[History, StreamsRecord], GroupDifference | None]
 """A rule: the group before a record, and the record."""
-WHOLE = "Tested where the log has all records of the group."
+NEEDS_WHOLE_GROUP = "Tested where the log has all records of the group."
 """Said of rules that follow from missing records."""
 
 

@@ -10,7 +10,7 @@ from state_model.audit.rule import Field
 from state_model.audit.severities import WARNING
 from state_model.audit.streams.configurations import standby_replicas
 from state_model.audit.streams.history import History, StreamsRecord, Target
-from state_model.audit.streams.shape import WHOLE, Check, differs, streams_rule
+from state_model.audit.streams.shape import NEEDS_WHOLE_GROUP, Check, differs, streams_rule
 from state_model.streams.records import TARGET
 from state_model.streams.values import TaskId
 
@@ -143,7 +143,7 @@ RULES: Final = (
         18,
         "streams_member_without_target",
         "A complete target assignment is that of the members",
-        f"The assignor sees all members, and one without tasks has an empty target. {WHOLE}",
+        f"The assignor sees all members, and one without tasks has an empty target. {NEEDS_WHOLE_GROUP}",
         part=1,
         impact=Impact.STUCK,
         is_of_whole_logs=True,

@@ -10,7 +10,7 @@ from state_model.audit.periods import END, TOLERANCE_MS, Period
 from state_model.audit.rule import Field, Need
 from state_model.audit.severities import WARNING
 from state_model.audit.streams.history import History, StreamsRecord
-from state_model.audit.streams.shape import WHOLE, differs, streams_rule
+from state_model.audit.streams.shape import NEEDS_WHOLE_GROUP, differs, streams_rule
 from state_model.streams.records import METADATA, TARGET
 from state_model.streams.values import TaskId
 
@@ -109,7 +109,7 @@ RULES: Final = (
         "streams_task_without_target",
         "A target assignment has each task of the topics, and no other",
         "A subtopology has as many tasks as the largest of its topics has partitions. Tested while the topics did not "
-        f"change for {TOLERANCE_MS // 1000} s. {WHOLE}",
+        f"change for {TOLERANCE_MS // 1000} s. {NEEDS_WHOLE_GROUP}",
         part=1,
         impact=Impact.STUCK,
         needs=(Need.METADATA,),

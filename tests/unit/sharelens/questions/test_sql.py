@@ -58,7 +58,7 @@ def test_describe_and_summarize_name_the_columns(lake: Cut, query: str) -> None:
 @pytest.mark.parametrize("row_limit", [None, 5])
 def test_columns_of_the_same_name_get_numbers(lake: Cut, row_limit: int | None) -> None:
     query = "SELECT 1 AS a, 2 AS a, 3 AS A, 4 AS a_1, 5 AS b"
-    with sql(lake, query, most=row_limit) as answer:
+    with sql(lake, query, row_limit=row_limit) as answer:
         assert answer.read_all().table.to_pylist() == [{"a": 1, "a_1": 2, "A_2": 3, "a_1_1": 4, "b": 5}]
 
 
@@ -131,7 +131,7 @@ ENDLESS = "SELECT range AS n, repeat('x', 100) AS text FROM range(100000000000)"
 
 
 def test_a_limit_ends_a_query_without_end(lake: Cut) -> None:
-    with sql(lake, ENDLESS, most=10) as answer:
+    with sql(lake, ENDLESS, row_limit=10) as answer:
         assert answer.read_all().table.num_rows == 11
 
 
@@ -142,7 +142,7 @@ def test_without_a_limit_rows_come_as_they_are_read(lake: Cut) -> None:
 
 
 def test_a_limit_keeps_the_order_of_the_query(lake: Cut) -> None:
-    with sql(lake, "SELECT range AS n FROM range(1000) ORDER BY n DESC", most=2) as answer:
+    with sql(lake, "SELECT range AS n FROM range(1000) ORDER BY n DESC", row_limit=2) as answer:
         assert answer.read_all().table.column("n").to_pylist() == [999, 998, 997]
 
 

@@ -96,8 +96,8 @@ def test_requests_of_a_connection_are_answered_one_at_a_time_in_order():
         reader, writer = await connect()
         writer.write(framed(b"one", b"wait", b"two", b"mute", b"three"))
         assert await receive(reader) == b"one"
-        await until(lambda: b"wait" in echo.seen)
-        assert echo.seen == [b"one", b"wait"]
+        await until(lambda: b"wait" in echo.received_frames)
+        assert echo.received_frames == [b"one", b"wait"]
         echo.gate.set()
         assert [await receive(reader) for _ in range(3)] == [b"wait", b"two", b"three"]
 
@@ -108,7 +108,7 @@ def test_a_request_that_waits_holds_up_no_other_connection():
     async def scenario(echo, server, connect):
         _, slow = await connect()
         slow.write(framed(b"wait"))
-        await until(lambda: echo.seen == [b"wait"])
+        await until(lambda: echo.received_frames == [b"wait"])
         reader, writer = await connect()
         writer.write(framed(b"quick"))
         assert await receive(reader) == b"quick"
@@ -192,8 +192,8 @@ def test_a_client_that_sends_many_requests_at_once_gets_one_answer_in_a_turn():
         turns = []
 
         async def count_turns():
-            while b"last" not in echo.seen:
-                turns.append(len(echo.seen))
+            while b"last" not in echo.received_frames:
+                turns.append(len(echo.received_frames))
                 await asyncio.sleep(0)
 
         reader, writer = await connect()
@@ -212,10 +212,10 @@ def test_a_client_that_sends_many_requests_at_once_does_not_delay_another():
         _, busy_writer = await connect()
         reader, writer = await connect()
         busy_writer.write(framed(*[b"x"] * 5000))
-        await until(lambda: echo.seen)
+        await until(lambda: echo.received_frames)
         writer.write(framed(b"other"))
         assert await receive(reader) == b"other"
-        assert echo.seen.index(b"other") < 1000
+        assert echo.received_frames.index(b"other") < 1000
 
     served(scenario)
 
@@ -251,7 +251,7 @@ def test_the_next_request_waits_until_the_client_has_read_the_last_answer():
         writer.write(framed(b"next"))
         for _ in range(50):
             await asyncio.sleep(0.001)
-        assert b"next" not in echo.seen
+        assert b"next" not in echo.received_frames
         assert len(await receive(reader)) == len(large)
         assert await receive(reader) == b"next"
 
@@ -262,9 +262,9 @@ def test_a_client_that_leaves_while_its_request_waits_is_noticed():
     async def scenario(echo, server, connect):
         _, writer = await connect()
         writer.write(framed(b"wait"))
-        await until(lambda: echo.seen == [b"wait"])
+        await until(lambda: echo.received_frames == [b"wait"])
         writer.close()
-        await until(lambda: echo.left == [1])
+        await until(lambda: echo.closed_ids == [1])
         assert server.connections == 0
         output = []
         echo.connections[0].on_close(lambda: output.append("at once"))
@@ -312,7 +312,7 @@ def test_a_stop_gives_up_what_waits_and_closes_everything():
         waiting_reader, waiting_writer = await connect()
         idle_reader, _ = await connect()
         waiting_writer.write(framed(b"wait"))
-        await until(lambda: echo.seen == [b"wait"])
+        await until(lambda: echo.received_frames == [b"wait"])
         await server.stop()
         assert await is_closed(waiting_reader)
         assert await is_closed(idle_reader)
@@ -367,7 +367,7 @@ def test_requests_reach_the_handlers_only_after_authentication():
         reader, writer = await connect()
         writer.write(framed(b"knock", b"open", b"hello"))
         assert [await receive(reader) for _ in range(3)] == [b"gate", b"gate", b"hello"]
-        assert echo.seen == [b"hello"]
+        assert echo.received_frames == [b"hello"]
         assert echo.connections[0].principal == "User:alice"
         await asyncio.sleep(0.2)
         writer.write(framed(b"after the timeout"))
@@ -385,7 +385,7 @@ def test_the_answer_to_a_failure_is_held_back_and_later_requests_are_not_read():
         assert await receive(reader) == b"refused"
         assert asyncio.get_running_loop().time() - begun_s >= 0.05
         assert await reader.read() == b""
-        assert echo.seen == []
+        assert echo.received_frames == []
 
     served(scenario, Gate())
 
@@ -424,7 +424,7 @@ def test_a_client_that_sends_a_byte_now_and_then_gains_no_time():
         while not closing.done():
             writer.write(b"\0")
             await asyncio.sleep(0.01)
-        assert echo.seen == []
+        assert echo.received_frames == []
 
     served(scenario, Gate(), authentication_timeout_s=0.1)
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from state_model.share_records import ShareSnapshot, ShareUpdate, StateBatch
 from tests.audit.logs import columnar_rows, reference_rows
-from tests.replay_logs import HOSTILE_LOGS, KEYS, LOGS
+from tests.logs.replay_logs import HOSTILE_LOGS, KEYS, LOGS
 
 LOSSES = st.lists(st.tuples(st.integers(0, 12), st.sampled_from([None, *KEYS])), max_size=3)
 CHUNKS = st.integers(1, 5) | st.none()

@@ -15,7 +15,7 @@ from state_model.audit.table import RULES
 from state_model.share_records import SharePartitionKey, ShareSnapshot, ShareUpdate, StateBatch, Tombstone
 from tests.audit.histories import History
 from tests.audit.mutations import log_records
-from tests.replay_logs import table
+from tests.logs.replay_logs import table
 
 SEVERITIES = {rule.id: rule.severity for rule in RULES if rule.severity}
 KEY = SharePartitionKey(group_id="g", topic_id="T" * 22, partition=0)

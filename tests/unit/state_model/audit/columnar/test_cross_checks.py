@@ -12,7 +12,7 @@ from state_model.audit.periods import BEGINNING, known_until
 from state_model.audit.table import RULES
 from state_model.columnar.schemas import SHARE_RECORD
 from state_model.share_records import SharePartitionKey
-from tests.group_logs import epoch, group_log, initialized
+from tests.logs.group_logs import epoch, group_log, initialized
 
 SEVERITIES = {rule.id: rule.severity for rule in RULES if rule.severity}
 MINUTE = 60_000

@@ -11,10 +11,10 @@ from state_model.audit.columnar.group_audit import audit_groups
 from state_model.audit.columnar.proofs import Proofs
 from state_model.audit.table import RULES
 from state_model.java import partition_for_group
-from tests.group_logs import (
+from tests.logs.group_logs import (
     CREATED,
     DELETED,
-    LEFT,
+    LEAVE_ENTRIES,
     assigned,
     assignment_epoch,
     compacted,
@@ -72,15 +72,15 @@ def test_a_broken_rule_is_a_finding(entries, rule):
     [
         (*FIRST, epoch(3), epoch(4)),
         (epoch(7), epoch(8)),  # compaction took the epochs before
-        (*FIRST, *LEFT, *DELETED, *FIRST),
+        (*FIRST, *LEAVE_ENTRIES, *DELETED, *FIRST),
         (*FIRST, epoch(3), epoch(4), assignment_epoch(4), assigned("m", 3, 0)),
         (assignment_epoch(5), assigned("m", 5, 0)),  # compaction took the group epoch
         (*FIRST, target("m", 0)),
         (*FIRST, initialized(0), target("m", 0)),
         (target("m", 5),),  # compaction took the list of partitions
         (*FIRST, (14, "m", {"memberEpoch": 2, "state": 0})),
-        (*FIRST, *LEFT),
-        (*FIRST, *LEFT, *DELETED),
+        (*FIRST, *LEAVE_ENTRIES),
+        (*FIRST, *LEAVE_ENTRIES, *DELETED),
         (joined("m"), (10, "m", None)),  # compaction took the assignment with its tombstone
     ],
 )

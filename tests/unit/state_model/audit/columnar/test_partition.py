@@ -24,7 +24,7 @@ from state_model.share_records import (
 )
 from tests.audit.histories import START_MS, TOPIC_ID, Entry, History
 from tests.audit.mutations import log_records
-from tests.replay_logs import HOSTILE_LOGS, LOGS
+from tests.logs.replay_logs import HOSTILE_LOGS, LOGS
 
 KEY, OTHER = (SharePartitionKey(group_id="g", topic_id=TOPIC_ID, partition=number) for number in range(2))
 SEVERITIES = {rule.id: rule.severity for rule in RULES if rule.severity}

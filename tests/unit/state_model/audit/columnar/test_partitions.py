@@ -17,7 +17,7 @@ from state_model.share_records import ShareRecord, encode_record
 from tests.audit.histories import START_MS, Entry
 from tests.audit.mutations import log_records
 from tests.depths import examples
-from tests.replay_logs import HOSTILE_LOGS, LOGS
+from tests.logs.replay_logs import HOSTILE_LOGS, LOGS
 from tests.unit.state_model.audit.columnar.test_partition import without_tags
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,7 @@ from state_model.audit.columnar.user_topics import TopicAudit, TopicEnd, UserTop
 from state_model.audit.table import RULES
 from state_model.metadata.history import Moment, Validity
 from state_model.share_records import SharePartitionKey, ShareRecord, ShareSnapshot, ShareUpdate, StateBatch
-from tests.replay_logs import table
+from tests.logs.replay_logs import table
 
 SEVERITIES = {rule.id: rule.severity for rule in RULES if rule.severity}
 KEY = SharePartitionKey(group_id="g", topic_id="T" * 22, partition=0)
