@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench import generate
 from bench.measure import sharelens
-from tests.s3_server import S3Server, s3_server
+from tests.processes.s3_server import S3Server, s3_server
 
 RECORDS, SHARE_PARTITIONS, STATE_PARTITIONS = 100_000, 20, 5
 STAGES = ("ingest", "decode", "replay", "measure", "audit-log", "publish")

@@ -23,11 +23,11 @@ from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.table import RULES, is_tested
 from tests.audit.between_detection import section as pairs_of_logs
 from tests.audit.between_mutations import section as between_logs
-from tests.audit.case_tables import section as rule_by_rule
-from tests.audit.cause_cases import section as causes
 from tests.audit.histories import LIMIT, Entry, History
 from tests.audit.judge import LARGEST_LIMIT, illegal_offsets
 from tests.audit.operators import OPERATORS, Operator
+from tests.audit.rule_cases.case_tables import section as rule_by_rule
+from tests.audit.rule_cases.cause_cases import section as causes
 from tests.audit.script import LOG_ROW
 from tests.audit.state_log_damages import OPERATIONS, Log
 from tests.audit.streams_detection import section as of_streams

@@ -19,7 +19,6 @@ LARGER_MODULES = {
     "sharelens/broker/storage/partition_log.py": 442,
     "sharelens/broker/storage/record_batch.py": 497,
     "sharelens/measures/dlq_reconciliation.py": 425,
-    "sharelens/measures/incomplete.py": 404,
     "sharelens/questions/log_evidence.py": 405,
 }
 """Modules over the budget, with the lines that they may have; they only shrink."""

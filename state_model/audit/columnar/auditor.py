@@ -13,7 +13,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from state_model.audit.columnar import audit_kernel, layout
 from state_model.audit.columnar.continuation import (
     AUDITED,
     COUNTS,
@@ -25,7 +24,8 @@ from state_model.audit.columnar.continuation import (
     matrix_of,
     rows_of,
 )
-from state_model.audit.columnar.step_kernels import NO_STATE, Breakpoints
+from state_model.audit.columnar.kernels import audit_kernel, layout
+from state_model.audit.columnar.kernels.step_kernels import NO_STATE, Breakpoints
 from state_model.audit.columnar.violations import NO_VIOLATIONS, NONE, VIOLATION, violation_rows
 from state_model.audit.rule import Field
 from state_model.columnar.keys import SHARE_PARTITION_KEY, Ints, number_keys

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from state_model.audit.columnar.auditor import RECORD_TYPES
-from state_model.audit.columnar.layout import SNAPSHOT, TOMBSTONE, UPDATE
+from state_model.audit.columnar.kernels.layout import SNAPSHOT, TOMBSTONE, UPDATE
 from state_model.audit.columnar.partitions import PartitionsAudit
 from state_model.audit.columnar.violations import violation_rows
 from state_model.audit.coordinator_config import CoordinatorConfig

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from state_model.audit.columnar import layout
 from state_model.audit.columnar.auditor import Auditor
+from state_model.audit.columnar.kernels import layout
 from state_model.audit.columnar.violations import NO_VIOLATIONS, violation_rows
 from state_model.audit.delivery import PENDING_MS
 from state_model.audit.rule import Field

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from state_model.audit.columnar.audit_kernel import LOSS_COUNT
 from state_model.audit.columnar.continuation import matrix_of
 from state_model.audit.columnar.cross_checks import StateLogs, cross_check
 from state_model.audit.columnar.group_audit import Groups, audit_groups
 from state_model.audit.columnar.kept_records import distinct, places_of, topic_records_of, turns_of
 from state_model.audit.columnar.kept_schema import AHEAD, NEWEST, WINDOW
+from state_model.audit.columnar.kernels.audit_kernel import LOSS_COUNT
 from state_model.audit.columnar.lives import lives_of
 from state_model.audit.columnar.partitions import PartitionsAudit
 from state_model.audit.columnar.places import DECIDING, count_of_keys

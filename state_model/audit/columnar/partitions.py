@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from state_model.audit.columnar import layout
 from state_model.audit.columnar.auditor import Auditor, key_rows
 from state_model.audit.columnar.continuation import (
     AUDIT_STATE,
@@ -20,6 +19,7 @@ from state_model.audit.columnar.continuation import (
     matrix_of,
     rows_of,
 )
+from state_model.audit.columnar.kernels import layout
 from state_model.audit.columnar.log_ends import archiving_too_long, pruned_snapshots
 from state_model.audit.columnar.log_records import losses_of_unknown_type, odd_batches, of_known_type, undecodable
 from state_model.audit.columnar.replayed import disagreements

@@ -5,9 +5,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from state_model.audit.columnar import layout
 from state_model.audit.columnar.auditor import Auditor
-from state_model.audit.columnar.step_kernels import MAX_OFFSET, NO_STATE
+from state_model.audit.columnar.kernels import layout
+from state_model.audit.columnar.kernels.step_kernels import MAX_OFFSET, NO_STATE
 from state_model.audit.columnar.violations import NO_VIOLATIONS, violation_rows
 from state_model.audit.rule import Field
 from state_model.columnar.keys import SHARE_PARTITION_KEY, Ints

@@ -8,8 +8,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from state_model.audit.columnar import layout
 from state_model.audit.columnar.auditor import Auditor
+from state_model.audit.columnar.kernels import layout
 from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
 from state_model.audit.columnar.topic_metadata import TopicMetadata
 from state_model.audit.complete_count import complete_count_beyond_end, negative_lag

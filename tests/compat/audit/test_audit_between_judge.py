@@ -7,9 +7,9 @@ from hypothesis import given
 
 from tests.audit.between_detection import INVISIBLE, named, outcome
 from tests.audit.between_judge import JUDGED, judge
-from tests.audit.case_tables import BETWEEN
-from tests.audit.cases import audited_once, cases_of
 from tests.audit.random_worlds import DAMAGED, DAMAGES, OPERATIONS, damaged_world, legal_world
+from tests.audit.rule_cases.case_tables import BETWEEN
+from tests.audit.rule_cases.cases import audited_once, cases_of
 from tests.audit.world import audited
 from tests.depths import examples
 

@@ -5,11 +5,11 @@ import pytest
 from state_model.audit.table import BY_CODE
 from state_model.errors import DecodeError
 from state_model.share_records import ShareRecord, decode_record
-from tests.audit.case_tables import BETWEEN, OF_STATE_LOG
-from tests.audit.cases import FEWEST, NOT_BREAKABLE, audited_once, cases_of, gaps
 from tests.audit.judge import illegal_offsets
 from tests.audit.reference.steps import steps
 from tests.audit.reference.violations import CHECKED, violations
+from tests.audit.rule_cases.case_tables import BETWEEN, OF_STATE_LOG
+from tests.audit.rule_cases.cases import FEWEST, NOT_BREAKABLE, audited_once, cases_of, gaps
 from tests.audit.script import audited, partition_audit
 from tests.audit.world import audited as audited_world
 

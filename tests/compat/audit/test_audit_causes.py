@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.audit.cause_cases import CASES
 from tests.audit.roads import over_lake, over_logs
+from tests.audit.rule_cases.cause_cases import CASES
 
 pytestmark = pytest.mark.slow
 

@@ -6,15 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.audit.between_judge import Violation
-from tests.audit.case_tables import BETWEEN
-from tests.audit.cases import audited_once, cases_of
-from tests.audit.group_cases import cut, odd_key, spread
 from tests.audit.places_judge import JUDGED as OF_PLACES
 from tests.audit.places_judge import judge_places, named
+from tests.audit.rule_cases.case_tables import BETWEEN
+from tests.audit.rule_cases.cases import audited_once, cases_of
+from tests.audit.rule_cases.group_cases import cut, odd_key, spread
+from tests.audit.rule_cases.world_cases import placed, updated, window
 from tests.audit.settings_judge import JUDGED as OF_SETTINGS
 from tests.audit.settings_judge import judge_settings
 from tests.audit.world import GROUPS, audited
-from tests.audit.world_cases import placed, updated, window
 from tests.depths import examples
 
 CASES = [case for case in cases_of(*BETWEEN) if case.rule in OF_PLACES | OF_SETTINGS]

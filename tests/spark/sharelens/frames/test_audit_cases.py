@@ -12,8 +12,8 @@ from sharelens.kafka_log.schemas import LOG_RECORD
 from sharelens.measures.observed_settings import settings_of
 from state_model.audit.columnar.findings import findings, misplacements
 from state_model.audit.table import RULES
-from tests.audit.case_tables import OF_STATE_LOG
-from tests.audit.cases import cases_of
+from tests.audit.rule_cases.case_tables import OF_STATE_LOG
+from tests.audit.rule_cases.cases import cases_of
 from tests.audit.script import log_rows, partition_audit
 from tests.settings_in_files import group_configs
 

@@ -7,7 +7,8 @@ from hypothesis import given
 
 from sharelens.measures.headers import NoRecords
 from sharelens.measures.histories import Histories
-from sharelens.measures.incomplete import BEGIN, BEHIND, END, FIRST, LAST, first_incomplete
+from sharelens.measures.incomplete import first_incomplete
+from sharelens.measures.incomplete_kernels import BEGIN, BEHIND, END, FIRST, LAST
 from state_model.batches import coalesce
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.machine import PartitionState, apply

@@ -3,8 +3,8 @@
 import pytest
 
 from state_model.audit.streams.table import RULES
-from tests.audit.cases import FEWEST, audited_once, cases_of
-from tests.audit.streams_case_tables import STREAMS
+from tests.audit.rule_cases.cases import FEWEST, audited_once, cases_of
+from tests.audit.rule_cases.streams_case_tables import STREAMS
 from tests.audit.streams_changes import basic, ended, with_topics
 from tests.audit.streams_log import GroupLog, targets
 

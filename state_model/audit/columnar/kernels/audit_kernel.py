@@ -2,9 +2,15 @@
 
 import numpy as np
 
-from state_model.audit.columnar.batch_kernels import check_counts, check_limit, check_order, check_ranges, check_states
-from state_model.audit.columnar.hits import F_LOG_OFFSET, F_OFFSET_STATE, NONE, Hits, hit
-from state_model.audit.columnar.layout import (
+from state_model.audit.columnar.kernels.batch_kernels import (
+    check_counts,
+    check_limit,
+    check_order,
+    check_ranges,
+    check_states,
+)
+from state_model.audit.columnar.kernels.hits import F_LOG_OFFSET, F_OFFSET_STATE, NONE, Hits, hit
+from state_model.audit.columnar.kernels.layout import (
     ARCHIVING_MS,
     BEGIN,
     COLD,
@@ -39,7 +45,7 @@ from state_model.audit.columnar.layout import (
     Record,
     StateBatches,
 )
-from state_model.audit.columnar.rule_kernels import (
+from state_model.audit.columnar.kernels.rule_kernels import (
     OPERATION_MS,
     check_after,
     check_cells,
@@ -53,7 +59,7 @@ from state_model.audit.columnar.rule_kernels import (
     is_apart,
     snapshot_kind,
 )
-from state_model.audit.columnar.step_kernels import (
+from state_model.audit.columnar.kernels.step_kernels import (
     MAX_OFFSET,
     MIN_OFFSET,
     NO_STATE,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tests.audit.cases import Table
+from tests.audit.rule_cases.cases import Table
 from tests.audit.streams_changes import at_ms, basic, ended, entry, with_settings
 from tests.audit.streams_log import GroupLog
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from state_model.java import partition_for
 from state_model.metadata.schemas import PARTITION
-from tests.audit.cases import Table
+from tests.audit.rule_cases.cases import Table
 from tests.audit.world import GROUPS, World, created, lists, of_group, written
 from tests.logs.cluster_logs import OTHER_ID, metadata, partition
 from tests.logs.metadata_logs import topic, value_of

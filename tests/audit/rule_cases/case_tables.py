@@ -3,13 +3,13 @@
 from typing import Final
 
 from state_model.audit.table import RULES
-from tests.audit.cases import NOT_BREAKABLE, Table
-from tests.audit.delivery_cases import COUNTS, DELIVERY, OFFSETS, SNAPSHOTS
-from tests.audit.group_cases import LIVES, RECORDS
+from tests.audit.rule_cases.cases import NOT_BREAKABLE, Table
+from tests.audit.rule_cases.delivery_cases import COUNTS, DELIVERY, OFFSETS, SNAPSHOTS
+from tests.audit.rule_cases.group_cases import LIVES, RECORDS
+from tests.audit.rule_cases.state_cases import BYTES, EPOCHS, SEQUENCE
+from tests.audit.rule_cases.world_cases import CONFIGURED, PLACES, TOPICS
 from tests.audit.script import Script
-from tests.audit.state_cases import BYTES, EPOCHS, SEQUENCE
 from tests.audit.world import World
-from tests.audit.world_cases import CONFIGURED, PLACES, TOPICS
 
 OF_STATE_LOG: Final[tuple[Table[Script], ...]] = (BYTES, SEQUENCE, EPOCHS, OFFSETS, DELIVERY, SNAPSHOTS, COUNTS)
 BETWEEN: Final[tuple[Table[World], ...]] = (PLACES, CONFIGURED, TOPICS, LIVES, RECORDS)

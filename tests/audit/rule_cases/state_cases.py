@@ -4,7 +4,7 @@ from typing import Final
 
 from state_model.codec.primitives import UnknownTag
 from state_model.share_records import StateBatch, Tombstone
-from tests.audit.cases import Table
+from tests.audit.rule_cases.cases import Table
 from tests.audit.script import FIRST, SECOND, Script
 
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = range(5)

@@ -3,9 +3,9 @@
 `hits`: violations so far, of which there are `n`; each function returns their new number.
 """
 
-from state_model.audit.columnar.hits import F_COUNT, F_FIRST, F_LAST, F_STATE, NONE, Hits, hit
-from state_model.audit.columnar.layout import COLD, StateBatches
-from state_model.audit.columnar.step_kernels import MAX_OFFSET
+from state_model.audit.columnar.kernels.hits import F_COUNT, F_FIRST, F_LAST, F_STATE, NONE, Hits, hit
+from state_model.audit.columnar.kernels.layout import COLD, StateBatches
+from state_model.audit.columnar.kernels.step_kernels import MAX_OFFSET
 from state_model.columnar.kernels import leaf
 
 LARGEST_LIMIT = 25

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from state_model.java import partition_for_group
-from tests.audit.cases import Table
+from tests.audit.rule_cases.cases import Table
 from tests.audit.world import END_S, GROUPS, World, created, deleted, epoch, lists, of_group
 from tests.logs.group_files import GroupEntry
 from tests.logs.state_logs import ORDERS_ID

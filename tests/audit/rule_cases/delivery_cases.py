@@ -2,9 +2,8 @@
 
 from typing import Final
 
-from tests.audit.cases import Table
-from tests.audit.script import SECOND, Script
-from tests.audit.state_cases import (
+from tests.audit.rule_cases.cases import Table
+from tests.audit.rule_cases.state_cases import (
     ACKNOWLEDGED,
     ACQUIRED,
     AGAIN,
@@ -22,6 +21,7 @@ from tests.audit.state_cases import (
     base,
     led,
 )
+from tests.audit.script import SECOND, Script
 
 FIVE_MINUTES_MS = 300_000
 

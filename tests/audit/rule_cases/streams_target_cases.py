@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tests.audit.cases import Table
+from tests.audit.rule_cases.cases import Table
 from tests.audit.streams_changes import HALF_MINUTE_MS, at_ms, basic, configured, ended, with_topics
 from tests.audit.streams_log import GroupLog, targets
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from state_model.java import partition_for_group
-from tests.audit.cases import Table
+from tests.audit.rule_cases.cases import Table
 from tests.audit.streams_changes import (
     HALF_MINUTE_MS,
     TWO_MINUTES_MS,

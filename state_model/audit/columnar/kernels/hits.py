@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from state_model.audit.columnar.layout import (
+from state_model.audit.columnar.kernels.layout import (
     HIT_AT,
     HIT_EXPECTED,
     HIT_FIELD,

@@ -12,7 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from state_model.audit.columnar.layout import BEGIN, SIZE, SLOT, SLOT_ROOM, TERMINAL_OFFSETS, StateBatches
+from state_model.audit.columnar.kernels.layout import (
+    BEGIN,
+    SIZE,
+    SLOT,
+    SLOT_ROOM,
+    TERMINAL_OFFSETS,
+    StateBatches,
+)
 from state_model.columnar.kernels import kernel, leaf
 
 MAX_OFFSET = (1 << 63) - 1
@@ -75,7 +82,7 @@ def bound_of(at: np.ndarray, i: int, end: int) -> int:
 
 
 @leaf
-def maximum(left: Breakpoints, right: Breakpoints, out: Breakpoints, n: int) -> int:
+def maximum(left_function: Breakpoints, right_function: Breakpoints, out: Breakpoints, n: int) -> int:
     """The pointwise maximum of two functions, from entry n of `out` on; the end of the entries."""
     # Each turn takes the next breakpoint of one function, or of both at the same offset: `out` gets at most as many
     # entries as both have. An entry is written only where the maximum changes, so neighbours differ in the result, too.
@@ -84,17 +91,17 @@ def maximum(left: Breakpoints, right: Breakpoints, out: Breakpoints, n: int) -> 
     previous = NO_STATE
     i = 0
     j = 0
-    left_end = left.at.shape[0]
-    right_end = right.at.shape[0]
+    left_end = left_function.at.shape[0]
+    right_end = right_function.at.shape[0]
     while i < left_end or j < right_end:
-        at_left = i < left_end and (j >= right_end or left.at[i] <= right.at[j])
-        at_right = j < right_end and (i >= left_end or right.at[j] <= left.at[i])
-        bound = left.at[i] if at_left else right.at[j]
+        at_left = i < left_end and (j >= right_end or left_function.at[i] <= right_function.at[j])
+        at_right = j < right_end and (i >= left_end or right_function.at[j] <= left_function.at[i])
+        bound = left_function.at[i] if at_left else right_function.at[j]
         if at_left:
-            ours = left.values[i]
+            ours = left_function.values[i]
             i += 1
         if at_right:
-            theirs = right.values[j]
+            theirs = right_function.values[j]
             j += 1
         value = max(ours, theirs)
         if value != previous:
@@ -147,9 +154,9 @@ def merge_pairs(functions: Breakpoints, ends: np.ndarray, runs: int, out: Breakp
     n = 0
     for run in range(0, runs, 2):
         begin, middle, end = ends[run], ends[run + 1], ends[min(run + 2, runs)]
-        left = Breakpoints(functions.at[begin:middle], functions.values[begin:middle])
-        right = Breakpoints(functions.at[middle:end], functions.values[middle:end])
-        n = maximum(left, right, out, n)
+        left_function = Breakpoints(functions.at[begin:middle], functions.values[begin:middle])
+        right_function = Breakpoints(functions.at[middle:end], functions.values[middle:end])
+        n = maximum(left_function, right_function, out, n)
         out_ends[run // 2 + 1] = n
 
 
@@ -190,10 +197,12 @@ def of_any(batches: StateBatches, low: int, high: int, out: Breakpoints) -> int:
 
 
 @leaf
-def first_unlike(left: Breakpoints, right: Breakpoints, start: int, only_lower: bool, notes: np.ndarray) -> bool:
+def first_unlike(
+    left_function: Breakpoints, right_function: Breakpoints, start: int, only_lower: bool, notes: np.ndarray
+) -> bool:
     """Whether the functions differ at an offset from `start` on; `notes`: the first such offset, both values.
 
-    `only_lower`: whether `right` is lower than `left` there.
+    `only_lower`: whether `right_function` is lower than `left_function` there.
     """
     # Both functions are constant between two breakpoints, so it is enough to compare at `start` and at each breakpoint
     # behind it. Each turn consumes one at least; behind the last ones the functions don't change any more.
@@ -202,14 +211,14 @@ def first_unlike(left: Breakpoints, right: Breakpoints, start: int, only_lower: 
     bound = start
     i = 0
     j = 0
-    left_end = left.at.shape[0]
-    right_end = right.at.shape[0]
+    left_end = left_function.at.shape[0]
+    right_end = right_function.at.shape[0]
     while True:
-        while i < left_end and left.at[i] <= bound:
-            ours = left.values[i]
+        while i < left_end and left_function.at[i] <= bound:
+            ours = left_function.values[i]
             i += 1
-        while j < right_end and right.at[j] <= bound:
-            theirs = right.values[j]
+        while j < right_end and right_function.at[j] <= bound:
+            theirs = right_function.values[j]
             j += 1
         if theirs < ours or (theirs != ours and not only_lower):
             notes[0] = bound
@@ -218,7 +227,7 @@ def first_unlike(left: Breakpoints, right: Breakpoints, start: int, only_lower: 
             return True
         if i >= left_end and j >= right_end:
             return False
-        bound = min(bound_of(left.at, i, left_end), bound_of(right.at, j, right_end))
+        bound = min(bound_of(left_function.at, i, left_end), bound_of(right_function.at, j, right_end))
 
 
 @leaf

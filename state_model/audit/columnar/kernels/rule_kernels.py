@@ -6,7 +6,7 @@ to WRITE. `hits`: violations so far, of which there are `n`; each function retur
 
 import numpy as np
 
-from state_model.audit.columnar.hits import (
+from state_model.audit.columnar.kernels.hits import (
     F_BATCHES,
     F_CREATE,
     F_DCC,
@@ -23,7 +23,7 @@ from state_model.audit.columnar.hits import (
     Hits,
     hit,
 )
-from state_model.audit.columnar.layout import (
+from state_model.audit.columnar.kernels.layout import (
     COLD,
     CREATE,
     DCC,
@@ -47,7 +47,7 @@ from state_model.audit.columnar.layout import (
     WRITE,
     WRITTEN,
 )
-from state_model.audit.columnar.step_kernels import (
+from state_model.audit.columnar.kernels.step_kernels import (
     FIRST_AT,
     FIRST_VALUE,
     HAS_CELLS,
