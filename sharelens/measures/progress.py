@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.measures import incomplete
+from sharelens.measures import incomplete_kernels as kernels
 from sharelens.measures.histories import UNKNOWN
 from sharelens.measures.incomplete import Intervals
 from sharelens.measures.inputs import Inputs
@@ -29,7 +30,7 @@ Ints = npt.NDArray[np.int64]
 KEPT_COLUMNS = dict(
     zip(
         incomplete.PAST_COLUMNS[:-1],
-        (incomplete.SINCE, incomplete.SINCE_MS, incomplete.SHOWN, incomplete.WRITTEN_BEFORE),
+        (kernels.SINCE, kernels.SINCE_MS, kernels.SHOWN, kernels.WRITTEN_BEFORE),
         strict=True,
     )
 )
@@ -82,14 +83,14 @@ def progress(intervals: Intervals, before: pa.Table) -> pa.Table:
     rows = history.take(pa.array(last))
     gone = pc.equal(rows.column("record_type"), "tombstone")
     at_end = _lives_at_end(intervals, of_row, last, present_places)
-    since, current = current[present_places, incomplete.SINCE], current[present_places]
+    since, current = current[present_places, kernels.SINCE], current[present_places]
     started = since >= 0
     had_start = _had_interval(intervals, of_row, at_end)[present_places]
     earlier = np.where(had_start, UNKNOWN, _last_of_earlier_life(intervals, of_row, at_end, present_places))
     read_from = np.where(started, since, earlier)
     columns = {name: rows.column(name) for name in rows.column_names} | {
         "start_offset": pc.if_else(gone, pa.scalar(None, pa.int64()), rows.column("start_offset")),
-        "first_incomplete_offset": _or_null(current[:, incomplete.FIRST], started),
+        "first_incomplete_offset": _or_null(current[:, kernels.FIRST], started),
         "highest_earlier_offset": _or_null(highest[present_places], highest[present_places] >= 0),
         "last_write_ms": _or_null(written[present_places], written[present_places] >= 0),
         **{
@@ -109,37 +110,37 @@ def _before(before: pa.Table, name: str, places: Places) -> Ints:
 
 def _last_writes(intervals: Intervals, of_row: Ints, count: int) -> Ints:
     """For each place the log time of the last write in its history, which never falls; -1: none."""
-    is_write = intervals.records[:, incomplete.IS_WRITE] > 0
+    is_write = intervals.records[:, kernels.IS_WRITE] > 0
     result = np.full(count, UNKNOWN, np.int64)
-    np.maximum.at(result, of_row[is_write], intervals.records[is_write, incomplete.TIME])
+    np.maximum.at(result, of_row[is_write], intervals.records[is_write, kernels.TIME])
     return result
 
 
 def _intervals(intervals: Intervals, of_row: Ints, count: int) -> tuple[Ints, Ints]:
     """For each place the interval that lasts (-1: none), and the highest offset of those before."""
     rows = intervals.rows
-    place = of_row[rows[:, incomplete.BEGIN]]
-    lasts = rows[:, incomplete.END] < 0
-    current = np.full((count, incomplete.WIDTH), UNKNOWN, np.int64)
+    place = of_row[rows[:, kernels.BEGIN]]
+    lasts = rows[:, kernels.END] < 0
+    current = np.full((count, kernels.WIDTH), UNKNOWN, np.int64)
     current[place[lasts]] = rows[lasts]
     highest = np.full(count, UNKNOWN, np.int64)
-    np.maximum.at(highest, place[~lasts], rows[~lasts, incomplete.FIRST])
+    np.maximum.at(highest, place[~lasts], rows[~lasts, kernels.FIRST])
     return current, highest
 
 
 def _lives_at_end(intervals: Intervals, of_row: Ints, last: Ints, present_places: Ints) -> Ints:
     """For each place the life of its last record; -1: none. A tombstone belongs to no life."""
     at_end = np.full(int(of_row.max(initial=-1)) + 1, UNKNOWN, np.int64)
-    at_end[present_places] = intervals.records[last, incomplete.LIFE]
+    at_end[present_places] = intervals.records[last, kernels.LIFE]
     return at_end
 
 
 def _had_interval(intervals: Intervals, of_row: Ints, at_end: Ints) -> npt.NDArray[np.bool_]:
     """Whether the life at the end of each place had a first incomplete offset."""
-    begin = intervals.rows[:, incomplete.BEGIN]
+    begin = intervals.rows[:, kernels.BEGIN]
     place = of_row[begin]
     result = np.zeros(len(at_end), np.bool_)
-    result[place[intervals.records[begin, incomplete.LIFE] == at_end[place]]] = True
+    result[place[intervals.records[begin, kernels.LIFE] == at_end[place]]] = True
     return result
 
 
@@ -148,7 +149,7 @@ def _last_of_earlier_life(intervals: Intervals, of_row: Ints, at_end: Ints, pres
 
     At a tombstone, the life before is the one that it ended.
     """
-    offset, life = intervals.records[:, incomplete.OFFSET], intervals.records[:, incomplete.LIFE]
+    offset, life = intervals.records[:, kernels.OFFSET], intervals.records[:, kernels.LIFE]
     other = (life >= 0) & (life != at_end[of_row])
     rows = np.where(other, np.arange(len(life)), UNKNOWN)
     newest = np.full(len(at_end), UNKNOWN, np.int64)

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.measures import incomplete
+from sharelens.measures import incomplete_kernels as kernels
 from sharelens.measures.headers import LOG_APPEND_TIME, OFFSET_TIME, with_sampled
 from sharelens.measures.histories import Histories
 from sharelens.measures.incomplete import Intervals
@@ -94,7 +95,7 @@ def _intervals_of(inputs: Inputs) -> Intervals:
     since = np.full(places.count + 1, -1, np.int64)  # the last one: of share partitions without rows
     last = pc.add(earlier.column("log_offset"), 1)
     since[places.of(earlier)] = pc.coalesce(earlier.column("since_log_offset"), last).to_numpy()
-    is_kept = lasting.rows[:, incomplete.SINCE] >= since[lasting.histories.place[lasting.rows[:, incomplete.BEGIN]]]
+    is_kept = lasting.rows[:, kernels.SINCE] >= since[lasting.histories.place[lasting.rows[:, kernels.BEGIN]]]
     return replace(lasting, rows=lasting.rows[is_kept])
 
 
@@ -128,21 +129,21 @@ def _slowed_from(limit: int | None) -> int:
 def long_enough(candidates: Intervals, now_ms: int | None, min_duration_ms: int) -> Intervals:
     """The intervals that lasted `min_duration_ms` by the state log's times, and those without end; see `stalls`."""
     since, until = _log_times(candidates, now_ms)
-    chosen = (until - since >= min_duration_ms) | (candidates.rows[:, incomplete.END] < 0)
+    chosen = (until - since >= min_duration_ms) | (candidates.rows[:, kernels.END] < 0)
     return replace(candidates, rows=candidates.rows[chosen])
 
 
 def unended(candidates: Intervals) -> Intervals:
     """The intervals without end."""
-    return replace(candidates, rows=candidates.rows[candidates.rows[:, incomplete.END] < 0])
+    return replace(candidates, rows=candidates.rows[candidates.rows[:, kernels.END] < 0])
 
 
 def offsets_of(candidates: Intervals) -> dict[TopicPartition, Ints]:
     """The first incomplete offsets, ascending without repetition, by user partition."""
-    rows = candidates.history.select(["topic_id", "partition"]).take(pa.array(candidates.rows[:, incomplete.BEGIN]))
+    rows = candidates.history.select(["topic_id", "partition"]).take(pa.array(candidates.rows[:, kernels.BEGIN]))
     topics, places = _user_partitions(rows)
-    order = np.lexsort((candidates.rows[:, incomplete.FIRST], places))
-    firsts, of = candidates.rows[order, incomplete.FIRST], places[order]
+    order = np.lexsort((candidates.rows[:, kernels.FIRST], places))
+    firsts, of = candidates.rows[order, kernels.FIRST], places[order]
     new = np.ones(len(order), np.bool_)
     new[1:] = (np.diff(of) != 0) | (np.diff(firsts) != 0)
     firsts, of = firsts[new], of[new]
@@ -162,10 +163,10 @@ def _user_partitions(rows: pa.Table) -> tuple[list[str], Ints]:
 
 def _log_times(candidates: Intervals, now_ms: int | None) -> tuple[Ints, Ints]:
     times: Ints = candidates.history.column("log_time_ms").to_numpy()
-    ended = candidates.rows[:, incomplete.END]
+    ended = candidates.rows[:, kernels.END]
     moment = FOREVER if now_ms is None else now_ms
     until = np.where(ended < 0, max(moment, int(times.max(initial=0))), times[ended])
-    return candidates.rows[:, incomplete.SINCE_MS], until
+    return candidates.rows[:, kernels.SINCE_MS], until
 
 
 def stalls(
@@ -195,19 +196,19 @@ def stalls(
         return STALL.empty_table()
     begun, until = _log_times(candidates, now_ms)
     history = candidates.history
-    rows = history.take(pa.array(candidates.rows[:, incomplete.LATEST]))
+    rows = history.take(pa.array(candidates.rows[:, kernels.LATEST]))
     partitions = _user_partitions(rows)
-    appended, by_broker = _appended(offset_times, partitions, candidates.rows[:, incomplete.FIRST])
+    appended, by_broker = _appended(offset_times, partitions, candidates.rows[:, kernels.FIRST])
     since, clock = _since(candidates, begun, until, appended, by_broker)
     ends, end_sources = _ends(end_offsets, partitions)
-    still = candidates.rows[:, incomplete.END] < 0
+    still = candidates.rows[:, kernels.END] < 0
     groups, group_of = coded(rows.column("group_id"))
     at_end, in_force = in_force_at(settings, group_of, np.where(still, FOREVER, until))
     limits = [period.of(groups[number], MAX_RECORD_LOCKS) for number, period in in_force]
-    window = np.maximum(0, candidates.rows[:, incomplete.TOP] - candidates.rows[:, incomplete.FIRST] + 1)
+    window = np.maximum(0, candidates.rows[:, kernels.TOP] - candidates.rows[:, kernels.FIRST] + 1)
     numbers = pa.array([limit.number for limit in limits], pa.int64()).take(pa.array(at_end))
     full = window >= pc.fill_null(numbers, np.iinfo(np.int64).max).to_numpy()
-    idle = still & (ends >= 0) & (candidates.rows[:, incomplete.FIRST] >= ends)
+    idle = still & (ends >= 0) & (candidates.rows[:, kernels.FIRST] >= ends)
     since, clock = np.where(idle, begun, since), np.where(idle, 0, clock).astype(np.int8)
     kinds = _kinds(candidates, until, full, idle, min_duration_ms)
     lasting = (clock >= 0) & (still | (until - since >= min_duration_ms))
@@ -267,7 +268,7 @@ def _since(
     The record may be younger than the interval: the group had caught up. A stamp of a producer's clock that lies after
     the first word of the state log about the record is wrong, and the log's time is taken.
     """
-    shown = candidates.rows[:, incomplete.SHOWN]
+    shown = candidates.rows[:, kernels.SHOWN]
     latest = np.where(shown < 0, until, shown)
     younger = (appended > begun) & (appended <= latest)
     since = np.where(younger, appended, np.where((appended >= 0) & (appended <= begun), begun, latest))
@@ -278,12 +279,12 @@ def _since(
 
 def _kinds(candidates: Intervals, until: Ints, full: Flags, idle: Flags, min_duration_ms: int) -> npt.NDArray[np.int8]:
     """Places in KINDS; the first that applies, `idle` before all."""
-    quiet = until - candidates.rows[:, incomplete.WRITTEN] >= min_duration_ms
+    quiet = until - candidates.rows[:, kernels.WRITTEN] >= min_duration_ms
     rules = [
         (idle, IDLE),
-        (candidates.rows[:, incomplete.STATE] == ARCHIVING_STATE, DEAD_LETTER_PENDING),
+        (candidates.rows[:, kernels.STATE] == ARCHIVING_STATE, DEAD_LETTER_PENDING),
         (full, WINDOW_FULL),
-        ((candidates.rows[:, incomplete.BEHIND] > 0) | ~quiet, BLOCKED),
+        ((candidates.rows[:, kernels.BEHIND] > 0) | ~quiet, BLOCKED),
     ]
     conditions, names = zip(*rules, strict=True)
     chosen = np.select(conditions, [KINDS.index(name) for name in names], KINDS.index(SILENT))
@@ -292,12 +293,12 @@ def _kinds(candidates: Intervals, until: Ints, full: Flags, idle: Flags, min_dur
 
 def _ended_by(candidates: Intervals) -> pa.Array:
     """The effect of the record that ended each interval, as a word."""
-    ended = candidates.rows[:, incomplete.END]
+    ended = candidates.rows[:, kernels.END]
     at = np.maximum(ended, 0)
     types = candidates.history.column("record_type").take(pa.array(at))
     gone = pc.equal(types, "tombstone").to_numpy(zero_copy_only=False)
     lives = pc.fill_null(candidates.history.column("life_log_offset"), -1).to_numpy()
-    other = lives[at] != lives[candidates.rows[:, incomplete.LATEST]]
+    other = lives[at] != lives[candidates.rows[:, kernels.LATEST]]
     codes = np.select([ended < 0, gone, other], [-1, 2, 1], 0).astype(np.int8)
     return _words(codes, (MOVED, RESET, DELETED))
 
@@ -305,13 +306,13 @@ def _ended_by(candidates: Intervals) -> pa.Array:
 def _table(candidates: Intervals, rows: pa.Table, columns: dict[str, object]) -> pa.Table:
     """STALL rows in the order of the intervals."""
     interval_columns = {
-        "first_incomplete_offset": candidates.rows[:, incomplete.FIRST],
-        "last_incomplete_offset": _or_null(candidates.rows[:, incomplete.LAST]),
-        "delivery_state": _or_null(candidates.rows[:, incomplete.STATE]),
-        "delivery_count": _or_null(candidates.rows[:, incomplete.COUNT]),
-        "finished_behind": candidates.rows[:, incomplete.BEHIND],
-        "throttled_offsets_inferred": _or_null(candidates.rows[:, incomplete.THROTTLED]),
-        "last_state_write_ms": _or_null(candidates.rows[:, incomplete.WRITTEN]),
+        "first_incomplete_offset": candidates.rows[:, kernels.FIRST],
+        "last_incomplete_offset": _or_null(candidates.rows[:, kernels.LAST]),
+        "delivery_state": _or_null(candidates.rows[:, kernels.STATE]),
+        "delivery_count": _or_null(candidates.rows[:, kernels.COUNT]),
+        "finished_behind": candidates.rows[:, kernels.BEHIND],
+        "throttled_offsets_inferred": _or_null(candidates.rows[:, kernels.THROTTLED]),
+        "last_state_write_ms": _or_null(candidates.rows[:, kernels.WRITTEN]),
     }
     columns = {name: rows.column(name) for name in rows.column_names} | interval_columns | columns
     return pa.table({name: columns[name] for name in STALL.names}).cast(STALL)
