@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("state_model", "sharelens", "jobs", "pyspark_kafka_log", "bench", "tools")
 MAX_FUNCTION_LINES = 70
+MAX_KERNEL_PARAMETERS = 8
 MAX_MODULE_LINES = 400
 LARGER_MODULES = {
     "sharelens/broker/share/share_partition.py": 414,
@@ -141,6 +142,22 @@ def test_functions_fit_on_a_page():
         f"{definition.where}: {definition.lines} lines"
         for definition in functions
         if definition.lines > MAX_FUNCTION_LINES
+    ] == []
+
+
+def test_kernels_take_records_of_arrays_where_they_need_many():
+    kernels = [
+        (path, node)
+        for path in _modules()
+        for node in _nodes_of_definitions(_tree(path))
+        if {ast.unparse(decorator) for decorator in node.decorator_list} & {"kernel", "leaf"}
+    ]
+    assert len(kernels) > 100
+    assert [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+        for path, node in kernels
+        if isinstance(node, ast.FunctionDef)
+        and len(node.args.posonlyargs + node.args.args + node.args.kwonlyargs) > MAX_KERNEL_PARAMETERS
     ] == []
 
 
