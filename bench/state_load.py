@@ -19,7 +19,7 @@ from kio.index import load_response_schema
 
 from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.messages import FRAME_SIZE
-from sharelens.broker.protocol.reader import read
+from sharelens.kafka_formats.messages.reader import read
 from sharelens.workloads.wire import ask, encode_request
 
 PARTITIONS = 50

@@ -85,10 +85,6 @@ class FrameError(BrokerError):
     """Raised when bytes on a connection can't be decoded as a request; the connection is closed."""
 
 
-class TooManyElementsError(FrameError):
-    """Raised when a request has more array elements than its API allows."""
-
-
 def listen_problem(host: str, port: int, error: OSError) -> str:
     """Why an address can't be bound, in the words of the system: asyncio's repeat the address."""
     number = error.errno or 0

@@ -6,15 +6,10 @@ groups alone: the coordinator of share state (type 2) is a matter between broker
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kafka.protocol.metadata import FindCoordinatorRequest
-from kio.schema.describe_share_group_offsets.v0 import request as offsets_v0
-from kio.schema.describe_share_group_offsets.v1 import request as offsets_v1
-from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
-from kio.schema.streams_group_describe.v0.request import StreamsGroupDescribeRequest
-from kio.schema.types import GroupId
 
 from sharelens.kafka_live.connection import Connection
 from sharelens.kafka_live.group_now import GroupNow, MemberNow, OffsetNow, SharePartition
@@ -23,6 +18,8 @@ from state_model.uuids import uuid_text
 
 OF_GROUPS, WITH_MANY_KEYS = 0, 4
 """The type of a coordinator of groups, and the first version of FindCoordinator that takes several of them."""
+SHARE_GROUP_DESCRIBE, STREAMS_GROUP_DESCRIBE, DESCRIBE_SHARE_GROUP_OFFSETS = 77, 89, 90
+"""API keys."""
 TASK_TYPES = ("active", "standby", "warmup")
 
 
@@ -50,32 +47,25 @@ class Coordinators:
     def share_groups(self, groups: Iterable[str]) -> Mapping[str, GroupNow]:
         """The share groups by id. Raises ClusterError."""
 
-        def request(ids: tuple[GroupId, ...]) -> KioRequest:
-            return KioRequest({1: ShareGroupDescribeRequest(group_ids=ids, include_authorized_operations=False)})
+        def request(ids: Sequence[str]) -> KioRequest:
+            return KioRequest(SHARE_GROUP_DESCRIBE, (1, 1), {"group_ids": ids})
 
         return {each.group_id: _group(each, _of_partitions) for each in self._described(groups, request)}
 
     def streams_groups(self, groups: Iterable[str]) -> Mapping[str, GroupNow]:
         """The streams groups by id. Raises ClusterError."""
 
-        def request(ids: tuple[GroupId, ...]) -> KioRequest:
-            return KioRequest({0: StreamsGroupDescribeRequest(group_ids=ids, include_authorized_operations=False)})
+        def request(ids: Sequence[str]) -> KioRequest:
+            return KioRequest(STREAMS_GROUP_DESCRIBE, (0, 0), {"group_ids": ids})
 
         return {each.group_id: _group(each, _of_tasks) for each in self._described(groups, request)}
 
     def offsets(self, groups: Iterable[str]) -> Mapping[SharePartition, OffsetNow]:
         """The initialized share partitions of groups. Raises ClusterError."""
 
-        def request(ids: tuple[GroupId, ...]) -> KioRequest:
-            bodies = {
-                version: messages.DescribeShareGroupOffsetsRequest(
-                    groups=tuple(
-                        messages.DescribeShareGroupOffsetsRequestGroup(group_id=name, topics=None) for name in ids
-                    )
-                )
-                for version, messages in enumerate((offsets_v0, offsets_v1))
-            }
-            return KioRequest(bodies)
+        def request(ids: Sequence[str]) -> KioRequest:
+            whole_groups = [{"group_id": name, "topics": None} for name in ids]
+            return KioRequest(DESCRIBE_SHARE_GROUP_OFFSETS, (0, 1), {"groups": whole_groups})
 
         return {
             SharePartition(group.group_id, uuid_text(topic.topic_id.bytes), partition.partition_index): OffsetNow(
@@ -87,12 +77,12 @@ class Coordinators:
             if not partition.error_code and topic.topic_id is not None
         }
 
-    def _described(self, groups: Iterable[str], request: Callable[[tuple[GroupId, ...]], KioRequest]) -> Iterator[Any]:
+    def _described(self, groups: Iterable[str], request: Callable[[Sequence[str]], KioRequest]) -> Iterator[Any]:
         """The groups of the answers to a request for the groups of each coordinator."""
         of_node: dict[int, list[str]] = defaultdict(list)
         for group, node in self.nodes(groups).items():
             of_node[node].append(group)
-        requests = {node: request(tuple(map(GroupId, names))) for node, names in of_node.items()}
+        requests = {node: request(names) for node, names in of_node.items()}
         for answer in self._connection.ask_all(requests).values() if requests else ():
             yield from (group for group in answer.groups if not group.error_code)
 

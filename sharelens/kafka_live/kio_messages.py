@@ -1,28 +1,31 @@
-"""Requests of APIs that kafka-python lacks, with kio's message classes, for its connections to send."""
+"""Requests of APIs that kafka-python lacks, by kio's message classes, for its connections to send."""
 
-import io
 from collections.abc import Mapping
 from typing import Any
 
-from kio.index import load_response_schema
-from kio.serial import entity_reader, entity_writer
+from kio.index import load_request_schema, load_response_schema
+
+from sharelens.kafka_formats.messages.errors import MessageError
+from sharelens.kafka_formats.messages.reader import read
+from sharelens.kafka_formats.messages.writer import write
 
 FRAME_SIZE_BYTES = 4
+RESPONSE_ELEMENTS_MAX = 1 << 22
+"""Array elements in a response, which describes all groups of a coordinator: groups, members and their partitions."""
 
 
 class KioRequest:
-    """A request; `bodies`: kio's object of it in each version that may be sent, of which the newest that the broker
-    knows is taken. The library sets `API_VERSION`; the rest are the names that it reads.
+    """A request with the fields `values`, in the newest of `versions` (lowest, highest) that the broker knows.
+
+    The library sets `API_VERSION`; the other public names are those that it reads.
     """
 
-    def __init__(self, bodies: Mapping[int, Any]) -> None:
-        self.bodies = bodies
-        self.min_version, self.max_version = min(bodies), max(bodies)
+    def __init__(self, api_key: int, versions: tuple[int, int], values: Mapping[str, Any]) -> None:
+        self.API_KEY, self.values = api_key, values
+        self.min_version, self.max_version = versions
         self._min_version = self._max_version = None
-        newest = bodies[self.max_version]
-        self.API_KEY = int(newest.__api_key__)
         self.API_VERSION: int | None = None
-        self.name = type(newest).__name__
+        self.name = load_request_schema(api_key, self.max_version).__name__
         self.header: _Header | None = None
 
     def expect_response(self) -> bool:
@@ -39,20 +42,15 @@ class KioRequest:
         assert self.header is not None
         assert header
         assert framed
-        body = self.bodies[self.header.api_version]
-        out = io.BytesIO()
-        schema = body.__header_schema__
-        entity_writer(schema)(
-            out,
-            schema(
-                request_api_key=self.header.api_key,
-                request_api_version=self.header.api_version,
-                correlation_id=self.header.correlation_id,
-                client_id=self.header.client_id,
-            ),
-        )
-        entity_writer(type(body))(out, body)
-        return len(out.getvalue()).to_bytes(FRAME_SIZE_BYTES, "big") + out.getvalue()
+        schema: Any = load_request_schema(self.API_KEY, self.header.api_version)
+        fields = {
+            "request_api_key": self.header.api_key,
+            "request_api_version": self.header.api_version,
+            "correlation_id": self.header.correlation_id,
+            "client_id": self.header.client_id,
+        }
+        frame = write(schema.__header_schema__, fields) + write(schema, self.values)
+        return len(frame).to_bytes(FRAME_SIZE_BYTES, "big") + frame
 
 
 class _Header:
@@ -75,13 +73,13 @@ class _Response:
 
     def parse_header(self, buffer: Any) -> Any:
         """The header, which has the `correlation_id`; `buffer` stands behind it afterwards."""
-        header, size = entity_reader(self._schema.__header_schema__)(bytes(buffer), 0)
+        header, size = read(self._schema.__header_schema__, bytes(buffer))
         buffer.seek(size)
         return header
 
     def decode(self, buffer: Any) -> Any:
-        """The response behind its header."""
+        """The response behind its header. Raises ValueError, which the connection expects of bytes that are none."""
         try:
-            return entity_reader(self._schema)(buffer.read(), 0)[0]
-        except Exception as error:  # kio has no one class of its errors
+            return read(self._schema, buffer.read(), elements_max=RESPONSE_ELEMENTS_MAX)[0]
+        except MessageError as error:
             raise ValueError(f"no {self._schema.__name__}: {error}") from error

@@ -6,10 +6,11 @@ from typing import Any, Final
 
 from kio.index import load_request_schema, load_response_schema
 
-from sharelens.broker.errors import BrokerError, FrameError
+from sharelens.broker.errors import BrokerError
 from sharelens.broker.protocol.messages import FRAME_SIZE
-from sharelens.broker.protocol.reader import read
-from sharelens.broker.protocol.writer import write
+from sharelens.kafka_formats.messages.errors import MessageError
+from sharelens.kafka_formats.messages.reader import read
+from sharelens.kafka_formats.messages.writer import write
 
 RESPONSE_BYTES_MAX: Final = 100 << 20
 _CLIENT_ID: Final = "sharelens-workload"
@@ -40,7 +41,7 @@ def ask(bootstrap: str, api_key: int, version: int, body: Mapping[str, Any], *, 
     try:
         _, at = read(schema.__header_schema__, frame)
         answer, _ = read(schema, frame, at)
-    except FrameError as error:
+    except MessageError as error:
         raise UnreachableError(f"{bootstrap} sent an invalid answer to API {api_key}: {error}") from error
     return answer
 

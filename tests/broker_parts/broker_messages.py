@@ -4,8 +4,8 @@ import dataclasses
 from typing import Any
 
 from sharelens.broker.protocol.messages import Request, decode_in_steps
-from sharelens.broker.protocol.reader import read
-from sharelens.broker.protocol.writer import write
+from sharelens.kafka_formats.messages.reader import read
+from sharelens.kafka_formats.messages.writer import write
 from state_model.codec.steps import run
 
 

@@ -9,9 +9,9 @@ from sharelens.broker.config.settings import Settings
 from sharelens.broker.faults import parse_fault
 from sharelens.broker.handlers.all import MODULES
 from sharelens.broker.protocol.dispatch import Dispatcher
-from sharelens.broker.protocol.reader import read
 from sharelens.broker.protocol.registry import ANONYMOUS
-from sharelens.broker.protocol.writer import write
+from sharelens.kafka_formats.messages.reader import read
+from sharelens.kafka_formats.messages.writer import write
 from tests.broker_parts.broker_memory import ManualTimers
 from tests.broker_parts.broker_messages import plain
 

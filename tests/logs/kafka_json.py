@@ -3,7 +3,7 @@
 from base64 import standard_b64decode
 from typing import Any
 
-from sharelens.broker.protocol.schema import Field, fields_of
+from sharelens.kafka_formats.messages.fields import Field, fields_of
 
 
 def fields_of_json(schema: Any, value: dict[str, Any]) -> dict[str, Any]:

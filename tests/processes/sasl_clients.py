@@ -9,13 +9,13 @@ from kio.index import load_response_schema
 
 import sharelens.broker.handlers.all  # noqa: F401  (registers the handlers)
 from sharelens.broker.protocol.messages import FRAME_SIZE
-from sharelens.broker.protocol.reader import read
 from sharelens.broker.protocol.registry import registered
 from sharelens.broker.security.authentication.oauthbearer import OAuthBearer
 from sharelens.broker.security.authentication.plain import Plain
 from sharelens.broker.security.authentication.sasl import SaslAuthenticator, SaslSettings
 from sharelens.broker.security.authentication.scram import HASHES, Scram, credential_of_salted, salted_password
 from sharelens.broker.security.authentication.unsecured_tokens import UnsecuredValidator
+from sharelens.kafka_formats.messages.reader import read
 from sharelens.workloads.wire import encode_request
 from tests.broker_parts.broker_messages import plain
 

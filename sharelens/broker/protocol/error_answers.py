@@ -8,7 +8,7 @@ from kio.schema.errors import ErrorCode
 
 from sharelens.broker.errors import FrameError
 from sharelens.broker.protocol.registry import Answer
-from sharelens.broker.protocol.schema import Field, fields_of
+from sharelens.kafka_formats.messages.fields import Field, fields_of
 
 _CODES: Final = ("error_code", "partition_error_code")
 _IDENTIFYING: Final = frozenset(

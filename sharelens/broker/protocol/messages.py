@@ -10,11 +10,12 @@ from uuid import UUID
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 
-from sharelens.broker.errors import BrokerError, FrameError, TooManyElementsError
-from sharelens.broker.protocol.reader import ELEMENTS_MAX, read, read_in_steps
+from sharelens.broker.errors import BrokerError, FrameError
 from sharelens.broker.protocol.registry import Answer
-from sharelens.broker.protocol.schema import fields_of
-from sharelens.broker.protocol.writer import write_in_steps
+from sharelens.kafka_formats.messages.errors import MessageError, TooManyElementsError
+from sharelens.kafka_formats.messages.fields import fields_of
+from sharelens.kafka_formats.messages.reader import ELEMENTS_MAX, read, read_in_steps
+from sharelens.kafka_formats.messages.writer import write_in_steps
 from state_model.codec.steps import Steps, run
 from state_model.codec.writers import Bytes, Output
 from state_model.share_records import StateBatch
@@ -73,11 +74,13 @@ def decode_in_steps(
     if not is_supported(api_key, api_version):
         raise UnsupportedVersionError(api_key, api_version, correlation_id)
     schema: Any = load_request_schema(api_key, api_version)
-    header, at = read(schema.__header_schema__, frame)
     try:
+        header, at = read(schema.__header_schema__, frame)
         body, _ = yield from read_in_steps(schema, frame, at, elements_max=elements_max(api_key))
     except TooManyElementsError as error:
         raise OversizedRequestError(api_key, api_version, correlation_id, str(error)) from error
+    except MessageError as error:
+        raise FrameError(str(error)) from error
     return Request(
         api_key=api_key,
         api_version=api_version,

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sharelens.broker.protocol.reader import ELEMENTS_MAX
 from sharelens.broker.security.authorization.rights import EVERY_RIGHT, Rights
+from sharelens.kafka_formats.messages.reader import ELEMENTS_MAX
 
 ELEMENTS_MAX_AT_ONCE = 1 << 16
 """Array elements in a request whose handler works on all of them at once; a few tenths of a second."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from kio.index import load_response_schema
 
-from sharelens.broker.protocol.reader import read
+from sharelens.kafka_formats.messages.reader import read
 from sharelens.workloads.wire import encode_request
 from tests.broker import running
 from tests.broker.running import RunningBroker

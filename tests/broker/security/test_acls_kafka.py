@@ -12,9 +12,9 @@ import pytest
 from kio.index import load_request_schema, load_response_schema
 
 from bench.brokers import HOST, Listener, free_ports, kafka_broker
-from sharelens.broker.protocol.reader import read
-from sharelens.broker.protocol.writer import write
 from sharelens.broker.security.authorization.entries import AclEntry
+from sharelens.kafka_formats.messages.reader import read
+from sharelens.kafka_formats.messages.writer import write
 from sharelens.spark.java import JavaError
 from tests.broker.security.test_acls import AUTHORIZER
 from tests.broker.share_clients import TIMEOUT_S

@@ -10,10 +10,10 @@ from sharelens.broker.broker import Broker, Options
 from sharelens.broker.config.settings import Settings
 from sharelens.broker.handlers.all import MODULES
 from sharelens.broker.protocol.dispatch import Dispatcher
-from sharelens.broker.protocol.reader import read
 from sharelens.broker.protocol.registry import registered
-from sharelens.broker.protocol.writer import write
 from sharelens.broker.timers import LoopTimers
+from sharelens.kafka_formats.messages.reader import read
+from sharelens.kafka_formats.messages.writer import write
 from state_model.codec.steps import STEP_ELEMENTS
 
 VERSIONS = [

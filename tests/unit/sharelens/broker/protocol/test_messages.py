@@ -20,7 +20,7 @@ from sharelens.broker.protocol.messages import (
     milliseconds,
     topic_id_text,
 )
-from sharelens.broker.protocol.reader import ELEMENTS_MAX, read
+from sharelens.kafka_formats.messages.reader import ELEMENTS_MAX, read
 from tests.broker_parts.broker_messages import decode_request, plain
 
 FRAMES = [json.loads(line) for line in (Path(__file__).parent / "frames.jsonl").read_text().splitlines()]

@@ -12,10 +12,10 @@ from sharelens.broker.broker import Broker, Options
 from sharelens.broker.config.settings import Settings
 from sharelens.broker.errors import FrameError
 from sharelens.broker.protocol.dispatch import Dispatcher
-from sharelens.broker.protocol.reader import read
 from sharelens.broker.protocol.registry import ANONYMOUS
-from sharelens.broker.protocol.writer import write
 from sharelens.broker.timers import LoopTimers
+from sharelens.kafka_formats.messages.reader import read
+from sharelens.kafka_formats.messages.writer import write
 from tests.broker_parts.acl_answers import entry
 from tests.broker_parts.broker_messages import plain
 from tests.broker_parts.dispatched_broker import DispatchedBroker

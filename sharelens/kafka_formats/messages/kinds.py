@@ -10,7 +10,7 @@ from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map, schema_name_map
 
-from sharelens.broker.protocol.schema import Field, fields_of
+from sharelens.kafka_formats.messages.fields import Field, fields_of
 from state_model import schema
 from state_model.codec.primitives import MAX_UINT32
 from state_model.schema import Encoding, Fixed, Struct

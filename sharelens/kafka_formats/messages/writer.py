@@ -7,7 +7,7 @@ so that one handler serves all versions of an API, and pauses between the elemen
 from collections.abc import Mapping
 from typing import Any
 
-from sharelens.broker.protocol.kinds import kind_of
+from sharelens.kafka_formats.messages.kinds import kind_of
 from state_model.codec.steps import Steps, run
 from state_model.codec.writers import Output
 from state_model.errors import EncodeError

@@ -8,8 +8,8 @@ unknown tags as Kafka does; this module counts the elements of all arrays of a m
 import struct
 from typing import Any
 
-from sharelens.broker.errors import FrameError, TooManyElementsError
-from sharelens.broker.protocol.kinds import kind_of
+from sharelens.kafka_formats.messages.errors import MessageError, TooManyElementsError
+from sharelens.kafka_formats.messages.kinds import kind_of
 from state_model.codec.steps import StepCounter, Steps, run
 from state_model.errors import DecodeError
 
@@ -38,7 +38,7 @@ def read_in_steps(entity: Any, data: bytes, at: int = 0, *, elements_max: int = 
     Reading pauses after every STEP_ELEMENTS array elements.
 
     Raises:
-        FrameError: the bytes are no such message.
+        MessageError: the bytes are no such message.
         TooManyElementsError: they have more than `elements_max` array elements.
     """
     reader = kind_of(entity).reader
@@ -48,11 +48,11 @@ def read_in_steps(entity: Any, data: bytes, at: int = 0, *, elements_max: int = 
             return reader.at_once(data, at, allowance)
         return (yield from reader.in_steps(data, at, allowance))
     except (struct.error, IndexError) as error:
-        raise FrameError(f"the message ends inside a field of {entity.__name__}") from error
+        raise MessageError(f"the message ends inside a field of {entity.__name__}") from error
     except (DecodeError, ValueError, OverflowError) as error:
-        raise FrameError(f"{entity.__name__}: {error}") from error
+        raise MessageError(f"{entity.__name__}: {error}") from error
 
 
-def read(entity: Any, data: bytes, at: int = 0) -> tuple[Any, int]:
+def read(entity: Any, data: bytes, at: int = 0, *, elements_max: int = ELEMENTS_MAX) -> tuple[Any, int]:
     """An object of a message class and the position behind it, without a pause (see read_in_steps)."""
-    return run(read_in_steps(entity, data, at))
+    return run(read_in_steps(entity, data, at, elements_max=elements_max))

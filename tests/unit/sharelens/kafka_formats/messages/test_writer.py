@@ -11,10 +11,10 @@ from kio.serial import entity_writer
 from kio.static.primitive import Records
 
 import sharelens.broker.handlers.all  # noqa: F401  (registers the handlers)
-from sharelens.broker.protocol.reader import read
 from sharelens.broker.protocol.registry import registered
 from sharelens.broker.protocol.steps import LazyArray
-from sharelens.broker.protocol.writer import write, write_in_steps
+from sharelens.kafka_formats.messages.reader import read
+from sharelens.kafka_formats.messages.writer import write, write_in_steps
 from state_model.codec.steps import STEP_ELEMENTS
 from state_model.codec.writers import LARGE_BYTES, Output
 from tests.broker_parts.broker_messages import plain
