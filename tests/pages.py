@@ -14,7 +14,7 @@ from tests.once import made_once
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-WARM_PYTHON = ROOT / "tests" / "warm_python.py"
+WARM_PYTHON = ROOT / "tests" / "processes" / "warm_python.py"
 WITHOUT_CHECKS = (
     *("sharelens.cli", "numba", "duckdb", "deltalake", "pyarrow.dataset", "sharelens.lake.scan", "jobs.run"),
     *("sharelens.questions.log_evidence", "sharelens.questions.lake_evidence", "sharelens.report.page"),

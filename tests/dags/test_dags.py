@@ -28,7 +28,7 @@ from tests.processes.in_process import make_lake, recorded_lake
 ROOT = Path(__file__).parents[2]
 AIRFLOW = ROOT / ".venv-airflow" / "bin"
 COMMAND = Path(sys.executable).parent / "sharelens"
-WARM_PYTHON = ROOT / "tests" / "warm_python.py"
+WARM_PYTHON = ROOT / "tests" / "processes" / "warm_python.py"
 WARM_MODULES = ("sharelens.cli", "jobs.run", "jobs.quality.check", "jobs.quality.pages")
 NOT_THERE = "Airflow is not there: make setup-airflow"
 PIPELINE, UPKEEP, FORENSICS = "sharelens_pipeline", "sharelens_upkeep", "sharelens_forensics"
