@@ -46,7 +46,7 @@ class Recorded:
         self.group_configs = _group_configs(meta["notes"])
         self._answers: dict[tuple[SharePartition, int, int], str] = {}
         self.late_ms: dict[str, int] = {}
-        self._answers: dict[tuple[SharePartition, int], list[str]] = collections.defaultdict(list)
+        self._answers_by_record: dict[tuple[SharePartition, int], list[str]] = collections.defaultdict(list)
         self._read_journal(folder / "journal.jsonl")
 
     def _read_journal(self, path: Path) -> None:
@@ -60,7 +60,7 @@ class Recorded:
             if "dc" in row:
                 delivered_ms[at] = row["t"]
                 self._answers[*at, row["dc"]] = row["ack"]
-                self._answers[at].append(row["ack"])
+                self._answers_by_record[at].append(row["ack"])
             elif row.get("ev") == "late":
                 waited_ms = row["t"] - delivered_ms[at]
                 self.late_ms[place[0]] = min(waited_ms, self.late_ms.get(place[0], waited_ms))
@@ -111,7 +111,7 @@ class Recorded:
         """What became of records of a group, by the answers that its clients gave to their deliveries."""
         actual: dict[tuple[str, ...], set[History]] = collections.defaultdict(set)
         for at, history in histories(self._updates(group)).items():
-            actual[tuple(self._answers[at])].add(history)
+            actual[tuple(self._answers_by_record[at])].add(history)
         return actual
 
     def kinds(self, group: str) -> set[tuple]:
