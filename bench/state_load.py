@@ -17,8 +17,8 @@ from typing import Any, Self
 from confluent_kafka.admin import AdminClient, NewTopic
 from kio.index import load_response_schema
 
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.messages import FRAME_SIZE
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from sharelens.kafka_formats.messages.reader import read
 from sharelens.workloads.wire import ask, encode_request
 

@@ -21,10 +21,10 @@ from kio.schema.errors import ErrorCode
 
 from sharelens.broker.errors import FrameError, OptionError
 from sharelens.broker.ports import TopicPartition
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.error_answers import error_answer
 from sharelens.broker.protocol.messages import encode_answer
 from sharelens.broker.protocol.registry import Answer, Api, Handler, RequestContext
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 
 ANY: Final = "*"
 _SUBJECTS: Final = ("api", "append", "open")

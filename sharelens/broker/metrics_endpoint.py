@@ -15,10 +15,10 @@ from sharelens.broker.coordinators.streams_groups import StreamsGroups
 from sharelens.broker.errors import listen_problem
 from sharelens.broker.metrics import BrokerMetrics, IdleSelector, Timing
 from sharelens.broker.ports import Topics
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.server import ListenError
 from sharelens.broker.share.acknowledgement import AcknowledgeType
 from sharelens.broker.text_endpoint import TextEndpoint
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from state_model.streams.values import GroupState
 from state_model.topics import STATE_TOPIC
 

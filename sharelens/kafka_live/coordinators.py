@@ -11,6 +11,7 @@ from typing import Any
 
 from kafka.protocol.metadata import FindCoordinatorRequest
 
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from sharelens.kafka_live.connection import Connection
 from sharelens.kafka_live.group_now import GroupNow, MemberNow, OffsetNow, SharePartition
 from sharelens.kafka_live.kio_messages import KioRequest
@@ -18,8 +19,6 @@ from state_model.uuids import uuid_text
 
 OF_GROUPS, WITH_MANY_KEYS = 0, 4
 """The type of a coordinator of groups, and the first version of FindCoordinator that takes several of them."""
-SHARE_GROUP_DESCRIBE, STREAMS_GROUP_DESCRIBE, DESCRIBE_SHARE_GROUP_OFFSETS = 77, 89, 90
-"""API keys."""
 TASK_TYPES = ("active", "standby", "warmup")
 
 
@@ -48,7 +47,7 @@ class Coordinators:
         """The share groups by id. Raises ClusterError."""
 
         def request(ids: Sequence[str]) -> KioRequest:
-            return KioRequest(SHARE_GROUP_DESCRIBE, (1, 1), {"group_ids": ids})
+            return KioRequest(ApiKey.SHARE_GROUP_DESCRIBE, (1, 1), {"group_ids": ids})
 
         return {each.group_id: _group(each, _of_partitions) for each in self._described(groups, request)}
 
@@ -56,7 +55,7 @@ class Coordinators:
         """The streams groups by id. Raises ClusterError."""
 
         def request(ids: Sequence[str]) -> KioRequest:
-            return KioRequest(STREAMS_GROUP_DESCRIBE, (0, 0), {"group_ids": ids})
+            return KioRequest(ApiKey.STREAMS_GROUP_DESCRIBE, (0, 0), {"group_ids": ids})
 
         return {each.group_id: _group(each, _of_tasks) for each in self._described(groups, request)}
 
@@ -65,7 +64,7 @@ class Coordinators:
 
         def request(ids: Sequence[str]) -> KioRequest:
             whole_groups = [{"group_id": name, "topics": None} for name in ids]
-            return KioRequest(DESCRIBE_SHARE_GROUP_OFFSETS, (0, 1), {"groups": whole_groups})
+            return KioRequest(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, (0, 1), {"groups": whole_groups})
 
         return {
             SharePartition(group.group_id, uuid_text(topic.topic_id.bytes), partition.partition_index): OffsetNow(

@@ -73,13 +73,18 @@ class _Response:
 
     def parse_header(self, buffer: Any) -> Any:
         """The header, which has the `correlation_id`; `buffer` stands behind it afterwards."""
-        header, size = read(self._schema.__header_schema__, bytes(buffer))
+        header, size = self._read(self._schema.__header_schema__, bytes(buffer))
         buffer.seek(size)
         return header
 
     def decode(self, buffer: Any) -> Any:
-        """The response behind its header. Raises ValueError, which the connection expects of bytes that are none."""
+        """The response behind its header."""
+        return self._read(self._schema, buffer.read())[0]
+
+    @staticmethod
+    def _read(entity: Any, data: bytes) -> tuple[Any, int]:
+        """As `read`; raises ValueError, which the connection expects of bytes that are no message."""
         try:
-            return read(self._schema, buffer.read(), elements_max=RESPONSE_ELEMENTS_MAX)[0]
+            return read(entity, data, elements_max=RESPONSE_ELEMENTS_MAX)
         except MessageError as error:
-            raise ValueError(f"no {self._schema.__name__}: {error}") from error
+            raise ValueError(f"no {entity.__name__}: {error}") from error

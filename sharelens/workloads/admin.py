@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from kio.schema.errors import ErrorCode
 
 from sharelens.broker.errors import BrokerError
-from sharelens.broker.protocol.api_keys import ApiKey
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from sharelens.workloads.values import read_value
 from sharelens.workloads.wire import UnreachableError, ask
 

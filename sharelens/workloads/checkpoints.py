@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from sharelens.broker.checkpoint_lines import checkpoint_line, state_entry
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.messages import state_batches_of, topic_id_text
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from sharelens.workloads.journal import new_file
 from sharelens.workloads.wire import UnreachableError, ask
 from state_model.answers import ErrorCode, ReadAnswer, SummaryAnswer

@@ -14,7 +14,7 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from kio.schema.errors import ErrorCode
 
-from sharelens.broker.protocol.api_keys import ApiKey
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from sharelens.workloads.admin import Admin, WorkloadError
 from sharelens.workloads.application import COUNTING, INPUT, OTHER_COUNTING, OUTPUTS, Instance, Java
 from sharelens.workloads.journal import Entry, Journal

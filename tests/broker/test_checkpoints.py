@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sharelens.broker.protocol.api_keys import ApiKey
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from sharelens.workloads.checkpoints import Checkpoints
 from sharelens.workloads.journal import JournalError
 from sharelens.workloads.load import Amount

@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import pytest
 
-from sharelens.broker.protocol.api_keys import ApiKey
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from sharelens.workloads.check import check
 from sharelens.workloads.journal import Journal, read_journal
 from sharelens.workloads.load import Amount

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from sharelens.broker.protocol.api_keys import ApiKey
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from sharelens.workloads.wire import ask
 from tests.broker import running
 from tests.broker.forks import Fork

@@ -10,7 +10,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from sharelens.broker.protocol.api_keys import ApiKey
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.audit import AuditChoice, audit
 from sharelens.questions.evidence import Span

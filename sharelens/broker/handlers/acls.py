@@ -8,7 +8,6 @@ from kio.schema.errors import ErrorCode
 
 from sharelens.broker.errors import BrokerError, FrameError
 from sharelens.broker.handlers.errors import RefusedError, code_of
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from sharelens.broker.security.authorization.acl_store import AclStore
 from sharelens.broker.security.authorization.entries import (
@@ -20,6 +19,7 @@ from sharelens.broker.security.authorization.entries import (
     Permission,
     ResourceType,
 )
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 
 UNKNOWN: Final = 0
 _FOR_FILTERS: Final = (ResourceType.ANY, PatternType.ANY, PatternType.MATCH, Operation.ANY, Permission.ANY)

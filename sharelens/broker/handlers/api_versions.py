@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.registry import Answer, RequestContext, handles, registered
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from sharelens.broker.broker import Broker

@@ -15,9 +15,9 @@ from sharelens.broker.config.settings import Setting, Settings, Source, definiti
 from sharelens.broker.config.topic_keys import TOPIC
 from sharelens.broker.errors import BrokerError, ConfigError, UnknownTopicError
 from sharelens.broker.handlers.errors import RefusedError, code_of
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.registry import Answer, RequestContext, handles
 from sharelens.broker.protocol.steps import LazyArray
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from sharelens.broker.broker import Broker

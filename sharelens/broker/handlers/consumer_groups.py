@@ -9,10 +9,10 @@ from kio.schema.errors import ErrorCode
 from sharelens.broker.coordinators.classic_group import ClassicGroup, GroupState, JoinAnswer, SyncAnswer
 from sharelens.broker.coordinators.classic_groups import JoinRequest, MemberCall
 from sharelens.broker.handlers.share_groups import authorized_operations
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.messages import milliseconds
 from sharelens.broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from sharelens.broker.protocol.steps import LazyArray
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from sharelens.broker.broker import Broker

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Final
 from kio.schema.errors import ErrorCode
 
 from sharelens.broker.errors import StorageError
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from sharelens.broker.broker import Broker

@@ -10,10 +10,10 @@ from sharelens.broker.errors import BrokerError, OffsetOutOfRangeError
 from sharelens.broker.handlers.errors import code_of
 from sharelens.broker.handlers.partitions import NO_LEADER_EPOCH, after_appends, find_log
 from sharelens.broker.ports import Fetched
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.messages import milliseconds, topic_id_text
 from sharelens.broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from sharelens.broker.storage.partition_log import PartitionLog
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from sharelens.broker.broker import Broker

@@ -10,10 +10,10 @@ from sharelens.broker.coordinators import streams_offsets
 from sharelens.broker.coordinators.classic_records import ZERO_TOPIC_ID, CommittedOffset
 from sharelens.broker.handlers.consumer_groups import member_call
 from sharelens.broker.ports import ProducerIdentity, Topic, TopicPartition
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.messages import topic_id_text
 from sharelens.broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from sharelens.broker.protocol.steps import LazyArray
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from state_model.group_schemas import GroupKind
 from state_model.topics import OFFSETS_TOPIC
 

@@ -10,9 +10,9 @@ from sharelens.broker.coordinators.share_group import GroupError
 from sharelens.broker.coordinators.share_groups import ShareGroups
 from sharelens.broker.coordinators.share_offsets import ShareOffsets
 from sharelens.broker.coordinators.streams_groups import StreamsGroups
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.registry import Answer, RequestContext, handles
 from sharelens.broker.protocol.steps import LazyArray
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from state_model.group_schemas import GroupKind
 from state_model.streams.values import GroupState
 

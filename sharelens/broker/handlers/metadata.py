@@ -7,12 +7,12 @@ from kio.schema.errors import ErrorCode
 from sharelens.broker.errors import BrokerError
 from sharelens.broker.handlers.errors import code_of
 from sharelens.broker.ports import Topic
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.messages import topic_id_text
 from sharelens.broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from sharelens.broker.protocol.steps import LazyArray
 from sharelens.broker.security.authorization.entries import ResourceType
 from sharelens.broker.storage.catalog import INTERNAL_TOPICS
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from state_model.uuids import is_uuid_text
 
 if TYPE_CHECKING:

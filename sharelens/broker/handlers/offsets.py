@@ -9,11 +9,11 @@ from kio.schema.errors import ErrorCode
 from sharelens.broker.errors import BrokerError
 from sharelens.broker.handlers.errors import code_of
 from sharelens.broker.handlers.partitions import NO_LEADER_EPOCH, find_log
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.registry import Answer, RequestContext, handles
 from sharelens.broker.protocol.steps import LazyArray
 from sharelens.broker.storage.catalog import INTERNAL_TOPICS
 from sharelens.broker.storage.partition_log import PartitionLog
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from sharelens.broker.broker import Broker

@@ -7,11 +7,11 @@ from kio.schema.errors import ErrorCode
 from sharelens.broker.errors import BrokerError, FrameError
 from sharelens.broker.handlers.errors import RefusedError, code_of
 from sharelens.broker.handlers.partitions import find_log
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.messages import topic_id_text
 from sharelens.broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from sharelens.broker.storage.partition_log import PartitionLog
 from sharelens.broker.storage.record_batch import read_header
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from sharelens.broker.broker import Broker

@@ -7,8 +7,8 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.registry import Answer, RequestContext, handles
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 
 
 @handles(ApiKey.SASL_HANDSHAKE, (0, 1))

@@ -10,11 +10,11 @@ from typing import Any, Final, Protocol
 from kio.schema.errors import ErrorCode
 
 from sharelens.broker.errors import StorageError
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from sharelens.broker.security.authentication.scram import HASHES, ITERATIONS_MAX, ITERATIONS_MIN, credential_of_salted
 from sharelens.broker.storage.catalog import Catalog
 from sharelens.broker.storage.scram_credentials import ScramCredential, ScramUsers
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 
 MECHANISMS: Final = dict(enumerate(HASHES, 1))
 """Names of mechanisms by their number in requests (ScramMechanism)."""

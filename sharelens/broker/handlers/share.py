@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from sharelens.broker.ports import Timers, Topics
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.messages import milliseconds, topic_id_text
 from sharelens.broker.protocol.registry import Answer, RequestContext, handles
 from sharelens.broker.security.authorization.entries import Operation
@@ -26,6 +25,7 @@ from sharelens.broker.share.sessions import (
     ShareSessionError,
     TopicIdPartition,
 )
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from state_model.uuids import ZERO_UUID
 
 MEMBER_ID_MAX_LENGTH = 36

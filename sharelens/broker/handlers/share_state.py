@@ -5,10 +5,10 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from sharelens.broker.ports import Persister
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.messages import state_batches_of, topic_id_text
 from sharelens.broker.protocol.registry import Answer, RequestContext, handles
 from sharelens.broker.protocol.steps import LazyArray
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from state_model.answers import ErrorCode
 from state_model.coordinator import WriteRequest
 from state_model.rule_sets import RuleSet

@@ -7,10 +7,10 @@ from kio.schema.errors import ErrorCode
 
 from sharelens.broker.coordinators.share_group import GroupError
 from sharelens.broker.handlers.share_groups import authorized_operations
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.messages import milliseconds
 from sharelens.broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from sharelens.broker.protocol.steps import LazyArray
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from state_model.group_records import camel_case
 from state_model.streams.heartbeat import Answer as HeartbeatAnswer
 from state_model.streams.heartbeat import Heartbeat, HeartbeatError

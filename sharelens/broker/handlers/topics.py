@@ -12,10 +12,10 @@ from sharelens.broker.config.settings import Source, parse_all
 from sharelens.broker.config.topic_keys import TOPIC
 from sharelens.broker.errors import BrokerError, ConfigError
 from sharelens.broker.handlers.errors import RefusedError, code_of
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.messages import topic_id_text
 from sharelens.broker.protocol.registry import Answer, RequestContext, handles
 from sharelens.broker.protocol.steps import LazyArray
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from sharelens.broker.broker import Broker

@@ -12,10 +12,10 @@ from kio.schema.errors import ErrorCode
 
 from sharelens.broker.coordinators.transaction_log import Transaction, TransactionStatus
 from sharelens.broker.handlers.partitions import find_log
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.registry import Answer, RequestContext, handles
 from sharelens.broker.protocol.steps import LazyArray
 from sharelens.broker.storage.producer_state import ProducerEntry
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from sharelens.broker.broker import Broker

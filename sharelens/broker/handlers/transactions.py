@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from kio.schema.errors import ErrorCode
 
 from sharelens.broker.ports import TopicPartition
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.messages import milliseconds
 from sharelens.broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from sharelens.broker.security.authorization.entries import Operation
 from sharelens.broker.storage.catalog import INTERNAL_TOPICS
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from state_model.topics import OFFSETS_TOPIC
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import Any, cast
 from kio.schema.errors import ErrorCode
 
 from sharelens.broker.errors import FrameError
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.messages import (
     OversizedRequestError,
     Request,
@@ -21,6 +20,7 @@ from sharelens.broker.protocol.messages import (
 )
 from sharelens.broker.protocol.registry import Answer, Api, ClientConnection, RequestContext
 from sharelens.broker.protocol.steps import run_in_turns
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from state_model.codec.steps import Steps
 from state_model.codec.writers import Bytes
 

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
-from kio.index import load_response_schema
+from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map, schema_name_map
 
@@ -98,10 +98,11 @@ def _check_name(entity: Any, name: str) -> None:
 
 @cache
 def _names_in_any_version(api_key: int, struct_name: str) -> frozenset[str]:
-    """Field names of a response or of a struct inside it, over all versions."""
+    """Field names of a request, a response or a struct inside one, over all versions."""
     names: set[str] = set()
     for version in schema_name_map[api_key_map[api_key]]:
-        for entity in _structs(load_response_schema(api_key, version)):
+        messages: tuple[Any, ...] = (load_request_schema(api_key, version), load_response_schema(api_key, version))
+        for entity in (struct for message in messages for struct in _structs(message)):
             if entity.__name__ == struct_name:
                 names.update(field.name for field in fields_of(entity))
     return frozenset(names)

@@ -1,4 +1,4 @@
-"""Answers into bytes, by the fields of kio's message classes.
+"""Messages into bytes, by the fields of kio's message classes.
 
 kio's own writer takes objects of its classes and writes a whole message in one call. This one writes plain mappings,
 so that one handler serves all versions of an API, and pauses between the elements of large arrays.
@@ -22,7 +22,7 @@ def write_in_steps(entity: Any, values: Mapping[str, Any], out: Output) -> Steps
             zero, empty or null.
 
     Raises:
-        TypeError: a name that no version of the response has, or a value that its field does not take.
+        TypeError: a name that no version of the message has, or a value that its field does not take.
     """
     writer = kind_of(entity).writer
     try:

@@ -24,11 +24,11 @@ from sharelens.broker.handlers.rights.guards import (
     topics,
     transactional_id,
 )
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.registry import Api, Handler, RequestContext
 from sharelens.broker.security.authorization.authorizer import Authorizer
 from sharelens.broker.security.authorization.entries import Operation, ResourceType
 from sharelens.broker.security.authorization.rights import Rights, host_text
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 
 ALTER, ALTER_CONFIGS, CLUSTER_ACTION = Operation.ALTER, Operation.ALTER_CONFIGS, Operation.CLUSTER_ACTION
 DELETE, DESCRIBE, DESCRIBE_CONFIGS = Operation.DELETE, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS

@@ -9,7 +9,6 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from sharelens.broker.errors import FrameError
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.authentication import Reply
 from sharelens.broker.protocol.error_answers import error_answer
 from sharelens.broker.protocol.messages import (
@@ -21,6 +20,7 @@ from sharelens.broker.protocol.messages import (
 )
 from sharelens.broker.protocol.registry import ANONYMOUS, Answer, Api
 from sharelens.broker.security.authentication.mechanism import Accepted, Challenge, Mechanism, Rejected, Unanswered
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from state_model.codec.steps import run
 
 USER_TYPE: Final = "User:"

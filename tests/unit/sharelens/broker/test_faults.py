@@ -11,11 +11,11 @@ import sharelens.broker.handlers.all  # noqa: F401  (registers them)
 from sharelens.broker.errors import ConfigError, FrameError
 from sharelens.broker.faults import Action, FaultInjection, FaultRule, parse_fault
 from sharelens.broker.ports import TopicPartition
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.error_answers import error_answer
 from sharelens.broker.protocol.messages import encode_answer
 from sharelens.broker.protocol.registry import Api, RequestContext, registered
 from sharelens.broker.protocol.steps import LazyArray
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from tests.broker_parts.broker_messages import build
 
 STATE = TopicPartition("__share_group_state", 3)

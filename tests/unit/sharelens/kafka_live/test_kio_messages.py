@@ -56,3 +56,5 @@ def test_a_response_that_is_cut_short_is_an_error_that_the_connection_knows():
     request.with_header(1, "c")
     with pytest.raises(ValueError, match="Response"):
         request.header.get_response_class().decode(KafkaBytes(3))
+    with pytest.raises(ValueError, match="ResponseHeader"):
+        request.header.get_response_class().parse_header(KafkaBytes(3))

@@ -12,8 +12,8 @@ import pytest
 from kio.index import load_request_schema, load_response_schema
 
 from sharelens.broker.handlers import consumer_groups, group_offsets, transactions
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.registry import RequestContext, registered
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from state_model.group_schemas import GroupKind
 from state_model.uuids import uuid_bytes
 from tests.broker_parts.broker_messages import build

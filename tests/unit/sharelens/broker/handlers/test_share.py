@@ -9,8 +9,8 @@ from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 
 from sharelens.broker.handlers import share
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.registry import RequestContext, registered
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from state_model import answers
 from state_model.uuids import uuid_bytes
 from tests.broker_parts.broker_messages import build

@@ -6,8 +6,8 @@ from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 
 from sharelens.broker.handlers import groups, share_groups, share_state
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.registry import RequestContext, registered
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from state_model.answers import ErrorCode as StateError
 from state_model.rule_sets import KAFKA_4_3, KAFKA_4_4
 from state_model.uuids import uuid_bytes

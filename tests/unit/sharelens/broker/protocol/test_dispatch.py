@@ -9,10 +9,10 @@ from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 
 from sharelens.broker.errors import FrameError
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.dispatch import Dispatcher
 from sharelens.broker.protocol.registry import Api
 from sharelens.broker.protocol.steps import LazyArray
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from sharelens.kafka_formats.messages.reader import read
 from state_model.codec.steps import STEP_ELEMENTS
 

@@ -13,6 +13,7 @@ from kio.static.primitive import Records
 import sharelens.broker.handlers.all  # noqa: F401  (registers the handlers)
 from sharelens.broker.protocol.registry import registered
 from sharelens.broker.protocol.steps import LazyArray
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from sharelens.kafka_formats.messages.reader import read
 from sharelens.kafka_formats.messages.writer import write, write_in_steps
 from state_model.codec.steps import STEP_ELEMENTS
@@ -26,6 +27,8 @@ MESSAGES = [
     for version in range(api.first_version, api.last_version + 1)
     for direction in ("request", "response")
 ]
+OF_LATER_METADATA = {"request": "include_topic_authorized_operations", "response": "throttle_time"}
+"""Fields of Metadata that version 1 lacks."""
 LOADERS = {"request": load_request_schema, "response": load_response_schema}
 
 
@@ -101,3 +104,11 @@ def test_large_byte_fields_are_not_copied():
 def test_a_text_that_may_not_be_null_is_refused():
     with pytest.raises(TypeError, match="may not be null"):
         write(load_response_schema(15, 0), {"groups": [{"group_id": None}]})
+
+
+@pytest.mark.parametrize("direction", ["request", "response"])
+def test_fields_of_other_versions_are_left_out_and_unknown_ones_refused(direction):
+    early, field = load((direction, ApiKey.METADATA, 1)), OF_LATER_METADATA[direction]
+    assert write(early, {field: 1}) == write(early, {})
+    with pytest.raises(TypeError, match="has a field colour"):
+        write(early, {"colour": 1})

@@ -17,8 +17,8 @@ from kio.index import load_request_schema, load_response_schema
 from sharelens.broker.errors import FrameError
 from sharelens.broker.handlers.all import MODULES
 from sharelens.broker.handlers.rights.table import RULES
-from sharelens.broker.protocol.api_keys import ApiKey
 from sharelens.broker.protocol.registry import registered
+from sharelens.kafka_formats.messages.api_keys import ApiKey
 from tests.broker_parts.acl_answers import REFUSED, entry, facts
 from tests.broker_parts.broker_messages import build, plain
 from tests.broker_parts.dispatched_broker import DispatchedBroker
