@@ -19,10 +19,6 @@ NO_STATE = "no_share_state"
 TOO_EARLY = "before_the_state_log"
 TOO_LATE = "after_the_state_log"
 NOT_COMPLETE = "state_log_not_complete"
-REASONS = (
-    NO_DEAD_LETTER, NO_TOPIC_KNOWN, TOPIC_NOT_HELD, EXPIRED, HELD_BACK, NOT_ARCHIVED, NO_STATE, TOO_EARLY, TOO_LATE,
-    NOT_COMPLETE,
-)  # fmt: skip
 
 DLQ_RECONCILIATION = pa.schema(
     [

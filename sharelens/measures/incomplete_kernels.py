@@ -192,7 +192,7 @@ def _note(
 ) -> int:
     """Extends the current interval, or ends it and begins the one at `interval_count`; returns the current interval."""
     records, first_record, past = place
-    # A life begins anew without the waiting of the one before it, also where both have the same first offset.
+    # A new life does not continue the waiting of the one before it, also where both have the same first offset.
     same = (
         current >= 0
         and out[current, FIRST] == row[FIRST]

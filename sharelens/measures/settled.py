@@ -25,7 +25,6 @@ from sharelens.measures.histories import (
     Histories,
 )
 from sharelens.measures.inputs import Inputs
-from sharelens.measures.latency_schemas import ACKNOWLEDGED, ARCHIVED, OPEN
 from sharelens.measures.lives import BLIND
 from sharelens.measures.places import codes_in
 from sharelens.measures.steps import LAST_OFFSET, Flags, Ints
@@ -36,8 +35,6 @@ MARKS = ["completeness", "completeness_reason"]
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 NOT_KNOWN = -1
-OUTCOME_NAMES = (ACKNOWLEDGED, ARCHIVED, OPEN)
-"""Names of the numbers in `Settled.outcome`."""
 BLOCK_BITS = 12
 BLOCK_OFFSETS = 1 << BLOCK_BITS
 """Record offsets of a block; contributions to latency and attempts are grouped by block and hour."""
@@ -51,10 +48,10 @@ LATEST_MS = 1 << 61
 class Settled:
     """Ranges of settled offsets, disjoint within a life; `places` has the columns FULL_PLACE_KEY of each `place`.
 
-    `outcome`: place in OUTCOME_NAMES; `count`: largest delivery count in the life; `at`: log offset of the first
-    outcome; `at_ms`: its log time, NOT_KNOWN where only a later snapshot shows the outcome. `open_…`: ranges
-    that were delivered and are not settled at the end of the histories. `newest`: FULL_PLACE_KEY and MARKS of the
-    newest record of each share partition.
+    `outcome`: place in latency_schemas.OUTCOMES; `count`: largest delivery count in the life; `at`: log offset of the
+    first outcome; `at_ms`: its log time, NOT_KNOWN where only a later snapshot shows the outcome. `open_…`: ranges that
+    were delivered and are not settled at the end of the histories. `newest`: FULL_PLACE_KEY and MARKS of the newest
+    record of each share partition.
     """
 
     places: pa.Table

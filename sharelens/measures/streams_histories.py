@@ -22,7 +22,6 @@ from state_model.streams.values import (
 
 STANDBY_REPLICAS = "num.standby.replicas"
 """The only assignment configuration of 4.3 (streams-group §6)."""
-NEW_MEMBER = StreamsMember()
 
 
 @dataclass(slots=True)

@@ -1,1 +1,1 @@
-"""Values that a question is asked with: filters and times."""
+"""Parameters of questions: filters and times."""

@@ -46,7 +46,7 @@ from state_model.columnar.soft_state import (
 )
 
 CHANGED, SPLIT_OR_JOINED, START_OFFSET_PASSED = 1, 2, 3
-GONE, NEW, KEPT_RANGE, REPLACED = 0, 1, 2, 3
+GONE, NEW, UNCHANGED, REPLACED = 0, 1, 2, 3
 
 # Columns of the closed ranges (int64 matrix: a row for each column, a column for each range: the layout of Arrow).
 (C_KEY, C_FIRST, C_LAST, C_PRIORITY, C_FROM_AT, C_FROM_TIME, C_TO_AT, C_TO_TIME, C_REASON, C_LIFE) = range(10)
@@ -117,7 +117,7 @@ def fate_of(old: np.ndarray, i: int, old_end: int, new: np.ndarray, j: int, coun
     if i >= old_end or new[j, FIRST] < old[i, FIRST]:
         return NEW
     same = old[i, LAST] == new[j, LAST] and old[i, PRIORITY] == new[j, PRIORITY]
-    return KEPT_RANGE if same else REPLACED
+    return UNCHANGED if same else REPLACED
 
 
 @leaf
@@ -158,13 +158,13 @@ def exchange(
     j = 0
     while i < high or j < count:
         fate = fate_of(pool, i, high, new, j, count)
-        if fate == KEPT_RANGE and end[ENDING] == 0:
+        if fate == UNCHANGED and end[ENDING] == 0:
             new[j, FROM_AT] = pool[i, FROM_AT]  # by element: a slice costs more than what it copies
             new[j, FROM_TIME] = pool[i, FROM_TIME]
         elif fate != GONE:
             new[j, FROM_AT] = end[END_AT]
             new[j, FROM_TIME] = end[END_TIME]
-        if fate in (GONE, REPLACED) or (fate == KEPT_RANGE and end[ENDING] != 0):
+        if fate in (GONE, REPLACED) or (fate == UNCHANGED and end[ENDING] != 0):
             close_range(closed, pool, i, life, end, end_reason(pool, i, new, count, start, end[ENDING]))
         i += fate != NEW
         j += fate != GONE

@@ -200,7 +200,7 @@ def take_snapshot(state: np.ndarray, record: Record, pool: Breakpoints, used: in
     state[UPDATES] = 0
     state[SNAPSHOT_AT] = record.log_offset
     state[ARCHIVING_MS] = NONE
-    # A snapshot replaces the function, so its terminal offsets are counted anew; updates then add differences.
+    # A snapshot replaces the function, so its terminal offsets are counted again; updates then add differences.
     terminal = 0
     size = written.at.shape[0]
     for i in range(size):
