@@ -27,6 +27,7 @@ from sharelens.output import (
 from sharelens.output.terminal import visible
 from sharelens.output.wording import counted, place
 from sharelens.parameters.filters import KeyFilter
+from sharelens.questions.checked import audited_with_coordinators
 from sharelens.questions.completeness import closing_line
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.naming import ensure_known, resolve
@@ -172,6 +173,12 @@ def _events(rows: pa.Table) -> Iterator[str]:
 
 def _none(listed: Sequence[str]) -> str:
     return f"no finding of severity {' or '.join(listed)}"
+
+
+def checked_audit(evidence: Evidence, key_filter: KeyFilter, span: Span, choice: AuditChoice) -> Report:
+    """The answer to `sharelens audit`, with what the coordinators of a running cluster say; errors as in `audit`."""
+    report = audit(evidence, key_filter, span, choice)
+    return audited_with_coordinators(evidence, report, resolve(evidence, key_filter))
 
 
 def findings_from(answered: Report, severity: str) -> int:

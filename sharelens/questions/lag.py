@@ -1,5 +1,7 @@
 """How far share groups are behind: now, as of a time, at offsets of the state log, or over time."""
 
+import time
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -16,6 +18,7 @@ from sharelens.measures.topics import BATCH_COLUMNS
 from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text, time_column
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.times import lasted, time_text
+from sharelens.questions.checked import with_coordinators
 from sharelens.questions.completeness import (
     check_cut,
     closing_line,
@@ -101,6 +104,14 @@ def lag_of(evidence: Evidence, states: pa.Table, cut: LogPrefix, end_offsets: En
     if cut.as_of_ms is not None and (then := evidence.ends_at(cut.as_of_ms, names_of_ids.values())):
         ends = with_inferred_ends(ends, then, names_of_ids)
     return measure.lag(states, ends, names, end_of_now=cut.is_whole)
+
+
+def checked_lag(
+    evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, *, end_offsets: EndOffsets | None = None
+) -> Answer:
+    """The answer to `sharelens lag`; without end offsets also what the coordinators of a running cluster say."""
+    answer = lag(evidence, key_filter, cut, end_offsets=end_offsets, now_ms=time.time_ns() // 1_000_000)
+    return answer if end_offsets else with_coordinators(evidence, answer, cut)
 
 
 def lag_over_time(

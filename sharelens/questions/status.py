@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from sharelens.evidence.conditions import all_of
 from sharelens.evidence.metadata_events import MetadataHistory
 from sharelens.lake.gates import gates
-from sharelens.lake.scan import Cut
+from sharelens.lake.scan import Cut, open_lake
 from sharelens.lake.settings_rows import TABLE as BRONZE_SETTING
 from sharelens.measures.observed_settings import METADATA_CONFIGS
 from sharelens.output import (
@@ -30,7 +30,9 @@ from sharelens.questions.lake_clusters import clusters
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence
 from sharelens.questions.missing import damaged_metadata, lacking
+from sharelens.questions.opening import open_logs
 from sharelens.questions.published import publications
+from sharelens.source.request import Source
 
 RUNS_SHOWN = 10
 STATE_PARTITION = pa.schema(
@@ -188,6 +190,14 @@ def _histories(views: Sequence[Evidence]) -> dict[str | None, MetadataHistory]:
     """The metadata over time by cluster, where there is a metadata log."""
     histories = ((view.cluster_id, view.metadata.history) for view in views)
     return {cluster_id: history for cluster_id, history in histories if history is not None}
+
+
+def status(source: Source) -> Report:
+    """The answer to `sharelens status`; errors as in `lake_status`."""
+    if source.lake is not None:
+        return lake_status(open_lake(source.lake), source.cluster_id)
+    with open_logs(source) as evidence:
+        return log_status(evidence)
 
 
 def log_status(evidence: LogEvidence) -> Report:
