@@ -8,8 +8,8 @@ import click
 
 from jobs.commands.refusals import FINDINGS
 from jobs.commands.stages import SKIP
-from sharelens.cli.data_options import lake_option
-from sharelens.cli.options import LOCK_TIMEOUT, Duration, NewPath, Time, examples, output_options
+from sharelens.cli.options.common import LOCK_TIMEOUT, Duration, NewPath, Time, examples, output_options
+from sharelens.cli.options.data import lake_option
 from sharelens.output import Shown, say, show
 from state_model.errors import UsageError
 

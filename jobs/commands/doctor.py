@@ -2,8 +2,8 @@
 
 import click
 
-from sharelens.cli.data_options import lake_option, log_dir_option
-from sharelens.cli.options import BOOTSTRAP, COMMAND_CONFIG, examples, output_options
+from sharelens.cli.options.common import BOOTSTRAP, COMMAND_CONFIG, examples, output_options
+from sharelens.cli.options.data import lake_option, log_dir_option
 from sharelens.output import Answer, Column, Shown, by_importance, name_column, say, show, text_column
 
 UNHEALTHY = 1

@@ -6,8 +6,8 @@ import click
 
 from jobs.commands.ages import Ages
 from jobs.commands.refusals import refuse_closed
-from sharelens.cli.data_options import lake_option
-from sharelens.cli.options import LOCK_TIMEOUT, Duration, examples
+from sharelens.cli.options.common import LOCK_TIMEOUT, Duration, examples
+from sharelens.cli.options.data import lake_option
 from sharelens.output import Answer, Form, Shown, by_importance, json_text, name_column, number_column, show, tell
 from state_model.errors import UsageError
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jobs.commands.stages import ENGINE
-from sharelens.cli.data_options import lake_option
-from sharelens.cli.options import examples, output_options, stacked
-from sharelens.cli.spark_options import engine_settings, session_of
+from sharelens.cli.options.common import examples, output_options, stacked
+from sharelens.cli.options.data import lake_option
+from sharelens.cli.options.spark import engine_settings, session_of
 from sharelens.output import Answer, Shown, by_importance, name_column, number_column, show, text_column
 from state_model.errors import UsageError
 

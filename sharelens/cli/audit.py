@@ -6,9 +6,9 @@ import click
 
 from sharelens.cli.forensics import FROM, TO, fail_on_findings
 from sharelens.cli.incidents import settings_options
-from sharelens.cli.options import examples, filter_options, output_options
+from sharelens.cli.options.common import examples, filter_options, output_options
+from sharelens.cli.options.source import evidence_options
 from sharelens.cli.questions import in_order
-from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown, show, tell
 from sharelens.parameters.filters import KeyFilter
 from sharelens.source.request import Source
@@ -102,12 +102,12 @@ def audit(
     that were seen in that time, with their counts over all time.
     """
     in_order("audit", from_ms, to_ms)
-    from sharelens.questions.audit import AuditChoice, audit, findings_from
-    from sharelens.questions.checked import audited_with_coordinators
-    from sharelens.questions.evidence import Span
-    from sharelens.questions.naming import resolve
-    from sharelens.questions.opening import open_evidence
+    from sharelens.questions.answers.checked import audited_with_coordinators
+    from sharelens.questions.answers.naming import resolve
+    from sharelens.questions.audits.audit import AuditChoice, audit, findings_from
     from sharelens.settings.suppressions import read_suppressions
+    from sharelens.tables.opening import open_evidence
+    from sharelens.tables.where import Span
     from state_model.audit.table import rules_named
 
     least = max(severity, fail_on or SEVERITIES[0], key=SEVERITIES.index)

@@ -2,8 +2,8 @@
 
 import click
 
-from sharelens.cli.data_options import lake_option, log_dir_option
-from sharelens.cli.options import CLUSTER, REQUIRE_COMPLETE, Size, Time, examples, output_options
+from sharelens.cli.options.common import CLUSTER, REQUIRE_COMPLETE, Size, Time, examples, output_options
+from sharelens.cli.options.data import lake_option, log_dir_option
 from sharelens.cli.questions import answer
 from sharelens.output import Shown
 from sharelens.source.request import DEFAULT_MAX_BYTES, Source

@@ -9,7 +9,7 @@ import click
 
 from sharelens.cli.forensics import FAIL_ON, FROM, TO, fail_on_findings
 from sharelens.cli.incidents import settings_options
-from sharelens.cli.options import (
+from sharelens.cli.options.common import (
     REQUIRE_COMPLETE,
     Duration,
     NewPath,
@@ -18,8 +18,8 @@ from sharelens.cli.options import (
     filter_options,
     output_options,
 )
+from sharelens.cli.options.source import dead_letter_options, evidence_options
 from sharelens.cli.questions import answer, in_order
-from sharelens.cli.source_options import dead_letter_options, evidence_options
 from sharelens.output import Form, Shown, json_text, say_warnings, tell
 from sharelens.parameters.filters import KeyFilter
 from sharelens.source.request import CutChoice, Source, dead_letter_topics
@@ -102,10 +102,10 @@ def dlq(
     time of the dead letter, or of archiving where there is none. --fail-on: missing, duplicate or unexpected.
     """
     in_order("dlq", from_ms, to_ms)
-    from sharelens.measures.dlq_schemas import STATUSES
-    from sharelens.questions import dlq as questions
-    from sharelens.questions import opening
-    from sharelens.questions.evidence import Span
+    from sharelens.measures.dlq.schemas import STATUSES
+    from sharelens.questions.dead_letters import dlq as questions
+    from sharelens.tables import opening
+    from sharelens.tables.where import Span
 
     for unknown in sorted(set(status) - set(STATUSES)):
         raise UsageError(f"dlq: --status: {unknown!r} is no status; there are {', '.join(STATUSES)}")
@@ -180,10 +180,11 @@ def plan(
             f"dlq plan: --out: {out!r} ends in neither .json nor .csv; name a file with one of these endings"
         )
     from sharelens.output.private_files import ensure_free, write_private
-    from sharelens.questions import dlq as questions
-    from sharelens.questions import opening, redrive
-    from sharelens.questions.evidence import Span
-    from sharelens.questions.missing import unnamed_topics
+    from sharelens.questions.answers.missing import unnamed_topics
+    from sharelens.questions.dead_letters import dlq as questions
+    from sharelens.questions.dead_letters import redrive
+    from sharelens.tables import opening
+    from sharelens.tables.where import Span
 
     beside = path.with_name(f"{path.name}.sha256")
     ensure_free(path, beside, force=force)

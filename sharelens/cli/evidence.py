@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sharelens.cli.data_options import lake_option, log_dir_option, without_values
 from sharelens.cli.forensics import FINDINGS
 from sharelens.cli.incidents import settings_options
-from sharelens.cli.options import (
+from sharelens.cli.options.common import (
     BOOTSTRAP,
     COMMAND_CONFIG,
     REQUIRE_COMPLETE,
@@ -21,7 +20,8 @@ from sharelens.cli.options import (
     examples,
     output_options,
 )
-from sharelens.cli.source_options import dead_letter_options, evidence_options, live_cluster
+from sharelens.cli.options.data import lake_option, log_dir_option, without_values
+from sharelens.cli.options.source import dead_letter_options, evidence_options, live_cluster
 from sharelens.output import Answer, Shown, name_column, number_column, say, show
 from sharelens.parameters.times import Rounding
 from sharelens.source.request import DEFAULT_MAX_BYTES, Source
@@ -88,7 +88,7 @@ def evidence(
     """
     from sharelens.evidence_folder.folder import check_place, make_evidence
     from sharelens.evidence_folder.question import ask
-    from sharelens.questions import opening
+    from sharelens.tables import opening
 
     place = Path(out)
     check_place(place)
@@ -192,7 +192,7 @@ def verify(
     live = live_cluster(bootstrap_server, command_config, user_topics, max_bytes)
     again = lake is not None or bool(log_dir) or live is not None
     if again:
-        from sharelens.questions import opening
+        from sharelens.tables import opening
 
         source = replace(_source(read, lake, log_dir, topic_names, max_bytes), live=live)
         with opening.open_evidence(_without_end_offsets(source)) as opened:

@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from sharelens.cli.listening import ensure_client, listen_address, tell_ready
-from sharelens.cli.options import Duration, examples
-from sharelens.cli.source_options import evidence_options
+from sharelens.cli.options.common import Duration, examples
+from sharelens.cli.options.source import evidence_options
 from sharelens.output import say, tell
 from sharelens.output.wording import counted
 from sharelens.source.request import Source

@@ -4,9 +4,16 @@ from dataclasses import replace
 
 import click
 
-from sharelens.cli.options import REQUIRE_COMPLETE, Time, cut_options, examples, filter_options, output_options
+from sharelens.cli.options.common import (
+    REQUIRE_COMPLETE,
+    Time,
+    cut_options,
+    examples,
+    filter_options,
+    output_options,
+)
+from sharelens.cli.options.source import evidence_options
 from sharelens.cli.questions import OFFSETS, answer, in_order
-from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown, say
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.times import Rounding
@@ -63,8 +70,9 @@ def redelivered(
     """
     in_order("redelivered", from_ms, to_ms)
     from sharelens.measures.schemas import REDELIVERIES
-    from sharelens.questions import opening, redelivered
-    from sharelens.questions.evidence import Span
+    from sharelens.questions import redelivered
+    from sharelens.tables import opening
+    from sharelens.tables.where import Span
 
     for unknown in sorted(set(kind) - set(REDELIVERIES)):
         raise UsageError(f"redelivered: --kind: {unknown!r} is no kind; kinds: {', '.join(REDELIVERIES)}")
@@ -116,8 +124,9 @@ def account(
     in_order("account", from_ms, to_ms)
     in_order("account", from_offset, to_offset, OFFSETS)
     from sharelens.measures.schemas import CLASSES
-    from sharelens.questions import accounting, opening
-    from sharelens.questions.evidence import Span
+    from sharelens.questions import accounting
+    from sharelens.tables import opening
+    from sharelens.tables.where import Span
 
     for unknown in sorted(set(classes) - set(CLASSES)):
         raise UsageError(f"account: --class: {unknown!r} is no class; classes: {', '.join(CLASSES)}")
@@ -160,8 +169,9 @@ def life(
     """
     in_order("life", from_ms, to_ms)
     from sharelens.measures.schemas import EVENTS
-    from sharelens.questions import life, opening
-    from sharelens.questions.evidence import Span
+    from sharelens.questions import life
+    from sharelens.tables import opening
+    from sharelens.tables.where import Span
 
     for unknown in sorted(set(events) - set(EVENTS)):
         raise UsageError(f"life: --event: {unknown!r} is no event; events: {', '.join(EVENTS)}")
@@ -220,8 +230,9 @@ def cost(
         raise UsageError(
             "cost: --compare-early-draft takes whole histories; leave out --state-partitions, --from, --to"
         )
-    from sharelens.questions import cost, cost_compared, opening
-    from sharelens.questions.evidence import Span
+    from sharelens.questions import cost, cost_compared
+    from sharelens.tables import opening
+    from sharelens.tables.where import Span
 
     with opening.open_evidence(source) as evidence:
         if is_compared:
@@ -260,8 +271,9 @@ def groups(
     --from and --to bound the time of a group's last change.
     """
     in_order("groups", from_ms, to_ms)
-    from sharelens.questions import groups, opening
-    from sharelens.questions.evidence import Span
+    from sharelens.questions.groups import groups
+    from sharelens.tables import opening
+    from sharelens.tables.where import Span
 
     with opening.open_evidence(replace(source, needs_state_log=False)) as evidence:
         answered = groups.groups(evidence, frozenset(group), as_of, Span(from_ms=from_ms, to_ms=to_ms))

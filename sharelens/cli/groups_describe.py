@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import click
 
-from sharelens.cli.options import END_OFFSETS, REQUIRE_COMPLETE, Time, examples, output_options
+from sharelens.cli.options.common import END_OFFSETS, REQUIRE_COMPLETE, Time, examples, output_options
+from sharelens.cli.options.source import evidence_options
 from sharelens.cli.questions import answer
-from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown
 from sharelens.source.request import Source
 from state_model.errors import UsageError
@@ -56,8 +56,9 @@ def describe(
         raise UsageError("describe: --offsets, --members, --tasks and --state exclude each other; give one of them")
     if end_offsets is not None and (members or tasks or state):
         raise UsageError("describe: --end-offsets is for the lag; leave it out with --members, --tasks and --state")
-    from sharelens.questions import describe, opening
+    from sharelens.questions.groups import describe
     from sharelens.settings.end_offsets import read_end_offsets
+    from sharelens.tables import opening
 
     views = {describe.View.MEMBERS: members, describe.View.TASKS: tasks, describe.View.STATE: state}
     view = next((view for view, chosen in views.items() if chosen), describe.View.OFFSETS)

@@ -6,9 +6,9 @@ import click
 
 from sharelens.cli.forensics import FROM, TO
 from sharelens.cli.groups_describe import GROUP
-from sharelens.cli.options import REQUIRE_COMPLETE, examples, output_options
+from sharelens.cli.options.common import REQUIRE_COMPLETE, examples, output_options
+from sharelens.cli.options.source import evidence_options
 from sharelens.cli.questions import answer, in_order
-from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown
 from sharelens.source.request import Source
 
@@ -36,8 +36,9 @@ def rebalances(
     stable, and how long active tasks had no owner.
     """
     in_order("rebalances", from_ms, to_ms)
-    from sharelens.questions import opening, rebalances
-    from sharelens.questions.evidence import Span
+    from sharelens.questions.groups import rebalances
+    from sharelens.tables import opening
+    from sharelens.tables.where import Span
 
     with opening.open_evidence(replace(source, needs_state_log=False)) as evidence:
         answered = rebalances.rebalances(evidence, group, Span(from_ms=from_ms, to_ms=to_ms))

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from sharelens.cli.data_options import lake_option
-from sharelens.cli.options import Size, examples, output_options
-from sharelens.cli.source_options import evidence_options
+from sharelens.cli.options.common import Size, examples, output_options
+from sharelens.cli.options.data import lake_option
+from sharelens.cli.options.source import evidence_options
 from sharelens.output import Shown, show
 from sharelens.source.request import Source
 from state_model.errors import SharelensError, UsageError
@@ -31,7 +31,7 @@ def status(source: Source, shown: Shown) -> None:
 
         show(status.lake_status(open_lake(source.lake), source.cluster_id), shown)
         return
-    from sharelens.questions.opening import open_logs
+    from sharelens.tables.opening import open_logs
 
     with open_logs(source) as evidence:
         show(status.log_status(evidence), shown)
@@ -98,7 +98,7 @@ def sql(
     if list_them:
         if query_count or params:
             raise UsageError("sql: --list excludes a query; leave the query out")
-        from sharelens.questions.named_queries import listed
+        from sharelens.questions.queries.named import listed
 
         show(listed(), shown)
         return
@@ -109,7 +109,7 @@ def sql(
     if lake is None:
         raise UsageError("sql: give --lake DIR, the lake that `sharelens run` wrote")
     from sharelens.lake.scan import open_lake
-    from sharelens.questions.named_queries import named_query
+    from sharelens.questions.queries.named import named_query
 
     text = query or "" if file is None else _text_of(file)
     text.encode()  # a command line may have other text
@@ -119,7 +119,7 @@ def sql(
     if engine == "spark":
         _show_by_spark(opened, text if chosen is None else chosen.spark_sql, values, shown)
         return
-    from sharelens.questions import sql
+    from sharelens.questions.queries import sql
 
     limits = sql.Limits(memory_bytes=memory, spill_bytes=spill)
     text = text if chosen is None else chosen.duckdb_sql
@@ -138,7 +138,7 @@ def _text_of(file: TextIO) -> str:
 
 def _show_by_spark(opened: "Cut", text: str, values: Mapping[str, str | int | None], shown: Shown) -> None:
     from sharelens.configuration.settings import load_settings
-    from sharelens.questions.spark_sql import spark_sql
+    from sharelens.questions.queries.spark_sql import spark_sql
     from sharelens.spark.session import spark_session
 
     show(spark_sql(spark_session("sql", load_settings()), opened, text, values, row_limit=shown.row_limit), shown)

@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from sharelens.cli.forensics import FAIL_ON, FROM, TO, fail_on_findings
-from sharelens.cli.now import now_option
-from sharelens.cli.options import (
+from sharelens.cli.options.common import (
     REQUIRE_COMPLETE,
     Duration,
     cut_options,
@@ -18,8 +17,9 @@ from sharelens.cli.options import (
     output_options,
     stacked,
 )
+from sharelens.cli.options.now import now_option
+from sharelens.cli.options.source import evidence_options
 from sharelens.cli.questions import answer, in_order
-from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown, say_warnings
 from sharelens.parameters.filters import KeyFilter
 from sharelens.source.request import CutChoice, Source
@@ -118,8 +118,9 @@ def _stalled(
     shown: Shown,
 ) -> None:
     in_order(command, from_ms, to_ms)
-    from sharelens.questions import opening, stalled
-    from sharelens.questions.evidence import Span
+    from sharelens.questions import stalled
+    from sharelens.tables import opening
+    from sharelens.tables.where import Span
 
     with opening.open_evidence(source) as evidence:
         answered = stalled.stalled(
@@ -175,8 +176,9 @@ def poison(
     --from and --to bound the log time of the last outcome.
     """
     in_order("poison", from_ms, to_ms)
-    from sharelens.questions import opening, poison
-    from sharelens.questions.evidence import Span
+    from sharelens.questions.dead_letters import poison
+    from sharelens.tables import opening
+    from sharelens.tables.where import Span
 
     span = Span(from_ms=from_ms, to_ms=to_ms)
     with opening.open_evidence(source) as evidence:

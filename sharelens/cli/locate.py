@@ -6,9 +6,9 @@ import os
 
 import click
 
-from sharelens.cli.options import REQUIRE_COMPLETE, Duration, Time, examples, output_options
+from sharelens.cli.options.common import REQUIRE_COMPLETE, Duration, Time, examples, output_options
+from sharelens.cli.options.source import evidence_options
 from sharelens.cli.questions import answer, in_order
-from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown
 from sharelens.parameters.filters import parse_key_filter
 from sharelens.parameters.times import Rounding
@@ -76,8 +76,8 @@ def locate(
     if around is not None and (from_ms is not None or to_ms is not None):
         raise UsageError("locate: --around excludes --from and --to; leave them out, or widen it with --within")
     in_order("locate", from_ms, to_ms)
-    from sharelens.questions.locate import Sought
-    from sharelens.questions.locate import locate as ask
+    from sharelens.questions.traces.locate import Sought
+    from sharelens.questions.traces.locate import locate as ask
 
     if around is not None:
         reach = WITHIN_MS if within is None else within

@@ -4,7 +4,7 @@ import time
 
 import click
 
-from sharelens.cli.options import (
+from sharelens.cli.options.common import (
     END_OFFSETS,
     REQUIRE_COMPLETE,
     Duration,
@@ -14,8 +14,8 @@ from sharelens.cli.options import (
     filter_options,
     output_options,
 )
+from sharelens.cli.options.source import evidence_options
 from sharelens.cli.questions import answer, in_order
-from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.times import Rounding
@@ -62,9 +62,10 @@ def lag(
 
     With --every, the lag at past moments; their end offsets are inferred from the batches' timestamps.
     """
-    from sharelens.questions import lag, opening
-    from sharelens.questions.checked import with_coordinators
+    from sharelens.questions import lag
+    from sharelens.questions.answers.checked import with_coordinators
     from sharelens.settings.end_offsets import read_end_offsets
+    from sharelens.tables import opening
 
     if every_ms is None and (from_ms, to_ms) != (None, None):
         raise UsageError("lag: --from and --to go with --every; for one moment give --as-of")

@@ -9,9 +9,9 @@ import click
 
 from sharelens.cli.forensics import FAIL_ON, fail_on_findings
 from sharelens.cli.incidents import MIN_DURATION, settings_options
-from sharelens.cli.now import NOW
-from sharelens.cli.options import Duration, examples, filter_options, output_options
-from sharelens.cli.source_options import dead_letter_options, evidence_options
+from sharelens.cli.options.common import Duration, examples, filter_options, output_options
+from sharelens.cli.options.now import NOW
+from sharelens.cli.options.source import dead_letter_options, evidence_options
 from sharelens.output import Form, Report, Shown, say_warnings, show, tell
 from sharelens.parameters.filters import KeyFilter
 from sharelens.source.request import CutChoice, Source
@@ -58,7 +58,8 @@ def overview(
         raise UsageError("--watch shows text; leave out --output, or --watch")
 
     def once() -> Report:
-        from sharelens.questions import opening, overview
+        from sharelens.questions.findings import overview
+        from sharelens.tables import opening
 
         with opening.open_evidence(replace(source, takes_group_log=True)) as evidence:
             return overview.overview(
@@ -80,7 +81,7 @@ def overview(
         answered = once()
         click.clear()
     if fail_on:
-        from sharelens.questions.overview import is_wrong
+        from sharelens.questions.findings.overview import is_wrong
 
         fail_on_findings(is_wrong(answered), "findings")
 
@@ -96,7 +97,7 @@ def _show(answered: Report, shown: Shown, *, is_colored: bool) -> None:
 
 def _show_screen(answered: Report, shown: Shown, *, is_colored: bool) -> None:
     from sharelens.output.screen import prose
-    from sharelens.questions.overview import screen
+    from sharelens.questions.findings.overview import screen
 
     rows = list(screen(answered))
     finding_limit = FINDINGS_SHOWN if shown.limit is None else shown.limit

@@ -4,8 +4,15 @@ from dataclasses import replace
 
 import click
 
-from sharelens.cli.options import REQUIRE_COMPLETE, Time, cut_options, examples, filter_options, output_options
-from sharelens.cli.source_options import evidence_options
+from sharelens.cli.options.common import (
+    REQUIRE_COMPLETE,
+    Time,
+    cut_options,
+    examples,
+    filter_options,
+    output_options,
+)
+from sharelens.cli.options.source import evidence_options
 from sharelens.output import Answer, Shown, say, show
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.times import Rounding
@@ -25,7 +32,7 @@ def answer(answered: Answer, shown: Shown, require_complete: bool) -> None:
     show(_with_what_it_lacks(answered), shown)
     if not require_complete or "completeness" not in answered.table.column_names:
         return
-    from sharelens.questions.completeness import incomplete_rows
+    from sharelens.questions.answers.completeness import incomplete_rows
 
     counts = answered.all_rows
     incomplete = incomplete_rows(answered.table.column("completeness")) if counts is None else counts.incomplete
@@ -44,7 +51,7 @@ def in_order(command: str, begin: int | None, end: int | None, options: tuple[st
 
 
 def _with_what_it_lacks(answered: Answer) -> Answer:
-    from sharelens.questions.missing import nameless, unnamed_topics
+    from sharelens.questions.answers.missing import nameless, unnamed_topics
 
     counts = answered.all_rows
     unnamed = unnamed_topics(answered.table) if counts is None else nameless(counts.unnamed_topics)
@@ -68,8 +75,9 @@ def state(
     source: Source, key_filter: KeyFilter, cut: CutChoice, verbose: bool, require_complete: bool, shown: Shown
 ) -> None:
     """The state of share partitions: now, as of a time, or at offsets of the state log."""
-    from sharelens.questions import opening, state
-    from sharelens.questions.checked import with_coordinators
+    from sharelens.questions import state
+    from sharelens.questions.answers.checked import with_coordinators
+    from sharelens.tables import opening
 
     with opening.open_evidence(source) as evidence:
         answered = with_coordinators(evidence, state.state(evidence, key_filter, cut, verbose=verbose), cut)
@@ -126,8 +134,9 @@ def records(
 
         show(early_draft.records(source, key_filter), shown)
         return
-    from sharelens.questions import opening, records
-    from sharelens.questions.evidence import Span
+    from sharelens.questions import records
+    from sharelens.tables import opening
+    from sharelens.tables.where import Span
 
     span = Span(
         from_ms=from_ms,
@@ -174,7 +183,8 @@ def trace(
     The last line has the outcome, or why there is none: the topic's batch headers show what is at the offset.
     """
     from sharelens.parameters.filters import parse_partition_filter
-    from sharelens.questions import opening, trace
+    from sharelens.questions.traces import trace
+    from sharelens.tables import opening
 
     key_filter = parse_partition_filter(group, topic, partition)
     with opening.open_evidence(source) as evidence:
@@ -201,7 +211,8 @@ def diff(
     source: Source, key_filter: KeyFilter, from_ms: int, to_ms: int, verbose: bool, require_complete: bool, shown: Shown
 ) -> None:
     """The changes between two moments: scalars before and after, and record offsets whose delivery state differs."""
-    from sharelens.questions import diff, opening
+    from sharelens.questions.timelines import diff
+    from sharelens.tables import opening
 
     with opening.open_evidence(source) as evidence:
         answered = diff.diff(evidence, key_filter, from_ms, to_ms, verbose=verbose)

@@ -9,10 +9,10 @@ import click
 
 from sharelens.cli.forensics import FROM, TO
 from sharelens.cli.incidents import MIN_DURATION, settings_options
-from sharelens.cli.now import now_option
-from sharelens.cli.options import END_OFFSETS, cut_options, ensure_name, examples, filter_options
+from sharelens.cli.options.common import END_OFFSETS, cut_options, ensure_name, examples, filter_options
+from sharelens.cli.options.now import now_option
+from sharelens.cli.options.source import dead_letter_options, evidence_options
 from sharelens.cli.questions import in_order
-from sharelens.cli.source_options import dead_letter_options, evidence_options
 from sharelens.output import say, say_warnings
 from sharelens.parameters.filters import KeyFilter
 from sharelens.source.request import CutChoice, Source
@@ -58,11 +58,11 @@ def report(
     in_order("report", from_ms, to_ms)
     target = _target(out)
     _need_libraries()
-    from sharelens.questions import opening
-    from sharelens.questions.evidence import Span
     from sharelens.report.gather import ReportQuestion, gather
     from sharelens.report.page import build, render
     from sharelens.settings.end_offsets import read_end_offsets
+    from sharelens.tables import opening
+    from sharelens.tables.where import Span
 
     typed = None if end_offsets is None else read_end_offsets(end_offsets)
     with opening.open_evidence(replace(source, takes_group_log=True)) as evidence:

@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from sharelens.cli.data_options import lake_option
-from sharelens.cli.options import examples, output_options, stacked
-from sharelens.cli.spark_options import SPARK, engine_settings, session_of
+from sharelens.cli.options.common import examples, output_options, stacked
+from sharelens.cli.options.data import lake_option
+from sharelens.cli.options.spark import SPARK, engine_settings, session_of
 from sharelens.output import Shown, say, show, tell
 from state_model.errors import UsageError
 
@@ -60,7 +60,7 @@ def _check_options(
 
 
 def _show_tables(name: str | None, lake: str | None, shown: Shown) -> None:
-    from sharelens.questions import tables
+    from sharelens.questions.queries import tables
 
     if name is not None:
         if lake is not None:
@@ -82,7 +82,7 @@ def _show_tables(name: str | None, lake: str | None, shown: Shown) -> None:
 def _write_definitions(name: str | None, lake: str | None, *, ddl: bool) -> None:
     from sharelens.lake.lake import Lake
     from sharelens.lake.scan import ensure_lake
-    from sharelens.questions import definitions
+    from sharelens.questions.queries import definitions
 
     opened = None if lake is None else Lake(lake)
     if opened is not None:

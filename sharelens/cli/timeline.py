@@ -6,10 +6,10 @@ import click
 
 from sharelens.cli.forensics import FROM, TO
 from sharelens.cli.incidents import MIN_DURATION, settings_options
-from sharelens.cli.now import now_option
-from sharelens.cli.options import cut_options, examples, filter_options, output_options
+from sharelens.cli.options.common import cut_options, examples, filter_options, output_options
+from sharelens.cli.options.now import now_option
+from sharelens.cli.options.source import dead_letter_options, evidence_options
 from sharelens.cli.questions import answer, in_order
-from sharelens.cli.source_options import dead_letter_options, evidence_options
 from sharelens.output import Shown
 from sharelens.parameters.filters import KeyFilter
 from sharelens.source.request import CutChoice, Source
@@ -52,8 +52,9 @@ def timeline(
     in_order("timeline", from_ms, to_ms)
     if not key_filter.groups:
         raise UsageError("timeline: name the group with --group; `sharelens overview` lists those with findings")
-    from sharelens.questions import opening, timeline
-    from sharelens.questions.evidence import Span
+    from sharelens.questions.timelines import timeline
+    from sharelens.tables import opening
+    from sharelens.tables.where import Span
 
     span = Span(from_ms=from_ms, to_ms=to_ms)
     with opening.open_evidence(replace(source, takes_group_log=True)) as evidence:

@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sharelens.cli.incidents import settings_options
-from sharelens.cli.options import REQUIRE_COMPLETE, Duration, cut_options, examples, filter_options, output_options
+from sharelens.cli.options.common import (
+    REQUIRE_COMPLETE,
+    Duration,
+    cut_options,
+    examples,
+    filter_options,
+    output_options,
+)
+from sharelens.cli.options.source import evidence_options
 from sharelens.cli.questions import answer
-from sharelens.cli.source_options import evidence_options
 from sharelens.output import Shown
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.times import duration_text
@@ -18,9 +25,9 @@ from state_model.errors import UsageError
 
 if TYPE_CHECKING:
     from sharelens.output import Answer
-    from sharelens.questions.evidence import Evidence
+    from sharelens.tables.port import Tables
 
-    Question = Callable[[Evidence, KeyFilter, CutChoice, Any], Answer]
+    Question = Callable[[Tables, KeyFilter, CutChoice, Any], Answer]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +125,7 @@ def what_if(
     question = setting.listing if is_listed else setting.question
     if question is None:
         raise UsageError(f"what-if: {_option(name)} has no --list; leave it out")
-    from sharelens.questions import opening
+    from sharelens.tables import opening
 
     with opening.open_evidence(source) as evidence:
         answered = question(evidence, key_filter, cut, value)
@@ -178,7 +185,8 @@ def advise(source: Source, key_filter: KeyFilter, cut: CutChoice, shown: Shown) 
     Delivery count limits, lock durations, missing dead-letter topics, the interval of snapshots, the number of state
     partitions. No advice without evidence.
     """
-    from sharelens.questions import advise, opening
+    from sharelens.questions import advise
+    from sharelens.tables import opening
 
     with opening.open_evidence(source) as evidence:
         answered = advise.advise(evidence, key_filter, cut)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sharelens.cli.options import NewPath, Seconds, examples, output_options
+from sharelens.cli.options.common import NewPath, Seconds, examples, output_options
 from sharelens.output import Answer, Column, Shown, by_importance, name_cell, name_column, say, show, text_column
 from sharelens.output.wording import counted
 from state_model.errors import UsageError
