@@ -20,9 +20,9 @@ from sharelens.broker.simulator.settings import Habits, SimulationSettings
 from sharelens.broker.simulator.simulation import simulate
 from sharelens.measures.early_draft_cost import draft_cost
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions.measured import scope
-from sharelens.questions.opening import open_logs
+from sharelens.questions.answers.measured import scope
 from sharelens.source.request import CutChoice, Source
+from sharelens.tables.opening import open_logs
 from state_model.machine import SNAPSHOT_UPDATE_LIMIT
 
 SEED = 7

@@ -14,14 +14,14 @@ import pyarrow as pa
 from bench import group_log
 from bench.measure import sharelens
 from sharelens.evidence.group_decoding import decode_groups
+from sharelens.groups.histories import histories
+from sharelens.groups.intervals import Histories
+from sharelens.groups.replay import in_log_order
 from sharelens.kafka_log import reader
 from sharelens.kafka_log.layout import scan_log_directory
 from sharelens.kafka_log.reader import Split
 from sharelens.kafka_log.schemas import LOG_RECORD
 from sharelens.kafka_log.union import unite
-from sharelens.measures.group_histories import histories
-from sharelens.measures.group_intervals import Histories
-from sharelens.measures.group_replay import in_log_order
 from state_model.topics import OFFSETS_TOPIC
 
 LIMIT_S = 10

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions import what_if
-from sharelens.questions.evidence import Evidence
-from sharelens.questions.measured import scope
-from sharelens.questions.opening import open_logs
+from sharelens.questions.answers.measured import scope
 from sharelens.source.request import CutChoice, Source
+from sharelens.tables.opening import open_logs
+from sharelens.tables.port import Tables
 
 QUESTIONS = {
     "what-if --snapshot-update-records 100": lambda evidence: what_if.other_snapshot_interval(
@@ -44,17 +44,17 @@ def lines(directory: Path) -> Iterator[tuple[str, str, str]]:
         yield f"{name} of the log", f"{cost.wall_s:.2f} s, {cost.cpu_s:.2f} s of CPU: {times}", note
 
 
-def cost_of(directory: Path, work: Callable[[Evidence], object]) -> Cost:
+def cost_of(directory: Path, work: Callable[[Tables], object]) -> Cost:
     """The cost of the second of two runs."""
     _cost_of_once(directory, work)
     return _cost_of_once(directory, work)
 
 
-def _replay(evidence: Evidence) -> None:
+def _replay(evidence: Tables) -> None:
     scope(evidence, KeyFilter(), CutChoice()).of_each_part(lambda part: None)
 
 
-def _cost_of_once(directory: Path, work: Callable[[Evidence], object]) -> Cost:
+def _cost_of_once(directory: Path, work: Callable[[Tables], object]) -> Cost:
     before, begun_s = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
     with open_logs(Source(log_dirs=(str(directory),), max_bytes=1 << 40)) as evidence:
         work(evidence)

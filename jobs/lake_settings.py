@@ -14,7 +14,7 @@ from sharelens.lake.lake import Lake, LakeReader
 from sharelens.lake.parquet import write_rows
 from sharelens.lake.settings_rows import COLUMNS, TABLE, observations_of, setting_rows
 from sharelens.lake.tables import TABLES
-from sharelens.measures.observed_settings import OF_NOW, Observation, Settings, news, settings_of
+from sharelens.measures.settings.observations import OF_NOW, Observation, Settings, news, settings_of
 
 STAGE = "settings"
 

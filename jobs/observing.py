@@ -10,8 +10,8 @@ from jobs.incarnations import newest_incarnations
 from jobs.lake_settings import stored_settings
 from jobs.options import Observed
 from sharelens.lake.lake import Lake
-from sharelens.measures.kept_samples import KeptSamples
-from sharelens.measures.waiting import STATES
+from sharelens.measures.stalls.waiting import STATES
+from sharelens.measures.topics.kept_samples import KeptSamples
 
 
 def observed(lake: Lake, cluster_id: str, observe: Callable[[pa.Table, KeptSamples], Observed]) -> Observed:

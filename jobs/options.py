@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sharelens.configuration.limits import DEFAULT_LIMITS, Limits
 from sharelens.kafka_log.dead_letter_records import DeadLetterTopics
-from sharelens.measures.observed_settings import Observation
+from sharelens.measures.settings.observations import Observation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from sharelens.lake.lake import Lake
-    from sharelens.measures.kept_samples import KeptSamples
+    from sharelens.measures.topics.kept_samples import KeptSamples
 
 STAGES = ("ingest", "decode", "replay", "measure", "audit", "publish")
 CHECKED_STAGES = ("ingest", "decode", "replay", "measure", "audit", "check", "publish")

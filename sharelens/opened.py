@@ -38,7 +38,7 @@ class OpenLake:
         Raises:
             UsageError: no such table.
         """
-        from sharelens.questions.published import readable
+        from sharelens.tables.lakes.published import readable
 
         rows = readable(self._cut, self._name(table))
         if rows is None:
@@ -108,7 +108,7 @@ class OpenLake:
         Raises:
             UsageError: not exactly one SELECT, or SQL that DuckDB refuses.
         """
-        from sharelens.questions.sql import sql
+        from sharelens.questions.queries.sql import sql
 
         with sql(self._cut, query, parameters) as stream:
             return stream.read_all().table
@@ -116,7 +116,7 @@ class OpenLake:
     @property
     def queries(self) -> list[str]:
         """The names of the named queries; `sharelens sql --list` shows what each tells."""
-        from sharelens.questions.named_queries import names
+        from sharelens.questions.queries.named import names
 
         return names()
 
@@ -126,7 +126,7 @@ class OpenLake:
         Raises:
             UsageError: there is no such query, or it has no such parameter.
         """
-        from sharelens.questions.named_queries import named_query
+        from sharelens.questions.queries.named import named_query
 
         chosen = named_query(name)
         return self.sql(chosen.duckdb_sql, **chosen.values([f"{word}={value}" for word, value in parameters.items()]))

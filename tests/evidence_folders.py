@@ -5,9 +5,9 @@ from typing import Any
 
 from sharelens.evidence_folder.folder import Written, make_evidence
 from sharelens.evidence_folder.question import Question, ask
-from sharelens.measures.settings import GroupSettings
-from sharelens.questions.opening import open_evidence
+from sharelens.measures.settings.over_time import GroupSettings
 from sharelens.source.request import Source
+from sharelens.tables.opening import open_evidence
 from tests.logs.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 from tests.logs.user_topics import write_orders
 

@@ -17,7 +17,7 @@ DOCS = ROOT / "docs"
 WARM_PYTHON = ROOT / "tests" / "processes" / "warm_python.py"
 WITHOUT_CHECKS = (
     *("sharelens.cli", "numba", "duckdb", "deltalake", "pyarrow.dataset", "sharelens.lake.scan", "jobs.run"),
-    *("sharelens.questions.log_evidence", "sharelens.questions.lake_evidence", "sharelens.report.page"),
+    *("sharelens.tables.logs.tables", "sharelens.tables.lakes.tables", "sharelens.report.page"),
 )
 WARM_MODULES = (
     *WITHOUT_CHECKS,

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import vl_convert
 
-from sharelens.measures.settings import GroupSettings
-from sharelens.questions import opening
+from sharelens.measures.settings.over_time import GroupSettings
 from sharelens.report import charts
 from sharelens.report.gather import Gathered, ReportQuestion, gather
 from sharelens.report.page import build, render
 from sharelens.source.request import Source
+from sharelens.tables import opening
 from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.logs.user_topics import write_orders
 

@@ -1,7 +1,13 @@
 """Observations of settings for tests: what files of settings would say."""
 
-from sharelens.measures.observed_settings import DEAD_LETTER_TOPICS, END_OFFSETS, GROUP_CONFIGS, Entry, Observation
-from sharelens.measures.settings import BROKER_CONFIG, DELIVERY_COUNT_LIMIT
+from sharelens.measures.settings.observations import (
+    DEAD_LETTER_TOPICS,
+    END_OFFSETS,
+    GROUP_CONFIGS,
+    Entry,
+    Observation,
+)
+from sharelens.measures.settings.over_time import BROKER_CONFIG, DELIVERY_COUNT_LIMIT
 
 
 def group_configs(from_ms: int = 0, name: str = DELIVERY_COUNT_LIMIT, **values: int | str) -> Observation:

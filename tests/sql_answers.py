@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from sharelens.lake.scan import Cut
-from sharelens.questions.sql import sql
+from sharelens.questions.queries.sql import sql
 
 
 def answer_of(lake: Cut, query: str, parameters: Mapping[str, str | int | None] | None = None) -> pa.Table:

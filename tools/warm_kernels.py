@@ -17,8 +17,8 @@ import pyarrow as pa
 from sharelens.cli import main as sharelens
 from sharelens.demo_data import SCENARIOS, unpack_scenario
 from sharelens.evidence.schemas import GROUP_RECORD
+from sharelens.groups.columns import many_histories
 from sharelens.kafka_log.record_batch import walk_headers
-from sharelens.measures.group_columns import many_histories
 from state_model.columnar.boundaries import count_updates
 from state_model.columnar.json_values import print_values
 from state_model.streams.records import ASSIGNMENT, METADATA

@@ -4,8 +4,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sharelens.measures.audit_needs import SETTING_OF_NEED
-from sharelens.questions.audit_evidence import GIVEN_BY_LOGS
+from sharelens.measures.settings.audit_needs import SETTING_OF_NEED
+from sharelens.tables.logs.between_logs import GIVEN_BY_LOGS
 from state_model.audit.columnar.finding_schema import FINDING
 from state_model.audit.common_causes import EVENTS, WIDE
 from state_model.audit.explanation import impact_line, needs_text, severity_text

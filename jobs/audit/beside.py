@@ -14,7 +14,7 @@ from jobs.audit.topics import LakeTopics
 from jobs.lake_settings import stored
 from sharelens.lake.lake import Lake
 from sharelens.lake.slices import PartitionKey
-from sharelens.measures.coordinator_settings import coordinator_config
+from sharelens.measures.settings.coordinator import coordinator_config
 from state_model.audit.columnar.across import PLACE
 from state_model.audit.columnar.configured import NO_COUNTERS, ConfiguredAudit
 from state_model.audit.columnar.kept_records import KnownTopics, RecordKeeper

@@ -29,7 +29,7 @@ from sharelens.lake.parquet import DataFile, write_rows
 from sharelens.lake.settings_rows import TABLE as SETTINGS
 from sharelens.lake.slices import BRONZE, PartitionKey, Slice, slices
 from sharelens.lake.tables import BRONZE_LOG_RECORD, GOLD_AUDIT_STATE, TABLES
-from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, changed_groups
+from sharelens.measures.settings.over_time import DELIVERY_COUNT_LIMIT, GroupSettings, changed_groups
 from state_model.audit.columnar.across import ACROSS, COUNTS_OF_STATE, LOG_FINDING, PLACE, across_logs
 from state_model.audit.columnar.continuation import FORMAT
 from state_model.audit.columnar.explained import with_causes

@@ -17,7 +17,7 @@ from sharelens.lake.parquet import DataFile, ParquetSink
 from sharelens.lake.row_groups import hold_any
 from sharelens.lake.slices import PartitionKey, Slice, read_partitions, read_unit, units
 from sharelens.lake.tables import GOLD_AUDIT_STATE, TABLES
-from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, largest
+from sharelens.measures.settings.over_time import DELIVERY_COUNT_LIMIT, GroupSettings, largest
 from state_model.audit.columnar.across import LOG_FINDING, STORED, of_log
 from state_model.audit.columnar.continuation import AUDIT_STATE, FORMAT
 from state_model.audit.columnar.findings import findings

@@ -15,8 +15,8 @@ from sharelens.evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
 from sharelens.lake.lake import Lake
 from sharelens.lake.metadata_log import stored_history
 from sharelens.lake.tables import BRONZE_TOPIC_BATCH
-from sharelens.measures.settings import MAX_RECORD_LOCKS, largest
-from sharelens.measures.streams_settings import bounds_of
+from sharelens.measures.settings.over_time import MAX_RECORD_LOCKS, largest
+from sharelens.measures.settings.streams import bounds_of
 from state_model.audit.columnar.kept_records import KnownTopics
 from state_model.audit.columnar.log_pairs import GroupLog
 from state_model.audit.columnar.topic_metadata import TopicMetadata, topic_metadata

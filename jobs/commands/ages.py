@@ -2,7 +2,7 @@
 
 import click
 
-from sharelens.cli.options import Duration
+from sharelens.cli.options.common import Duration
 
 
 class Ages(click.ParamType[dict[str, int]]):

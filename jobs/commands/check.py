@@ -9,7 +9,7 @@ import click
 from jobs.commands.refusals import FINDINGS
 from jobs.commands.stages import SKIP
 from sharelens.cli.asking import parameters
-from sharelens.cli.options import LOCK_TIMEOUT, Duration, NewPath, Time, examples
+from sharelens.cli.options.common import LOCK_TIMEOUT, Duration, NewPath, Time, examples
 from sharelens.output import Shown, say, show
 from sharelens.question_table.shared import LAKE, OUTPUT, lake
 from state_model.errors import UsageError

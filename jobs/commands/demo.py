@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from sharelens.cli.options import ensure_name, examples
+from sharelens.cli.options.common import ensure_name, examples
 from state_model.errors import UsageError
 
 

@@ -56,8 +56,10 @@ def is_live(data_set: str | None) -> bool:
 def _ask(logs: Path, lake: Path, record: live.RecordPlace | None) -> None:
     """Logs into a lake, then its state, the life of a record (None: the one that the state names), its status."""
     from jobs.commands.stages import start
-    from sharelens.questions import opening, state, status, trace
-    from sharelens.questions.lake_evidence import LakeEvidence
+    from sharelens.lake.scan import open_lake
+    from sharelens.questions import state, status
+    from sharelens.questions.traces import trace
+    from sharelens.tables import opening
 
     _step("run", "--log-dir", str(logs), "--lake", str(lake))
     start("run", _stages(), _run_asked(logs, lake))
@@ -74,8 +76,7 @@ def _ask(logs: Path, lake: Path, record: live.RecordPlace | None) -> None:
             )  # fmt: skip
             show(trace.trace(evidence, parse_key_filter([group], [topic], [partition]), offset), SHOWN)
         _step("status", "--lake", str(lake))
-        if isinstance(evidence, LakeEvidence):
-            show(status.lake_status(evidence.lake, None), SHOWN)
+        show(status.lake_status(open_lake(str(lake)), None), SHOWN)
 
 
 def _stages() -> tuple[str, ...]:

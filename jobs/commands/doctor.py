@@ -5,7 +5,7 @@ from dataclasses import replace
 import click
 
 from sharelens.cli.asking import parameters
-from sharelens.cli.options import examples
+from sharelens.cli.options.common import examples
 from sharelens.output import Answer, Column, Shown, by_importance, name_column, say, show, text_column
 from sharelens.question_table.shared import BOOTSTRAP, COMMAND_CONFIG, LOG_DIR, OUTPUT, lake
 

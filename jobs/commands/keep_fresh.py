@@ -12,7 +12,7 @@ import click
 from jobs.commands.ages import Ages
 from jobs.commands.refusals import say_closed
 from sharelens.cli.listening import address_text, ensure_client, listen_address
-from sharelens.cli.options import Duration, Percent, Seconds
+from sharelens.cli.options.common import Duration, Percent, Seconds
 from sharelens.cli.repeating import Pace, repeat, until_sigterm
 from sharelens.output import json_text, say, tell
 from state_model.errors import SharelensError, UsageError

@@ -7,7 +7,7 @@ import click
 from jobs.commands.ages import Ages
 from jobs.commands.refusals import refuse_closed
 from sharelens.cli.asking import parameters
-from sharelens.cli.options import LOCK_TIMEOUT, Duration, examples
+from sharelens.cli.options.common import LOCK_TIMEOUT, Duration, examples
 from sharelens.output import Answer, Form, Shown, by_importance, json_text, name_column, number_column, show, tell
 from sharelens.question_table.shared import LAKE, lake
 from state_model.errors import UsageError

@@ -9,7 +9,7 @@ import click
 from jobs.commands.keep_fresh import SCHEDULE, Work, keep_fresh, schedule_of
 from jobs.commands.refusals import refuse_closed
 from sharelens.cli.asking import parameters
-from sharelens.cli.options import (
+from sharelens.cli.options.common import (
     Command,
     Seconds,
     Size,
@@ -17,7 +17,7 @@ from sharelens.cli.options import (
     examples,
     stacked,
 )
-from sharelens.cli.spark_options import SPARK, engine_settings, session_of
+from sharelens.cli.options.spark import SPARK, engine_settings, session_of
 from sharelens.output import json_text, say, say_warnings, tell
 from sharelens.parameters.times import Rounding, time_text
 from sharelens.question_table.shared import (
@@ -185,7 +185,7 @@ def _fetching(params: dict[str, Any]) -> "Callable[[RunOptions, ExitStack], RunO
 
 def _say_settings(stored: Sequence[Mapping[str, Any]]) -> None:
     """A line for each file of settings that counts only from some time on."""
-    from sharelens.measures.observed_settings import OF_NOW
+    from sharelens.measures.settings.observations import OF_NOW
 
     for observation in stored:
         if observation["from_ms"] is not None and observation["kind"] not in OF_NOW:

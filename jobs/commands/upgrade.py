@@ -6,8 +6,8 @@ import click
 
 from jobs.commands.stages import ENGINE
 from sharelens.cli.asking import parameters
-from sharelens.cli.options import examples, stacked
-from sharelens.cli.spark_options import engine_settings, session_of
+from sharelens.cli.options.common import examples, stacked
+from sharelens.cli.options.spark import engine_settings, session_of
 from sharelens.output import Answer, Shown, by_importance, name_column, number_column, show, text_column
 from sharelens.question_table.shared import OUTPUT, lake
 from state_model.errors import UsageError

@@ -13,17 +13,18 @@ from sharelens.kafka_live.errors import ClusterError
 from sharelens.live.cluster import Address, LiveCluster, UserTopics
 from sharelens.live.left_out import LeftOut
 from sharelens.live.samples import LiveSamples
-from sharelens.measures.kept_samples import KeptSamples
 from sharelens.measures.lag import begins_of
-from sharelens.measures.observed_settings import SAMPLED_BATCHES, Entry, Observation
-from sharelens.measures.sampled_batches import with_batches
-from sharelens.measures.stalls import MOST_SAMPLES
-from sharelens.measures.waiting import waiting_offsets
+from sharelens.measures.settings.observations import SAMPLED_BATCHES, Entry, Observation
+from sharelens.measures.stalls.intervals import MOST_SAMPLES
+from sharelens.measures.stalls.waiting import waiting_offsets
+from sharelens.measures.topics.kept_samples import KeptSamples
+from sharelens.measures.topics.sampled_batches import with_batches
 from sharelens.output import say, say_warnings
-from sharelens.questions.opening import in_directories
-from sharelens.questions.size_limits import size_text
 from sharelens.settings.files import SettingsFiles
 from sharelens.source.request import Source
+from sharelens.tables.limits import size_text
+from sharelens.tables.opening import in_directories
+from sharelens.tables.reading import read_group_records
 
 DEFAULT_FETCHED_BYTES = 4 << 30
 """What a run fetches at most, one answer aside, so that it bounds its disk and its time."""
@@ -83,11 +84,11 @@ class ClusterOfRuns:
 
     def _name_left_out_groups(self, source: Source) -> None:
         """Warns of groups with records among those that were fetched, which the cluster does not list."""
-        from sharelens.questions.known_groups import live_groups
-        from sharelens.questions.log_evidence import open_log_evidence
+        from sharelens.tables.known_groups import live_groups
+        from sharelens.tables.logs.tables import open_log_tables
 
-        with open_log_evidence(replace(source, needs_state_log=False)) as evidence:
-            say_warnings(self._left_out.lines(live_groups(evidence.group_records()), ()))
+        with open_log_tables(replace(source, needs_state_log=False)) as evidence:
+            say_warnings(self._left_out.lines(live_groups(read_group_records(evidence)), ()))
 
     def _observed(self, cluster: LiveCluster, states: pa.Table, kept_samples: KeptSamples) -> Observed:
         """Samples the batches of records that wait; warns of topics with states that the cluster does not list.
@@ -108,8 +109,9 @@ class ClusterOfRuns:
 
 
 def sampled_now(samples: LiveSamples, states: pa.Table, kept_samples: KeptSamples) -> KeptSamples:
-    """What to keep of single batches for these states (sharelens.measures.waiting.STATES); what is kept is not read
-    again.
+    """What to keep of single batches for these states (sharelens.measures.stalls.waiting.STATES).
+
+    What is kept is not read again.
 
     Raises:
         ClusterError: the cluster does not answer.

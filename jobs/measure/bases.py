@@ -23,7 +23,7 @@ from sharelens.lake.lake import Lake, LakeReader
 from sharelens.lake.parquet import conform, write_rows
 from sharelens.lake.tables import TABLES
 from sharelens.measures.catalog import STAGED, Measure, Rule
-from sharelens.measures.places import Places, places_of
+from sharelens.measures.ranges.places import Places, places_of
 from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL, ints
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 

@@ -12,12 +12,12 @@ from jobs import books
 from jobs.decode.stage import GROUP, changed
 from jobs.incarnations import incarnations, newest_incarnations
 from sharelens.evidence.schemas import GROUP_RECORD
+from sharelens.groups.histories import histories
+from sharelens.groups.intervals import Histories
+from sharelens.groups.replay import SHARE_TYPES, in_log_order
 from sharelens.lake.lake import Lake
 from sharelens.lake.parquet import write_rows
 from sharelens.lake.tables import TABLES
-from sharelens.measures.group_histories import histories
-from sharelens.measures.group_intervals import Histories
-from sharelens.measures.group_replay import SHARE_TYPES, in_log_order
 from state_model.streams.records import STREAMS_TYPES
 from state_model.topics import OFFSETS_TOPIC
 

@@ -12,8 +12,7 @@ from jobs.measure.bases import Bases, bases
 from jobs.measure.reading import DELIVERY, END, HISTORY, PLACE, STATE, Flags, Ints, Limit, Reader, Task
 from sharelens.lake import user_topics
 from sharelens.lake.tables import TABLES
-from sharelens.measures.headers import NoRecords, SampledBatches, news_from
-from sharelens.measures.histories import (
+from sharelens.measures.histories.numbers import (
     DELIVERY_COLUMNS,
     HISTORY_COLUMNS,
     RANGE_FIRST,
@@ -22,14 +21,15 @@ from sharelens.measures.histories import (
     RANGE_TO,
     Histories,
 )
-from sharelens.measures.incomplete import PAST_COLUMNS
 from sharelens.measures.inputs import StateInputs
-from sharelens.measures.kept_samples import lowest_new_ranges
-from sharelens.measures.observed_settings import Settings
-from sharelens.measures.places import Places, codes_in
-from sharelens.measures.progress import goes_on, reads_from
-from sharelens.measures.sampled_batches import batches_of
-from sharelens.measures.topics import BATCH_COLUMNS, TopicPartition, runs, topic_partitions
+from sharelens.measures.ranges.places import Places, codes_in
+from sharelens.measures.settings.observations import Settings
+from sharelens.measures.stalls.incomplete import PAST_COLUMNS
+from sharelens.measures.stalls.progress import goes_on, reads_from
+from sharelens.measures.topics.extents import BATCH_COLUMNS, TopicPartition, runs, topic_partitions
+from sharelens.measures.topics.headers import NoRecords, SampledBatches, news_from
+from sharelens.measures.topics.kept_samples import lowest_new_ranges
+from sharelens.measures.topics.sampled_batches import batches_of
 from state_model.columnar import schemas
 from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL, ints
 from state_model.columnar.keys import FULL_PLACE_KEY, PLACE_KEY, SHARE_PARTITION_ORDER

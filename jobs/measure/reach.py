@@ -36,14 +36,21 @@ from jobs.measure.bases import not_across
 from jobs.measure.inputs import LakeInputs, View, start_offsets
 from jobs.measure.reading import Flags, Ints
 from sharelens.lake.tables import TABLES
-from sharelens.measures import progress
 from sharelens.measures.catalog import STAGED, Measure, Rule
-from sharelens.measures.histories import RANGE_FIRST, RANGE_LAST
-from sharelens.measures.latency_schemas import OPEN, OUTCOMES
-from sharelens.measures.lives import BLIND
-from sharelens.measures.places import codes_in
-from sharelens.measures.settled import BLOCK_BITS, BLOCK_OFFSETS, HOUR_MS, NOT_KNOWN, Settled, settled_of
-from sharelens.measures.steps import numbered, together
+from sharelens.measures.histories.lives import BLIND
+from sharelens.measures.histories.numbers import RANGE_FIRST, RANGE_LAST
+from sharelens.measures.histories.settled import (
+    BLOCK_BITS,
+    BLOCK_OFFSETS,
+    HOUR_MS,
+    NOT_KNOWN,
+    Settled,
+    settled_of,
+)
+from sharelens.measures.latency.schemas import OPEN, OUTCOMES
+from sharelens.measures.ranges.places import codes_in
+from sharelens.measures.ranges.steps import numbered, together
+from sharelens.measures.stalls import progress
 from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL, ints
 from state_model.columnar.keys import PLACE_KEY
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from sharelens.lake.lake import LakeView
 from sharelens.lake.row_groups import RowGroups
 from sharelens.lake.tables import TABLES
-from sharelens.measures.places import Places, codes_in
+from sharelens.measures.ranges.places import Places, codes_in
 from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL, ints
 
 STATE, HISTORY, DELIVERY = "gold.share_partition_state", "gold.share_partition_history", "gold.delivery_history"

@@ -12,7 +12,7 @@ from jobs.measure.reading import Flags, Ints
 from sharelens.lake.parquet import conform
 from sharelens.lake.tables import TABLES, TOPIC
 from sharelens.measures.catalog import Measure, Rule
-from sharelens.measures.places import coded
+from sharelens.measures.ranges.places import coded
 from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL, ints
 
 

@@ -31,9 +31,9 @@ from sharelens.lake.lake import Lake, LakeReader
 from sharelens.lake.parquet import DataFile, ParquetSink
 from sharelens.lake.slices import EVERY_RUN, SILVER, PartitionKey, slices
 from sharelens.lake.tables import TABLES
-from sharelens.measures import dlq_schemas as words
-from sharelens.measures.dlq_reach import LetterTopics, whole_since_ms
-from sharelens.measures.dlq_reconciliation import (
+from sharelens.measures.dlq import schemas as words
+from sharelens.measures.dlq.reach import LetterTopics, whole_since_ms
+from sharelens.measures.dlq.reconciliation import (
     DLQ_POSITION,
     HISTORY_READ,
     LETTER_COLUMNS,
@@ -42,7 +42,7 @@ from sharelens.measures.dlq_reconciliation import (
     reconcile,
 )
 from sharelens.measures.schemas import POISON_RECORD
-from sharelens.measures.settings import GROUP_NAMES
+from sharelens.measures.settings.over_time import GROUP_NAMES
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.topics import RECORD_TOPICS, STATE_TOPIC
 

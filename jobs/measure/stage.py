@@ -32,8 +32,8 @@ from sharelens.lake.lake import Lake
 from sharelens.lake.parquet import DataFile, coded_schema
 from sharelens.lake.tables import TABLES
 from sharelens.measures.catalog import STAGED, Measure
-from sharelens.measures.parts import stretches
-from sharelens.measures.places import Places, codes_in, places_of
+from sharelens.measures.ranges.parts import stretches
+from sharelens.measures.ranges.places import Places, codes_in, places_of
 from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.threads import map_in_threads, threads_for

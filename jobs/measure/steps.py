@@ -20,8 +20,8 @@ from jobs.measure.bases import WHERE
 from jobs.measure.reading import HISTORY, LOG_TOPIC, Reader, StateTopic
 from jobs.spark.executors import cores
 from sharelens.lake.lake import Lake, LakeView
-from sharelens.measures.places import Places
-from sharelens.measures.settled import HOUR_MS
+from sharelens.measures.histories.settled import HOUR_MS
+from sharelens.measures.ranges.places import Places
 from state_model.columnar.codes import ABOVE_ALL
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.threads import map_in_threads

@@ -23,8 +23,8 @@ from sharelens.lake.lake import Lake
 from sharelens.lake.parquet import coded_schema
 from sharelens.lake.settings_rows import TABLE as SETTINGS
 from sharelens.lake.tables import TABLES
-from sharelens.measures.kept_samples import changed_partitions
-from sharelens.measures.settings import SHARE_PARTITION_NAMES, changed_groups
+from sharelens.measures.settings.over_time import SHARE_PARTITION_NAMES, changed_groups
+from sharelens.measures.topics.kept_samples import changed_partitions
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.topics import STATE_TOPIC
 

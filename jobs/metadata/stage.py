@@ -33,8 +33,8 @@ from sharelens.lake.lake import Lake
 from sharelens.lake.metadata_log import CONTENT, PROBLEM_COLUMNS, RECORDS, Books, books_of, problem_counts, problems_of
 from sharelens.lake.parquet import write_rows
 from sharelens.lake.tables import TABLES
-from sharelens.measures.metadata_settings import group_observations, with_moments_of
-from sharelens.measures.observed_settings import METADATA_CONFIGS, news
+from sharelens.measures.settings.metadata import group_observations, with_moments_of
+from sharelens.measures.settings.observations import METADATA_CONFIGS, news
 from state_model.metadata.changes import TOPIC
 
 STAGE = "metadata"

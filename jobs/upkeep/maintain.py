@@ -35,7 +35,7 @@ from sharelens.lake.lake import Lake
 from sharelens.lake.parquet import FILE_BYTES, DataFile, partition_values, write_rows
 from sharelens.lake.slices import PartitionKey
 from sharelens.lake.tables import TABLES, Table
-from sharelens.measures.settled import DAY_MS
+from sharelens.measures.histories.settled import DAY_MS
 from state_model.topics import UNKNOWN_CLUSTER
 
 STAGE, CUTS = "maintain", "maintain-cuts"

@@ -27,7 +27,7 @@ from sharelens.lake import gates
 from sharelens.lake.lake import Lake
 from sharelens.lake.slices import PartitionKey
 from sharelens.lake.tables import TABLES
-from sharelens.measures.settled import HOUR_MS
+from sharelens.measures.histories.settled import HOUR_MS
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC, UNKNOWN_CLUSTER
 
 SCALARS, RANGES = "gold.share_partition_history", "gold.delivery_history"

@@ -9,7 +9,7 @@ from sharelens.lake.gates import RESULTS
 from sharelens.lake.scan import PUBLICATION, Cut
 from sharelens.lake.snapshot import Snapshot
 from sharelens.lake.tables import TABLES, Table
-from sharelens.questions.definitions import table_named
+from sharelens.questions.queries.definitions import table_named
 from state_model.errors import UsageError
 
 BEGIN, END, IS_OPEN = "valid_from_ms", "valid_to_ms", "is_open"

@@ -13,7 +13,7 @@ from sharelens.cli.commands import Commands
 from sharelens.cli.compiling import announce_compilation
 from sharelens.cli.help import GroupedContext, write_commands
 from sharelens.cli.interrupts import INTERRUPTED, LINE, end_jvm, interruptible
-from sharelens.cli.options import Time, examples, time_zone_option
+from sharelens.cli.options.common import Time, examples, time_zone_option
 from sharelens.output import say
 from state_model.errors import SharelensError, UsageError
 

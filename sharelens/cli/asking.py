@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from sharelens.cli import options
 from sharelens.cli.interrupts import unwinding_on_sigterm
+from sharelens.cli.options import common as options
 from sharelens.output import Answer, Form, Report, Shown, Stream, say, show, tell
 from sharelens.question_table import kinds
 from sharelens.question_table.asking import Surface, arguments, ask, compose, findings
@@ -124,7 +124,7 @@ def show_answer(
 def _ensure_complete(answer: Answer) -> None:
     if "completeness" not in answer.table.column_names:
         return
-    from sharelens.questions.completeness import incomplete_rows
+    from sharelens.questions.answers.completeness import incomplete_rows
 
     counts = answer.all_rows
     incomplete = incomplete_rows(answer.table.column("completeness")) if counts is None else counts.incomplete
@@ -134,7 +134,7 @@ def _ensure_complete(answer: Answer) -> None:
 
 
 def _with_what_it_lacks(answer: Answer) -> Answer:
-    from sharelens.questions.missing import nameless, unnamed_topics
+    from sharelens.questions.answers.missing import nameless, unnamed_topics
 
     counts = answer.all_rows
     unnamed = unnamed_topics(answer.table) if counts is None else nameless(counts.unnamed_topics)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sharelens.cli.options import NewPath, examples
+from sharelens.cli.options.common import NewPath, examples
 from sharelens.output import say, tell
 from state_model.errors import UsageError
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sharelens.cli.asking import parameters
-from sharelens.cli.options import NewPath, examples
+from sharelens.cli.options.common import NewPath, examples
 from sharelens.output import json_text, say_warnings, tell
 from sharelens.parameters.filters import KeyFilter
 from sharelens.question_table.rules import INTERVAL
@@ -16,7 +16,7 @@ from sharelens.source.request import CutChoice, Source, limiting_topics
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
-    from sharelens.questions.evidence import Span
+    from sharelens.tables.where import Span
 
 SUFFIXES = (".json", ".csv")
 
@@ -58,9 +58,10 @@ def plan(
             f"dlq plan: --out: {out!r} ends in neither .json nor .csv; name a file with one of these endings"
         )
     from sharelens.output.private_files import ensure_free, write_private
-    from sharelens.questions import dlq as questions
-    from sharelens.questions import opening, redrive
-    from sharelens.questions.missing import unnamed_topics
+    from sharelens.questions.answers.missing import unnamed_topics
+    from sharelens.questions.dead_letters import dlq as questions
+    from sharelens.questions.dead_letters import redrive
+    from sharelens.tables import opening
 
     beside = path.with_name(f"{path.name}.sha256")
     ensure_free(path, beside, force=force)

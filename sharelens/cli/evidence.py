@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from sharelens.cli.asking import FINDINGS, close_with_command, parameters
-from sharelens.cli.data_options import without_values
-from sharelens.cli.options import examples
+from sharelens.cli.options.common import examples
+from sharelens.cli.options.data import without_values
 from sharelens.output import Answer, Shown, name_column, number_column, say, show
 from sharelens.question_table.kinds import NewPath
 from sharelens.question_table.question import Parameter, flag
@@ -105,7 +105,7 @@ def evidence(
     """
     from sharelens.evidence_folder.folder import check_place, make_evidence
     from sharelens.evidence_folder.question import ask
-    from sharelens.questions import opening
+    from sharelens.tables import opening
 
     place = Path(out)
     check_place(place)
@@ -209,7 +209,7 @@ def verify(
     live = live_cluster(bootstrap_server, command_config, user_topics, max_bytes)
     again = lake is not None or bool(log_dir) or live is not None
     if again:
-        from sharelens.questions import opening
+        from sharelens.tables import opening
 
         source = replace(_source(read, lake, log_dir, topic_names, max_bytes), live=live)
         close_with_command(source)

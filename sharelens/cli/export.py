@@ -6,7 +6,7 @@ import click
 
 from sharelens.cli.asking import parameters
 from sharelens.cli.listening import ensure_client, listen_address, tell_ready
-from sharelens.cli.options import Duration, examples
+from sharelens.cli.options.common import Duration, examples
 from sharelens.output import say, tell
 from sharelens.output.wording import counted
 from sharelens.question_table.shared import SOURCE

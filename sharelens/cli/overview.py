@@ -53,7 +53,7 @@ def _show(answered: Report, shown: Shown, *, is_colored: bool) -> None:
 
 def _show_screen(answered: Report, shown: Shown, *, is_colored: bool) -> None:
     from sharelens.output.screen import prose
-    from sharelens.questions.overview import screen
+    from sharelens.questions.findings.overview import screen
 
     rows = list(screen(answered))
     finding_limit = FINDINGS_SHOWN if shown.limit is None else shown.limit

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sharelens.cli.asking import parameters
-from sharelens.cli.options import ensure_name, examples
+from sharelens.cli.options.common import ensure_name, examples
 from sharelens.output import say, say_warnings
 from sharelens.parameters.filters import KeyFilter
 from sharelens.question_table.rules import INTERVAL
@@ -28,8 +28,8 @@ from sharelens.source.request import CutChoice, Source
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
-    from sharelens.measures.file_ends import EndOffsets
-    from sharelens.questions.evidence import Span
+    from sharelens.measures.topics.file_ends import EndOffsets
+    from sharelens.tables.where import Span
 
 STDOUT = "-"
 LIBRARIES = ("altair", "jinja2", "vl_convert")
@@ -61,9 +61,9 @@ def report(
     INTERVAL.check("report", asdict(span))
     target = _target(out)
     _need_libraries()
-    from sharelens.questions import opening
     from sharelens.report.gather import ReportQuestion, gather
     from sharelens.report.page import build, render
+    from sharelens.tables import opening
 
     with opening.open_evidence(replace(source, takes_group_log=True)) as evidence:
         question = ReportQuestion(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from sharelens.cli.options import examples
+from sharelens.cli.options.common import examples
 from sharelens.output import tell
 from state_model.errors import UsageError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from sharelens.cli.options import NewPath, examples
+from sharelens.cli.options.common import NewPath, examples
 from sharelens.output import tell
 from state_model.errors import UsageError
 

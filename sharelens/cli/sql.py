@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from sharelens.cli.asking import parameters
-from sharelens.cli.options import Size, examples
+from sharelens.cli.options.common import Size, examples
 from sharelens.output import Shown, show
 from sharelens.question_table.shared import LAKE, OUTPUT, STORAGE_OPTION
 from state_model.errors import SharelensError, UsageError
@@ -76,7 +76,7 @@ def sql(
     if list_them:
         if query_count or params:
             raise UsageError("sql: --list excludes a query; leave the query out")
-        from sharelens.questions.named_queries import listed
+        from sharelens.questions.queries.named import listed
 
         show(listed(), shown)
         return
@@ -87,7 +87,7 @@ def sql(
     if lake is None:
         raise UsageError("sql: give --lake DIR, the lake that `sharelens run` wrote")
     from sharelens.lake.scan import open_lake
-    from sharelens.questions.named_queries import named_query
+    from sharelens.questions.queries.named import named_query
 
     text = query or "" if file is None else _text_of(file)
     text.encode()  # a command line may have other text
@@ -97,7 +97,7 @@ def sql(
     if engine == "spark":
         _show_by_spark(opened, text if chosen is None else chosen.spark_sql, values, shown)
         return
-    from sharelens.questions import sql
+    from sharelens.questions.queries import sql
 
     limits = sql.Limits(memory_bytes=memory, spill_bytes=spill)
     text = text if chosen is None else chosen.duckdb_sql
@@ -116,7 +116,7 @@ def _text_of(file: TextIO) -> str:
 
 def _show_by_spark(opened: "Cut", text: str, values: Mapping[str, str | int | None], shown: Shown) -> None:
     from sharelens.configuration.settings import load_settings
-    from sharelens.questions.spark_sql import spark_sql
+    from sharelens.questions.queries.spark_sql import spark_sql
     from sharelens.spark.session import spark_session
 
     show(spark_sql(spark_session("sql", load_settings()), opened, text, values, row_limit=shown.row_limit), shown)

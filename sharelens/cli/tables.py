@@ -5,8 +5,8 @@ from typing import Any
 import click
 
 from sharelens.cli.asking import parameters
-from sharelens.cli.options import examples, stacked
-from sharelens.cli.spark_options import SPARK, engine_settings, session_of
+from sharelens.cli.options.common import examples, stacked
+from sharelens.cli.options.spark import SPARK, engine_settings, session_of
 from sharelens.output import Shown, say, show, tell
 from sharelens.question_table.shared import OUTPUT, lake
 from state_model.errors import UsageError
@@ -61,7 +61,7 @@ def _check_options(
 
 
 def _show_tables(name: str | None, lake: str | None, shown: Shown) -> None:
-    from sharelens.questions import tables
+    from sharelens.questions.queries import tables
 
     if name is not None:
         if lake is not None:
@@ -83,7 +83,7 @@ def _show_tables(name: str | None, lake: str | None, shown: Shown) -> None:
 def _write_definitions(name: str | None, lake: str | None, *, ddl: bool) -> None:
     from sharelens.lake.lake import Lake
     from sharelens.lake.scan import ensure_lake
-    from sharelens.questions import definitions
+    from sharelens.questions.queries import definitions
 
     opened = None if lake is None else Lake(lake)
     if opened is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sharelens.cli.asking import parameters
-from sharelens.cli.options import NewPath, Seconds, examples
+from sharelens.cli.options.common import NewPath, Seconds, examples
 from sharelens.output import Answer, Column, Shown, by_importance, name_cell, name_column, say, show, text_column
 from sharelens.output.wording import counted
 from sharelens.question_table.shared import OUTPUT

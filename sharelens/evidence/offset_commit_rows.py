@@ -16,7 +16,7 @@ COMMIT_COLUMNS = (
     "is_control",
     "uncommitted",
 )
-"""Columns of LOG_RECORD rows that `sharelens.measures.committed_offsets` reads: offset commits and transaction
+"""Columns of LOG_RECORD rows that `sharelens.groups.committed_offsets` reads: offset commits and transaction
 markers."""
 
 

@@ -8,10 +8,11 @@ from sharelens.evidence.auditing import audited_batches
 from sharelens.evidence.conditions import filter_rows
 from sharelens.evidence_folder.question import Question
 from sharelens.evidence_folder.raw import RawLog
-from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, largest
+from sharelens.measures.settings.over_time import DELIVERY_COUNT_LIMIT, largest
 from sharelens.output import Answer
-from sharelens.questions.audit import COLUMNS, with_topics
-from sharelens.questions.evidence import Evidence, Keys
+from sharelens.questions.audits.audit import COLUMNS, with_topics
+from sharelens.tables.port import Tables
+from sharelens.tables.where import Keys
 from state_model.audit.columnar.explained import with_causes
 from state_model.audit.columnar.findings import findings, misplacements
 from state_model.audit.columnar.partition import PartitionAudit
@@ -30,7 +31,7 @@ LISTED = {
 """Severities by rule id, for an unknown Kafka version."""
 
 
-def audit(evidence: Evidence, raw: RawLog, question: Question, keys: Keys, places: pa.Table) -> Answer:
+def audit(evidence: Tables, raw: RawLog, question: Question, keys: Keys, places: pa.Table) -> Answer:
     """FINDING rows of the share partitions of `keys`, and of the logs of their `places`: errors and warnings.
 
     Rules over all state partitions are tested over those that have share partitions of `keys`. Rules about the log

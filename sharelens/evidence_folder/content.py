@@ -38,18 +38,21 @@ from sharelens.evidence_folder.schemas import (
 from sharelens.evidence_folder.streams import streams_answers, streams_notes
 from sharelens.evidence_folder.window import LogWindow, group_log_records, quarantined, state_records
 from sharelens.evidence_folder.writers import TableFiles, sorted_rows, write_file
-from sharelens.measures.groups import groups as group_rows
+from sharelens.groups.summary import groups as group_rows
 from sharelens.output import Answer
 from sharelens.parameters.filters import KeyFilter, parse_key_filter
 from sharelens.parameters.times import time_text
-from sharelens.questions.completeness import times
-from sharelens.questions.dlq_filter import DeadLetterFilter
-from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover
-from sharelens.questions.known_groups import streams_groups
-from sharelens.questions.measure_inputs import Part
-from sharelens.questions.measured import in_parts
-from sharelens.questions.naming import ensure_known, resolve
+from sharelens.questions.answers.completeness import times
+from sharelens.questions.answers.measured import in_parts
+from sharelens.questions.answers.naming import ensure_known, resolve
 from sharelens.questions.state import FIELDS, state_table
+from sharelens.tables.cover import StatePartitionCover
+from sharelens.tables.dlq_filter import DeadLetterFilter
+from sharelens.tables.known_groups import streams_groups
+from sharelens.tables.measure_inputs import Part
+from sharelens.tables.port import Tables
+from sharelens.tables.reading import read_dead_letters, read_group_records, read_places, read_share_partitions
+from sharelens.tables.where import Keys
 from state_model.columnar.keys import LOG_ORDER
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY
 from state_model.errors import SharelensError
@@ -98,14 +101,14 @@ class ResolvedQuestion:
     is_of_streams: bool = False
 
 
-def look_up(evidence: Evidence, question: Question) -> ResolvedQuestion:
+def look_up(evidence: Tables, question: Question) -> ResolvedQuestion:
     """Looks the names up, which reads every state partition, so that the cover is that of all.
 
     Raises:
         UsageError: the evidence has no such group or topic.
         SharelensError: the window ends before the evidence begins.
     """
-    share_partitions = evidence.share_partitions()
+    share_partitions = read_share_partitions(evidence)
     cover = tuple(evidence.cover())
     key_filter = parse_key_filter([question.group_id], question.topics, [])
     keys = resolve(evidence, key_filter)
@@ -130,13 +133,13 @@ def look_up(evidence: Evidence, question: Question) -> ResolvedQuestion:
     )
 
 
-def _times_of(evidence: Evidence, group_id: str) -> tuple[int | None, int | None]:
+def _times_of(evidence: Tables, group_id: str) -> tuple[int | None, int | None]:
     """First and last timestamp of a group's records."""
-    ends = pc.min_max(evidence.group_records(frozenset({group_id})).column("timestamp_ms"))
+    ends = pc.min_max(read_group_records(evidence, frozenset({group_id})).column("timestamp_ms"))
     return ends["min"].as_py(), ends["max"].as_py()
 
 
-def write_content(evidence: Evidence, resolved: ResolvedQuestion, folder: Path) -> Content:
+def write_content(evidence: Tables, resolved: ResolvedQuestion, folder: Path) -> Content:
     """Writes every content file into an empty folder.
 
     Raises:
@@ -163,12 +166,12 @@ def write_content(evidence: Evidence, resolved: ResolvedQuestion, folder: Path) 
     return content
 
 
-def _write_share(evidence: Evidence, raw: RawLog, resolved: ResolvedQuestion, folder: Path, content: Content) -> None:
+def _write_share(evidence: Tables, raw: RawLog, resolved: ResolvedQuestion, folder: Path, content: Content) -> None:
     """The tables of a share group."""
     question = resolved.question
     windows = _write_records(raw, resolved, folder, content)
     _write_histories(evidence, resolved, folder, content)
-    of_audit = audit(evidence, raw, question, resolved.keys, evidence.places(resolved.keys))
+    of_audit = audit(evidence, raw, question, resolved.keys, read_places(evidence, resolved.keys))
     measured = findings.findings(evidence, question, resolved.key_filter)
     for name, answer in (("audit", of_audit), *measured):
         content.answers[name] = answer
@@ -177,7 +180,7 @@ def _write_share(evidence: Evidence, raw: RawLog, resolved: ResolvedQuestion, fo
     content.notes[:0] = notes.of_window(resolved.cover, windows, content.tables, question)
 
 
-def _write_streams(evidence: Evidence, raw: RawLog, question: Question, folder: Path, content: Content) -> None:
+def _write_streams(evidence: Tables, raw: RawLog, question: Question, folder: Path, content: Content) -> None:
     """The tables of a streams group: its log alone has all of it."""
     problems = [raw.problems()]
     group_log = group_log_records(raw, question.group_id, question.from_ms, question.to_ms, problems)
@@ -191,7 +194,7 @@ def _write_streams(evidence: Evidence, raw: RawLog, question: Question, folder: 
         content.answers[name] = answer
         _write(folder, name, [answer.table], answer.table.schema, content)
     history = content.answers["group_history"].table
-    content.notes += streams_notes(evidence.group_records(None), history, broken.num_rows, question)
+    content.notes += streams_notes(read_group_records(evidence, None), history, broken.num_rows, question)
 
 
 def sync_folder(folder: Path) -> None:
@@ -275,7 +278,7 @@ def _gaps(resolved: ResolvedQuestion, windows: Mapping[int, LogWindow]) -> Itera
             }
 
 
-def _write_histories(evidence: Evidence, resolved: ResolvedQuestion, folder: Path, content: Content) -> None:
+def _write_histories(evidence: Tables, resolved: ResolvedQuestion, folder: Path, content: Content) -> None:
     """States before and after, scalars and delivery states in the window, the group by its own log, names."""
     question, keys = resolved.question, resolved.keys
     for name, moment in (("state_before", question.from_ms), ("state_after", question.to_ms)):
@@ -284,7 +287,7 @@ def _write_histories(evidence: Evidence, resolved: ResolvedQuestion, folder: Pat
         content.tables[name] = states
         content.notes += notes.of_warnings(misplaced, evidence.place)
         _write(folder, name, [states], states.schema, content)
-    places = evidence.places(keys)
+    places = read_places(evidence, keys)
     ids = sorted(places.column("topic_id").unique().to_pylist())
     _write_changes(in_parts(evidence, keys, LogPrefix(as_of_ms=question.to_ms - 1), places), question, folder, content)
     group = _group(evidence, question)
@@ -301,7 +304,7 @@ def _write_histories(evidence: Evidence, resolved: ResolvedQuestion, folder: Pat
 
 
 def _write_configuration(
-    evidence: Evidence, question: Question, topics: Iterable[str], folder: Path, content: Content
+    evidence: Tables, question: Question, topics: Iterable[str], folder: Path, content: Content
 ) -> None:
     """The settings of the group and its topics that began before the window's end; what ended later is in force.
 
@@ -352,14 +355,14 @@ def _without_last(history: pa.Table) -> tuple[pa.Table, pa.Table]:
     return history.filter(pc.invert(is_last)), history.filter(is_last)
 
 
-def _dead_letters(evidence: Evidence, resolved: ResolvedQuestion, names: Mapping[str, str]) -> pa.Table:
+def _dead_letters(evidence: Tables, resolved: ResolvedQuestion, names: Mapping[str, str]) -> pa.Table:
     """DEAD_LETTER rows of the group with timestamps in the window, of the topics of the question (names or ids)."""
     topics = resolved.places.topics if resolved.keys.topics is not None else None
     ids_and_names = None
     if topics is not None:
         ids_and_names = frozenset(topics) | {names.get(topic_id, topic_id) for topic_id in topics}
-    letters = evidence.dead_letters(
-        DeadLetterFilter(groups=frozenset({resolved.question.group_id}), topics=ids_and_names)
+    letters = read_dead_letters(
+        evidence, DeadLetterFilter(groups=frozenset({resolved.question.group_id}), topics=ids_and_names)
     )
     letters = letters.filter(_between(letters, "timestamp_ms", resolved.question))
     letter_topics = resolved.question.letter_topics()
@@ -372,9 +375,9 @@ def _between(rows: pa.Table, column: str, question: Question) -> pa.ChunkedArray
     return pc.and_(pc.greater_equal(at, question.from_ms), pc.less(at, question.to_ms))
 
 
-def _group(evidence: Evidence, question: Question) -> pa.Table:
+def _group(evidence: Tables, question: Question) -> pa.Table:
     """GROUPS rows as of the two moments, `moment` (before, after) in front; none where the group's log has none."""
-    records = evidence.group_records(frozenset({question.group_id}))
+    records = read_group_records(evidence, frozenset({question.group_id}))
     parts = []
     for moment, end in (("before", question.from_ms), ("after", question.to_ms)):
         rows = group_rows(records, end - 1)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence_folder.schemas import TRACE_EVENT
-from sharelens.questions import vocabulary
-from sharelens.questions.diff import changed_ranges
+from sharelens.questions.timelines.diff import changed_ranges
+from sharelens.questions.traces import vocabulary
 from state_model.columnar.keys import FULL_PLACE_KEY
 
 EVENT_OF_END = {

@@ -5,13 +5,15 @@ from collections.abc import Iterator
 from sharelens.evidence_folder.question import Question
 from sharelens.output import Answer
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions import accounting, dlq, lag, life, poison, redelivered, stalled
-from sharelens.questions.completeness import times
-from sharelens.questions.evidence import Evidence, Span
+from sharelens.questions import accounting, lag, life, redelivered, stalled
+from sharelens.questions.answers.completeness import times
+from sharelens.questions.dead_letters import dlq, poison
 from sharelens.source.request import CutChoice
+from sharelens.tables.port import Tables
+from sharelens.tables.where import Span
 
 
-def findings(evidence: Evidence, question: Question, key_filter: KeyFilter) -> Iterator[tuple[str, Answer]]:
+def findings(evidence: Tables, question: Question, key_filter: KeyFilter) -> Iterator[tuple[str, Answer]]:
     """Each table's name with its answer."""
     # By the last record, so that the folder is the same whenever and from whichever copy it is made.
     cut = CutChoice(as_of_ms=question.to_ms - 1, now_ms=times(evidence.cover())[1])

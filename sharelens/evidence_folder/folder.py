@@ -13,7 +13,7 @@ from sharelens.evidence_folder.manifest import ContentFile
 from sharelens.evidence_folder.question import Question
 from sharelens.evidence_folder.sources import sources_of
 from sharelens.evidence_folder.writers import write_file
-from sharelens.questions.evidence import Evidence
+from sharelens.tables.port import Tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Written:
 
 
 def make_evidence(
-    evidence: Evidence,
+    evidence: Tables,
     question: Question,
     out: Path,
     *,

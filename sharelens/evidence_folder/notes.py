@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 from sharelens.evidence_folder.question import Question
 from sharelens.evidence_folder.window import LogWindow
 from sharelens.parameters.times import time_text
-from sharelens.questions.completeness import incomplete_rows, times
-from sharelens.questions.evidence import StatePartitionCover
-from sharelens.questions.missing import nameless
+from sharelens.questions.answers.completeness import incomplete_rows, times
+from sharelens.questions.answers.missing import nameless
+from sharelens.tables.cover import StatePartitionCover
 
 WARNING = "warning"
 ENDS = "the evidence ends at"

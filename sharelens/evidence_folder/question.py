@@ -6,7 +6,13 @@ from typing import Any
 
 from sharelens.evidence_folder.errors import ManifestError
 from sharelens.kafka_log.dead_letter_records import DeadLetterTopics
-from sharelens.measures.settings import DEAD_LETTER_TOPIC, GROUP_NAMES, GroupSettings, Setting, over_time
+from sharelens.measures.settings.over_time import (
+    DEAD_LETTER_TOPIC,
+    GROUP_NAMES,
+    GroupSettings,
+    Setting,
+    over_time,
+)
 from sharelens.source.request import dead_letter_topics
 from state_model.errors import UsageError
 

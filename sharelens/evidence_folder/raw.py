@@ -20,11 +20,10 @@ from sharelens.evidence.reading import read_whole
 from sharelens.evidence.schemas import DECODED_FROM
 from sharelens.kafka_log.reader import Chunk
 from sharelens.kafka_log.schemas import LOG_RECORD, PROBLEM
-from sharelens.kafka_log.union import unite
 from sharelens.lake.slices import BRONZE, EVERY_RUN, Slice, read_unit, slices, units
-from sharelens.questions.evidence import Evidence
-from sharelens.questions.lake_evidence import LakeEvidence
-from sharelens.questions.log_evidence import LogEvidence
+from sharelens.tables.lakes.published import PublishedLake
+from sharelens.tables.logs.directories import LogDirectories
+from sharelens.tables.port import Tables
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 PROBLEM_COLUMNS = ("topic", "topic_id", "partition", "file", "position", "offset", "last_offset", "reason", "detail")
@@ -60,23 +59,21 @@ class RawLog(Protocol):
         """PROBLEM rows of the two topics that no piece has with it, in any order."""
 
 
-def open_raw(evidence: Evidence) -> RawLog:
+def open_raw(evidence: Tables) -> RawLog:
     """The raw log behind an evidence."""
-    match evidence:
-        case LogEvidence():
-            return RawDirectories(evidence)
-        case LakeEvidence():
-            return RawLake(evidence)
-        case _:
-            raise TypeError(f"no raw log behind {type(evidence).__name__}")
+    match evidence.origin:
+        case LogDirectories() as origin:
+            return RawDirectories(evidence, origin)
+        case origin:
+            return RawLake(evidence, origin)
 
 
 class RawDirectories:
     """Records from segments."""
 
-    def __init__(self, evidence: LogEvidence) -> None:
-        self._evidence = evidence
-        self._logs = {log.number: log for log in evidence.logs}
+    def __init__(self, evidence: Tables, origin: LogDirectories) -> None:
+        self._evidence, self._origin = evidence, origin
+        self._logs = {log.number: log for log in origin.logs}
 
     def state_partitions(self) -> Sequence[int]:
         """Those that the evidence covers."""
@@ -88,8 +85,8 @@ class RawDirectories:
 
     def group_log(self) -> Iterator[Piece]:
         """Reads every partition through."""
-        uncommitted = self._evidence.source.include_uncommitted
-        for partition in unite(self._evidence.directories):
+        uncommitted = self._origin.source.include_uncommitted
+        for partition in self._origin.united:
             if partition.topic == OFFSETS_TOPIC:
                 yield from _timed(read_whole(partition, include_uncommitted=uncommitted))
 
@@ -111,9 +108,9 @@ def _timed(chunks: Iterable[Chunk]) -> Iterator[Piece]:
 class RawLake:
     """Records from bronze.log_record, row group by row group."""
 
-    def __init__(self, evidence: LakeEvidence) -> None:
+    def __init__(self, evidence: Tables, origin: PublishedLake) -> None:
         self._evidence = evidence
-        self._lake = evidence.lake
+        self._lake = origin.lake
         self._topic_ids = {part.state_partition: part.log_topic_id for part in evidence.cover()}
 
     def state_partitions(self) -> Sequence[int]:

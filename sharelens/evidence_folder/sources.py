@@ -12,9 +12,11 @@ from sharelens.kafka_log import filesystem, text_files
 from sharelens.kafka_log.dead_letter_records import DeadLetterTopics
 from sharelens.kafka_log.files import RandomAccess, join
 from sharelens.kafka_log.layout import LogDirectory, PartitionDirectory
-from sharelens.questions.evidence import Evidence, Keys
-from sharelens.questions.lake_evidence import LakeEvidence
-from sharelens.questions.log_evidence import LogEvidence
+from sharelens.tables.lakes.published import PublishedLake
+from sharelens.tables.logs.directories import LogDirectories
+from sharelens.tables.port import Tables
+from sharelens.tables.reading import read_dead_letter_partitions
+from sharelens.tables.where import Keys
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 LOG_DIRECTORIES, LAKE = "log_directories", "lake"
@@ -41,24 +43,22 @@ class FileDigest:
     sha256: str | None
 
 
-def sources_of(evidence: Evidence, keys: Keys, letter_topics: DeadLetterTopics, *, hash_topics: bool) -> dict[str, Any]:
+def sources_of(evidence: Tables, keys: Keys, letter_topics: DeadLetterTopics, *, hash_topics: bool) -> dict[str, Any]:
     """What the manifest says of the sources. Call it once the evidence is open: what it read lies in what is hashed.
 
     `hash_topics`: segments of user topics too; else their size and time alone.
     """
-    match evidence:
-        case LogEvidence():
-            return _of_directories(evidence, keys, letter_topics, hash_topics=hash_topics)
-        case LakeEvidence():
-            return _of_lake(evidence, keys, letter_topics)
-        case _:
-            raise TypeError(f"no sources behind {type(evidence).__name__}")
+    match evidence.origin:
+        case LogDirectories() as origin:
+            return _of_directories(evidence, origin, keys, letter_topics, hash_topics=hash_topics)
+        case origin:
+            return _of_lake(evidence, origin, keys, letter_topics)
 
 
 def _of_directories(
-    evidence: LogEvidence, keys: Keys, letter_topics: DeadLetterTopics, *, hash_topics: bool
+    evidence: Tables, origin: LogDirectories, keys: Keys, letter_topics: DeadLetterTopics, *, hash_topics: bool
 ) -> dict[str, Any]:
-    directories = sorted(evidence.directories, key=lambda directory: directory.uri)
+    directories = sorted(origin.directories, key=lambda directory: directory.uri)
     files = []
     for number, directory in enumerate(directories):
         for path, hashed in _paths(directory, keys, letter_topics, hash_topics=hash_topics):
@@ -86,9 +86,9 @@ def _of_directories(
             for directory in directories
         ],
         "files": files,
-        "include_uncommitted": evidence.source.include_uncommitted,
-        "include_deleted": evidence.source.include_deleted,
-        "topic_names": _text_file(evidence.source.topic_names),
+        "include_uncommitted": origin.source.include_uncommitted,
+        "include_deleted": origin.source.include_deleted,
+        "topic_names": _text_file(origin.source.topic_names),
         "state_partitions": _state_partitions(evidence),
     }
 
@@ -99,7 +99,7 @@ def _text_file(path: str | None) -> dict[str, Any] | None:
     return None if digest is None else {"path": path, "size_bytes": digest.size_bytes, "sha256": digest.sha256}
 
 
-def _state_partitions(evidence: Evidence) -> list[dict[str, Any]]:
+def _state_partitions(evidence: Tables) -> list[dict[str, Any]]:
     """The extent of each state partition at this moment: it grows, and Kafka prunes it."""
     return [part.row() for part in evidence.cover()]
 
@@ -154,27 +154,29 @@ def _digest(file: RandomAccess, size: int) -> str | None:
     return digest.hexdigest()
 
 
-def _of_lake(evidence: LakeEvidence, keys: Keys, letter_topics: DeadLetterTopics) -> dict[str, Any]:
-    lake = evidence.lake
+def _of_lake(evidence: Tables, origin: PublishedLake, keys: Keys, letter_topics: DeadLetterTopics) -> dict[str, Any]:
+    lake = origin.lake
     return {
         "kind": LAKE,
         "uri": lake.lake.storage.address,
         "run_id": lake.publication["run_id"],
         "published_at_ms": lake.publication["published_at_ms"],
         "tables": [{"table": name, "version": version} for name, version in sorted(lake.versions.items())],
-        "extents": extents_of(evidence, keys, letter_topics),
+        "extents": extents_of(evidence, origin, keys, letter_topics),
         "state_partitions": _state_partitions(evidence),
     }
 
 
-def extents_of(evidence: LakeEvidence, keys: Keys, letter_topics: DeadLetterTopics) -> list[dict[str, Any]]:
+def extents_of(
+    evidence: Tables, origin: PublishedLake, keys: Keys, letter_topics: DeadLetterTopics
+) -> list[dict[str, Any]]:
     """The books' rows of internal topics, of dead letters and of the user partitions of `keys`, in a fixed order."""
-    letters = evidence.dead_letter_partitions().column("dlq_topic").unique().to_pylist()
+    letters = read_dead_letter_partitions(evidence).column("dlq_topic").unique().to_pylist()
     topics = pa.array([STATE_TOPIC, OFFSETS_TOPIC, *filter(letter_topics.takes, letters)], pa.string())
     ours = pc.field("topic").isin(topics)
     users = Keys(topics=keys.topics).expression()
     ours = ours if users is None else ours | users
     condition = (pc.field("cluster_id") == evidence.cluster_id) & (pc.field("status") == "taken") & ours
-    rows = evidence.lake.scan("bronze.ingest_extent", list(EXTENT_COLUMNS), condition)
+    rows = origin.lake.scan("bronze.ingest_extent", list(EXTENT_COLUMNS), condition)
     order = ("run_id", "topic", "topic_id", "partition", "source_id", "content")
     return list(rows.sort_by([(name, "ascending") for name in order]).to_pylist())

@@ -12,22 +12,25 @@ from sharelens.evidence.group_decoding import decode_groups
 from sharelens.evidence_folder.notes import Note
 from sharelens.evidence_folder.question import Question
 from sharelens.evidence_folder.raw import RawLog
-from sharelens.measures.group_histories import histories
-from sharelens.measures.group_replay import is_of_types
-from sharelens.measures.stalls import MIN_DURATION_MS
-from sharelens.measures.streams_rebalances import streams_rebalances
+from sharelens.groups.histories import histories
+from sharelens.groups.replay import is_of_types
+from sharelens.groups.streams_rebalances import streams_rebalances
+from sharelens.measures.stalls.intervals import MIN_DURATION_MS
 from sharelens.output import Answer, by_importance, name_column, number_column, text_column, time_column
 from sharelens.parameters.times import time_text
-from sharelens.questions import rebalances_streams, timeline
-from sharelens.questions.audit import COLUMNS as AUDIT_COLUMNS
-from sharelens.questions.audit import with_topics
-from sharelens.questions.completeness import incomplete_rows
-from sharelens.questions.evidence import Evidence, Span
-from sharelens.questions.finding import FINDING, finding_rows
-from sharelens.questions.streams_findings import streams_findings
-from sharelens.questions.streams_signs import streams_signs
-from sharelens.questions.streams_timeline import streams_entries
-from sharelens.questions.timeline_entries import timeline_table
+from sharelens.questions.answers.completeness import incomplete_rows
+from sharelens.questions.audits.audit import COLUMNS as AUDIT_COLUMNS
+from sharelens.questions.audits.audit import with_topics
+from sharelens.questions.findings.finding import FINDING, finding_rows
+from sharelens.questions.findings.streams_findings import streams_findings
+from sharelens.questions.findings.streams_signs import streams_signs
+from sharelens.questions.groups import rebalances_streams
+from sharelens.questions.timelines import timeline
+from sharelens.questions.timelines.entries import timeline_table
+from sharelens.questions.timelines.streams import streams_entries
+from sharelens.tables.port import Tables
+from sharelens.tables.reading import read_group_records, read_offset_commits
+from sharelens.tables.where import Span
 from state_model.audit.columnar.group_audit import audit_groups
 from state_model.audit.columnar.proofs import Proofs
 from state_model.audit.columnar.streams_audit import Completeness
@@ -56,16 +59,16 @@ FINDING_COLUMNS = by_importance(
 )
 
 
-def streams_answers(evidence: Evidence, raw: RawLog, question: Question) -> Iterator[tuple[str, Answer]]:
+def streams_answers(evidence: Tables, raw: RawLog, question: Question) -> Iterator[tuple[str, Answer]]:
     """Each table's name with its answer."""
     group, last_ms = frozenset({question.group_id}), question.to_ms - 1
-    records = evidence.group_records(group)
+    records = read_group_records(evidence, group)
     records = records.filter(is_of_types(records, STREAMS_TYPES))
     records = records.filter(pc.field("timestamp_ms") <= last_ms)
     signs = streams_signs(evidence, records, last_ms, min(last_ms, _newest_ms(records)))
     rows = finding_rows(streams_findings(signs, MIN_DURATION_MS), lambda *_: "").select(AT_THE_END.names)
     yield "finding", Answer(table=rows, columns=FINDING_COLUMNS, none="nothing is wrong at the window's end")
-    entries = streams_entries(records, evidence.offset_commits(group), last_ms)
+    entries = streams_entries(records, read_offset_commits(evidence, group), last_ms)
     events = timeline_table(entries, {}, Span(from_ms=question.from_ms, to_ms=question.to_ms))
     yield "timeline", Answer(table=events, columns=timeline.TEXT_COLUMNS, none="nothing happened")
     rebalances = streams_rebalances(records).filter(pc.field("at_ms") >= question.from_ms)

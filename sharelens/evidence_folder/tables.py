@@ -6,9 +6,10 @@ import pyarrow as pa
 
 from sharelens.evidence.schemas import GROUP_RECORD
 from sharelens.evidence_folder import schemas
+from sharelens.groups.schemas import GROUP_HISTORY, MEMBER_HISTORY, STREAMS_REBALANCE, TASK_HISTORY
+from sharelens.groups.summary import GROUPS
 from sharelens.measures import schemas as measured
-from sharelens.measures.dlq_schemas import DLQ_RECONCILIATION
-from sharelens.measures.group_schemas import GROUP_HISTORY, MEMBER_HISTORY, STREAMS_REBALANCE, TASK_HISTORY
+from sharelens.measures.dlq.schemas import DLQ_RECONCILIATION
 from state_model.audit.columnar.finding_schema import FINDING
 from state_model.columnar.schemas import COMPLETENESS, DELIVERY_HISTORY, PLACED_STATE, SHARE_PARTITION_HISTORY, column
 
@@ -166,7 +167,7 @@ TABLES = (
         name="group",
         one_row="the group in the group coordinator's log, before and after",
         order="moment",
-        schemas=(measured.GROUPS,),
+        schemas=(GROUPS,),
     ),
     ContentTable(
         name="group_record",

@@ -17,9 +17,11 @@ from sharelens.evidence_folder.sources import LAKE, LOG_DIRECTORIES, extents_of,
 from sharelens.kafka_log.files import join
 from sharelens.output import Answer, by_importance, name_column
 from sharelens.output.terminal import visible
-from sharelens.questions.evidence import Evidence, Keys
-from sharelens.questions.lake_evidence import LakeEvidence
-from sharelens.questions.log_evidence import LogEvidence
+from sharelens.tables.lakes.published import PublishedLake
+from sharelens.tables.logs.directories import LogDirectories
+from sharelens.tables.port import Tables
+from sharelens.tables.reading import read_share_partitions
+from sharelens.tables.where import Keys
 from state_model.topics import STATE_TOPIC
 
 FINDING, NOTE = "finding", "note"
@@ -103,18 +105,19 @@ def _file_findings(folder: Path, read: Manifest) -> Iterator[Row]:
             yield _row("extra", visible(path), "not in the manifest" + ("" if is_file else "; no plain file"))
 
 
-def verify_sources(evidence: Evidence, read: Manifest) -> Iterator[Row]:
+def verify_sources(evidence: Tables, read: Manifest) -> Iterator[Row]:
     """Compares the sources with what the manifest says of them."""
     kind = read.sources.get("kind")
-    if isinstance(evidence, LogEvidence) and kind == LOG_DIRECTORIES:
-        yield from _file_sources(evidence, read.sources)
-    elif isinstance(evidence, LakeEvidence) and kind == LAKE:
-        yield from _book_sources(evidence, read)
-    else:
-        yield _row("source_other_kind", None, f"source of the evidence: {visible(str(kind))}")
+    match evidence.origin:
+        case LogDirectories() as origin if kind == LOG_DIRECTORIES:
+            yield from _file_sources(origin, read.sources)
+        case PublishedLake() as origin if kind == LAKE:
+            yield from _book_sources(evidence, origin, read)
+        case _:
+            yield _row("source_other_kind", None, f"source of the evidence: {visible(str(kind))}")
 
 
-def _file_sources(evidence: LogEvidence, sources: Mapping[str, Any]) -> Iterator[Row]:
+def _file_sources(origin: LogDirectories, sources: Mapping[str, Any]) -> Iterator[Row]:
     """Searches each recorded file in the directory of its own place, else in all directories of its node."""
     recorded = dict(enumerate(_dicts(sources.get("directories"))))
     for entry in _dicts(sources.get("files")):
@@ -122,8 +125,8 @@ def _file_sources(evidence: LogEvidence, sources: Mapping[str, Any]) -> Iterator
         if not isinstance(path, str) or not isinstance(size, int) or ".." in path.split("/") or path.startswith("/"):
             raise ManifestError("the manifest has an invalid path of a source file: refused")
         home = recorded.get(entry.get("directory", -1), {}).get("uri")
-        homes = [directory.uri for directory in evidence.directories if directory.uri == home] or [
-            directory.uri for directory in evidence.directories if directory.node_id == entry.get("node_id")
+        homes = [directory.uri for directory in origin.directories if directory.uri == home] or [
+            directory.uri for directory in origin.directories if directory.node_id == entry.get("node_id")
         ]
         shown = visible(path) if len(recorded) == 1 else f"{visible(path)} (node {entry.get('node_id')})"
         if not isinstance(digest, str):
@@ -149,13 +152,13 @@ def _length(uri: str) -> int | None:
     return None if digest is None else digest.size_bytes
 
 
-def _book_sources(evidence: LakeEvidence, read: Manifest) -> Iterator[Row]:
+def _book_sources(evidence: Tables, origin: PublishedLake, read: Manifest) -> Iterator[Row]:
     """Rows of the lake's books: each that was recorded is still there, with the same SHA-256."""
-    share_partitions = evidence.share_partitions()
+    share_partitions = read_share_partitions(evidence)
     places: dict[str, frozenset[int] | None] = dict.fromkeys(share_partitions.column("topic_id").unique().to_pylist())
     now = {
         _book_key(row): row["sha256"]
-        for row in extents_of(evidence, Keys(topics=places), read.question.letter_topics())
+        for row in extents_of(evidence, origin, Keys(topics=places), read.question.letter_topics())
     }
     for entry in _dicts(read.sources.get("extents")):
         shown = f"run {entry.get('run_id')}, {visible(str(entry.get('topic')))}-{entry.get('partition')}"
@@ -180,7 +183,7 @@ def _dicts(value: object) -> list[dict[str, Any]]:
     return value
 
 
-def recompute(evidence: Evidence, read: Manifest, folder: Path) -> Iterator[Row]:
+def recompute(evidence: Tables, read: Manifest, folder: Path) -> Iterator[Row]:
     """Makes the content again from the sources, in a scratch folder, and compares it with the manifest."""
     with tempfile.TemporaryDirectory(prefix="sharelens-verify-") as scratch:
         folder_again = Path(scratch) / "evidence"

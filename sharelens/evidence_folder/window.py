@@ -14,7 +14,7 @@ from sharelens.evidence.log_time import Ints
 from sharelens.evidence_folder.raw import Piece, RawLog, undecodable, without_source
 from sharelens.evidence_folder.schemas import DECODED, GROUP_LOG_RECORD, QUARANTINED, RAW, RECORD
 from sharelens.kafka_log.schemas import PROBLEM
-from sharelens.questions.evidence import Keys
+from sharelens.tables.where import Keys
 from state_model.columnar.decode import key_mask
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 

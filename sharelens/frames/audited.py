@@ -27,7 +27,7 @@ from sharelens.frames.renamed import renamed_parameter
 from sharelens.frames.shapes import blanks, checked, in_groups, timed_schema, typed_rows
 from sharelens.kafka_log.schemas import LOG_RECORD
 from sharelens.lake.parquet import conform
-from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, NO_SETTINGS, GroupSettings, largest
+from sharelens.measures.settings.over_time import DELIVERY_COUNT_LIMIT, NO_SETTINGS, GroupSettings, largest
 from state_model.audit.columnar.across import COUNTS_OF_STATE, LOG_FINDING, STORED, across_logs, of_log
 from state_model.audit.columnar.configured import ConfiguredAudit
 from state_model.audit.columnar.continuation import AUDIT_STATE, lists_of, rows_of

@@ -15,8 +15,8 @@ from sharelens.frames.shapes import checked, in_envelope, in_groups, nullable_st
 from sharelens.kafka_log.schemas import TOPIC_BATCH
 from sharelens.lake.parquet import conform
 from sharelens.measures.inputs import RecordInputs, StateInputs
-from sharelens.measures.settings import GroupSettings
-from sharelens.measures.topics import TOPIC_EXTENT, TopicPartition, topic_partitions
+from sharelens.measures.settings.over_time import GroupSettings
+from sharelens.measures.topics.extents import TOPIC_EXTENT, TopicPartition, topic_partitions
 from sharelens.measures.what_if.appends import READ
 from state_model.columnar.keys import LOG_PARTITION_KEY, STATE_PARTITION_KEY
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY, SHARE_PARTITION_STATE, SHARE_RECORD

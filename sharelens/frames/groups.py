@@ -14,10 +14,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from sharelens.evidence.schemas import GROUP_RECORD, GROUP_RECORD_ORDER
 from sharelens.frames.shapes import checked, in_groups, timed_schema, typed_rows
+from sharelens.groups.histories import histories
+from sharelens.groups.replay import SHARE_TYPES
+from sharelens.groups.schemas import GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY, TASK_HISTORY
 from sharelens.lake.parquet import conform
-from sharelens.measures.group_histories import histories
-from sharelens.measures.group_replay import SHARE_TYPES
-from sharelens.measures.group_schemas import GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY, TASK_HISTORY
 from state_model.streams.records import STREAMS_TYPES
 
 if TYPE_CHECKING:

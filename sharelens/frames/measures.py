@@ -13,7 +13,7 @@ from sharelens.measures import account as accounts
 from sharelens.measures import cost as costs
 from sharelens.measures.catalog import MEASURES
 from sharelens.measures.schemas import ACCOUNTED, COST
-from sharelens.measures.settings import NO_SETTINGS, GroupSettings
+from sharelens.measures.settings.over_time import NO_SETTINGS, GroupSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

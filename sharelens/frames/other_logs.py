@@ -22,11 +22,11 @@ from sharelens.frames.renamed import renamed_parameter
 from sharelens.frames.settings import observations_in
 from sharelens.frames.shapes import checked, spark_schema, typed_rows
 from sharelens.kafka_log.schemas import LOG_RECORD, TOPIC_BATCH
-from sharelens.measures.audit_needs import needs_met
-from sharelens.measures.coordinator_settings import coordinator_config
-from sharelens.measures.observed_settings import settings_of
-from sharelens.measures.settings import NO_SETTINGS, GroupSettings
-from sharelens.measures.streams_settings import bounds_of
+from sharelens.measures.settings.audit_needs import needs_met
+from sharelens.measures.settings.coordinator import coordinator_config
+from sharelens.measures.settings.observations import settings_of
+from sharelens.measures.settings.over_time import NO_SETTINGS, GroupSettings
+from sharelens.measures.settings.streams import bounds_of
 from state_model.audit.columnar.kept_records import KnownTopics
 from state_model.audit.columnar.log_pairs import GroupLog
 from state_model.audit.columnar.topic_metadata import TopicMetadata, topic_metadata

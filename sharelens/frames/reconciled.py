@@ -3,7 +3,7 @@
     given_up.transform(frames.dlq_reconciliation, letters, history, topic_names=names, searched=searched)
 
 A dead letter names a topic and no id, so share partitions of a group whose topics bear one name are judged together, in
-one task, by `sharelens.measures.dlq_reconciliation`. What a task needs to know of all others comes to it in a row of
+one task, by `sharelens.measures.dlq.reconciliation`. What a task needs to know of all others comes to it in a row of
 its own.
 """
 
@@ -20,11 +20,11 @@ from sharelens.frames.shapes import checked, in_envelope, in_groups, nullable_st
 from sharelens.kafka_log.dead_letter_records import DLQ_RECORD
 from sharelens.lake.dlq_partitions import DLQ_PARTITION, PLACE
 from sharelens.lake.parquet import conform
-from sharelens.measures.dlq_reach import LetterTopics, whole_since_ms
-from sharelens.measures.dlq_reconciliation import HISTORY_READ, LETTER_COLUMNS, reconcile
-from sharelens.measures.dlq_schemas import DLQ_RECONCILIATION
+from sharelens.measures.dlq.reach import LetterTopics, whole_since_ms
+from sharelens.measures.dlq.reconciliation import HISTORY_READ, LETTER_COLUMNS, reconcile
+from sharelens.measures.dlq.schemas import DLQ_RECONCILIATION
 from sharelens.measures.schemas import POISON_RECORD
-from sharelens.measures.settings import NO_SETTINGS, GroupSettings
+from sharelens.measures.settings.over_time import NO_SETTINGS, GroupSettings
 from state_model.columnar.keys import STATE_PARTITION_KEY
 from state_model.columnar.schemas import SHARE_PARTITION_HISTORY
 

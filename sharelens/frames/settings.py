@@ -9,8 +9,8 @@ import pyarrow as pa
 from sharelens.frames.shapes import checked
 from sharelens.lake.settings_rows import COLUMNS, TABLE, observations_of
 from sharelens.lake.tables import TABLES
-from sharelens.measures.observed_settings import Observation, settings_of
-from sharelens.measures.settings import GroupSettings
+from sharelens.measures.settings.observations import Observation, settings_of
+from sharelens.measures.settings.over_time import GroupSettings
 from sharelens.settings.folder import read_settings_folder
 
 if TYPE_CHECKING:

@@ -16,7 +16,12 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from sharelens.frames.group_inputs import GroupInputs, of_user_partitions
 from sharelens.frames.shapes import checked, in_groups, spark_schema, typed_rows
 from sharelens.lake.parquet import conform
-from sharelens.measures.settings import COLD_SNAPSHOT_INTERVAL, COORDINATOR_DEFAULTS, NO_SETTINGS, GroupSettings
+from sharelens.measures.settings.over_time import (
+    COLD_SNAPSHOT_INTERVAL,
+    COORDINATOR_DEFAULTS,
+    NO_SETTINGS,
+    GroupSettings,
+)
 from sharelens.measures.what_if import (
     cold_rounds,
     delivery_limit,

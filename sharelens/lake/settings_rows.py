@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from sharelens.measures.observed_settings import Entry, Observation
+from sharelens.measures.settings.observations import Entry, Observation
 from state_model.columnar.schemas import column
 
 TABLE = "bronze.setting"

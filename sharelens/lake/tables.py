@@ -10,14 +10,14 @@ import pyarrow as pa
 
 from sharelens.evidence.metadata_schemas import CONFIGURATION_HISTORY, METADATA_RECORD, TOPIC_HISTORY
 from sharelens.evidence.schemas import CLOCK_STEP, GROUP_RECORD, NAME, ODD_GROUP_RECORD
+from sharelens.groups.schemas import GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY, TASK_HISTORY
 from sharelens.kafka_log import schemas as log_schemas
 from sharelens.kafka_log.dead_letter_records import DLQ_RECORD, LETTER
 from sharelens.lake.settings_rows import SETTING
 from sharelens.lake.settings_rows import TABLE as BRONZE_SETTING
 from sharelens.lake.table_schemas import INGEST_EXTENT, PUBLICATION, QUALITY_RESULT, TOPIC_START
-from sharelens.measures.dlq_schemas import DLQ_RECONCILIATION
-from sharelens.measures.group_schemas import GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY, TASK_HISTORY
-from sharelens.measures.latency_schemas import AGES, ATTEMPTS_CONTRIBUTION, LATENCY_CONTRIBUTION
+from sharelens.measures.dlq.schemas import DLQ_RECONCILIATION
+from sharelens.measures.latency.schemas import AGES, ATTEMPTS_CONTRIBUTION, LATENCY_CONTRIBUTION
 from sharelens.measures.schemas import IS_FINAL, LAG, LIFE, MEASURE_BASE, POISON_RECORD, PROGRESS, REDELIVERED, STALL
 from state_model.audit.columnar.continuation import AUDIT_STATE
 from state_model.audit.columnar.finding_schema import FINDING

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.kafka_log.bounds import highest_committed_end, log_start
-from sharelens.measures.topics import TOPIC_EXTENT, TopicPartition
+from sharelens.measures.topics.extents import TOPIC_EXTENT, TopicPartition
 
 Scan = Callable[[str, list[str], pc.Expression], pa.Table]
 """Rows of a table with these columns that meet a condition, those of one cluster alone."""

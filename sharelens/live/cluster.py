@@ -15,8 +15,14 @@ from tempfile import TemporaryDirectory
 
 from sharelens.kafka_formats.properties import parse
 from sharelens.live.left_out import LeftOut
-from sharelens.measures.observed_settings import END_OFFSETS, GROUP_CONFIGS, Entry, Observation, group_entries
-from sharelens.measures.settings import BROKER_CONFIG, BROKER_NAMES, KEPT_NAMES, Setting
+from sharelens.measures.settings.observations import (
+    END_OFFSETS,
+    GROUP_CONFIGS,
+    Entry,
+    Observation,
+    group_entries,
+)
+from sharelens.measures.settings.over_time import BROKER_CONFIG, BROKER_NAMES, KEPT_NAMES, Setting
 from sharelens.output import name_cell, say_warnings
 from sharelens.output.wording import listed
 from sharelens.parameters.times import time_text

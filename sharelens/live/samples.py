@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 
 from sharelens.kafka_live.cluster import Cluster, Place
 from sharelens.kafka_live.sampled_batches import Batch, Sampled, sampled
-from sharelens.measures.headers import ABORTED, ABSENT, CONTROL, LOG_APPEND_TIME, SampledBatches
-from sharelens.measures.sampled_batches import sampled_batches
-from sharelens.measures.topics import Ints, TopicPartition
+from sharelens.measures.topics.extents import Ints, TopicPartition
+from sharelens.measures.topics.headers import ABORTED, ABSENT, CONTROL, LOG_APPEND_TIME, SampledBatches
+from sharelens.measures.topics.sampled_batches import sampled_batches
 from sharelens.output import name_cell, say_warnings
 
 MOST_BYTES = 64 << 20

@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.measures.account_windows import reaches_of, windows_of
-from sharelens.measures.delivery_outcomes import NEVER, Outcomes, outcomes_of
-from sharelens.measures.histories import Histories
+from sharelens.measures.histories.delivery_outcomes import NEVER, Outcomes, outcomes_of
+from sharelens.measures.histories.lives import DELETED, LIVE, Lives, lives_of
+from sharelens.measures.histories.numbers import Histories
 from sharelens.measures.inputs import Inputs
-from sharelens.measures.lives import DELETED, LIVE, Lives, lives_of
+from sharelens.measures.ranges.steps import LAST_OFFSET, NO_VALUE, Flags, Ints, Layers, Ranges, together
 from sharelens.measures.schemas import ACCOUNTED, CLASSES
-from sharelens.measures.steps import LAST_OFFSET, NO_VALUE, Flags, Ints, Layers, Ranges, together
-from sharelens.measures.topic_log import ABORTED, CONTROL, WHATS, TopicLog, limits
+from sharelens.measures.topics.topic_log import ABORTED, CONTROL, WHATS, TopicLog, limits
 from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.columnar.values import Loss
 from state_model.share_records import DeliveryState

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.headers import begins_of
-from sharelens.measures.topic_log import TopicLog, TopicLogs
-from sharelens.measures.topics import TopicPartition, topic_partitions
+from sharelens.measures.topics.extents import TopicPartition, topic_partitions
+from sharelens.measures.topics.headers import begins_of
+from sharelens.measures.topics.topic_log import TopicLog, TopicLogs
 
 FROM_STATE_LOG = "state_log"
 FROM_TOPIC = "topic"

@@ -18,10 +18,13 @@ from enum import Enum, auto
 
 import pyarrow as pa
 
-from sharelens.measures import lag, latency, life, poison, progress, redelivered, schemas, stalls
-from sharelens.measures.dlq_schemas import DLQ_RECONCILIATION
+from sharelens.measures import lag, life, poison, redelivered, schemas
+from sharelens.measures.dlq.schemas import DLQ_RECONCILIATION
 from sharelens.measures.inputs import StateInputs
-from sharelens.measures.latency_schemas import ATTEMPTS_CONTRIBUTION, LATENCY_CONTRIBUTION
+from sharelens.measures.latency import measure as latency
+from sharelens.measures.latency.schemas import ATTEMPTS_CONTRIBUTION, LATENCY_CONTRIBUTION
+from sharelens.measures.stalls import intervals as stalls
+from sharelens.measures.stalls import progress
 
 Rows = Callable[[StateInputs], pa.Table]
 

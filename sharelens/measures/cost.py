@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.delivery_outcomes import outcomes_of
-from sharelens.measures.histories import Histories
+from sharelens.measures.histories.delivery_outcomes import outcomes_of
+from sharelens.measures.histories.lives import number_places
+from sharelens.measures.histories.numbers import Histories
 from sharelens.measures.inputs import RecordInputs
-from sharelens.measures.lives import number_places
+from sharelens.measures.ranges.steps import Flags, Ints, numbered, together
+from sharelens.measures.ranges.sums import sums_by
 from sharelens.measures.schemas import COST, PRUNING
-from sharelens.measures.steps import Flags, Ints, numbered, together
-from sharelens.measures.sums import sums_by
 from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.columnar.schemas import SHARE_RECORD
 from state_model.share_records import DeliveryState

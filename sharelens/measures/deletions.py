@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.dlq_reconciliation import CLOCK_TOLERANCE_MS
-from sharelens.measures.group_replay import STATE_PARTITIONS, decoded
+from sharelens.groups.replay import STATE_PARTITIONS, decoded
+from sharelens.measures.dlq.reconciliation import CLOCK_TOLERANCE_MS
 
 DELETION = "deleted"
 BY_TOPIC, BY_GROUP, BY_OFFSETS = "topic", "group", "group_offsets"

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.delivery_outcomes import outcomes_of
-from sharelens.measures.histories import UNKNOWN, Histories
-from sharelens.measures.lives import BLIND, number_places
-from sharelens.measures.steps import Ints
-from sharelens.measures.sums import sums_by
+from sharelens.measures.histories.delivery_outcomes import outcomes_of
+from sharelens.measures.histories.lives import BLIND, number_places
+from sharelens.measures.histories.numbers import UNKNOWN, Histories
+from sharelens.measures.ranges.steps import Ints
+from sharelens.measures.ranges.sums import sums_by
 from state_model.columnar.schemas import COMPLETENESS, LOG_POSITION, SHARE_PARTITION, column
 from state_model.early_draft.records import Checkpoint, DraftRecord, encode
 from state_model.early_draft.writer import DraftLog

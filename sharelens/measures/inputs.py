@@ -19,12 +19,18 @@ from typing import TypeVar, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.file_ends import FROM_FILE, EndOffsets, ends_by_id, with_end_offsets
-from sharelens.measures.headers import NO_SAMPLES, NoRecords, OffsetTimes, SampledBatches, begins_of
-from sharelens.measures.histories import Histories
-from sharelens.measures.settings import NO_SETTINGS, GroupSettings
-from sharelens.measures.steps import Ints
-from sharelens.measures.topics import BATCH_COLUMNS, TOPIC_END, TOPIC_EXTENT, EndsFromHeaders, TopicPartition
+from sharelens.measures.histories.numbers import Histories
+from sharelens.measures.ranges.steps import Ints
+from sharelens.measures.settings.over_time import NO_SETTINGS, GroupSettings
+from sharelens.measures.topics.extents import (
+    BATCH_COLUMNS,
+    TOPIC_END,
+    TOPIC_EXTENT,
+    EndsFromHeaders,
+    TopicPartition,
+)
+from sharelens.measures.topics.file_ends import FROM_FILE, EndOffsets, ends_by_id, with_end_offsets
+from sharelens.measures.topics.headers import NO_SAMPLES, NoRecords, OffsetTimes, SampledBatches, begins_of
 from state_model.columnar.schemas import SHARE_RECORD
 from state_model.columnar.values import Loss
 

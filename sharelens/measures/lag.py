@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.measures.inputs import StateInputs, topic_ends
+from sharelens.measures.ranges.sums import sums_of_stretches
 from sharelens.measures.schemas import LAG
-from sharelens.measures.sums import sums_of_stretches
-from sharelens.measures.topics import TopicPartition, names_of_topics
+from sharelens.measures.topics.extents import TopicPartition, names_of_topics
 from state_model.columnar.codes import ints
 
 ACKNOWLEDGED, ARCHIVED = 2, 4

@@ -5,7 +5,7 @@
     moments                          T1          T2             T3
     lag_inferred                     50          60             85
 
-Every end is an inference: producers set the timestamps (see sharelens.measures.topics).
+Every end is an inference: producers set the timestamps (see sharelens.measures.topics.extents).
 """
 
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.measures.lag import NO_COUNT, NO_END_THEN, NO_START
-from sharelens.measures.places import places_of
+from sharelens.measures.ranges.places import places_of
 from sharelens.measures.schemas import LAG_OVER_TIME
-from sharelens.measures.topics import TopicPartition, names_of_topics, runs
+from sharelens.measures.topics.extents import TopicPartition, names_of_topics, runs
 from state_model.columnar.keys import SHARE_PARTITION_ORDER, number_keys
 from state_model.columnar.schemas import SHARE_PARTITION_HISTORY
 

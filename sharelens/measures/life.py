@@ -11,12 +11,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.delivery_outcomes import NEVER
-from sharelens.measures.histories import RANGE_FIRST, RANGE_LAST, RANGE_STATE, RANGE_TO, UNKNOWN, Histories
+from sharelens.measures.histories.delivery_outcomes import NEVER
+from sharelens.measures.histories.lives import DELETED, UNDETERMINED, Lives
+from sharelens.measures.histories.numbers import (
+    RANGE_FIRST,
+    RANGE_LAST,
+    RANGE_STATE,
+    RANGE_TO,
+    UNKNOWN,
+    Histories,
+)
 from sharelens.measures.inputs import Inputs
-from sharelens.measures.lives import DELETED, UNDETERMINED, Lives
+from sharelens.measures.ranges.steps import LAST_OFFSET, Ints
 from sharelens.measures.schemas import EVENTS, LIFE, SIDES
-from sharelens.measures.steps import LAST_OFFSET, Ints
 from state_model.share_records import DeliveryState
 
 FIRST_SEEN, CREATED, RECREATED, RESET, GONE, STATE_EPOCH, LEADER_EPOCH, WENT_BACK = range(len(EVENTS))

@@ -20,15 +20,35 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures import given_up
-from sharelens.measures.given_up import ARCHIVING_AT, EARLIEST, ENTERED, FINAL, FIRST, LAST, PRESENCE
-from sharelens.measures.headers import ABORTED, Spans, spans_of
-from sharelens.measures.histories import RANGE_COUNT, RANGE_FROM, RANGE_MS, RANGE_STATE, RANGE_TO, Histories
-from sharelens.measures.histories import UNKNOWN as OPEN
+from sharelens.measures.histories import given_up
+from sharelens.measures.histories.given_up import (
+    ARCHIVING_AT,
+    EARLIEST,
+    ENTERED,
+    FINAL,
+    FIRST,
+    LAST,
+    PRESENCE,
+)
+from sharelens.measures.histories.numbers import (
+    RANGE_COUNT,
+    RANGE_FROM,
+    RANGE_MS,
+    RANGE_STATE,
+    RANGE_TO,
+    Histories,
+)
+from sharelens.measures.histories.numbers import UNKNOWN as OPEN
 from sharelens.measures.inputs import Inputs
 from sharelens.measures.schemas import POISON_RECORD
-from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, LOWEST_DELIVERY_COUNT_LIMIT, GroupSettings, in_force_at
-from sharelens.measures.topics import TopicPartition, topic_partitions
+from sharelens.measures.settings.over_time import (
+    DELIVERY_COUNT_LIMIT,
+    LOWEST_DELIVERY_COUNT_LIMIT,
+    GroupSettings,
+    in_force_at,
+)
+from sharelens.measures.topics.extents import TopicPartition, topic_partitions
+from sharelens.measures.topics.headers import ABORTED, Spans, spans_of
 from state_model.columnar.keys import FULL_PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.columnar.ranges import MAX_OFFSET
 from state_model.columnar.schemas import COMPLETENESS
@@ -68,8 +88,8 @@ def poison(
 
     Args:
         histories: of whole share partitions.
-        no_records: sharelens.measures.headers.NO_RECORD rows of their user partitions, as far as known.
-        header_ranges: sharelens.measures.headers.HEADER_RANGE rows of the same.
+        no_records: sharelens.measures.topics.headers.NO_RECORD rows of their user partitions, as far as known.
+        header_ranges: sharelens.measures.topics.headers.HEADER_RANGE rows of the same.
         settings: of the groups; the limit in force at the last outcome counts.
         near_limit: also records that the next failed delivery will archive, where the limit is known.
     """

@@ -14,14 +14,14 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from sharelens.measures.delivery_outcomes import NEVER, Outcomes, outcomes_of
-from sharelens.measures.given_up import SELECTED, near_selected
-from sharelens.measures.histories import RANGE_COUNT, RANGE_STATE, UNKNOWN, Histories
+from sharelens.measures.histories.delivery_outcomes import NEVER, Outcomes, outcomes_of
+from sharelens.measures.histories.given_up import SELECTED, near_selected
+from sharelens.measures.histories.lives import DELETED, Lives
+from sharelens.measures.histories.numbers import RANGE_COUNT, RANGE_STATE, UNKNOWN, Histories
 from sharelens.measures.inputs import Inputs
-from sharelens.measures.lives import DELETED, Lives
-from sharelens.measures.range_map import RangeMap
+from sharelens.measures.ranges.range_map import RangeMap
+from sharelens.measures.ranges.steps import NO_VALUE, Cells, Flags, Ints, Ranges, together
 from sharelens.measures.schemas import REDELIVERED, REDELIVERIES
-from sharelens.measures.steps import NO_VALUE, Cells, Flags, Ints, Ranges, together
 from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.share_records import DeliveryState
 

@@ -32,17 +32,6 @@ REDELIVERIES = (
     "replayed_by_recreation",
     "start_went_back",
 )
-MEMBERS = pa.list_(
-    pa.struct(
-        [
-            pa.field("member_id", pa.string()),
-            pa.field("client_id", pa.string()),
-            pa.field("client_host", pa.string()),
-            pa.field("member_epoch", pa.int32()),
-            pa.field("subscribed_topics", pa.list_(pa.string())),
-        ]
-    )
-)
 
 LAG = pa.schema(
     [
@@ -337,33 +326,5 @@ PRUNING = pa.schema(
         column("held_up_by_partition", pa.int32(), "its partition"),
         column("held_up_ms", pa.int64(), "log time from that snapshot to the end of the state partition"),
         column("pruning_stalls", pa.bool_(), "held_up_ms is over 10 minutes, two rounds of the cold snapshot job"),
-    ]
-)
-
-GROUPS = pa.schema(
-    [
-        column("group_id", pa.string(), "group", nullable=False),
-        column("group_type", pa.string(), "share or streams", nullable=False),
-        column(
-            "state",
-            pa.string(),
-            "STABLE, EMPTY or DEAD; of streams groups also NOT_READY, ASSIGNING and RECONCILING",
-            nullable=False,
-        ),
-        column("group_epoch", pa.int32(), "group epoch; null = no record, or DEAD"),
-        column("assignment_epoch", pa.int32(), "epoch of the target assignment; null = no record, or DEAD"),
-        column("member_count", pa.int32(), "number of members", nullable=False),
-        column("members", MEMBERS, "members by id: client id, host and subscription", nullable=False),
-        column(
-            "initialized_partitions",
-            pa.int32(),
-            "share partitions that the group has initialized; null = unknown, or a streams group",
-        ),
-        column("initializing_partitions", pa.int32(), "share partitions in initialization; null as before"),
-        column("deleting_topics", pa.int32(), "topics whose share state the group deletes now; null as before"),
-        column("last_change_ms", pa.int64(), "timestamp of the group's newest record", nullable=False),
-        column("partition", pa.int32(), "partition of __consumer_offsets", nullable=False),
-        column("log_offset", pa.int64(), "offset of that record", nullable=False),
-        *COMPLETENESS,
     ]
 )

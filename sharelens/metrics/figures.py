@@ -13,11 +13,11 @@ from sharelens.metrics import catalog
 from sharelens.metrics.catalog import Metric
 from sharelens.metrics.measured import Measured
 from sharelens.metrics.rule_counts import rule_counts
-from sharelens.questions.completeness import COMPLETE, times
-from sharelens.questions.evidence import Evidence
-from sharelens.questions.missing import unknown_ends, unnamed_topics
-from sharelens.questions.now import now_of
+from sharelens.questions.answers.completeness import COMPLETE, times
+from sharelens.questions.answers.missing import unknown_ends, unnamed_topics
+from sharelens.questions.answers.now import now_of
 from sharelens.source.request import CutChoice
+from sharelens.tables.port import Tables
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 from state_model.topics import UNKNOWN_CLUSTER
 
@@ -62,7 +62,7 @@ class _Group:
         self.values[metric] = self.values.get(metric, 0) + value
 
 
-def figures(evidence: Evidence) -> Figures:
+def figures(evidence: Tables) -> Figures:
     """The figures of the evidence's cluster, all at its end; durations last until it was read."""
     measured = Measured(evidence)
     cover = evidence.cover()
@@ -122,10 +122,10 @@ def _live(lag: pa.Table) -> dict[Key, dict[Metric, float]]:
     return values_of_key
 
 
-def _record_times(evidence: Evidence, stalls: pa.Table) -> dict[tuple[str, int, int], int]:
+def _record_times(evidence: Tables, stalls: pa.Table) -> dict[tuple[str, int, int], int]:
     """Largest timestamp of the batch of each first unfinished record, by topic id, partition and offset."""
     from sharelens.measures.inputs import offset_times
-    from sharelens.questions.measure_inputs import EvidenceInputs
+    from sharelens.tables.measure_inputs import EvidenceInputs
 
     offsets_of: dict[tuple[str, int], set[int]] = {}
     offsets = stalls.column("first_incomplete_offset_first").to_pylist()
@@ -198,7 +198,7 @@ def _groups(partitions: Mapping[Key, Mapping[Metric, float]], lag: pa.Table) -> 
     return {group_id: group.values for group_id, group in groups.items()}
 
 
-def _topic_labels(evidence: Evidence, partitions: Mapping[Key, object], lag: pa.Table) -> dict[str, str]:
+def _topic_labels(evidence: Tables, partitions: Mapping[Key, object], lag: pa.Table) -> dict[str, str]:
     """A topic's name; of several ids that bear one name the newest has it, the others are shown by id.
 
     A name that is another topic's id is not used: no two series may have the same labels.

@@ -4,21 +4,21 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from sharelens.measures import stalls
-from sharelens.measures.settings import GroupSettings
+from sharelens.measures.settings.over_time import GroupSettings
+from sharelens.measures.stalls import intervals as stalls
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions import lag as lag_question
-from sharelens.questions.evidence import Evidence
-from sharelens.questions.given_up import given_up
-from sharelens.questions.measured import Scope, rows_of, scope
+from sharelens.questions.answers.measured import Scope, rows_of, scope
+from sharelens.questions.dead_letters.given_up import given_up
 from sharelens.questions.redelivered import redelivered_rows
 from sharelens.source.request import CutChoice
+from sharelens.tables.port import Tables
 
 
 class FromHistories:
     """The measures of all share partitions at the end of the evidence."""
 
-    def __init__(self, evidence: Evidence) -> None:
+    def __init__(self, evidence: Tables) -> None:
         self._evidence = evidence
 
     @property
@@ -43,7 +43,7 @@ class FromHistories:
 
     def dead_letters(self) -> pa.Table:
         """DLQ_RECONCILIATION rows."""
-        from sharelens.questions.dlq import reconciled
+        from sharelens.questions.dead_letters.dlq import reconciled
 
         return reconciled(self._evidence, KeyFilter(), CutChoice(), self._settings).rows
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.offset_counts import by_share_partition
-from sharelens.questions.evidence import Evidence
-from sharelens.questions.lake_evidence import LakeEvidence
-from sharelens.questions.shape import with_names
+from sharelens.measures.ranges.offset_counts import by_share_partition
+from sharelens.questions.answers.shape import with_names
+from sharelens.tables.port import Tables
+from sharelens.tables.reading import read
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ GAP, MISSING, UNKNOWN = "gap", "missing", "unknown"
 class Measured:
     """Rows of all share partitions of one cluster, at the end of the evidence."""
 
-    def __init__(self, evidence: Evidence) -> None:
+    def __init__(self, evidence: Tables) -> None:
         self._evidence = evidence
 
     @cached_property
@@ -73,11 +73,7 @@ class Measured:
         return frozenset(judged.column("group_id").to_pylist()), by_share_partition(missing, "offset")
 
     def _rows(self, table: str, columns: list[str], computed: Callable[[], pa.Table]) -> pa.Table:
-        is_measured = self._evidence.settings == self._evidence.measured_settings
-        if isinstance(self._evidence, LakeEvidence) and is_measured and table in self._evidence.lake.versions:
-            in_cluster = pc.field("cluster_id") == self._evidence.cluster
-            return self._evidence.lake.scan(table, columns, in_cluster)
-        return computed().select(columns)
+        return read(self._evidence, table, columns) if self._evidence.stored(table) else computed().select(columns)
 
     @cached_property
     def _computed(self) -> "FromHistories":

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from sharelens.lake.scan import Cut, open_lake
 from sharelens.metrics.figures import Figures, figures
 from sharelens.metrics.samples import Export, export
-from sharelens.questions.lake_clusters import choose_cluster, clusters
-from sharelens.questions.lake_evidence import LakeEvidence
-from sharelens.settings.files import NO_SETTINGS_FILES
 from sharelens.source.request import Source
+from sharelens.tables.lakes.clusters import choose_cluster, clusters
+from sharelens.tables.opening import open_cut
 
 Render = Callable[[Export], bytes]
 
@@ -22,7 +21,7 @@ def read(source: Source) -> list[Figures]:
     """
     if source.lake is not None:
         return _read_lake(open_lake(source.lake), source)
-    from sharelens.questions.opening import open_evidence
+    from sharelens.tables.opening import open_evidence
 
     with open_evidence(source) as evidence:
         return [figures(evidence)]
@@ -31,8 +30,7 @@ def read(source: Source) -> list[Figures]:
 def _read_lake(lake: Cut, source: Source) -> list[Figures]:
     there = clusters(lake)
     cluster_ids = there if source.cluster_id is None and there else [choose_cluster(lake, source.cluster_id)]
-    files = source.settings_files or NO_SETTINGS_FILES
-    return [figures(LakeEvidence(lake, cluster_id, files)) for cluster_id in cluster_ids]
+    return [figures(open_cut(lake, cluster_id, source.settings_files)) for cluster_id in cluster_ids]
 
 
 RESTS = 4

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions.audited import audited_findings, by_rule
-from sharelens.questions.evidence import Evidence, Span
+from sharelens.questions.audits.published import audited_findings, by_rule
+from sharelens.tables.port import Tables
+from sharelens.tables.where import Span
 
 NO_WARNINGS: tuple[str, ...] = ()
 
@@ -18,20 +19,18 @@ class RuleCounts:
     warnings: tuple[str, ...] = NO_WARNINGS
 
 
-def rule_counts(evidence: Evidence) -> RuleCounts:
+def rule_counts(evidence: Tables) -> RuleCounts:
     """The findings that stand, errors and warnings that no suppression covers."""
-    from sharelens.questions.live_evidence import LiveEvidence
-
-    if isinstance(evidence, LiveEvidence):
-        return _of_cluster(evidence) if evidence.logs else RuleCounts()
+    if evidence.cluster is not None:
+        return _of_cluster(evidence) if evidence.cover() else RuleCounts()
     audited = audited_findings(evidence)
     if audited is None:
         return RuleCounts()
     return RuleCounts(findings=by_rule(audited.rows), warnings=audited.warnings)
 
 
-def _of_cluster(evidence: Evidence) -> RuleCounts:
-    from sharelens.questions.audit import AuditChoice, audit
+def _of_cluster(evidence: Tables) -> RuleCounts:
+    from sharelens.questions.audits.audit import AuditChoice, audit
     from sharelens.settings.suppressions import read_suppressions
 
     answer = audit(evidence, KeyFilter(), Span(), AuditChoice(suppressions=read_suppressions(None)))

@@ -13,7 +13,7 @@ from sharelens.question_table.rules import has_value
 from sharelens.source.request import Source
 
 if TYPE_CHECKING:
-    from sharelens.questions.evidence import Evidence
+    from sharelens.tables.port import Tables
 
 SETTINGS, EVIDENCE = "settings", "evidence"
 
@@ -78,8 +78,8 @@ def findings(question: Question, answer: Answer | Report | Stream, fail_on: obje
     return int(count(answer) if fail_on is True else count(answer, fail_on))
 
 
-def _opened(question: Question, source: Source) -> "Evidence":
-    evidence: Evidence = load("sharelens.questions.opening:open_evidence")(
+def _opened(question: Question, source: Source) -> "Tables":
+    evidence: Tables = load("sharelens.tables.opening:open_evidence")(
         replace(source, **dict[str, Any](question.reads.value))
     )
     return evidence

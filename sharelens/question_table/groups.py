@@ -31,7 +31,7 @@ GROUPS = Question(
         *SOURCE,
         Parameter(
             option="--group",
-            part_of=(Value(argument="names", make="sharelens.questions.groups:group_ids"),),
+            part_of=(Value(argument="names", make="sharelens.questions.groups.groups:group_ids"),),
             metavar="GROUP",
             is_repeatable=True,
             help="Only this group. Repeatable.",
@@ -41,7 +41,7 @@ GROUPS = Question(
         REQUIRE_COMPLETE,
         *OUTPUT,
     ),
-    function="sharelens.questions.groups:groups",
+    function="sharelens.questions.groups.groups:groups",
     rules=(INTERVAL,),
     reads=Reads.ANY_LOG,
 )
@@ -65,7 +65,7 @@ DESCRIBE = Question(
         GROUP,
         replace(AS_OF, help="The group after all of its records with a log time up to TIME."),
         *parts(
-            Value(argument="view", make="sharelens.questions.describe:view_of"),
+            Value(argument="view", make="sharelens.questions.groups.describe:view_of"),
             flag("--offsets", "Start or committed offset and lag of each partition (default)."),
             flag("--members", "The members with their assignments."),
             flag("--tasks", "The tasks of a streams group with the members that have them."),
@@ -75,7 +75,7 @@ DESCRIBE = Question(
         REQUIRE_COMPLETE,
         *OUTPUT,
     ),
-    function="sharelens.questions.describe:describe",
+    function="sharelens.questions.groups.describe:describe",
     rules=(
         AtMostOne(
             ("offsets", "members", "tasks", "state"),
@@ -104,7 +104,7 @@ REBALANCES = Question(
         "sharelens rebalances --log-dir /var/kafka-copy --group orders-workers --output json",
     ),
     parameters=(*SOURCE, GROUP, *SPAN, REQUIRE_COMPLETE, *OUTPUT),
-    function="sharelens.questions.rebalances:rebalances",
+    function="sharelens.questions.groups.rebalances:rebalances",
     rules=(INTERVAL,),
     reads=Reads.ANY_LOG,
 )

@@ -53,10 +53,10 @@ OVERVIEW = Question(
         FAIL_ON,
         *OUTPUT,
     ),
-    function="sharelens.questions.overview:overview",
+    function="sharelens.questions.findings.overview:overview",
     reads=Reads.STATE_LOG_OR_GROUP_LOG,
     findings="findings",
-    count_findings="sharelens.questions.overview:is_wrong",
+    count_findings="sharelens.questions.findings.overview:is_wrong",
 )
 
 TIMELINE = Question(
@@ -84,7 +84,7 @@ TIMELINE = Question(
         *SETTINGS_FILES,
         *OUTPUT,
     ),
-    function="sharelens.questions.timeline:timeline",
+    function="sharelens.questions.timelines.timeline:timeline",
     rules=(
         INTERVAL,
         Needs((), ("groups",), "name the group with --group; `sharelens overview` lists those with findings"),
@@ -155,7 +155,7 @@ POISON = Question(
         REQUIRE_COMPLETE,
         *OUTPUT,
     ),
-    function="sharelens.questions.poison:poison",
+    function="sharelens.questions.dead_letters.poison:poison",
     rules=(INTERVAL,),
     findings="ranges of records were archived",
 )
@@ -204,11 +204,11 @@ DLQ = Question(
         REQUIRE_COMPLETE,
         *OUTPUT,
     ),
-    function="sharelens.questions.dlq:dlq",
-    variants={"as_bursts": "sharelens.questions.dlq:bursts"},
+    function="sharelens.questions.dead_letters.dlq:dlq",
+    variants={"as_bursts": "sharelens.questions.dead_letters.dlq:bursts"},
     rules=(
         INTERVAL,
-        OneOf("statuses", "--status", "sharelens.measures.dlq_schemas:STATUSES", "status; there are {words}"),
+        OneOf("statuses", "--status", "sharelens.measures.dlq.schemas:STATUSES", "status; there are {words}"),
         Needs(("gap_ms",), ("as_bursts",), "--gap goes with --bursts"),
         Excludes(
             ("as_bursts",),
@@ -217,7 +217,7 @@ DLQ = Question(
         ),
     ),
     findings="rows missing, duplicate or unexpected",
-    count_findings="sharelens.questions.dlq:findings",
+    count_findings="sharelens.questions.dead_letters.dlq:findings",
 )
 
 REDELIVERED = Question(
@@ -256,7 +256,7 @@ REDELIVERED = Question(
     findings="ranges of record offsets were delivered more than once",
 )
 
-_AUDIT_CHOICE = Value(argument="choice", make="sharelens.questions.audit_choice:audit_choice", is_after_rules=True)
+_AUDIT_CHOICE = Value(argument="choice", make="sharelens.questions.audits.choice:audit_choice", is_after_rules=True)
 AUDIT = Question(
     name="audit",
     summary="Whether the share coordinators behaved: their invariants over the state log.",
@@ -325,11 +325,11 @@ AUDIT = Question(
         ),
         *OUTPUT,
     ),
-    function="sharelens.questions.audit:checked_audit",
+    function="sharelens.questions.audits.audit:checked_audit",
     rules=(INTERVAL,),
     reads=Reads.LOGS_OF_SEVERAL_CLUSTERS,
     findings="findings",
-    count_findings="sharelens.questions.audit:findings_from",
+    count_findings="sharelens.questions.audits.audit:findings_from",
 )
 
 INCIDENTS = (OVERVIEW, TIMELINE, STALLED, PINNED, POISON, DLQ, REDELIVERED, AUDIT)

@@ -182,7 +182,7 @@ def offsets(noun: str, largest: int) -> tuple[Parameter, Parameter]:
     )
 
 
-SPAN_VALUE = Value(argument="span", make="sharelens.questions.spans:span")
+SPAN_VALUE = Value(argument="span", make="sharelens.tables.spans:span")
 SPAN = parts(SPAN_VALUE, *interval("Log times from TIME on.", "Log times before TIME."))
 MIN_DURATION = Parameter(
     option="--min-duration",

@@ -116,7 +116,7 @@ TRACE = Question(
         REQUIRE_COMPLETE,
         *OUTPUT,
     ),
-    function="sharelens.questions.trace:trace",
+    function="sharelens.questions.traces.trace:trace",
 )
 
 DIFF = Question(
@@ -137,10 +137,10 @@ DIFF = Question(
         REQUIRE_COMPLETE,
         *OUTPUT,
     ),
-    function="sharelens.questions.diff:diff",
+    function="sharelens.questions.timelines.diff:diff",
 )
 
-_SOUGHT = Value(argument="sought", make="sharelens.questions.sought:sought")
+_SOUGHT = Value(argument="sought", make="sharelens.questions.traces.sought:sought")
 LOCATE = Question(
     name="locate",
     summary="Partition, offset and timestamp of user records.",
@@ -178,7 +178,7 @@ LOCATE = Question(
         REQUIRE_COMPLETE,
         *OUTPUT,
     ),
-    function="sharelens.questions.locate:locate",
+    function="sharelens.questions.traces.locate:locate",
     rules=(INTERVAL,),
 )
 

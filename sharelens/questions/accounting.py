@@ -2,30 +2,33 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.measures import account as measure
 from sharelens.measures.account_windows import FROM_TOPIC, Windows, reaches_of, windows_of
-from sharelens.measures.offset_counts import offset_counts
+from sharelens.measures.ranges.offset_counts import offset_counts
 from sharelens.measures.schemas import CLASSES
-from sharelens.measures.topic_log import TopicLog, limits
-from sharelens.measures.topics import TopicPartition, topic_partitions
+from sharelens.measures.topics.extents import TopicPartition, topic_partitions
+from sharelens.measures.topics.topic_log import TopicLog, limits
 from sharelens.output import Answer, by_importance, name_cell, name_column, number_column
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions.evidence import Evidence, Span
-from sharelens.questions.measure_inputs import Part
-from sharelens.questions.measured import Scope, answer, by_place, marked, scope
+from sharelens.questions.answers.measured import Scope, answer, by_place, marked, scope
 from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.source.request import CutChoice
+from sharelens.tables.measure_inputs import Part
+from sharelens.tables.port import Tables
+from sharelens.tables.reading import read_topic_batches, read_topic_extents
+from sharelens.tables.where import Span
 from state_model.columnar.keys import FULL_PLACE_KEY
 
 NAMED = 4
 
 
 def account(
-    evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span, *, listed: Sequence[str] = ()
+    evidence: Tables, key_filter: KeyFilter, cut: CutChoice, span: Span, *, listed: Sequence[str] = ()
 ) -> Answer:
     """The answer to `sharelens account`; `span`: append times and record offsets; `listed`: classes to list by range.
 
@@ -57,15 +60,15 @@ def account(
     )
 
 
-def _windows(evidence: Evidence, scoped: Scope, window: Span) -> Windows:
+def _windows(evidence: Tables, scoped: Scope, window: Span) -> Windows:
     """The window of each user partition; at a moment in the past it ends there."""
     to_ms = window.to_ms
     if to_ms is None and scoped.cut.as_of_ms is not None:
         to_ms = scoped.cut.as_of_ms + 1
     return windows_of(
         reaches_of((part.history, part.deliveries) for part in scoped.parts()),
-        evidence.topic_batches,
-        evidence.topic_extents,
+        partial(read_topic_batches, evidence),
+        partial(read_topic_extents, evidence),
         from_ms=window.from_ms,
         to_ms=to_ms,
         from_offset=window.from_offset,
@@ -73,7 +76,7 @@ def _windows(evidence: Evidence, scoped: Scope, window: Span) -> Windows:
     )
 
 
-def _missing(evidence: Evidence, places: Sequence[TopicPartition], window: Span) -> list[str]:
+def _missing(evidence: Tables, places: Sequence[TopicPartition], window: Span) -> list[str]:
     if not places:
         return []
     timed = "; a window of time needs them, so its offsets are not counted" if window.from_ms is not None else ""
@@ -85,7 +88,7 @@ def _missing(evidence: Evidence, places: Sequence[TopicPartition], window: Span)
     return [warning]
 
 
-def _beyond(evidence: Evidence, places: Sequence[TopicPartition]) -> list[str]:
+def _beyond(evidence: Tables, places: Sequence[TopicPartition]) -> list[str]:
     if not places:
         return []
     warning = (
@@ -95,7 +98,7 @@ def _beyond(evidence: Evidence, places: Sequence[TopicPartition]) -> list[str]:
     return [warning]
 
 
-def _named(evidence: Evidence, places: Sequence[TopicPartition]) -> str:
+def _named(evidence: Tables, places: Sequence[TopicPartition]) -> str:
     """The first few user partitions, and how many more there are."""
     names = evidence.names({topic_id for topic_id, _ in places})
     first_places = ", ".join(

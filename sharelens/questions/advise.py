@@ -11,17 +11,17 @@ from sharelens.measures.what_if.snapshots import limit_in_force, snapshot_rows
 from sharelens.output import Answer, Column, by_importance, name_column, text_column
 from sharelens.output.wording import counted
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions.completeness import closing_line
-from sharelens.questions.evidence import Evidence
-from sharelens.questions.measured import Scope, described, scope
+from sharelens.questions.answers.completeness import closing_line
+from sharelens.questions.answers.measured import Scope, described, scope
 from sharelens.questions.what_if import COLD_INTERVAL_MS, appends_of, delivery_limit_of, rounds_of
 from sharelens.questions.what_if_placement import known_number, records_at
 from sharelens.source.request import CutChoice
+from sharelens.tables.port import Tables
 
 UNKNOWN_SETTINGS = "\nsettings of groups are unknown (--group-configs): no advice on dead-letter topics"
 
 
-def advise(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice) -> Answer:
+def advise(evidence: Tables, key_filter: KeyFilter, cut: CutChoice) -> Answer:
     """The answer to `sharelens advise`: one row a setting that the history suggests, the brokers' own first."""
     scoped = scope(evidence, key_filter, cut)
     counts = [delivery_limit_of(scoped, part, delivery_limit.RANGE[0]).outcome_counts() for part in scoped.parts()]

@@ -8,13 +8,14 @@ import pyarrow as pa
 from sharelens.evidence.metadata_events import MetadataHistory
 from sharelens.evidence.metadata_reading import read_metadata
 from sharelens.kafka_log.layout import LogDirectory, scan_log_directory
+from sharelens.lake.scan import open_lake
 from sharelens.output import Answer, Column, Row, by_importance, name_cell, name_column, number_column, time_column
 from sharelens.output.wording import counted, listed
 from sharelens.parameters.times import time_text
-from sharelens.questions.lake_evidence import open_lake_evidence
-from sharelens.questions.missing import damaged_metadata
+from sharelens.questions.answers.missing import damaged_metadata
 from sharelens.questions.state import COMPLETENESS
 from sharelens.source.request import Source
+from sharelens.tables.opening import open_cut
 from state_model.errors import SharelensError, UsageError
 from state_model.metadata.changes import CONFIG
 from state_model.metadata.history import Validity, topic_names
@@ -98,7 +99,7 @@ def _log_history(source: Source) -> tuple[str | None, MetadataHistory]:
 
 def _lake_history(source: Source) -> tuple[str | None, MetadataHistory]:
     """The cluster of a lake and its metadata log as runs have read it."""
-    evidence = open_lake_evidence(str(source.lake), source.cluster_id)
+    evidence = open_cut(open_lake(str(source.lake)), source.cluster_id)
     history = evidence.metadata.history
     if history is None:
         raise SharelensError(

@@ -9,15 +9,16 @@ from sharelens.evidence.conditions import filter_rows
 from sharelens.measures import cost as measure
 from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions.completeness import check_cut, prefix_of
-from sharelens.questions.evidence import Evidence, Span
-from sharelens.questions.measure_inputs import Part
-from sharelens.questions.measured import answer, marked, of_parts, scope
+from sharelens.questions.answers.completeness import check_cut, prefix_of
+from sharelens.questions.answers.measured import answer, marked, of_parts, scope
 from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.source.request import CutChoice
+from sharelens.tables.measure_inputs import Part
+from sharelens.tables.port import RECORDS, Tables
+from sharelens.tables.where import Span
 
 
-def cost(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span) -> Answer:
+def cost(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, span: Span) -> Answer:
     """The answer to `sharelens cost`: one row a share partition; `span` bounds the log time of the records."""
     scoped = scope(evidence, key_filter, cut)
 
@@ -31,12 +32,12 @@ def cost(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span) 
     return answer(evidence, table, COST_COLUMNS, totals=summary, warnings=scoped.warnings, none="no record")
 
 
-def pruning(evidence: Evidence, cut: CutChoice) -> Answer:
+def pruning(evidence: Tables, cut: CutChoice) -> Answer:
     """The answer to `sharelens cost --state-partitions`: one row a state partition."""
     prefix = prefix_of(cut)
 
     def records() -> Iterator[pa.Table]:
-        return (filter_rows(table, prefix.condition()) for table in evidence.each_record(measure.PRUNING_READ))
+        return (filter_rows(table, prefix.condition()) for table in evidence.scan(RECORDS, measure.PRUNING_READ))
 
     rows = measure.pruning(records)
     lost = {part.state_partition: part.losses[0].reason for part in evidence.cover() if part.losses}

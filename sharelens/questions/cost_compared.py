@@ -8,18 +8,18 @@ import pyarrow.compute as pc
 from sharelens.measures.early_draft_cost import draft_cost
 from sharelens.output import Answer, Column, by_importance, name_column, number_column
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions.evidence import Evidence
-from sharelens.questions.measure_inputs import Part
-from sharelens.questions.measured import answer, of_parts, scope
+from sharelens.questions.answers.measured import answer, of_parts, scope
 from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.source.request import CutChoice
+from sharelens.tables.measure_inputs import Part
+from sharelens.tables.port import Tables
 from state_model.errors import SharelensError
 from state_model.machine import SNAPSHOT_UPDATE_LIMIT
 
 SUMMED = ("records", "bytes", "draft_records", "draft_bytes")
 
 
-def cost_compared(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice) -> Answer:
+def cost_compared(evidence: Tables, key_filter: KeyFilter, cut: CutChoice) -> Answer:
     """The answer to `sharelens cost --compare-early-draft`: one row a share partition.
 
     Raises:

@@ -1,6 +1,7 @@
 """How far share groups are behind: now, as of a time, at offsets of the state log, or over time."""
 
 import time
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -9,17 +10,22 @@ import pyarrow.compute as pc
 
 from sharelens.evidence.as_of import LogPrefix
 from sharelens.measures import lag as measure
-from sharelens.measures.file_ends import EndOffsets, with_end_offsets, with_inferred_ends, with_stable_offsets
 from sharelens.measures.inputs import topic_ends
 from sharelens.measures.lag_over_time import Arrivals
 from sharelens.measures.lag_over_time import lag_over_time as over_time
 from sharelens.measures.schemas import LAG
-from sharelens.measures.topics import BATCH_COLUMNS
+from sharelens.measures.topics.extents import BATCH_COLUMNS
+from sharelens.measures.topics.file_ends import (
+    EndOffsets,
+    with_end_offsets,
+    with_inferred_ends,
+    with_stable_offsets,
+)
 from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text, time_column
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.times import lasted, time_text
-from sharelens.questions.checked import with_coordinators
-from sharelens.questions.completeness import (
+from sharelens.questions.answers.checked import with_coordinators
+from sharelens.questions.answers.completeness import (
     check_cut,
     closing_line,
     incomplete_rows,
@@ -27,14 +33,16 @@ from sharelens.questions.completeness import (
     prefix_of,
     times,
 )
-from sharelens.questions.evidence import Evidence
-from sharelens.questions.measure_inputs import EvidenceInputs
-from sharelens.questions.misplaced import misplaced_places
-from sharelens.questions.missing import unknown_ends
-from sharelens.questions.naming import ensure_known, resolve
-from sharelens.questions.shape import constant, with_names
+from sharelens.questions.answers.missing import unknown_ends
+from sharelens.questions.answers.naming import ensure_known, resolve
+from sharelens.questions.answers.shape import constant, with_names
 from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.source.request import CutChoice
+from sharelens.tables.measure_inputs import EvidenceInputs
+from sharelens.tables.misplaced import misplaced_places
+from sharelens.tables.port import HISTORY, RunningCluster, Tables
+from sharelens.tables.reading import read, read_states, read_topic_batches
+from sharelens.tables.where import Order, Where
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY, SHARE_PARTITION_ORDER
 from state_model.errors import UsageError
 
@@ -44,7 +52,7 @@ IMPORTANT_AT_A_CUT = "GROUP TOPIC PARTITION LAG-INFERRED START-OFFSET END-OFFSET
 
 
 def lag(
-    evidence: Evidence,
+    evidence: Tables,
     key_filter: KeyFilter,
     cut: CutChoice,
     *,
@@ -59,7 +67,7 @@ def lag(
     """
     keys = resolve(evidence, key_filter)
     prefix = prefix_of(cut)
-    placed = evidence.states(keys, prefix).sort_by(SHARE_PARTITION_ORDER)
+    placed = read_states(evidence, keys, prefix).sort_by(SHARE_PARTITION_ORDER)
     states = placed.filter(pc.invert(placed.column("misplaced")))
     warnings = check_cut(evidence, prefix)
     if states.num_rows == 0:
@@ -67,10 +75,9 @@ def lag(
     topic_ids = states.column("topic_id").unique().to_pylist()
     names = evidence.names(topic_ids)
     prefix = _within(evidence, prefix)
-    is_measured = end_offsets is None and evidence.settings.end_offsets == evidence.measured_settings.end_offsets
-    tables = evidence.measured_stream("gold.lag", LAG, keys) if prefix.is_whole and is_measured else None
-    table = None if tables is None else pa.concat_tables(list(tables))
-    if table is None:
+    if prefix.is_whole and end_offsets is None and evidence.stored("gold.lag"):
+        table = read(evidence, "gold.lag", LAG.names, Where(keys=keys))
+    else:
         table = lag_of(evidence, states, prefix, end_offsets)
     table = with_names(table.sort_by(SHARE_PARTITION_ORDER), names)
     table = table.add_column(0, "cluster_id", constant(evidence.cluster_id, table.num_rows, pa.string()))
@@ -86,7 +93,7 @@ def lag(
     )
 
 
-def lag_of(evidence: Evidence, states: pa.Table, cut: LogPrefix, end_offsets: EndOffsets | None = None) -> pa.Table:
+def lag_of(evidence: Tables, states: pa.Table, cut: LogPrefix, end_offsets: EndOffsets | None = None) -> pa.Table:
     """LAG rows of SHARE_PARTITION_STATE rows at a cut.
 
     `end_offsets` replaces the end offsets of the evidence; those of the settings only raise them.
@@ -99,15 +106,22 @@ def lag_of(evidence: Evidence, states: pa.Table, cut: LogPrefix, end_offsets: En
         end_offsets = evidence.settings.end_offsets if cut.is_whole else {}
     names_of_ids = {topic_id: names[topic_id] for topic_id in topic_ids if topic_id in names}
     ends = with_end_offsets(ends, end_offsets, names_of_ids, only_higher=only_higher)
-    if cut.is_whole and (stable := evidence.stable_offsets()):
-        ends = with_stable_offsets(ends, stable, names_of_ids)
-    if cut.as_of_ms is not None and (then := evidence.ends_at(cut.as_of_ms, names_of_ids.values())):
-        ends = with_inferred_ends(ends, then, names_of_ids)
+    if evidence.cluster is not None:
+        ends = _with_cluster(ends, evidence.cluster, cut, names_of_ids)
     return measure.lag(states, ends, names, end_of_now=cut.is_whole)
 
 
+def _with_cluster(ends: pa.Table, cluster: RunningCluster, cut: LogPrefix, names: Mapping[str, str]) -> pa.Table:
+    """The ends with what a running cluster says of user partitions whose headers were not fetched."""
+    if cut.is_whole and (stable := cluster.stable_offsets()):
+        return with_stable_offsets(ends, stable, names)
+    if cut.as_of_ms is not None and (then := cluster.ends_at(cut.as_of_ms, names.values())):
+        return with_inferred_ends(ends, then, names)
+    return ends
+
+
 def checked_lag(
-    evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, *, end_offsets: EndOffsets | None = None
+    evidence: Tables, key_filter: KeyFilter, cut: CutChoice, *, end_offsets: EndOffsets | None = None
 ) -> Answer:
     """The answer to `sharelens lag`; without end offsets also what the coordinators of a running cluster say."""
     answer = lag(evidence, key_filter, cut, end_offsets=end_offsets, now_ms=time.time_ns() // 1_000_000)
@@ -115,7 +129,7 @@ def checked_lag(
 
 
 def lag_over_time(
-    evidence: Evidence, key_filter: KeyFilter, every_ms: int, from_ms: int | None = None, to_ms: int | None = None
+    evidence: Tables, key_filter: KeyFilter, every_ms: int, from_ms: int | None = None, to_ms: int | None = None
 ) -> Answer:
     """The answer to `sharelens lag --every`: the lag at each multiple of `every_ms` in [from, to); the ends of the
     evidence where none is given.
@@ -124,7 +138,7 @@ def lag_over_time(
         UsageError: nothing bears the names that were typed, or the moments are too many.
     """
     keys = resolve(evidence, key_filter)
-    history = evidence.history(keys)
+    history = read(evidence, HISTORY, where=Where(keys=keys), order=Order.LOG)
     if history.num_rows == 0:
         ensure_known(evidence, key_filter, keys)
     misplaced = misplaced_places(evidence, keys, history)
@@ -138,7 +152,7 @@ def lag_over_time(
             "give a longer --every, a narrower --from and --to, or --group"
         )
     arrivals = Arrivals(moments)
-    for batches in evidence.topic_batches(measure.begins_of(history)):
+    for batches in read_topic_batches(evidence, measure.begins_of(history)):
         arrivals.take(batches.select(BATCH_COLUMNS))
     table = over_time(history, arrivals, moments, names)
     table = table.add_column(0, "cluster_id", constant(evidence.cluster_id, table.num_rows, pa.string()))
@@ -151,7 +165,7 @@ def lag_over_time(
     )
 
 
-def _moments(evidence: Evidence, every_ms: int, from_ms: int | None, to_ms: int | None) -> npt.NDArray[np.int64]:
+def _moments(evidence: Tables, every_ms: int, from_ms: int | None, to_ms: int | None) -> npt.NDArray[np.int64]:
     """Multiples of `every_ms` from --from or the beginning of the evidence up to its end."""
     first, last = times(evidence.cover())
     if first is None or last is None:
@@ -173,13 +187,13 @@ def without_places(rows: pa.Table, places: pa.Table) -> pa.Table:
     )
 
 
-def _within(evidence: Evidence, cut: LogPrefix) -> LogPrefix:
+def _within(evidence: Tables, cut: LogPrefix) -> LogPrefix:
     """The cut, or no cut where it lies at or behind the end of the evidence."""
     last = times(evidence.cover())[1]
     return LogPrefix() if cut.as_of_ms is not None and last is not None and cut.as_of_ms >= last else cut
 
 
-def _cut_line(evidence: Evidence, cut: LogPrefix, table: pa.Table, now_ms: int | None) -> str:
+def _cut_line(evidence: Tables, cut: LogPrefix, table: pa.Table, now_ms: int | None) -> str:
     """The moment of the answer, its age, and the sources of the end offsets."""
     at_ms = times(evidence.cover())[1] if cut.as_of_ms is None else cut.as_of_ms
     moment = "offsets of the state log" if cut.at_offsets else time_text(at_ms)

@@ -2,23 +2,23 @@
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures import latency as measure
-from sharelens.measures.ages import LARGEST_FIRST, Ages, age_ranges, ages_of
-from sharelens.measures.headers import begins_of
+from sharelens.measures.histories.settled import Settled, settled_of
 from sharelens.measures.inputs import Inputs
-from sharelens.measures.latency_schemas import ACKNOWLEDGED, ARCHIVED, OPEN, PERCENTILES
-from sharelens.measures.settled import Settled, settled_of
-from sharelens.measures.tallies import By, Tally, added, of_attempts, of_contributions, of_latency
-from sharelens.measures.topics import TopicPartition, topic_partitions
+from sharelens.measures.latency import measure
+from sharelens.measures.latency.ages import LARGEST_FIRST, Ages, age_ranges, ages_of
+from sharelens.measures.latency.schemas import ACKNOWLEDGED, ARCHIVED, OPEN, PERCENTILES
+from sharelens.measures.latency.tallies import By, Tally, added, of_attempts, of_contributions, of_latency
+from sharelens.measures.topics.extents import TopicPartition, topic_partitions
+from sharelens.measures.topics.headers import begins_of
 from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text, time_column
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.times import time_text
-from sharelens.questions.evidence import Evidence, Span
-from sharelens.questions.measured import (
+from sharelens.questions.answers.measured import (
     PLACE_ORDER,
     Scope,
     answer,
@@ -29,9 +29,12 @@ from sharelens.questions.measured import (
     scope,
     stream_of,
 )
-from sharelens.questions.missing import COPY_FOLDERS, unseen
+from sharelens.questions.answers.missing import COPY_FOLDERS, unseen
 from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.source.request import CutChoice
+from sharelens.tables.port import Tables
+from sharelens.tables.reading import read_topic_batches
+from sharelens.tables.where import Span
 
 MOST_RANGES = 100_000
 COUNTS = ("outcome", "delivery_count", "offsets")
@@ -46,7 +49,7 @@ UNSEEN = (
 class _Reading:
     """The histories of a question, part by part. `begun`: user partitions with a settled offset so far."""
 
-    evidence: Evidence
+    evidence: Tables
     scoped: Scope
     span: Span
     exact: bool = False
@@ -60,7 +63,7 @@ class _Reading:
 
     def ages(self, done: Settled) -> Ages:
         """The ages of settled ranges."""
-        return ages_of(done, self.evidence.topic_batches, self._lowest, exact=self.exact)
+        return ages_of(done, partial(read_topic_batches, self.evidence), self._lowest, exact=self.exact)
 
     def kept_contributions(self, name: str) -> pa.Table | None:
         """The contributions that a run kept; None where only the histories have the answer."""
@@ -101,7 +104,7 @@ def grouping(by: Collection[str]) -> By:
 
 
 def latency(
-    evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span, by: By, *, exact: bool = False
+    evidence: Tables, key_filter: KeyFilter, cut: CutChoice, span: Span, by: By, *, exact: bool = False
 ) -> Answer:
     """The answer to `sharelens latency`; `span` bounds the log time of the outcomes.
 
@@ -124,7 +127,7 @@ def latency(
     )
 
 
-def attempts(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span, by: By) -> Answer:
+def attempts(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, span: Span, by: By) -> Answer:
     """The answer to `sharelens attempts`; `span` bounds the log time of the outcomes, and leaves open offsets out."""
     read = _reading(evidence, key_filter, cut, span)
 
@@ -173,7 +176,7 @@ def _rows(
 
 
 def ranges(
-    evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span, range_limit: int = MOST_RANGES
+    evidence: Tables, key_filter: KeyFilter, cut: CutChoice, span: Span, range_limit: int = MOST_RANGES
 ) -> Answer:
     """The answer to `sharelens latency --ranges`: settled ranges by batch, those of the largest age first."""
     read = _reading(evidence, key_filter, cut, span)
@@ -181,7 +184,7 @@ def ranges(
     has_more = False
     for part in read.scoped.parts():
         done = read.settled(read.scoped.inputs(part))
-        ranges_of_part, beyond = age_ranges(done, evidence.topic_batches(Ages(done).begins()), range_limit)
+        ranges_of_part, beyond = age_ranges(done, read_topic_batches(evidence, Ages(done).begins()), range_limit)
         candidates = pa.concat_tables([*largest, marked(ranges_of_part, part.history)]).sort_by(LARGEST_FIRST)
         has_more = has_more or beyond or candidates.num_rows > range_limit
         largest = [candidates.slice(0, range_limit).combine_chunks()]
@@ -198,7 +201,7 @@ def ranges(
     )
 
 
-def _reading(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span, *, exact: bool = False) -> _Reading:
+def _reading(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, span: Span, *, exact: bool = False) -> _Reading:
     return _Reading(evidence=evidence, scoped=scope(evidence, key_filter, cut), span=span, exact=exact)
 
 

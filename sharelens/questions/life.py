@@ -11,15 +11,27 @@ from sharelens.measures.deletions import DELETION, deleted_by
 from sharelens.measures.schemas import DELETED_BY, EVENTS
 from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text, time_column
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions.evidence import Evidence, Span, TooMuchError
-from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_rows, kept_stream, rows_of, scope, stream_of
-from sharelens.questions.missing import without_group_records
+from sharelens.questions.answers.measured import (
+    PLACE_ORDER,
+    Scope,
+    answer,
+    kept_rows,
+    kept_stream,
+    rows_of,
+    scope,
+    stream_of,
+)
+from sharelens.questions.answers.missing import without_group_records
 from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.source.request import CutChoice
+from sharelens.tables.limits import TooMuchError
+from sharelens.tables.port import Tables
+from sharelens.tables.reading import read_group_records
+from sharelens.tables.where import Span
 
 
 def life(
-    evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span, *, events: Collection[str] = EVENTS
+    evidence: Tables, key_filter: KeyFilter, cut: CutChoice, span: Span, *, events: Collection[str] = EVENTS
 ) -> Answer:
     """The answer to `sharelens life`; `span` bounds the log time of the events."""
     scoped = scope(evidence, key_filter, cut)
@@ -55,13 +67,13 @@ def event_stream(scoped: Scope) -> Iterator[pa.Table]:
     return stream_of(scoped, measure.rows) if kept_events is None else kept_events
 
 
-def with_deletions(evidence: Evidence, rows: pa.Table, cut: CutChoice) -> tuple[pa.Table, list[str]]:
+def with_deletions(evidence: Tables, rows: pa.Table, cut: CutChoice) -> tuple[pa.Table, list[str]]:
     """The rows with DELETED_BY before their marks; a warning where the group coordinator's log is too large to read."""
     gone = rows.filter(pc.equal(rows.column("event"), DELETION)).column("group_id").unique().to_pylist()
     by, warnings = pa.nulls(rows.num_rows, pa.string()), []
     if gone:
         try:
-            records = evidence.group_records(frozenset(gone))
+            records = read_group_records(evidence, frozenset(gone))
         except TooMuchError as error:
             warnings.append(f"who deleted is unknown: {error}")
         else:

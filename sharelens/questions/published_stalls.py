@@ -6,10 +6,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.measures.schemas import STALL
-from sharelens.measures.settings import GroupSettings
-from sharelens.measures.stalls import BLOCKED, DEAD_LETTER_PENDING, MIN_DURATION_MS, SILENT, WINDOW_FULL
-from sharelens.questions.evidence import of_places
-from sharelens.questions.measured import Scope, is_measured
+from sharelens.measures.settings.over_time import GroupSettings
+from sharelens.measures.stalls.intervals import (
+    BLOCKED,
+    DEAD_LETTER_PENDING,
+    MIN_DURATION_MS,
+    SILENT,
+    WINDOW_FULL,
+)
+from sharelens.questions.answers.measured import Scope, is_stored, stored_rows
 from state_model.share_records import DeliveryState
 
 
@@ -20,13 +25,9 @@ def published_stalls(
 
     Stalls that last have a row whatever their duration. A run keeps no interval that ended before MIN_DURATION_MS.
     """
-    if not is_measured(scope, settings) or min_duration_ms < MIN_DURATION_MS:
+    if not is_stored(scope, "gold.stall", settings) or min_duration_ms < MIN_DURATION_MS:
         return None
-    tables = scope.evidence.measured_stream("gold.stall", STALL, scope.keys)
-    if tables is None:
-        return None
-    if scope.misplaced.num_rows:
-        tables = (of_places(rows, scope.places) for rows in tables)
+    tables = scope.evidence.scan("gold.stall", STALL.names, stored_rows(scope))
     return (stalls_at(rows, now_ms, min_duration_ms) for rows in tables)
 
 
@@ -45,7 +46,7 @@ def stalls_at(rows: pa.Table, now_ms: int, min_duration_ms: int) -> pa.Table:
 
 
 def _kinds(rows: pa.Table, until: pa.ChunkedArray, min_duration_ms: int) -> pa.ChunkedArray:
-    """The kind of each interval by the rules of `sharelens.measures.stalls`."""
+    """The kind of each interval by the rules of `sharelens.measures.stalls.intervals`."""
     quiet = pc.subtract(until, pc.fill_null(rows.column("last_state_write_ms"), -1))
     is_blocked = pc.or_(pc.greater(rows.column("finished_behind"), 0), pc.less(quiet, min_duration_ms))
     is_pending = pc.fill_null(pc.equal(rows.column("delivery_state"), DeliveryState.ARCHIVING), False)

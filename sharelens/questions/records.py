@@ -7,11 +7,12 @@ import pyarrow as pa
 
 from sharelens.output import Column, Row, Stream, by_importance, name_cell, name_column, number_column, time_column
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions.completeness import closing_line
-from sharelens.questions.evidence import Evidence, Span
-from sharelens.questions.missing import nameless
-from sharelens.questions.naming import ensure_known, resolve
-from sharelens.questions.shape import named_batches, ranges_column
+from sharelens.questions.answers.completeness import closing_line
+from sharelens.questions.answers.missing import nameless
+from sharelens.questions.answers.naming import ensure_known, resolve
+from sharelens.questions.answers.shape import named_batches, ranges_column
+from sharelens.tables.port import RECORDS, Tables
+from sharelens.tables.where import Order, Span, Where
 from state_model.columnar.schemas import SHARE_RECORD
 
 IMPORTANT = "GROUP TOPIC PARTITION TYPE RECORD-OFFSETS START-OFFSET TIMESTAMP STATE-LOG-OFFSET"
@@ -34,11 +35,11 @@ FIELDS = (
 )
 
 
-def records(evidence: Evidence, key_filter: KeyFilter, span: Span, *, verbose: bool = False) -> Stream:
+def records(evidence: Tables, key_filter: KeyFilter, span: Span, *, verbose: bool = False) -> Stream:
     """The answer to `sharelens records`: (state_partition, log_offset) order; rows are read as they are written."""
     keys = resolve(evidence, key_filter)
-    parts = evidence.records(keys, span)
-    first = next(parts, None)
+    parts = evidence.scan(RECORDS, where=Where(keys=keys, span=span), order=Order.LOG)
+    first = next((part for part in parts if part.num_rows), None)
     if first is None:
         ensure_known(evidence, key_filter, keys)
     topic_ids: set[str] = set()
@@ -66,7 +67,7 @@ def _answer_rows(rows: pa.Table) -> pa.Table:
     return pa.table({name: columns[name] for name in FIELDS})
 
 
-def _text_columns(evidence: Evidence, *, verbose: bool) -> tuple[Column, ...]:
+def _text_columns(evidence: Tables, *, verbose: bool) -> tuple[Column, ...]:
     def topic_cell(row: Row) -> str:
         topic_id = str(row["topic_id"])
         return name_cell(evidence.names([topic_id]).get(topic_id, topic_id))

@@ -7,16 +7,17 @@ import pyarrow.compute as pc
 
 from sharelens.evidence.conditions import filter_rows
 from sharelens.measures import redelivered as measure
-from sharelens.measures.offset_counts import offset_counts
+from sharelens.measures.ranges.offset_counts import offset_counts
 from sharelens.measures.schemas import REDELIVERIES
 from sharelens.output import Answer, by_importance, name_column, number_column, time_column
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions.completeness import check_beginning
-from sharelens.questions.evidence import Evidence, Span
-from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_stream, scope, stream_of
+from sharelens.questions.answers.completeness import check_beginning
+from sharelens.questions.answers.measured import PLACE_ORDER, Scope, answer, kept_stream, scope, stream_of
+from sharelens.questions.answers.streaming import Listing, rows_of_stream
 from sharelens.questions.state import COMPLETENESS, TOPIC
-from sharelens.questions.streaming import Listing, rows_of_stream
 from sharelens.source.request import CutChoice
+from sharelens.tables.port import Tables
+from sharelens.tables.where import Span
 
 EVER = Span()
 ORDER = [*PLACE_ORDER, *((name, "ascending") for name in ("first_offset", "rank", "life"))]
@@ -24,7 +25,7 @@ UNSEEN = "not in the log: deliveries without an outcome yet, who had the record,
 
 
 def redelivered(
-    evidence: Evidence,
+    evidence: Tables,
     key_filter: KeyFilter,
     cut: CutChoice,
     span: Span,

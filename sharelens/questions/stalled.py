@@ -5,20 +5,21 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures import stalls as measure
-from sharelens.measures.settings import GroupSettings
+from sharelens.measures.settings.over_time import GroupSettings
+from sharelens.measures.stalls import intervals as measure
 from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text, time_column
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.times import lasted
-from sharelens.questions.completeness import check_beginning
-from sharelens.questions.evidence import Evidence, Span
-from sharelens.questions.measured import Scope, answer, scope, stream_of
-from sharelens.questions.missing import COPY_FOLDERS, unseen_stalls
-from sharelens.questions.now import now_of
+from sharelens.questions.answers.completeness import check_beginning
+from sharelens.questions.answers.measured import Scope, answer, scope, stream_of
+from sharelens.questions.answers.missing import COPY_FOLDERS, unseen_stalls
+from sharelens.questions.answers.now import now_of
+from sharelens.questions.answers.streaming import rows_of_stream
 from sharelens.questions.published_stalls import published_stalls
 from sharelens.questions.state import COMPLETENESS, TOPIC
-from sharelens.questions.streaming import rows_of_stream
 from sharelens.source.request import CutChoice
+from sharelens.tables.port import Tables
+from sharelens.tables.where import Span
 from state_model.share_records import delivery_state_name
 
 WHAT_IT_MAY_BE: Mapping[str, str] = {
@@ -37,7 +38,7 @@ SAME = "in the log, a record acquired by a member and a record never delivered l
 
 
 def stalled(
-    evidence: Evidence,
+    evidence: Tables,
     key_filter: KeyFilter,
     cut: CutChoice,
     span: Span,

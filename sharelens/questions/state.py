@@ -4,15 +4,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence.as_of import LogPrefix
-from sharelens.measures.topics import names_of_topics
+from sharelens.measures.topics.extents import names_of_topics
 from sharelens.output import Answer, Column, Row, by_importance, name_cell, name_column, number_column, number_text
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions.checked import with_coordinators
-from sharelens.questions.completeness import check_cut, closing_line, incomplete_rows, misplaced_warnings, prefix_of
-from sharelens.questions.evidence import Evidence, Keys
-from sharelens.questions.naming import ensure_known, resolve
-from sharelens.questions.shape import constant, named_batches, ranges_column
+from sharelens.questions.answers.checked import with_coordinators
+from sharelens.questions.answers.completeness import (
+    check_cut,
+    closing_line,
+    incomplete_rows,
+    misplaced_warnings,
+    prefix_of,
+)
+from sharelens.questions.answers.naming import ensure_known, resolve
+from sharelens.questions.answers.shape import constant, named_batches, ranges_column
 from sharelens.source.request import CutChoice
+from sharelens.tables.port import Tables
+from sharelens.tables.reading import read_states
+from sharelens.tables.where import Keys
 from state_model.columnar.keys import SHARE_PARTITION_ORDER
 
 FIELDS = (
@@ -38,13 +46,13 @@ FIELDS = (
 
 
 def state_table(
-    evidence: Evidence, keys: Keys, cut: LogPrefix, extra_columns: tuple[str, ...] = ()
+    evidence: Tables, keys: Keys, cut: LogPrefix, extra_columns: tuple[str, ...] = ()
 ) -> tuple[pa.Table, list[str]]:
     """The answer's rows (FIELDS), sorted by group_id, topic_id, partition, and warnings about misplaced ones.
 
     Deleted share partitions are absent, misplaced rows left out. `extra_columns`: columns of the state behind FIELDS.
     """
-    placed = evidence.states(keys, cut).sort_by(SHARE_PARTITION_ORDER)
+    placed = read_states(evidence, keys, cut).sort_by(SHARE_PARTITION_ORDER)
     states = placed.filter(pc.invert(placed.column("misplaced")))
     columns = {name: states.column(name) for name in (*FIELDS, *extra_columns) if name in states.column_names}
     columns["cluster_id"] = constant(evidence.cluster_id, states.num_rows, pa.string())
@@ -55,7 +63,7 @@ def state_table(
     return table, misplaced_warnings(placed.filter(placed.column("misplaced")), names)
 
 
-def state(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, *, verbose: bool = False) -> Answer:
+def state(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, *, verbose: bool = False) -> Answer:
     """The answer to `sharelens state`."""
     keys = resolve(evidence, key_filter)
     prefix = prefix_of(cut)
@@ -73,7 +81,7 @@ def state(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, *, verbose:
     )
 
 
-def checked_state(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, *, verbose: bool = False) -> Answer:
+def checked_state(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, *, verbose: bool = False) -> Answer:
     """The answer to `sharelens state`, with what the coordinators of a running cluster say."""
     return with_coordinators(evidence, state(evidence, key_filter, cut, verbose=verbose), cut)
 

@@ -11,7 +11,7 @@ from sharelens.evidence.metadata_events import MetadataHistory
 from sharelens.lake.gates import gates
 from sharelens.lake.scan import Cut, open_lake
 from sharelens.lake.settings_rows import TABLE as BRONZE_SETTING
-from sharelens.measures.observed_settings import METADATA_CONFIGS
+from sharelens.measures.settings.observations import METADATA_CONFIGS
 from sharelens.output import (
     Answer,
     Column,
@@ -24,15 +24,14 @@ from sharelens.output import (
     time_column,
 )
 from sharelens.output.terminal import visible
-from sharelens.questions.completeness import closing_line, evidence_line
-from sharelens.questions.evidence import Evidence, StatePartitionCover
-from sharelens.questions.lake_clusters import clusters
-from sharelens.questions.lake_evidence import LakeEvidence
-from sharelens.questions.log_evidence import LogEvidence
-from sharelens.questions.missing import damaged_metadata, lacking
-from sharelens.questions.opening import open_logs
-from sharelens.questions.published import publications
+from sharelens.questions.answers.completeness import closing_line, evidence_line
+from sharelens.questions.answers.missing import damaged_metadata, lacking
 from sharelens.source.request import Source
+from sharelens.tables.cover import StatePartitionCover
+from sharelens.tables.lakes.clusters import clusters
+from sharelens.tables.lakes.published import publications
+from sharelens.tables.opening import open_cut, open_logs
+from sharelens.tables.port import Tables
 
 RUNS_SHOWN = 10
 STATE_PARTITION = pa.schema(
@@ -113,7 +112,7 @@ METADATA_LOG = pa.schema(
 TABLE = pa.schema([pa.field("table", pa.string()), pa.field("version", pa.int64())])
 
 
-def partitions_part(evidence: Evidence, cover: Sequence[StatePartitionCover]) -> Answer:
+def partitions_part(evidence: Tables, cover: Sequence[StatePartitionCover]) -> Answer:
     """One row a state partition."""
     rows = [
         {
@@ -186,7 +185,7 @@ def _metadata_part(histories: Mapping[str | None, MetadataHistory]) -> Answer:
     return Answer(table=pa.Table.from_pylist(rows, schema=METADATA_LOG), columns=columns, none="none")
 
 
-def _histories(views: Sequence[Evidence]) -> dict[str | None, MetadataHistory]:
+def _histories(views: Sequence[Tables]) -> dict[str | None, MetadataHistory]:
     """The metadata over time by cluster, where there is a metadata log."""
     histories = ((view.cluster_id, view.metadata.history) for view in views)
     return {cluster_id: history for cluster_id, history in histories if history is not None}
@@ -200,11 +199,20 @@ def status(source: Source) -> Report:
         return log_status(evidence)
 
 
-def log_status(evidence: LogEvidence) -> Report:
-    """`sharelens status --log-dir`: reads the state log through."""
+def log_status(evidence: Tables) -> Report:
+    """`sharelens status --log-dir`: reads the state log through.
+
+    Raises:
+        TypeError: the evidence is none of log directories.
+    """
+    from sharelens.tables.logs.directories import LogDirectories
+
+    origin = evidence.origin
+    if not isinstance(origin, LogDirectories):
+        raise TypeError(f"{evidence.place} is no evidence of log directories")
     cover = evidence.cover()
     metadata = _histories([evidence])
-    topics = {part.topic for directory in evidence.directories for part in directory.partitions}
+    topics = {part.topic for directory in origin.directories for part in directory.partitions}
     sources = [
         {
             "source_id": directory.source_id,
@@ -213,7 +221,7 @@ def log_status(evidence: LogEvidence) -> Report:
             "partitions": len(directory.partitions),
             "skipped": list(directory.skipped),
         }
-        for directory in evidence.directories
+        for directory in origin.directories
     ]
     return Report(
         parts={
@@ -228,7 +236,7 @@ def log_status(evidence: LogEvidence) -> Report:
                         "reason": reason,
                         "rows": rows,
                     }
-                    for reason, rows in evidence.problem_counts()
+                    for reason, rows in origin.problem_counts()
                 ]
             ),
             "metadata_log": _metadata_part(metadata),
@@ -244,9 +252,9 @@ def lake_status(lake: Cut, cluster_id: str | None) -> Report:
     Raises:
         UsageError: an unknown cluster.
     """
-    named = [LakeEvidence(lake, cluster_id)] if cluster_id is not None else []
-    views = named or [LakeEvidence(lake, cluster) for cluster in clusters(lake)]
-    covers = {view.cluster_id: view.cover() for view in views}
+    named = [open_cut(lake, cluster_id)] if cluster_id is not None else []
+    views = named or [open_cut(lake, cluster) for cluster in clusters(lake)]
+    covers: dict[str | None, Sequence[StatePartitionCover]] = {view.cluster_id: view.cover() for view in views}
     metadata = _histories(views)
     parts = [partitions_part(view, covers[view.cluster_id]) for view in views]
     together = pa.concat_tables([STATE_PARTITION.empty_table(), *(part.table for part in parts)])

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence.conditions import filter_rows
-from sharelens.measures.histories import Histories
-from sharelens.measures.offset_counts import offset_counts
-from sharelens.measures.settings import COLD_SNAPSHOT_INTERVAL, COORDINATOR_DEFAULTS
+from sharelens.measures.histories.numbers import Histories
+from sharelens.measures.ranges.offset_counts import offset_counts
+from sharelens.measures.settings.over_time import COLD_SNAPSHOT_INTERVAL, COORDINATOR_DEFAULTS
 from sharelens.measures.what_if import cold_rounds, isolation, lock_duration
 from sharelens.measures.what_if.appends import READ_AT, appends, of_state_partitions
 from sharelens.measures.what_if.delivery_limit import AGAIN, EARLIER, DeliveryLimit
@@ -17,18 +17,19 @@ from sharelens.measures.what_if.snapshots import snapshot_rows
 from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text
 from sharelens.output.wording import counted
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions.evidence import Evidence, of_places
-from sharelens.questions.measure_inputs import Part
-from sharelens.questions.measured import PLACE_ORDER, Scope, answer, of_parts, rows_of, scope
+from sharelens.questions.answers.measured import PLACE_ORDER, Scope, answer, of_parts, rows_of, scope
 from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.source.request import CutChoice
+from sharelens.tables.measure_inputs import Part
+from sharelens.tables.places import of_places
+from sharelens.tables.port import RECORDS, Tables
 from state_model.errors import SharelensError
 
 ALL_KEYS = KeyFilter()
 COLD_INTERVAL_MS = COORDINATOR_DEFAULTS[COLD_SNAPSHOT_INTERVAL]
 
 
-def other_snapshot_interval(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, limit: int) -> Answer:
+def other_snapshot_interval(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, limit: int) -> Answer:
     """The answer to `sharelens what-if --snapshot-update-records`: one row a share partition and figure.
 
     Raises:
@@ -43,7 +44,7 @@ def other_snapshot_interval(evidence: Evidence, key_filter: KeyFilter, cut: CutC
 
 def rounds_of(scoped: Scope) -> cold_rounds.ColdRounds:
     """The rounds of the cold snapshot job up to the cut."""
-    records = scoped.evidence.each_record(cold_rounds.READ_AT)
+    records = scoped.evidence.scan(RECORDS, cold_rounds.READ_AT)
     logged = (filter_rows(table, scoped.cut.condition()) for table in records)
     return cold_rounds.cold_rounds(logged, COLD_INTERVAL_MS)
 
@@ -59,7 +60,7 @@ def appends_of(scoped: Scope, key_filter: KeyFilter, cut: CutChoice) -> Iterator
     )
 
 
-def other_delivery_limit(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, limit: int) -> Answer:
+def other_delivery_limit(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, limit: int) -> Answer:
     """The answer to `sharelens what-if --delivery-count-limit`: one row a share partition and figure.
 
     Raises:
@@ -70,7 +71,7 @@ def other_delivery_limit(evidence: Evidence, key_filter: KeyFilter, cut: CutChoi
     return _answer(scoped, rows)
 
 
-def other_lock_duration(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, duration_ms: int) -> Answer:
+def other_lock_duration(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, duration_ms: int) -> Answer:
     """The answer to `sharelens what-if --lock-duration`: one row a share partition and figure.
 
     Raises:
@@ -81,7 +82,7 @@ def other_lock_duration(evidence: Evidence, key_filter: KeyFilter, cut: CutChoic
     return _answer(scoped, rows)
 
 
-def other_isolation_level(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, level: str) -> Answer:
+def other_isolation_level(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, level: str) -> Answer:
     """The answer to `sharelens what-if --isolation-level`: one row a share partition and figure.
 
     Raises:
@@ -92,7 +93,7 @@ def other_isolation_level(evidence: Evidence, key_filter: KeyFilter, cut: CutCho
     return _answer(scoped, rows, lacking="records, or batch headers of their topic,")
 
 
-def other_isolation_ranges(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, level: str) -> Answer:
+def other_isolation_ranges(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, level: str) -> Answer:
     """The answer to `sharelens what-if --isolation-level --list`: ranges of offsets with another outcome."""
     scoped = scope(evidence, key_filter, cut)
     rows = rows_of(scoped, lambda inputs: isolation.ranges(inputs, level), evidence.settings.groups)
@@ -106,7 +107,7 @@ def other_isolation_ranges(evidence: Evidence, key_filter: KeyFilter, cut: CutCh
     return answer(evidence, rows, OUTCOME_COLUMNS, totals=totals, warnings=scoped.warnings, none=none)
 
 
-def other_outcomes(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, limit: int) -> Answer:
+def other_outcomes(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, limit: int) -> Answer:
     """The answer to `sharelens what-if --delivery-count-limit --list`: ranges of offsets with another outcome."""
     scoped = scope(evidence, key_filter, cut)
     rows = of_parts(scoped, lambda part: delivery_limit_of(scoped, part, limit).ranges())

@@ -9,17 +9,18 @@ from sharelens.evidence.conditions import filter_rows
 from sharelens.measures.what_if import state_partitions as measure
 from sharelens.output import Answer, Column, by_importance, name_column, number_column
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions.completeness import check_cut, closing_line, prefix_of
-from sharelens.questions.evidence import Evidence, of_places
-from sharelens.questions.measured import described, scope
+from sharelens.questions.answers.completeness import check_cut, closing_line, prefix_of
+from sharelens.questions.answers.measured import described, scope
 from sharelens.questions.state import TOPIC
 from sharelens.source.request import CutChoice
+from sharelens.tables.places import of_places
+from sharelens.tables.port import RECORDS, Tables
 from state_model.errors import UsageError
 
 LARGEST_OF_MEAN = "largest state partition by records: {:.2f} times the mean in the history, {:.2f} times with {}"
 
 
-def other_placement(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, number: int) -> Answer:
+def other_placement(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, number: int) -> Answer:
     """The answer to `sharelens what-if --state-partitions --list`: one row a share partition."""
     scoped = scope(evidence, key_filter, cut)
     rows = of_places(_placed(evidence, cut, number), scoped.places)
@@ -31,7 +32,7 @@ def other_placement(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, n
     )
 
 
-def other_balance(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, number: int) -> Answer:
+def other_balance(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, number: int) -> Answer:
     """The answer to `sharelens what-if --state-partitions`: one row a state partition and figure.
 
     Raises:
@@ -56,12 +57,12 @@ def other_balance(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, num
     )
 
 
-def _sizes(evidence: Evidence, number: int) -> tuple[tuple[str, int], tuple[str, int]]:
+def _sizes(evidence: Tables, number: int) -> tuple[tuple[str, int], tuple[str, int]]:
     """The columns of figures with the number of state partitions of each."""
     return ("in_history", known_number(evidence)), ("what_if", number)
 
 
-def known_number(evidence: Evidence) -> int:
+def known_number(evidence: Tables) -> int:
     """The number of state partitions, as far as they have records."""
     return max((part.state_partition + 1 for part in evidence.cover()), default=1)
 
@@ -71,15 +72,15 @@ def _largest_of_mean(figures: pa.ChunkedArray, parts: int) -> float:
     return (pc.max(figures).as_py() or 0) * parts / total if total else 0.0
 
 
-def _placed(evidence: Evidence, cut: CutChoice, number: int) -> pa.Table:
+def _placed(evidence: Tables, cut: CutChoice, number: int) -> pa.Table:
     rows = measure.placement(records_at(evidence, cut), number)
     return rows.append_column("state_partition", rows.column("in_history").cast(pa.int32()))
 
 
-def records_at(evidence: Evidence, cut: CutChoice) -> Iterator[pa.Table]:
+def records_at(evidence: Tables, cut: CutChoice) -> Iterator[pa.Table]:
     """The columns that placement reads of all records up to the cut, in bounded tables."""
     prefix = prefix_of(cut)
-    return (filter_rows(table, prefix.condition()) for table in evidence.each_record(measure.READ_AT))
+    return (filter_rows(table, prefix.condition()) for table in evidence.scan(RECORDS, measure.READ_AT))
 
 
 PLACEMENT_COLUMNS: Sequence[Column] = by_importance(

@@ -9,11 +9,11 @@ from sharelens.output import Answer
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.times import duration_text
 from sharelens.questions import what_if, what_if_placement
-from sharelens.questions.evidence import Evidence
 from sharelens.source.request import CutChoice
+from sharelens.tables.port import Tables
 from state_model.errors import UsageError
 
-Question = Callable[[Evidence, KeyFilter, CutChoice, Any], Answer]
+Question = Callable[[Tables, KeyFilter, CutChoice, Any], Answer]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ def other_setting(*, is_listed: bool, **values: int | str | None) -> OtherSettin
     return OtherSetting(question=question, value=value)
 
 
-def replay(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, setting: OtherSetting) -> Answer:
+def replay(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, setting: OtherSetting) -> Answer:
     """The answer to `sharelens what-if`."""
     return setting.question(evidence, key_filter, cut, setting.value)
 

@@ -7,8 +7,8 @@ from sharelens.measures.schemas import EVENTS
 from sharelens.output.terminal import visible
 from sharelens.output.wording import UNKNOWN, counted, moment, name, number, place, topic_name
 from sharelens.parameters.times import lasted
-from sharelens.questions.share_partitions import Row
-from sharelens.questions.timeline_entries import GAP, MEMBERSHIP
+from sharelens.questions.answers.share_partitions import Row
+from sharelens.questions.timelines.entries import GAP, MEMBERSHIP
 from sharelens.report import charts, colours
 from sharelens.report.gather import Gathered
 from sharelens.report.model import Cell, Figure, Head, Sheet

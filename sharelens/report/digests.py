@@ -7,13 +7,21 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.dlq_schemas import ARCHIVING, DUPLICATE, MATCHED, MISSING, STATUSES, UNEXPECTED, UNKNOWN
+from sharelens.measures.dlq.schemas import (
+    ARCHIVING,
+    DUPLICATE,
+    MATCHED,
+    MISSING,
+    STATUSES,
+    UNEXPECTED,
+    UNKNOWN,
+)
 from sharelens.measures.life import LEADER_EPOCH, STATE_EPOCH
-from sharelens.measures.offset_counts import offset_counts
+from sharelens.measures.ranges.offset_counts import offset_counts
 from sharelens.measures.schemas import EVENTS, LIFE
-from sharelens.measures.stalls import WORST_FIRST
-from sharelens.questions.poison import without_gaps
-from sharelens.questions.streaming import FirstOfEach, FirstRows, Sums
+from sharelens.measures.stalls.intervals import WORST_FIRST
+from sharelens.questions.answers.streaming import FirstOfEach, FirstRows, Sums
+from sharelens.questions.dead_letters.poison import without_gaps
 from sharelens.report.ranking import GroupRanking
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 

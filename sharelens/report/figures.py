@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from sharelens.measures.steps import Ints
+from sharelens.measures.ranges.steps import Ints
 from sharelens.output.wording import counted, moment, name, number, offsets, place, short
 from sharelens.parameters.times import lasted
-from sharelens.questions.share_partitions import Key, Row, rows_of_keys
+from sharelens.questions.answers.share_partitions import Key, Row, rows_of_keys
 from sharelens.report import charts, raster
 from sharelens.report.gather import Gathered
 from sharelens.report.lag_lines import Point

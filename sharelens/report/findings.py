@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow.compute as pc
 
-from sharelens.measures.group_schemas import STREAMS
+from sharelens.groups.schemas import STREAMS
 from sharelens.output.wording import UNKNOWN, counted, name, number
-from sharelens.questions import finding as questions
-from sharelens.questions.completeness import COMPLETE
-from sharelens.questions.signs import Signs
+from sharelens.questions.answers.completeness import COMPLETE
+from sharelens.questions.findings import finding as questions
+from sharelens.questions.findings.signs import Signs
 from sharelens.report.digests import total
 from sharelens.report.gather import Gathered
 from sharelens.report.model import Finding, Tile, Weight

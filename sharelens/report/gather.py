@@ -8,29 +8,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence.conditions import filter_rows
-from sharelens.measures.file_ends import EndOffsets
-from sharelens.measures.group_schemas import SHARE
+from sharelens.groups.schemas import SHARE
+from sharelens.measures.catalog import MEASURES
 from sharelens.measures.life import rows as life_rows
+from sharelens.measures.ranges.steps import Ints
 from sharelens.measures.schemas import LAG
-from sharelens.measures.settings import GroupSettings
-from sharelens.measures.stalls import MIN_DURATION_MS
-from sharelens.measures.steps import Ints
+from sharelens.measures.settings.over_time import GroupSettings
+from sharelens.measures.stalls.intervals import MIN_DURATION_MS
+from sharelens.measures.topics.file_ends import EndOffsets
 from sharelens.output import Answer
 from sharelens.parameters.filters import KeyFilter, TopicChoice
-from sharelens.questions import dlq, groups, lag, life, poison, redelivered, stalled, trace
-from sharelens.questions.completeness import evidence_times
-from sharelens.questions.evidence import Evidence, Span, StatePartitionCover
-from sharelens.questions.finding import Finding
-from sharelens.questions.findings import findings
-from sharelens.questions.gap_entries import gap_entries
-from sharelens.questions.known_groups import streams_groups
-from sharelens.questions.lake_evidence import LakeEvidence
-from sharelens.questions.measured import Scope, described, scope
-from sharelens.questions.missing import unnamed_topics, unseen_stalls
-from sharelens.questions.now import now_of
-from sharelens.questions.share_partitions import Key, key_of, rows_of_keys
-from sharelens.questions.signs import OF_SHARE_GROUPS, Signs, signs_of
-from sharelens.questions.timeline import up_to_cut
+from sharelens.questions import lag, life, redelivered, stalled
+from sharelens.questions.answers.completeness import evidence_times
+from sharelens.questions.answers.measured import Scope, described, scope
+from sharelens.questions.answers.missing import unnamed_topics, unseen_stalls
+from sharelens.questions.answers.now import now_of
+from sharelens.questions.answers.share_partitions import Key, key_of, rows_of_keys
+from sharelens.questions.dead_letters import dlq, poison
+from sharelens.questions.findings.finding import Finding
+from sharelens.questions.findings.findings import findings
+from sharelens.questions.findings.signs import OF_SHARE_GROUPS, Signs, signs_of
+from sharelens.questions.groups import groups
+from sharelens.questions.timelines.gap_entries import gap_entries
+from sharelens.questions.timelines.timeline import up_to_cut
+from sharelens.questions.traces import trace
 from sharelens.report.digests import (
     REDELIVERY_COLUMNS,
     DeadLetterDigest,
@@ -50,6 +51,11 @@ from sharelens.report.reading import Reading, outcomes_of
 from sharelens.report.streams_digest import StreamsDigest, streams_digest
 from sharelens.report.timelines import GroupTimeline, TimelineReading, drawn_groups
 from sharelens.source.request import CutChoice
+from sharelens.tables.cover import StatePartitionCover
+from sharelens.tables.known_groups import streams_groups
+from sharelens.tables.port import Tables
+from sharelens.tables.reading import read_group_records
+from sharelens.tables.where import Span
 
 MOMENTS = 160
 TRACES = 12
@@ -76,7 +82,7 @@ class Gathered:
     `from_ms` to `to_ms`: the time that charts show; `traced`: records with a trace.
     """
 
-    evidence: Evidence
+    evidence: Tables
     question: ReportQuestion
     cover: Sequence[StatePartitionCover]
     first_ms: int
@@ -110,7 +116,7 @@ class Gathered:
         return self.streams.groups.num_rows > 0 and self.lag.num_rows == 0 and not self.written_ms
 
 
-def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
+def gather(evidence: Tables, question: ReportQuestion) -> Gathered:
     """The content of a report.
 
     Raises:
@@ -162,7 +168,7 @@ def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
         redelivered=digests.redelivered,
         dead_letters=digests.dead_letters,
         lives=life_digest,
-        timelines=reading.timelines(evidence.group_records(frozenset(drawn)), gaps, names),
+        timelines=reading.timelines(read_group_records(evidence, frozenset(drawn)), gaps, names),
         signs=read_signs,
         findings=wrong,
         ranking=ranking,
@@ -247,7 +253,7 @@ def _read(
 ) -> Reading:
     """What comes from the histories; `lives` takes LIFE rows, from their table or from the same histories."""
     read = Reading(order, traced, moments)
-    if isinstance(scoped.evidence, LakeEvidence) and scoped.cut.is_whole:
+    if scoped.cut.is_whole and scoped.evidence.stored(MEASURES["life_event"].table):
         for rows in life.event_stream(scoped):
             lives.take(rows)
         read.take_lake(scoped, scoped.evidence)
@@ -264,7 +270,7 @@ def _of_groups(scoped: Scope, groups: Sequence[str]) -> pa.Table:
     return scoped.places.filter(pc.is_in(scoped.places.column("group_id"), value_set=pa.array(groups, pa.string())))
 
 
-def _with_deletions(evidence: Evidence, lives: LifeDigest, cut: CutChoice) -> tuple[LifeDigest, Sequence[str]]:
+def _with_deletions(evidence: Tables, lives: LifeDigest, cut: CutChoice) -> tuple[LifeDigest, Sequence[str]]:
     """The digest, with what deleted and with names of topics in the rows that are shown."""
     rows, warnings = life.with_deletions(evidence, lives.first, cut)
     return replace(lives, first=described(evidence, rows)), warnings

@@ -2,10 +2,10 @@
 
 import pyarrow.compute as pc
 
-from sharelens.measures.dlq_schemas import DUPLICATE, MISSING, UNEXPECTED
+from sharelens.measures.dlq.schemas import DUPLICATE, MISSING, UNEXPECTED
 from sharelens.output.wording import UNKNOWN as DASH
 from sharelens.output.wording import counted, name, number, offsets, place
-from sharelens.questions.share_partitions import Row, key_of
+from sharelens.questions.answers.share_partitions import Row, key_of
 from sharelens.report.digests import ROWS_SHOWN, DeadLetterDigest, total
 from sharelens.report.gather import Gathered
 from sharelens.report.model import Cell, Head, Sheet

@@ -8,11 +8,12 @@ import pyarrow as pa
 
 from sharelens.measures.lag import begins_of
 from sharelens.measures.lag_over_time import HISTORY_COLUMNS, Arrivals, RowsAtMoments, lag_over_time
-from sharelens.measures.steps import Ints
-from sharelens.measures.topics import TopicPartition
-from sharelens.questions.evidence import Evidence
-from sharelens.questions.share_partitions import Key, key_of
+from sharelens.measures.ranges.steps import Ints
+from sharelens.measures.topics.extents import TopicPartition
+from sharelens.questions.answers.share_partitions import Key, key_of
 from sharelens.report.ranking import GroupRanking
+from sharelens.tables.port import Tables
+from sharelens.tables.reading import read_topic_batches
 from state_model.columnar.schemas import SHARE_PARTITION_HISTORY
 
 LINES = 8
@@ -58,7 +59,7 @@ class LagReading:
         for place, begin in begins_of(history).items():
             self._begins[place] = min(begin, self._begins.get(place, begin))
 
-    def lines(self, evidence: Evidence, names: Mapping[str, str], ranking: GroupRanking) -> LagLines:
+    def lines(self, evidence: Tables, names: Mapping[str, str], ranking: GroupRanking) -> LagLines:
         """Lag at the moments, of LINES lines: what is open now first, then the highest lags."""
         lags = self._lags(evidence, names)
         peaks = {
@@ -79,10 +80,10 @@ class LagReading:
         line_count = len(lags) if self._summed else len(self._ranked)
         return LagLines(lines=lines, summed=self._summed, left_out=line_count - len(lines))
 
-    def _lags(self, evidence: Evidence, names: Mapping[str, str]) -> dict[Key | str, dict[int, Point]]:
+    def _lags(self, evidence: Tables, names: Mapping[str, str]) -> dict[Key | str, dict[int, Point]]:
         """The lag of each line at the moments at which it has a live share partition."""
         arrivals = Arrivals(self._moments)
-        for batches in evidence.topic_batches(self._begins):
+        for batches in read_topic_batches(evidence, self._begins):
             arrivals.take(batches)
         table = lag_over_time(self._rows.table(), arrivals, self._moments, names)
         lags: dict[Key | str, dict[int, Point]] = {}

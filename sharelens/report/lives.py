@@ -1,7 +1,7 @@
 """The lives of share partitions on a page: creations, deletions, resets, start offsets that went back."""
 
 from sharelens.output.wording import UNKNOWN, name, number, offsets, place
-from sharelens.questions.share_partitions import Row
+from sharelens.questions.answers.share_partitions import Row
 from sharelens.report.digests import EPOCH_MOVES, ROWS_SHOWN, LifeDigest
 from sharelens.report.model import Cell, Head, Sheet
 from sharelens.report.sheets import complete_cell, text_cell, time_cell

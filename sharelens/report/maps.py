@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.measures.lag_over_time import Arrivals
-from sharelens.measures.steps import Ints
-from sharelens.questions.evidence import Evidence
-from sharelens.questions.share_partitions import Key
+from sharelens.measures.ranges.steps import Ints
+from sharelens.questions.answers.share_partitions import Key
 from sharelens.report import raster
+from sharelens.tables.port import Tables
+from sharelens.tables.reading import read_topic_batches
 from state_model.columnar.schemas import DELIVERY_HISTORY
 
 HISTORY_COLUMNS = ("log_time_ms", "start_offset")
@@ -40,12 +41,12 @@ class Drawn:
     least_start: int | None
     deliveries: pa.Table
 
-    def ends(self, evidence: Evidence) -> Ints:
+    def ends(self, evidence: Tables) -> Ints:
         """The end offset of the user partition at `raster.moments` by the batches' timestamps; -1: not known."""
         arrivals = Arrivals(raster.moments(self.from_ms, self.to_ms))
         place = self.key[1:]
         if self.least_start is not None:
-            for batches in evidence.topic_batches({place: self.least_start}):
+            for batches in read_topic_batches(evidence, {place: self.least_start}):
                 arrivals.take(batches)
         return arrivals.ends(place)
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from sharelens.output import UNKNOWN as UNKNOWN_IN_TEXT
 from sharelens.output.wording import UNKNOWN
-from sharelens.questions.completeness import COMPLETE
+from sharelens.questions.answers.completeness import COMPLETE
 
 
 class Weight(Enum):

@@ -9,12 +9,12 @@ import jinja2
 from markupsafe import Markup
 
 from sharelens import __version__
-from sharelens.measures.stalls import MIN_DURATION_MS
+from sharelens.measures.stalls.intervals import MIN_DURATION_MS
 from sharelens.output import Answer
 from sharelens.output.wording import counted, moment, name, number, place
 from sharelens.parameters.times import duration_text, lasted, time_text
-from sharelens.questions.command_lines import command
-from sharelens.questions.share_partitions import Key
+from sharelens.questions.answers.command_lines import command
+from sharelens.questions.answers.share_partitions import Key
 from sharelens.report import bands, colours, figures, holdings, lives, sheets
 from sharelens.report.audit import audit_section
 from sharelens.report.findings import findings, tiles

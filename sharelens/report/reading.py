@@ -4,23 +4,26 @@ Of most share partitions nothing stays but lags at moments. Of the few that are 
 and of those with a trace the rows at which something about the record changes.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.latency_schemas import ACKNOWLEDGED, ARCHIVED
-from sharelens.measures.places import Ints, Places
-from sharelens.questions.lake_evidence import LakeEvidence
+from sharelens.measures.latency.schemas import ACKNOWLEDGED, ARCHIVED
+from sharelens.measures.ranges.places import Ints, Places
+from sharelens.questions.answers.measured import Scope
+from sharelens.questions.answers.share_partitions import Key, key_of, rows_of_keys
 from sharelens.questions.latency import attempts_stream
-from sharelens.questions.measure_inputs import Part
-from sharelens.questions.measured import Scope
-from sharelens.questions.share_partitions import Key, key_of, rows_of_keys
-from sharelens.questions.trace_events import SCALARS, TurningRows
+from sharelens.questions.traces.events import SCALARS, TurningRows
 from sharelens.report import lag_lines, maps, raster
 from sharelens.report.lag_lines import LagReading, newest_of_groups
 from sharelens.report.maps import Drawn, MapReading
 from sharelens.report.routes import Routes
+from sharelens.tables.measure_inputs import Part
+from sharelens.tables.places import numbered_rows
+from sharelens.tables.port import DELIVERIES, HISTORY, Tables
+from sharelens.tables.reading import read
+from sharelens.tables.where import Order, Where
 from state_model.columnar.keys import LOG_ORDER, PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY
 
@@ -70,7 +73,7 @@ class Reading:
                 for turning in self._turning_rows(offsets, deliveries):
                     turning.add(history)
 
-    def take_lake(self, scope: Scope, evidence: LakeEvidence) -> None:
+    def take_lake(self, scope: Scope, evidence: Tables) -> None:
         """Adds all share partitions, misplaced ones for traces, at the end of a lake's evidence.
 
         Rows and columns are read only of the share partitions of which something is shown.
@@ -81,16 +84,18 @@ class Reading:
         history.add(rows_of_keys(scope.places, self.lag.keys), self.lag.add)
         for key, offsets in self._traced.items():
             places = rows_of_keys(all_places, [key])
-            for turning in self._turning_rows(offsets, evidence.deliveries_around(places, _around(offsets))):
+            for turning in self._turning_rows(
+                offsets, read(evidence, DELIVERIES, where=Where(places=places, offsets=tuple(offsets)))
+            ):
                 history.add(places, turning.add)
         for key in _drawn_keys(scope, evidence, self._ranked):
             reading = self._maps[self._rank[key]] = MapReading(key, self._from_ms, self._to_ms)
             places = rows_of_keys(scope.places, [key])
             history.add(places, reading.add_history)
             deliveries.add(places, reading.add_deliveries)
-        history.run(lambda places: evidence.history_of_places(places, COLUMNS))
+        history.run(lambda places: _numbered(evidence, HISTORY, COLUMNS, places))
         names = [*PLACE_KEY, *maps.DELIVERY_COLUMNS]
-        deliveries.run(lambda places: evidence.deliveries_of_places(places, names))
+        deliveries.run(lambda places: _numbered(evidence, DELIVERIES, names, places))
 
     @property
     def traced(self) -> tuple[pa.Table, pa.Table]:
@@ -133,18 +138,30 @@ def _around(offsets: Sequence[int]) -> pc.Expression:
     return condition
 
 
-def _drawn_keys(scope: Scope, evidence: LakeEvidence, ranked: Sequence[Key]) -> Sequence[Key]:
+def _numbered(evidence: Tables, table: str, columns: Sequence[str], places: Places) -> Iterator[tuple[Ints, pa.Table]]:
+    """These columns, PLACE_KEY's among them, of the rows of some places, with the place of each; history in order."""
+    order = Order.LOG if table == HISTORY else Order.ANY
+    for rows in evidence.scan(table, columns, Where(places=places.keys), order):
+        yield numbered_rows(places, rows)
+
+
+def _has_deliveries(evidence: Tables, places: pa.Table) -> bool:
+    """Whether any of some places has a row of delivery history."""
+    return any(rows.num_rows for rows in evidence.scan(DELIVERIES, PLACE_KEY, Where(places=places)))
+
+
+def _drawn_keys(scope: Scope, evidence: Tables, ranked: Sequence[Key]) -> Sequence[Key]:
     """The first of the ranked share partitions that have any delivery state, MAPS at most."""
     drawn: list[Key] = []
     for key in ranked[:PROBED]:
-        if len(drawn) < MAPS and evidence.has_deliveries(rows_of_keys(scope.places, [key])):
+        if len(drawn) < MAPS and _has_deliveries(evidence, rows_of_keys(scope.places, [key])):
             drawn.append(key)
     remaining_keys = ranked[PROBED:]
     if len(drawn) == MAPS or not remaining_keys:
         return drawn
     places = Places(keys=rows_of_keys(scope.places, remaining_keys))
     numbers_seen: set[int] = set()
-    for numbers, _ in evidence.deliveries_of_places(places, PLACE_KEY):
+    for numbers, _ in _numbered(evidence, DELIVERIES, PLACE_KEY, places):
         numbers_seen.update(pc.unique(pa.array(numbers)).to_pylist())
     rows = places.keys.take(pa.array(sorted(numbers_seen), pa.int64()))
     with_deliveries = set(map(key_of, rows.to_pylist()))

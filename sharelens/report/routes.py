@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from sharelens.measures.places import Ints, Places
+from sharelens.measures.ranges.places import Ints, Places
 from state_model.columnar.keys import PLACE_KEY
 
 

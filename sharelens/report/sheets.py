@@ -5,8 +5,8 @@ from typing import Any
 
 from sharelens.output.wording import UNKNOWN, moment, name, number, offsets, place
 from sharelens.parameters.times import lasted
-from sharelens.questions.completeness import COMPLETE
-from sharelens.questions.share_partitions import Key, Row, key_of
+from sharelens.questions.answers.completeness import COMPLETE
+from sharelens.questions.answers.share_partitions import Key, Row, key_of
 from sharelens.questions.stalled import WHAT_IT_MAY_BE
 from sharelens.report.digests import ROWS_SHOWN, total
 from sharelens.report.gather import Gathered

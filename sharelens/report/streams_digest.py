@@ -5,10 +5,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.group_histories import histories
-from sharelens.measures.group_replay import is_of_types
-from sharelens.measures.streams_rebalances import streams_rebalances
-from sharelens.questions.evidence import Evidence, Span
+from sharelens.groups.histories import histories
+from sharelens.groups.replay import is_of_types
+from sharelens.groups.streams_rebalances import streams_rebalances
+from sharelens.tables.port import Tables
+from sharelens.tables.reading import read_group_records
+from sharelens.tables.where import Span
 from state_model.streams.records import STREAMS_TYPES
 
 
@@ -23,11 +25,9 @@ class StreamsDigest:
     to_ms: int
 
 
-def streams_digest(
-    evidence: Evidence, groups: frozenset[str] | None, until_ms: int | None, span: Span
-) -> StreamsDigest:
+def streams_digest(evidence: Tables, groups: frozenset[str] | None, until_ms: int | None, span: Span) -> StreamsDigest:
     """The streams groups among `groups` (None: all) up to a moment, of the records in `span`."""
-    records = evidence.group_records(groups)
+    records = read_group_records(evidence, groups)
     records = records.filter(is_of_types(records, STREAMS_TYPES))
     if until_ms is not None:
         records = records.filter(pc.field("timestamp_ms") <= until_ms)

@@ -11,11 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sharelens.measures.ranges.steps import Ints
 from sharelens.measures.schemas import LIFE, STALL
-from sharelens.measures.steps import Ints
-from sharelens.questions.evidence import Span
-from sharelens.questions.streaming import FirstRows
-from sharelens.questions.timeline_entries import (
+from sharelens.questions.answers.streaming import FirstRows
+from sharelens.questions.timelines.entries import (
     GAP,
     ORDER,
     ArchivedSums,
@@ -31,6 +30,7 @@ from sharelens.questions.timeline_entries import (
 )
 from sharelens.report.digests import STILL_FIRST
 from sharelens.report.ranking import GroupRanking
+from sharelens.tables.where import Span
 
 GROUPS_DRAWN = 3
 COLUMNS = 72

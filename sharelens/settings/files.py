@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sharelens.measures.kept_samples import NO_KEPT_SAMPLES
-from sharelens.measures.observed_settings import Observation, Settings, overlaid, settings_of
+from sharelens.measures.settings.observations import Observation, Settings, overlaid, settings_of
+from sharelens.measures.topics.kept_samples import NO_KEPT_SAMPLES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sharelens.measures.observed_settings import (
+from sharelens.measures.settings.observations import (
     DEAD_LETTER_TOPICS,
     END_OFFSETS,
     GROUP_CONFIGS,
@@ -23,7 +23,7 @@ from sharelens.measures.observed_settings import (
     Observation,
     group_entries,
 )
-from sharelens.measures.settings import BROKER_CONFIG
+from sharelens.measures.settings.over_time import BROKER_CONFIG
 from sharelens.settings.end_offsets import read_end_offsets
 from sharelens.settings.files import SettingsFiles
 from sharelens.settings.group_settings import FromFile, read_broker_config, read_group_configs

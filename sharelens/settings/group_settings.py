@@ -10,8 +10,8 @@ from sharelens.broker.config.broker_keys import BROKER
 from sharelens.broker.config.group_keys import GROUP
 from sharelens.broker.config.known_keys import is_ignored
 from sharelens.kafka_formats.properties import numbered
-from sharelens.measures.observed_settings import GROUP_CONFIGS
-from sharelens.measures.settings import (
+from sharelens.measures.settings.observations import GROUP_CONFIGS
+from sharelens.measures.settings.over_time import (
     BROKER_NAMES,
     DELIVERY_COUNT_LIMIT,
     KEPT_NAMES,

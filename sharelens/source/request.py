@@ -10,7 +10,7 @@ from state_model.errors import UsageError
 if TYPE_CHECKING:  # the command line reads this module before it knows its question: no import that takes time
     from sharelens.kafka_log.dead_letter_records import DeadLetterTopics
     from sharelens.live.cluster import LiveCluster
-    from sharelens.measures.observed_settings import Settings
+    from sharelens.measures.settings.observations import Settings
     from sharelens.settings.files import SettingsFiles
 
 DEFAULT_MAX_BYTES = 2 << 30
@@ -44,7 +44,7 @@ class Source:
     @property
     def settings(self) -> "Settings":
         """What the files of settings say."""
-        from sharelens.measures.observed_settings import UNSET
+        from sharelens.measures.settings.observations import UNSET
 
         return UNSET if self.settings_files is None else self.settings_files.settings()
 

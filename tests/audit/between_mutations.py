@@ -16,10 +16,10 @@ from typing import Any
 from sharelens.broker.simulator.settings import profile
 from sharelens.broker.simulator.simulation import simulate
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions.audit import AuditChoice, audit
-from sharelens.questions.evidence import Span
-from sharelens.questions.log_evidence import open_log_evidence
+from sharelens.questions.audits.audit import AuditChoice, audit
 from sharelens.source.request import Source
+from sharelens.tables.logs.tables import open_log_tables
+from sharelens.tables.where import Span
 from state_model.share_records import ShareSnapshot, ShareUpdate
 from tests.audit.cluster import ASSIGNMENT, EPOCH, TARGET, Cluster, Damage, read_cluster
 from tests.audit.copy_damages import cleaned, groups_copied_earlier, other_groups, state_copied_earlier, without_groups
@@ -139,7 +139,7 @@ def audited(cluster: Cluster) -> list[dict[str, Any]]:
     """The findings (errors and warnings) of the logs."""
     with tempfile.TemporaryDirectory(prefix="sharelens-audit-") as folder:
         cluster.write(Path(folder))
-        with open_log_evidence(Source(log_dirs=(folder,))) as evidence:
+        with open_log_tables(Source(log_dirs=(folder,))) as evidence:
             report = audit(evidence, KeyFilter(), Span(), AuditChoice(version="4.4"))
             rows: list[dict[str, Any]] = report.parts["findings"].table.to_pylist()
     return rows

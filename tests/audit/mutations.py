@@ -16,7 +16,7 @@ import pyarrow as pa
 from sharelens.evidence.decoding import decode_rows
 from sharelens.kafka_log.layout import scan_log_directory
 from sharelens.kafka_log.schemas import LOG_RECORD
-from sharelens.questions.state_log import StateLog, state_logs
+from sharelens.tables.logs.state import StateLog, state_logs
 from state_model.audit.columnar.explained import with_causes
 from state_model.audit.columnar.findings import findings
 from state_model.audit.columnar.partition import PartitionAudit

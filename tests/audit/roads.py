@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 from sharelens.output import Report
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions.audit import AuditChoice, audit
-from sharelens.questions.evidence import Span
-from sharelens.questions.opening import open_evidence
+from sharelens.questions.audits.audit import AuditChoice, audit
 from sharelens.source.request import Source
+from sharelens.tables.opening import open_evidence
+from sharelens.tables.where import Span
 from state_model.audit.rule import Need
 from state_model.audit.table import BY_CODE
 from tests.processes.in_process import make_lake

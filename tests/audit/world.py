@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions.audit import AuditChoice, audit
-from sharelens.questions.evidence import Span
-from sharelens.questions.log_evidence import open_log_evidence
+from sharelens.questions.audits.audit import AuditChoice, audit
 from sharelens.settings.files import NO_SETTINGS_FILES
 from sharelens.settings.folder import with_single_files
 from sharelens.source.request import Source
+from sharelens.tables.logs.tables import open_log_tables
+from sharelens.tables.where import Span
 from tests.logs.cluster_logs import GROUPS, metadata
 from tests.logs.group_files import OFFSETS_TOPIC_ID, GroupEntry, epoch, lists
 from tests.logs.metadata_logs import write_metadata
@@ -180,7 +180,7 @@ def audited(world: World) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="sharelens-world-") as folder:
         logs = world.write(Path(folder))
         files = with_single_files(NO_SETTINGS_FILES, None, str(Path(folder) / "server.properties"))
-        with open_log_evidence(Source(log_dirs=(str(logs),), settings_files=files)) as evidence:
+        with open_log_tables(Source(log_dirs=(str(logs),), settings_files=files)) as evidence:
             report = audit(evidence, KeyFilter(), Span(), AuditChoice(version="4.4"))
             rows: list[dict[str, Any]] = report.parts["findings"].table.to_pylist()
     return rows

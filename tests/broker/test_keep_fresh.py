@@ -24,7 +24,7 @@ from bench.state_load import WINDOW, Coordinator, prepare
 from sharelens.cli import main
 from sharelens.lake.scan import open_lake
 from sharelens.lake.tables import TABLES
-from sharelens.measures.settings import ISOLATION_LEVEL
+from sharelens.measures.settings.over_time import ISOLATION_LEVEL
 from sharelens.workloads.load import Amount
 from tests.broker import running
 from tests.broker.live.test_live_lake import COMPARED, consumed, run

@@ -12,12 +12,12 @@ from kio.schema.errors import ErrorCode
 
 from sharelens.kafka_formats.messages.api_keys import ApiKey
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions.audit import AuditChoice, audit
-from sharelens.questions.evidence import Span
-from sharelens.questions.log_evidence import open_log_evidence
-from sharelens.questions.opening import open_evidence
+from sharelens.questions.audits.audit import AuditChoice, audit
 from sharelens.questions.state import state
 from sharelens.source.request import CutChoice, Source
+from sharelens.tables.logs.tables import open_log_tables
+from sharelens.tables.opening import open_evidence
+from sharelens.tables.where import Span
 from sharelens.workloads.check import CheckResult, check
 from sharelens.workloads.checkpoints import Checkpoints
 from sharelens.workloads.journal import Journal, read_journal
@@ -204,7 +204,7 @@ def by_offset(batches: Iterable[tuple[int, int, int, int]]) -> dict[int, tuple[i
 def audit_errors(log_dir: Path, version: str) -> list[dict[str, Any]]:
     """The errors that the audit finds in the log of a broker that follows the rules of a Kafka version."""
     choice = AuditChoice(version=version, severity="error")
-    with open_log_evidence(Source(log_dirs=(str(log_dir),), needs_state_log=False)) as evidence:
+    with open_log_tables(Source(log_dirs=(str(log_dir),), needs_state_log=False)) as evidence:
         report = audit(evidence, KeyFilter(), Span(), choice)
     findings: list[dict[str, Any]] = report.parts["findings"].table.to_pylist()
     return findings

@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from sharelens.questions import opening
-from sharelens.questions.evidence import Evidence
 from sharelens.source.request import Source
+from sharelens.tables import opening
+from sharelens.tables.port import Tables
 from tests.once import run_folder
 
 
 @pytest.fixture(scope="module")
 def evidence_opened_once() -> Iterator[None]:
     """Opens each recorded log and its lake once for all questions of a module: none of them changes."""
-    evidence_by_source: dict[Source, Evidence] = {}
+    evidence_by_source: dict[Source, Tables] = {}
     open_evidence = opening.open_evidence
 
-    def open_once(source: Source) -> nullcontext[Evidence]:
+    def open_once(source: Source) -> nullcontext[Tables]:
         if not all(run_folder() in Path(folder).parents for folder in (source.lake, *source.log_dirs) if folder):
             return open_evidence(source)  # type: ignore[return-value]
         if source not in evidence_by_source:

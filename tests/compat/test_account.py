@@ -11,9 +11,9 @@ from sharelens.cli import main
 from sharelens.measures.account import CLASSES
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.accounting import account
-from sharelens.questions.evidence import Span
-from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.source.request import CutChoice, Source
+from sharelens.tables.logs.tables import open_log_tables
+from sharelens.tables.where import Span
 from tests.compat.test_redelivered import journal
 from tests.datasets import dataset
 from tests.processes.in_process import recorded_lake
@@ -26,7 +26,7 @@ SETTLED = {"ACCEPT", "IMPLICIT"}
 
 def accounted(folder: Path) -> Classes:
     """Class and reason by (group, topic, partition, offset)."""
-    with open_log_evidence(Source(log_dirs=(str(folder / "logs"),))) as evidence:
+    with open_log_tables(Source(log_dirs=(str(folder / "logs"),))) as evidence:
         rows = account(evidence, KeyFilter(), CutChoice(), Span(), listed=CLASSES).table.to_pylist()
     classes: Classes = {}
     for row in rows:
@@ -62,7 +62,7 @@ def test_what_was_passed_without_an_outcome_is_aborted_or_a_marker() -> None:
 
 @pytest.mark.parametrize("name", ["basic", "timeouts", "transactions", "dlq", "edge", "v41", "pruned", "crash"])
 def test_the_counts_add_up_to_the_offsets_of_the_topics(name: str) -> None:
-    with open_log_evidence(Source(log_dirs=(str(dataset(name) / "logs"),))) as evidence:
+    with open_log_tables(Source(log_dirs=(str(dataset(name) / "logs"),))) as evidence:
         rows = account(evidence, KeyFilter(), CutChoice(), Span()).table.to_pylist()
     sums: Counter[tuple[Any, ...]] = Counter()
     sizes = {}
@@ -88,6 +88,6 @@ def test_a_lake_answers_as_its_logs_do(name: str, words: tuple[str, ...], capsys
 
 
 def test_state_beyond_the_end_of_its_topic_is_said() -> None:
-    with open_log_evidence(Source(log_dirs=(str(dataset("edge") / "logs"),))) as evidence:
+    with open_log_tables(Source(log_dirs=(str(dataset("edge") / "logs"),))) as evidence:
         warnings = account(evidence, KeyFilter(), CutChoice(), Span()).warnings
     assert any("at or above the end of edge:0" in warning for warning in warnings)

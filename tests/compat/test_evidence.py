@@ -11,9 +11,10 @@ import pytest
 
 from sharelens.cli import main
 from sharelens.evidence.as_of import LogPrefix
-from sharelens.questions.evidence import Keys
-from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.source.request import Source
+from sharelens.tables.logs.tables import open_log_tables
+from sharelens.tables.reading import read_states
+from sharelens.tables.where import Keys
 from state_model.columnar.replay import replay_records
 from state_model.columnar.schemas import SHARE_RECORD
 from tests.datasets import dataset, kinds_first
@@ -108,9 +109,9 @@ def test_the_state_before_and_the_records_of_the_window_give_the_state_after(
     logs = dataset(name) / "logs"
     words = window(name, logs, capsys)
     tables = straight(name, words) / "tables"
-    evidence = open_log_evidence(Source(log_dirs=(str(logs),)))
+    evidence = open_log_tables(Source(log_dirs=(str(logs),)))
     keys = Keys(groups=frozenset({words[1]}))
-    seed = evidence.states(keys, LogPrefix(as_of_ms=int(words[3]) - 1)).drop_columns(["misplaced"])
+    seed = read_states(evidence, keys, LogPrefix(as_of_ms=int(words[3]) - 1)).drop_columns(["misplaced"])
     records = pq.read_table(tables / "record.parquet").drop_columns(["key", "value", "undecodable"])
     assert records.num_rows > 10
     for column, value in (("record_bytes", pa.scalar(0, pa.int32())), ("below_log_start", pa.scalar(False))):

@@ -3,15 +3,15 @@
 import pyarrow as pa
 import pytest
 
+from sharelens.groups.columns import many_histories
+from sharelens.groups.histories import share_histories, streams_histories
+from sharelens.groups.intervals import Histories
+from sharelens.groups.replay import is_of_types
+from sharelens.groups.streams_rebalance_columns import many_streams_rebalances
+from sharelens.groups.streams_rebalances import streams_rebalances_by_record
 from sharelens.kafka_log.layout import scan_log_directory
 from sharelens.kafka_log.union import unite
-from sharelens.measures.group_columns import many_histories
-from sharelens.measures.group_histories import share_histories, streams_histories
-from sharelens.measures.group_intervals import Histories
-from sharelens.measures.group_replay import is_of_types
-from sharelens.measures.streams_rebalance_columns import many_streams_rebalances
-from sharelens.measures.streams_rebalances import streams_rebalances_by_record
-from sharelens.questions.group_names import read_records_of_groups
+from sharelens.tables.logs.groups import read_records_of_groups
 from state_model.streams.records import STREAMS_TYPES
 from state_model.topics import OFFSETS_TOPIC
 from tests.datasets import STREAMS_SETS, dataset, scenarios

@@ -9,7 +9,8 @@ import pytest
 
 from sharelens.cli import main
 from sharelens.lake.scan import open_lake
-from sharelens.questions import measured
+from sharelens.tables.lakes.tables import LakeTables
+from sharelens.tables.logs.tables import LogTables
 from tests.compat.test_stalled_poison import ask, journal, lasting_topics, lines
 from tests.datasets import dataset
 from tests.processes.in_process import recorded_lake
@@ -111,8 +112,9 @@ def test_a_lake_answers_as_its_logs_do_however_they_are_cut_into_parts(
 ) -> None:
     sources = (["--log-dir", str(dataset(name) / "logs")], ["--lake", str(recorded_lake(name))])
     answers = []
-    for part_rows in (measured.PART_ROWS, 1):
-        monkeypatch.setattr(measured, "PART_ROWS", part_rows)
+    for part_records in (LakeTables.part_records, 1):
+        for tables in (LogTables, LakeTables):
+            monkeypatch.setattr(tables, "part_records", part_records)
         for source in sources:
             assert main([*words, *source, "--output", "json"]) == 0
             answers.append(json.loads(capsys.readouterr().out))

@@ -9,8 +9,8 @@ from sharelens.metrics.reading import read
 from sharelens.metrics.samples import Export, export
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.lag import lag
-from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.source.request import CutChoice, Source
+from sharelens.tables.logs.tables import open_log_tables
 from tests.datasets import dataset
 from tests.processes.in_process import recorded_lake
 
@@ -39,7 +39,7 @@ def test_a_lake_and_its_log_directory_give_the_same_samples(name: str):
 def test_lags_are_those_of_the_command_and_sum_up_by_group(name: str):
     source = Source(log_dirs=(str(dataset(name) / "logs"),))
     (figures,) = read(source)
-    with open_log_evidence(source) as evidence:
+    with open_log_tables(source) as evidence:
         rows = lag(evidence, KeyFilter(), CutChoice()).table.to_pylist()
     lags = {(row["group_id"], row["topic_id"], row["partition"]): row["lag"] for row in rows}
     assert {key: figures.of_share_partitions[key].get(catalog.LAG) for key in lags} == lags

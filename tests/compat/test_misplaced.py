@@ -14,15 +14,16 @@ from sharelens.cli import main
 from sharelens.lake.scan import open_lake
 from sharelens.output import Answer
 from sharelens.parameters.filters import KeyFilter, parse_key_filter
-from sharelens.questions.diff import diff
-from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.life import life as lives
-from sharelens.questions.opening import open_evidence
 from sharelens.questions.records import records
 from sharelens.questions.redelivered import redelivered
 from sharelens.questions.state import state
-from sharelens.questions.trace import trace
+from sharelens.questions.timelines.diff import diff
+from sharelens.questions.traces.trace import trace
 from sharelens.source.request import CutChoice, Source
+from sharelens.tables.opening import open_evidence
+from sharelens.tables.port import Tables
+from sharelens.tables.where import Span
 from state_model.java import partition_for
 from tests.depths import examples
 from tests.lakes import assert_same
@@ -93,7 +94,7 @@ def answer_to(name: str, answer: Answer) -> tuple[str, str]:
     return name, json.dumps([answer.table.to_pylist(), answer.warnings])
 
 
-def answers(evidence: Evidence, groups: list[str], end_ms: int) -> Iterator[tuple[str, str]]:
+def answers(evidence: Tables, groups: list[str], end_ms: int) -> Iterator[tuple[str, str]]:
     """What the questions say: of everything and of each group, now, at times and at offsets."""
     no_filter = KeyFilter()
     places = [part.state_partition for part in evidence.cover()]
@@ -120,7 +121,7 @@ def make_both(folder: Path, story: Story) -> Path:
     return folder
 
 
-def evidence_of_both(folder: Path) -> tuple[Evidence, Evidence]:
+def evidence_of_both(folder: Path) -> tuple[Tables, Tables]:
     """The evidence of the log directory, and of the lake made from it."""
     straight = open_evidence(Source(log_dirs=(str(folder / "logs"),), topic_names=str(folder / "names")))
     return straight, open_evidence(Source(lake=str(folder / "lake")))

@@ -11,16 +11,17 @@ import pytest
 from sharelens.broker.simulator.settings import profile
 from sharelens.broker.simulator.simulation import simulate
 from sharelens.cli import main
-from sharelens.measures.group_schemas import EMPTY, STREAMS
+from sharelens.groups.schemas import EMPTY, STREAMS
 from sharelens.output import Report
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions.evidence import Evidence
-from sharelens.questions.finding import Finding
-from sharelens.questions.findings import findings
-from sharelens.questions.opening import open_evidence
-from sharelens.questions.overview import overview
-from sharelens.questions.signs import Signs, signs
+from sharelens.questions.findings.finding import Finding
+from sharelens.questions.findings.findings import findings
+from sharelens.questions.findings.overview import overview
+from sharelens.questions.findings.signs import Signs, signs
 from sharelens.source.request import CutChoice, Source
+from sharelens.tables.opening import open_evidence
+from sharelens.tables.port import Tables
+from sharelens.tables.reading import read_group_records
 from state_model.streams.values import TaskId
 from tests.datasets import dataset
 from tests.once import made_once
@@ -31,9 +32,9 @@ MINUTE_MS = 60_000
 
 
 @pytest.fixture(scope="module")
-def topology() -> Iterator[Evidence]:
+def topology() -> Iterator[Tables]:
     with open_evidence(TOPOLOGY) as evidence:
-        evidence.group_records(None)  # read once, and kept
+        read_group_records(evidence, None)  # read once, and kept
         yield evidence
 
 
@@ -43,7 +44,7 @@ def _wall_ms(checkpoint: str) -> int:
     return next(int(row["wallMs"]) for row in map(json.loads, lines) if row["name"] == checkpoint)
 
 
-def _at(evidence: Evidence, checkpoint: str, min_duration_ms: int = 0) -> Report:
+def _at(evidence: Tables, checkpoint: str, min_duration_ms: int = 0) -> Report:
     cut = CutChoice(as_of_ms=_wall_ms(checkpoint))
     settings = evidence.settings.groups
     return overview(evidence, TOPOLOGY, KeyFilter(), cut, settings, min_duration_ms=min_duration_ms)
@@ -65,7 +66,7 @@ def _at(evidence: Evidence, checkpoint: str, min_duration_ms: int = 0) -> Report
     ],
 )
 def test_trouble_of_an_application_is_a_finding_with_the_command_that_explains_it(
-    topology: Evidence, checkpoint: str, expected: list[tuple[str, str, str, str]]
+    topology: Tables, checkpoint: str, expected: list[tuple[str, str, str, str]]
 ) -> None:
     rows = _at(topology, checkpoint).parts["findings"].table.to_pylist()
     place = f" --log-dir {TOPOLOGY.log_dirs[0]}"
@@ -74,7 +75,7 @@ def test_trouble_of_an_application_is_a_finding_with_the_command_that_explains_i
     assert [(*row, command) for row, command in zip(about, commands, strict=True)] == expected
 
 
-def test_the_texts_name_the_reason_and_the_tasks(topology: Evidence) -> None:
+def test_the_texts_name_the_reason_and_the_tasks(topology: Tables) -> None:
     (row,) = _at(topology, "source-deleted").parts["findings"].table.to_pylist()
     reason = "topics of the topology are missing or have other partition counts"
     assert row["text"] == f"not ready since 21:29:41 (0.7 s): {reason}; 1 member"
@@ -83,7 +84,7 @@ def test_the_texts_name_the_reason_and_the_tasks(topology: Evidence) -> None:
     assert row["text"] == f"8 active tasks without an owner since 21:29:11 (0.8 s): {tasks}"
 
 
-def test_what_lasts_no_minute_is_no_finding_and_healthy_groups_say_so(topology: Evidence) -> None:
+def test_what_lasts_no_minute_is_no_finding_and_healthy_groups_say_so(topology: Tables) -> None:
     answered = _at(topology, "source-deleted", MINUTE_MS)
     assert answered.parts["findings"].none == "nothing is wrong: 5 groups, 0 share partitions, 15 active tasks"
     rows = {row["group_id"]: row for row in answered.parts["groups"].table.to_pylist()}

@@ -9,10 +9,10 @@ import pytest
 
 from sharelens.lake.scan import open_lake
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions.evidence import Span
-from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.questions.redelivered import redelivered
 from sharelens.source.request import CutChoice, Source
+from sharelens.tables.logs.tables import open_log_tables
+from sharelens.tables.where import Span
 from tests.compat.test_stalled_poison import ask
 from tests.datasets import dataset
 from tests.processes.in_process import recorded_lake
@@ -28,7 +28,7 @@ def journal(folder: Path) -> list[dict[str, Any]]:
 
 def measured(folder: Path) -> dict[Place, int]:
     """The largest delivery count by (group, topic, partition, offset)."""
-    with open_log_evidence(Source(log_dirs=(str(folder / "logs"),))) as evidence:
+    with open_log_tables(Source(log_dirs=(str(folder / "logs"),))) as evidence:
         rows = redelivered(evidence, KeyFilter(), CutChoice(), Span()).table.to_pylist()
     counts: dict[Place, int] = {}
     for row in rows:

@@ -12,12 +12,13 @@ import pytest
 from sharelens.broker.simulator.settings import profile
 from sharelens.broker.simulator.simulation import simulate
 from sharelens.cli import main
-from sharelens.measures.group_histories import histories
-from sharelens.measures.streams_rebalances import streams_rebalances
-from sharelens.questions.describe import View, describe
-from sharelens.questions.evidence import Evidence
-from sharelens.questions.opening import open_evidence
+from sharelens.groups.histories import histories
+from sharelens.groups.streams_rebalances import streams_rebalances
+from sharelens.questions.groups.describe import View, describe
 from sharelens.source.request import Source
+from sharelens.tables.opening import open_evidence
+from sharelens.tables.port import Tables
+from sharelens.tables.reading import read_group_records
 from state_model.errors import SharelensError, UsageError
 from state_model.group_records import GroupRecord, decode_record
 from state_model.streams.group import apply
@@ -167,7 +168,7 @@ def _compared(records: list[tuple[int, int, GroupRecord]], checkpoints: list[dic
     return compared
 
 
-def _open(name: str) -> Evidence:
+def _open(name: str) -> Tables:
     return open_evidence(Source(log_dirs=(str(dataset(name) / "logs"),), needs_state_log=False))
 
 
@@ -199,7 +200,7 @@ def _owners(group: StreamsGroup | None) -> set[tuple[str, str, int, str, str, in
 @pytest.mark.parametrize("name", STREAMS_SETS)
 def test_the_histories_after_every_record_are_the_state_after_it(name: str) -> None:
     with _open(name) as evidence:
-        group_histories = histories(evidence.group_records())
+        group_histories = histories(read_group_records(evidence))
     groups: dict[str, StreamsGroup | None] = {}
     compared = 0
     for place, (partition, offset, record) in enumerate(_records(dataset(name) / "logs")):
@@ -362,7 +363,7 @@ def _after_rebalances(rows: list[dict[str, Any]]) -> tuple[set[str], set[tuple[s
 def test_rebalances_add_up_to_what_the_broker_described(name: str) -> None:
     compared = 0
     with _open(name) as evidence:
-        records = evidence.group_records()
+        records = read_group_records(evidence)
     for at_ms, checkpoint in _moments(name):
         rows = streams_rebalances(records.filter(pc.field("timestamp_ms") <= at_ms)).to_pylist()
         for group_id, answers in checkpoint["groups"].items():

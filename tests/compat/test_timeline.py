@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from sharelens.cli import main
-from sharelens.questions.opening import open_evidence
 from sharelens.source.request import Source
+from sharelens.tables.opening import open_evidence
+from sharelens.tables.reading import read_share_partitions
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 from tests.datasets import dataset, kinds_first
 from tests.processes.in_process import recorded_lake
@@ -35,7 +36,7 @@ def logs(scenario: str) -> str:
 def first_group(scenario: str) -> str:
     """The group with the most share partitions."""
     with open_evidence(Source(log_dirs=(logs(scenario),))) as evidence:
-        counts = Counter(evidence.share_partitions().column("group_id").to_pylist())
+        counts = Counter(read_share_partitions(evidence).column("group_id").to_pylist())
     return min(counts, key=lambda group: (-counts[group], group))
 
 

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from sharelens.questions import configurations, records, state, trace, trace_events
+from sharelens.questions import configurations, records, state
+from sharelens.questions.traces import events as trace_events
+from sharelens.questions.traces import trace
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "answers.md").read_text(encoding="utf-8")
 

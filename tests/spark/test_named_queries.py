@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sharelens.lake.scan import Cut, open_lake
-from sharelens.questions.named_queries import named_query, names
-from sharelens.questions.spark_sql import spark_sql
+from sharelens.questions.queries.named import named_query, names
+from sharelens.questions.queries.spark_sql import spark_sql
 from state_model.errors import UsageError
 from tests.processes.in_process import recorded_lake
 from tests.sql_answers import answer_of

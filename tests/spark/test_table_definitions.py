@@ -9,7 +9,7 @@ import pytest
 from pyspark_kafka_log import spark_schema
 from sharelens.lake.lake import Lake
 from sharelens.lake.tables import TABLES
-from sharelens.questions.definitions import create_tables
+from sharelens.questions.queries.definitions import create_tables
 from tests.processes.in_process import recorded_lake
 
 if TYPE_CHECKING:

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.settings import DEAD_LETTER_TOPIC, DELIVERY_COUNT_LIMIT, UPDATES_PER_SNAPSHOT, GroupSettings
+from sharelens.measures.settings.over_time import (
+    DEAD_LETTER_TOPIC,
+    DELIVERY_COUNT_LIMIT,
+    UPDATES_PER_SNAPSHOT,
+    GroupSettings,
+)
 from sharelens.measures.what_if import delivery_limit
 from sharelens.measures.what_if.advice_rows import ADVICE, WORTH, Row, advice
 from sharelens.measures.what_if.schema import BOUND, EXACT

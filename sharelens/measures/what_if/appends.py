@@ -19,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.delivery_outcomes import outcomes_of
-from sharelens.measures.histories import RANGE_TO, UNKNOWN, Histories
-from sharelens.measures.lives import number_places
-from sharelens.measures.places import codes_in
-from sharelens.measures.steps import Flags, Ints
+from sharelens.measures.histories.delivery_outcomes import outcomes_of
+from sharelens.measures.histories.lives import number_places
+from sharelens.measures.histories.numbers import RANGE_TO, UNKNOWN, Histories
+from sharelens.measures.ranges.places import codes_in
+from sharelens.measures.ranges.steps import Flags, Ints
 from sharelens.measures.what_if.range_kernel import unjoined
 from sharelens.measures.what_if.snapshot_kernel import COLD_SNAPSHOT, DELETE, FIRST_COLD_SNAPSHOT, INITIALIZE, WRITE
 from state_model.columnar.keys import FULL_PLACE_KEY

@@ -12,13 +12,13 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from sharelens.measures.ages import CLOCKS, Ages, Headers, Pieces
-from sharelens.measures.delivery_outcomes import Outcomes
-from sharelens.measures.histories import Histories
-from sharelens.measures.latency_schemas import CREATE_TIME
-from sharelens.measures.searching import position
-from sharelens.measures.settled import Settled
-from sharelens.measures.steps import NO_VALUE, Flags, Ints, Layers, together
+from sharelens.measures.histories.delivery_outcomes import Outcomes
+from sharelens.measures.histories.numbers import Histories
+from sharelens.measures.histories.settled import Settled
+from sharelens.measures.latency.ages import CLOCKS, Ages, Headers, Pieces
+from sharelens.measures.latency.schemas import CREATE_TIME
+from sharelens.measures.ranges.searching import position
+from sharelens.measures.ranges.steps import NO_VALUE, Flags, Ints, Layers, together
 from state_model.columnar.kernels import kernel, leaf
 from state_model.columnar.ranges import grown
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.steps import Ints
+from sharelens.measures.ranges.steps import Ints
 
 READ = ["timestamp_ms", "create_timestamp_ms", "write_timestamp_ms"]
 """The columns of SHARE_RECORD from which rounds are computed."""

@@ -12,12 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.delivery_outcomes import outcomes_of
-from sharelens.measures.histories import Histories
-from sharelens.measures.lives import BLIND
-from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, LOWEST_DELIVERY_COUNT_LIMIT, GroupSettings
-from sharelens.measures.steps import NO_VALUE, Cells, Flags, Ints, Ranges
-from sharelens.measures.sums import sums_by
+from sharelens.measures.histories.delivery_outcomes import outcomes_of
+from sharelens.measures.histories.lives import BLIND
+from sharelens.measures.histories.numbers import Histories
+from sharelens.measures.ranges.steps import NO_VALUE, Cells, Flags, Ints, Ranges
+from sharelens.measures.ranges.sums import sums_by
+from sharelens.measures.settings.over_time import (
+    DELIVERY_COUNT_LIMIT,
+    LOWEST_DELIVERY_COUNT_LIMIT,
+    GroupSettings,
+)
 from sharelens.measures.what_if.schema import BOUND, CERTAINTIES, EXACT, certainty_of, figure_rows, together_in_order
 from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.columnar.schemas import COMPLETENESS, LOG_POSITION, SHARE_PARTITION, column

@@ -13,14 +13,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.delivery_outcomes import outcomes_of
-from sharelens.measures.headers import ABORTED
+from sharelens.measures.histories.delivery_outcomes import outcomes_of
+from sharelens.measures.histories.lives import BLIND, UNDETERMINED
 from sharelens.measures.inputs import Inputs
-from sharelens.measures.lives import BLIND, UNDETERMINED
-from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, READ_COMMITTED, bounds_of
-from sharelens.measures.steps import LAST_OFFSET, NO_VALUE, Flags, Ints, Layers, together
-from sharelens.measures.sums import any_by, sums_by
-from sharelens.measures.topics import TopicPartition, topic_partitions
+from sharelens.measures.ranges.steps import LAST_OFFSET, NO_VALUE, Flags, Ints, Layers, together
+from sharelens.measures.ranges.sums import any_by, sums_by
+from sharelens.measures.settings.over_time import (
+    DELIVERY_COUNT_LIMIT,
+    ISOLATION_LEVEL,
+    READ_COMMITTED,
+    bounds_of,
+)
+from sharelens.measures.topics.extents import TopicPartition, topic_partitions
+from sharelens.measures.topics.headers import ABORTED
 from sharelens.measures.what_if import delivery_limit
 from sharelens.measures.what_if.delivery_limit import MARKS, STATES, newest_marks, other_outcomes
 from sharelens.measures.what_if.schema import BOUND, EXACT, INFERRED, figure_rows, together_in_order

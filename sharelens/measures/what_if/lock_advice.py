@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from sharelens.measures.delivery_outcomes import outcomes_of
+from sharelens.measures.histories.delivery_outcomes import outcomes_of
 from sharelens.measures.inputs import Inputs
-from sharelens.measures.settings import LOCK_DURATION, GroupSettings
-from sharelens.measures.steps import Cells
+from sharelens.measures.ranges.steps import Cells
+from sharelens.measures.settings.over_time import LOCK_DURATION, GroupSettings
 from sharelens.measures.what_if.advice_rows import ADVICE, WORTH, Row, advice
 from sharelens.measures.what_if.attempts import LONG_MS, attempts_of, with_ages
 from sharelens.measures.what_if.lock_duration import WRITE_MS

@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.delivery_outcomes import outcomes_of
+from sharelens.measures.histories.delivery_outcomes import outcomes_of
+from sharelens.measures.histories.lives import BLIND
 from sharelens.measures.inputs import Inputs
-from sharelens.measures.lives import BLIND
-from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, LOCK_DURATION, bounds_of
-from sharelens.measures.steps import NO_VALUE, Flags, Ints, Layers, Ranges
-from sharelens.measures.sums import any_by, sums_by, sums_of_stretches
+from sharelens.measures.ranges.steps import NO_VALUE, Flags, Ints, Layers, Ranges
+from sharelens.measures.ranges.sums import any_by, sums_by, sums_of_stretches
+from sharelens.measures.settings.over_time import DELIVERY_COUNT_LIMIT, LOCK_DURATION, bounds_of
 from sharelens.measures.what_if import delivery_limit
 from sharelens.measures.what_if.attempts import attempts_of, with_ages
 from sharelens.measures.what_if.delivery_limit import MARKS, STATES, newest_marks

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.settings import STATE_PARTITIONS
+from sharelens.measures.settings.over_time import STATE_PARTITIONS
 from sharelens.measures.what_if.advice_rows import ADVICE, Row, advice
 from sharelens.measures.what_if.schema import EXACT, INFERRED
 from sharelens.measures.what_if.state_partitions import balance_of, placement_of

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sharelens.measures.histories import RANGE_FIRST, RANGE_FROM, RANGE_LAST, RANGE_TO
+from sharelens.measures.histories.numbers import RANGE_FIRST, RANGE_FROM, RANGE_LAST, RANGE_TO
 from state_model.columnar.kernels import kernel, leaf
 
 

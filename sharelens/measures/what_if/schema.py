@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from sharelens.measures.steps import Flags, Ints
+from sharelens.measures.ranges.steps import Flags, Ints
 from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.columnar.schemas import COMPLETENESS, LOG_POSITION, SHARE_PARTITION, column
 

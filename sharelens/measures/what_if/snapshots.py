@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.lives import BLIND, number_places
-from sharelens.measures.steps import Flags, Ints
-from sharelens.measures.sums import any_by, sums_by
+from sharelens.measures.histories.lives import BLIND, number_places
+from sharelens.measures.ranges.steps import Flags, Ints
+from sharelens.measures.ranges.sums import any_by, sums_by
 from sharelens.measures.what_if.appends import MARKS, SNAPSHOT_RECORD, UPDATE_RECORD
 from sharelens.measures.what_if.cold_rounds import ColdRounds, other_rounds
 from sharelens.measures.what_if.schema import BOUND, EXACT, INFERRED, figure_rows, together_in_order

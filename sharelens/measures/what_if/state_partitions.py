@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.sums import sums_by
+from sharelens.measures.ranges.sums import sums_by
 from sharelens.measures.what_if.schema import CERTAINTIES, EXACT, INFERRED
 from state_model.columnar.keys import FULL_PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.columnar.schemas import SHARE_PARTITION, column

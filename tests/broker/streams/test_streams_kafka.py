@@ -16,10 +16,10 @@ from confluent_kafka import Consumer, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.brokers import kafka_broker
-from sharelens.questions.describe import View, describe
-from sharelens.questions.opening import open_evidence
+from sharelens.questions.groups.describe import View, describe
 from sharelens.source.request import Source
 from sharelens.spark.java import JavaError
+from sharelens.tables.opening import open_evidence
 from sharelens.workloads.admin import Admin
 from state_model.group_records import decode_record
 from state_model.streams.metadata_hash import metadata_hash

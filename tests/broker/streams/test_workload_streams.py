@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 
-from sharelens.questions.describe import View, describe
-from sharelens.questions.opening import open_evidence
+from sharelens.questions.groups.describe import View, describe
 from sharelens.source.request import Source
 from sharelens.spark.java import find_java
+from sharelens.tables.opening import open_evidence
 from sharelens.workloads.application import Java
 from sharelens.workloads.check import check
 from sharelens.workloads.journal import Journal, read_journal

@@ -11,7 +11,7 @@ import pytest
 
 from sharelens.cli import main
 from sharelens.kafka_log.layout import scan_log_directory
-from sharelens.questions.state_log import state_logs
+from sharelens.tables.logs.state import state_logs
 from state_model.audit.rule import Need
 from state_model.audit.table import BY_CODE, is_tested
 from state_model.share_records import ShareRecord, decode_record

@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 
 from sharelens.cli import main
 from sharelens.parameters.filters import parse_key_filter
-from sharelens.questions.diff import diff
-from sharelens.questions.evidence import Evidence, Span
-from sharelens.questions.opening import open_evidence
 from sharelens.questions.records import records
 from sharelens.questions.state import state
-from sharelens.questions.trace import trace
+from sharelens.questions.timelines.diff import diff
+from sharelens.questions.traces.trace import trace
 from sharelens.source.request import CutChoice, Source
+from sharelens.tables.opening import open_evidence
+from sharelens.tables.port import Tables
+from sharelens.tables.reading import read_share_partitions
+from sharelens.tables.where import Span
 from tests.datasets import dataset, kinds_first
 from tests.depths import examples
 from tests.logs.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
@@ -58,7 +60,7 @@ def record_lists(draw: st.DrawFn) -> list[dict[str, Any]]:
     return story
 
 
-def answers(evidence: Evidence, count: int) -> Iterator[tuple[str, str]]:
+def answers(evidence: Tables, count: int) -> Iterator[tuple[str, str]]:
     """Every question at every cut, as the JSON that it would print."""
 
     def answer_to(name: str, table: Any) -> tuple[str, str]:
@@ -74,7 +76,7 @@ def answers(evidence: Evidence, count: int) -> Iterator[tuple[str, str]]:
         yield answer_to(f"as of {moment}", answer.table)
         yield f"warnings at {moment}", json.dumps(answer.warnings)
         yield answer_to(f"diff {moment}", diff(evidence, ALL_KEYS, first, moment).table)
-    for group in evidence.share_partitions().column("group_id").unique().to_pylist():
+    for group in read_share_partitions(evidence).column("group_id").unique().to_pylist():
         for offset in range(0, OFFSETS, 3):
             trace_rows = trace(evidence, parse_key_filter([group], ["orders"], [0]), offset)
             yield answer_to(f"trace {group} {offset}", trace_rows.table)

@@ -8,11 +8,11 @@ from jobs.run import run
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions.log_evidence import open_log_evidence
-from sharelens.questions.opening import open_evidence
 from sharelens.questions.state import state
 from sharelens.questions.status import lake_status, log_status
 from sharelens.source.request import CutChoice, Source
+from sharelens.tables.logs.tables import open_log_tables
+from sharelens.tables.opening import open_evidence
 from tests.logs.state_logs import STATE_TOPIC, snapshot, update, write_log_directory, write_state_partition
 from tests.processes.in_process import make_lake
 from tools.log_writer.writer import write_checkpoints
@@ -51,7 +51,7 @@ def test_a_log_start_that_moved_without_a_new_record_is_heard_of(tmp_path: Path)
     assert flags(Source(log_dirs=(str(logs),))) == expected
     assert flags(Source(lake=str(lake))) == in_the_table(lake) == expected
     assert summary.counts["bronze.log_record"] == 0
-    ours = log_status(open_log_evidence(Source(log_dirs=(str(logs),)))).parts["state_partitions"].table
+    ours = log_status(open_log_tables(Source(log_dirs=(str(logs),)))).parts["state_partitions"].table
     assert lake_status(open_lake(lake), None).parts["state_partitions"].table.equals(ours)
     assert run(RunOptions(lake=Lake(lake), log_dirs=(str(logs),)), no_session).run_id is None
 

@@ -3,10 +3,10 @@
 import pytest
 
 from bench.group_log import generate
+from sharelens.groups.moment import groups_at, streams_groups_at
 from sharelens.kafka_log.layout import scan_log_directory
 from sharelens.kafka_log.union import unite
-from sharelens.measures.group_moment import groups_at, streams_groups_at
-from sharelens.questions.group_names import read_records_of_groups
+from sharelens.tables.logs.groups import read_records_of_groups
 from state_model.streams.values import GroupState
 
 pytestmark = pytest.mark.slow

@@ -17,8 +17,8 @@ from jobs.upkeep.maintain import MaintainOptions, maintain
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
 from sharelens.lake.settings_rows import TABLE
-from sharelens.measures.observed_settings import Observation
-from sharelens.measures.settings import DEAD_LETTER_TOPIC
+from sharelens.measures.settings.observations import Observation
+from sharelens.measures.settings.over_time import DEAD_LETTER_TOPIC
 from state_model.topics import UNKNOWN_CLUSTER
 from tests.depths import examples
 from tests.lakes import CONTENT, assert_same, content, differences

@@ -19,7 +19,7 @@ from sharelens.lake import crash_points
 from sharelens.lake.errors import LakeError
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
-from sharelens.measures.settings import DELIVERY_COUNT_LIMIT
+from sharelens.measures.settings.over_time import DELIVERY_COUNT_LIMIT
 from state_model.uuids import uuid_text
 from tests.datasets import dataset
 from tests.lakes import BOOKS, content, differences

@@ -81,7 +81,7 @@ def test_named_queries_take_parameters(lake: OpenLake) -> None:
 
 
 def lake_parameters(name: str) -> list[str]:
-    from sharelens.questions.named_queries import named_query
+    from sharelens.questions.queries.named import named_query
 
     return [parameter.name for parameter in named_query(name).parameters]
 

@@ -21,14 +21,14 @@ from sharelens.frames.shapes import spark_schema
 from sharelens.kafka_log.schemas import TOPIC_BATCH
 from sharelens.lake import user_topics
 from sharelens.lake.scan import open_lake
-from sharelens.measures.topics import topic_partitions
+from sharelens.measures.topics.extents import topic_partitions
 from sharelens.output import Answer
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions.evidence import Evidence
-from sharelens.questions.opening import open_evidence
 from sharelens.settings.files import NO_SETTINGS_FILES
 from sharelens.settings.folder import with_single_files
 from sharelens.source.request import CutChoice, Source
+from sharelens.tables.opening import open_evidence
+from sharelens.tables.port import Tables
 from tests.dataset_settings import given_settings
 from tests.datasets import dataset
 from tests.once import made_once
@@ -115,7 +115,7 @@ def cached(spark: "SparkSession", tables: dict[str, pa.Table]) -> dict[str, Data
 
 
 def answers(
-    names: Sequence[str], question: Callable[[Evidence, KeyFilter, CutChoice], Answer], columns: Sequence[str]
+    names: Sequence[str], question: Callable[[Tables, KeyFilter, CutChoice], Answer], columns: Sequence[str]
 ) -> pa.Table:
     """The rows of a question to each lake, with the columns of a DataFrame."""
     tables = []

@@ -12,7 +12,7 @@ from sharelens.frames.envelopes import LOSS
 from sharelens.measures.schemas import CLASSES
 from sharelens.questions import accounting
 from sharelens.questions.cost import cost, pruning
-from sharelens.questions.evidence import Span
+from sharelens.tables.where import Span
 from state_model.columnar.keys import FULL_PLACE_KEY, STATE_PARTITION_KEY
 from state_model.errors import UsageError
 from tests.spark.sharelens.frames.recorded import (

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from sharelens import frames
 from sharelens.cli import main
 from sharelens.lake.scan import open_lake
-from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, Setting
+from sharelens.measures.settings.over_time import DELIVERY_COUNT_LIMIT, GroupSettings, Setting
 from state_model.audit.rule import Need
 from state_model.audit.table import BY_CODE
 from tests.audit import cluster_damages as damages

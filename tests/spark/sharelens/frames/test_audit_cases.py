@@ -9,7 +9,7 @@ from sharelens import frames
 from sharelens.frames.envelopes import LOG_START
 from sharelens.frames.shapes import spark_schema
 from sharelens.kafka_log.schemas import LOG_RECORD
-from sharelens.measures.observed_settings import settings_of
+from sharelens.measures.settings.observations import settings_of
 from state_model.audit.columnar.findings import findings, misplacements
 from state_model.audit.table import RULES
 from tests.audit.rule_cases.case_tables import OF_STATE_LOG

@@ -11,7 +11,7 @@ from sharelens import frames
 from sharelens.frames.envelopes import LOSS
 from sharelens.frames.shapes import spark_schema
 from sharelens.lake.scan import open_lake
-from sharelens.measures.observed_settings import settings_of
+from sharelens.measures.settings.observations import settings_of
 from state_model.java import partition_for
 from tests.logs.state_logs import (
     ORDERS_ID,

@@ -10,13 +10,14 @@ from sharelens import frames
 from sharelens.lake.dlq_partitions import DLQ_PARTITION
 from sharelens.lake.scan import open_lake
 from sharelens.lake.tables import TABLES
-from sharelens.measures.dlq_reach import LetterTopics, whole_since_ms
-from sharelens.measures.dlq_reconciliation import HISTORY_READ, LETTER_COLUMNS, nameless_places, reconcile
-from sharelens.measures.dlq_schemas import DLQ_RECONCILIATION
+from sharelens.measures.dlq.reach import LetterTopics, whole_since_ms
+from sharelens.measures.dlq.reconciliation import HISTORY_READ, LETTER_COLUMNS, nameless_places, reconcile
+from sharelens.measures.dlq.schemas import DLQ_RECONCILIATION
 from sharelens.measures.schemas import POISON_RECORD
-from sharelens.measures.settings import NO_SETTINGS, GroupSettings
-from sharelens.questions.opening import open_evidence
+from sharelens.measures.settings.over_time import NO_SETTINGS, GroupSettings
 from sharelens.source.request import Source
+from sharelens.tables.opening import open_evidence
+from sharelens.tables.reading import read_dead_letter_partitions
 from state_model.errors import UsageError
 from tests.spark.sharelens.frames.recorded import assert_same, lake_with_its_settings
 
@@ -44,7 +45,7 @@ def tables(lake: Path) -> dict[str, pa.Table]:
     """The arguments of the function from the lake."""
     rows = {name: open_lake(lake).scan(table, list(columns)) for name, (table, columns) in READ.items()}
     with open_evidence(Source(lake=str(lake))) as evidence:
-        return rows | {"searched": evidence.dead_letter_partitions()}
+        return rows | {"searched": read_dead_letter_partitions(evidence)}
 
 
 def reconciled(spark: "SparkSession", rows: dict[str, pa.Table], settings: GroupSettings) -> "DataFrame":

@@ -8,9 +8,9 @@ import pytest
 
 from jobs.measure.group_histories import TABLE_OF
 from sharelens.evidence.schemas import GROUP_RECORD, GROUP_RECORD_ORDER
+from sharelens.groups.histories import histories
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
-from sharelens.measures.group_histories import histories
 from tests.datasets import dataset
 from tests.lakes import content, differences
 from tests.logs.group_files import GroupEntry, epoch, write_group_partition

@@ -19,7 +19,7 @@ from jobs.measure.reach import Reach
 from jobs.measure.recompute import changes
 from sharelens.lake.lake import Lake
 from sharelens.measures.catalog import STAGED
-from sharelens.measures.settled import HOUR_MS
+from sharelens.measures.histories.settled import HOUR_MS
 from state_model.columnar.codes import ABOVE_ALL
 from tests.datasets import dataset
 from tests.depths import examples

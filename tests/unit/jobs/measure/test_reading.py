@@ -14,7 +14,7 @@ from jobs.measure.reading import HISTORY, Flags, Reader, StateTopic
 from jobs.replay import stage as replay_stage
 from sharelens.lake.lake import Lake
 from sharelens.lake.row_groups import RowGroups
-from sharelens.measures.places import Places
+from sharelens.measures.ranges.places import Places
 from state_model.columnar.codes import ABOVE_ALL
 from state_model.columnar.keys import PLACE_KEY
 from tests.logs.state_logs import snapshot, update, write_log_directory

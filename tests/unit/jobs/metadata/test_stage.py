@@ -15,8 +15,8 @@ from sharelens.kafka_log.layout import scan_log_directory
 from sharelens.lake.lake import Lake
 from sharelens.lake.metadata_log import read_history, stored_history
 from sharelens.lake.scan import open_lake
-from sharelens.measures.settings import DELIVERY_COUNT_LIMIT
-from sharelens.questions.lake_clusters import choose_cluster
+from sharelens.measures.settings.over_time import DELIVERY_COUNT_LIMIT
+from sharelens.tables.lakes.clusters import choose_cluster
 from state_model.metadata.schemas import PARTITION, PARTITION_CHANGE
 from tests.datasets import dataset
 from tests.lakes import content, differences

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sharelens import cli
 from sharelens.cli import app, main
+from sharelens.cli.options.common import common
 from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
 
 COMMANDS = tuple(app.cli.commands)
@@ -261,7 +261,7 @@ def test_complete_rows_meet_the_requirement(ask: Ask, logs: str) -> None:
     ("text", "size"), [("1024", 1024), ("1k", 1 << 10), ("2G", 2 << 30), ("3MiB", 3 << 20), ("1TB", 1 << 40)]
 )
 def test_sizes_may_carry_a_unit(text: str, size: int) -> None:
-    assert cli.options.Size().convert(text, None, None) == size
+    assert common.Size().convert(text, None, None) == size
 
 
 def test_what_nobody_thought_of_is_one_line_too(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from sharelens.cli import app, main
 from sharelens.cli.help import GROUPS, OWN_OPTIONS
-from tests.unit.sharelens.cli.test_options import commands
+from tests.unit.sharelens.cli.options.test_common import commands
 
 COMMANDS = dict(commands())
 

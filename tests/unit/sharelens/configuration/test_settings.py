@@ -279,7 +279,7 @@ def test_wrong_limits_are_refused_by_name(conf, limits, message):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "module", ["sharelens.cli", "jobs.run", "jobs.spark.executors", "sharelens.questions.lake_evidence"]
+    "module", ["sharelens.cli", "jobs.run", "jobs.spark.executors", "sharelens.tables.lakes.tables"]
 )
 def test_a_question_and_a_worker_import_no_validation_library(module):
     check = f"import sys, {module}; sys.exit('pydantic' in sys.modules)"

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sharelens.evidence_folder.tables import TABLES, meaning
-from sharelens.measures.settings import DELIVERY_COUNT_LIMIT
+from sharelens.measures.settings.over_time import DELIVERY_COUNT_LIMIT
 from state_model.errors import SharelensError, UsageError
 from state_model.java import partition_for
 from tests.evidence_folders import FROM_MS, STORY, TO_MS, log_directory, question, write_evidence

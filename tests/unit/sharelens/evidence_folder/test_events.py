@@ -2,12 +2,12 @@
 
 import pyarrow as pa
 
-from sharelens.evidence.as_of import LogPrefix
 from sharelens.evidence_folder.events import EVENT_OF_END, MEANING, trace_events
-from sharelens.questions import vocabulary
-from sharelens.questions.evidence import Keys
-from sharelens.questions.log_evidence import open_log_evidence
+from sharelens.questions.traces import vocabulary
 from sharelens.source.request import Source
+from sharelens.tables.logs.tables import open_log_tables
+from sharelens.tables.port import DELIVERIES
+from sharelens.tables.reading import read
 from tests.logs.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 
 STORY = [
@@ -23,7 +23,7 @@ STORY = [
 
 def events(tmp_path, from_ms: int, to_ms: int) -> list[tuple[object, ...]]:
     logs = write_log_directory(tmp_path / "logs", STORY)
-    deliveries = open_log_evidence(Source(log_dirs=(str(logs),))).deliveries(Keys(), LogPrefix())
+    deliveries = read(open_log_tables(Source(log_dirs=(str(logs),))), DELIVERIES)
     rows = pa.concat_tables(trace_events(deliveries, from_ms, to_ms)).to_pylist()
     names = ("log_offset", "first_offset", "last_offset", "event", "state_before", "state_after")
     return [tuple(row[name] for name in names) for row in rows]

@@ -6,8 +6,8 @@ import pytest
 
 from sharelens.evidence_folder.errors import ManifestError
 from sharelens.evidence_folder.question import Question, ask, from_json
-from sharelens.measures.observed_settings import settings_of
-from sharelens.measures.settings import DEAD_LETTER_TOPIC, GROUP_NAMES, NO_SETTINGS, GroupSettings
+from sharelens.measures.settings.observations import settings_of
+from sharelens.measures.settings.over_time import DEAD_LETTER_TOPIC, GROUP_NAMES, NO_SETTINGS, GroupSettings
 from tests.settings_in_files import broker_config, group_configs
 
 CHANGED = settings_of(

@@ -10,8 +10,8 @@ import pytest
 
 from sharelens.evidence_folder.errors import EvidenceFolderError, ManifestError
 from sharelens.evidence_folder.verify import FINDINGS, MEANING, recompute, verify, verify_sources
-from sharelens.questions.opening import open_evidence
 from sharelens.source.request import Source
+from sharelens.tables.opening import open_evidence
 from tests.evidence_folders import STORY, log_directory, write_evidence
 from tests.logs.state_logs import START_MS, update
 from tests.processes.in_process import make_lake

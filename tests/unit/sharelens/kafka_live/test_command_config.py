@@ -10,7 +10,7 @@ from sharelens.kafka_live.command_config import CommandConfig, command_config, u
 from sharelens.kafka_live.connection import Connection
 from sharelens.kafka_live.errors import ClusterError
 from sharelens.live.cluster import Address, LiveCluster, UserTopics
-from sharelens.questions.command_lines import command
+from sharelens.questions.answers.command_lines import command
 from sharelens.source.request import Source
 from state_model.errors import UsageError
 

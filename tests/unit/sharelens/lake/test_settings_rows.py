@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from sharelens.lake.settings_rows import SETTING, observations_of, setting_rows
-from sharelens.measures.observed_settings import Observation
+from sharelens.measures.settings.observations import Observation
 from tests.settings_in_files import broker_config, end_offsets, group_configs
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sharelens.lake import user_topics
 from sharelens.lake.user_topics import BOOK_COLUMNS, HIGH_WATERMARK, LOG_END
-from sharelens.measures.topics import TopicPartition
+from sharelens.measures.topics.extents import TopicPartition
 
 COLUMNS = ["topic_id", "partition", "base_offset", "last_offset"]
 HEADERS = pa.schema([("topic_id", pa.string()), ("partition", pa.int32()), ("base_offset", pa.int64()),

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharelens.measures.account import account
-from sharelens.measures.topic_log import TopicLogs
+from sharelens.measures.topics.topic_log import TopicLogs
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.columnar.values import Loss
 from state_model.uuids import ZERO_UUID

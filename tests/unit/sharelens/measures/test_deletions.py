@@ -5,8 +5,8 @@ import json
 import pyarrow as pa
 
 from sharelens.evidence.schemas import GROUP_RECORD
+from sharelens.groups.replay import STATE_PARTITIONS
 from sharelens.measures.deletions import deleted_by
-from sharelens.measures.group_replay import STATE_PARTITIONS
 
 ORDERS, AUDIT = "orders-id", "audit-id"
 

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from sharelens.measures.early_draft_cost import draft_cost, draft_writes
-from sharelens.measures.histories import Histories
+from sharelens.measures.histories.numbers import Histories
 from state_model.batches import coalesce, prune
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.early_draft.records import Checkpoint, Delta, encode

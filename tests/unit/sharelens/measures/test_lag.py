@@ -7,7 +7,7 @@ import pytest
 
 from sharelens.measures import lag as measure
 from sharelens.measures.schemas import LAG
-from sharelens.measures.topics import TOPIC_END
+from sharelens.measures.topics.extents import TOPIC_END
 from state_model.columnar.schemas import SHARE_PARTITION_STATE
 
 TOPIC = "AAAAAAAAAAAAAAAAAAAABQ"

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from sharelens.measures.histories import Histories
+from sharelens.measures.histories.numbers import Histories
 from sharelens.measures.life import life
 from state_model.columnar.replay import open_ranges, replay_records
 from tests.logs.replay_logs import parsed, table

@@ -3,10 +3,10 @@
 import pyarrow as pa
 
 from sharelens.measures import poison as measure
-from sharelens.measures.headers import NoRecords
-from sharelens.measures.histories import Histories
+from sharelens.measures.histories.numbers import Histories
 from sharelens.measures.schemas import POISON_RECORD
-from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, Setting
+from sharelens.measures.settings.over_time import DELIVERY_COUNT_LIMIT, GroupSettings, Setting
+from sharelens.measures.topics.headers import NoRecords
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.uuids import ZERO_UUID
 from tests.logs.replay_logs import parsed, table

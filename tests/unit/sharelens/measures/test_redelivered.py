@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from sharelens.measures.histories import Histories
+from sharelens.measures.histories.numbers import Histories
 from sharelens.measures.redelivered import redelivered
 from state_model.columnar.replay import open_ranges, replay_records
 from tests.logs.lives_model import life_events, lives_of

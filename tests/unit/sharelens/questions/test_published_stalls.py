@@ -8,14 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from sharelens.measures import stalls
-from sharelens.measures.settings import MAX_RECORD_LOCKS, NO_SETTINGS, GroupSettings
-from sharelens.measures.stalls import IDLE
+from sharelens.measures.settings.over_time import MAX_RECORD_LOCKS, NO_SETTINGS, GroupSettings
+from sharelens.measures.stalls import intervals as stalls
+from sharelens.measures.stalls.intervals import IDLE
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions.lake_evidence import LakeEvidence, open_lake_evidence
-from sharelens.questions.measured import rows_of, scope
+from sharelens.questions.answers.measured import rows_of, scope
 from sharelens.questions.published_stalls import published_stalls
 from sharelens.source.request import CutChoice
+from sharelens.tables.lakes.tables import LakeTables, open_lake_tables
 from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.logs.user_topics import write_orders
 from tests.once import made_once
@@ -51,22 +51,22 @@ def story() -> Iterator[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module", params=[(), LOCKS], ids=["no settings", "settings"])
-def evidence(request: pytest.FixtureRequest) -> LakeEvidence:
+def evidence(request: pytest.FixtureRequest) -> LakeTables:
     def make(folder: Path) -> None:
         logs = write_log_directory(folder / "logs", list(story()))
         write_orders(logs)
         make_lake(folder / "lake", logs, observations=request.param)
 
     lake = made_once(f"published-stalls-{len(request.param)}", make) / "lake"
-    return open_lake_evidence(str(lake), None)
+    return open_lake_tables(str(lake), None)
 
 
 @pytest.mark.parametrize("min_duration_ms", [MINUTE_MS, 5 * MINUTE_MS, 20 * MINUTE_MS])
 @pytest.mark.parametrize("after_ms", [0, 30 * MINUTE_MS])
-def test_they_are_those_of_the_histories(evidence: LakeEvidence, min_duration_ms: int, after_ms: int) -> None:
+def test_they_are_those_of_the_histories(evidence: LakeTables, min_duration_ms: int, after_ms: int) -> None:
     chosen = scope(evidence, KeyFilter(), CutChoice())
     now_ms = START_MS + 10 * MINUTE_MS + after_ms
-    settings = evidence.measured_settings.groups
+    settings = evidence.settings.groups
     tables = published_stalls(chosen, settings, now_ms, min_duration_ms)
     assert tables is not None
     published = pa.concat_tables(list(tables))
@@ -83,10 +83,10 @@ def test_they_are_those_of_the_histories(evidence: LakeEvidence, min_duration_ms
         assert ("window_full" in kinds, ("moved", 2) in limits) == (settings != NO_SETTINGS, settings != NO_SETTINGS)
 
 
-def test_other_questions_are_not_answered_from_the_table(evidence: LakeEvidence) -> None:
+def test_other_questions_are_not_answered_from_the_table(evidence: LakeTables) -> None:
     chosen = scope(evidence, KeyFilter(), CutChoice())
     earlier = scope(evidence, KeyFilter(), CutChoice(as_of_ms=START_MS + 5 * MINUTE_MS))
-    settings = evidence.measured_settings.groups
+    settings = evidence.settings.groups
     assert published_stalls(earlier, settings, START_MS, MINUTE_MS) is None
     assert published_stalls(chosen, settings, START_MS, MINUTE_MS - 1) is None
     assert published_stalls(chosen, GroupSettings(broker={}), START_MS, MINUTE_MS) is None

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from sharelens.measures.early_draft_cost import draft_writes
-from sharelens.measures.histories import Histories
+from sharelens.measures.histories.numbers import Histories
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions.measured import scope
-from sharelens.questions.opening import open_logs
+from sharelens.questions.answers.measured import scope
 from sharelens.source.request import CutChoice, Source
+from sharelens.tables.opening import open_logs
 from state_model.batches import coalesce, prune
 from state_model.early_draft.replay import TERMINAL, apply
 from state_model.share_records import StateBatch

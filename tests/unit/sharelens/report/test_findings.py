@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sharelens.questions import findings as questions
+from sharelens.questions.findings import findings as questions
 from sharelens.report.findings import findings
 from tests.report_pages import gathered, pinned_log
 

@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 
 from sharelens.measures.schemas import LAG, POISON_RECORD, REDELIVERED, STALL
-from sharelens.questions.finding import ERROR, WARNING, Finding
+from sharelens.questions.findings.finding import ERROR, WARNING, Finding
 from sharelens.report.digests import PoisonReading, StallDigest, redelivery_sums
 from sharelens.report.ranking import BEHIND, CLOSED, group_ranking, share_partition_ranking
 

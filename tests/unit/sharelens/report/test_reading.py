@@ -11,23 +11,25 @@ from bench.generate import generate
 from jobs.replay import stage as replay_stage
 from sharelens.lake import bounded_scan
 from sharelens.measures.lag_over_time import RowsAtMoments
-from sharelens.measures.tallies import By
+from sharelens.measures.latency.tallies import By
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions import lake_evidence, measured, opening
-from sharelens.questions.evidence import Span
-from sharelens.questions.group_rows import sums_of_groups
-from sharelens.questions.lake_rows import LakeRows
+from sharelens.questions.answers.measured import scope
+from sharelens.questions.findings.group_rows import sums_of_groups
 from sharelens.questions.latency import attempts
-from sharelens.questions.log_evidence import LogEvidence
-from sharelens.questions.measured import scope
 from sharelens.report import lag_lines
 from sharelens.report.gather import MOMENTS
 from sharelens.report.reading import CODES
 from sharelens.source.request import CutChoice, Source
+from sharelens.tables import opening
+from sharelens.tables.lakes import tables as lake_evidence
+from sharelens.tables.lakes.rows import LakeRows
+from sharelens.tables.logs.tables import LogTables
+from sharelens.tables.where import Span
 from tests.datasets import dataset
 from tests.once import made_once
 from tests.processes.in_process import make_lake, recorded_lake
 from tests.report_pages import gathered, leave_charts_undrawn, page, pinned_log
+from tests.whole_scans import refuse_whole_scans
 
 GROUPS = ("f", "e", "d", "c", "b", "a")
 RECORDS, SHARE_PARTITIONS = 20_000, 2
@@ -43,9 +45,8 @@ def test_however_the_histories_are_cut_the_page_is_the_same(
     monkeypatch.setattr(lag_lines, "SHARE_PARTITIONS_SUMMED", summed)
     leave_charts_undrawn(monkeypatch)
     full_page = page(source)
-    monkeypatch.setattr(measured, "PART_ROWS", 1)
-    for name in ("history", "deliveries"):
-        monkeypatch.delattr(LogEvidence, name)
+    monkeypatch.setattr(LogTables, "part_records", 1)
+    refuse_whole_scans(monkeypatch, LogTables)
     assert page(source) == full_page
 
 
@@ -53,7 +54,7 @@ def test_however_the_histories_are_cut_the_page_is_the_same(
 def test_the_worst_share_partitions_are_drawn_whatever_part_they_come_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measured, "PART_ROWS", 1)
+    monkeypatch.setattr(LogTables, "part_records", 1)
     gathered_rows = gathered(pinned_log(tmp_path, GROUPS))
     assert [drawn.key[0] for drawn in gathered_rows.drawn] == ["a", "b", "c"]
     assert {(drawn.low, drawn.high) for drawn in gathered_rows.drawn} == {(0, 21)}

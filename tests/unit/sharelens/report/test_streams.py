@@ -3,11 +3,11 @@
 import pytest
 
 from sharelens.parameters.filters import KeyFilter
-from sharelens.questions.evidence import Span
-from sharelens.questions.opening import open_evidence
 from sharelens.report.streams import streams_sections
 from sharelens.report.streams_digest import StreamsDigest, streams_digest
 from sharelens.source.request import CutChoice, Source
+from sharelens.tables.opening import open_evidence
+from sharelens.tables.where import Span
 from tests.datasets import dataset
 from tests.report_pages import page
 

@@ -7,11 +7,12 @@ import pytest
 
 from sharelens.evidence.schemas import GROUP_RECORD
 from sharelens.measures.schemas import EVENTS, LIFE, STALL
-from sharelens.questions.evidence import PLACED, Span
 from sharelens.report import colours
 from sharelens.report.bands import LANES
 from sharelens.report.ranking import GroupRanking
 from sharelens.report.timelines import COLUMNS, ENTRIES_SHOWN, STALLS, GroupTimeline, TimelineReading, drawn_groups
+from sharelens.tables.places import PLACED
+from sharelens.tables.where import Span
 
 HOUR_MS = 3_600_000
 

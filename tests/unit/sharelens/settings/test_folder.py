@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from sharelens.lake.settings_rows import observations_of, setting_rows
-from sharelens.measures.observed_settings import UNSET, news, settings_of
-from sharelens.measures.settings import DEAD_LETTER_TOPIC, DELIVERY_COUNT_LIMIT, Setting
+from sharelens.measures.settings.observations import UNSET, news, settings_of
+from sharelens.measures.settings.over_time import DEAD_LETTER_TOPIC, DELIVERY_COUNT_LIMIT, Setting
 from sharelens.settings.files import NO_SETTINGS_FILES
 from sharelens.settings.folder import FILES, read_settings_folder, with_single_files
 from sharelens.source.request import Source

@@ -2,7 +2,12 @@
 
 import pytest
 
-from sharelens.measures.settings import DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, GroupSettings, Setting
+from sharelens.measures.settings.over_time import (
+    DELIVERY_COUNT_LIMIT,
+    ISOLATION_LEVEL,
+    GroupSettings,
+    Setting,
+)
 from sharelens.settings.group_settings import read_broker_config, read_group_configs
 from state_model.errors import SharelensError, UsageError
 

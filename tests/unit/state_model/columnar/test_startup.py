@@ -23,12 +23,12 @@ def imported_by(*statements: str, heavy: tuple[str, ...]) -> list[str]:
 @pytest.mark.slow
 def test_questions_to_a_lake_start_without_kernels_pandas_spark_and_delta_rs() -> None:
     heavy = ("numba", "pandas", "pyspark", "deltalake")
-    assert imported_by("import sharelens.questions.lake_evidence", heavy=heavy) == []
+    assert imported_by("import sharelens.tables.lakes.tables", heavy=heavy) == []
 
 
 @pytest.mark.slow
 def test_questions_to_a_log_directory_start_without_pandas_and_spark() -> None:
-    assert imported_by("import sharelens.questions.log_evidence", heavy=("pandas", "pyspark", "deltalake")) == []
+    assert imported_by("import sharelens.tables.logs.tables", heavy=("pandas", "pyspark", "deltalake")) == []
 
 
 @pytest.mark.slow

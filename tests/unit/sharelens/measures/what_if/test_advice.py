@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from sharelens.measures.settings import (
+from sharelens.measures.settings.over_time import (
     DEAD_LETTER_TOPIC,
     DELIVERY_COUNT_LIMIT,
     STATE_PARTITIONS,

@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from sharelens.kafka_log.schemas import TOPIC_BATCH
-from sharelens.measures.settings import GroupSettings, Setting
-from sharelens.measures.topics import BATCH_COLUMNS
+from sharelens.measures.settings.over_time import GroupSettings, Setting
+from sharelens.measures.topics.extents import BATCH_COLUMNS
 from sharelens.measures.what_if import isolation
 from tests.logs.replay_logs import KEYS
 from tests.unit.sharelens.measures.what_if.test_lock_duration import ACKNOWLEDGED, Written, created, outcome

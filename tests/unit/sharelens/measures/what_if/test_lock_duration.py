@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharelens.measures.inputs import Inputs
-from sharelens.measures.settings import GroupSettings
+from sharelens.measures.settings.over_time import GroupSettings
 from sharelens.measures.what_if import lock_duration
 from sharelens.measures.what_if.attempts import _with_previous
 from state_model.columnar.replay import open_ranges, replay_records

@@ -1,0 +1,137 @@
+"""Share and streams groups by the group coordinator's own log: state, epochs, members, last change.
+
+The state is Kafka's: DEAD after the group's tombstone, EMPTY without members, else STABLE; streams groups have more.
+"""
+
+from typing import Any
+
+import pyarrow as pa
+
+from sharelens.groups.moment import ShareMoment, StreamsMoment, groups_at, streams_groups_at
+from sharelens.groups.replay import GroupChange, Member
+from sharelens.groups.schemas import DELETING, INITIALIZED, INITIALIZING, SHARE, STREAMS
+from state_model.columnar.schemas import COMPLETENESS, column
+from state_model.streams.values import StreamsMember
+
+MEMBERS = pa.list_(
+    pa.struct(
+        [
+            pa.field("member_id", pa.string()),
+            pa.field("client_id", pa.string()),
+            pa.field("client_host", pa.string()),
+            pa.field("member_epoch", pa.int32()),
+            pa.field("subscribed_topics", pa.list_(pa.string())),
+        ]
+    )
+)
+"""Members by id, with the newest record of each."""
+GROUPS = pa.schema(
+    [
+        column("group_id", pa.string(), "group", nullable=False),
+        column("group_type", pa.string(), "share or streams", nullable=False),
+        column(
+            "state",
+            pa.string(),
+            "STABLE, EMPTY or DEAD; of streams groups also NOT_READY, ASSIGNING and RECONCILING",
+            nullable=False,
+        ),
+        column("group_epoch", pa.int32(), "group epoch; null = no record, or DEAD"),
+        column("assignment_epoch", pa.int32(), "epoch of the target assignment; null = no record, or DEAD"),
+        column("member_count", pa.int32(), "number of members", nullable=False),
+        column("members", MEMBERS, "members by id: client id, host and subscription", nullable=False),
+        column(
+            "initialized_partitions",
+            pa.int32(),
+            "share partitions that the group has initialized; null = unknown, or a streams group",
+        ),
+        column("initializing_partitions", pa.int32(), "share partitions in initialization; null as before"),
+        column("deleting_topics", pa.int32(), "topics whose share state the group deletes now; null as before"),
+        column("last_change_ms", pa.int64(), "timestamp of the group's newest record", nullable=False),
+        column("partition", pa.int32(), "partition of __consumer_offsets", nullable=False),
+        column("log_offset", pa.int64(), "offset of that record", nullable=False),
+        *COMPLETENESS,
+    ]
+)
+
+
+def groups(records: pa.Table, as_of_ms: int | None = None) -> pa.Table:
+    """GROUPS rows by group id from silver.group_record rows in (partition, log offset) order.
+
+    `as_of_ms`: uses records with a log time up to this one; of groups with later records, some may be compacted away.
+    """
+    share = {name: _row(moment) for name, moment in groups_at(records, as_of_ms).items()}
+    streams = {name: _streams_row(moment) for name, moment in streams_groups_at(records, as_of_ms).items()}
+    rows = [_newest(*(of[name] for of in (share, streams) if name in of)) for name in sorted({*share, *streams})]
+    return pa.Table.from_pylist(rows, schema=GROUPS)
+
+
+def _newest(first: dict[str, Any], *other_rows: dict[str, Any]) -> dict[str, Any]:
+    """The row with the newest record: a group of a deleted group's name may have another type."""
+    return max([first, *other_rows], key=lambda row: (row["last_change_ms"], row["log_offset"]))
+
+
+def _row(moment: ShareMoment) -> dict[str, Any]:
+    group = moment.group
+    return {
+        "group_type": SHARE,
+        "state": group.state,
+        "group_epoch": group.group_epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "member_count": len(group.members),
+        "members": [_member(name, member) for name, member in sorted(group.members.items())],
+        "initialized_partitions": _initialization(moment, INITIALIZED),
+        "initializing_partitions": _initialization(moment, INITIALIZING),
+        "deleting_topics": _initialization(moment, DELETING),
+        **_place(moment.newest),
+        **moment.group_marks,
+    }
+
+
+def _streams_row(moment: StreamsMoment) -> dict[str, Any]:
+    group = moment.group.group
+    members = {} if group is None else group.members
+    return {
+        "group_type": STREAMS,
+        "state": moment.group.state,
+        "group_epoch": None if group is None else group.group_epoch,
+        "assignment_epoch": None if group is None else group.target_assignment_epoch,
+        "member_count": len(members),
+        "members": [_streams_member(name, member) for name, member in sorted(members.items())],
+        **_place(moment.newest),
+        **moment.group_marks,
+    }
+
+
+def _place(newest: GroupChange) -> dict[str, Any]:
+    return {
+        "group_id": newest.group_id,
+        "last_change_ms": newest.timestamp_ms,
+        "partition": newest.log_partition,
+        "log_offset": newest.log_offset,
+    }
+
+
+def _initialization(moment: ShareMoment, status: str) -> int | None:
+    """How many share partitions (DELETING: topics) are in a status; None without a record of it."""
+    initialization = moment.group.initialization
+    return None if initialization is None else sum(key.status == status for key in initialization)
+
+
+def _member(name: str, member: Member) -> dict[str, Any]:
+    return {
+        "member_id": name,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "member_epoch": member.member_epoch,
+        "subscribed_topics": member.subscribed_topics,
+    }
+
+
+def _streams_member(name: str, member: StreamsMember) -> dict[str, Any]:
+    metadata, assignment = member
+    return {
+        "member_id": name,
+        "client_id": metadata and metadata.client_id,
+        "client_host": metadata and metadata.client_host,
+        "member_epoch": assignment and assignment.member_epoch,
+    }

@@ -1,0 +1,1 @@
+"""Dead letters matched with archived records, and the causes that they state."""

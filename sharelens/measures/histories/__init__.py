@@ -1,0 +1,1 @@
+"""Histories of share partitions as numbers, and what measures derive from them: lives, outcomes, settled offsets."""

@@ -1,0 +1,1 @@
+"""Arithmetic of offset ranges and of share partitions as numbers."""

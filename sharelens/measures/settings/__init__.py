@@ -1,0 +1,1 @@
+"""Settings of groups and brokers over time, each with its origin."""

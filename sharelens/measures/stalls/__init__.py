@@ -1,0 +1,1 @@
+"""The first incomplete offset of share partitions over time, and stalls."""

@@ -1,0 +1,1 @@
+"""User topics by their batch headers: ends, offsets without a record, times."""

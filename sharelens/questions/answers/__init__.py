@@ -1,0 +1,1 @@
+"""What all answers share: completeness, warnings, names, and rows of measures at a cut."""

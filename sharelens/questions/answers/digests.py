@@ -1,0 +1,40 @@
+"""The summary above the rows of `poison` and `dlq`: records by group and cause, bounded in memory and in lines."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from sharelens.measures.ranges.offset_counts import offset_counts
+from sharelens.output import Answer, Column, RowCounts
+from sharelens.questions.answers.streaming import Order, Sums
+
+LINES = 10
+PLACE = ("topic_id", "partition")
+
+
+class Digest:
+    """Sums of rows (offset, last_offset, topic_id, partition) by key: records, share partitions and the newest time."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._keys = list(keys)
+        self._sums = Sums([*keys, *PLACE], {"records": "sum", "last_ms": "max"})
+
+    def add(self, rows: pa.Table, times: pa.ChunkedArray) -> None:
+        """Adds rows, each with its time."""
+        records = offset_counts(rows, "offset")
+        places = rows.select([*self._keys, *PLACE])
+        self._sums.add(places.append_column("records", records).append_column("last_ms", times))
+
+    def table(self) -> pa.Table:
+        """A row a key with `records`, `partitions` and `last_ms`, in any order."""
+        sums = self._sums.table().group_by(self._keys)
+        return sums.aggregate([("records", "sum"), ([], "count_all"), ("last_ms", "max")]).rename_columns(
+            {"records_sum": "records", "count_all": "partitions", "last_ms_max": "last_ms"}
+        )
+
+
+def as_answer(table: pa.Table, columns: Sequence[Column], order: Order, lines: int = LINES) -> Answer:
+    """The first lines of a digest's table by an order."""
+    rows = table.sort_by(list(order))
+    counts = RowCounts(rows=rows.num_rows, incomplete=0, unnamed_topics=0)
+    return Answer(table=rows.slice(0, lines), columns=tuple(columns), all_rows=counts)

@@ -1,0 +1,38 @@
+"""Now: the moment until which the evidence was read, at which what still lasts has lasted so long."""
+
+from sharelens.parameters.times import lasted, time_text
+from sharelens.questions.answers.completeness import evidence_times
+from sharelens.source.request import CutChoice
+from sharelens.tables.port import Tables
+from state_model.errors import UsageError
+
+
+def now_of(evidence: Tables, cut: CutChoice) -> int:
+    """Now (epoch ms): never before the last record, never after the moment of an earlier cut.
+
+    Where nothing says until when the evidence was read, it is the log time of its last record.
+
+    Raises:
+        UsageError: --now lies before the last record.
+    """
+    last_ms = evidence_times(evidence)[1] or 0
+    if cut.now_ms is not None and cut.now_ms < last_ms:
+        raise UsageError(
+            f"--now: {time_text(cut.now_ms)} lies before the last record in {evidence.place}, {time_text(last_ms)}; "
+            "for an earlier moment type --as-of"
+        )
+    if cut.at_offsets:
+        return last_ms
+    read_until_ms = evidence.read_until_ms() if cut.now_ms is None else cut.now_ms
+    now_ms = max(last_ms, read_until_ms or last_ms)
+    return now_ms if cut.as_of_ms is None else min(now_ms, cut.as_of_ms)
+
+
+def now_text(evidence: Tables, now_ms: int) -> str:
+    """Now, and how much earlier the evidence ends, for the last line of an answer."""
+    last_ms = evidence_times(evidence)[1]
+    if last_ms is None:
+        return f"now {time_text(now_ms)}"
+    if now_ms <= last_ms:
+        return f"now {time_text(now_ms)}, by the last record: --now TIME names a later moment"
+    return f"now {time_text(now_ms)}, {lasted(now_ms - last_ms)} after the last record"

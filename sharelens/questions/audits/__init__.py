@@ -1,0 +1,1 @@
+"""The audit of a lake or of log directories as answers."""

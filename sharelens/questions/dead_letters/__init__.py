@@ -1,0 +1,1 @@
+"""Records given up, their dead letters, and plans to send them again."""

@@ -1,0 +1,145 @@
+"""Records that groups archived without success: how often each was delivered, and the cause, as far as known."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharelens.evidence.conditions import filter_rows
+from sharelens.measures import poison as measure
+from sharelens.measures.settings.over_time import GroupSettings
+from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, time_column
+from sharelens.parameters.filters import KeyFilter
+from sharelens.questions.answers.completeness import check_beginning
+from sharelens.questions.answers.digests import Digest, as_answer
+from sharelens.questions.answers.doubtful_settings import doubtful_settings
+from sharelens.questions.answers.measured import Scope, answer, scope
+from sharelens.questions.answers.missing import COPY_FOLDERS, unseen
+from sharelens.questions.answers.streaming import Listing
+from sharelens.questions.dead_letters.dlq import given_up_with_dead_letter_causes
+from sharelens.questions.state import COMPLETENESS, TOPIC
+from sharelens.source.request import CutChoice
+from sharelens.tables.port import Tables
+from sharelens.tables.where import Span
+
+CAUSES = (measure.REJECTED, measure.DELIVERY_LIMIT, measure.UNKNOWN, measure.GAP)
+NO_LIMIT = (
+    "the delivery count limit of some groups is unknown, so rejected records and records at the limit look alike: give "
+    "--settings DIR with group-configs.txt (kafka-configs --describe --entity-type groups) and broker.properties "
+    "(server.properties), or a controller's or broker's folder __cluster_metadata-0, which has the groups' own; for a "
+    "lake, to `sharelens run`"
+)
+UNSEEN = f"there an archived offset may be a gap (a control record, or none at all), which is no poison; {COPY_FOLDERS}"
+
+
+def poison(
+    evidence: Tables,
+    key_filter: KeyFilter,
+    cut: CutChoice,
+    span: Span,
+    settings: GroupSettings,
+    *,
+    near_limit: bool = False,
+    gaps: bool = False,
+    row_limit: int | None = None,
+) -> Answer:
+    """The answer to `sharelens poison`; `span` bounds the log time of the last outcome.
+
+    `row_limit`: only the first rows are kept; None: all.
+    """
+    scoped = scope(evidence, key_filter, cut)
+    listing, digest, without_limit = Listing(measure.ORDER, row_limit), Digest(["group_id", "cause"]), 0
+    for rows in poison_stream(scoped, cut, span, settings, near_limit=near_limit):
+        digest.add(rows, rows.column("last_outcome_ms"))
+        without_limit += rows.column("delivery_count_limit").null_count
+        listing.add(rows if gaps else without_gaps(rows))
+    sums = digest.table()
+    answered = answer(
+        evidence,
+        listing.table(),
+        TEXT_COLUMNS,
+        totals=_totals(_offsets_by_cause(sums)),
+        warnings=(
+            *check_beginning(evidence, span.from_ms),
+            *poison_warnings(scoped, without_limit=without_limit),
+        ),
+        none="no archived record",
+        all_rows=listing.row_counts(evidence),
+    )
+    return replace(answered, digest=as_answer(sums if gaps else without_gaps(sums), DIGEST_COLUMNS, MOST_RECORDS_FIRST))
+
+
+def poison_stream(
+    scoped: Scope, cut: CutChoice, span: Span, settings: GroupSettings, *, near_limit: bool = False
+) -> Iterator[pa.Table]:
+    """POISON_RECORD rows, gaps among them, in bounded tables, in any order."""
+    for rows in given_up_with_dead_letter_causes(scoped, settings, cut.as_of_ms, near_limit=near_limit):
+        yield in_span(rows, span)
+
+
+def in_span(rows: pa.Table, span: Span) -> pa.Table:
+    """The POISON_RECORD rows whose last outcome lies in the span."""
+    timed = filter_rows(rows.rename_columns({"last_outcome_ms": "log_time_ms"}), span.expression())
+    return timed.rename_columns({"log_time_ms": "last_outcome_ms"})
+
+
+def poison_warnings(scoped: Scope, *, without_limit: int) -> list[str]:
+    """Warnings of an answer; `without_limit`: rows of `poison_stream` whose group's limit is unknown."""
+    doubts = doubtful_settings(scoped.evidence, scoped.keys.groups)
+    warnings = [*scoped.warnings, *([NO_LIMIT] if without_limit else []), *doubts]
+    return warnings + unseen(scoped.evidence, scoped.user_partitions, UNSEEN)
+
+
+def without_gaps(rows: pa.Table) -> pa.Table:
+    """The rows of records among POISON_RECORD rows, or sums of them."""
+    return rows.filter(pc.fill_null(pc.not_equal(rows.column("cause"), measure.GAP), True))
+
+
+def _offsets_by_cause(sums: pa.Table) -> dict[str | None, int]:
+    """Record offsets by cause; None: near the limit."""
+    totals = sums.group_by("cause").aggregate([("records", "sum")])
+    return dict(zip(totals.column("cause").to_pylist(), totals.column("records_sum").to_pylist(), strict=True))
+
+
+def _totals(offsets: Mapping[str | None, int]) -> str:
+    near = offsets.get(None, 0)
+    by_cause = ", ".join(f"{cause} {offsets.get(cause, 0)}" for cause in CAUSES)
+    return f"record offsets: {by_cause} (no records; --gaps lists them)" + (f"; near the limit {near}" if near else "")
+
+
+TEXT_COLUMNS = by_importance(
+    (
+        name_column("GROUP", "group_id"),
+        TOPIC,
+        number_column("PARTITION", "partition"),
+        number_column("OFFSET", "offset"),
+        number_column("LAST-OFFSET", "last_offset"),
+        name_column("STATE", "delivery_state_name"),
+        number_column("DELIVERY-COUNT", "delivery_count"),
+        name_column("CAUSE", "cause"),
+        name_column("CAUSE-FROM", "cause_source"),
+        number_column("LIMIT", "delivery_count_limit"),
+        name_column("LIMIT-FROM", "delivery_count_limit_source"),
+        time_column("FIRST-OUTCOME", "first_outcome_ms"),
+        time_column("LAST-OUTCOME", "last_outcome_ms"),
+        number_column("STATE-PARTITION", "state_partition"),
+        number_column("STATE-LOG-OFFSET", "log_offset"),
+        COMPLETENESS,
+    ),
+    "GROUP TOPIC PARTITION OFFSET LAST-OFFSET CAUSE DELIVERY-COUNT LIMIT LAST-OUTCOME CAUSE-FROM STATE FIRST-OUTCOME",
+)
+
+
+def _cause_cell(row: Row) -> str:
+    return "near_limit" if row["cause"] is None else str(row["cause"])
+
+
+MOST_RECORDS_FIRST = [("records", "descending"), ("group_id", "ascending"), ("cause", "ascending")]
+DIGEST_COLUMNS = (
+    name_column("GROUP", "group_id"),
+    Column(heading="CAUSE", cell=_cause_cell, fields=("cause",)),
+    number_column("RECORDS", "records"),
+    number_column("PARTITIONS", "partitions"),
+    time_column("LAST-OUTCOME", "last_ms"),
+)

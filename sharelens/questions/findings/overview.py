@@ -1,0 +1,234 @@
+"""The first screen of an incident: what is wrong now, the worst first, and one line a group."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharelens.groups.schemas import SHARE, STREAMS
+from sharelens.measures.settings.over_time import GroupSettings
+from sharelens.measures.stalls.intervals import MIN_DURATION_MS
+from sharelens.output import (
+    Answer,
+    Column,
+    Report,
+    Row,
+    by_importance,
+    name_column,
+    number_column,
+    number_text,
+    time_column,
+)
+from sharelens.output.wording import counted, name, place
+from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.times import lasted
+from sharelens.questions.answers.command_lines import command
+from sharelens.questions.answers.completeness import closing_line
+from sharelens.questions.answers.now import now_text
+from sharelens.questions.findings.finding import ERROR, INFO, WARNING, finding_rows
+from sharelens.questions.findings.findings import findings
+from sharelens.questions.findings.signs import Signs, signs
+from sharelens.questions.findings.streams_signs import StreamsSign
+from sharelens.source.request import CutChoice, Source
+from sharelens.tables.port import Tables
+
+UNKNOWN_STATE = "unknown"
+GROUP = pa.schema(
+    [
+        pa.field("group_id", pa.string()),
+        pa.field("group_type", pa.string()),
+        pa.field("state", pa.string()),
+        pa.field("members", pa.int64()),
+        pa.field("share_partitions", pa.int64()),
+        pa.field("lag", pa.int64()),
+        pa.field("lag_unknown", pa.int64()),
+        pa.field("standing_still", pa.int64()),
+        pa.field("standing_since_ms", pa.int64()),
+        pa.field("archived_recently", pa.int64()),
+        pa.field("repeated_recently", pa.int64()),
+        pa.field("tasks", pa.int64()),
+        pa.field("tasks_without_owner", pa.int64()),
+    ]
+)
+
+
+def overview(
+    evidence: Tables,
+    source: Source,
+    key_filter: KeyFilter,
+    cut: CutChoice,
+    settings: GroupSettings,
+    *,
+    min_duration_ms: int = MIN_DURATION_MS,
+) -> Report:
+    """The answer to `sharelens overview`; `source` is what the commands for further questions name.
+
+    Raises:
+        UsageError: the evidence has none of the names, or --now lies before its last record.
+    """
+    read = signs(evidence, key_filter, cut, settings, min_duration_ms)
+    rows = finding_rows(findings(read, min_duration_ms), lambda question, words: command(source, question, words))
+    groups = _groups(read, min_duration_ms)
+    counts = f"{_counts(rows)}{_short_ones(read, min_duration_ms)}"
+    return Report(
+        parts={
+            "findings": Answer(table=rows, columns=_columns(read.now_ms), none=_healthy(groups)),
+            "groups": Answer(table=groups, columns=_group_columns(groups), none="no share or streams group"),
+        },
+        summary=f"{counts}\n{_audit_text(read, command(source, 'audit', []))}"
+        f"\n{closing_line(evidence)}; {now_text(evidence, read.now_ms)}",
+        warnings=read.warnings,
+    )
+
+
+def is_wrong(answered: Report) -> int:
+    """How many findings are errors or warnings."""
+    severities = answered.parts["findings"].table.column("severity")
+    return int(pc.sum(pc.is_in(severities, value_set=pa.array([ERROR, WARNING]))).as_py() or 0)
+
+
+def _healthy(groups: pa.Table) -> str:
+    partitions, tasks = (int(pc.sum(groups.column(name)).as_py() or 0) for name in ("share_partitions", "tasks"))
+    of_streams = f", {counted(tasks, 'active task')}" if STREAMS in groups.column("group_type").to_pylist() else ""
+    share_partitions = counted(partitions, "share partition")
+    return f"nothing is wrong: {counted(groups.num_rows, 'group')}, {share_partitions}{of_streams}"
+
+
+def _counts(rows: pa.Table) -> str:
+    severities = rows.column("severity").to_pylist()
+    counts = [f"{severity} {severities.count(severity)}" for severity in (ERROR, WARNING, INFO)]
+    return f"findings: {', '.join(counts)}"
+
+
+def _audit_text(read: Signs, audit: str) -> str:
+    """Whether the coordinators were audited, and the command that does."""
+    if read.audited is None:
+        return f"audit: not run; {audit}"
+    suppressed = f", {read.audited.suppressed} suppressed" if read.audited.suppressed else ""
+    return f"audit: {counted(read.audited.rows.num_rows, 'finding')}{suppressed}; {audit}"
+
+
+def _short_ones(read: Signs, min_duration_ms: int) -> str:
+    """The stalls that last, but not yet for the least duration."""
+    count = int(pc.sum(pc.less(read.stalls.column("duration_ms"), min_duration_ms)).as_py() or 0)
+    lines = f"; {counted(count, 'more stall')} not yet for {lasted(min_duration_ms)}: --min-duration 0 shows all"
+    return lines if count else ""
+
+
+def _groups(read: Signs, min_duration_ms: int) -> pa.Table:
+    """GROUP rows: those with findings of size first."""
+    lags = read.lag.group_by("group_id").aggregate(
+        [("lag", "sum"), ("lag", "count", pc.CountOptions(mode="only_null")), ([], "count_all")]
+    )
+    standing = read.stalls.filter(pc.greater_equal(read.stalls.column("duration_ms"), min_duration_ms))
+    standing = standing.group_by("group_id").aggregate([([], "count_all"), ("since_ms", "min")])
+    archived = read.archived.group_by("group_id").aggregate([("offsets", "sum")])
+    repeated = read.attempts.group_by("group_id").aggregate([("extra_deliveries", "sum")])
+    by_group: dict[str, dict[str, Any]] = {}
+    for table in (lags, standing.rename_columns(["group_id", "standing", "since"]), archived, repeated, read.groups):
+        for row in [] if table is None else table.to_pylist():
+            by_group.setdefault(row["group_id"], {}).update(row)
+    rows = [_group_row(group_id, row) for group_id, row in by_group.items()]
+    rows += map(_streams_row, read.streams)
+    rows.sort(key=_worst_first)
+    return pa.Table.from_pylist(rows, schema=GROUP)
+
+
+def _worst_first(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return *(-(row.get(size) or 0) for size in ("standing_still", "tasks_without_owner", "lag")), row["group_id"]
+
+
+def _streams_row(sign: StreamsSign) -> dict[str, Any]:
+    """A GROUP row; what only share groups have is null."""
+    return {
+        "group_id": sign.group_id,
+        "group_type": STREAMS,
+        "state": sign.state,
+        "members": sign.members,
+        "lag": sign.lag.records,
+        "lag_unknown": sign.lag.unknown,
+        "tasks": sign.tasks,
+        "tasks_without_owner": len(sign.without_owner),
+    }
+
+
+def _group_row(group_id: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "group_id": group_id,
+        "group_type": SHARE,
+        "state": row.get("state", UNKNOWN_STATE),
+        "members": row.get("member_count"),
+        "share_partitions": row.get("count_all", 0),
+        "lag": row.get("lag_sum"),
+        "lag_unknown": row.get("lag_count", 0),
+        "standing_still": row.get("standing", 0),
+        "standing_since_ms": row.get("since"),
+        "archived_recently": row.get("offsets_sum", 0),
+        "repeated_recently": row.get("extra_deliveries_sum", 0),
+    }
+
+
+def screen(answered: Report) -> Iterator[tuple[str, str, str]]:
+    """(severity, sentence, command) of each finding, for a screen."""
+    for row in answered.parts["findings"].table.to_pylist():
+        about = "" if row["group_id"] is None else f"{name(row['group_id'])}: "
+        yield row["severity"], f"{about}{row['text']}", row["command"]
+
+
+def _columns(now_ms: int) -> tuple[Column, ...]:
+    def since_cell(row: Row) -> str:
+        since_ms = row["since_ms"]
+        return number_text(None) if not isinstance(since_ms, int) else f"{lasted(max(0, now_ms - since_ms))} ago"
+
+    return (
+        name_column("SEVERITY", "severity"),
+        name_column("KIND", "kind"),
+        name_column("GROUP", "group_id"),
+        Column(heading="TOPIC-PARTITION", cell=_place_cell, fields=("topic", "topic_id", "partition")),
+        number_column("SIZE", "size"),
+        Column(heading="SINCE", cell=since_cell, right=True, fields=("since_ms",)),
+        Column(heading="TEXT", cell=lambda row: str(row["text"]), fields=("text",)),
+        Column(heading="COMMAND", cell=lambda row: str(row["command"]), fields=("command",)),
+    )
+
+
+def _group_columns(groups: pa.Table) -> tuple[Column, ...]:
+    """The columns of GROUP rows, without those of a type of group that is not there."""
+    types = set(groups.column("group_type").to_pylist()) or {SHARE}
+    left_out = set().union(*(fields for of, fields in ONLY_OF.items() if of not in types))
+    return tuple(column for column in GROUP_COLUMNS if not left_out.intersection(column.fields))
+
+
+def _place_cell(row: Row) -> str:
+    partition = row["partition"]
+    return place(row["topic"], row["topic_id"], partition) if isinstance(partition, int) else number_text(None)
+
+
+GROUP_COLUMNS = by_importance(
+    (
+        name_column("GROUP", "group_id"),
+        name_column("TYPE", "group_type"),
+        name_column("STATE", "state"),
+        number_column("MEMBERS", "members"),
+        number_column("SHARE-PARTITIONS", "share_partitions"),
+        number_column("LAG", "lag"),
+        number_column("LAG-UNKNOWN", "lag_unknown"),
+        number_column("STANDING-STILL", "standing_still"),
+        time_column("STANDING-SINCE", "standing_since_ms"),
+        number_column("ARCHIVED-RECENTLY", "archived_recently"),
+        number_column("REPEATED-RECENTLY", "repeated_recently"),
+        number_column("TASKS", "tasks"),
+        number_column("WITHOUT-OWNER", "tasks_without_owner"),
+    ),
+    "GROUP TYPE STATE MEMBERS LAG STANDING-STILL WITHOUT-OWNER ARCHIVED-RECENTLY REPEATED-RECENTLY TASKS "
+    "STANDING-SINCE SHARE-PARTITIONS",
+)
+ONLY_OF = {
+    SHARE: {
+        *("share_partitions", "standing_still", "standing_since_ms"),
+        *("archived_recently", "repeated_recently"),
+    },
+    STREAMS: {"group_type", "tasks", "tasks_without_owner"},
+}
+"""Columns that only groups of one type have; the type itself is shown once there is a streams group."""

@@ -1,0 +1,1 @@
+"""Share and streams groups: lists, descriptions, rebalances."""

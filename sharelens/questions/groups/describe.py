@@ -1,0 +1,123 @@
+"""A group as the tool for its type printed it at a moment: offsets, members or state; of streams groups also tasks.
+
+The group coordinator's log has neither the coordinator, which is left out, nor a lag, which is that of `lag`.
+"""
+
+from enum import Enum
+from typing import TypeVar
+
+import pyarrow as pa
+
+from sharelens.groups.moment import GroupMoment, groups_at, streams_groups_at
+from sharelens.groups.replay import SHARE_TYPES, ShareGroup, changes
+from sharelens.groups.streams_replay import LateStreamsReplay
+from sharelens.measures.topics.file_ends import EndOffsets
+from sharelens.output import Answer, name_cell
+from sharelens.parameters.times import time_text
+from sharelens.questions.answers.checked import with_check, with_coordinators
+from sharelens.questions.answers.completeness import prefix_of
+from sharelens.questions.groups import describe_share, describe_streams, describe_streams_offsets
+from sharelens.questions.groups.groups_now import share_now, streams_now
+from sharelens.source.request import CutChoice
+from sharelens.tables.known_groups import is_streams_group, records_of_groups, share_group_records
+from sharelens.tables.port import Tables
+from state_model.errors import SharelensError, UsageError
+from state_model.streams.records import STREAMS_TYPES
+
+Existing = TypeVar("Existing", ShareGroup, LateStreamsReplay)
+
+
+class View(Enum):
+    """What to describe; the words are those of kafka-share-groups.sh and kafka-streams-groups.sh."""
+
+    OFFSETS = "offsets"
+    MEMBERS = "members"
+    STATE = "state"
+    TASKS = "tasks"
+
+
+def view_of(*, offsets: bool, members: bool, tasks: bool, state: bool) -> View:
+    """The view that the options choose; without one of them and with `offsets` that of the offsets."""
+    chosen = {View.OFFSETS: offsets, View.MEMBERS: members, View.TASKS: tasks, View.STATE: state}
+    return next((view for view, is_chosen in chosen.items() if is_chosen), View.OFFSETS)
+
+
+def describe(
+    evidence: Tables,
+    name: str,
+    as_of_ms: int | None = None,
+    view: View = View.OFFSETS,
+    *,
+    end_offsets: EndOffsets | None = None,
+) -> Answer:
+    """The answer to `sharelens describe`; `end_offsets` replaces the end offsets of the evidence.
+
+    Raises:
+        UsageError: nothing names the group.
+        SharelensError: the group did not exist at the moment.
+    """
+    records = records_of_groups(evidence, frozenset([name]))
+    cut = CutChoice(as_of_ms=as_of_ms)
+    if is_streams_group(records, as_of_ms):
+        return _streams(evidence, name, records, cut, view, end_offsets)
+    answer = _share(evidence, name, cut, view, end_offsets)
+    is_of_offsets = view is View.OFFSETS and end_offsets is None
+    return with_coordinators(evidence, answer, cut) if is_of_offsets else answer
+
+
+def _share(evidence: Tables, name: str, cut: CutChoice, view: View, end_offsets: EndOffsets | None) -> Answer:
+    """The view of a share group."""
+    records = share_group_records(evidence, name)
+    moment = _existing(groups_at(records, cut.as_of_ms).get(name), name, records, cut.as_of_ms)
+    match view:
+        case View.TASKS:
+            raise UsageError(f"describe: {name_cell(name)} is a share group, which has no tasks; leave --tasks out")
+        case View.STATE:
+            answer = describe_share.state(evidence, name, moment)
+        case View.MEMBERS:
+            answer = describe_share.members(evidence, name, moment)
+        case View.OFFSETS:
+            answer = describe_share.offsets(evidence, name, moment, cut, end_offsets)
+    check = evidence.cluster.coordinators() if evidence.cluster is not None and cut == CutChoice() else None
+    return answer if check is None else with_check(answer, check.of_group(name, share_now(moment.group)))
+
+
+def _streams(
+    evidence: Tables, name: str, records: pa.Table, cut: CutChoice, view: View, end_offsets: EndOffsets | None
+) -> Answer:
+    """The view of a streams group."""
+    moment = _existing(streams_groups_at(records, cut.as_of_ms).get(name), name, records, cut.as_of_ms)
+    match view:
+        case View.STATE:
+            answer = describe_streams.state(evidence, name, moment)
+        case View.MEMBERS:
+            answer = describe_streams.members(evidence, name, moment)
+        case View.TASKS:
+            answer = describe_streams.tasks(evidence, name, moment)
+        case View.OFFSETS:
+            answer = describe_streams_offsets.offsets(evidence, name, moment, prefix_of(cut), end_offsets)
+    check = evidence.cluster.coordinators() if evidence.cluster is not None and cut == CutChoice() else None
+    now = streams_now(describe_streams.group_of(moment))
+    return answer if check is None else with_check(answer, check.of_group(name, now, is_streams=True))
+
+
+def _existing(
+    moment: GroupMoment[Existing] | None, name: str, records: pa.Table, as_of_ms: int | None
+) -> GroupMoment[Existing]:
+    """The moment of a group that exists; an error that says since when, or until when."""
+    types = STREAMS_TYPES if is_streams_group(records, as_of_ms) else SHARE_TYPES
+    kind = "streams group" if types is STREAMS_TYPES else "share group"
+    if moment is None:
+        first_ms = next(changes(records, types)).log_time_ms
+        raise SharelensError(
+            f"{kind} {name_cell(name)} has no record up to {time_text(as_of_ms)}; the first one is of "
+            f"{time_text(first_ms)}: describe it as of then, or later"
+        )
+    if moment.group.is_deleted:
+        newest = moment.newest
+        when = "is deleted" if as_of_ms is None else f"did not exist at {time_text(as_of_ms)}"
+        raise SharelensError(
+            f"{kind} {name_cell(name)} {when}: its tombstone is of {time_text(newest.log_time_ms)} "
+            f"(__consumer_offsets-{newest.log_partition} @ {newest.log_offset}); describe it as of a time before"
+        )
+    return moment

@@ -1,0 +1,67 @@
+"""What the answers to `describe` share for groups of each type: first columns, last change, the closing line."""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from sharelens.groups.moment import GroupMoment
+from sharelens.output import Answer, Column
+from sharelens.parameters.times import time_text
+from sharelens.questions.answers.completeness import closing_line, incomplete_rows
+from sharelens.tables.port import Tables
+
+Rows: TypeAlias = list[dict[str, Any]]
+CLUSTER_AND_GROUP = (pa.field("cluster_id", pa.string()), pa.field("group_id", pa.string()))
+LAST_CHANGE = (
+    pa.field("last_change_ms", pa.int64()),
+    pa.field("log_partition", pa.int32()),
+    pa.field("log_offset", pa.int64()),
+)
+LEFT_OUT = "the coordinator is not in the logs and is left out"
+COMPACTION = (
+    "the group has later records, and compaction of __consumer_offsets may have removed earlier ones: values can be "
+    "older than the moment, and members that left later can be absent"
+)
+
+
+def cluster_and_group(evidence: Tables, name: str) -> dict[str, Any]:
+    """The columns CLUSTER_AND_GROUP."""
+    return {"cluster_id": evidence.cluster_id, "group_id": name}
+
+
+def last_change(moment: GroupMoment[Any]) -> dict[str, Any]:
+    """The columns LAST_CHANGE: time and place of the group's newest record."""
+    newest = moment.newest
+    return {
+        "last_change_ms": newest.log_time_ms,
+        "log_partition": newest.log_partition,
+        "log_offset": newest.log_offset,
+    }
+
+
+def closed_answer(
+    evidence: Tables,
+    moment: GroupMoment[Any],
+    table: pa.Table,
+    columns: Sequence[Column],
+    *,
+    state: str,
+    none: str,
+    warnings: Sequence[str] = (),
+) -> Answer:
+    """The answer of these rows, closed by the group's state, its newest record and the evidence.
+
+    A warning says where compaction can have removed records of the group.
+    """
+    newest = moment.newest
+    record = f"newest record: __consumer_offsets-{newest.log_partition} @ {newest.log_offset}"
+    closing = closing_line(evidence, incomplete_rows(table.column("completeness")))
+    compacted = (COMPACTION,) if moment.group_marks["completeness_reason"] == "compacted" else ()
+    return Answer(
+        table=table,
+        columns=tuple(columns),
+        summary=f"{state}; {record}, {time_text(newest.log_time_ms)}; {LEFT_OUT}\n{closing}",
+        warnings=(*compacted, *warnings),
+        none=none,
+    )

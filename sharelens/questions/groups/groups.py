@@ -1,0 +1,115 @@
+"""Share and streams groups: state, epochs, members, last change, by the group coordinator's log."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharelens.evidence.conditions import filter_rows
+from sharelens.groups import summary as measure
+from sharelens.groups.replay import SHARE_TYPES, is_of_types
+from sharelens.groups.schemas import SHARE
+from sharelens.output import (
+    Answer,
+    Column,
+    Row,
+    by_importance,
+    name_cell,
+    name_column,
+    number_column,
+    number_text,
+    shortened,
+    time_column,
+)
+from sharelens.output.wording import listed
+from sharelens.parameters.times import time_text
+from sharelens.questions.answers.measured import answer
+from sharelens.questions.state import COMPLETENESS
+from sharelens.tables.known_groups import HOW, groups_with_share_state, records_of_groups
+from sharelens.tables.port import Tables
+from sharelens.tables.where import Span
+from state_model.streams.records import STREAMS_TYPES
+
+EVER = Span()
+WITH_HISTORY = (*SHARE_TYPES, *STREAMS_TYPES)
+
+
+def group_ids(group: Iterable[str]) -> frozenset[str]:
+    """The groups that --group names."""
+    return frozenset(group)
+
+
+def groups(evidence: Tables, names: frozenset[str], as_of_ms: int | None = None, span: Span = EVER) -> Answer:
+    """The answer to `sharelens groups`; no names: all groups. `as_of_ms`: only records with a timestamp up to it.
+
+    `span` bounds the time of a group's last change.
+
+    Raises:
+        UsageError: no record of __consumer_offsets names the group.
+    """
+    records = records_of_groups(evidence, names)
+    table = measure.groups(records, as_of_ms)
+    missing = () if table.num_rows else (_missing(evidence, records),)
+    within = Span(from_ms=span.from_ms, to_ms=span.to_ms).expression()
+    table = filter_rows(table.rename_columns({"last_change_ms": "log_time_ms"}), within)
+    table = table.rename_columns({"log_time_ms": "last_change_ms"})
+    states = {row["values"]: row["counts"] for row in pc.value_counts(table.column("state")).to_pylist()}
+    counts = ", ".join(f"{state} {states[state]}" for state in sorted(states)) or "none"
+    return answer(
+        evidence,
+        table,
+        TEXT_COLUMNS,
+        totals=f"{_kinds(table)}: {counts}",
+        warnings=missing,
+        none="no share or streams group",
+    )
+
+
+def _kinds(table: pa.Table) -> str:
+    """The types of the groups; share groups, if there are none."""
+    kinds = sorted(set(table.column("group_type").to_pylist())) or [SHARE]
+    return f"{' and '.join(kinds)} groups"
+
+
+def _missing(evidence: Tables, records: pa.Table) -> str:
+    """The reason for an empty answer: no record at all, or none up to the moment."""
+    first_ms = pc.min(records.filter(is_of_types(records, WITH_HISTORY)).column("timestamp_ms")).as_py()
+    if first_ms is not None:
+        return f"the first record of these groups has the timestamp {time_text(first_ms)}: ask as of then, or later"
+    with_state = listed(groups_with_share_state(evidence))
+    return f"no record of a share or streams group in __consumer_offsets; {HOW}; groups with share state: {with_state}"
+
+
+def _members_cell(row: Row) -> str:
+    members = row["members"]
+    if not isinstance(members, list) or not members:
+        return number_text(None)
+    return ", ".join(map(_member_text, members))
+
+
+def _short_members(row: Row, width: int) -> str:
+    members = row["members"]
+    return shortened(members, _member_text, width) if isinstance(members, list) else number_text(None)
+
+
+def _member_text(member: Mapping[str, Any]) -> str:
+    return f"{name_cell(member['client_id'])}@{name_cell(member['client_host'])}"
+
+
+TEXT_COLUMNS = by_importance(
+    (
+        name_column("GROUP", "group_id"),
+        name_column("TYPE", "group_type"),
+        name_column("STATE", "state"),
+        number_column("GROUP-EPOCH", "group_epoch"),
+        number_column("ASSIGNMENT-EPOCH", "assignment_epoch"),
+        number_column("#MEMBERS", "member_count"),
+        number_column("INITIALIZED-PARTITIONS", "initialized_partitions"),
+        number_column("DELETING-TOPICS", "deleting_topics"),
+        time_column("LAST-CHANGE", "last_change_ms"),
+        COMPLETENESS,
+        Column(heading="MEMBERS", cell=_members_cell, fields=("members",), short=_short_members),
+    ),
+    "GROUP STATE TYPE #MEMBERS LAST-CHANGE MEMBERS COMPLETENESS INITIALIZED-PARTITIONS DELETING-TOPICS",
+)

@@ -1,0 +1,56 @@
+"""Rebalances of a group: who joined, who was removed, and which partitions or tasks moved from whom to whom.
+
+A member that leaves and one that is fenced write the same records, so both are "removed".
+"""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from sharelens.evidence.conditions import filter_rows
+from sharelens.groups.rebalances import rebalances as share_rebalances
+from sharelens.groups.streams_rebalances import streams_rebalances
+from sharelens.output import Answer, Column
+from sharelens.questions.answers.completeness import closing_line, incomplete_rows
+from sharelens.questions.groups import rebalances_share, rebalances_streams
+from sharelens.tables.known_groups import is_streams_group, records_of_groups, share_group_records
+from sharelens.tables.port import Tables
+from sharelens.tables.where import Span
+
+FIRST = 1
+"""Nothing proves that the first rebalance was the first one, so its mark alone is worth no warning."""
+COMPACTED = (
+    "compaction of __consumer_offsets may have removed rebalances and members from the rows with the mark incomplete"
+)
+
+
+def rebalances(evidence: Tables, name: str, span: Span) -> Answer:
+    """The answer to `sharelens rebalances`; `span` bounds the log time of the group epoch's record.
+
+    Raises:
+        UsageError: nothing names the group.
+        SharelensError: only share state names it.
+    """
+    records = records_of_groups(evidence, frozenset([name]))
+    if is_streams_group(records):
+        table = rebalances_streams.rows(evidence, _in_span(streams_rebalances(records), span))
+        return _answer(evidence, table, rebalances_streams.TEXT_COLUMNS, rebalances_streams.totals(table))
+    table = rebalances_share.rows(evidence, _in_span(share_rebalances(share_group_records(evidence, name)), span))
+    return _answer(evidence, table, rebalances_share.TEXT_COLUMNS, rebalances_share.totals(table))
+
+
+def _in_span(table: pa.Table, span: Span) -> pa.Table:
+    bounds = Span(from_ms=span.from_ms, to_ms=span.to_ms).expression()
+    return filter_rows(table.rename_columns({"at_ms": "log_time_ms"}), bounds).rename_columns({"log_time_ms": "at_ms"})
+
+
+def _answer(evidence: Tables, table: pa.Table, columns: Sequence[Column], totals: str) -> Answer:
+    compacted = table.column("completeness_reason").to_pylist().count("compacted")
+    closing = closing_line(evidence, incomplete_rows(table.column("completeness")))
+    return Answer(
+        table=table,
+        columns=tuple(columns),
+        summary=f"{totals}\n{closing}",
+        warnings=(COMPACTED,) if compacted > FIRST else (),
+        none="no rebalance",
+    )

@@ -1,0 +1,74 @@
+"""Cells that rebalances of groups of each type share: members, and from whom to whom something moved."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharelens.output import UNKNOWN, Column, Row, name_column, number_column, shortened, time_column
+from sharelens.output.wording import counted
+from sharelens.questions.groups.words import member_name
+from sharelens.questions.state import COMPLETENESS
+
+
+def member_text(member: Mapping[str, Any]) -> str:
+    """The name of a member in a list of members."""
+    return member_name(member["member_id"], member["client_id"])
+
+
+def movement_text(move: Mapping[str, Any]) -> str:
+    """` from a to b`: the members that had it before and have it afterwards, as far as there are some."""
+    lost, gained = ([member_text(member) for member in move[field]] for field in ("from_members", "to_members"))
+    return (f" from {' and '.join(lost)}" if lost else "") + (f" to {' and '.join(gained)}" if gained else "")
+
+
+def members_column(heading: str, field: str) -> Column:
+    """A column of members."""
+    return texts_column(heading, field, lambda values: [member_text(member) for member in values])
+
+
+def texts_column(heading: str, field: str, texts: Callable[[list[Any]], list[str]]) -> Column:
+    """A column of the texts about a list, shortened with a count where they don't fit."""
+
+    def row_texts(row: Row) -> list[str]:
+        values = row[field]
+        assert isinstance(values, list)
+        return texts(values)
+
+    return Column(
+        heading=heading,
+        cell=lambda row: ", ".join(row_texts(row)) or UNKNOWN,
+        fields=(field,),
+        short=lambda row, width: shortened(row_texts(row), str, width),
+    )
+
+
+def list_total(rebalances: pa.Table, field: str) -> int:
+    """How many elements the lists of a column have together; 0 without rows."""
+    return pc.sum(pc.list_value_length(rebalances.column(field))).as_py() or 0
+
+
+def members_total(rebalances: pa.Table) -> str:
+    """How many rebalances there were, and how many members joined and were removed."""
+    joined, removed = (list_total(rebalances, field) for field in ("joined", "removed"))
+    members = f"{counted(joined, 'member')} joined, {removed} removed (left or fenced)"
+    return f"{counted(rebalances.num_rows, 'rebalance')}: {members}"
+
+
+FIRST_COLUMNS = (
+    time_column("AT", "at_ms"),
+    name_column("GROUP", "group_id"),
+    number_column("GROUP-EPOCH", "group_epoch"),
+    number_column("ASSIGNMENT-EPOCH", "assignment_epoch"),
+    name_column("STATE", "state"),
+    number_column("#MEMBERS", "member_count"),
+    members_column("JOINED", "joined"),
+    members_column("REMOVED", "removed"),
+)
+LAST_COLUMNS = (
+    number_column("LOG-PARTITION", "log_partition"),
+    number_column("LOG-OFFSET", "log_offset"),
+    COMPLETENESS,
+)
+"""The columns at both ends of the rows, for groups of each type."""

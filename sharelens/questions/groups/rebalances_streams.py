@@ -1,0 +1,80 @@
+"""Rebalances of a streams group: who joined, who was removed, which tasks moved, how long they had no owner."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharelens.groups.schemas import ACTIVE, STREAMS_REBALANCE
+from sharelens.output import UNKNOWN, Column, Row, by_importance, name_cell, number_column, number_text
+from sharelens.output.wording import counted
+from sharelens.questions.groups.rebalances_cells import (
+    FIRST_COLUMNS,
+    LAST_COLUMNS,
+    list_total,
+    members_column,
+    members_total,
+    movement_text,
+    texts_column,
+)
+from sharelens.tables.port import Tables
+
+ROW = pa.schema([pa.field("cluster_id", pa.string()), *STREAMS_REBALANCE])
+
+
+def rows(evidence: Tables, rebalances: pa.Table) -> pa.Table:
+    """Rows of ROW: rebalances with the cluster."""
+    cluster = pa.repeat(pa.scalar(evidence.cluster_id, pa.string()), rebalances.num_rows)
+    return rebalances.add_column(0, ROW.field("cluster_id"), cluster).cast(ROW)
+
+
+def totals(rebalances: pa.Table) -> str:
+    """How many rebalances, members and moved tasks, and the longest time of an active task without an owner."""
+    longest = pc.max(rebalances.column("longest_without_owner_ms")).as_py()
+    owners = f"; an active task had no owner for {longest} ms at most" if longest else ""
+    return f"{members_total(rebalances)}, {counted(list_total(rebalances, 'moved'), 'task')} moved{owners}"
+
+
+def _move_texts(moves: Iterable[Mapping[str, Any]]) -> list[str]:
+    """`0:[1,2] from a to b`, one text for the tasks of a subtopology that moved alike; only other types are named."""
+    alike: dict[tuple[str, str, str], list[int]] = {}
+    for move in moves:
+        kind = "" if move["task_type"] == ACTIVE else f"{move['task_type']} "
+        of = (kind, name_cell(move["subtopology_id"]), movement_text(move))
+        alike.setdefault(of, []).append(move["partition"])
+    return [
+        f"{kind}{subtopology}:[{','.join(map(str, partitions))}]{movement}"
+        for (kind, subtopology, movement), partitions in alike.items()
+    ]
+
+
+def _kept_cell(row: Row) -> str:
+    """`6/8`: the active tasks that stay, of those in the targets before and after."""
+    kept_tasks, lost = row["kept_tasks"], row["lost_tasks"]
+    assert isinstance(kept_tasks, int)
+    assert isinstance(lost, int)
+    return f"{kept_tasks}/{kept_tasks + lost}" if kept_tasks + lost else UNKNOWN
+
+
+def _tasks_cell(row: Row) -> str:
+    """`2-3`: the tasks of the members with the fewest and the most."""
+    fewest, most_tasks = row["fewest_tasks"], row["most_tasks"]
+    return number_text(most_tasks) if fewest == most_tasks else f"{fewest}-{most_tasks}"
+
+
+TEXT_COLUMNS = by_importance(
+    (
+        *FIRST_COLUMNS,
+        members_column("CHANGED", "changed"),
+        texts_column("MOVED", "moved", _move_texts),
+        Column(heading="KEPT-TASKS", cell=_kept_cell, right=True, fields=("kept_tasks", "lost_tasks")),
+        Column(heading="TASKS-PER-MEMBER", cell=_tasks_cell, right=True, fields=("fewest_tasks", "most_tasks")),
+        number_column("STABLE-AFTER-MS", "stable_after_ms"),
+        number_column("WITHOUT-OWNER-MS", "longest_without_owner_ms"),
+        number_column("STILL-WITHOUT-OWNER", "tasks_still_without_owner"),
+        *LAST_COLUMNS,
+    ),
+    "AT GROUP-EPOCH #MEMBERS JOINED REMOVED MOVED KEPT-TASKS WITHOUT-OWNER-MS STABLE-AFTER-MS STATE TASKS-PER-MEMBER "
+    "STILL-WITHOUT-OWNER COMPLETENESS CHANGED ASSIGNMENT-EPOCH LOG-OFFSET GROUP",
+)

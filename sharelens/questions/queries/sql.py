@@ -1,0 +1,204 @@
+"""Ad hoc SQL by DuckDB: one SELECT over the tables of the published cut, without access to files or the network."""
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import chain, count
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from sharelens.lake.bounded_scan import BoundedDataset
+from sharelens.lake.scan import Cut
+from sharelens.lake.tables import TABLES
+from sharelens.output import Stream
+from sharelens.tables.lakes.published import readable
+from state_model.errors import SharelensError, UsageError
+
+LAYERS = ("bronze", "silver", "gold")
+ABOUT_ALL = re.compile(r"\b(show|describe|summarize|information_schema|pg_catalog|duckdb_\w+)\b", re.IGNORECASE)
+AS_SPARK = "CREATE MACRO explode(items) AS unnest(items)"
+"""Spark's name for it, so that one text suits both engines."""
+SHOW_TABLES = re.compile(r"\s*show\s+(all\s+)?tables\s*;?\s*", re.IGNORECASE)
+"""Answered from the documented names: the engines list views of their own beside them."""
+LOCKS = (
+    "SET enable_external_access = false",
+    "SET autoinstall_known_extensions = false",
+    "SET autoload_known_extensions = false",
+    "SET python_enable_replacements = false",
+    "SET TimeZone = 'UTC'",
+    "SET lock_configuration = true",
+)
+BATCH_ROWS = 1 << 12
+AGAIN_S = 0.02
+MEBIBYTE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Limits of a query: bytes of memory, and of disk for larger results."""
+
+    memory_bytes: int = 1 << 30
+    spill_bytes: int = 10 << 30
+
+
+DEFAULT_LIMITS = Limits()
+
+
+@contextmanager
+def sql(
+    lake: Cut,
+    query: str,
+    parameters: Mapping[str, str | int | None] | None = None,
+    *,
+    row_limit: int | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Iterator[Stream]:
+    """The result of a query, computed as its rows are read; `parameters` are the values of its `$name` markers.
+
+    `row_limit`: rows that will be read at most, for the engine to stop behind one more.
+
+    Raises:
+        UsageError: not exactly one SELECT, or SQL that DuckDB refuses.
+        SharelensError: the query failed while it ran.
+    """
+    if SHOW_TABLES.fullmatch(query):
+        yield table_names()
+        return
+    ensure_one_select(query)
+    with tempfile.TemporaryDirectory(prefix="sharelens-sql-") as folder, _engine() as (connection, computed, opened):
+
+        def begin() -> pa.RecordBatchReader:
+            connection.execute(AS_SPARK)
+            _offer_tables(connection, lake, query)
+            _set_limits(connection, limits, folder)
+            for lock in LOCKS:
+                connection.execute(lock)
+            with _plain_errors():
+                relation = connection.sql(query, params=dict(parameters or {}))
+                reader = (relation if row_limit is None else relation.limit(row_limit + 1)).to_arrow_reader(BATCH_ROWS)
+            opened.callback(reader.close)
+            return reader
+
+        reader = computed(begin)
+        yield with_distinct_names(reader.schema, _batches(reader, computed))
+
+
+@contextmanager
+def _engine() -> Iterator[tuple[duckdb.DuckDBPyConnection, Callable[[Callable[[], Any]], Any], ExitStack]]:
+    """A connection, what calls a function in the thread of the engine, and what is closed before the connection.
+
+    While its main thread computes in C, Python hears no Ctrl-C, or C code drops it. At the end the engine is
+    interrupted until it has stopped: it forgets what came before a query began, and waits for threads of its own.
+    """
+    opened = ExitStack()
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(int)  # the thread starts before the engine has a call that Ctrl-C could leave behind
+        connection = thread.submit(duckdb.connect, ":memory:").result()
+        try:
+            yield connection, lambda call: thread.submit(call).result(), opened
+        finally:
+            closed = thread.submit(opened.close)
+            while wait([closed], AGAIN_S).not_done:
+                connection.interrupt()
+            thread.submit(connection.close)
+
+
+def with_distinct_names(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Stream:
+    """The rows of a query under the names that DuckDB gives to the columns of a subquery: `a`, `a_1` for a, a.
+
+    A row of JSON has a name once, so that two columns of one name would be one value.
+    """
+    names: list[str] = []
+    used: set[str] = set()
+    for name in schema.names:
+        numbered = (f"{name}_{number}" for number in count(1))
+        names.append(next(label for label in chain([name], numbered) if label.lower() not in used))
+        used.add(names[-1].lower())
+    fields = [field.with_name(name) for field, name in zip(schema, names, strict=True)]
+    renamed = (batch.rename_columns(names) for batch in batches)
+    return Stream(schema=pa.schema(fields), batches=renamed, none="no rows")
+
+
+def table_names() -> Stream:
+    """The answer to SHOW TABLES: every table by the name that a query takes."""
+    names = pa.table({"name": list(TABLES), "comment": [table.comment for table in TABLES.values()]})
+    return Stream(schema=names.schema, batches=iter(names.to_batches()), none="no tables")
+
+
+def _batches(reader: pa.RecordBatchReader, computed: Callable[[Callable[[], Any]], Any]) -> Iterator[pa.RecordBatch]:
+    def read() -> pa.RecordBatch | None:
+        return next(reader, None)
+
+    while True:
+        with _plain_errors():
+            batch = computed(read)
+        if batch is None:
+            return
+        yield batch
+
+
+def _set_limits(connection: duckdb.DuckDBPyConnection, limits: Limits, folder: str) -> None:
+    connection.execute(f"SET memory_limit = '{max(1, limits.memory_bytes // MEBIBYTE)}MiB'")
+    connection.execute(f"SET max_temp_directory_size = '{limits.spill_bytes // MEBIBYTE}MiB'")
+    connection.execute("SET temp_directory = '{}'".format(folder.replace("'", "''")))
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Errors of the engine as our own, in one line."""
+    try:
+        yield
+    except duckdb.CatalogException as error:
+        message = _first_line(error)
+        remedy = "; `sharelens tables --lake DIR` lists the tables" if "Table with name" in message else ""
+        raise UsageError(f"sql: {message}{remedy}") from error
+    except (
+        duckdb.ParserException,
+        duckdb.BinderException,
+        duckdb.PermissionException,
+    ) as error:
+        raise UsageError(f"sql: {_first_line(error)}") from error
+    except duckdb.OutOfMemoryException as error:
+        raise SharelensError(f"sql: {_first_line(error)}; narrow the query, or raise --memory and --spill") from error
+    except (duckdb.Error, pa.ArrowException) as error:
+        raise SharelensError(f"sql: {_first_line(error)}") from error
+
+
+def ensure_one_select(query: str) -> None:
+    """UsageError for anything but one SELECT (WITH, VALUES, FROM-first and DESCRIBE count as one)."""
+    try:
+        statements = duckdb.extract_statements(query)
+    except duckdb.Error as error:
+        raise UsageError(f"sql: {_first_line(error)}") from error
+    kinds = [statement.type.name for statement in statements]
+    if kinds != ["SELECT"]:
+        raise UsageError(f"sql: one SELECT is allowed, this is: {', '.join(kinds) or 'nothing'}")
+
+
+def _offer_tables(connection: duckdb.DuckDBPyConnection, lake: Cut, query: str) -> None:
+    """Creates views layer.table over the tables whose names occur in the query; the others are not opened."""
+    for layer in LAYERS:
+        connection.execute(f"CREATE SCHEMA {layer}")
+    words = set(re.findall(r"\w+", query.lower()))
+    about_all = ABOUT_ALL.search(query) is not None
+    for name in TABLES:
+        layer, _, short = name.partition(".")
+        if not about_all and short not in words:
+            continue
+        rows = readable(lake, name)
+        if rows is None:
+            rows = TABLES[name].schema.empty_table()
+        elif isinstance(rows, ds.FileSystemDataset):
+            rows = BoundedDataset.of(rows)
+        connection.register(f"_{layer}_{short}", rows)
+        connection.execute(f"CREATE VIEW {layer}.{short} AS FROM _{layer}_{short}")  # our own names, not the user's
+
+
+def _first_line(error: Exception) -> str:
+    return " ".join(str(error).split("\n\n", 1)[0].split())

@@ -1,0 +1,115 @@
+"""What happened to a group, in the order of time: one list from all logs, each entry with the record that proves it.
+
+Resets, creations and deletions, members, epochs, stalls, gaps of the state log, and archived, repeated and
+dead-lettered records, minute by minute. Times are those of the writers: of the share coordinator, of the group
+coordinator and of the broker.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sharelens.measures.settings.over_time import GroupSettings
+from sharelens.output import Answer, by_importance, name_column, number_column, text_column, time_column
+from sharelens.parameters.filters import KeyFilter
+from sharelens.questions.answers.completeness import check_beginning, closing_line
+from sharelens.questions.answers.measured import Scope, scope
+from sharelens.questions.answers.now import now_of, now_text
+from sharelens.questions.dead_letters.poison import poison_stream
+from sharelens.questions.life import event_rows
+from sharelens.questions.redelivered import redelivered_stream
+from sharelens.questions.stalled import long_enough, stall_stream
+from sharelens.questions.state import TOPIC
+from sharelens.questions.timelines import entries as entries_of
+from sharelens.questions.timelines.gap_entries import gap_entries
+from sharelens.questions.timelines.streams import streams_entries
+from sharelens.source.request import CutChoice
+from sharelens.tables.dlq_filter import DeadLetterFilter
+from sharelens.tables.known_groups import streams_groups
+from sharelens.tables.port import Tables
+from sharelens.tables.reading import read_dead_letters, read_group_records, read_offset_commits
+from sharelens.tables.where import Span
+
+
+def timeline(
+    evidence: Tables, key_filter: KeyFilter, cut: CutChoice, span: Span, settings: GroupSettings, min_duration_ms: int
+) -> Answer:
+    """The answer to `sharelens timeline`; `span` bounds the times of the entries.
+
+    Raises:
+        UsageError: the evidence has none of the names.
+    """
+    of_streams = streams_groups(evidence, key_filter.groups)
+    scoped = scope(evidence, key_filter, cut, of_streams)
+    now_ms, span = now_of(evidence, cut), up_to_cut(span, cut)
+    stalling = stall_stream(scoped, span, settings, now_ms, min_duration_ms=min_duration_ms)
+    groups = frozenset(scoped.places.column("group_id").unique().to_pylist())
+    records = read_group_records(evidence, groups | of_streams)
+    commits = read_offset_commits(evidence, of_streams) if of_streams else None
+    entries = [
+        *entries_of.life_entries(event_rows(scoped)),
+        *entries_of.group_entries(records),
+        *(() if commits is None else streams_entries(records, commits, cut.as_of_ms)),
+        *(entry for rows in stalling for entry in entries_of.stall_entries(long_enough(rows, min_duration_ms))),
+        *_archived(scoped, cut, span, settings),
+        *_redelivered(scoped, span),
+        *_dead_letters(evidence, key_filter, groups),
+        *gap_entries(evidence, scoped.places, scoped.cut),
+    ]
+    names = evidence.names({entry["topic_id"] for entry in entries if entry["topic_id"] is not None})
+    table = entries_of.timeline_table(entries, names, span)
+    totals = f"entries: {entries_of.event_totals(table)}"
+    return Answer(
+        table=table,
+        columns=TEXT_COLUMNS,
+        summary=f"{totals}\n{closing_line(evidence)}; {now_text(evidence, now_ms)}",
+        warnings=(*scoped.warnings, *check_beginning(evidence, span.from_ms, now_ms)),
+        none="nothing happened",
+    )
+
+
+def _archived(scoped: Scope, cut: CutChoice, span: Span, settings: GroupSettings) -> Iterator[entries_of.Entry]:
+    sums = entries_of.ArchivedSums()
+    for rows in poison_stream(scoped, cut, span, settings):
+        sums.add(rows)
+    return sums.entries(sums.table())
+
+
+def _redelivered(scoped: Scope, span: Span) -> Iterator[entries_of.Entry]:
+    sums = entries_of.RedeliveredSums()
+    for rows in redelivered_stream(scoped, span):
+        sums.add(rows)
+    return sums.entries(sums.table())
+
+
+def _dead_letters(evidence: Tables, key_filter: KeyFilter, groups: frozenset[str]) -> Iterator[entries_of.Entry]:
+    """Dead letters minute by minute; their headers name topics, so a filter by topic leaves them out."""
+    if key_filter.topics or key_filter.partitions:
+        return iter(())
+    sums = entries_of.LetterSums()
+    letters = read_dead_letters(evidence, DeadLetterFilter(groups=groups))
+    sums.add(letters.append_column(sums.TIME, letters.column("timestamp_ms")))
+    return sums.entries(sums.table())
+
+
+def up_to_cut(span: Span, cut: CutChoice) -> Span:
+    """The span without what came after the moment of an earlier cut."""
+    if cut.as_of_ms is None or (span.to_ms is not None and span.to_ms <= cut.as_of_ms):
+        return span
+    return replace(span, to_ms=cut.as_of_ms + 1)
+
+
+TEXT_COLUMNS = by_importance(
+    (
+        time_column("AT", "at_ms"),
+        name_column("EVENT", "event"),
+        name_column("GROUP", "group_id"),
+        TOPIC,
+        number_column("PARTITION", "partition"),
+        number_column("RECORDS", "records"),
+        text_column("TEXT", "text"),
+        name_column("LOG-TOPIC", "log_topic"),
+        number_column("LOG-PARTITION", "log_partition"),
+        number_column("LOG-OFFSET", "log_offset"),
+    ),
+    "AT EVENT TEXT TOPIC PARTITION RECORDS GROUP LOG-OFFSET LOG-PARTITION LOG-TOPIC",
+)

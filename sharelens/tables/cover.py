@@ -1,0 +1,57 @@
+"""The extent of the evidence of each partition of an internal topic, and what is missing in it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from state_model.columnar.values import Loss
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatePartitionCover:
+    """The evidence of one state partition.
+
+    Offsets are those of the state topic's log; `end_offset_exclusive` is where the evidence ends. Times are
+    log times (None: no record held). `held_back` counts offsets at or above the high watermark that were left out,
+    `unreadable_bytes` those of an append in progress behind the last complete batch.
+    `closed_gates`: tables of the lake with a closed quality gate, each with its unmet expectations; empty when none is.
+    `dropped_ms`: by group of tables (`--retain`) the log time before which upkeep dropped rows.
+    """
+
+    log_topic_id: str
+    state_partition: int
+    first_offset: int
+    end_offset_exclusive: int
+    log_start_offset: int
+    first_ms: int | None
+    last_ms: int | None
+    held_back: int = 0
+    quarantined: int = 0
+    losses: tuple[Loss, ...] = ()
+    unreadable_bytes: int = 0
+    closed_gates: str = ""
+    dropped_ms: Mapping[str, int] = field(default_factory=dict)
+
+    def row(self) -> dict[str, str | int | None]:
+        """The state partition, its offsets and held-back offsets, with the field names of answers."""
+        return {
+            "state_partition": self.state_partition,
+            "log_topic_id": self.log_topic_id,
+            "first_log_offset": self.first_offset,
+            "end_log_offset_exclusive": self.end_offset_exclusive,
+            "log_start_offset": self.log_start_offset,
+            "first_log_time_ms": self.first_ms,
+            "last_log_time_ms": self.last_ms,
+            "held_back": self.held_back,
+        }
+
+
+class GroupLogCover(NamedTuple):
+    """The evidence of one partition of __consumer_offsets: times of its first and newest record, in ms.
+
+    `held_back` counts offsets at or above the high watermark that were left out.
+    """
+
+    first_ms: int
+    last_ms: int
+    held_back: int

@@ -1,0 +1,87 @@
+"""Records of share groups by name, or the reason why there are none."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharelens.groups.replay import GROUP, SHARE_TYPES, is_of_share_group, is_of_types
+from sharelens.output import name_cell
+from sharelens.output.wording import listed
+from sharelens.parameters.filters import KeyFilter
+from sharelens.tables.port import Tables
+from sharelens.tables.reading import read_group_records, read_share_partitions, unknown_name
+from state_model.errors import SharelensError, UsageError
+from state_model.streams.records import METADATA, STREAMS_TYPES
+
+HOW = "only that topic has state, members and epochs: copy the brokers' __consumer_offsets-N folders too"
+
+
+def records_of_groups(evidence: Tables, names: frozenset[str]) -> pa.Table:
+    """GROUP_RECORD rows of these groups; no names: of all.
+
+    Raises:
+        UsageError: no share state or record of __consumer_offsets names the group, and the evidence is no cluster.
+        SharelensError: only share state names it, or a cluster does not have it.
+    """
+    records = read_group_records(evidence, names or None)
+    unknown = sorted(names - set(records.column("group_id").to_pylist()))
+    if not unknown:
+        return records
+    with_state = groups_with_share_state(evidence)
+    if unknown[0] in with_state:
+        raise SharelensError(
+            f"share group {name_cell(unknown[0])} has share state in {evidence.place}, but no record in "
+            f"__consumer_offsets: {HOW}"
+        )
+    there = sorted({*read_group_records(evidence).column("group_id").to_pylist(), *with_state})
+    name = name_cell(unknown[0])
+    raise unknown_name(evidence, f"no share or streams group {name} in {evidence.place}; groups there: {listed(there)}")
+
+
+def share_group_records(evidence: Tables, name: str) -> pa.Table:
+    """GROUP_RECORD rows of one share group, at least one of them of a share group's types.
+
+    Raises:
+        UsageError: nothing names the group, or it is of another kind.
+        SharelensError: only share state names it.
+    """
+    records = records_of_groups(evidence, frozenset([name]))
+    if not pc.any(is_of_share_group(records)).as_py():
+        kind = records.column("record_name")[0].as_py()
+        raise UsageError(f"{name_cell(name)} is no share group: __consumer_offsets has {kind} records of it")
+    return records
+
+
+def is_streams_group(records: pa.Table, as_of_ms: int | None = None) -> bool:
+    """Whether a group's newest record of a share or streams group, up to a moment if any is, is of a streams group."""
+    rows = records.filter(is_of_types(records, (*SHARE_TYPES, *STREAMS_TYPES)))
+    if as_of_ms is not None:
+        earlier = rows.filter(pc.less_equal(rows.column("timestamp_ms"), as_of_ms))
+        rows = earlier if earlier.num_rows else rows.slice(0, 1)
+    return rows.num_rows > 0 and rows.column("record_type")[rows.num_rows - 1].as_py() in STREAMS_TYPES
+
+
+def streams_groups(evidence: Tables, names: frozenset[str]) -> frozenset[str]:
+    """Those of these groups that are or were streams groups; no names: none."""
+    if not names:
+        return frozenset()
+    records = read_group_records(evidence, names)
+    return frozenset(records.filter(is_of_types(records, STREAMS_TYPES)).column("group_id").to_pylist())
+
+
+def live_groups(records: pa.Table) -> set[str]:
+    """The share and streams groups in GROUP_RECORD rows, in log order, that were not deleted."""
+    epochs = records.filter(is_of_types(records, (GROUP, METADATA))).select(["group_id", "is_tombstone"])
+    newest = epochs.group_by("group_id", use_threads=False).aggregate([("is_tombstone", "last")])
+    return set(newest.filter(pc.invert(newest.column("is_tombstone_last"))).column("group_id").to_pylist())
+
+
+def of_filter(records: pa.Table, key_filter: KeyFilter) -> pa.Table:
+    """The GROUP_RECORD rows of the groups that a filter names; it names none where it only names topics."""
+    if key_filter.keeps_all:
+        return records
+    return records.filter(pc.field("group_id").isin(pa.array(sorted(key_filter.groups), pa.string())))
+
+
+def groups_with_share_state(evidence: Tables) -> list[str]:
+    """The groups that share state names, sorted."""
+    return sorted(set(read_share_partitions(evidence).column("group_id").to_pylist()))

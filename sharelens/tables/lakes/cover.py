@@ -1,0 +1,75 @@
+"""The evidence of each state partition at the published cut of a lake."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sharelens.evidence.losses import in_order, losses_of_extents, losses_of_undecodable
+from sharelens.evidence.schemas import DECODED_FROM
+from sharelens.kafka_log.bounds import log_start
+from sharelens.lake.gates import closed, closed_text
+from sharelens.lake.scan import Cut
+from sharelens.tables.cover import StatePartitionCover
+
+Extent = Mapping[str, Any]
+
+
+def state_partition_covers(
+    lake: Cut, evidence: Sequence[Mapping[str, Any]], extents: pa.Table, problems: pa.Table
+) -> tuple[StatePartitionCover, ...]:
+    """The published range of each state partition, with its gaps and quarantine counts, in order.
+
+    `evidence`: rows of the publication's evidence; `extents`, `problems`: rows of bronze.ingest_extent and of
+    bronze.quarantine about the state topic.
+    """
+    undecodable = losses_of_undecodable(lambda: lake.dataset(DECODED_FROM), problems)
+    gates = closed_text(closed(lake.lake))
+    ordered = extents.sort_by("partition")
+    partitions = ordered.column("partition").to_numpy()
+    quarantined = Counter(problems.column("partition").to_pylist())
+    parts = []
+    for row in evidence:
+        partition = int(row["state_partition"])
+        begin, end = np.searchsorted(partitions, [partition, partition + 1]).tolist()
+        partition_extents = ordered.slice(begin, end - begin).to_pylist()
+        key = (row["cluster_id"], row["log_topic_id"], partition)
+        parts.append(
+            StatePartitionCover(
+                log_topic_id=row["log_topic_id"],
+                state_partition=partition,
+                first_offset=row["first_log_offset"],
+                end_offset_exclusive=row["end_log_offset_exclusive"],
+                log_start_offset=log_start(
+                    (extent["log_start_offset"], extent["log_start_known"]) for extent in partition_extents
+                ),
+                first_ms=row["first_log_time_ms"],
+                last_ms=row["log_time_ms"],
+                held_back=row["held_back"] or 0,
+                unreadable_bytes=_unreadable_bytes(partition_extents),
+                quarantined=quarantined[partition],
+                losses=tuple(in_order([*losses_of_extents(partition_extents), *undecodable.get(key, ())])),
+                closed_gates=gates,
+                dropped_ms=_dropped_ms(partition_extents),
+            )
+        )
+    return tuple(sorted(parts, key=lambda part: part.state_partition))
+
+
+def _dropped_ms(extents: Iterable[Extent]) -> dict[str, int]:
+    """For each group of tables, the log time before which retention dropped rows, by the newest `dropped` extent."""
+    dropped = sorted((row for row in extents if row["status"] == "dropped"), key=_run)
+    return {row["content"]: row["log_time_ms"] for row in dropped}
+
+
+def _unreadable_bytes(extents: Iterable[Extent]) -> int:
+    """The bytes behind the last complete batch of a state partition when a run last took records of it."""
+    with_records = (row for row in extents if row["status"] == "taken" and row["content"] == "log_record")
+    newest = sorted(with_records, key=_run)[-1:]
+    return int(newest[0]["unreadable_bytes"] or 0) if newest else 0
+
+
+def _run(extent: Extent) -> int:
+    return int(extent["run_id"])

@@ -1,0 +1,1 @@
+"""Tables made of log directories while they are scanned; nothing is written."""

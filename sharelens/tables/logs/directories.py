@@ -1,0 +1,89 @@
+"""Log directories of one cluster, and the logs in them that tables are made of."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+
+from sharelens.evidence.read_until import read_until
+from sharelens.kafka_log.layout import LogDirectory, scan_log_directory
+from sharelens.kafka_log.reader import LogEnd, log_end
+from sharelens.kafka_log.union import LogPartition, unite
+from sharelens.measures.settings.observations import Settings
+from sharelens.measures.topics.extents import TopicPartition
+from sharelens.output import name_cell
+from sharelens.source.request import Source
+from sharelens.tables.logs.metadata import LogMetadata
+from sharelens.tables.logs.state import StateLog, of_state_log, state_logs
+from state_model.errors import UsageError
+from state_model.topics import OFFSETS_TOPIC, UNKNOWN_CLUSTER
+
+
+class LogDirectories:
+    """The directories of a source; logs are opened when they are asked for.
+
+    Raises:
+        UsageError: a directory belongs to another cluster than the command line names.
+    """
+
+    def __init__(self, source: Source, directories: Sequence[LogDirectory]) -> None:
+        self.source = source
+        self.directories = directories
+        self.cluster = _cluster_of(directories, source.cluster_id)
+        self.metadata = LogMetadata(source, directories)
+
+    @property
+    def settings(self) -> Settings:
+        """Those of the command line, and of groups by the metadata log."""
+        return self.metadata.settings
+
+    @cached_property
+    def logs(self) -> list[StateLog]:
+        """The state logs, whose ends are read here."""
+        has_group_log = any(part.topic == OFFSETS_TOPIC for each in self.directories for part in each.partitions)
+        needed = self.source.needs_state_log and not (self.source.takes_group_log and has_group_log)
+        return state_logs(self.directories, include_uncommitted=self.source.include_uncommitted, needed=needed)
+
+    @cached_property
+    def united(self) -> tuple[LogPartition, ...]:
+        """All partitions, each united from the directories that have a copy."""
+        return unite(self.directories)
+
+    @cached_property
+    def partitions(self) -> dict[TopicPartition, LogPartition]:
+        """They by topic id and partition."""
+        return {(part.topic_id, part.partition): part for part in self.united}
+
+    def read_until_ms(self) -> int | None:
+        """Until when the copy was taken, by the times of the checkpoint files."""
+        log_ends = {(log.partition.topic_id, log.number): log.log_end for log in self.logs}
+
+        def end_of(partition: LogPartition) -> LogEnd:
+            return log_ends.get((partition.topic_id, partition.partition)) or log_end(partition)
+
+        return read_until(self.directories, list(self.partitions.values()), end_of, time.time_ns() // 1_000_000)
+
+    def problem_counts(self) -> list[tuple[str, int]]:
+        """How often each reason code of a problem came up in the state logs, by reason."""
+        counts: Counter[str] = Counter()
+        for log in self.logs:
+            counts.update(log.read_through().reasons)
+        return sorted(counts.items())
+
+
+def _cluster_of(directories: Sequence[LogDirectory], cluster_id: str | None) -> str:
+    """The cluster's id; UsageError when a directory belongs to another cluster."""
+    for directory in directories:
+        if cluster_id is not None and directory.cluster_id not in (None, cluster_id):
+            raise UsageError(
+                f"{directory.uri} belongs to cluster {name_cell(directory.cluster_id)}, "
+                f"not to {name_cell(cluster_id)}; correct --cluster-id or --log-dir"
+            )
+    named = [directory.cluster_id for directory in directories if directory.cluster_id is not None]
+    return cluster_id or next(iter(named), UNKNOWN_CLUSTER)
+
+
+def log_directories(source: Source) -> Sequence[LogDirectory]:
+    """The log directories of a source that its evidence is made of."""
+    directories = [scan_log_directory(uri, include_deleted=source.include_deleted) for uri in source.log_dirs]
+    return of_state_log(directories) if source.sets_clusters_apart else directories

@@ -1,0 +1,219 @@
+"""The short forms of the replay of groups give what the reference gives record by record."""
+
+import json
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharelens.evidence.schemas import GROUP_RECORD
+from sharelens.groups.columns import many_histories
+from sharelens.groups.histories import share_histories, streams_histories
+from sharelens.groups.intervals import Histories
+from sharelens.groups.replay import changes, is_of_types
+from sharelens.groups.streams_rebalance_columns import many_streams_rebalances
+from sharelens.groups.streams_rebalances import streams_rebalances_by_record
+from sharelens.groups.streams_replay import LateStreamsReplay, StreamsReplay
+from state_model.streams.records import STREAMS_TYPES
+
+STREAMS_KINDS = [17, 19, 20, 20, 21, 21, 22, 22, 22, 22, 22, 23]
+SHARE_KINDS = [10, 11, 12, 12, 13, 13, 14, 14, 14, 14, 15, 15]
+OF_MEMBERS = (10, 13, 14, 19, 21, 22)
+OF_GROUPS = (11, 17)
+TASK_LISTS = [
+    f"{kind}Tasks{status}" for status in ("", "PendingRevocation") for kind in ("active", "standby", "warmup")
+]
+
+
+def tasks(random: Random, *, has_epochs: bool) -> list[dict[str, Any]]:
+    """Tasks in any order, perhaps twice; with epochs for all of them, for others, or with none."""
+    entries = []
+    for _ in range(random.choice([0, 0, 1, 1, 2])):
+        partitions = [random.randrange(4) for _ in range(random.randrange(4))]
+        entry: dict[str, Any] = {"subtopologyId": random.choice(["0", "1", "10", "é"]), "partitions": partitions}
+        count = random.choice([len(partitions)] * 5 + [1])
+        epochs = random.choice([[random.randrange(3) for _ in range(count)], None])
+        if has_epochs and random.random() < 0.8:
+            entry["assignmentEpochs"] = epochs
+        entries.append(entry)
+    return entries
+
+
+def topics(random: Random, *, has_names: bool = False) -> list[dict[str, Any]]:
+    """Partitions of topics in any order, perhaps twice, perhaps of a topic without partitions."""
+    entries = []
+    for _ in range(random.choice([0, 1, 1, 2, 3])):
+        entry: dict[str, Any] = {"topicId": random.choice(["T", "U", "é"])}
+        if has_names:
+            entry["topicName"] = random.choice(["t", "t", "u", "<UNKNOWN>"])
+        entries.append(entry | {"partitions": [random.randrange(4) for _ in range(random.randrange(4))]})
+    return entries
+
+
+def random_subset(random: Random, values: dict[str, Any]) -> dict[str, Any]:
+    """Some of the values."""
+    return {name: value for name, value in values.items() if random.random() < 0.8}
+
+
+def share_value(random: Random, kind: int) -> dict[str, Any]:
+    """A value of a record type of share groups; its numbers are few, so that they often agree."""
+    epoch = random.choice([-1, 0, 1, 1, 2, 2])
+    match kind:
+        case 10:
+            return {
+                "rackId": random.choice([None, "r"]),
+                "clientId": random.choice(["a", "b"]),
+                "clientHost": "/h",
+                "subscribedTopicNames": random.choice([[], ["t"], ["u", "t"], ["t", "u"]]),
+            }
+        case 11:
+            return {"epoch": epoch, "metadataHash": random.choice([0, 7, -(1 << 63)])}
+        case 13:
+            return {"topicPartitions": topics(random)}
+        case 14:
+            previous = random.choice([0, 1])
+            return {
+                "memberEpoch": epoch,
+                "previousMemberEpoch": previous,
+                "state": 0,
+                "assignedPartitions": topics(random),
+            }
+        case 12:
+            return {"assignmentEpoch": epoch, **random_subset(random, {"assignmentTimestamp": random.randrange(3)})}
+    return {
+        "initializingTopics": topics(random, has_names=True),
+        "initializedTopics": topics(random, has_names=True),
+        "deletingTopics": [{"topicId": "T", "topicName": "t"}] if random.random() < 0.3 else [],
+    }
+
+
+def streams_value(random: Random, kind: int) -> dict[str, Any]:
+    """A value of a record type of streams groups; its numbers are few, so that they often agree."""
+    epoch = random.choice([-1, 0, 1, 1, 2, 2])
+    match kind:
+        case 17:
+            standby = random.choice(["1", "2", "x", "99999999999"])
+            configs = random.choice([None, [], [{"key": "num.standby.replicas", "value": standby}]])
+            validated = random.choice([-1, 0, 0, 0, 1])
+            optional = random_subset(random, {"validatedTopologyEpoch": validated, "lastAssignmentConfigs": configs})
+            return {"epoch": epoch, "metadataHash": random.choice([0, 7, -(1 << 63)]), **optional}
+        case 19:
+            return {
+                "instanceId": random.choice([None, "i"]),
+                "rackId": random.choice([None, "r"]),
+                "clientId": random.choice(["a", "b"]),
+                "clientHost": "/h",
+                "rebalanceTimeoutMs": 300_000,
+                "topologyEpoch": random.choice([0, 1]),
+                "processId": random.choice(["p", "q"]),
+                "userEndpoint": random.choice([None, {"host": "h", "port": 65535}]),
+                "clientTags": random.choice([[], [{"key": "k", "value": "v\n"}]]),
+            }
+        case 20:
+            return {"assignmentEpoch": epoch, **random_subset(random, {"assignmentTimestamp": random.randrange(3)})}
+        case 21:
+            return {name: tasks(random, has_epochs=False) for name in TASK_LISTS[:3]}
+        case 22:
+            lists = {name: tasks(random, has_epochs=True) for name in TASK_LISTS}
+            state = random.choice([1, 1, 1, 1, 1, 2, 3, 127, -5])
+            return {"memberEpoch": epoch, "previousMemberEpoch": random.choice([0, 1]), "state": state, **lists}
+    return {"epoch": random.choice([0, 0, 1]), "subtopologies": []}
+
+
+def random_log(random: Random, count: int) -> pa.Table:
+    """Records of groups; most have a value that is decoded, and repeat the values of others.
+
+    The groups are share groups, streams groups, or both by turns.
+    """
+    kinds = random.choice([STREAMS_KINDS, STREAMS_KINDS, SHARE_KINDS, SHARE_KINDS, SHARE_KINDS + STREAMS_KINDS])
+    value = {kind: share_value if kind in SHARE_KINDS else streams_value for kind in kinds}
+    repeated = {kind: [value[kind](random, kind) for _ in range(6)] for kind in kinds}
+    rows = []
+    for offset in range(count):
+        kind = random.choice(kinds)
+        form = random.choice(["value"] * 16 + ["tombstone"] * 2 + (["undecoded"] if count % 2 else []))
+        if form == "tombstone" and kind in OF_GROUPS and random.random() < 0.8:
+            form = "value"
+        data = random.choice([*repeated[kind], value[kind](random, kind)])
+        rows.append(
+            {
+                "log_topic_id": "t",
+                "partition": random.choice([0, 0, 0, 1]),
+                "log_offset": offset,
+                "timestamp_ms": random.randrange(9) + offset,
+                "record_type": kind,
+                "record_name": "r",
+                "group_id": random.choice("gh"),
+                "member_id": random.choice("mn") if kind in OF_MEMBERS else None,
+                "value_version": None,
+                "is_tombstone": form == "tombstone",
+                "value_json": json.dumps(data, ensure_ascii=False) if form == "value" else None,
+                "below_log_start": False,
+                "uncommitted": random.random() < 0.1,
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=GROUP_RECORD)
+
+
+def check(records: pa.Table) -> None:
+    reference = Histories.of(share_histories(records), streams_histories(records))
+    for expected, rows in zip(reference, many_histories(records), strict=True):
+        assert rows.to_pylist() == expected.to_pylist()
+        assert rows.schema.equals(expected.schema, check_metadata=True)
+
+
+@pytest.mark.slow
+@given(st.integers(0, 1 << 32), st.integers(1, 300))
+def test_rows_are_those_of_the_reference(seed: int, count: int) -> None:
+    check(random_log(Random(seed), count))
+
+
+@pytest.mark.slow
+@given(st.integers(0, 1 << 32), st.integers(1, 300))
+def test_rebalances_of_streams_groups_are_those_of_the_reference(seed: int, count: int) -> None:
+    records = random_log(Random(seed), count)
+    streams_records = records.filter(is_of_types(records, STREAMS_TYPES))
+    assert (
+        many_streams_rebalances(streams_records).to_pylist()
+        == streams_rebalances_by_record(streams_records).to_pylist()
+    )
+
+
+@pytest.mark.slow
+def test_random_logs_have_groups_in_all_states() -> None:
+    logs = [many_histories(random_log(Random(seed), 2000)).groups.to_pylist() for seed in range(8)]
+    states = {(row["group_type"], row["state"]) for rows in logs for row in rows}
+    of_share, of_streams = {"EMPTY", "STABLE", "DEAD"}, {"NOT_READY", "ASSIGNING", "RECONCILING"}
+    assert states == {("share", state) for state in of_share} | {("streams", state) for state in of_share | of_streams}
+
+
+@pytest.mark.slow
+@given(st.integers(0, 1 << 32))
+def test_rows_of_groups_that_are_computed_apart_are_the_same(seed: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sharelens.groups.columns.BIN_BYTES", 8)
+        patch.setattr("sharelens.groups.rows.SLICE_ROWS", 2)
+        check(random_log(Random(seed), 20))
+
+
+@given(st.integers(0, 1 << 32), st.integers(1, 60))
+def test_a_group_that_is_read_late_is_the_group(seed: int, count: int) -> None:
+    replay, late = StreamsReplay(), LateStreamsReplay()
+    for change in changes(random_log(Random(seed), count), STREAMS_TYPES):
+        replay.apply(change)
+        late.apply(change)
+        assert (late.group, late.state, late.is_known) == (replay.group, replay.state, replay.is_known)
+
+
+@pytest.mark.slow
+def test_json_with_line_breaks_is_read_too() -> None:
+    row = random_log(Random(3), 1).to_pylist()[0]
+    lists = {name: [{"subtopologyId": "0", "partitions": [1]}] if "active" in name else [] for name in TASK_LISTS}
+    text = json.dumps({"memberEpoch": 1, "previousMemberEpoch": 0, "state": 1, **lists}, indent=1)
+    row |= {"record_type": 22, "member_id": "m", "is_tombstone": False, "value_json": text}
+    records = pa.Table.from_pylist([row], schema=GROUP_RECORD)
+    check(records)
+    assert many_histories(records).tasks.num_rows == 2

@@ -1,0 +1,82 @@
+"""A group at a moment is the group after all its records up to then, of which most are not read."""
+
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharelens.groups.moment import GroupMoment, groups_at, streams_groups_at
+from sharelens.groups.replay import SHARE_TYPES, CompactionBound, GroupChange, ShareGroup, changes
+from sharelens.groups.streams_replay import StreamsReplay
+from state_model.streams.records import STREAMS_TYPES
+from tests.logs.group_logs import group_log
+from tests.unit.sharelens.groups.test_columns import OF_MEMBERS, random_log, share_value, streams_value
+
+
+def moments(records: pa.Table, as_of_ms: int | None, *, streams: bool) -> dict[str, Any]:
+    """What a GroupMoment says, record by record."""
+    of_groups: dict[str, list[GroupChange]] = {}
+    for change in changes(records, STREAMS_TYPES if streams else SHARE_TYPES):
+        of_groups.setdefault(change.group_id, []).append(change)
+    result = {}
+    for name, group_changes in sorted(of_groups.items()):
+        earlier = [change for change in group_changes if as_of_ms is None or change.log_time_ms <= as_of_ms]
+        group, bound = StreamsReplay() if streams else ShareGroup(), CompactionBound()
+        for change in earlier:
+            group.apply(change)
+            bound.take(change)
+        if earlier:
+            result[name] = (
+                content(group),
+                earlier[-1],
+                {change.key for change in group_changes if change not in earlier},
+                bound.covers(earlier[-1].log_offset),
+                any(change.is_undecoded for change in earlier),
+            )
+    return result
+
+
+def content(group: Any) -> Any:
+    return group if isinstance(group, ShareGroup) else (group.group, group.state, group.is_known)
+
+
+def parts_of(moment: GroupMoment[Any]) -> Any:
+    return content(moment.group), moment.newest, moment.later, moment.is_covered, moment.has_undecoded
+
+
+def check(records: pa.Table, as_of_ms: int | None) -> None:
+    for groups, is_streams in ((groups_at, False), (streams_groups_at, True)):
+        actual = {name: parts_of(moment) for name, moment in groups(records, as_of_ms).items()}
+        assert actual == moments(records, as_of_ms, streams=is_streams)
+        assert list(actual) == sorted(actual)
+
+
+@pytest.mark.slow
+@given(st.integers(0, 1 << 32), st.integers(1, 200), st.none() | st.integers(0, 200))
+def test_a_moment_is_that_of_all_records(seed: int, count: int, as_of_ms: int | None) -> None:
+    check(random_log(Random(seed), count), as_of_ms)
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        (19, -22, 19),  # the first value makes the member whose assignment the tombstone ends
+        (22, -20, 22),  # the first value makes the group whose target the tombstone ends
+        (22, -19, 19),
+        (22, -17, 19, -22, 22),
+        (10, -14, 10),
+        (14, -11, 10),
+    ],
+    ids=str,
+)
+def test_a_replaced_value_counts_where_a_tombstone_follows_it(kinds: tuple[int, ...]) -> None:
+    """`kinds`: record types, negative ones of tombstones."""
+    dice = Random(1)
+    values = {kind: (share_value if kind < 17 else streams_value)(dice, kind) for kind in map(abs, kinds)}
+    entries = [
+        (abs(kind), "m" if abs(kind) in OF_MEMBERS else None, values[kind] if kind > 0 else None) for kind in kinds
+    ]
+    check(group_log(*entries), None)
