@@ -16,6 +16,7 @@ from sharelens.question_table import kinds
 from sharelens.question_table.asking import Surface, arguments, ask, compose, findings
 from sharelens.question_table.question import Parameter, Question
 from sharelens.question_table.references import load
+from sharelens.question_table.table import QUESTIONS
 from sharelens.source.request import Source
 from state_model.errors import UsageError
 
@@ -27,8 +28,9 @@ SUBCOMMANDS: Mapping[str, str] = {"dlq": "sharelens.cli.dlq:plan"}
 Shower = Callable[[Callable[[], AbstractContextManager[Any]], Shown, Mapping[str, Any]], Any]
 
 
-def command_of(question: Question) -> click.Command:
-    """The command of a question."""
+def command(name: str) -> click.Command:
+    """The command of the question of a name."""
+    question = next(each for questions in QUESTIONS.values() for each in questions if each.name == name)
 
     def answer(**values: Any) -> None:
         if not _has_subcommand(question.name):

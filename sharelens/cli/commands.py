@@ -1,21 +1,21 @@
 """The commands by heading and name; the module of a command is imported when the command is looked up."""
 
 from collections import UserDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from sharelens.cli import asking
 from sharelens.output import say
-from sharelens.question_table.table import QUESTIONS as BY_HEADING
 from state_model.errors import SharelensError
+
+if TYPE_CHECKING:
+    from sharelens.question_table.question import Question
 
 QUESTION = "sharelens.cli.asking"
 """Stands for the module of a command that is a question of the table."""
-QUESTIONS = {question.name: question for questions in BY_HEADING.values() for question in questions}
-_MODULES: Mapping[str, Mapping[str, str]] = {
+MODULES: Mapping[str, Mapping[str, str]] = {
     "Into a lake": {},
     "An incident": {
         "report": "sharelens.cli.report",
@@ -35,40 +35,53 @@ _MODULES: Mapping[str, Mapping[str, str]] = {
         "simulate": "sharelens.cli.simulate",
     },
 }
-COMMANDS: Mapping[str, Mapping[str, str]] = {
-    heading: {**{question.name: QUESTION for question in BY_HEADING.get(heading, ())}, **modules}
-    for heading, modules in _MODULES.items()
-}
-"""Heading -> name of a command -> the module that has it, in the order of a day's work; questions come first.
+"""Heading -> name of a command that is no question -> the module that has it, in the order of a day's work.
 
-Commands that other packages provide follow below their headings (`sharelens.providers.COMMANDS`).
+Questions of the table come before them, and commands that other packages provide follow below their headings
+(`sharelens.providers.COMMANDS`).
 """
 
 
-class Commands(UserDict[str, Any]):
-    """The commands by name. Each is imported when it is first looked up; `complete` is called on it then.
+def own_commands() -> dict[str, dict[str, str]]:
+    """Heading -> name of a command of this package -> its module, or QUESTION."""
+    questions = questions_by_heading()
+    return {
+        heading: {**{question.name: QUESTION for question in questions.get(heading, ())}, **modules}
+        for heading, modules in MODULES.items()
+    }
 
-    Entry points are read for the list of all commands, and for a name that COMMANDS lacks.
+
+def questions_by_heading() -> "Mapping[str, tuple[Question, ...]]":
+    """The table of questions."""
+    from sharelens.question_table.table import QUESTIONS  # deferred: --version does without
+
+    return QUESTIONS
+
+
+class Commands(UserDict[str, Any]):
+    """The commands by name. Each is made or imported when it is first looked up; `complete` is called on it then.
+
+    Entry points are read for the list of all commands, and for a name that no command of this package has.
     """
 
     def __init__(self, complete: Callable[[click.Command], None]) -> None:
         super().__init__()
         self._complete = complete
-        self._modules: dict[str, dict[str, str]] = {heading: dict(names) for heading, names in COMMANDS.items()}
+        self._modules: dict[str, dict[str, str]] = {}
         self._has_provided = self._is_said = False
-        self._list_names()
 
     def __getitem__(self, name: str) -> click.Command:
         """A command. Raises KeyError for a name that none has, ProviderError where its package can't be imported."""
-        if name not in self.data:
-            self._add_provided()
+        if name not in self:
+            raise KeyError(name)
         if self.data[name] is None:
             self._add(name)
         command: click.Command = self.data[name]
         return command
 
     def __contains__(self, name: object) -> bool:
-        """Whether a command has this name."""
+        """Whether a command has this name. Raises ProviderError where a package can't be imported."""
+        self._add_own()
         if name not in self.data:
             self._add_provided()
         return name in self.data
@@ -88,17 +101,28 @@ class Commands(UserDict[str, Any]):
         list(self)
         return {heading: list(names) for heading, names in self._modules.items() if names}
 
+    def short_help(self, name: str, limit: int) -> str:
+        """The line of a command in the list of commands; a question's command isn't made for it."""
+        questions = (question for each in questions_by_heading().values() for question in each if question.name == name)
+        question = next(questions, None)
+        return self[name].get_short_help_str(limit) if question is None else question.summary
+
     def _add(self, name: str) -> None:
         """Adds the command of a question, or all commands of a module."""
-        if name in QUESTIONS:
-            commands: Sequence[click.Command] = (asking.command_of(QUESTIONS[name]),)
-        else:
-            commands = import_module(next(names[name] for names in self._modules.values() if name in names)).COMMANDS
+        place = next(names[name] for names in self._modules.values() if name in names)
+        module = import_module(place)
+        commands: Iterable[click.Command] = (module.command(name),) if place == QUESTION else module.COMMANDS
         for command in commands:
             self._complete(command)
             self.data[str(command.name)] = command
 
+    def _add_own(self) -> None:
+        if not self._modules:
+            self._modules = own_commands()
+            self._list_names()
+
     def _add_provided(self) -> None:
+        self._add_own()
         if self._has_provided:
             return
         from sharelens import providers  # deferred: it imports importlib.metadata, which costs a question 20 ms

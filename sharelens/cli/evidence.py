@@ -69,15 +69,13 @@ class Remembering(click.Command):
         for parameter in interval("Log times from TIME on.", "Log times before TIME.")
     ),
     Parameter(
-        option="--case",
+        "--case",
         name="case_id",
         metavar="ID",
         is_required=True,
         help="The name of the incident; appears on every page.",
     ),
-    Parameter(
-        option="--out", kind=NewPath(), metavar="DIR", is_required=True, help="The folder to write; it must not exist."
-    ),
+    Parameter("--out", kind=NewPath(), metavar="DIR", is_required=True, help="The folder to write; it must not exist."),
     *SETTINGS_FILES,
     flag("--no-topic-hashes", "Don't hash segments of user topics (they may be large)."),
     REQUIRE_COMPLETE,

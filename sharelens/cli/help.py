@@ -96,7 +96,7 @@ def write_commands(commands: Commands, formatter: click.HelpFormatter) -> None:
     limit = formatter.width - 6 - max(map(len, commands))
     for heading, names in commands.by_heading().items():
         with formatter.section(heading):
-            formatter.write_dl([(name, commands[name].get_short_help_str(limit)) for name in names])
+            formatter.write_dl([(name, commands.short_help(name, limit)) for name in names])
 
 
 def _grouped(rows: Sequence[tuple[str, str]]) -> dict[str, list[tuple[str, str]]]:

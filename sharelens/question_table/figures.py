@@ -34,7 +34,7 @@ LAG = Question(
         *CUT,
         END_OFFSETS,
         Parameter(
-            option="--every",
+            "--every",
             name="every_ms",
             kind=Duration(),
             metavar="DURATION",
@@ -58,7 +58,7 @@ LAG = Question(
 )
 
 BY = Parameter(
-    option="--by",
+    "--by",
     part_of=(Value(argument="by", make="sharelens.questions.latency:grouping"),),
     kind=Choice(("partition", "hour")),
     is_repeatable=True,
@@ -184,26 +184,26 @@ WHAT_IF = Question(
         *parts(
             _SETTING,
             Parameter(
-                option="--snapshot-update-records",
+                "--snapshot-update-records",
                 kind=Number(),
                 metavar="N",
                 help="Updates between two snapshots: share.coordinator.snapshot.update.records.per.snapshot, 0 to 500.",
             ),
             Parameter(
-                option="--delivery-count-limit",
+                "--delivery-count-limit",
                 kind=Number(),
                 metavar="N",
                 help="Deliveries after which a released record is archived: share.delivery.count.limit, 2 to 25.",
             ),
             Parameter(
-                option="--lock-duration",
+                "--lock-duration",
                 kind=Duration(bare_unit="ms", least_ms=0),
                 metavar="DURATION",
                 help="How long a record stays acquired without an acknowledgement: share.record.lock.duration.ms, 1s "
                 "to 1h.",
             ),
             Parameter(
-                option="--isolation-level",
+                "--isolation-level",
                 metavar="LEVEL",
                 help="Which records of transactions are delivered: share.isolation.level, read_committed or "
                 "read_uncommitted.",
@@ -213,7 +213,7 @@ WHAT_IF = Question(
         *parts(
             _SETTING,
             Parameter(
-                option="--state-partitions",
+                "--state-partitions",
                 kind=Number(),
                 metavar="N",
                 help="Partitions of __share_group_state: share.coordinator.state.topic.num.partitions, at least 1.",

@@ -30,7 +30,7 @@ GROUPS = Question(
     parameters=(
         *SOURCE,
         Parameter(
-            option="--group",
+            "--group",
             part_of=(Value(argument="names", make="sharelens.questions.groups.groups:group_ids"),),
             metavar="GROUP",
             is_repeatable=True,
@@ -134,21 +134,17 @@ CONFIGURATIONS = Question(
         *parts(
             Value(argument="chosen", make="sharelens.questions.configurations:resource_filter"),
             Parameter(
-                option="--group",
-                name="groups",
-                metavar="GROUP",
-                is_repeatable=True,
-                help="Only this group. Repeatable.",
+                "--group", name="groups", metavar="GROUP", is_repeatable=True, help="Only this group. Repeatable."
             ),
             Parameter(
-                option="--topic",
+                "--topic",
                 name="topics",
                 metavar="TOPIC",
                 is_repeatable=True,
                 help="Only this topic: NAME or ID, deleted too. Repeatable.",
             ),
             Parameter(
-                option="--broker",
+                "--broker",
                 name="brokers",
                 metavar="N",
                 is_repeatable=True,

@@ -29,10 +29,7 @@ OVERVIEW = Question(
 
     Recent is the hour before now; a larger lag than ten minutes ago (of a lake: than at an earlier publication) grows.
     """,
-    examples=(
-        "sharelens overview --lake ./lake",
-        "sharelens overview --log-dir /var/lib/kafka/data --watch 10s",
-    ),
+    examples=("sharelens overview --lake ./lake", "sharelens overview --log-dir /var/lib/kafka/data --watch 10s"),
     parameters=(
         *SOURCE,
         *DEAD_LETTER_TOPICS,
@@ -41,7 +38,7 @@ OVERVIEW = Question(
         MIN_DURATION,
         *SETTINGS_FILES,
         Parameter(
-            option="--watch",
+            "--watch",
             kind=Duration(bare_unit="s"),
             metavar="DURATION",
             is_for_surface=True,
@@ -73,17 +70,7 @@ TIMELINE = Question(
         "sharelens timeline --lake ./lake --group orders-workers --from -1h",
         "sharelens timeline --log-dir /var/kafka-copy --group orders-workers --topic orders:0",
     ),
-    parameters=(
-        *SOURCE,
-        *DEAD_LETTER_TOPICS,
-        *KEYS,
-        *CUT,
-        *NOW,
-        *SPAN,
-        MIN_DURATION,
-        *SETTINGS_FILES,
-        *OUTPUT,
-    ),
+    parameters=(*SOURCE, *DEAD_LETTER_TOPICS, *KEYS, *CUT, *NOW, *SPAN, MIN_DURATION, *SETTINGS_FILES, *OUTPUT),
     function="sharelens.questions.timelines.timeline:timeline",
     rules=(
         INTERVAL,
@@ -185,7 +172,7 @@ DLQ = Question(
         *CUT,
         *SPAN,
         Parameter(
-            option="--status",
+            "--status",
             name="statuses",
             metavar="STATUS",
             is_repeatable=True,
@@ -193,7 +180,7 @@ DLQ = Question(
         ),
         flag("--bursts", "Group dead letters that are close in time.", "as_bursts"),
         Parameter(
-            option="--gap",
+            "--gap",
             name="gap_ms",
             kind=Duration(),
             metavar="DURATION",
@@ -238,7 +225,7 @@ REDELIVERED = Question(
         *CUT,
         *SPAN,
         Parameter(
-            option="--kind",
+            "--kind",
             name="kinds",
             metavar="KIND",
             is_repeatable=True,
@@ -249,10 +236,7 @@ REDELIVERED = Question(
         *OUTPUT,
     ),
     function="sharelens.questions.redelivered:redelivered",
-    rules=(
-        INTERVAL,
-        OneOf("kinds", "--kind", "sharelens.measures.schemas:REDELIVERIES", "kind; kinds: {words}"),
-    ),
+    rules=(INTERVAL, OneOf("kinds", "--kind", "sharelens.measures.schemas:REDELIVERIES", "kind; kinds: {words}")),
     findings="ranges of record offsets were delivered more than once",
 )
 
@@ -285,42 +269,37 @@ AUDIT = Question(
         *parts(
             _AUDIT_CHOICE,
             Parameter(
-                option="--rule",
-                metavar="RULE",
-                is_repeatable=True,
-                help="Only this rule: its code or number. Repeatable.",
+                "--rule", metavar="RULE", is_repeatable=True, help="Only this rule: its code or number. Repeatable."
             ),
             Parameter(
-                option="--kafka-version",
+                "--kafka-version",
                 kind=Choice(VERSIONS),
                 help="The version of the brokers that wrote the log, if it is one; without it the lowest "
                 "severity of all versions counts.",
             ),
             Parameter(
-                option="--severity",
+                "--severity",
                 kind=Choice(SEVERITIES),
                 default="warning",
                 shown_default="warning",
                 help="List findings of this severity and worse ones.",
             ),
             Parameter(
-                option="--suppressions",
+                "--suppressions",
                 metavar="FILE",
                 help="A YAML list of findings that are known, each with a reason and a last day  "
                 "[default: conf, setting audit]",
             ),
             flag("--show-suppressed", "Also list the suppressed findings, with their reasons."),
             Parameter(
-                option="--explain",
+                "--explain",
                 metavar="RULE",
                 is_for_surface=True,
                 effect="state_model.audit.explanation:explained",
                 help="Print why a rule holds, the evidence it needs, and what to do, or what a cause is; reads no log.",
             ),
             Parameter(
-                option="--fail-on",
-                kind=Choice(SEVERITIES),
-                help="Exit with 3 on a finding of this severity or a worse one.",
+                "--fail-on", kind=Choice(SEVERITIES), help="Exit with 3 on a finding of this severity or a worse one."
             ),
         ),
         *OUTPUT,

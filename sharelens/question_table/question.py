@@ -1,7 +1,7 @@
 """A question and its parameters as values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -22,7 +22,7 @@ class Value:
     is_after_rules: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """One parameter of a command.
 
@@ -34,6 +34,7 @@ class Parameter:
     """
 
     option: str
+    _: KW_ONLY
     help: str
     kind: Kind = field(default_factory=Text)
     metavar: str | None = None
@@ -104,7 +105,7 @@ class Question(Command):
 
 def flag(option: str, help_text: str, name: str = "") -> Parameter:
     """A parameter that is set or not."""
-    return Parameter(option=option, help=help_text, kind=Flag(), name=name)
+    return Parameter(option, help=help_text, kind=Flag(), name=name)
 
 
 def parts(value: Value, *parameters: Parameter) -> tuple[Parameter, ...]:

@@ -15,14 +15,14 @@ MAX_LIMIT = (1 << 63) - 2
 
 _SOURCE = Value(argument="source", make="sharelens.source.making:source")
 STORAGE_OPTION = Parameter(
-    option="--storage-option",
+    "--storage-option",
     metavar="NAME=VALUE",
     is_repeatable=True,
     is_for_surface=True,
     effect="sharelens.object_stores.options:set_options",
     help="For a lake or logs in a bucket: aws_region=…, aws_endpoint_url=… Repeatable.",
 )
-LAKE = Parameter(option="--lake", metavar="DIR", kind=Address(), help="The lake that `sharelens run` wrote.")
+LAKE = Parameter("--lake", metavar="DIR", kind=Address(), help="The lake that `sharelens run` wrote.")
 
 
 def lake(help_text: str, *, is_required: bool = False) -> tuple[Parameter, Parameter]:
@@ -31,60 +31,54 @@ def lake(help_text: str, *, is_required: bool = False) -> tuple[Parameter, Param
 
 
 LOG_DIR = Parameter(
-    option="--log-dir",
+    "--log-dir",
     metavar="DIR",
     kind=Address(),
     is_repeatable=True,
     help="A broker's log directory, a copy, or a tar archive of it; a path or URI. Repeatable.",
 )
-BOOTSTRAP = Parameter(option="--bootstrap-server", metavar="HOST:PORT", help="A running cluster.")
+BOOTSTRAP = Parameter("--bootstrap-server", metavar="HOST:PORT", help="A running cluster.")
 COMMAND_CONFIG = Parameter(
-    option="--command-config",
+    "--command-config",
     metavar="FILE",
     help="With --bootstrap-server, a file of Kafka's client properties: TLS with PEM files; SASL PLAIN, SCRAM and "
     "OAUTHBEARER.",
 )
 USER_TOPICS = Parameter(
-    option="--user-topics",
+    "--user-topics",
     kind=Choice(("none", "samples", "all")),
     help="With --bootstrap-server, what to read of user topics: nothing, their end offsets and the batches of "
     "first incomplete records, or all records.  [default: samples]",
 )
-CLUSTER = Parameter(option="--cluster-id", metavar="ID", help="The cluster; needed where the lake has several.")
+CLUSTER = Parameter("--cluster-id", metavar="ID", help="The cluster; needed where the lake has several.")
 UNCOMMITTED = flag(
     "--include-uncommitted", "Read records at or above the high watermark too (for the copy of a dead broker)."
 )
 DELETED = flag("--include-deleted", "Read *-delete and *-stray partition folders too.")
 TOPIC_NAMES = Parameter(
-    option="--topic-names", metavar="FILE", help="A file with lines TOPIC-ID NAME, for topics without a folder."
+    "--topic-names", metavar="FILE", help="A file with lines TOPIC-ID NAME, for topics without a folder."
 )
 SETTINGS = Parameter(
-    option="--settings",
+    "--settings",
     metavar="DIR",
     help="A folder with files of settings: group-configs.txt, broker.properties, topics.txt, end-offsets.txt, "
     "dead-letter-topics.txt.",
 )
 MAX_BYTES = Parameter(
-    option="--max-bytes",
-    kind=Size(),
-    default=DEFAULT_MAX_BYTES,
-    shown_default="2G",
-    help="Largest state log to read.",
+    "--max-bytes", kind=Size(), default=DEFAULT_MAX_BYTES, shown_default="2G", help="Largest state log to read."
 )
 DLQ_TOPIC = Parameter(
-    option="--dlq-topic", metavar="NAME", is_repeatable=True, help="Search this topic for dead letters. Repeatable."
+    "--dlq-topic", metavar="NAME", is_repeatable=True, help="Search this topic for dead letters. Repeatable."
 )
 DLQ_PREFIX = Parameter(
-    option="--dlq-prefix",
-    metavar="PREFIX",
-    help="Search topics with this name prefix for dead letters, too.  [default: dlq.]",
+    "--dlq-prefix", metavar="PREFIX", help="Search topics with this name prefix for dead letters, too.  [default: dlq.]"
 )
 GROUP_CONFIGS = Parameter(
-    option="--group-configs",
+    "--group-configs",
     metavar="FILE",
     help="Settings of groups, as printed by kafka-configs --describe --entity-type groups.",
 )
-BROKER_CONFIG = Parameter(option="--broker-config", metavar="FILE", help="The brokers' server.properties.")
+BROKER_CONFIG = Parameter("--broker-config", metavar="FILE", help="The brokers' server.properties.")
 
 
 SOURCE = parts(
@@ -106,14 +100,14 @@ DEAD_LETTER_TOPICS = parts(_SOURCE, DLQ_TOPIC, DLQ_PREFIX)
 SETTINGS_FILES = parts(_SOURCE, GROUP_CONFIGS, BROKER_CONFIG)
 
 TOPIC = Parameter(
-    option="--topic",
+    "--topic",
     name="topics",
     metavar="TOPIC",
     is_repeatable=True,
     help="Only this topic: NAME, ID or NAME:0,1. Repeatable.",
 )
 PARTITION = Parameter(
-    option="--partition",
+    "--partition",
     name="partitions",
     kind=Number(least=0, largest=LAST_PARTITION),
     metavar="N",
@@ -122,21 +116,15 @@ PARTITION = Parameter(
 )
 KEYS = parts(
     Value(argument="key_filter", make="sharelens.parameters.filters:parse_key_filter"),
-    Parameter(
-        option="--group",
-        name="groups",
-        metavar="GROUP",
-        is_repeatable=True,
-        help="Only this share group. Repeatable.",
-    ),
+    Parameter("--group", name="groups", metavar="GROUP", is_repeatable=True, help="Only this share group. Repeatable."),
     TOPIC,
     PARTITION,
 )
-GROUP = Parameter(option="--group", name="name", metavar="GROUP", is_required=True, help="The share or streams group.")
+GROUP = Parameter("--group", name="name", metavar="GROUP", is_required=True, help="The share or streams group.")
 
 _CUT = Value(argument="cut", make="sharelens.source.request:cut_choice")
 AS_OF = Parameter(
-    option="--as-of",
+    "--as-of",
     name="as_of_ms",
     kind=Time(),
     metavar="TIME",
@@ -146,7 +134,7 @@ CUT = parts(
     _CUT,
     AS_OF,
     Parameter(
-        option="--at-offset",
+        "--at-offset",
         metavar="P:O[,P:O]",
         is_repeatable=True,
         help="The state after records of state partition P up to and including log offset O (-1: none).",
@@ -155,7 +143,7 @@ CUT = parts(
 NOW = parts(
     _CUT,
     Parameter(
-        option="--now",
+        "--now",
         name="now_ms",
         kind=Time(),
         metavar="TIME",
@@ -168,8 +156,8 @@ def interval(first_help: str, last_help: str) -> tuple[Parameter, Parameter]:
     """--from and --to, half-open."""
     kind = Time(Rounding.UP)
     return (
-        Parameter(option="--from", name="from_ms", kind=kind, metavar="TIME", help=first_help),
-        Parameter(option="--to", name="to_ms", kind=kind, metavar="TIME", help=last_help),
+        Parameter("--from", name="from_ms", kind=kind, metavar="TIME", help=first_help),
+        Parameter("--to", name="to_ms", kind=kind, metavar="TIME", help=last_help),
     )
 
 
@@ -177,15 +165,15 @@ def offsets(noun: str, largest: int) -> tuple[Parameter, Parameter]:
     """--from-offset and --to-offset, half-open."""
     kind = Number(least=0, largest=largest)
     return (
-        Parameter(option="--from-offset", kind=kind, metavar="O", help=f"{noun} from O on."),
-        Parameter(option="--to-offset", kind=kind, metavar="O", help=f"{noun} before O."),
+        Parameter("--from-offset", kind=kind, metavar="O", help=f"{noun} from O on."),
+        Parameter("--to-offset", kind=kind, metavar="O", help=f"{noun} before O."),
     )
 
 
 SPAN_VALUE = Value(argument="span", make="sharelens.tables.spans:span")
 SPAN = parts(SPAN_VALUE, *interval("Log times from TIME on.", "Log times before TIME."))
 MIN_DURATION = Parameter(
-    option="--min-duration",
+    "--min-duration",
     name="min_duration_ms",
     kind=Duration(bare_unit="s", least_ms=0),
     default="1m",
@@ -198,7 +186,7 @@ VERBOSE = flag(
     "In text, show all ranges of record offsets, not the first four (on a terminal: --wide or --vertical too).",
 )
 END_OFFSETS = Parameter(
-    option="--end-offsets",
+    "--end-offsets",
     part_of=(
         Value(argument="end_offsets", make="sharelens.settings.end_offsets:optional_end_offsets", is_after_rules=True),
     ),
@@ -207,18 +195,15 @@ END_OFFSETS = Parameter(
 )
 
 REQUIRE_COMPLETE = Parameter(
-    option="--require-complete",
-    kind=Flag(),
-    is_for_surface=True,
-    help="Exit with 1 when a row is not complete.",
+    "--require-complete", kind=Flag(), is_for_surface=True, help="Exit with 1 when a row is not complete."
 )
-FAIL_ON = Parameter(option="--fail-on", kind=Flag(), is_for_surface=True, help="Exit with 3 when there is a finding.")
+FAIL_ON = Parameter("--fail-on", kind=Flag(), is_for_surface=True, help="Exit with 3 when there is a finding.")
 _SHOWN = Value(argument="shown", make="sharelens.output.answers:shown")
 OUTPUT = tuple(
     replace(parameter, is_for_surface=True, part_of=(_SHOWN,))
     for parameter in (
         Parameter(
-            option="--output",
+            "--output",
             short_option="-o",
             kind=Choice(tuple(form.value for form in Form)),
             default="text",
@@ -226,13 +211,13 @@ OUTPUT = tuple(
             help="Format of the answer on stdout.",
         ),
         Parameter(
-            option="--limit",
+            "--limit",
             kind=Number(least=1, largest=MAX_LIMIT),
             metavar="N",
             help="Largest number of rows  [default: 1000 in text, else all]",
         ),
         Parameter(
-            option="--columns",
+            "--columns",
             kind=Names(),
             metavar="A,B,C",
             help="These columns alone, in this order: headings or JSON field names, in every format.",

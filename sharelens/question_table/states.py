@@ -51,7 +51,7 @@ RECORDS = Question(
             SPAN_VALUE,
             *offsets("State log offsets", LARGEST_OFFSET),
             Parameter(
-                option="--state-partition",
+                "--state-partition",
                 kind=Number(least=0, largest=LAST_PARTITION),
                 is_repeatable=True,
                 metavar="P",
@@ -91,22 +91,22 @@ TRACE = Question(
         *SOURCE,
         *parts(
             Value(argument="key_filter", make="sharelens.parameters.filters:parse_partition_filter"),
-            Parameter(option="--group", metavar="GROUP", is_required=True, help="The share group."),
+            Parameter("--group", metavar="GROUP", is_required=True, help="The share group."),
             Parameter(
-                option="--topic",
+                "--topic",
                 metavar="TOPIC",
                 is_required=True,
                 help="The topic: NAME or ID, or NAME:0 with its partition.",
             ),
             Parameter(
-                option="--partition",
+                "--partition",
                 kind=Number(least=0, largest=LAST_PARTITION),
                 metavar="N",
                 help="The partition; required unless --topic names it.",
             ),
         ),
         Parameter(
-            option="--offset",
+            "--offset",
             kind=Number(least=0, largest=LARGEST_OFFSET),
             is_required=True,
             metavar="O",
@@ -163,12 +163,12 @@ LOCATE = Question(
         ),
         *parts(
             _SOUGHT,
-            Parameter(option="--key", metavar="TEXT", help="Records with this key, in UTF-8."),
-            Parameter(option="--key-hex", metavar="HEX", help="Records with this key, in hexadecimal digits."),
-            Parameter(option="--key-base64", metavar="BASE64", help="Records with this key, in Base64."),
-            Parameter(option="--around", kind=Time(), metavar="TIME", help="Records with a timestamp near TIME."),
+            Parameter("--key", metavar="TEXT", help="Records with this key, in UTF-8."),
+            Parameter("--key-hex", metavar="HEX", help="Records with this key, in hexadecimal digits."),
+            Parameter("--key-base64", metavar="BASE64", help="Records with this key, in Base64."),
+            Parameter("--around", kind=Time(), metavar="TIME", help="Records with a timestamp near TIME."),
             Parameter(
-                option="--within",
+                "--within",
                 kind=Duration(),
                 metavar="DURATION",
                 help="Largest distance from --around: 500ms, 30s, 5m  [default: 1m]",
@@ -205,7 +205,7 @@ ACCOUNT = Question(
             *offsets("Record offsets", MAX_LIMIT),
         ),
         Parameter(
-            option="--class",
+            "--class",
             name="listed",
             metavar="CLASS",
             is_repeatable=True,
@@ -242,7 +242,7 @@ LIFE = Question(
         *CUT,
         *SPAN,
         Parameter(
-            option="--event",
+            "--event",
             name="events",
             metavar="EVENT",
             is_repeatable=True,
@@ -252,10 +252,7 @@ LIFE = Question(
         *OUTPUT,
     ),
     function="sharelens.questions.life:life",
-    rules=(
-        INTERVAL,
-        OneOf("events", "--event", "sharelens.measures.schemas:EVENTS", "event; events: {words}"),
-    ),
+    rules=(INTERVAL, OneOf("events", "--event", "sharelens.measures.schemas:EVENTS", "event; events: {words}")),
 )
 
 STATES_AND_RECORDS = (STATE, RECORDS, TRACE, DIFF, LOCATE, ACCOUNT, LIFE)

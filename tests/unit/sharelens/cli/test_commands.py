@@ -10,9 +10,12 @@ import click
 import pytest
 
 import jobs.commands
-from sharelens.cli.commands import COMMANDS, QUESTION, QUESTIONS, Commands
+from sharelens.cli.commands import QUESTION, Commands, own_commands
 from sharelens.cli.help import write_commands
+from sharelens.question_table.table import QUESTIONS
 
+COMMANDS = own_commands()
+QUESTION_NAMES = {question.name for questions in QUESTIONS.values() for question in questions}
 OWN_COMMANDS = {name: module for names in COMMANDS.values() for name, module in names.items()}
 
 
@@ -20,7 +23,7 @@ OWN_COMMANDS = {name: module for names in COMMANDS.values() for name, module in 
 def test_each_module_has_the_commands_that_its_table_says(table: Mapping[str, Mapping[str, str]]) -> None:
     modules = {name: module for names in table.values() for name, module in names.items()}
     names = {
-        module: set(QUESTIONS) if module == QUESTION else {command.name for command in import_module(module).COMMANDS}
+        module: QUESTION_NAMES if module == QUESTION else {command.name for command in import_module(module).COMMANDS}
         for module in modules.values()
     }
     assert {name: module for module, defined in names.items() for name in defined} == modules
