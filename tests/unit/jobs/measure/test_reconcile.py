@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.measure import letter_causes
 from jobs.upkeep.maintain import MaintainOptions, maintain
 from sharelens.kafka_log.dead_letter_records import DeadLetterTopics
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
 from tests.depths import examples
 from tests.lakes import assert_same
-from tests.logs.dead_letter_logs import Record, letter_headers, write_cut_letters, write_letters
+from tests.logs.dead_letter_logs import MESSAGES, Record, letter_headers, write_cut_letters, write_letters
 from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory, write_state_partition
 from tests.logs.user_topics import write_orders
 from tests.once import made_once
@@ -56,6 +57,12 @@ def whole_lake(logs: Path) -> Path:
     return made_once("lakes/reconcile", lambda lake: make_lake(lake, logs))
 
 
+def causes(lake: Path) -> list[tuple[int, int, str, str | None]]:
+    """The given up records of a lake with their causes."""
+    rows = open_lake(lake).scan("gold.poison_record").sort_by("offset").to_pylist()
+    return [(row["offset"], row["last_offset"], row["cause"], row["cause_source"]) for row in rows]
+
+
 ALL = [(3, 3, "matched"), (4, 4, "missing"), (7, 7, "missing"), (9, 9, "unexpected")]
 
 
@@ -78,6 +85,56 @@ def test_dead_letters_that_come_later_are_held_against_what_was_there(tmp_path: 
     assert judged(tmp_path / "parts") == [(3, 4, "unknown"), (7, 7, "unknown")]
     make_lake(tmp_path / "parts", directory(tmp_path / "logs"), stages=TO_MEASURES)
     assert judged(tmp_path / "parts") == ALL
+
+
+TWICE = [
+    snapshot(at_ms=START_MS),
+    update(start=0, batches=[(3, 9, 3, 2)], at_ms=START_MS + 10),
+    update(start=0, batches=[(3, 9, 4, 2)], at_ms=START_MS + 20),
+]
+"""Offsets 3 to 9 are given up at their second delivery: rejected, or by a limit that nothing tells."""
+
+
+TWICE_LETTERS: list[Record] = [
+    (None, b"v", letter_headers(offset, message=MESSAGES[cause]))
+    for offset, cause in ((4, "rejected"), (5, "rejected"), (7, "delivery_limit"))
+]
+"""Dead letters of three of them."""
+
+
+@pytest.mark.parametrize("first", [[], TWICE_LETTERS[:1], TWICE_LETTERS[:2], TWICE_LETTERS])
+def test_rows_of_given_up_records_have_the_causes_of_dead_letters_whenever_these_come(
+    tmp_path: Path, first: list[Record]
+) -> None:
+    make_lake(tmp_path / "parts", directory(tmp_path / "first", TWICE, first), stages=TO_MEASURES)
+    assert (causes(tmp_path / "parts") == [(3, 9, "unknown", None)]) == (not first)
+    make_lake(tmp_path / "parts", directory(tmp_path / "logs", TWICE, TWICE_LETTERS), stages=TO_MEASURES)
+    assert causes(tmp_path / "parts") == [
+        (3, 3, "unknown", None),
+        (4, 5, "rejected", "dead_letter"),
+        (6, 6, "unknown", None),
+        (7, 7, "delivery_limit", "dead_letter"),
+        (8, 9, "unknown", None),
+    ]
+    one_run_lake = made_once(
+        "lakes/letter-causes",
+        lambda lake: make_lake(lake, directory(tmp_path / "one", TWICE, TWICE_LETTERS), stages=TO_MEASURES),
+    )
+    assert_same(tmp_path / "parts", one_run_lake)
+
+
+def test_a_lake_of_a_version_that_told_no_causes_gets_them_in_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as older:
+        older.setattr(letter_causes, "commit_causes", lambda *_: None)
+        make_lake(tmp_path / "lake", directory(tmp_path / "logs", TWICE, TWICE_LETTERS), stages=TO_MEASURES)
+    assert causes(tmp_path / "lake") == [(3, 9, "unknown", None)]
+    later = [*TWICE, snapshot("other", at_ms=START_MS + 90)]
+    make_lake(tmp_path / "lake", directory(tmp_path / "more", later, TWICE_LETTERS), stages=TO_MEASURES)
+    assert [cause for _, _, cause, _ in causes(tmp_path / "lake")] == [
+        *("unknown", "rejected", "unknown", "delivery_limit", "unknown")
+    ]
 
 
 def test_state_that_comes_later_explains_dead_letters(tmp_path: Path) -> None:
