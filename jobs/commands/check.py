@@ -8,9 +8,10 @@ import click
 
 from jobs.commands.refusals import FINDINGS
 from jobs.commands.stages import SKIP
-from sharelens.cli.options.common import LOCK_TIMEOUT, Duration, NewPath, Time, examples, output_options
-from sharelens.cli.options.data import lake_option
+from sharelens.cli.asking import parameters
+from sharelens.cli.options.common import LOCK_TIMEOUT, Duration, NewPath, Time, examples
 from sharelens.output import Shown, say, show
+from sharelens.question_table.shared import LAKE, OUTPUT, lake
 from state_model.errors import UsageError
 
 
@@ -22,7 +23,7 @@ from state_model.errors import UsageError
         "sharelens check --lake ./old-copy --skip freshness --skip volume --table silver.share_record",
     ),
 )
-@lake_option("The lake that `sharelens run` wrote.", required=True)
+@parameters(*lake(LAKE.help, is_required=True))
 @click.option("--published", is_flag=True, help="Check the published cut, not the newest versions.")
 @click.option("--whole", is_flag=True, help="Check all rows, not only those of runs since the last cut.")
 @click.option(
@@ -54,7 +55,7 @@ from state_model.errors import UsageError
 @click.option("--now", "now_ms", type=Time(), metavar="TIME", help="The moment for ages of evidence  [default: now]")
 @click.option("--data-docs", type=NewPath(), metavar="DIR", help="Also write the results as pages: DIR/index.html.")
 @LOCK_TIMEOUT
-@output_options
+@parameters(*OUTPUT)
 def check(lake: str, shown: Shown, **params: Any) -> None:
     """Checks the rows since the last cut against the expectations of every table, and stores the results.
 

@@ -1,10 +1,13 @@
 """The command `doctor`: what a run requires of this machine and of a cluster."""
 
+from dataclasses import replace
+
 import click
 
-from sharelens.cli.options.common import BOOTSTRAP, COMMAND_CONFIG, examples, output_options
-from sharelens.cli.options.data import lake_option, log_dir_option
+from sharelens.cli.asking import parameters
+from sharelens.cli.options.common import examples
 from sharelens.output import Answer, Column, Shown, by_importance, name_column, say, show, text_column
+from sharelens.question_table.shared import BOOTSTRAP, COMMAND_CONFIG, LOG_DIR, OUTPUT, lake
 
 UNHEALTHY = 1
 
@@ -16,11 +19,13 @@ UNHEALTHY = 1
         "sharelens doctor --bootstrap-server broker:9094 --command-config observer.properties",
     ),
 )
-@lake_option("Check the permissions of this lake too.")
-@log_dir_option("Check that this log directory can be read. Repeatable.")
-@BOOTSTRAP
-@COMMAND_CONFIG
-@output_options
+@parameters(
+    *lake("Check the permissions of this lake too."),
+    replace(LOG_DIR, help="Check that this log directory can be read. Repeatable."),
+    BOOTSTRAP,
+    COMMAND_CONFIG,
+    *OUTPUT,
+)
 def doctor(
     lake: str | None,
     log_dir: tuple[str, ...],

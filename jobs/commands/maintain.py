@@ -6,9 +6,10 @@ import click
 
 from jobs.commands.ages import Ages
 from jobs.commands.refusals import refuse_closed
+from sharelens.cli.asking import parameters
 from sharelens.cli.options.common import LOCK_TIMEOUT, Duration, examples
-from sharelens.cli.options.data import lake_option
 from sharelens.output import Answer, Form, Shown, by_importance, json_text, name_column, number_column, show, tell
+from sharelens.question_table.shared import LAKE, lake
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ TEXT, JSON = "text", "json"
         "sharelens maintain --lake ./lake --retain bronze=90d,silver=90d,history=400d --execute",
     ),
 )
-@lake_option("The lake that `sharelens run` wrote.", required=True)
+@parameters(*lake(LAKE.help, is_required=True))
 @click.option(
     "--retain",
     type=Ages(),

@@ -8,17 +8,8 @@ import click
 
 from jobs.commands.keep_fresh import SCHEDULE, Work, keep_fresh, schedule_of
 from jobs.commands.refusals import refuse_closed
+from sharelens.cli.asking import parameters
 from sharelens.cli.options.common import (
-    BOOTSTRAP,
-    CLUSTER,
-    COMMAND_CONFIG,
-    DELETED,
-    DLQ_PREFIX,
-    DLQ_TOPIC,
-    SETTINGS,
-    TOPIC_NAMES,
-    UNCOMMITTED,
-    USER_TOPICS,
     Command,
     Seconds,
     Size,
@@ -26,10 +17,23 @@ from sharelens.cli.options.common import (
     examples,
     stacked,
 )
-from sharelens.cli.options.data import lake_option, log_dir_option
 from sharelens.cli.options.spark import SPARK, engine_settings, session_of
 from sharelens.output import json_text, say, say_warnings, tell
 from sharelens.parameters.times import Rounding, time_text
+from sharelens.question_table.shared import (
+    BOOTSTRAP,
+    CLUSTER,
+    COMMAND_CONFIG,
+    DELETED,
+    DLQ_PREFIX,
+    DLQ_TOPIC,
+    LOG_DIR,
+    SETTINGS,
+    TOPIC_NAMES,
+    UNCOMMITTED,
+    USER_TOPICS,
+    lake,
+)
 from state_model.columnar.startup import import_arrow_without_pandas
 from state_model.errors import UsageError
 
@@ -39,8 +43,7 @@ if TYPE_CHECKING:
     from jobs.options import RunOptions
     from jobs.summary import Summary
 
-LAKE = lake_option("The lake to write; created if missing.", required=True)
-LOG_DIR = log_dir_option()
+LAKE = parameters(*lake("The lake to write; created if missing.", is_required=True))
 UNTIL = click.option(
     "--until",
     "until_ms",
@@ -67,9 +70,12 @@ MAX_BYTES = click.option(
     help="With --bootstrap-server, about the most to fetch in one run; the next one goes on.  [default: 4G]",
 )
 READING: list[Callable[[Command], Command]] = [
-    LOG_DIR, BOOTSTRAP, COMMAND_CONFIG, USER_TOPICS, MAX_BYTES, UNTIL, CLUSTER, UNCOMMITTED, DELETED, TOPIC_NAMES,
-    SETTINGS, DLQ_TOPIC, DLQ_PREFIX, DLQ_VALUES,
-]  # fmt: skip
+    parameters(LOG_DIR, BOOTSTRAP, COMMAND_CONFIG, USER_TOPICS),
+    MAX_BYTES,
+    UNTIL,
+    parameters(CLUSTER, UNCOMMITTED, DELETED, TOPIC_NAMES, SETTINGS, DLQ_TOPIC, DLQ_PREFIX),
+    DLQ_VALUES,
+]
 CHECK = click.option(
     "--check/--no-check", default=False, show_default=True, help="Check new rows before they are published."
 )
@@ -303,7 +309,7 @@ measure = _command(
     "measure",
     _measure,
     "The fourth stage alone: gold measures.",
-    [LAKE, CLUSTER, SETTINGS, *ENGINE],
+    [LAKE, parameters(CLUSTER, SETTINGS), *ENGINE],
     "sharelens measure --lake ./lake --settings ./settings",
 )
 audit_log = _command(

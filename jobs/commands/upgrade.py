@@ -5,17 +5,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jobs.commands.stages import ENGINE
-from sharelens.cli.options.common import examples, output_options, stacked
-from sharelens.cli.options.data import lake_option
+from sharelens.cli.asking import parameters
+from sharelens.cli.options.common import examples, stacked
 from sharelens.cli.options.spark import engine_settings, session_of
 from sharelens.output import Answer, Shown, by_importance, name_column, number_column, show, text_column
+from sharelens.question_table.shared import OUTPUT, lake
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
     from jobs.upkeep.upgrade import Upgraded
 
 
-@output_options
+@parameters(*OUTPUT)
 def _upgrade(lake: str, dry_run: bool, execute: bool, shown: Shown, **params: Any) -> None:
     """Converts the tables of an older lake to this version; --dry-run lists the work.
 
@@ -98,7 +99,7 @@ upgrade = click.command(
     stacked(
         _upgrade,
         [
-            lake_option("The lake that an older `sharelens run` wrote.", required=True),
+            parameters(*lake("The lake that an older `sharelens run` wrote.", is_required=True)),
             click.option("--dry-run", is_flag=True, help="Only list the work."),
             click.option("--execute", is_flag=True, help="Do it."),
             *(option for number, option in enumerate(ENGINE) if number != 1),

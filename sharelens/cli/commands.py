@@ -1,56 +1,32 @@
 """The commands by heading and name; the module of a command is imported when the command is looked up."""
 
 from collections import UserDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 import click
 
+from sharelens.cli import asking
 from sharelens.output import say
+from sharelens.question_table.table import QUESTIONS as BY_HEADING
 from state_model.errors import SharelensError
 
-COMMANDS: Mapping[str, Mapping[str, str]] = {
+QUESTION = "sharelens.cli.asking"
+"""Stands for the module of a command that is a question of the table."""
+QUESTIONS = {question.name: question for questions in BY_HEADING.values() for question in questions}
+_MODULES: Mapping[str, Mapping[str, str]] = {
     "Into a lake": {},
     "An incident": {
-        "overview": "sharelens.cli.overview",
-        "timeline": "sharelens.cli.timeline",
-        "stalled": "sharelens.cli.incidents",
-        "pinned": "sharelens.cli.incidents",
-        "poison": "sharelens.cli.incidents",
-        "dlq": "sharelens.cli.dlq",
-        "redelivered": "sharelens.cli.forensics",
-        "audit": "sharelens.cli.audit",
         "report": "sharelens.cli.report",
         "evidence": "sharelens.cli.evidence",
         "verify": "sharelens.cli.evidence",
     },
-    "States and records": {
-        "state": "sharelens.cli.questions",
-        "records": "sharelens.cli.questions",
-        "trace": "sharelens.cli.questions",
-        "diff": "sharelens.cli.questions",
-        "locate": "sharelens.cli.locate",
-        "account": "sharelens.cli.forensics",
-        "life": "sharelens.cli.forensics",
-    },
-    "Groups and figures": {
-        "groups": "sharelens.cli.forensics",
-        "describe": "sharelens.cli.groups_describe",
-        "rebalances": "sharelens.cli.groups_rebalances",
-        "configurations": "sharelens.cli.configurations",
-        "lag": "sharelens.cli.measures",
-        "latency": "sharelens.cli.options.durations",
-        "attempts": "sharelens.cli.options.durations",
-        "cost": "sharelens.cli.forensics",
-        "what-if": "sharelens.cli.what_if",
-        "advise": "sharelens.cli.what_if",
-        "metrics": "sharelens.cli.export",
-    },
+    "States and records": {},
+    "Groups and figures": {"metrics": "sharelens.cli.export"},
     "A lake and its tables": {
-        "status": "sharelens.cli.holdings",
         "tables": "sharelens.cli.tables",
-        "sql": "sharelens.cli.holdings",
+        "sql": "sharelens.cli.sql",
         "runbook": "sharelens.cli.runbooks",
     },
     "A broker and its load": {
@@ -59,7 +35,11 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "simulate": "sharelens.cli.simulate",
     },
 }
-"""Heading -> name of a command -> the module that has it, in the order of a day's work.
+COMMANDS: Mapping[str, Mapping[str, str]] = {
+    heading: {**{question.name: QUESTION for question in BY_HEADING.get(heading, ())}, **modules}
+    for heading, modules in _MODULES.items()
+}
+"""Heading -> name of a command -> the module that has it, in the order of a day's work; questions come first.
 
 Commands that other packages provide follow below their headings (`sharelens.providers.COMMANDS`).
 """
@@ -83,10 +63,7 @@ class Commands(UserDict[str, Any]):
         if name not in self.data:
             self._add_provided()
         if self.data[name] is None:
-            module = next(names[name] for names in self._modules.values() if name in names)
-            for of_module in import_module(module).COMMANDS:
-                self._complete(of_module)
-                self.data[of_module.name] = of_module
+            self._add(name)
         command: click.Command = self.data[name]
         return command
 
@@ -110,6 +87,16 @@ class Commands(UserDict[str, Any]):
         """Heading -> names of commands."""
         list(self)
         return {heading: list(names) for heading, names in self._modules.items() if names}
+
+    def _add(self, name: str) -> None:
+        """Adds the command of a question, or all commands of a module."""
+        if name in QUESTIONS:
+            commands: Sequence[click.Command] = (asking.command_of(QUESTIONS[name]),)
+        else:
+            commands = import_module(next(names[name] for names in self._modules.values() if name in names)).COMMANDS
+        for command in commands:
+            self._complete(command)
+            self.data[str(command.name)] = command
 
     def _add_provided(self) -> None:
         if self._has_provided:

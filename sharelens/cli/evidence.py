@@ -7,24 +7,31 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sharelens.cli.forensics import FINDINGS
-from sharelens.cli.incidents import settings_options
-from sharelens.cli.options.common import (
+from sharelens.cli.asking import FINDINGS, close_with_command, parameters
+from sharelens.cli.options.common import examples
+from sharelens.cli.options.data import without_values
+from sharelens.output import Answer, Shown, name_column, number_column, say, show
+from sharelens.question_table.kinds import NewPath
+from sharelens.question_table.question import Parameter, flag
+from sharelens.question_table.shared import (
     BOOTSTRAP,
     COMMAND_CONFIG,
+    DEAD_LETTER_TOPICS,
+    GROUP,
+    LOG_DIR,
+    MAX_BYTES,
+    OUTPUT,
     REQUIRE_COMPLETE,
+    SETTINGS_FILES,
+    SOURCE,
+    TOPIC,
+    TOPIC_NAMES,
     USER_TOPICS,
-    NewPath,
-    Size,
-    Time,
-    examples,
-    output_options,
+    interval,
+    lake,
 )
-from sharelens.cli.options.data import lake_option, log_dir_option, without_values
-from sharelens.cli.options.source import dead_letter_options, evidence_options, live_cluster
-from sharelens.output import Answer, Shown, name_column, number_column, say, show
-from sharelens.parameters.times import Rounding
-from sharelens.source.request import DEFAULT_MAX_BYTES, Source
+from sharelens.source.making import live_cluster
+from sharelens.source.request import Source
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,20 +59,30 @@ class Remembering(click.Command):
         "--to 2026-11-21T03:40:00Z --case INC-4711 --out ./INC-4711",
     ),
 )
-@evidence_options
-@dead_letter_options
-@click.option("--group", metavar="GROUP", required=True, help="The share or streams group.")
-@click.option("--topic", metavar="TOPIC", multiple=True, help="Only this topic: NAME, ID or NAME:0,1. Repeatable.")
-@click.option(
-    "--from", "from_ms", type=Time(Rounding.UP), metavar="TIME", required=True, help="Log times from TIME on."
+@parameters(
+    *SOURCE,
+    *DEAD_LETTER_TOPICS,
+    replace(GROUP, name="group"),
+    replace(TOPIC, name="topic"),
+    *(
+        replace(parameter, is_required=True)
+        for parameter in interval("Log times from TIME on.", "Log times before TIME.")
+    ),
+    Parameter(
+        option="--case",
+        name="case_id",
+        metavar="ID",
+        is_required=True,
+        help="The name of the incident; appears on every page.",
+    ),
+    Parameter(
+        option="--out", kind=NewPath(), metavar="DIR", is_required=True, help="The folder to write; it must not exist."
+    ),
+    *SETTINGS_FILES,
+    flag("--no-topic-hashes", "Don't hash segments of user topics (they may be large)."),
+    REQUIRE_COMPLETE,
+    *OUTPUT,
 )
-@click.option("--to", "to_ms", type=Time(Rounding.UP), metavar="TIME", required=True, help="Log times before TIME.")
-@click.option("--case", "case_id", metavar="ID", required=True, help="The name of the incident; appears on every page.")
-@click.option("--out", type=NewPath(), metavar="DIR", required=True, help="The folder to write; it must not exist.")
-@settings_options
-@click.option("--no-topic-hashes", is_flag=True, help="Don't hash segments of user topics (they may be large).")
-@REQUIRE_COMPLETE
-@output_options
 @click.pass_context
 def evidence(
     context: click.Context,
@@ -155,16 +172,16 @@ def _written(written: "Written", place: Path) -> Answer:
 )
 @click.argument("folder", metavar="DIR")
 @click.option("--manifest-sha256", metavar="HEX", help="The hash that `evidence` printed.")
-@lake_option("Recompute the content from this lake, and compare.")
-@log_dir_option("Recompute the content from this log directory or copy. Repeatable.")
-@BOOTSTRAP
-@COMMAND_CONFIG
-@USER_TOPICS
-@click.option("--topic-names", metavar="FILE", help="The same file as for `evidence`.")
-@click.option(
-    "--max-bytes", type=Size(), default=DEFAULT_MAX_BYTES, show_default="2G", help="Largest state log to read."
+@parameters(
+    *lake("Recompute the content from this lake, and compare."),
+    replace(LOG_DIR, help="Recompute the content from this log directory or copy. Repeatable."),
+    BOOTSTRAP,
+    COMMAND_CONFIG,
+    USER_TOPICS,
+    replace(TOPIC_NAMES, help="The same file as for `evidence`."),
+    MAX_BYTES,
+    *OUTPUT,
 )
-@output_options
 def verify(
     folder: str,
     manifest_sha256: str | None,
@@ -195,6 +212,7 @@ def verify(
         from sharelens.tables import opening
 
         source = replace(_source(read, lake, log_dir, topic_names, max_bytes), live=live)
+        close_with_command(source)
         with opening.open_evidence(_without_end_offsets(source)) as opened:
             rows += check.verify_sources(opened, read)
             rows += check.recompute(opened, read, Path(folder))

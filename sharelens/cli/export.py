@@ -4,11 +4,12 @@ from pathlib import Path
 
 import click
 
+from sharelens.cli.asking import parameters
 from sharelens.cli.listening import ensure_client, listen_address, tell_ready
 from sharelens.cli.options.common import Duration, examples
-from sharelens.cli.options.source import evidence_options
 from sharelens.output import say, tell
 from sharelens.output.wording import counted
+from sharelens.question_table.shared import SOURCE
 from sharelens.source.request import Source
 from state_model.errors import UsageError
 
@@ -41,7 +42,7 @@ class FileMode(click.ParamType[int]):
         "sharelens metrics --log-dir /var/kafka-copy --format otlp --output-file ./sharelens.json",
     ),
 )
-@evidence_options
+@parameters(*SOURCE)
 @click.option(
     "--output-file", metavar="FILE", help="Write FILE atomically: readers see the old or the new content; - for stdout."
 )

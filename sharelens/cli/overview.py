@@ -1,20 +1,16 @@
-"""The command overview: the first screen of an incident."""
+"""How `sharelens overview`, the first screen of an incident, is shown."""
 
 import os
 import sys
 import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from typing import Any
 
 import click
 
-from sharelens.cli.forensics import FAIL_ON, fail_on_findings
-from sharelens.cli.incidents import MIN_DURATION, settings_options
-from sharelens.cli.options.common import Duration, examples, filter_options, output_options
-from sharelens.cli.options.now import NOW
-from sharelens.cli.options.source import dead_letter_options, evidence_options
 from sharelens.output import Form, Report, Shown, say_warnings, show, tell
-from sharelens.parameters.filters import KeyFilter
-from sharelens.source.request import CutChoice, Source
 from state_model.errors import UsageError
 
 COLORS = {"error": "red", "warning": "yellow", "info": "cyan"}
@@ -22,68 +18,28 @@ FINDINGS_SHOWN, GROUPS_SHOWN = 8, 12
 """So many fit a screen of 80 columns and 40 lines."""
 
 
-@click.command(
-    short_help="What is wrong now, the worst first, and one line a group.",
-    epilog=examples(
-        "sharelens overview --lake ./lake",
-        "sharelens overview --log-dir /var/lib/kafka/data --watch 10s",
-    ),
-)
-@evidence_options
-@dead_letter_options
-@filter_options
-@NOW
-@MIN_DURATION
-@settings_options
-@click.option("--watch", type=Duration("s"), metavar="DURATION", help="Show it again after each DURATION, as 10s.")
-@click.option("--no-color", is_flag=True, help="No colours on a terminal; the variable NO_COLOR does the same.")
-@FAIL_ON
-@output_options
-def overview(
-    source: Source,
-    key_filter: KeyFilter,
-    now_ms: int | None,
-    min_duration_ms: int,
-    watch: int | None,
-    no_color: bool,
-    fail_on: bool,
-    shown: Shown,
-) -> None:
-    """What is wrong now, the worst first: stalls, groups without members, missing dead letters, growing lag, resets,
-    archived and repeated records, gaps in the evidence; each with the command that explains it. Then one line a group.
-
-    Recent is the hour before now; a larger lag than ten minutes ago (of a lake: than at an earlier publication) grows.
-    """
+def show_overview(
+    once: Callable[[], AbstractContextManager[Report]], shown: Shown, values: Mapping[str, Any]
+) -> Report:
+    """Shows the overview, with --watch again and again; the last one."""
+    watch: int | None = values["watch"]
     if watch is not None and shown.form is not Form.TEXT:
         raise UsageError("--watch shows text; leave out --output, or --watch")
-
-    def once() -> Report:
-        from sharelens.questions.findings import overview
-        from sharelens.tables import opening
-
-        with opening.open_evidence(replace(source, takes_group_log=True)) as evidence:
-            return overview.overview(
-                evidence,
-                source,
-                key_filter,
-                CutChoice(now_ms=now_ms),
-                evidence.settings.groups,
-                min_duration_ms=min_duration_ms,
-            )
-
-    answered = once()
+    is_colored = not values["no_color"] and not os.environ.get("NO_COLOR")
+    answer = _report(once)
     while True:
-        _show(answered, shown, is_colored=not no_color and not os.environ.get("NO_COLOR"))
+        _show(answer, shown, is_colored=is_colored)
         if watch is None:
-            break
+            return answer
         sys.stdout.flush()
         time.sleep(watch / 1000)
-        answered = once()
+        answer = _report(once)
         click.clear()
-    if fail_on:
-        from sharelens.questions.findings.overview import is_wrong
 
-        fail_on_findings(is_wrong(answered), "findings")
+
+def _report(once: Callable[[], AbstractContextManager[Report]]) -> Report:
+    with once() as answer:
+        return answer
 
 
 def _show(answered: Report, shown: Shown, *, is_colored: bool) -> None:
@@ -125,6 +81,3 @@ def _tell_finding(severity: str, sentence: str, command: str, *, is_colored: boo
         mark, command = click.style(mark, fg=COLORS[severity], bold=True), click.style(command, dim=True)
     tell(mark + f"\n{blank}".join(folded(sentence, screen_width() - room)))
     tell(blank + command)
-
-
-COMMANDS = (overview,)

@@ -2,21 +2,34 @@
 
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from sharelens.cli.forensics import FROM, TO
-from sharelens.cli.incidents import MIN_DURATION, settings_options
-from sharelens.cli.options.common import END_OFFSETS, cut_options, ensure_name, examples, filter_options
-from sharelens.cli.options.now import now_option
-from sharelens.cli.options.source import dead_letter_options, evidence_options
-from sharelens.cli.questions import in_order
+from sharelens.cli.asking import parameters
+from sharelens.cli.options.common import ensure_name, examples
 from sharelens.output import say, say_warnings
 from sharelens.parameters.filters import KeyFilter
+from sharelens.question_table.rules import INTERVAL
+from sharelens.question_table.shared import (
+    CUT,
+    DEAD_LETTER_TOPICS,
+    END_OFFSETS,
+    KEYS,
+    MIN_DURATION,
+    NOW,
+    SETTINGS_FILES,
+    SOURCE,
+    SPAN,
+)
 from sharelens.source.request import CutChoice, Source
 from state_model.errors import UsageError
+
+if TYPE_CHECKING:
+    from sharelens.measures.topics.file_ends import EndOffsets
+    from sharelens.tables.where import Span
 
 STDOUT = "-"
 LIBRARIES = ("altair", "jinja2", "vl_convert")
@@ -29,25 +42,15 @@ LIBRARIES = ("altair", "jinja2", "vl_convert")
         "sharelens report --log-dir /var/kafka-copy --group orders-workers --out orders.html",
     ),
 )
-@evidence_options
-@dead_letter_options
-@filter_options
-@cut_options
-@now_option
-@FROM
-@TO
-@MIN_DURATION
-@settings_options
-@END_OFFSETS
+@parameters(*SOURCE, *DEAD_LETTER_TOPICS, *KEYS, *CUT, *NOW, *SPAN, MIN_DURATION, *SETTINGS_FILES, END_OFFSETS)
 @click.option("--out", required=True, metavar="FILE", help="The file to write (mode 0600); - for stdout.")
 def report(
     source: Source,
     key_filter: KeyFilter,
     cut: CutChoice,
-    from_ms: int | None,
-    to_ms: int | None,
+    span: "Span",
     min_duration_ms: int,
-    end_offsets: str | None,
+    end_offsets: "EndOffsets | None",
     out: str,
 ) -> None:
     """One self-contained HTML file: findings, groups, lag over time, a picture of the state of the offsets, stalls,
@@ -55,23 +58,20 @@ def report(
 
     --from and --to bound the log times of stalls, outcomes and charts; the cut is --as-of or the end of the evidence.
     """
-    in_order("report", from_ms, to_ms)
+    INTERVAL.check("report", asdict(span))
     target = _target(out)
     _need_libraries()
     from sharelens.report.gather import ReportQuestion, gather
     from sharelens.report.page import build, render
-    from sharelens.settings.end_offsets import read_end_offsets
     from sharelens.tables import opening
-    from sharelens.tables.where import Span
 
-    typed = None if end_offsets is None else read_end_offsets(end_offsets)
     with opening.open_evidence(replace(source, takes_group_log=True)) as evidence:
         question = ReportQuestion(
             key_filter=key_filter,
             cut=cut,
-            span=Span(from_ms=from_ms, to_ms=to_ms),
+            span=span,
             settings=evidence.settings.groups,
-            end_offsets=typed,
+            end_offsets=end_offsets,
             min_duration_ms=min_duration_ms,
         )
         gathered = gather(evidence, question)

@@ -4,10 +4,11 @@ from typing import Any
 
 import click
 
-from sharelens.cli.options.common import examples, output_options, stacked
-from sharelens.cli.options.data import lake_option
+from sharelens.cli.asking import parameters
+from sharelens.cli.options.common import examples, stacked
 from sharelens.cli.options.spark import SPARK, engine_settings, session_of
 from sharelens.output import Shown, say, show, tell
+from sharelens.question_table.shared import OUTPUT, lake
 from state_model.errors import UsageError
 
 CREATE_TABLES = "tables"
@@ -122,10 +123,10 @@ tables = click.command(
     ),
 )(
     stacked(
-        output_options(_tables),
+        parameters(*OUTPUT)(_tables),
         [
             click.argument("name", required=False),
-            lake_option("The lake; not needed to list one table's columns."),
+            parameters(*lake("The lake; not needed to list one table's columns.")),
             click.option(
                 "--ddl",
                 is_flag=False,

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sharelens.cli.options.common import NewPath, Seconds, examples, output_options
+from sharelens.cli.asking import parameters
+from sharelens.cli.options.common import NewPath, Seconds, examples
 from sharelens.output import Answer, Column, Shown, by_importance, name_cell, name_column, say, show, text_column
 from sharelens.output.wording import counted
+from sharelens.question_table.shared import OUTPUT
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ DEFAULT_RATE = 200.0
     help="The jars of Kafka 4.2 or later, for the profile streams; repeatable  [default: $KAFKA_HOME/libs]",
 )
 @click.option("--check", "checked", metavar="FILE", type=click.Path(path_type=Path), help="Only check this journal.")
-@output_options
+@parameters(*OUTPUT)
 def workload(
     bootstrap_server: str | None,
     profile: str | None,

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from state_model.errors import UsageError
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -127,3 +129,15 @@ class Shown:
         if self.limit is None and self.form is Form.TEXT:
             return TEXT_LIMIT
         return self.limit
+
+
+def shown(*, output: str, limit: int | None, columns: tuple[str, ...] | None, wide: bool, vertical: bool) -> Shown:
+    """The format of an answer as options say it.
+
+    Raises:
+        UsageError: `wide` or `vertical` where the format is not text.
+    """
+    form = Form(output)
+    if (wide or vertical) and form is not Form.TEXT:
+        raise UsageError(f"--wide and --vertical go with --output text, not {output}; leave them out")
+    return Shown(form=form, limit=limit, columns=columns or (), wide=wide, vertical=vertical)

@@ -65,6 +65,11 @@ def parse_key_filter(groups: Iterable[str], topics: Iterable[str], partitions: I
     )
 
 
+def parse_topic_filter(topic: str, partitions: Iterable[int]) -> KeyFilter:
+    """The filter of partitions of one topic, of all groups."""
+    return parse_key_filter([], [topic], partitions)
+
+
 def parse_partition_filter(group: str, topic: str, partition: int | None) -> KeyFilter:
     """The filter of one share partition: `--topic NAME --partition N` or `--topic NAME:N`; UsageError without it."""
     if partition is not None:

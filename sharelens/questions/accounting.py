@@ -28,15 +28,15 @@ NAMED = 4
 
 
 def account(
-    evidence: Tables, key_filter: KeyFilter, cut: CutChoice, window: Span, *, listed: Sequence[str] = ()
+    evidence: Tables, key_filter: KeyFilter, cut: CutChoice, span: Span, *, listed: Sequence[str] = ()
 ) -> Answer:
-    """The answer to `sharelens account`; `window`: append times and record offsets; `listed`: classes to list by range.
+    """The answer to `sharelens account`; `span`: append times and record offsets; `listed`: classes to list by range.
 
     Times are those of the user topic's batches. Where the evidence lacks a topic, the end of the state log bounds the
     window. User partitions for which no share group determined a start offset are left out.
     """
     scoped = scope(evidence, key_filter, cut)
-    windows = _windows(evidence, scoped, window)
+    windows = _windows(evidence, scoped, span)
     logs = windows.logs
     losses = {part.state_partition: part.losses for part in evidence.cover()}
 
@@ -54,7 +54,7 @@ def account(
         totals=_totals(sum(counts, Counter()), sum(sizes), sum(gaps)),
         warnings=[
             *scoped.warnings,
-            *_missing(evidence, windows.without_topic, window),
+            *_missing(evidence, windows.without_topic, span),
             *_beyond(evidence, windows.beyond),
         ],
         none=f"no offset is {' or '.join(listed)}" if listed else "no offset in the window",

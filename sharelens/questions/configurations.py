@@ -1,6 +1,6 @@
 """Configurations over time by the metadata log: dynamic settings of groups, topics, brokers and client metrics."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -59,7 +59,12 @@ class ResourceFilter:
         return resource in chosen
 
 
-def configurations(source: Source, chosen: ResourceFilter, as_of_ms: int | None) -> Answer:
+def resource_filter(*, groups: Iterable[str], topics: Iterable[str], brokers: Iterable[str]) -> ResourceFilter:
+    """The filter of these resources."""
+    return ResourceFilter(groups=frozenset(groups), topics=frozenset(topics), brokers=frozenset(brokers))
+
+
+def configurations(source: Source, chosen: ResourceFilter, as_of_ms: int | None = None) -> Answer:
     """The answer to `sharelens configurations`. `as_of_ms`: only what was in force at that time.
 
     Raises:

@@ -18,12 +18,12 @@ from sharelens.tables.port import RECORDS, Tables
 from sharelens.tables.where import Span
 
 
-def cost(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, window: Span) -> Answer:
-    """The answer to `sharelens cost`: one row a share partition; `window` bounds the log time of the records."""
+def cost(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, span: Span) -> Answer:
+    """The answer to `sharelens cost`: one row a share partition; `span` bounds the log time of the records."""
     scoped = scope(evidence, key_filter, cut)
 
     def of_part(part: Part) -> pa.Table:
-        rows = measure.rows(scoped.inputs(part, window=window), of_window=window != Span())
+        rows = measure.rows(scoped.inputs(part, window=span), of_window=span != Span())
         return marked(rows, part.history)
 
     table = of_parts(scoped, of_part)

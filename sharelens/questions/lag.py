@@ -1,5 +1,6 @@
 """How far share groups are behind: now, as of a time, at offsets of the state log, or over time."""
 
+import time
 from collections.abc import Mapping
 
 import numpy as np
@@ -23,6 +24,7 @@ from sharelens.measures.topics.file_ends import (
 from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text, time_column
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.times import lasted, time_text
+from sharelens.questions.answers.checked import with_coordinators
 from sharelens.questions.answers.completeness import (
     check_cut,
     closing_line,
@@ -116,6 +118,14 @@ def _with_cluster(ends: pa.Table, cluster: RunningCluster, cut: LogPrefix, names
     if cut.as_of_ms is not None and (then := cluster.ends_at(cut.as_of_ms, names.values())):
         return with_inferred_ends(ends, then, names)
     return ends
+
+
+def checked_lag(
+    evidence: Tables, key_filter: KeyFilter, cut: CutChoice, *, end_offsets: EndOffsets | None = None
+) -> Answer:
+    """The answer to `sharelens lag`; without end offsets also what the coordinators of a running cluster say."""
+    answer = lag(evidence, key_filter, cut, end_offsets=end_offsets, now_ms=time.time_ns() // 1_000_000)
+    return answer if end_offsets else with_coordinators(evidence, answer, cut)
 
 
 def lag_over_time(

@@ -1,6 +1,6 @@
 """How long records waited until they were settled, how many deliveries they took, how many were settled a minute."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -96,6 +96,11 @@ class _Reading:
             "remaining histories; without --exact all measured offsets count"
         )
         return [line]
+
+
+def grouping(by: Collection[str]) -> By:
+    """The grouping of rows by the words `partition` and `hour`."""
+    return By(partition="partition" in by, hour="hour" in by)
 
 
 def latency(

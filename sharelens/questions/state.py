@@ -7,6 +7,7 @@ from sharelens.evidence.as_of import LogPrefix
 from sharelens.measures.topics.extents import names_of_topics
 from sharelens.output import Answer, Column, Row, by_importance, name_cell, name_column, number_column, number_text
 from sharelens.parameters.filters import KeyFilter
+from sharelens.questions.answers.checked import with_coordinators
 from sharelens.questions.answers.completeness import (
     check_cut,
     closing_line,
@@ -78,6 +79,11 @@ def state(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, *, verbose: b
         warnings=tuple(warnings),
         none="no live share partition",
     )
+
+
+def checked_state(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, *, verbose: bool = False) -> Answer:
+    """The answer to `sharelens state`, with what the coordinators of a running cluster say."""
+    return with_coordinators(evidence, state(evidence, key_filter, cut, verbose=verbose), cut)
 
 
 def topic_cell(row: Row) -> str:

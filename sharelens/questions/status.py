@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from sharelens.evidence.conditions import all_of
 from sharelens.evidence.metadata_events import MetadataHistory
 from sharelens.lake.gates import gates
-from sharelens.lake.scan import Cut
+from sharelens.lake.scan import Cut, open_lake
 from sharelens.lake.settings_rows import TABLE as BRONZE_SETTING
 from sharelens.measures.settings.observations import METADATA_CONFIGS
 from sharelens.output import (
@@ -26,10 +26,11 @@ from sharelens.output import (
 from sharelens.output.terminal import visible
 from sharelens.questions.answers.completeness import closing_line, evidence_line
 from sharelens.questions.answers.missing import damaged_metadata, lacking
+from sharelens.source.request import Source
 from sharelens.tables.cover import StatePartitionCover
 from sharelens.tables.lakes.clusters import clusters
 from sharelens.tables.lakes.published import publications
-from sharelens.tables.opening import open_cut
+from sharelens.tables.opening import open_cut, open_logs
 from sharelens.tables.port import Tables
 
 RUNS_SHOWN = 10
@@ -188,6 +189,14 @@ def _histories(views: Sequence[Tables]) -> dict[str | None, MetadataHistory]:
     """The metadata over time by cluster, where there is a metadata log."""
     histories = ((view.cluster_id, view.metadata.history) for view in views)
     return {cluster_id: history for cluster_id, history in histories if history is not None}
+
+
+def status(source: Source) -> Report:
+    """The answer to `sharelens status`; errors as in `lake_status`."""
+    if source.lake is not None:
+        return lake_status(open_lake(source.lake), source.cluster_id)
+    with open_logs(source) as evidence:
+        return log_status(evidence)
 
 
 def log_status(evidence: Tables) -> Report:

@@ -28,6 +28,11 @@ def read_end_offsets(path: str, option: str = "--end-offsets") -> dict[tuple[str
     return ends
 
 
+def optional_end_offsets(end_offsets: str | None) -> dict[tuple[str, int], int] | None:
+    """What `read_end_offsets` reads from a file; None without one."""
+    return None if end_offsets is None else read_end_offsets(end_offsets)
+
+
 def _parts(line: str, where: str) -> tuple[str, int, int | None]:
     match = LINE.fullmatch(line)
     if match is None or int(match["partition"]) > LAST_PARTITION or int(match["offset"] or 0) > LARGEST_OFFSET:

@@ -1,9 +1,10 @@
 """The request of a command line as plain values: its source and its cut."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sharelens.parameters.filters import parse_at_offset
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:  # the command line reads this module before it knows its question: no import that takes time
@@ -58,6 +59,24 @@ class CutChoice:
     as_of_ms: int | None = None
     at_offsets: dict[int, int] | None = None
     now_ms: int | None = None
+
+
+def cut_choice(*, at_offset: Sequence[str] = (), as_of_ms: int | None = None, now_ms: int | None = None) -> CutChoice:
+    """The cut of --as-of or --at-offset (texts P:O[,P:O]), and --now.
+
+    Raises:
+        UsageError: both, or a text that is no place in a state log.
+    """
+    if as_of_ms is not None and at_offset:
+        raise UsageError("--as-of and --at-offset exclude each other; give one of them")
+    at_offsets = parse_at_offset(",".join(at_offset)) if at_offset else None
+    return CutChoice(as_of_ms=as_of_ms, at_offsets=at_offsets, now_ms=now_ms)
+
+
+def limiting_topics(dlq_topic: Sequence[str], dlq_prefix: str | None) -> "DeadLetterTopics | None":
+    """The dead-letter topics to which options limit an answer; None: all that are searched. Errors as below."""
+    topics = dead_letter_topics(dlq_topic, dlq_prefix)
+    return topics if dlq_topic or dlq_prefix is not None else None
 
 
 def dead_letter_topics(names: Iterable[str], prefix: str | None) -> "DeadLetterTopics":

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
+from state_model.audit.common_causes import EVENTS
 from state_model.audit.rule import Need, Rule
 from state_model.audit.severities import VERSIONS
+from state_model.audit.table import rules_named
 
 
 def explanation(rule: Rule) -> Iterator[str]:
@@ -15,6 +17,17 @@ def explanation(rule: Rule) -> Iterator[str]:
     yield f"impact: {impact_line(rule)}"
     yield f"what to do: {rule.remedy}"
     yield f"source: {rule.source}"
+
+
+def explained(name: str) -> str:
+    """The explanations of a rule, or of each rule of a number, or a cause of findings in one line.
+
+    Raises:
+        UsageError: neither a rule nor a cause has the name.
+    """
+    if name in EVENTS:
+        return f"{name} (cause of findings): {EVENTS[name]}."
+    return "\n\n".join("\n".join(explanation(rule)) for rule in rules_named(name, "--explain"))
 
 
 def impact_line(rule: Rule) -> str:

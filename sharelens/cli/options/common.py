@@ -1,6 +1,5 @@
-"""Options that several commands share, each group as one value."""
+"""Types of options, and parts of help pages."""
 
-import functools
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -8,15 +7,10 @@ from typing import Any
 
 import click
 
-from sharelens.output import Form, Shown
-from sharelens.parameters.filters import parse_at_offset, parse_key_filter
 from sharelens.parameters.times import SECOND_MS, Clock, Rounding, duration_text, parse_duration, parse_time, parse_zone
-from sharelens.source.request import CutChoice
 from state_model.errors import UsageError
 
 Command = Callable[..., None]
-MAX_LIMIT = (1 << 63) - 2
-"""Largest --limit: one row more is read, and counted in 64 bits."""
 CLOCK = "sharelens.clock"
 """The key of the command line's Clock in a click context."""
 BYTE_UNITS = {"": 1, "k": 10, "m": 20, "g": 30, "t": 40}
@@ -115,6 +109,22 @@ def time_zone_option() -> click.Option:
     )
 
 
+class Address(click.ParamType[str]):
+    """The path or URI of a lake or a log directory; for one in a store the environment gets the options of conf/."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The address; UsageError for an empty one."""
+        ensure_name(value, _option(param, "path"))
+        if "://" in value:
+            from sharelens.configuration.settings import load_settings
+            from sharelens.object_stores.options import set_defaults
+
+            set_defaults(load_settings().storage_options)
+        return str(value)
+
+
 class Size(click.ParamType[int]):
     """A number of bytes, with k, M, G or T as powers of 1024."""
 
@@ -172,153 +182,6 @@ def stacked(command: Command, options: Sequence[Callable[[Command], Command]]) -
     return command
 
 
-BOOTSTRAP = click.option("--bootstrap-server", metavar="HOST:PORT", help="A running cluster.")
-COMMAND_CONFIG = click.option(
-    "--command-config",
-    metavar="FILE",
-    help="With --bootstrap-server, a file of Kafka's client properties: TLS with PEM files; SASL PLAIN, SCRAM and "
-    "OAUTHBEARER.",
-)
-USER_TOPICS = click.option(
-    "--user-topics",
-    type=click.Choice(["none", "samples", "all"]),
-    help="With --bootstrap-server, what to read of user topics: nothing, their end offsets and the batches of "
-    "first incomplete records, or all records.  [default: samples]",
-)
-CLUSTER = click.option("--cluster-id", metavar="ID", help="The cluster; needed where the lake has several.")
-UNCOMMITTED = click.option(
-    "--include-uncommitted",
-    is_flag=True,
-    help="Read records at or above the high watermark too (for the copy of a dead broker).",
-)
-DELETED = click.option("--include-deleted", is_flag=True, help="Read *-delete and *-stray partition folders too.")
-TOPIC_NAMES = click.option(
-    "--topic-names", metavar="FILE", help="A file with lines TOPIC-ID NAME, for topics without a folder."
-)
-SETTINGS = click.option(
-    "--settings",
-    metavar="DIR",
-    help="A folder with files of settings: group-configs.txt, broker.properties, topics.txt, end-offsets.txt, "
-    "dead-letter-topics.txt.",
-)
-DLQ_TOPIC = click.option(
-    "--dlq-topic", metavar="NAME", multiple=True, help="Search this topic for dead letters. Repeatable."
-)
-DLQ_PREFIX = click.option(
-    "--dlq-prefix", metavar="PREFIX", help="Search topics with this name prefix for dead letters, too.  [default: dlq.]"
-)
-
-
-def filter_options(command: Command) -> Command:
-    """--group, --topic and --partition, each repeatable; the command gets `key_filter`."""
-
-    @functools.wraps(command)
-    def gathered(
-        *args: Any, group: tuple[str, ...], topic: tuple[str, ...], partition: tuple[int, ...], **other_options: Any
-    ) -> None:
-        command(*args, key_filter=parse_key_filter(group, topic, partition), **other_options)
-
-    return stacked(
-        gathered,
-        [
-            click.option("--group", metavar="GROUP", multiple=True, help="Only this share group. Repeatable."),
-            click.option(
-                "--topic", metavar="TOPIC", multiple=True, help="Only this topic: NAME, ID or NAME:0,1. Repeatable."
-            ),
-            click.option(
-                "--partition",
-                type=click.IntRange(min=0, max=2**31 - 1),
-                metavar="N",
-                multiple=True,
-                help="Only this partition of the topic. Repeatable.",
-            ),
-        ],
-    )
-
-
-def cut_options(command: Command) -> Command:
-    """--as-of and --at-offset; the command gets `cut`."""
-
-    @functools.wraps(command)
-    def gathered(*args: Any, as_of: int | None, at_offset: tuple[str, ...], **other_options: Any) -> None:
-        if as_of is not None and at_offset:
-            raise UsageError("--as-of and --at-offset exclude each other; give one of them")
-        at_offsets = parse_at_offset(",".join(at_offset)) if at_offset else None
-        command(*args, cut=CutChoice(as_of_ms=as_of, at_offsets=at_offsets), **other_options)
-
-    return stacked(
-        gathered,
-        [
-            click.option(
-                "--as-of",
-                type=Time(),
-                metavar="TIME",
-                help="The state after all records with a log time up to and including TIME.",
-            ),
-            click.option(
-                "--at-offset",
-                metavar="P:O[,P:O]",
-                multiple=True,
-                help="The state after records of state partition P up to and including log offset O (-1: none).",
-            ),
-        ],
-    )
-
-
-def output_options(command: Command) -> Command:
-    """--output, --limit, --columns, --wide and --vertical; the command gets `shown`."""
-
-    @functools.wraps(command)
-    def gathered(
-        *args: Any,
-        output: str,
-        limit: int | None,
-        columns: tuple[str, ...] | None,
-        wide: bool,
-        vertical: bool,
-        **other_options: Any,
-    ) -> None:
-        form = Form(output)
-        if (wide or vertical) and form is not Form.TEXT:
-            raise UsageError(f"--wide and --vertical go with --output text, not {output}; leave them out")
-        shown = Shown(form=form, limit=limit, columns=columns or (), wide=wide, vertical=vertical)
-        command(*args, shown=shown, **other_options)
-
-    return stacked(
-        gathered,
-        [
-            click.option(
-                "--output",
-                "-o",
-                type=click.Choice([form.value for form in Form]),
-                default="text",
-                show_default=True,
-                help="Format of the answer on stdout.",
-            ),
-            click.option(
-                "--limit",
-                type=click.IntRange(1, MAX_LIMIT),
-                metavar="N",
-                help="Largest number of rows  [default: 1000 in text, else all]",
-            ),
-            click.option(
-                "--columns",
-                type=Names(),
-                metavar="A,B,C",
-                help="These columns alone, in this order: headings or JSON field names, in every format.",
-            ),
-            click.option(
-                "--wide", is_flag=True, help="On a terminal, show all columns, also where they don't fit its width."
-            ),
-            click.option(
-                "--vertical",
-                is_flag=True,
-                help="In text, a line a column for each row (a terminal does so for one row).",
-            ),
-        ],
-    )
-
-
 LOCK_TIMEOUT = click.option(
     "--lock-timeout",
     type=Seconds(),
@@ -327,10 +190,6 @@ LOCK_TIMEOUT = click.option(
     metavar="DURATION",
     help="Time to wait for the lock of another run: 90s, 5m; a number: seconds.",
 )
-END_OFFSETS = click.option(
-    "--end-offsets", metavar="FILE", help="End offsets of topics, as kafka-get-offsets prints them (topic:partition:N)."
-)
-REQUIRE_COMPLETE = click.option("--require-complete", is_flag=True, help="Exit with 1 when a row is not complete.")
 
 
 def examples(*lines: str) -> str:

@@ -26,6 +26,7 @@ from sharelens.output import (
 from sharelens.output.terminal import visible
 from sharelens.output.wording import counted, place
 from sharelens.parameters.filters import KeyFilter
+from sharelens.questions.answers.checked import audited_with_coordinators
 from sharelens.questions.answers.completeness import closing_line
 from sharelens.questions.answers.naming import ensure_known, resolve
 from sharelens.tables.port import Tables
@@ -132,6 +133,12 @@ def _events(rows: pa.Table) -> Iterator[str]:
 
 def _none(listed: Sequence[str]) -> str:
     return f"no finding of severity {' or '.join(listed)}"
+
+
+def checked_audit(evidence: Tables, key_filter: KeyFilter, span: Span, choice: AuditChoice) -> Report:
+    """The answer to `sharelens audit`, with what the coordinators of a running cluster say; errors as in `audit`."""
+    report = audit(evidence, key_filter, span, choice)
+    return audited_with_coordinators(evidence, report, resolve(evidence, key_filter))
 
 
 def findings_from(answered: Report, severity: str) -> int:

@@ -54,6 +54,7 @@ BY_STATUS = ("rank", "ascending")
 DIGEST_ORDER = [BY_STATUS, ("records", "descending"), ("group_id", "ascending"), ("cause", "ascending")]
 ROW_TIME = ("dead_lettered_ms", "archived_ms", "archiving_ms")
 """The time of a row: the first of these that it has."""
+DEFAULT_GAP_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,15 +274,15 @@ def dlq(
     topics: DeadLetterTopics | None = None,
     statuses: Sequence[str] = STATUSES,
     row_limit: int | None = None,
-    wrong_first: bool = False,
+    is_text: bool = False,
 ) -> Answer:
     """The answer to `sharelens dlq`; `span` bounds the time of a row (ROW_TIME).
 
-    `row_limit`: only the first rows are kept; None: all. `wrong_first`: rows by status (WRONG_FIRST) before all else.
+    `row_limit`: only the first rows are kept; None: all. `is_text`: rows by status (WRONG_FIRST) before all else.
     """
     scoped = scope(evidence, key_filter, cut)
     stream, warnings = reconciled_stream(scoped, cut, settings, topics, span)
-    order = [BY_STATUS, *measure.ORDER] if wrong_first else measure.ORDER
+    order = [BY_STATUS, *measure.ORDER] if is_text else measure.ORDER
     listing, digest = Listing(order, row_limit), Digest(["group_id", "status", "reason", "cause"])
     for rows in stream:
         digest.add(rows, pc.coalesce(*(rows.column(name) for name in ROW_TIME)))
@@ -363,7 +364,7 @@ def bursts(
     cut: CutChoice,
     span: Span,
     *,
-    gap_ms: int,
+    gap_ms: int = DEFAULT_GAP_MS,
     topics: DeadLetterTopics | None = None,
 ) -> Answer:
     """Runs of dead letters of one group, topic and cause in which no pause is longer than `gap_ms`.

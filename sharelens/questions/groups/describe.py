@@ -36,8 +36,19 @@ class View(Enum):
     TASKS = "tasks"
 
 
+def view_of(*, offsets: bool, members: bool, tasks: bool, state: bool) -> View:
+    """The view that the options choose; without one of them and with `offsets` that of the offsets."""
+    chosen = {View.OFFSETS: offsets, View.MEMBERS: members, View.TASKS: tasks, View.STATE: state}
+    return next((view for view, is_chosen in chosen.items() if is_chosen), View.OFFSETS)
+
+
 def describe(
-    evidence: Tables, name: str, as_of_ms: int | None, view: View, *, end_offsets: EndOffsets | None = None
+    evidence: Tables,
+    name: str,
+    as_of_ms: int | None = None,
+    view: View = View.OFFSETS,
+    *,
+    end_offsets: EndOffsets | None = None,
 ) -> Answer:
     """The answer to `sharelens describe`; `end_offsets` replaces the end offsets of the evidence.
 

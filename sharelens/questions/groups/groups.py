@@ -1,6 +1,6 @@
 """Share and streams groups: state, epochs, members, last change, by the group coordinator's log."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -35,10 +35,15 @@ EVER = Span()
 WITH_HISTORY = (*SHARE_TYPES, *STREAMS_TYPES)
 
 
-def groups(evidence: Tables, names: frozenset[str], as_of_ms: int | None, changed: Span = EVER) -> Answer:
+def group_ids(group: Iterable[str]) -> frozenset[str]:
+    """The groups that --group names."""
+    return frozenset(group)
+
+
+def groups(evidence: Tables, names: frozenset[str], as_of_ms: int | None = None, span: Span = EVER) -> Answer:
     """The answer to `sharelens groups`; no names: all groups. `as_of_ms`: only records with a timestamp up to it.
 
-    `changed` bounds the time of a group's last change.
+    `span` bounds the time of a group's last change.
 
     Raises:
         UsageError: no record of __consumer_offsets names the group.
@@ -46,7 +51,7 @@ def groups(evidence: Tables, names: frozenset[str], as_of_ms: int | None, change
     records = records_of_groups(evidence, names)
     table = measure.groups(records, as_of_ms)
     missing = () if table.num_rows else (_missing(evidence, records),)
-    within = Span(from_ms=changed.from_ms, to_ms=changed.to_ms).expression()
+    within = Span(from_ms=span.from_ms, to_ms=span.to_ms).expression()
     table = filter_rows(table.rename_columns({"last_change_ms": "log_time_ms"}), within)
     table = table.rename_columns({"log_time_ms": "last_change_ms"})
     states = {row["values"]: row["counts"] for row in pc.value_counts(table.column("state")).to_pylist()}

@@ -84,13 +84,13 @@ class Sought:
         return reaches if self.to_ms is None else pc.and_(reaches, pc.less(oldest, self.to_ms))
 
 
-def locate(source: Source, key_filter: KeyFilter, sought: Sought, match_limit: int | None = None) -> Answer:
+def locate(source: Source, key_filter: KeyFilter, sought: Sought, row_limit: int | None = None) -> Answer:
     """The answer to `sharelens locate`: at most so many places, by topic id, partition and offset.
 
     Raises:
         UsageError: no such topic or partition, or a key with a lake.
     """
-    match_limit = MAX_ROWS if match_limit is None else min(match_limit, MAX_ROWS)
+    match_limit = MAX_ROWS if row_limit is None else min(row_limit, MAX_ROWS)
     if source.lake is None:
         return _in_logs(source, key_filter, sought, match_limit)
     if sought.key is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sharelens.cli import app, main
-from sharelens.cli.options import common
+from sharelens.cli.options.common import common
 from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
 
 COMMANDS = tuple(app.cli.commands)

@@ -1,40 +1,18 @@
-"""The commands `status` and `sql`."""
+"""The command `sql`."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from sharelens.cli.options.common import Size, examples, output_options
-from sharelens.cli.options.data import lake_option
-from sharelens.cli.options.source import evidence_options
+from sharelens.cli.asking import parameters
+from sharelens.cli.options.common import Size, examples
 from sharelens.output import Shown, show
-from sharelens.source.request import Source
+from sharelens.question_table.shared import LAKE, OUTPUT, STORAGE_OPTION
 from state_model.errors import SharelensError, UsageError
 
 if TYPE_CHECKING:
     from sharelens.lake.scan import Cut
-
-
-@click.command(
-    short_help="Extent and gaps of the evidence.",
-    epilog=examples("sharelens status --lake ./lake", "sharelens status --log-dir /var/kafka-copy --output json"),
-)
-@evidence_options
-@output_options
-def status(source: Source, shown: Shown) -> None:
-    """The evidence: state partitions with their log times, gaps, quarantine, last runs, versions."""
-    from sharelens.questions import status
-
-    if source.lake is not None:
-        from sharelens.lake.scan import open_lake
-
-        show(status.lake_status(open_lake(source.lake), source.cluster_id), shown)
-        return
-    from sharelens.tables.opening import open_logs
-
-    with open_logs(source) as evidence:
-        show(status.log_status(evidence), shown)
 
 
 @click.command(
@@ -47,7 +25,7 @@ def status(source: Source, shown: Shown) -> None:
     ),
 )
 @click.argument("query", required=False)
-@lake_option("The lake that `sharelens run` wrote.")
+@parameters(LAKE, STORAGE_OPTION)
 @click.option(
     "--file", "file", type=click.File("r", encoding="utf-8"), help="Read the query from a file; - is standard input."
 )
@@ -77,7 +55,7 @@ def status(source: Source, shown: Shown) -> None:
     envvar="SHARELENS_SQL_SPILL",
     help="Disk that DuckDB may use for larger results, in a private temporary folder.",
 )
-@output_options
+@parameters(*OUTPUT)
 def sql(
     query: str | None,
     lake: str | None,
@@ -144,4 +122,4 @@ def _show_by_spark(opened: "Cut", text: str, values: Mapping[str, str | int | No
     show(spark_sql(spark_session("sql", load_settings()), opened, text, values, row_limit=shown.row_limit), shown)
 
 
-COMMANDS = (status, sql)
+COMMANDS = (sql,)

@@ -1,0 +1,197 @@
+"""Commands from the table of questions, and its parameters as options of other commands."""
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from sharelens.cli.interrupts import unwinding_on_sigterm
+from sharelens.cli.options import common as options
+from sharelens.output import Answer, Form, Report, Shown, Stream, say, show, tell
+from sharelens.question_table import kinds
+from sharelens.question_table.asking import Surface, arguments, ask, compose, findings
+from sharelens.question_table.question import Parameter, Question
+from sharelens.question_table.references import load
+from sharelens.source.request import Source
+from state_model.errors import UsageError
+
+INCOMPLETE, FINDINGS = 1, 3
+SHOWN_BY: Mapping[str, str] = {"overview": "sharelens.cli.overview:show_overview"}
+"""The function that shows the answer of a question in its own way; others are shown by `show_answer`."""
+SUBCOMMANDS: Mapping[str, str] = {"dlq": "sharelens.cli.dlq:plan"}
+"""By the name of a question the command below its own."""
+Shower = Callable[[Callable[[], AbstractContextManager[Any]], Shown, Mapping[str, Any]], Any]
+
+
+def command_of(question: Question) -> click.Command:
+    """The command of a question."""
+
+    def answer(**values: Any) -> None:
+        if not _has_subcommand(question.name):
+            _answer(question, values)
+
+    page: dict[str, Any] = {
+        "params": [click.Option(names, **settings) for names, settings in map(_option, question.parameters)],
+        "callback": answer,
+        "help": inspect.cleandoc(question.help),
+        "short_help": question.summary,
+        "epilog": options.examples(*question.examples),
+    }
+    if question.name not in SUBCOMMANDS:
+        return click.Command(question.name, **page)
+    return click.Group(question.name, commands=[load(SUBCOMMANDS[question.name])], invoke_without_command=True, **page)
+
+
+def parameters(*declared: Parameter) -> Callable[[options.Command], options.Command]:
+    """Adds parameters to a command that is no question; its function gets the arguments that they become."""
+    parts = [parameter for parameter in declared if parameter.part_of]
+
+    def add(command: options.Command) -> options.Command:
+        @functools.wraps(command)
+        def gathered(*args: Any, **values: Any) -> Any:
+            part_values = {parameter.key: values.pop(parameter.key) for parameter in parts}
+            named_arguments = compose(parts, part_values, is_after_rules=False)
+            named_arguments |= compose(parts, part_values, is_after_rules=True)
+            close_with_command(named_arguments.get("source"))
+            return command(*args, **named_arguments, **values)
+
+        return options.stacked(gathered, [option(parameter) for parameter in declared])
+
+    return add
+
+
+def option(parameter: Parameter) -> Callable[[options.Command], options.Command]:
+    """A parameter as an option of a command; its value has the parameter's key."""
+    names, settings = _option(parameter)
+    return click.option(*names, **settings)
+
+
+def close_with_command(source: Source | None) -> None:
+    """Ends the connections to a cluster, and removes the copy of its logs, when the command ends."""
+    if source is not None and source.live is not None:
+        context = click.get_current_context()
+        context.with_resource(unwinding_on_sigterm())
+        context.call_on_close(source.live.close)
+
+
+def fail_on_findings(count: int, noun: str) -> None:
+    """Exits with code 3 when the count is above 0."""
+    if count:
+        say(f"sharelens: {count} {noun} (--fail-on)")
+        raise click.exceptions.Exit(FINDINGS)
+
+
+def _has_subcommand(name: str) -> bool:
+    """Whether a command below follows, before which options are a usage error."""
+    context = click.get_current_context()
+    subcommand = context.invoked_subcommand
+    if subcommand is None:
+        return False
+    typed = click.core.ParameterSource.COMMANDLINE
+    if any(context.get_parameter_source(key) is typed for key in context.params):
+        raise UsageError(f"{name}: options follow the subcommand: sharelens {name} {subcommand} --lake ...")
+    return True
+
+
+def _answer(question: Question, values: Mapping[str, Any]) -> None:
+    named_arguments = arguments(question, values)
+    close_with_command(named_arguments["source"])
+    shown: Shown = named_arguments.pop("shown")
+    counts_rows = values.get("fail_on") and question.count_findings
+    surface = Surface(row_limit=None if counts_rows else shown.row_limit, is_text=shown.form is Form.TEXT)
+    once = functools.partial(ask, question, values, named_arguments, surface)
+    shower: Shower = load(SHOWN_BY[question.name]) if question.name in SHOWN_BY else show_answer
+    answer = shower(once, shown, values)
+    if values.get("fail_on"):
+        fail_on_findings(findings(question, answer, values["fail_on"]), question.findings)
+
+
+def show_answer(
+    once: Callable[[], AbstractContextManager[Answer | Report | Stream]], shown: Shown, values: Mapping[str, Any]
+) -> Answer | Report | Stream:
+    """Shows an answer and warns of missing evidence; with --require-complete, exits 1 when a row is not complete."""
+    with once() as answer:
+        show(_with_what_it_lacks(answer) if isinstance(answer, Answer) else answer, shown)
+    if values.get("require_complete") and isinstance(answer, Answer):
+        _ensure_complete(answer)
+    return answer
+
+
+def _ensure_complete(answer: Answer) -> None:
+    if "completeness" not in answer.table.column_names:
+        return
+    from sharelens.questions.answers.completeness import incomplete_rows
+
+    counts = answer.all_rows
+    incomplete = incomplete_rows(answer.table.column("completeness")) if counts is None else counts.incomplete
+    if incomplete:
+        say(f"sharelens: {incomplete} of {answer.row_count} rows are not complete (--require-complete)")
+        raise click.exceptions.Exit(INCOMPLETE)
+
+
+def _with_what_it_lacks(answer: Answer) -> Answer:
+    from sharelens.questions.answers.missing import nameless, unnamed_topics
+
+    counts = answer.all_rows
+    unnamed = unnamed_topics(answer.table) if counts is None else nameless(counts.unnamed_topics)
+    return replace(answer, warnings=(*answer.warnings, *unnamed))
+
+
+def _option(parameter: Parameter) -> tuple[list[str], dict[str, Any]]:
+    """Names and settings of a click option."""
+    names = [name for name in (parameter.option, parameter.short_option, parameter.key) if name]
+    settings: dict[str, Any] = {
+        "help": parameter.help,
+        "metavar": parameter.metavar,
+        "multiple": parameter.is_repeatable,
+        "required": parameter.is_required,
+        "envvar": parameter.environment or None,
+    }
+    if isinstance(parameter.kind, kinds.Flag):
+        settings["is_flag"] = True
+    else:
+        settings["type"] = _type(parameter.kind)
+    if parameter.default is not None:
+        is_shown_as_is = parameter.shown_default == str(parameter.default)
+        settings |= {"default": parameter.default, "show_default": is_shown_as_is or parameter.shown_default}
+    if parameter.effect:
+        settings |= {"is_eager": True, "expose_value": False, "callback": _effect(parameter.effect)}
+    return names, settings
+
+
+def _type(kind: kinds.Kind) -> click.ParamType[Any]:
+    match kind:
+        case kinds.Number(least=None, largest=None):
+            return click.INT
+        case kinds.Number():
+            return click.IntRange(kind.least, kind.largest)
+        case kinds.Choice():
+            return click.Choice(kind.words)
+        case kinds.Time():
+            return options.Time(kind.rounding)
+        case kinds.Duration():
+            return options.Duration(kind.bare_unit, least_ms=kind.least_ms)
+        case kinds.Size():
+            return options.Size()
+        case kinds.Names():
+            return options.Names()
+        case kinds.Address():
+            return options.Address()
+        case kinds.NewPath():
+            return options.NewPath()
+        case _:
+            return click.STRING
+
+
+def _effect(reference: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def call(context: click.Context, _: click.Parameter, value: Any) -> None:
+        text = None if value in (None, ()) else load(reference)(value)
+        if text is not None:
+            tell(text)
+            context.exit()
+
+    return call
