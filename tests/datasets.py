@@ -26,6 +26,9 @@ STREAMS_SETS = ("streams-admin", "streams-basic", "streams-topology")
 """Logs of streams groups alone, with what the Admin client answered of them."""
 KINDS = ("admin", "codec-zstd", "crash", "dlq", "edge", "pruned", "streams", "transactions", "upgrade", "v44")
 """Logs of every kind; the other scenarios are of these kinds, too."""
+LAKE_KINDS = ("admin", "dlq", "edge", "streams", "transactions")
+"""Those whose tables differ in kind: deletions, dead letters, odd requests, streams groups, transactions. Of the others
+the reading of logs is special."""
 SHARE_STATE = "formatter.jsonl"
 """The records of `__share_group_state` as Kafka's formatter prints them."""
 MORE_LOGS_VARIABLE = "SHARELENS_KAFKA_LOGS"
@@ -50,10 +53,10 @@ def scenarios() -> tuple[str, ...]:
     return carried + tuple(name for name in with_share_state if name not in carried)
 
 
-def kinds_first(but: Collection[str] = ()) -> list[Any]:
+def kinds_first(kinds: Collection[str] = LAKE_KINDS, but: Collection[str] = ()) -> list[Any]:
     """Every scenario but some, as parameters of a costly test: a log of each kind, the others for the soak."""
     return [
-        pytest.param(name, marks=() if name in KINDS else pytest.mark.soak) for name in scenarios() if name not in but
+        pytest.param(name, marks=() if name in kinds else pytest.mark.soak) for name in scenarios() if name not in but
     ]
 
 

@@ -5,7 +5,9 @@ SHARELENS_SAME_EXAMPLES=1 (.ci/run) a test draws the same examples in each run.
 """
 
 import os
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 DEPTH_VARIABLE, SAME_VARIABLE = "SHARELENS_HYPOTHESIS", "SHARELENS_SAME_EXAMPLES"
@@ -16,10 +18,20 @@ EXAMPLES = {
     "broker": {"quick": 5, "default": 20, "thorough": 400},
     "simulation": {"quick": 8, "default": 8, "thorough": 100},
     "lake": {"quick": 3, "default": 3, "thorough": 200},
-    "lake and log": {"quick": 4, "default": 4, "thorough": 100},
+    "lake and log": {"quick": 3, "default": 3, "thorough": 100},
 }
 """Cost of an example -> depth -> number of examples. `cluster`: an example audits small logs. `broker`: it restarts a
 broker. `lake`: it runs the pipeline once or more."""
+
+
+def in_soak(*values: Any) -> list[Any]:
+    """Further values of a costly test's parameter, which only `make soak` tries."""
+    return [pytest.param(value, marks=pytest.mark.soak) for value in values]
+
+
+def rows_in_soak(*rows: tuple[Any, ...]) -> list[Any]:
+    """The same for tests with several parameters: a row has a value of each."""
+    return [pytest.param(*row, marks=pytest.mark.soak) for row in rows]
 
 
 def depth() -> str:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.once import made_once
+from tools.kernel_cache import share_kernels
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -27,9 +27,7 @@ QUIET = {"GX_ANALYTICS_ENABLED": "false"}
 """What `jobs.quality.checkpoints` sets before it imports Great Expectations."""
 FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 SHELL = ("sh", "bash")
-DISTRIBUTION = ("state_model", "sharelens", "jobs", "pyspark_kafka_log")
 KEPT_JARS = Path(sys.prefix) / "share" / "sharelens" / "jars"
-COMPILED = "*.nb[ic]"
 TIMEOUT_S = 900
 
 
@@ -145,11 +143,5 @@ def install_wheel(place: Path) -> Path:
     (site,) = (place / "env").glob("lib/python*/site-packages")
     (libraries,) = (path for path in Path(sys.executable).parents[1].glob("lib/python*/site-packages"))
     (site / "libraries.pth").write_text(f"{libraries}\n", encoding="utf-8")
-    for package in DISTRIBUTION:
-        for compiled in (ROOT / package).rglob(COMPILED):
-            target = site / compiled.relative_to(ROOT)
-            target.parent.mkdir(exist_ok=True)
-            shutil.copy2(compiled, target)
-        for source in (ROOT / package).rglob("*.py"):  # numba compares the times of sources
-            shutil.copystat(source, site / source.relative_to(ROOT))
+    share_kernels(ROOT, site)
     return python

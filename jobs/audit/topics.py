@@ -40,6 +40,7 @@ class LakeTopics:
         times = [row["read_until_ms"] for row in self.extents if row["read_until_ms"] is not None]
         self.read_until_ms: int | None = max(times, default=None) if self.is_one_copy else None
         self._newest: dict[TopicPartition, tuple[int, int]] = {}
+        self.topic_ids: frozenset[str] = frozenset()
 
     @cached_property
     def known_topics(self) -> KnownTopics:

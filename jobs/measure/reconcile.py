@@ -2,13 +2,14 @@
 
 A dead letter names a topic and no id, so share partitions of a group whose topics bore one name are judged together.
 Groups without a dead letter, and without a record that was on its way to one (ARCHIVING), cost a look at two columns.
-gold.poison_record names the records that were given up; the histories give the states at the times of letters, and are
-streamed. A verdict whose history rows retention dropped stays.
+gold.poison_record names the records that were given up, and gets the causes of their dead letters
+(`jobs.measure.letter_causes`); the histories give the states at the times of letters, and are streamed. A verdict whose
+history rows retention dropped stays.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,8 @@ import pyarrow.compute as pc
 from jobs import books, retained
 from jobs.incarnations import newest_incarnations
 from jobs.lake_settings import stored_settings
-from jobs.measure import reading
+from jobs.measure import letter_causes, reading
+from jobs.measure.files import MeasureFiles
 from jobs.measure.inputs import PROGRESS, LakeInputs
 from jobs.measure.reading import STATE, StateTopic, by_cluster
 from jobs.measure.steps import in_one_step
@@ -31,7 +33,9 @@ from sharelens.lake.lake import Lake, LakeReader
 from sharelens.lake.parquet import DataFile, ParquetSink
 from sharelens.lake.slices import EVERY_RUN, SILVER, PartitionKey, slices
 from sharelens.lake.tables import TABLES
+from sharelens.measures.catalog import OF_TABLE
 from sharelens.measures.dlq import schemas as words
+from sharelens.measures.dlq.causes import Headers, without_letter_causes
 from sharelens.measures.dlq.reach import LetterTopics, whole_since_ms
 from sharelens.measures.dlq.reconciliation import (
     DLQ_POSITION,
@@ -41,8 +45,10 @@ from sharelens.measures.dlq.reconciliation import (
     nameless_places,
     reconcile,
 )
+from sharelens.measures.poison import DEAD_LETTER
 from sharelens.measures.schemas import POISON_RECORD
 from sharelens.measures.settings.over_time import GROUP_NAMES
+from sharelens.measures.topics.headers import NoRecords
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.topics import RECORD_TOPICS, STATE_TOPIC
 
@@ -54,6 +60,8 @@ NAMED = pa.schema([("group_id", pa.string()), ("name", pa.string()), ("partition
 """Share partitions whose topics bore one name are judged together."""
 DUE = pc.field("archiving_ms").is_valid()
 """The given up records that were on their way to a dead letter (ARCHIVING)."""
+WITH_LETTER = pc.field("cause_source") == DEAD_LETTER
+"""Those that may have the cause of a dead letter."""
 RESTS_ON = ["cluster_id", "state_partition", "log_offset"]
 """Columns that name, in the reconciliation and in GIVEN_UP, the record with which something was given up."""
 
@@ -87,8 +95,10 @@ def run_reconcile(engine: Engine, lake: Lake, run: int, progress: Progress) -> d
     before = lake.transaction(TABLE, "measure") or 0
     touched = _touched(lake, before)
     tasks = list(_tasks(lake, run, touched))
-    files = engine.run("measure", reconcile_task, tasks, progress, size_bytes=_size_bytes(lake))
-    adds = [file for written in files for file in written]
+    outcomes = engine.run("measure", reconcile_task, tasks, progress, size_bytes=_size_bytes(lake))
+    replaced = pa.concat_tables([letter_causes.REPLACED.empty_table(), *(outcome.replaced for outcome in outcomes)])
+    letter_causes.commit_causes(lake, run, [file for outcome in outcomes for file in outcome.causes], replaced)
+    adds = [file for outcome in outcomes for file in outcome.verdicts]
     kept_files, removes = books.rewritten_without(lake, TABLE, _rows_of(touched))
     books.commit(lake, TABLE, "measure", run, [*adds, *kept_files], removes)
     return {TABLE: sum(file.record_count for file in adds)}
@@ -121,6 +131,8 @@ def _different(lake: LakeReader, table: str, columns: Sequence[str], where: pc.E
 def _touched(lake: Lake, before: int) -> pa.Table:
     """The concerned groups with news since run `before`: of their share partitions, their dead letters, any topic for
     dead letters (what a topic holds decides what is missing), or the beginning of a state partition."""
+    if not letter_causes.has_causes(lake):
+        return _concerned(lake, 0)
     later = books.extents(lake, (pc.field("run_id") > before) & (pc.field("status") == "taken"))
     looked_into = [row for row in later if row["topic"] not in RECORD_TOPICS]
     if any(row["content"] == "log_record" or row["rebuild"] for row in looked_into):
@@ -219,16 +231,43 @@ def _size_bytes(lake: Lake) -> int:
     return sum(int(str(file["size_bytes"])) for file in files)
 
 
-def reconcile_task(task: Task) -> tuple[DataFile, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """New files of the reconciliation and of GIVEN_UP by a task, and the rows of GIVEN_UP that it replaces."""
+
+    verdicts: tuple[DataFile, ...]
+    causes: tuple[DataFile, ...]
+    replaced: pa.Table
+
+
+def reconcile_task(task: Task) -> Outcome:
     """Judges the groups of a task and writes their rows; runs on an executor."""
-    with ParquetSink(task.topic.lake, TABLES[TABLE], constants={"run_id": task.run}) as sink:
-        for rows in _judged(task):
+    lake, replaced = task.topic.lake, [letter_causes.REPLACED.empty_table()]
+    with ParquetSink(lake, TABLES[TABLE], constants={"run_id": task.run}) as sink, _given_up_files(lake) as files:
+        for judged in _judged(task):
+            rows = judged.rows
+            replaced.append(letter_causes.write_causes(files, judged.given_up, judged.stated_rows, rows, task.run))
             sink.write(rows, cluster_id=task.topic.cluster_id)
-    return tuple(sink.files)
+    return Outcome(verdicts=tuple(sink.files), causes=tuple(files.files), replaced=pa.concat_tables(replaced))
 
 
-def _judged(task: Task) -> Iterator[pa.Table]:
-    """DLQ_RECONCILIATION rows, a bounded number of share partitions at a time."""
+def _given_up_files(lake: LakeReader) -> MeasureFiles:
+    return MeasureFiles(lake, OF_TABLE[GIVEN_UP])
+
+
+class Judged(NamedTuple):
+    """DLQ_RECONCILIATION rows of some share partitions, and their rows of GIVEN_UP.
+
+    `stated_rows`: the same rows without causes from dead letters.
+    """
+
+    rows: pa.Table
+    given_up: pa.Table
+    stated_rows: pa.Table
+
+
+def _judged(task: Task) -> Iterator[Judged]:
+    """The verdicts, a bounded number of share partitions at a time."""
     topic = task.topic
     of_groups = pc.field("group_id").isin(pa.array(task.groups, pa.string()))
     letters = topic.scan(LETTERS, LETTER_COLUMNS, of_groups)
@@ -238,24 +277,29 @@ def _judged(task: Task) -> Iterator[pa.Table]:
     of_cluster_groups = of_groups & (pc.field("cluster_id") == topic.cluster_id)
     of_topic = pc.field("log_topic_id") == topic.log_topic_id
     measured = _different(topic.lake, PROGRESS, PLACE_KEY, of_cluster_groups & of_topic)
-    due = _different(topic.lake, GIVEN_UP, SHARE_PARTITION_KEY, of_cluster_groups & DUE)
+    due = _different(topic.lake, GIVEN_UP, SHARE_PARTITION_KEY, of_cluster_groups & (DUE | WITH_LETTER))
     nameless = nameless_places(measured, names)
     verdicts = _verdicts(topic, of_groups, task.dropped_ms)
     for keys, letters_of_keys in _together(measured, due, letters, names):
         every_row = in_one_step(keys.append_column("whole", pa.repeat(True, keys.num_rows)), 0)
         inputs = LakeInputs(reading.Task(topic=topic, run=task.run, before=0, keys=every_row))
-        called = _only(names, keys)
+        given_up = letter_causes.given_up(inputs)
+        stated_rows = without_letter_causes(given_up, _headers(inputs))
         rows = reconcile(
-            inputs.lake.rows(GIVEN_UP, POISON_RECORD.names).cast(POISON_RECORD),
+            stated_rows.select(POISON_RECORD.names).cast(POISON_RECORD),
             letters_of_keys,
             inputs.history_parts(HISTORY_READ),
-            called,
+            _only(names, keys),
             letter_topics,
             settings,
             begins_ms=task.begins_ms,
             nameless=nameless,
         )
-        yield _with_verdicts(rows, verdicts)
+        yield Judged(rows=_with_verdicts(rows, verdicts), given_up=given_up, stated_rows=stated_rows)
+
+
+def _headers(inputs: LakeInputs) -> Headers:
+    return lambda begins: NoRecords.of(inputs.headers(begins))
 
 
 def _verdicts(topic: StateTopic, of_groups: pc.Expression, dropped_ms: int | None) -> pa.Table:

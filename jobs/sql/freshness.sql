@@ -1,6 +1,6 @@
 -- How far the published evidence reaches, by state partition.
 -- Log time stands still while no share state is written.
--- column: end_log_offset_exclusive = where the next run goes on; held_back = offsets at or above the high watermark
+-- column: end_log_offset_exclusive = above the last record of the lake; held_back = offsets at or above the high watermark
 SELECT
   held.cluster_id AS cluster_id, held.state_partition AS state_partition, held.first_log_offset AS first_log_offset,
   held.end_log_offset_exclusive AS end_log_offset_exclusive, held.first_log_time_ms AS first_log_time_ms,

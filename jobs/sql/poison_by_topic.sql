@@ -1,5 +1,5 @@
 -- Records given up, by group, topic and cause.
--- The lake knows no settings of groups: where the delivery limit decides, the cause is unknown. Gaps are no records.
+-- Causes are those of `sharelens poison`: of the dead letter, else by state log, headers and settings. Gaps are no records.
 -- column: records = offsets; most_deliveries = the largest delivery count among them
 -- param: group text = null; only this group
 SELECT

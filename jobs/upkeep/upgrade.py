@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BATCH_ROWS = 1 << 16
-APPLICATIONS = (*books.MARKER, "measure-step", "check", "maintain", "maintain-cuts")
+APPLICATIONS = (*books.MARKER, "measure-step", "letter-causes", "check", "maintain", "maintain-cuts")
 """The applications whose transactions are carried over."""
 
 

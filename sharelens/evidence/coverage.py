@@ -21,8 +21,9 @@ Extent = Mapping[str, Any]
 class Coverage:
     """The coverage of one log partition by its extents.
 
-    `covered`: the covered ranges (offsets that need no second reading), disjoint and ascending; `requested`: by source
-    id the requested offsets; `log_time_ms`: log time so far (None: no record); `end`: first offset above
+    `covered`: the covered ranges (offsets that need no second reading), disjoint and ascending; `uncommitted`: the
+    ranges above the committed end that were taken all the same, until they are read again; `requested`: by source id
+    the requested offsets; `log_time_ms`: log time so far (None: no record); `end`: first offset above
     every request; `lost_ends`: by source id the gap at its end; `leader_epochs`: of the records below `end`, as far as
     checkpoints told them.
     """
@@ -31,8 +32,14 @@ class Coverage:
     requested: dict[str, list[Interval]]
     log_time_ms: int | None
     end: int
+    uncommitted: list[Interval] = field(default_factory=list)
     lost_ends: dict[str, Interval] = field(default_factory=dict)
     leader_epochs: tuple[LeaderEpoch, ...] = ()
+
+    @property
+    def held_ranges(self) -> list[Interval]:
+        """The ranges whose records the lake holds, disjoint and ascending: covered ones and uncommitted ones."""
+        return union([*self.covered, *self.uncommitted]) if self.uncommitted else self.covered
 
     def missing_from(self, source_id: str, available: Interval) -> list[Interval]:
         """The offsets of a source that were not requested before and are not covered.
@@ -53,6 +60,7 @@ class Coverage:
             requested={source: _below(intervals, offset) for source, intervals in self.requested.items()},
             log_time_ms=self.log_time_ms,
             end=min(self.end, offset),
+            uncommitted=_below(self.uncommitted, offset),
             lost_ends=self.lost_ends,
             leader_epochs=below(self.leader_epochs, offset),
         )
@@ -66,6 +74,7 @@ def coverage(extents: Iterable[Extent]) -> Coverage:
     their place, and none above.
     """
     covered: list[Interval] = []
+    uncommitted: list[Interval] = []
     requested: dict[str, list[Interval]] = {}
     lost_ends: dict[str, Interval] = {}
     leader_epochs: dict[int, int] = {}
@@ -74,6 +83,7 @@ def coverage(extents: Iterable[Extent]) -> Coverage:
         source_id = row["source_id"]
         if row["superseded_from"] is not None:
             covered = _below(covered, row["superseded_from"])
+            uncommitted = _below(uncommitted, row["superseded_from"])
             requested = {source: _below(intervals, row["superseded_from"]) for source, intervals in requested.items()}
             leader_epochs = dict(below(leader_epochs.items(), row["superseded_from"]))
         for entry in row["leader_epochs"] or ():
@@ -87,6 +97,8 @@ def coverage(extents: Iterable[Extent]) -> Coverage:
         vanished = gaps_of_extent(row, "vanished") if gaps else []
         requested[source_id] = _with(requested.get(source_id, []), extent_range, vanished)
         covered = _with(covered, extent_range, gaps)
+        if uncommitted or end < row["end_offset_exclusive"]:
+            uncommitted = _uncommitted(uncommitted, row, end, gaps)
         if end >= lost_ends.get(source_id, (0, 0))[1]:
             lost_ends.pop(source_id, None)
         at_end = [gap for gap in gaps if gap[1] == end]
@@ -98,9 +110,20 @@ def coverage(extents: Iterable[Extent]) -> Coverage:
         requested=requested,
         log_time_ms=newest_log_time(rows),
         end=end,
+        uncommitted=uncommitted,
         lost_ends=lost_ends,
         leader_epochs=tuple(sorted(leader_epochs.items())),
     )
+
+
+def _uncommitted(
+    before: Sequence[Interval], row: Extent, committed_end: int, gaps: Sequence[Interval]
+) -> list[Interval]:
+    """The uncommitted ranges after an extent; one that takes offsets replaces those from its first offset on."""
+    first, end = row["from_offset"], row["end_offset_exclusive"]
+    if first >= end:
+        return list(before)
+    return union([*_below(before, first), *difference([(max(first, committed_end), end)], gaps)])
 
 
 def newest_log_time(extents: Iterable[Extent]) -> int | None:

@@ -35,7 +35,7 @@ from state_model.audit.columnar.explained import with_causes
 from state_model.audit.columnar.findings import findings
 from state_model.audit.columnar.kept_records import RecordKeeper
 from state_model.audit.columnar.kept_schema import KEPT_RECORD, LIFE
-from state_model.audit.columnar.log_pairs import STATES_READ, LogPairs, StateTopic
+from state_model.audit.columnar.log_pairs import STATES_READ, LogPairs, StoredTopic
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.partitions import LogFacts
 from state_model.columnar.keys import LOG_PARTITION_KEY, STATE_PARTITION_KEY
@@ -238,7 +238,7 @@ def _between_logs(states: pa.Table, cluster_logs: OtherLogs) -> pa.Table:
     topic_id = str(newest_incarnation(list(incarnations)))
     newest_states = states.filter(pc.field("log_topic_id") == topic_id).sort_by("state_partition")
     kept_records = rows_of(newest_states, "kept", KEPT_RECORD)
-    topic = StateTopic(
+    topic = StoredTopic(
         topic_id=topic_id,
         topic_ids=frozenset(states.column("log_topic_id").to_pylist()),
         states=newest_states,
@@ -246,4 +246,4 @@ def _between_logs(states: pa.Table, cluster_logs: OtherLogs) -> pa.Table:
         kept_records=kept_records.filter(pc.field("kind") != LIFE),
         lives=lambda: kept_records.filter(pc.field("kind") == LIFE),
     )
-    return of_log(LogPairs(topic, cluster_logs).proofs().findings(STORED), _NO_CLUSTER, topic_id)
+    return of_log(LogPairs(topic.topic(cluster_logs), cluster_logs).proofs().findings(STORED), _NO_CLUSTER, topic_id)

@@ -9,11 +9,13 @@ is computed in one task, which holds the histories of that user partition.
 from typing import TYPE_CHECKING
 
 from sharelens.frames.group_inputs import of_each_user_partition, of_user_partitions
+from sharelens.frames.reconciled import dlq_reconciliation, with_causes
 from sharelens.measures import account as accounts
 from sharelens.measures import cost as costs
 from sharelens.measures.catalog import MEASURES
 from sharelens.measures.schemas import ACCOUNTED, COST
 from sharelens.measures.settings.over_time import NO_SETTINGS, GroupSettings
+from state_model.errors import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -68,6 +70,9 @@ def poison_records(
     delivery_history: "DataFrame",
     *,
     headers: "DataFrame | None" = None,
+    dead_letters: "DataFrame | None" = None,
+    topic_names: "DataFrame | None" = None,
+    searched: "DataFrame | None" = None,
     settings: GroupSettings = NO_SETTINGS,
 ) -> "DataFrame":
     """The record offsets that groups archived, or that are ARCHIVING, with the cause if it is known.
@@ -75,16 +80,28 @@ def poison_records(
     Args:
         share_partition_history, delivery_history: as in `stalls`.
         headers: as in `lag`; without them gaps count as records.
+        dead_letters, topic_names, searched: as in `dlq_reconciliation`, all three or none; without them no cause comes
+            from a dead letter. With them the rows are computed twice, unless Spark finds the exchange again.
         settings: as in `stalls`; without them the delivery count limit is unknown, and so is the cause at the limit.
 
     Returns:
         POISON_RECORD rows (the columns of gold.poison_record but cluster_id, topic, is_final and run_id), in no order.
 
     Raises:
-        UsageError: a column is missing or has another type.
+        UsageError: a column is missing or has another type; or one of the three is missing.
     """
-    histories = (share_partition_history, delivery_history)
-    return _of_histories("poison_record", "poison_records", *histories, headers, settings=settings)
+    function, histories = "poison_records", (share_partition_history, delivery_history)
+    rows = _of_histories("poison_record", function, *histories, headers, settings=settings)
+    of_letters = {"dead_letters": dead_letters, "topic_names": topic_names, "searched": searched}
+    missing = [name for name, frame in of_letters.items() if frame is None]
+    if dead_letters is None or topic_names is None or searched is None:
+        if len(missing) < len(of_letters):
+            raise UsageError(f"frames.{function}: dead letters need {', '.join(missing)}, too")
+        return rows
+    verdicts = dlq_reconciliation(
+        rows, dead_letters, share_partition_history, topic_names=topic_names, searched=searched, settings=settings
+    )
+    return with_causes(rows, verdicts, function)
 
 
 def redelivered_records(share_partition_history: "DataFrame", delivery_history: "DataFrame") -> "DataFrame":

@@ -61,6 +61,7 @@ class OtherLogs:
     settings: GroupSettings = NO_SETTINGS
     is_one_copy: bool = True
     read_until_ms: int | None = None
+    topic_ids: frozenset[str] = frozenset()
 
     def group_log(self) -> GroupLog | None:
         """The log of the group coordinator."""

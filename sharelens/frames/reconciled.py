@@ -20,12 +20,14 @@ from sharelens.frames.shapes import checked, in_envelope, in_groups, nullable_st
 from sharelens.kafka_log.dead_letter_records import DLQ_RECORD
 from sharelens.lake.dlq_partitions import DLQ_PARTITION, PLACE
 from sharelens.lake.parquet import conform
+from sharelens.measures.dlq.causes import LIFE, with_letter_causes
 from sharelens.measures.dlq.reach import LetterTopics, whole_since_ms
-from sharelens.measures.dlq.reconciliation import HISTORY_READ, LETTER_COLUMNS, reconcile
+from sharelens.measures.dlq.reconciliation import DLQ_POSITION, HISTORY_READ, LETTER_COLUMNS, reconcile
+from sharelens.measures.dlq.reconciliation import ORDER as VERDICT_ORDER
 from sharelens.measures.dlq.schemas import DLQ_RECONCILIATION
 from sharelens.measures.schemas import POISON_RECORD
 from sharelens.measures.settings.over_time import NO_SETTINGS, GroupSettings
-from state_model.columnar.keys import STATE_PARTITION_KEY
+from state_model.columnar.keys import SHARE_PARTITION_KEY, STATE_PARTITION_KEY
 from state_model.columnar.schemas import SHARE_PARTITION_HISTORY
 
 if TYPE_CHECKING:
@@ -116,6 +118,43 @@ def dlq_reconciliation(
     return in_groups(rows, _NAMED, ["part"], compute, timed)
 
 
+_VERDICT = pa.schema(
+    [DLQ_RECONCILIATION.field(name) for name in (*LIFE, "offset", "cause", "cause_source", *DLQ_POSITION)]
+)
+_CAUSES = {"given_up": POISON_RECORD, "verdict": _VERDICT}
+_CAUSES_ENVELOPE = pa.schema(
+    [POISON_RECORD.field(name).with_nullable(True) for name in SHARE_PARTITION_KEY]
+    + [pa.field(name, nullable_struct(schema)) for name, schema in _CAUSES.items()]
+)
+
+
+def with_causes(poison_records: "DataFrame", verdicts: "DataFrame", function: str) -> "DataFrame":
+    """POISON_RECORD rows with the causes of their dead letters; `verdicts`: rows of `dlq_reconciliation` about them."""
+    frames = {
+        "given_up": checked(poison_records, POISON_RECORD, function, "poison_records"),
+        "verdict": verdicts.where("dlq_offset is not null").select(*_VERDICT.names),
+    }
+    rows = together(
+        in_envelope(
+            frame,
+            {name: F.col(name) for name in SHARE_PARTITION_KEY} | {part: F.struct(*_CAUSES[part].names)},
+            _CAUSES_ENVELOPE,
+        )
+        for part, frame in frames.items()
+    )
+    timed = timed_schema(POISON_RECORD)
+
+    def compute(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        of_key = pa.Table.from_batches(list(batches))
+        given_up, verdict = (
+            _fields(of_key.filter(pc.is_valid(of_key.column(part).combine_chunks().field(key))), part, schema)
+            for (part, schema), key in zip(_CAUSES.items(), ("last_offset", "dlq_offset"), strict=True)
+        )
+        yield from conform(with_letter_causes(given_up, verdict.sort_by(VERDICT_ORDER)), timed).to_batches()
+
+    return in_groups(rows, SHARE_PARTITION_KEY, [], compute, timed)
+
+
 def _with_name(rows: "DataFrame", column: str, names: "DataFrame") -> "DataFrame":
     """The rows with `name`: that of the topic whose id the column holds; what has no name stands for itself."""
     known_names = F.broadcast(names.select(F.col("topic_id").alias("known_id"), F.col("topic").alias("known_name")))
@@ -184,6 +223,10 @@ def _reconciled(batches: Iterator[pa.RecordBatch], settings: GroupSettings) -> p
 
 def _part(rows: pa.Table, name: str) -> pa.Table:
     """The rows of one part, of the part's schema."""
-    part_rows = rows.filter(pc.field("part") == list(_PARTS).index(name))
-    structs = part_rows.column(name).combine_chunks()
-    return pa.table(dict(zip(structs.type.names, structs.flatten(), strict=True))).cast(_PARTS[name])
+    return _fields(rows.filter(pc.field("part") == list(_PARTS).index(name)), name, _PARTS[name])
+
+
+def _fields(rows: pa.Table, column: str, schema: pa.Schema) -> pa.Table:
+    """The fields of a column of structs, as rows of `schema`."""
+    structs = rows.column(column).combine_chunks()
+    return pa.table(dict(zip(structs.type.names, structs.flatten(), strict=True))).cast(schema)

@@ -24,7 +24,8 @@ from sharelens.measures.histories.numbers import Histories
 from sharelens.measures.inputs import Inputs
 from sharelens.measures.ranges.steps import LAST_OFFSET, NO_VALUE, Flags, Ints, Layers, Ranges, together
 from sharelens.measures.schemas import ACCOUNTED, CLASSES
-from sharelens.measures.topics.topic_log import ABORTED, CONTROL, WHATS, TopicLog, limits
+from sharelens.measures.topics.extents import topic_partitions
+from sharelens.measures.topics.topic_log import ABORTED, COMPACTED, CONTROL, WHATS, TopicLog, limits
 from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.columnar.values import Loss
 from state_model.share_records import DeliveryState
@@ -34,6 +35,8 @@ REASONS = (*WHATS, None, "life_ended", "acknowledged_again", "start_undetermined
 """Of passed_without_outcome: what the batch headers say of the offset, or life_ended; else a remark on the class."""
 NO_REASON, LIFE_ENDED, AGAIN, START_UNDETERMINED, RECREATED = range(len(WHATS), len(REASONS))
 UNKNOWN = WHATS.index("unknown")
+GAPS = (CONTROL, COMPACTED)
+"""What the batch headers say of offsets that hold no record."""
 DROPPED = ("changed", "split_or_joined", "start_offset_passed")
 """Ends of a range after which its offsets are in another range of the same life, or in none."""
 
@@ -72,6 +75,33 @@ def account(
     classified = _classed(lives, deliveries, life, outcomes, bounds)
     rows = _with_topics(classified, places, topics or {})
     return _table(rows, lives, places)
+
+
+def archived_without_record(accounted: pa.Table, topics: Mapping[tuple[str, int], TopicLog]) -> int:
+    """How many archived offsets of ACCOUNTED rows hold no record by the batch headers: the gaps of `poison`."""
+    archived = accounted.filter(pc.equal(accounted.column("class"), CLASSES[ARCHIVED]))
+    firsts, lasts = (archived.column(name).to_numpy() for name in ("first_offset", "last_offset"))
+    rows_of: dict[tuple[str, int], list[int]] = {}
+    for row, place in enumerate(topic_partitions(archived)):
+        rows_of.setdefault(place, []).append(row)
+    count = 0
+    for place, rows_of_place in rows_of.items():
+        if (log := topics.get(place)) is not None:
+            at = np.array(rows_of_place)
+            count += int((_gaps_below(log, lasts[at] + 1) - _gaps_below(log, firsts[at])).sum())
+    return count
+
+
+def _gaps_below(log: TopicLog, offsets: Ints) -> Ints:
+    """For each offset how many offsets below it hold no record."""
+    is_gap = np.isin(log.kind, GAPS)
+    firsts, lasts = log.range_first[is_gap], log.range_last[is_gap]
+    # Ranges ascend and are disjoint: those that begin below the offset count whole, but the last may reach over it.
+    sizes = np.append(0, np.cumsum(lasts - firsts + 1))
+    begun = np.searchsorted(firsts, offsets)
+    beyond = np.append(0, lasts + 1)[begun] - offsets
+    below: Ints = sizes[begun] - np.where(begun > 0, np.maximum(beyond, 0), 0)
+    return below
 
 
 def _classed(lives: Lives, deliveries: pa.Table, life: Ints, outcomes: Outcomes, bounds: Ints) -> Ranges:

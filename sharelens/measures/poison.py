@@ -48,8 +48,8 @@ from sharelens.measures.settings.over_time import (
     in_force_at,
 )
 from sharelens.measures.topics.extents import TopicPartition, topic_partitions
-from sharelens.measures.topics.headers import ABORTED, Spans, spans_of
-from state_model.columnar.keys import FULL_PLACE_KEY, SHARE_PARTITION_KEY
+from sharelens.measures.topics.headers import ABORTED, NoRecords, Spans, spans_of
+from state_model.columnar.keys import FULL_PLACE_KEY, SHARE_PARTITION_KEY, number_keys
 from state_model.columnar.ranges import MAX_OFFSET
 from state_model.columnar.schemas import COMPLETENESS
 from state_model.columnar.values import state_names
@@ -94,7 +94,7 @@ def poison(
         near_limit: also records that the next failed delivery will archive, where the limit is known.
     """
     pieces = given_up.pieces_of(histories.ranges, _flags(histories, settings, near_limit), histories.life_begins)
-    spans = spans_of(no_records.filter(pc.not_equal(no_records.column("reason"), ABORTED)))
+    spans = _gap_spans(no_records)
     covered = {(topic_id, partition): (first, last) for topic_id, partition, first, last in _tuples(header_ranges)}
     return _table(_with_presences(pieces, histories, spans, covered), histories, settings).sort_by(ORDER)
 
@@ -201,9 +201,11 @@ def _table(pieces: Ints, histories: Histories, settings: GroupSettings) -> pa.Ta
     limit_settings = [period.of(groups[number], DELIVERY_COUNT_LIMIT) for number, period in in_force]
     limits = pa.array([setting.number for setting in limit_settings], pa.int64()).take(pa.array(at_outcome))
     origins = pa.array([setting.origin for setting in limit_settings], pa.string()).take(pa.array(at_outcome))
-    cause, source = _causes(pieces, final, pc.fill_null(limits, 0).to_numpy())
-    state = pa.array(final[:, RANGE_STATE].astype(np.int8))
     archiving = pieces[:, ARCHIVING_AT]
+    cause, source = _causes(
+        final[:, RANGE_STATE], final[:, RANGE_COUNT], pieces[:, PRESENCE], archiving != NEVER, _known_limits(limits)
+    )
+    state = pa.array(final[:, RANGE_STATE].astype(np.int8))
     columns = {name: histories.places.column(name).take(of_piece) for name in FULL_PLACE_KEY} | {
         "life_log_offset": histories.life_key[life],
         "offset": pieces[:, FIRST],
@@ -226,14 +228,47 @@ def _table(pieces: Ints, histories: Histories, settings: GroupSettings) -> pa.Ta
     return pa.table({name: columns[name] for name in POISON_RECORD.names}).cast(POISON_RECORD)
 
 
-def _causes(pieces: Ints, final: Ints, limits: Ints) -> tuple[pa.Array, pa.Array]:
+def causes_of_rows(rows: pa.Table, no_records: NoRecords) -> tuple[pa.Array, pa.Array]:
+    """Cause and its source of POISON_RECORD rows by state log, headers and settings, whatever cause they have.
+
+    `no_records`: of their user partitions. As in rows of `poison`, all offsets of a row have a record, or none has.
+    """
+    spans, header_ranges = _gap_spans(no_records.ranges()), _tuples(no_records.header_ranges())
+    covered = {(topic_id, partition): (first, last) for topic_id, partition, first, last in header_ranges}
+    (number,), keys = number_keys(rows)
+    topics, offsets = topic_partitions(keys), rows.column("offset").to_numpy()
+    presence = np.full(rows.num_rows, UNSEEN)
+    for place in np.unique(number).tolist():
+        if (span := covered.get(topics[place])) is None:
+            continue
+        at = np.flatnonzero(number == place)
+        gaps = np.stack(spans.get(topics[place], NO_SPANS)[:2], axis=1)
+        there = np.where(_covers(np.array([span]), offsets[at]), RECORD, UNSEEN)
+        presence[at] = np.where(_covers(gaps, offsets[at]), NO_RECORD_THERE, there)
+    state, count = (rows.column(name).to_numpy() for name in ("delivery_state", "delivery_count"))
+    is_archiving = pc.is_valid(rows.column("archiving_ms")).to_numpy()
+    return _causes(state, count, presence, is_archiving, _known_limits(rows.column("delivery_count_limit")))
+
+
+def _known_limits(limits: pa.ChunkedArray | pa.Array) -> Ints:
+    """The limits; 0 where it is unknown."""
+    known_limits: Ints = pc.fill_null(limits, 0).to_numpy().astype(np.int64)
+    return known_limits
+
+
+def _gap_spans(no_records: pa.Table) -> Spans:
+    """The offsets that never held a record; those of aborted transactions hold one."""
+    return spans_of(no_records.filter(pc.not_equal(no_records.column("reason"), ABORTED)))
+
+
+def _causes(
+    state: Ints, counts: Ints, presence: Ints, letter: npt.NDArray[np.bool_], limits: Ints
+) -> tuple[pa.Array, pa.Array]:
     """Cause and its source of each piece; the first rule that applies.
 
-    `final`: the last range of each; a limit of 0 is unknown.
+    `letter`: whether it was on its way to a dead letter (ARCHIVING). A limit of 0 is unknown.
     """
-    counts, near = final[:, RANGE_COUNT], final[:, RANGE_STATE] == AVAILABLE_STATE
-    presence, has_limit = pieces[:, PRESENCE], limits > 0
-    letter, exceeded = pieces[:, ARCHIVING_AT] != NEVER, (limits > 0) & (counts >= limits)
+    near, has_limit, exceeded = state == AVAILABLE_STATE, limits > 0, (limits > 0) & (counts >= limits)
     first_try = ~has_limit & (counts < LOWEST_DELIVERY_COUNT_LIMIT)
     rules: list[tuple[npt.NDArray[np.bool_], str | None, str | None]] = [
         (near, None, None),
@@ -243,7 +278,7 @@ def _causes(pieces: Ints, final: Ints, limits: Ints) -> tuple[pa.Array, pa.Array
         (letter & (has_limit | first_try), REJECTED, DEAD_LETTER),
         ((presence == RECORD) & has_limit, REJECTED, CONFIGURATION),
         ((presence == RECORD) & first_try, REJECTED, INFERRED),
-        (np.ones(len(pieces), np.bool_), UNKNOWN, None),
+        (np.ones(len(state), np.bool_), UNKNOWN, None),
     ]
     rule = np.select([condition for condition, _, _ in rules], np.arange(len(rules)).tolist(), len(rules) - 1)
     causes, sources = ([entry[at] for entry in rules] for at in (1, 2))

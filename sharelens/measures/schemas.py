@@ -185,7 +185,7 @@ POISON_RECORD = pa.schema(
         column("delivery_state_name", pa.string(), "name of the delivery state"),
         column("delivery_count", pa.int16(), "delivery count", nullable=False),
         column("cause", pa.string(), "rejected, delivery_limit, gap or unknown; null for a record near the limit"),
-        column("cause_source", pa.string(), "dead_letter (state ARCHIVING), configuration, headers or inferred"),
+        column("cause_source", pa.string(), "dead_letter (or state ARCHIVING), configuration, headers or inferred"),
         column("delivery_count_limit", pa.int64(), "share.delivery.count.limit of the group; null = unknown"),
         column("delivery_count_limit_source", pa.string(), "source of the limit; null = unknown"),
         column("first_outcome_ms", pa.int64(), "log time of the record's first outcome in this life"),

@@ -9,7 +9,6 @@ from sharelens.measures.stalls import intervals as stalls
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions import lag as lag_question
 from sharelens.questions.answers.measured import Scope, rows_of, scope
-from sharelens.questions.dead_letters.given_up import given_up
 from sharelens.questions.redelivered import redelivered_rows
 from sharelens.source.request import CutChoice
 from sharelens.tables.port import Tables
@@ -38,8 +37,10 @@ class FromHistories:
         return rows_of(self._scope, stalls.lasting_rows, self._settings)
 
     def poison(self) -> pa.Table:
-        """POISON_RECORD rows."""
-        return given_up(self._scope, self._settings)
+        """POISON_RECORD rows with the causes of their dead letters."""
+        from sharelens.questions.dead_letters.dlq import given_up_with_dead_letter_causes
+
+        return pa.concat_tables(list(given_up_with_dead_letter_causes(self._scope, self._settings, None)))
 
     def dead_letters(self) -> pa.Table:
         """DLQ_RECONCILIATION rows."""

@@ -40,17 +40,18 @@ def account(
     logs = windows.logs
     losses = {part.state_partition: part.losses for part in evidence.cover()}
 
-    def of_part(part: Part) -> tuple[pa.Table, Counter[str], int]:
+    def of_part(part: Part) -> tuple[pa.Table, Counter[str], int, int]:
         rows = measure.account(part.history, part.deliveries, limits(logs), logs, losses)
         shown = marked(_listed(rows, listed) if listed else _counted(rows, windows), part.history)
-        return shown, _offsets_of_classes(rows), _offsets_of_windows(rows, logs)
+        gaps = measure.archived_without_record(rows, logs)
+        return shown, _offsets_of_classes(rows), _offsets_of_windows(rows, logs), gaps
 
-    tables, counts, sizes = zip(*scoped.of_each_part(of_part), strict=True)
+    tables, counts, sizes, gaps = zip(*scoped.of_each_part(of_part), strict=True)
     return answer(
         evidence,
         by_place(tables),
         LISTED_COLUMNS if listed else COUNTED_COLUMNS,
-        totals=_totals(sum(counts, Counter()), sum(sizes)),
+        totals=_totals(sum(counts, Counter()), sum(sizes), sum(gaps)),
         warnings=[
             *scoped.warnings,
             *_missing(evidence, windows.without_topic, span),
@@ -149,9 +150,10 @@ def _offsets_of_windows(rows: pa.Table, logs: Mapping[TopicPartition, TopicLog])
     return sum(logs[place].end - logs[place].first for place in places)
 
 
-def _totals(counts: Counter[str], appended: int) -> str:
-    """The line of totals, its classes in the order of CLASSES."""
-    by_class = ", ".join(f"{name} {counts[name]}" for name in CLASSES if counts[name]) or "none"
+def _totals(counts: Counter[str], appended: int, archived_gaps: int) -> str:
+    """The line of totals, its classes in the order of CLASSES; `archived_gaps`: archived offsets without a record."""
+    remarks = {"archived": f" ({archived_gaps} without a record)" if archived_gaps else ""}
+    by_class = ", ".join(f"{name} {counts[name]}{remarks.get(name, '')}" for name in CLASSES if counts[name]) or "none"
     total = counts.total()
     return f"offsets of the window {appended}, in classes {total}, difference {appended - total}: {by_class}"
 

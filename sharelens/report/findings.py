@@ -95,14 +95,17 @@ def _streams_tiles(signs: Signs) -> Sequence[Tile]:
 
 def _share_tiles(gathered: Gathered) -> Sequence[Tile]:
     lags = gathered.lag
-    groups = set(lags.column("group_id").unique().to_pylist())
     standing, over = total(gathered.stalls.still(), "rows"), total(gathered.stalls.over(), "rows")
     given_up, again = total(gathered.poison.sums, "records"), total(gathered.redelivered, "records")
     unknown = lags.column("lag").null_count
     lag = pc.sum(lags.column("lag")).as_py()
     incomplete = int(pc.sum(pc.not_equal(lags.column("completeness"), COMPLETE)).as_py() or 0)
     return (
-        Tile(label="Share groups", figure=number(len(groups)), detail=counted(lags.num_rows, "share partition")),
+        Tile(
+            label="Share groups",
+            figure=number(len(gathered.signs.share_groups)),
+            detail=counted(lags.num_rows, "share partition"),
+        ),
         Tile(
             label="Lag",
             figure=UNKNOWN if lag is None else number(lag) + ("+" if unknown else ""),
@@ -117,10 +120,10 @@ def _share_tiles(gathered: Gathered) -> Sequence[Tile]:
         Tile(
             label="Archived",
             figure=number(given_up),
-            detail="records",
+            detail="records of all groups",
             weight=Weight.WATCH if given_up else Weight.NOTE,
         ),
-        Tile(label="Redelivered", figure=number(again), detail="records"),
+        Tile(label="Redelivered", figure=number(again), detail="records of all groups"),
         Tile(
             label="Completeness",
             figure="complete" if not incomplete else f"{number(incomplete)} not complete",

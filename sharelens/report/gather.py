@@ -1,6 +1,6 @@
 """Gathers the answers of a report, all of one cut."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from sharelens.evidence.conditions import filter_rows
 from sharelens.groups.schemas import SHARE
+from sharelens.groups.summary import GROUPS
 from sharelens.measures.catalog import MEASURES
 from sharelens.measures.life import rows as life_rows
 from sharelens.measures.ranges.steps import Ints
@@ -27,7 +28,7 @@ from sharelens.questions.answers.share_partitions import Key, key_of, rows_of_ke
 from sharelens.questions.dead_letters import dlq, poison
 from sharelens.questions.findings.finding import Finding
 from sharelens.questions.findings.findings import findings
-from sharelens.questions.findings.signs import OF_SHARE_GROUPS, Signs, signs_of
+from sharelens.questions.findings.signs import Signs, signs_of
 from sharelens.questions.groups import groups
 from sharelens.questions.timelines.gap_entries import gap_entries
 from sharelens.questions.timelines.timeline import up_to_cut
@@ -172,7 +173,7 @@ def gather(evidence: Tables, question: ReportQuestion) -> Gathered:
         signs=read_signs,
         findings=wrong,
         ranking=ranking,
-        groups=_of_scope(coordinated.table.filter(OF_SHARE_GROUPS), key_filter, read.written_ms.keys()),
+        groups=GROUPS.empty_table() if read_signs.groups is None else read_signs.groups,
         streams=streams_digest(evidence, _streams_groups(key_filter), cut.as_of_ms, question.span),
         written_ms=read.written_ms,
         outcomes=outcomes_of(scoped),
@@ -295,14 +296,6 @@ def _traced(stalls: StallDigest, given_up: PoisonDigest, order: Sequence[Key]) -
 
 def _said_once(lines: Sequence[str]) -> Sequence[str]:
     return tuple(dict.fromkeys(lines))
-
-
-def _of_scope(table: pa.Table, key_filter: KeyFilter, groups: Collection[str]) -> pa.Table:
-    """Share groups of the group coordinator's log that the report is about."""
-    if key_filter.keeps_all:
-        return table
-    there = {*groups, *key_filter.groups}
-    return table.filter(pc.is_in(table.column("group_id"), value_set=pa.array(sorted(there), pa.string())))
 
 
 def _streams_groups(key_filter: KeyFilter) -> frozenset[str] | None:

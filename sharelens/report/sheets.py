@@ -62,8 +62,8 @@ def groups_sheet(gathered: Gathered, command: str) -> Sheet:
             Head(label="Share partitions", number=True),
             Head(label="Lag", number=True, hint="Kafka's lag (KIP-1226), summed; + where it is unknown for some"),
             Head(label="Stands still since", hint="the earliest of its share partitions, UTC"),
-            Head(label="Archived", number=True, hint="records, without control records and gaps"),
-            Head(label="Redelivered", number=True, hint="records delivered more than once"),
+            Head(label="Archived", number=True, hint="records, without control records and gaps; once a life"),
+            Head(label="Redelivered", number=True, hint="records delivered more than once; once a kind and life"),
             Head(label="Last state write", hint="UTC"),
             Head(label="Completeness"),
         ),
@@ -92,6 +92,8 @@ def _group_rows(gathered: Gathered) -> dict[str, dict[str, Any]]:
             },
         )  # fmt: skip
 
+    for share_group in gathered.signs.share_groups:
+        of(share_group)
     for group in gathered.groups.select(["group_id", "state", "member_count"]).to_pylist():
         of(group["group_id"]).update(state=group["state"], members=group["member_count"])
     by_group = gathered.lag.group_by("group_id").aggregate(

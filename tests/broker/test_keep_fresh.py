@@ -31,6 +31,7 @@ from tests.broker.live.test_live_lake import COMPARED, consumed, run
 from tests.broker.running import RunningBroker
 from tests.broker.share_clients import SHARE_SETTINGS
 from tests.broker.workload_runs import Supervised, run_profiles
+from tests.depths import in_soak
 from tests.lakes import content, differences
 from tests.pages import DOCS, blocks
 
@@ -298,7 +299,7 @@ def test_an_exporter_says_that_its_cluster_is_away_and_goes_on_when_it_is_back(
     assert metrics_before[LAST_SUCCESS] <= away[LAST_SUCCESS] < back[LAST_SUCCESS]
 
 
-@pytest.mark.parametrize("cycles", [12, pytest.param(5000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("cycles", [8, *in_soak(12, 5000)])
 def test_runs_back_to_back_leave_few_files_and_take_no_more_memory_and_open_files(
     broker: RunningBroker, tmp_path: Path, cycles: int
 ) -> None:

@@ -126,7 +126,7 @@ def kill_in_a_loop(folder, rounds, **settings):
 
 
 def test_what_was_acknowledged_is_there_after_each_kill(tmp_path):
-    checked = kill_in_a_loop(tmp_path, 5)
+    checked = kill_in_a_loop(tmp_path, 3)
     assert checked.findings == ()
     assert checked.counts["committed"] > 50
     assert audit_errors(tmp_path / "log", "4.3") == []

@@ -13,6 +13,7 @@ from sharelens.cli import main
 from sharelens.lake.scan import Cut, open_lake
 from tests.compat.test_log_dir_answers import lines
 from tests.datasets import dataset, scenarios
+from tests.depths import in_soak
 from tests.processes.in_process import recorded_lake
 
 pytestmark = pytest.mark.usefixtures("evidence_opened_once")
@@ -109,13 +110,15 @@ def compare_offsets(rows: list[Json], listed: Json) -> int:
     return lags
 
 
+@pytest.mark.parametrize("step", [4, *in_soak(1)])
 @pytest.mark.parametrize("name", [name for name in scenarios() if name not in WITHOUT_GROUPS])
 def test_each_checkpoint_is_described_as_the_admin_api_did(
-    name: str, ask: Ask, capsys: pytest.CaptureFixture[str]
+    name: str, step: int, ask: Ask, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Each `step`th pair of a group and a checkpoint, and the last."""
     logs = ["--log-dir", str(dataset(name) / "logs")]
     described = lags = 0
-    for group, at_ms, checkpoint in group_after_group(dataset(name)):
+    for group, at_ms, checkpoint in group_after_group(dataset(name))[::-1][::step]:
         answer = checkpoint["describeShareGroups"][group]
         words = [*logs, "--group", group, "--as-of", str(at_ms)]
         if not isinstance(answer, dict):

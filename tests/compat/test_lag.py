@@ -12,7 +12,7 @@ from sharelens.cli import main
 from sharelens.lake.scan import open_lake
 from state_model.columnar.keys import SHARE_PARTITION_ORDER
 from tests.compat.test_log_dir_answers import answerable, at_offsets, first_offsets, lines
-from tests.datasets import KINDS, dataset, scenarios
+from tests.datasets import LAKE_KINDS, dataset, kinds_first, scenarios
 from tests.processes.in_process import recorded_lake
 
 pytestmark = pytest.mark.usefixtures("evidence_opened_once")
@@ -86,6 +86,11 @@ def test_lag_now_is_what_the_broker_listed_last(name: str, ask: Ask) -> None:
     straight = ask("lag", "--log-dir", str(logs))
     expected = sum(1 for _ in listed(last))
     assert compare(straight, last) == expected
+
+
+@pytest.mark.parametrize("name", kinds_first())
+def test_lag_now_of_a_lake_is_that_of_its_log(name: str, ask: Ask) -> None:
+    straight = ask("lag", "--log-dir", str(dataset(name) / "logs"))
     lake = recorded_lake(name)
     assert ask("lag", "--lake", str(lake)) == straight
     gold = open_lake(lake).scan("gold.lag").sort_by(SHARE_PARTITION_ORDER)
@@ -95,8 +100,8 @@ def test_lag_now_is_what_the_broker_listed_last(name: str, ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("name", "with_lake"),
     [
-        *((name, name in KINDS) for name in scenarios()),
-        *(pytest.param(name, True, marks=pytest.mark.soak) for name in scenarios() if name not in KINDS),
+        *((name, name in LAKE_KINDS) for name in scenarios()),
+        *(pytest.param(name, True, marks=pytest.mark.soak) for name in scenarios() if name not in LAKE_KINDS),
     ],
 )
 def test_lag_at_every_checkpoint_is_what_the_broker_listed(

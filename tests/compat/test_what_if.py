@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sharelens.cli import main
-from tests.datasets import dataset, kinds_first
+from tests.datasets import KINDS, dataset, kinds_first
 from tests.logs.state_logs import update, write_log_directory
 from tests.processes.in_process import recorded_lake
 
@@ -27,7 +27,7 @@ def config(name):
     return json.loads((dataset(name) / "meta.json").read_text())["brokerConfig"]
 
 
-@pytest.mark.parametrize("name", kinds_first())
+@pytest.mark.parametrize("name", kinds_first(KINDS))
 def test_the_snapshot_interval_in_force_gives_the_history(name, capsys):
     limit = config(name).get(INTERVAL, "500")
     rows = answer_of(capsys, "what-if", "--snapshot-update-records", limit, "--log-dir", str(dataset(name) / "logs"))
@@ -38,7 +38,7 @@ def test_the_snapshot_interval_in_force_gives_the_history(name, capsys):
         assert all(row["at_least"] == row["at_most"] for row in rows)
 
 
-@pytest.mark.parametrize("name", kinds_first(but=RAW))
+@pytest.mark.parametrize("name", kinds_first(KINDS, but=RAW))
 def test_the_delivery_count_limit_in_force_gives_the_history(name, tmp_path, capsys):
     limit = config(name).get("group.share.delivery.count.limit", "5")
     (tmp_path / "broker.properties").write_text(f"group.share.delivery.count.limit={limit}\n")
@@ -49,7 +49,7 @@ def test_the_delivery_count_limit_in_force_gives_the_history(name, tmp_path, cap
     assert {row["certainty"] for row in rows} == {"exact"}
 
 
-@pytest.mark.parametrize("name", kinds_first())
+@pytest.mark.parametrize("name", kinds_first(KINDS))
 def test_the_lock_duration_in_force_gives_the_history(name, tmp_path, capsys):
     broker = {key: value for key, value in config(name).items() if key.startswith("group.share.")}
     (tmp_path / "broker.properties").write_text("".join(f"{key}={value}\n" for key, value in broker.items()))
@@ -132,7 +132,7 @@ def test_a_history_without_headers_of_its_topics_has_no_figure_about_isolation(t
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", kinds_first())
+@pytest.mark.parametrize("name", kinds_first(KINDS))
 def test_the_number_of_state_partitions_in_force_leaves_every_share_partition_in_its_place(name, capsys):
     number = config(name).get("share.coordinator.state.topic.num.partitions", "50")
     logs = ("--log-dir", str(dataset(name) / "logs"))

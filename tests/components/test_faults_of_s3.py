@@ -13,11 +13,14 @@ from sharelens.lake.scan import open_lake
 from sharelens.lake.tables import TABLES
 from sharelens.lake.transactions import commit_path
 from tests.datasets import dataset
+from tests.depths import in_soak, rows_in_soak
 from tests.lakes import content, differences
 from tests.processes.in_process import make_lake, recorded_lake
 from tests.processes.interrupted_run import lake_and_logs
 from tests.processes.s3_server import Fault, S3Server
 
+EXPIRED = "the credentials have expired; renew them"
+CUT = "the store's answer was cut off; run again"
 FIRST_RUN, RUN_WITHOUT_NEWS, QUESTION = 760, 205, 75
 """Upper bounds of requests; docs/how-to/keep-a-lake-in-a-bucket.md says about how many there are."""
 
@@ -75,11 +78,10 @@ def test_the_right_to_read_alone_answers_questions_and_refuses_runs(s3: S3Server
     "fault",
     [
         Fault(answer="503 SlowDown", every=7),
-        Fault(answer="500 InternalError", every=11),
-        Fault(delay_s=0.5, every=40),
         Fault(to="PUT", answer="500 InternalError", is_done=True, every=2),
+        *in_soak(Fault(answer="500 InternalError", every=11), Fault(delay_s=0.5, every=40)),
     ],
-    ids=["throttled", "failing", "slow", "losing its answers"],
+    ids=["throttled", "losing its answers", "failing", "slow"],
 )
 def test_a_store_that_fails_now_and_then_has_the_same_lake(fault: Fault, s3: S3Server, bucket: str) -> None:
     s3.answer(fault)
@@ -91,13 +93,15 @@ def test_a_store_that_fails_now_and_then_has_the_same_lake(fault: Fault, s3: S3S
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        (Fault(answer="403 ExpiredToken", after=60), "the credentials have expired; renew them"),
-        (Fault(answer="403 ExpiredToken", after=400), "the credentials have expired; renew them"),
-        (Fault(answer="403 ExpiredToken", after=600), "the credentials have expired; renew them"),
-        (Fault(cut=True, to="list-type", after=30, times=1), "the store's answer was cut off; run again"),
-        (Fault(cut=True, to="list-type", after=110, times=1), "the store's answer was cut off; run again"),
+        (Fault(answer="403 ExpiredToken", after=400), EXPIRED),
+        (Fault(cut=True, to="list-type", after=110, times=1), CUT),
+        *rows_in_soak(
+            (Fault(answer="403 ExpiredToken", after=60), EXPIRED),
+            (Fault(answer="403 ExpiredToken", after=600), EXPIRED),
+            (Fault(cut=True, to="list-type", after=30, times=1), CUT),
+        ),
     ],
-    ids=["expired early", "expired in the middle", "expired late", "cut early", "cut late"],
+    ids=["expired in the middle", "cut late", "expired early", "expired late", "cut early"],
 )
 def test_a_run_that_ends_in_one_line_is_finished_by_the_next_one(
     fault: Fault, words: str, s3: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch

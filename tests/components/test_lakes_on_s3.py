@@ -18,6 +18,7 @@ from sharelens.lake.errors import LakeError
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
 from tests.datasets import dataset, kinds_first
+from tests.depths import in_soak
 from tests.lakes import CONTENT, content, differences
 from tests.processes.in_process import make_lake, recorded_lake
 from tests.processes.interrupted_run import lake_and_logs
@@ -42,7 +43,7 @@ def assert_same(left_lake: str | Path, right: str | Path) -> None:
     assert not lines, "\n".join(lines)
 
 
-@pytest.mark.parametrize("scenario", kinds_first())
+@pytest.mark.parametrize("scenario", kinds_first(("dlq", "streams")))
 def test_the_lake_of_a_recorded_log_is_that_on_a_path_table_by_table(scenario: str, bucket: str) -> None:
     make_lake(bucket, dataset(scenario) / "logs")
     assert_same(bucket, recorded_lake(scenario))
@@ -57,7 +58,9 @@ def test_an_increment_is_the_same_as_one_run(bucket: str, tmp_path: Path) -> Non
     assert_same(bucket, tmp_path / "whole")
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question[0])
+@pytest.mark.parametrize(
+    "question", [*QUESTIONS[:5], *in_soak(*QUESTIONS[5:])], ids=[question[0] for question in QUESTIONS]
+)
 def test_questions_have_the_same_answer(
     question: list[str], lake_of_basic: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -22,6 +22,7 @@ import sharelens
 from sharelens.lake.transactions import commit_path
 from sharelens.spark.java import spark_home
 from tests.datasets import dataset
+from tests.depths import in_soak
 from tests.lakes import assert_same, content, differences
 from tests.processes.in_process import recorded_lake
 from tests.processes.s3_server import S3Server
@@ -99,6 +100,7 @@ def test_a_worker_that_is_killed_in_a_stage_costs_its_tasks_alone(cluster: Clust
     pytest.fail(f"in none of {ATTEMPTS} runs was the worker killed before its stage was committed")
 
 
+@pytest.mark.soak
 def test_a_driver_that_is_killed_is_finished_by_the_next_run(cluster: Cluster, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     run = start_run(cluster, lake, LOGS)
@@ -139,7 +141,7 @@ def test_tasks_that_run_twice_leave_nothing_twice(cluster: Cluster, tmp_path: Pa
     assert_same(lake, recorded_lake(SCENARIO))
 
 
-@pytest.mark.parametrize("version", [None, "0.0.1"], ids=["without the package", "another version"])
+@pytest.mark.parametrize("version", ["0.0.1", *in_soak(None)], ids=["another version", "without the package"])
 def test_an_executor_with_another_environment_is_named_in_one_line(
     cluster: Cluster, tmp_path: Path, version: str | None
 ) -> None:

@@ -105,8 +105,15 @@ def given_up_with_dead_letter_causes(
     scoped: Scope, settings: GroupSettings, as_of_ms: int | None, *, near_limit: bool = False
 ) -> Iterator[pa.Table]:
     """Rows of `given_up_stream` with the causes of their dead letters; ranges are split where causes differ."""
+    return with_dead_letter_causes(scoped, given_up_stream(scoped, settings, near_limit=near_limit), settings, as_of_ms)
+
+
+def with_dead_letter_causes(
+    scoped: Scope, given_up: Iterable[pa.Table], settings: GroupSettings, as_of_ms: int | None
+) -> Iterator[pa.Table]:
+    """POISON_RECORD rows without causes from dead letters, with these causes; in bounded tables, in any order."""
     about = _letters_about(scoped, as_of_ms, None)
-    for letters, rows in about.apart(given_up_stream(scoped, settings, near_limit=near_limit)):
+    for letters, rows in about.apart(given_up):
         yield with_letter_causes(rows, letters.against(rows, settings)) if letters is about else rows
 
 

@@ -13,7 +13,7 @@ records_archived        warning    a group archived records, recently
 dead_letters_missing    error      dead letters are due and missing
 audit_error             error      the audit has errors: records that no healthy broker writes
 audit_warning           warning    the audit has warnings of the last hour
-redelivery_burst        warning    more than a tenth of the recent deliveries were repeated ones
+redelivery_burst        warning    more than a tenth of the deliveries of recently settled records were repeated ones
 evidence_gap            warning    the state log has gaps, or records that can't be read
 
 Those about streams groups (`streams_findings`) stand after the ones of share groups of the same kind.
@@ -226,7 +226,7 @@ def _archived(signs: Signs) -> list[Finding]:
             f"since {clock(row['since_ms'], signs.now_ms)}",
             question="poison",
         )
-        for row in _recent(signs, signs.archived, "offsets")
+        for row in _recent(signs, signs.archived, "records")
     ]
 
 
@@ -245,7 +245,7 @@ def _missing_letters(signs: Signs) -> list[Finding]:
 
 
 def _redelivered(signs: Signs) -> list[Finding]:
-    """Groups of which many of the recent deliveries were repeated ones."""
+    """Groups of which many of the deliveries of recently settled records were repeated ones."""
     deliveries = {row["group_id"]: row["size"] for row in sums_of_groups(signs.attempts, "deliveries")}
     return [
         _of_group(
@@ -253,8 +253,8 @@ def _redelivered(signs: Signs) -> list[Finding]:
             row,
             severity=WARNING,
             kind="redelivery_burst",
-            text=f"{number(row['size'])} of {counted(deliveries[row['group_id']], 'delivery', 'deliveries')} since "
-            f"{clock(row['since_ms'], signs.now_ms)} were repeated ones{_spread(row)}",
+            text=f"{number(row['size'])} of {counted(deliveries[row['group_id']], 'delivery', 'deliveries')} "
+            f"of records settled since {clock(row['since_ms'], signs.now_ms)} were repeated ones{_spread(row)}",
             question="redelivered",
         )
         for row in _recent(signs, signs.attempts, "extra_deliveries")

@@ -123,9 +123,9 @@ def _groups(read: Signs, min_duration_ms: int) -> pa.Table:
     )
     standing = read.stalls.filter(pc.greater_equal(read.stalls.column("duration_ms"), min_duration_ms))
     standing = standing.group_by("group_id").aggregate([([], "count_all"), ("since_ms", "min")])
-    archived = read.archived.group_by("group_id").aggregate([("offsets", "sum")])
+    archived = read.archived.group_by("group_id").aggregate([("records", "sum")])
     repeated = read.attempts.group_by("group_id").aggregate([("extra_deliveries", "sum")])
-    by_group: dict[str, dict[str, Any]] = {}
+    by_group: dict[str, dict[str, Any]] = {group_id: {} for group_id in read.share_groups}
     for table in (lags, standing.rename_columns(["group_id", "standing", "since"]), archived, repeated, read.groups):
         for row in [] if table is None else table.to_pylist():
             by_group.setdefault(row["group_id"], {}).update(row)
@@ -164,7 +164,7 @@ def _group_row(group_id: str, row: Mapping[str, Any]) -> dict[str, Any]:
         "lag_unknown": row.get("lag_count", 0),
         "standing_still": row.get("standing", 0),
         "standing_since_ms": row.get("since"),
-        "archived_recently": row.get("offsets_sum", 0),
+        "archived_recently": row.get("records_sum", 0),
         "repeated_recently": row.get("extra_deliveries_sum", 0),
     }
 

@@ -15,16 +15,15 @@ from sharelens.evidence.as_of import mark_below_log_start, mark_losses, states_a
 from sharelens.evidence.conditions import all_of
 from sharelens.groups import summary as groups
 from sharelens.groups.replay import SHARE_TYPES, is_of_types
-from sharelens.groups.schemas import SHARE
 from sharelens.lake.errors import LakeError
 from sharelens.lake.scan import Cut as PublishedCut
-from sharelens.measures import lag, life
+from sharelens.measures import lag, life, poison
 from sharelens.measures.dlq.schemas import DLQ_RECONCILIATION, MISSING
 from sharelens.measures.lag_over_time import Arrivals, lag_over_time
 from sharelens.measures.latency import measure as latency
-from sharelens.measures.latency.schemas import ARCHIVED, ATTEMPTS_CONTRIBUTION
-from sharelens.measures.ranges.offset_counts import by_share_partition
-from sharelens.measures.schemas import LAG, LIFE, STALL
+from sharelens.measures.latency.schemas import ATTEMPTS_CONTRIBUTION
+from sharelens.measures.ranges.offset_counts import by_share_partition, offset_counts
+from sharelens.measures.schemas import LAG, LIFE, POISON_RECORD, STALL
 from sharelens.measures.settings.over_time import DEAD_LETTER_TOPIC, GroupSettings
 from sharelens.measures.stalls import intervals as stalls
 from sharelens.measures.topics.extents import BATCH_COLUMNS, topic_partitions
@@ -34,7 +33,7 @@ from sharelens.questions.answers.measured import Scope, is_stored, scope, stored
 from sharelens.questions.answers.missing import unknown_ends, unseen_stalls
 from sharelens.questions.answers.now import now_of
 from sharelens.questions.audits.published import Audited, audited_findings
-from sharelens.questions.dead_letters.dlq import reconciled
+from sharelens.questions.dead_letters.dlq import reconciled, with_dead_letter_causes
 from sharelens.questions.findings.streams_signs import StreamsSign, streams_signs
 from sharelens.questions.groups.describe_streams_offsets import unknown_lag
 from sharelens.questions.lag import lag as lag_answer
@@ -81,10 +80,12 @@ OUTCOMES = pa.schema(
         for name in (*PLACE_KEY, "hour_ms", "outcome", "offsets", "deliveries", "extra_deliveries")
     ]
 )
+GIVEN_UP = pa.schema(
+    [POISON_RECORD.field(name) for name in (*PLACE_KEY, "offset", "last_offset", "cause", "last_outcome_ms")]
+)
 EVENTS = pa.schema([LIFE.field(name) for name in (*PLACE_KEY, "log_time_ms", "event", "start_offset_after")])
 LAGS = pa.schema([LAG.field(name) for name in (*PLACE_KEY, "lag", "unknown_reason", "log_time_ms", "completeness")])
 """Columns of measures that findings are made of; a lake reads no other."""
-OF_SHARE_GROUPS = pc.field("group_type") == SHARE
 MISSING_LETTERS = pa.schema([*(LAG.field(name) for name in SHARE_PARTITION_KEY), pa.field("records", pa.int64())])
 
 
@@ -93,11 +94,12 @@ class Signs:
     """Tables of one cluster, of the share partitions that were selected.
 
     `lag`: LAGS rows. `earlier_lag`: EARLIER_LAG rows at `earlier_ms`; None: nothing to compare with. `stalls`: STANDING
-    rows that last, of any duration. `attempts`: OUTCOMES rows, `events`: EVENTS rows, both recent.
+    rows that last, of any duration. Recent are `attempts` (OUTCOMES rows of settled records), `archived` (GIVEN_UP rows
+    without gaps, with `hour_ms` and `records`) and `events` (EVENTS rows).
     `not_started`: LAGS rows without a start offset, with `has_records`: whether the user partition has any (null:
     unknown). `missing_letters`: MISSING_LETTERS rows. `groups`: GROUPS rows; None: no record of the group coordinator
-    is in the evidence. `streams`: the streams groups that exist. `audited`: the findings of the audit; None: nobody has
-    audited the evidence.
+    is in the evidence. `share_groups`: those with state or with a record of the group coordinator. `streams`: the
+    streams groups that exist. `audited`: the findings of the audit; None: nobody has audited the evidence.
     """
 
     now_ms: int
@@ -108,20 +110,17 @@ class Signs:
     earlier_ms: int | None
     stalls: pa.Table
     attempts: pa.Table
+    archived: pa.Table
     events: pa.Table
     not_started: pa.Table
     missing_letters: pa.Table
     groups: pa.Table | None
+    share_groups: Sequence[str]
     streams: Sequence[StreamsSign]
     audited: Audited | None
     cover: Sequence[StatePartitionCover]
     names: Mapping[str, str]
     warnings: tuple[str, ...]
-
-    @property
-    def archived(self) -> pa.Table:
-        """The recent outcomes that archived records."""
-        return self.attempts.filter(pc.field("outcome") == ARCHIVED)
 
 
 def signs(
@@ -159,7 +158,7 @@ def signs_of(
             lags = lag_answer(evidence, key_filter, cut).table
     assert lags is not None
     lags = lags.select(LAGS.names)
-    selected = scoped.places.column("group_id").unique()
+    selected = {*scoped.places.column("group_id").unique().to_pylist(), *key_filter.groups}
     records = read_group_records(evidence, None)
     of_share_groups = records.filter(is_of_types(records, SHARE_TYPES))
     coordinated = groups.groups(of_share_groups, cut.as_of_ms) if records.num_rows else None
@@ -168,7 +167,7 @@ def signs_of(
         existing = pa.array([sign.group_id for sign in streams], pa.string())
         coordinated = coordinated.filter(~pc.field("group_id").isin(existing))  # deleted before, of the same name
     if coordinated is not None and not key_filter.keeps_all:
-        coordinated = coordinated.filter(pc.is_in(coordinated.column("group_id"), value_set=selected))
+        coordinated = coordinated.filter(pc.field("group_id").isin(pa.array(sorted(selected), pa.string())))
     first_ms, last_ms = evidence_times(evidence)
     audited = audited_findings(evidence, scoped.keys, cut.as_of_ms)
     topic_ids = scoped.places.column("topic_id").unique().to_pylist()
@@ -181,10 +180,12 @@ def signs_of(
         earlier_ms=tables.earlier_ms,
         stalls=tables.stalls.filter(pc.not_equal(tables.stalls.column("kind"), stalls.IDLE)),
         attempts=tables.attempts,
+        archived=_archived(tables.given_up),
         events=tables.events,
         not_started=_not_started(evidence, lags),
         missing_letters=_missing_letters(scoped, key_filter, cut, settings),
         groups=coordinated,
+        share_groups=_share_groups(scoped.places, coordinated),
         streams=streams,
         audited=audited,
         cover=evidence.cover(),
@@ -197,6 +198,11 @@ def signs_of(
             *_expired(audited),
         ),
     )
+
+
+def _share_groups(places: pa.Table, coordinated: pa.Table | None) -> Sequence[str]:
+    columns = [rows.column("group_id").to_pylist() for rows in (places, coordinated) if rows is not None]
+    return sorted({group_id for column in columns for group_id in column})
 
 
 def _unknown_lags(streams: Sequence[StreamsSign]) -> Sequence[str]:
@@ -212,13 +218,14 @@ def _expired(audited: Audited | None) -> tuple[str, ...]:
 class _Tables:
     stalls: pa.Table
     attempts: pa.Table
+    given_up: pa.Table
     events: pa.Table
     lag: pa.Table | None = None
     earlier_lag: pa.Table | None
     earlier_ms: int | None
 
 
-STORED = ("gold.stall", "gold.attempts", "gold.life_event", "gold.lag")
+STORED = ("gold.stall", "gold.attempts", "gold.poison_record", "gold.life_event", "gold.lag")
 """The measures that signs are made of."""
 
 
@@ -228,13 +235,16 @@ def _of_lake(scoped: Scope, now_ms: int, settings: GroupSettings, min_duration_m
         return None
     is_open = ~pc.field("is_final") & pc.field("until_ms").is_null()
     standing = _stored_rows(scoped, "gold.stall", STANDING, is_open)
-    attempts = _stored_rows(scoped, "gold.attempts", OUTCOMES, pc.field("hour_ms") >= _recent_hour(now_ms))
+    recent_ms = _recent_hour(now_ms)
+    attempts = _stored_rows(scoped, "gold.attempts", OUTCOMES, pc.field("hour_ms") >= recent_ms)
+    given_up = _stored_rows(scoped, "gold.poison_record", GIVEN_UP, pc.field("last_outcome_ms") >= recent_ms)
     events = _stored_rows(scoped, "gold.life_event", EVENTS, pc.field("log_time_ms") >= now_ms - RECENT_MS)
     lags = _stored_rows(scoped, "gold.lag", LAGS)
     earlier_lag, earlier_ms = _published_lag(scoped, scoped.evidence.origin)
     return _Tables(
         stalls=stalls_at(standing, now_ms, min_duration_ms),
         attempts=attempts,
+        given_up=given_up,
         events=events,
         lag=lags,
         earlier_lag=earlier_lag,
@@ -286,14 +296,32 @@ def _of_histories(
         return (
             rows.select(STANDING.names).filter(pc.is_null(pc.field("until_ms"))),
             latency.attempts_since(inputs, recent_ms).select(OUTCOMES.names).filter(pc.is_valid(pc.field("hour_ms"))),
+            poison.rows(inputs).filter(pc.field("last_outcome_ms") >= recent_ms),
             life.rows(inputs).select(EVENTS.names).filter(pc.field("log_time_ms") >= now_ms - RECENT_MS),
             _lag_at(scoped.evidence, part.history, earlier_ms),
             _states(scoped.evidence, part),
         )
 
-    standing, attempts, events, earlier, states = map(pa.concat_tables, zip(*scoped.of_each_part(of_part), strict=True))
-    tables = _Tables(stalls=standing, attempts=attempts, events=events, earlier_lag=earlier, earlier_ms=earlier_ms)
+    parts = map(pa.concat_tables, zip(*scoped.of_each_part(of_part), strict=True))
+    standing, attempts, given_up, events, earlier, states = parts
+    with_causes = pa.concat_tables(list(with_dead_letter_causes(scoped, [given_up], settings, scoped.cut.as_of_ms)))
+    tables = _Tables(
+        stalls=standing,
+        attempts=attempts,
+        given_up=with_causes.select(GIVEN_UP.names),
+        events=events,
+        earlier_lag=earlier,
+        earlier_ms=earlier_ms,
+    )
     return tables, states
+
+
+def _archived(given_up: pa.Table) -> pa.Table:
+    """The GIVEN_UP rows of records, gaps left out, with `hour_ms` of their last outcome and `records`."""
+    rows = given_up.filter(pc.fill_null(pc.not_equal(given_up.column("cause"), poison.GAP), True))
+    times = rows.column("last_outcome_ms")
+    hours = pc.multiply(pc.divide(times, HOUR_MS), HOUR_MS)
+    return rows.append_column("hour_ms", hours).append_column("records", offset_counts(rows, "offset"))
 
 
 def _states(evidence: Tables, part: Part) -> pa.Table:

@@ -1,10 +1,9 @@
 """What log directories have for the rules that need more than the state log."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,27 +20,17 @@ from sharelens.tables.limits import size_text
 from sharelens.tables.logs.directories import LogDirectories
 from sharelens.tables.logs.state import StateLog, size_bytes
 from state_model.audit.columnar.configured import ConfiguredAudit
-from state_model.audit.columnar.continuation import KEYS
-from state_model.audit.columnar.cross_checks import StateLogs, cross_check
-from state_model.audit.columnar.group_audit import Groups, audit_groups
-from state_model.audit.columnar.lives import TURN, Turns, lives_of
+from state_model.audit.columnar.lives import Turns, lives_of
+from state_model.audit.columnar.log_pairs import GroupLog, LogPairs, StatePartition, StateTopic, proofs_of_groups
 from state_model.audit.columnar.partition import PartitionAudit
-from state_model.audit.columnar.places import DECIDING, count_of_keys
-from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
+from state_model.audit.columnar.proofs import LogRecord, Proofs
 from state_model.audit.columnar.streams_audit import Completeness, transactional_streams_records
-from state_model.audit.columnar.topic_metadata import (
-    LogTimes,
-    TopicMetadata,
-    belongs_to,
-    topic_metadata,
-    unknown_topic_partitions,
-)
+from state_model.audit.columnar.topic_metadata import LogTimes, TopicMetadata, belongs_to, topic_metadata
 from state_model.audit.columnar.user_topics import TopicAudit, TopicEnd, UserTopics, topic_records
 from state_model.audit.coordinator_config import CoordinatorConfig
 from state_model.audit.group_steps import TopicPartition
-from state_model.audit.periods import BEGINNING, known_until
-from state_model.audit.rule import Difference, Field, Need
-from state_model.share_records import SharePartitionKey
+from state_model.audit.periods import BEGINNING
+from state_model.audit.rule import Need
 from state_model.topics import INTERNAL_TOPICS, METADATA_TOPIC, OFFSETS_TOPIC, STATE_TOPIC
 from state_model.uuids import ZERO_UUID
 
@@ -49,7 +38,6 @@ GIVEN_BY_LOGS = frozenset(
     {Need.GROUP_COORDINATOR, Need.USER_TOPIC, Need.METADATA, Need.COORDINATOR_CONFIG, Need.LOG_DIRECTORIES}
 )
 """The needs of rules that logs beside the state log can meet, or the configuration of the brokers."""
-CREATED_AGAIN = 71
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,7 +73,7 @@ class OtherLogs:
         self._evidence = evidence
         self._between_ms = between_ms
         self._ends: dict[TopicPartition, TopicEnd | None] = {}
-        self._contradictions = Proofs(between_ms)
+        self._of_raw_records = Proofs(between_ms)
         self.warnings: list[str] = []
 
     @cached_property
@@ -94,10 +82,33 @@ class OtherLogs:
         by_need = {
             Need.GROUP_COORDINATOR: bool(self._group_partitions),
             Need.USER_TOPIC: bool(self._user_partitions),
-            Need.METADATA: self._metadata is not None,
+            Need.METADATA: self.metadata is not None,
             Need.COORDINATOR_CONFIG: self._config is not None,
         }
         return frozenset({Need.LOG_DIRECTORIES, *(need for need, is_met in by_need.items() if is_met)})
+
+    @cached_property
+    def metadata(self) -> TopicMetadata | None:
+        """What the metadata log says; None without its beginning."""
+        history = self._evidence.metadata.history
+        if history is None or not history.has_beginning:
+            return None
+        return topic_metadata(history.validities, history.first_ms, self.read_until_ms)
+
+    @property
+    def topic_ids(self) -> frozenset[str]:
+        """The user topics with a folder."""
+        return frozenset(topic_id for topic_id, _ in self._user_partitions)
+
+    @property
+    def is_one_copy(self) -> bool:
+        """Whether one broker's directory is all there is."""
+        return len(self._evidence.directories) == 1
+
+    @cached_property
+    def read_until_ms(self) -> int | None:
+        """Until when silence is known, of one copy alone."""
+        return self._evidence.read_until_ms() if self.is_one_copy else None
 
     @property
     def has_groups(self) -> bool:
@@ -124,18 +135,28 @@ class OtherLogs:
         proofs = Proofs(self._between_ms)
         for logged in audited:
             proofs.take(logged.beside.proofs)
-        state = self._state_logs(audited)
-        if self._group_partitions:
-            groups = self._groups(proofs)
-            first = self._group_partitions[0]
-            if self._is_of_cluster(first, first.log_start_offset, groups.first_ms) and audited:
-                metadata = self._topics.metadata
-                cross_check(state, groups, proofs, topic_exists=self._topic_exists, metadata=metadata)
-        if self._topics.metadata is not None:
-            unknown_topic_partitions(state.lives, self._topics.metadata, proofs)
-        self._test_incarnations()
-        proofs.take(self._contradictions)
+        between = (
+            LogPairs(self._state_topic(audited), self, self._between_ms).proofs()
+            if audited
+            else proofs_of_groups(self, self._between_ms)
+        )
+        proofs.take(between)
+        proofs.take(self._of_raw_records)
         return proofs
+
+    def _state_topic(self, audited: Sequence[AuditedLog]) -> StateTopic:
+        """The state topic, whose records were compared with user topics while they were read."""
+        log = audited[0].log
+        ids = {part.topic_id for part in self._partitions if part.topic == STATE_TOPIC} - {ZERO_UUID}
+        return StateTopic(
+            topic_id=log.partition.topic_id,
+            topic_ids=ids,
+            first=LogRecord(STATE_TOPIC, log.number, log.first_offset),
+            times=_times(log),
+            partitions=lambda: list(map(_state_partition, audited)),
+            lives=lambda: lives_of(pa.concat_tables([logged.beside.turns.table() for logged in audited])),
+            test_topics=lambda *_: None,
+        )
 
     @cached_property
     def _partitions(self) -> tuple[LogPartition, ...]:
@@ -167,78 +188,50 @@ class OtherLogs:
             return []
         return partitions
 
-    def _groups(self, proofs: Proofs) -> Groups:
+    def group_log(self) -> GroupLog | None:
+        """Decoded from the partitions; rules on raw records are tested on the way."""
+        if not self._group_partitions:
+            return None
         records, odd_records = [GROUP_RECORD.empty_table()], [ODD_GROUP_RECORD.empty_table()]
         complete = {partition.partition: Completeness() for partition in self._group_partitions}
         for partition in self._group_partitions:
             for chunk in read_whole(partition, include_uncommitted=False):
                 rows = pa.Table.from_batches([chunk.records])
                 complete[partition.partition].take(rows.column("offset"))
-                transactional_streams_records(rows, proofs)
+                transactional_streams_records(rows, self._of_raw_records)
                 decoded = decode_groups(rows)
                 records.append(decoded.records)
                 odd_records.append(decoded.odd_records)
-        numbers = frozenset(partition.partition for partition in self._group_partitions)
-        complete_from = {number: completeness.complete_from for number, completeness in complete.items()}
-        groups = audit_groups(
-            pa.concat_tables(records),
-            pa.concat_tables(odd_records),
-            numbers,
-            proofs,
-            complete_from=complete_from,
-            metadata=self._topics.metadata,
+        first = self._group_partitions[0]
+        return GroupLog(
+            topic_id=first.topic_id,
+            partitions=frozenset(complete),
+            records=pa.concat_tables(records),
+            odd_records=pa.concat_tables(odd_records),
+            first_offset=first.log_start_offset,
+            complete_from={number: completeness.complete_from for number, completeness in complete.items()},
             bounds_of=bounds_of(self._evidence.settings.groups),
         )
-        return groups._replace(until_ms=self._known_until(groups.until_ms))
 
-    def _known_until(self, newest_ms: Mapping[int, int]) -> dict[int, int]:
-        is_one_copy = len(self._evidence.directories) == 1
-        return known_until(newest_ms, is_one_copy=is_one_copy, read_until_ms=self._topics.read_until_ms)
-
-    def _state_logs(self, audited: Sequence[AuditedLog]) -> StateLogs:
-        auditors = [logged.audit.auditor for logged in audited]
-        keys = pa.concat_tables([KEYS.empty_table(), *(auditor.keys for auditor in auditors)])
-        owner = np.repeat([logged.log.number for logged in audited], [auditor.keys.num_rows for auditor in auditors])
-        columns = (keys.column(name).to_pylist() for name in keys.column_names)
-        from_ms_by_partition = {logged.log.number: _known_from_ms(logged) for logged in audited}
-        return StateLogs(
-            lives=lives_of(
-                pa.concat_tables([TURN.empty_table(), *(logged.beside.turns.table() for logged in audited)])
-            ),
-            with_records=frozenset(SharePartitionKey(*key) for key in zip(*columns, strict=True)),
-            known_from_ms={number: from_ms for number, from_ms in from_ms_by_partition.items() if from_ms is not None},
-            until_ms=self._known_until({logged.log.number: _until_ms(logged) for logged in audited}),
-            count=count_of_keys(keys.slice(0, DECIDING), owner[:DECIDING]),
-        )
-
-    def _topic_exists(self, topic_id: str) -> bool | None:
-        metadata = self._topics.metadata
-        if metadata is not None and topic_id in metadata.topics:
-            return metadata.topics[topic_id].to_ms > metadata.until_ms
-        return True if topic_id in {topic for topic, _ in self._user_partitions} else None
-
-    @cached_property
-    def _topics(self) -> UserTopics:
-        groups = self._evidence.settings.groups
-        is_of_cluster = all(
-            self._is_of_cluster(log.partition, log.first_offset, _first_ms(log)) for log in self._evidence.logs[:1]
-        )
+    def user_topics(self, metadata: TopicMetadata | None, places: set[TopicPartition]) -> UserTopics:
+        """Ends and batches of user topics, read where a record needs them; `places` are not needed for it."""
         return UserTopics(
             end_of=self._end_of,
             span_at=self._span_at,
-            locks_of=largest(groups, MAX_RECORD_LOCKS),
-            metadata=self._metadata if is_of_cluster else None,
-            read_until_ms=self._evidence.read_until_ms() if len(self._evidence.directories) == 1 else None,
+            locks_of=largest(self._evidence.settings.groups, MAX_RECORD_LOCKS),
+            metadata=metadata,
+            read_until_ms=self.read_until_ms,
         )
 
     @cached_property
-    def _metadata(self) -> TopicMetadata | None:
-        history = self._evidence.metadata.history
-        if history is None or not history.has_beginning:
-            return None
-        is_one_copy = len(self._evidence.directories) == 1
-        read_until_ms = self._evidence.read_until_ms() if is_one_copy else None
-        return topic_metadata(history.validities, history.first_ms, read_until_ms)
+    def _topics(self) -> UserTopics:
+        """The user topics; without the metadata log where the state log is of another cluster than it."""
+        metadata = self.metadata
+        for log in self._evidence.logs[:1]:
+            first = LogRecord(STATE_TOPIC, log.number, log.first_offset)
+            if metadata is not None and not belongs_to(metadata, first, log.partition.topic_id, _times(log), Proofs()):
+                metadata = None
+        return self.user_topics(metadata, set())
 
     def _end_of(self, topic_partition: TopicPartition) -> TopicEnd | None:
         if topic_partition not in self._ends:
@@ -255,27 +248,6 @@ class OtherLogs:
                 if row["base_offset"] <= offset <= row["last_offset"]:
                     return int(row["last_offset"] - row["base_offset"] + 1)
         return None
-
-    def _is_of_cluster(self, partition: LogPartition, first_offset: int, first_ms: int) -> bool:
-        """Tests that the metadata log knows an internal topic; `first_ms`: the time of its first record."""
-        if self._metadata is None:
-            return True
-        log = LogRecord(partition.topic, partition.partition, first_offset)
-        times = LogTimes(first_ms, reader.log_end(partition).newest_ms or 0)
-        return belongs_to(self._metadata, log, partition.topic_id, times, self._contradictions)
-
-    def _test_incarnations(self) -> None:
-        """Tests that the state topic was created once."""
-        first = {part.topic_id: part for part in self._partitions if part.topic == STATE_TOPIC}
-        topic_ids = set(first) - {ZERO_UUID}
-        if self._topics.metadata is not None:
-            topic_ids |= self._topics.metadata.topic_ids.get(STATE_TOPIC, {}).keys()
-        if len(topic_ids) > 1 and self._evidence.logs:
-            log = self._evidence.logs[0]
-            record = LogRecord(STATE_TOPIC, log.number, log.first_offset)
-            difference = Difference(Field.TOPIC_IDS, 1, len(topic_ids))
-            time_ms = log.log_end.newest_ms or 0
-            self._contradictions.add(CREATED_AGAIN, Place(), difference, record, time_ms)
 
 
 def _topic_end(partition: LogPartition) -> TopicEnd | None:
@@ -298,15 +270,18 @@ def _first_ms(log: StateLog) -> int:
     return next(times, BEGINNING)
 
 
-def _known_from_ms(audited: AuditedLog) -> int | None:
-    """From when on the log shows which share partitions live; None: records are missing."""
-    log = audited.log
-    if not audited.audit.auditor.is_without_losses:
-        return None
-    if log.first_offset == 0 and log.log_start_offset == 0:
-        return BEGINNING
-    return None if log.reading is None else log.reading.first_ms
+def _times(log: StateLog) -> LogTimes:
+    return LogTimes(_first_ms(log), log.log_end.newest_ms or 0)
 
 
-def _until_ms(audited: AuditedLog) -> int:
-    return int(pc.max(pa.array(audited.audit.auditor.last_ms)).as_py() or BEGINNING)
+def _state_partition(audited: AuditedLog) -> StatePartition:
+    log, auditor = audited.log, audited.audit.auditor
+    begins = log.first_offset == 0 and log.log_start_offset == 0
+    first_ms = BEGINNING if begins or log.reading is None else log.reading.first_ms
+    return StatePartition(
+        number=log.number,
+        auditor=auditor,
+        is_whole=auditor.is_without_losses and first_ms is not None,
+        first_ms=BEGINNING if first_ms is None else first_ms,
+        newest_ms=int(pc.max(pa.array(auditor.last_ms)).as_py() or BEGINNING),
+    )

@@ -3,22 +3,23 @@
 They read what the audit of state partitions leaves behind: share partitions, and the records that it keeps.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from state_model.audit.columnar.continuation import matrix_of
+from state_model.audit.columnar.auditor import Auditor
+from state_model.audit.columnar.continuation import KEYS, matrix_of
 from state_model.audit.columnar.cross_checks import StateLogs, cross_check
 from state_model.audit.columnar.group_audit import Groups, audit_groups
 from state_model.audit.columnar.kept_records import distinct, places_of, topic_records_of, turns_of
 from state_model.audit.columnar.kept_schema import AHEAD, NEWEST, WINDOW
 from state_model.audit.columnar.kernels.audit_kernel import LOSS_COUNT
-from state_model.audit.columnar.lives import lives_of
+from state_model.audit.columnar.lives import Life, lives_of
 from state_model.audit.columnar.partitions import PartitionsAudit
 from state_model.audit.columnar.places import DECIDING, count_of_keys
 from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
@@ -57,6 +58,7 @@ class GroupLog:
     """The newest incarnation of `__consumer_offsets`: its partitions, and its rows that are not uncommitted.
 
     `records`, `odd_records`: GROUP_RECORD and ODD_GROUP_RECORD. `first_offset`: of the log of the lowest partition.
+    `complete_from`: by partition the log offset from which on no record is missing; None: records may be missing.
     `bounds_of`: configuration of streams groups; None: unknown.
     """
 
@@ -65,18 +67,23 @@ class GroupLog:
     records: pa.Table
     odd_records: pa.Table
     first_offset: int
+    complete_from: Mapping[int, int] | None = None
     bounds_of: BoundsOf | None = None
 
 
 class OtherLogs(Protocol):
     """The logs of one cluster other than the state log: group coordinator, user topics and metadata.
 
-    `metadata`: None without the beginning of the metadata log. `is_one_copy`: the logs were copied together, and
+    `metadata`: None without the beginning of the metadata log. `topic_ids`: user topics that are there at the end of
+    the evidence whatever the metadata log says. `is_one_copy`: the logs were copied together, and
     `read_until_ms` is until when silence in them is known.
     """
 
     @property
     def metadata(self) -> TopicMetadata | None: ...
+
+    @property
+    def topic_ids(self) -> Collection[str]: ...
 
     @property
     def is_one_copy(self) -> bool: ...
@@ -94,9 +101,44 @@ class OtherLogs(Protocol):
         """
 
 
+class StatePartition(NamedTuple):
+    """An audited state partition: its counts, whether no record is missing, and from when on it shows who lives.
+
+    `first_ms`: the time of its first record, BEGINNING where it is there from log offset 0 on.
+    """
+
+    number: int
+    auditor: Auditor
+    is_whole: bool
+    first_ms: int
+    newest_ms: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateTopic:
     """The audited state topic of a cluster in its newest incarnation.
+
+    Args:
+        topic_ids: of all incarnations.
+        first: the first record of the lowest state partition.
+        times: of that state partition.
+        partitions: ascending; called where there is a log to compare them with.
+        lives: of its share partitions; called as `partitions`.
+        test_topics: adds the violations of rules on user topics; takes the metadata of the topic's cluster.
+    """
+
+    topic_id: str
+    topic_ids: Collection[str]
+    first: LogRecord
+    times: LogTimes
+    partitions: Callable[[], Sequence[StatePartition]]
+    lives: Callable[[], Mapping[SharePartitionKey, Sequence[Life]]]
+    test_topics: Callable[[TopicMetadata | None, Proofs], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTopic:
+    """What an audit stored of a state topic in its newest incarnation.
 
     `states`: STATES_READ by state partition. `topic_ids`: of all incarnations. `first_offset`: of the log of the lowest
     state partition. `kept_records`: KEPT_RECORD rows of other kinds than LIFE. `lives`: reads those of the kind LIFE.
@@ -109,42 +151,30 @@ class StateTopic:
     kept_records: pa.Table
     lives: Callable[[], pa.Table]
 
-
-class LogPairs:
-    """The rules between the logs of one cluster."""
-
-    def __init__(self, topic: StateTopic, other_logs: OtherLogs) -> None:
-        self._topic = topic
-        self._states = topic.states
-        self._other_logs = other_logs
-        self._metadata = other_logs.metadata
-
-    def proofs(self) -> Proofs:
-        """Violations of all rules between the logs of the cluster."""
-        proofs = Proofs()
-        state = self._states.slice(0, 1)
+    def topic(self, other_logs: "OtherLogs") -> StateTopic:
+        """The topic; rules on user topics are tested on the records that the audit kept."""
+        state = self.states.slice(0, 1)
         number, newest_ms = (state.column(name)[0].as_py() for name in ("state_partition", "log_time_ms"))
-        first = LogRecord(STATE_TOPIC, number, self._topic.first_offset)
         first_ms = int(PartitionsAudit.of_counts(state).auditor.first_ms.min(initial=newest_ms))
-        metadata = self._metadata
-        if metadata is not None and not belongs_to(
-            metadata, first, self._topic.topic_id, LogTimes(first_ms, newest_ms), proofs
-        ):
-            metadata = None
-        self._test_incarnations(metadata, first, newest_ms, proofs)
-        self._test_groups(metadata, proofs)
-        self._test_topics(metadata, proofs)
-        if metadata is not None:
-            unknown_topic_partitions(self._state_logs.lives, metadata, proofs)
-        return proofs
+        return StateTopic(
+            topic_id=self.topic_id,
+            topic_ids=self.topic_ids,
+            first=LogRecord(STATE_TOPIC, number, self.first_offset),
+            times=LogTimes(first_ms, newest_ms),
+            partitions=self._partitions,
+            lives=lambda: lives_of(turns_of(self.lives().sort_by(LIFE_ORDER))),
+            test_topics=lambda metadata, proofs: self._test_topics(other_logs, metadata, proofs),
+        )
 
-    def _test_topics(self, metadata: TopicMetadata | None, proofs: Proofs) -> None:
-        """Tests the rules on user topics on the records that can violate them."""
+    def _partitions(self) -> list[StatePartition]:
+        return [_stored_partition(self.states.slice(number, 1)) for number in range(self.states.num_rows)]
+
+    def _test_topics(self, other_logs: "OtherLogs", metadata: TopicMetadata | None, proofs: Proofs) -> None:
         records, newest = (
-            topic_records_of(self._topic.kept_records.filter(pc.field("kind").isin(kinds)))
+            topic_records_of(self.kept_records.filter(pc.field("kind").isin(kinds)))
             for kinds in ((AHEAD, WINDOW), (NEWEST,))
         )
-        topics = self._other_logs.user_topics(metadata, {*places_of(records), *places_of(newest)})
+        topics = other_logs.user_topics(metadata, {*places_of(records), *places_of(newest)})
         numbers = [rows.column("state_partition").unique().to_pylist() for rows in (records, newest)]
         for number in sorted({*numbers[0], *numbers[1]}):
             in_partition = pc.field("state_partition") == number
@@ -152,12 +182,49 @@ class LogPairs:
             audit.take(distinct(records.filter(in_partition)))
             audit.close(newest.filter(in_partition))
 
-    def _test_incarnations(self, metadata: TopicMetadata | None, log: LogRecord, now_ms: int, proofs: Proofs) -> None:
+
+def _stored_partition(row: pa.Table) -> StatePartition:
+    """One row of STATES_READ."""
+    names = ("state_partition", "is_from_zero", "log_start_offset", "log_time_ms")
+    number, is_from_zero, log_start_offset, newest_ms = (row.column(name)[0].as_py() for name in names)
+    auditor = PartitionsAudit.of_counts(row).auditor
+    begins = is_from_zero and log_start_offset == 0
+    has_losses = len(matrix_of(row, "first_losses", 2)) > 0 or int(matrix_of(row, "log", 1).ravel()[LOSS_COUNT]) > 0
+    first_ms = BEGINNING if begins else int(auditor.first_ms.min(initial=newest_ms))
+    return StatePartition(number, auditor, not has_losses, first_ms, newest_ms)
+
+
+class LogPairs:
+    """The rules between the logs of one cluster; `between_ms`: violations between two log times alone."""
+
+    def __init__(
+        self, topic: StateTopic, other_logs: OtherLogs, between_ms: tuple[int | None, int | None] = (None, None)
+    ) -> None:
+        self._topic = topic
+        self._other_logs = other_logs
+        self._metadata = other_logs.metadata
+        self._between_ms = between_ms
+
+    def proofs(self) -> Proofs:
+        """Violations of all rules between the logs of the cluster."""
+        proofs = Proofs(self._between_ms)
+        topic, metadata = self._topic, self._metadata
+        if metadata is not None and not belongs_to(metadata, topic.first, topic.topic_id, topic.times, proofs):
+            metadata = None
+        self._test_incarnations(metadata, proofs)
+        self._test_groups(metadata, proofs)
+        topic.test_topics(metadata, proofs)
+        if metadata is not None:
+            unknown_topic_partitions(self._state_logs.lives, metadata, proofs)
+        return proofs
+
+    def _test_incarnations(self, metadata: TopicMetadata | None, proofs: Proofs) -> None:
         topic_ids = set(self._topic.topic_ids)
         if metadata is not None:
             topic_ids |= metadata.topic_ids.get(STATE_TOPIC, {}).keys()
         if len(topic_ids) > 1:
-            proofs.add(CREATED_AGAIN, Place(), Difference(Field.TOPIC_IDS, 1, len(topic_ids)), log, now_ms)
+            difference = Difference(Field.TOPIC_IDS, 1, len(topic_ids))
+            proofs.add(CREATED_AGAIN, Place(), difference, self._topic.first, self._topic.times.newest_ms)
 
     def _test_groups(self, metadata: TopicMetadata | None, proofs: Proofs) -> None:
         log = self._other_logs.group_log()
@@ -172,33 +239,25 @@ class LogPairs:
                 self._state_logs,
                 groups,
                 proofs,
-                topic_exists=lambda topic: _exists(metadata, topic),
+                topic_exists=lambda topic: _exists(metadata, self._other_logs.topic_ids, topic),
                 metadata=metadata,
             )
 
     @cached_property
     def _state_logs(self) -> StateLogs:
         """The share partitions of the state log; read only where there is a log to compare them with."""
-        keys, owner, known_from_ms = [], [], {}
-        newest_ms = {}
-        for number in range(self._states.num_rows):
-            row = self._states.slice(number, 1)
-            auditor = PartitionsAudit.of_counts(row).auditor
-            state_partition = row.column("state_partition")[0].as_py()
-            keys.append(auditor.keys)
-            owner.append(np.full(auditor.keys.num_rows, state_partition))
-            newest_ms[state_partition] = row.column("log_time_ms")[0].as_py()
-            if _is_whole(row):
-                is_from_zero = row.column("is_from_zero")[0].as_py() and row.column("log_start_offset")[0].as_py() == 0
-                known_from_ms[state_partition] = BEGINNING if is_from_zero else int(auditor.first_ms.min())
+        partitions = self._topic.partitions()
+        keys = [KEYS.empty_table(), *(partition.auditor.keys for partition in partitions)]
+        counts = [partition.auditor.keys.num_rows for partition in partitions]
+        owner = np.repeat(np.array([partition.number for partition in partitions], np.int64), counts)
         every = pa.concat_tables(keys)
         columns = (every.column(name).to_pylist() for name in every.column_names)
         return StateLogs(
-            lives=lives_of(turns_of(self._topic.lives().sort_by(LIFE_ORDER))),
+            lives=self._topic.lives(),
             with_records=frozenset(SharePartitionKey(*key) for key in zip(*columns, strict=True)),
-            known_from_ms=known_from_ms,
-            until_ms=self._known_until(newest_ms),
-            count=count_of_keys(every.slice(0, DECIDING), np.concatenate(owner)[:DECIDING].astype(np.int64)),
+            known_from_ms={partition.number: partition.first_ms for partition in partitions if partition.is_whole},
+            until_ms=self._known_until({partition.number: partition.newest_ms for partition in partitions}),
+            count=count_of_keys(every.slice(0, DECIDING), owner[:DECIDING]),
         )
 
     def _known_until(self, newest_ms: Mapping[int, int]) -> dict[int, int]:
@@ -207,9 +266,9 @@ class LogPairs:
         )
 
 
-def proofs_of_groups(other_logs: OtherLogs) -> Proofs:
+def proofs_of_groups(other_logs: OtherLogs, between_ms: tuple[int | None, int | None] = (None, None)) -> Proofs:
     """Violations of the rules on records of groups, in a cluster without a state log."""
-    proofs, log = Proofs(), other_logs.group_log()
+    proofs, log = Proofs(between_ms), other_logs.group_log()
     if log is not None:
         _audit_groups(log, other_logs.metadata, proofs)
     return proofs
@@ -217,18 +276,18 @@ def proofs_of_groups(other_logs: OtherLogs) -> Proofs:
 
 def _audit_groups(log: GroupLog, metadata: TopicMetadata | None, proofs: Proofs) -> Groups:
     return audit_groups(
-        log.records, log.odd_records, log.partitions, proofs, metadata=metadata, bounds_of=log.bounds_of
+        log.records,
+        log.odd_records,
+        log.partitions,
+        proofs,
+        complete_from=log.complete_from,
+        metadata=metadata,
+        bounds_of=log.bounds_of,
     )
 
 
-def _is_whole(state: pa.Table) -> bool:
-    """Whether no record is missing from an audited log."""
-    has_losses = len(matrix_of(state, "first_losses", 2)) > 0 or int(matrix_of(state, "log", 1).ravel()[LOSS_COUNT]) > 0
-    return not has_losses
-
-
-def _exists(metadata: TopicMetadata | None, topic_id: str) -> bool | None:
-    """Whether a topic is there by the metadata log; None: it does not say."""
-    if metadata is None or topic_id not in metadata.topics:
-        return None
-    return metadata.topics[topic_id].to_ms > metadata.until_ms
+def _exists(metadata: TopicMetadata | None, topic_ids: Collection[str], topic_id: str) -> bool | None:
+    """Whether a topic is there, by the metadata log, else by its own log; None: neither says it."""
+    if metadata is not None and topic_id in metadata.topics:
+        return metadata.topics[topic_id].to_ms > metadata.until_ms
+    return True if topic_id in topic_ids else None

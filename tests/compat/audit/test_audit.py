@@ -18,7 +18,7 @@ from state_model.share_records import ShareRecord, decode_record
 from tests.audit.reference.steps import steps
 from tests.audit.reference.violations import CHECKED, violations
 from tests.dataset_settings import given_settings, lines
-from tests.datasets import dataset, scenarios
+from tests.datasets import dataset, kinds_first, scenarios
 from tests.processes.in_process import recorded_lake
 
 ODD = ("edge", "edge44")
@@ -83,7 +83,7 @@ def test_odd_requests_are_named_by_rule(scenario, capsys):
     assert errors == ODD_ERRORS[scenario]
 
 
-@pytest.mark.parametrize("scenario", scenarios())
+@pytest.mark.parametrize("scenario", kinds_first())
 def test_a_lake_has_the_findings_of_its_log(scenario, capsys):
     lake = str(recorded_lake(scenario))
     for words in ([], ["--kafka-version", "4.4"], ["--rule", "complete_count_too_small"]):

@@ -5,13 +5,13 @@ from collections import Counter
 import pytest
 from hypothesis import given
 
-from tests.audit.between_detection import INVISIBLE, named, outcome
+from tests.audit.between_detection import INVISIBLE, QUICK, named, outcome
 from tests.audit.between_judge import JUDGED, judge
 from tests.audit.random_worlds import DAMAGED, DAMAGES, OPERATIONS, damaged_world, legal_world
 from tests.audit.rule_cases.case_tables import BETWEEN
 from tests.audit.rule_cases.cases import audited_once, cases_of
 from tests.audit.world import audited
-from tests.depths import examples
+from tests.depths import examples, in_soak
 
 JUDGED_TABLES = BETWEEN[2:]
 """The cases whose logs lie in one state partition and one partition of __consumer_offsets."""
@@ -53,8 +53,9 @@ def test_the_judge_agrees_on_each_case():
 
 
 @pytest.mark.parametrize("name", sorted(DAMAGES))
-def test_a_damage_of_the_table_is_found_where_the_judge_sees_it(name):
-    result = outcome(name)
+@pytest.mark.parametrize("step", [QUICK, *in_soak(1)])
+def test_a_damage_of_the_table_is_found_where_the_judge_sees_it(name, step):
+    result = outcome(name, step)
     assert result.mistakes == []
     assert result.detected == result.illegal
     assert result.illegal or name in INVISIBLE

@@ -48,7 +48,7 @@ def test_the_judges_agree_on_each_case():
 
 
 @given(st.sampled_from([1, 3, 4, 50]), st.integers(0, 3), st.sampled_from([0, 4, 7, 50]), st.randoms())
-@examples("table", shrink=False)
+@examples("simulation", shrink=False)
 def test_misplaced_share_partitions(count, moved, other_count, chance):
     rows = chance.sample(range(40), moved)
     world = placed(count, *rows, other_count=other_count, extra_groups=chance.randint(0, 12) if other_count else 0)

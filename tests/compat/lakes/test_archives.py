@@ -10,6 +10,7 @@ import zstandard
 from sharelens.cli import main
 from sharelens.kafka_log.archives import log_directories, unpacked_path
 from tests.datasets import KINDS, dataset
+from tests.depths import in_soak, rows_in_soak
 from tests.lakes import assert_same
 from tests.processes.in_process import make_lake, recorded_lake
 
@@ -47,7 +48,7 @@ def test_an_archive_is_read_as_the_files_of_its_directory(number: int, kind: str
         assert unpacked[name].stat().st_mtime == pytest.approx(path.stat().st_mtime, abs=1e-5, rel=0)
 
 
-@pytest.mark.parametrize(("number", "kind"), list(enumerate(KINDS[: len(SUFFIXES)])))
+@pytest.mark.parametrize(("number", "kind"), [(2, "crash"), *rows_in_soak((0, "admin"), (1, "codec-zstd"))])
 def test_the_lake_of_an_archive_is_the_lake_of_its_directory(number: int, kind: str, tmp_path: Path) -> None:
     archive = pack(dataset(kind) / "logs", tmp_path / f"log{SUFFIXES[number % len(SUFFIXES)]}")
     (directory,) = log_directories([str(archive)])
@@ -55,7 +56,7 @@ def test_the_lake_of_an_archive_is_the_lake_of_its_directory(number: int, kind: 
     assert_same(tmp_path / "lake", recorded_lake(kind))
 
 
-@pytest.mark.parametrize("command", ["state", "overview", "status", "groups", "lag"])
+@pytest.mark.parametrize("command", ["overview", "status", *in_soak("state", "groups", "lag")])
 def test_questions_take_an_archive(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     logs = dataset("dlq") / "logs"
     archive = pack(logs, tmp_path / "log.tar.gz")

@@ -11,7 +11,7 @@ from jobs.quality.check import CheckOptions, check
 from sharelens.lake.gates import gates
 from sharelens.lake.lake import Lake
 from sharelens.lake.tables import TABLES
-from tests.datasets import KINDS, dataset, scenarios
+from tests.datasets import LAKE_KINDS, dataset, scenarios
 from tests.processes.in_process import make_lake, recorded_lake
 
 ODD_REQUESTS = "acquired_state_written, count_over_maximum"
@@ -21,7 +21,7 @@ ODD_REQUESTS = "acquired_state_written, count_over_maximum"
 @pytest.mark.parametrize(
     ("names", "records"),
     [
-        pytest.param(KINDS, 15_000, id="a log of each kind"),
+        pytest.param(LAKE_KINDS, 5_000, id="a log of each kind"),
         pytest.param(scenarios(), 50_000, id="every scenario", marks=pytest.mark.soak),
     ],
 )

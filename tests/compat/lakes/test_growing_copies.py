@@ -59,6 +59,7 @@ def grown(part: float, chance: random.Random) -> float:
     return begun + (WHOLE_COPY - begun) * chance.choice([1.0, chance.random(), chance.random() / 5])
 
 
+@pytest.mark.soak
 @examples("lake", shrink=False)
 @given(name=st.sampled_from(NAMES), copies=st.integers(1, 3), chance=st.randoms(use_true_random=False))
 def test_copies_that_grow_from_run_to_run_are_one_run(

@@ -84,9 +84,6 @@ RECORDS = st.one_of(
 STEPS = st.lists(st.tuples(RECORDS, st.sampled_from([1, 1_000, 70_000, 2_000_000])), min_size=4, max_size=24)
 
 
-EXAMPLES = examples("lake", shrink=False)
-
-
 def story(steps: list[tuple[Any, int]]) -> list[dict[str, Any]]:
     """Records with times: each step later than the one before by so many milliseconds."""
     result = [snapshot(group, start=0) for group in "ghij"]
@@ -112,19 +109,27 @@ def logs_of(folder: Path, records: list[dict[str, Any]], *, topic: bool) -> Path
 
 
 @pytest.mark.slow
-@EXAMPLES
-@given(STEPS, st.lists(st.integers(1, 24), min_size=1, max_size=3), st.booleans(), st.booleans())
-def test_any_cut_of_a_log_measures_what_one_run_measures(
-    steps: list[tuple[Any, int]], cuts: list[int], topic: bool, topic_at_first: bool
+@examples("lake", shrink=False)
+@given(
+    STEPS,
+    st.lists(st.integers(1, 24), min_size=1, max_size=3),
+    st.sampled_from([1, 2, 5, measure_steps.STEP_ROWS]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_any_cut_of_a_log_in_any_steps_measures_what_one_run_measures(
+    steps: list[tuple[Any, int]], cuts: list[int], step_rows: int, topic: bool, topic_at_first: bool
 ) -> None:
     records = story(steps)
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch, pytest.MonkeyPatch.context() as patch:
         root = Path(scratch)
         parts = Lake(root / "parts")
+        patch.setattr(measure_steps, "STEP_ROWS", step_rows)
         for cut in sorted({min(4 + cut, len(records)) for cut in cuts}):
             make_lake(parts, logs_of(root / "logs", records[:cut], topic=topic and topic_at_first))
         full_logs = logs_of(root / "logs", records, topic=topic)
         make_lake(parts, full_logs)
+        patch.undo()
         make_lake(root / "at-once", full_logs)
         assert_same(root / "parts", root / "at-once")
 
@@ -142,25 +147,7 @@ def test_what_a_start_offset_had_passed_is_open_again_when_the_next_life_tells_n
         ]
     )
     in_parts = Lake(tmp_path / "in-parts")
-    for end in range(6, len(records) + 1):
+    for end in (6, 7, 8, 9):
         make_lake(in_parts, logs_of(tmp_path / "logs", records[:end], topic=False))
     make_lake(tmp_path / "at-once", tmp_path / "logs")
     assert_same(tmp_path / "in-parts", tmp_path / "at-once")
-
-
-@pytest.mark.slow
-@EXAMPLES
-@given(STEPS, st.integers(1, 5), st.integers(0, 16), st.booleans())
-def test_any_steps_measure_what_is_measured_at_once(
-    steps: list[tuple[Any, int]], step_rows: int, cut: int, topic: bool
-) -> None:
-    records = story(steps)
-    with tempfile.TemporaryDirectory() as scratch, pytest.MonkeyPatch.context() as patch:
-        root = Path(scratch)
-        full_logs = logs_of(root / "logs", records, topic=topic)
-        make_lake(root / "at-once", full_logs)
-        patch.setattr(measure_steps, "STEP_ROWS", step_rows)
-        in_steps = Lake(root / "in-steps")
-        make_lake(in_steps, logs_of(root / "first", records[: 4 + cut], topic=topic))
-        make_lake(in_steps, full_logs)
-        assert_same(root / "in-steps", root / "at-once")

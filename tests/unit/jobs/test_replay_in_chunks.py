@@ -67,6 +67,7 @@ def test_chunks_on_top_of_an_earlier_run_have_the_tables_of_one_replay(tmp_path:
     assert_same(lake, one_replay_lake)
 
 
+@pytest.mark.soak
 def test_a_rebuild_in_chunks_has_the_tables_of_one_replay(tmp_path: Path, tasks: dict[str, int]) -> None:
     one_replay_lake = story_lake("replay-whole", LONG_STORY, "a-cluster")
     make_lake(tmp_path / "lake", one_replay_lake.parent / "logs")

@@ -21,6 +21,9 @@ from sharelens.lake.errors import LakeError, LakeLockedError
 from sharelens.lake.lake import Lake
 from sharelens.lake.lock import hold
 from sharelens.lake.scan import open_lake
+from sharelens.source.request import Source
+from sharelens.tables.opening import open_evidence
+from tests.depths import in_soak
 from tests.lakes import assert_same
 from tests.logs.batch_files import broken, state_batches, state_directory
 from tests.logs.state_logs import (
@@ -105,7 +108,7 @@ def test_a_log_that_grew_in_every_way_it_can_is_taken_from_where_the_last_run_en
     tmp_path: Path, one_run_lake: Path
 ) -> None:
     growing = tmp_path / "growing"
-    for count in (1, 2, 5, 6):
+    for count in (1, 5, 6):
         story_logs(tmp_path / str(count), count).rename(tmp_path / "now")
         summary = make_lake(growing, tmp_path / "now")
         (tmp_path / "now").rename(tmp_path / f"was-{count}")
@@ -122,7 +125,7 @@ def test_an_interval_ends_before_its_time_and_is_covered_afterwards(tmp_path: Pa
     assert run(RunOptions(lake=Lake(lake), log_dirs=(str(logs),), until_ms=START_MS), no_session).run_id is None
 
 
-@pytest.mark.parametrize("case", ["decode", "replay"])
+@pytest.mark.parametrize("case", ["decode", *in_soak("replay")])
 def test_a_rebuild_gives_the_same_tables_without_the_log(
     case: str, tmp_path: Path, logs: Path, one_run_lake: Path, two_runs: Path
 ) -> None:
@@ -137,7 +140,7 @@ def test_a_rebuild_gives_the_same_tables_without_the_log(
     assert run(RunOptions(lake=Lake(again), log_dirs=(str(logs),)), no_session).counts == {}
 
 
-@pytest.mark.parametrize("committed", [0, 2, 4])
+@pytest.mark.parametrize("committed", [2, *in_soak(0, 4)])
 def test_what_is_not_committed_is_held_back_and_taken_once_it_is(
     committed: int, tmp_path: Path, one_run_lake: Path
 ) -> None:
@@ -173,9 +176,31 @@ def test_what_was_taken_while_uncommitted_is_replaced_once_it_is_committed(tmp_p
     assert rows.column("uncommitted").to_pylist() == [False, False, False, True, True, True]
     (state,) = open_lake(lake).scan("gold.share_partition_state").to_pylist()
     assert (state["group_id"], state["completeness"]) == ("g", "uncommitted")
+    assert held_offsets(lake) == (0, len(STORY))
     write_checkpoints(logs, high_watermarks={(STATE_TOPIC, 0): len(STORY)})
     make_lake(lake, logs)
     assert_same(lake, one_run_lake)
+
+
+@pytest.mark.parametrize("committed", [0, 3])
+def test_the_evidence_of_a_lake_with_uncommitted_records_ends_where_that_of_the_log_ends(
+    committed: int, tmp_path: Path
+) -> None:
+    logs = write_log_directory(tmp_path / "dead", STORY, cluster_id="a-cluster", committed=committed)
+    make_lake(tmp_path / "lake", logs, include_uncommitted=True)
+    assert held_offsets(tmp_path / "lake") == (0, len(STORY))
+    ends = []
+    for source in (Source(lake=str(tmp_path / "lake")), Source(log_dirs=(str(logs),), include_uncommitted=True)):
+        with open_evidence(source) as evidence:
+            (part,) = evidence.cover()
+        ends.append((part.first_offset, part.end_offset_exclusive, part.first_ms, part.last_ms, part.held_back))
+    assert ends[0] == ends[1]
+
+
+def held_offsets(lake: Path) -> tuple[int, int]:
+    """First offset and end of the published evidence about the only state partition."""
+    (row,) = open_lake(lake).publication["evidence"]
+    return row["first_log_offset"], row["end_log_offset_exclusive"]
 
 
 def test_a_broken_batch_is_quarantined_counted_and_leaves_its_share_partitions_incomplete(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from sharelens.cli import main
 from sharelens.lake import crash_points
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
+from tests.depths import in_soak
 from tests.lakes import content, differences
 from tests.logs.batch_files import broken, state_batches, state_directory
 from tests.logs.state_logs import START_MS, snapshot, tombstone, update
@@ -189,7 +190,7 @@ def test_a_run_that_was_killed_is_finished_by_a_run_of_the_other_cluster(alone: 
 
 
 @pytest.mark.parametrize("clusters", [None, EAST])
-@pytest.mark.parametrize("case", ["decode", "replay"])
+@pytest.mark.parametrize("case", ["decode", *in_soak("replay")])
 def test_a_rebuild_starts_over_for_the_cluster_that_is_named_or_for_all(
     case: str, clusters: str | None, lakes: dict[str, Path], alone: Alone, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from jobs.publish import current_versions
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
 from tests.datasets import dataset
-from tests.depths import examples
+from tests.depths import examples, in_soak
 from tests.lakes import assert_same
 from tests.logs.batch_files import state_batches, state_directory
 from tests.logs.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update, write_state_partition
@@ -26,11 +26,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "admin",
-        "dlq",
-        *(pytest.param(n, marks=pytest.mark.soak) for n in ("basic", "edge", "streams", "timeouts", "transactions")),
-    ],
+    ["dlq", *in_soak("admin", "basic", "edge", "streams", "timeouts", "transactions")],
 )
 def test_three_intervals_of_a_recorded_log_are_one_run(name: str, tmp_path: Path) -> None:
     logs, one_run_lake = dataset(name) / "logs", recorded_lake(name)

@@ -1,8 +1,9 @@
 """A run that stops at any named point and is run again leaves the lake of an undisturbed run, and readers see a cut.
 
-Every point around every file and commit that follows a write is tried, each time it is passed; one lake is killed at
-several of them, in one run after another. The soak kills a lake of its own at each point, in every situation;
-tests/spark/test_kill.py lets tasks fail on Spark and kills processes.
+One lake is killed at a third of the points around files and commits that follow a write, in one run after another: a
+first run at some, one that goes on at others, both between the commits of every stage. The soak takes all of them, and
+a lake of its own for each point in every situation; tests/spark/test_kill.py lets tasks fail on Spark and kills
+processes.
 """
 
 import random
@@ -22,6 +23,7 @@ from sharelens.lake.scan import open_lake
 from sharelens.measures.settings.over_time import DELIVERY_COUNT_LIMIT
 from state_model.uuids import uuid_text
 from tests.datasets import dataset
+from tests.depths import in_soak
 from tests.lakes import BOOKS, content, differences
 from tests.logs.batch_files import broken, copy_changed, state_batches, state_directory
 from tests.logs.dead_letter_logs import letter_headers, write_letters
@@ -53,6 +55,7 @@ OTHER_END = [update("g", batches=[(n, n, 4, 3)], at_ms=START_MS + 50 + n) for n 
 Run = Callable[[Path], object]
 PUBLISHED = "commit:gold.publication:publish:after"
 MARKS = {f"commit:{table}:{stage}:after" for stage, table in MARKER.items()}
+STAGES_KILLED = {"ingest", "decode", "replay", "measure", "audit"}
 KILLS = 22
 """How often one lake is killed, each time some five points further on."""
 
@@ -216,21 +219,33 @@ def books(lake: Path) -> dict[str, list[dict[str, object]]]:
     }
 
 
-def test_a_run_killed_at_any_point_is_finished_by_the_next_ones(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lakes", [slice(0, 1), *in_soak(slice(None))], ids=["one lake", "all"])
+def test_a_run_killed_at_any_point_is_finished_by_the_next_ones(lakes: slice, tmp_path: Path) -> None:
     case = Case(tmp_path, "fresh_run")
     assert len(case.written) >= 60
-    for points in case.in_turn(KILLS):
+    for points in case.in_turn(KILLS)[lakes]:
+        assert stages_of(points) >= STAGES_KILLED
         case.kill_and_finish(points)
 
 
-def test_a_run_that_goes_on_killed_at_any_point_is_finished_by_the_next_ones(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lakes", [slice(1, 2), *in_soak(slice(None))], ids=["one lake", "all"])
+def test_a_run_that_goes_on_killed_at_any_point_is_finished_by_the_next_ones(lakes: slice, tmp_path: Path) -> None:
     case = Case(tmp_path, "next_run")
     assert len(case.written) >= 45
-    for points in case.in_turn(KILLS):
+    for points in case.in_turn(KILLS)[lakes]:
+        assert stages_of(points) >= STAGES_KILLED
         case.kill_and_finish(points)
 
 
-@pytest.mark.parametrize("situation", ["late_evidence", "start_over", "more_dead_letters", "in_steps", "new_settings"])
+def stages_of(points: list[Point]) -> set[str]:
+    """The stages at whose commits a lake is killed."""
+    return {name.split(":")[2] for name, _ in points if name.startswith("commit:")}
+
+
+OTHER_RUNS = ("late_evidence", "new_settings", *in_soak("start_over", "more_dead_letters", "in_steps"))
+
+
+@pytest.mark.parametrize("situation", OTHER_RUNS)
 def test_other_runs_killed_again_and_again_are_finished_in_the_end(situation: str, tmp_path: Path) -> None:
     case = Case(tmp_path, situation)
     case.kill_and_finish(random.Random(20261121).choice(case.in_turn(KILLS // 3)))
@@ -247,10 +262,9 @@ def test_every_kind_of_run_killed_at_any_point_is_finished_by_the_next_one(situa
 @pytest.mark.parametrize(
     "point",
     [
-        "commit:silver.clock_step:decode:after",
         "commit:silver.group_record:decode:after",
-        "commit:gold.share_partition_history:replay:after",
         "commit:gold.delivery_history:replay:after",
+        *in_soak("commit:silver.clock_step:decode:after", "commit:gold.share_partition_history:replay:after"),
     ],
 )
 def test_a_run_that_finds_more_after_a_kill_writes_no_row_twice(point: str, tmp_path: Path) -> None:

@@ -11,6 +11,11 @@ from sharelens import frames
 from sharelens.lake.scan import open_lake
 from sharelens.lake.tables import TABLES
 from sharelens.measures.catalog import STAGED
+from sharelens.source.request import Source
+from sharelens.tables.opening import open_evidence
+from sharelens.tables.reading import read_dead_letter_partitions
+from state_model.errors import UsageError
+from tests.processes.in_process import recorded_lake
 from tests.spark.sharelens.frames.recorded import (
     assert_same,
     cached,
@@ -37,6 +42,8 @@ FUNCTIONS = {
 }
 WITH_HEADERS = {"stall", "poison_record", "progress", "latency", "attempts", "lag"}
 WITH_EXTENTS = {"stall", "lag"}
+WITH_LETTERS = {"poison_record"}
+LETTERS = ("dead_letters", "topic_names", "searched")
 
 
 def test_every_measure_of_the_catalog_has_its_function() -> None:
@@ -48,7 +55,17 @@ def inputs(spark: "SparkSession") -> "dict[str, DataFrame]":
     """The histories, states, headers and extents of some lakes."""
     states = table_of(NAMES, "gold.share_partition_state")
     extents = pa.concat_tables([extents_of(name) for name in NAMES])
-    return cached(spark, {**histories_of(NAMES), "states": states, "extents": extents})
+    letters = letters_in(recorded_lake("dlq"))
+    return cached(spark, {**histories_of(NAMES), **letters, "states": states, "extents": extents})
+
+
+def letters_in(path: Path) -> dict[str, pa.Table]:
+    """The dead letters of a lake, as `poison_records` takes them."""
+    lake = open_lake(path)
+    with open_evidence(Source(lake=str(path))) as evidence:
+        searched = read_dead_letter_partitions(evidence)
+    names = lake.scan("silver.name", ["topic_id", "topic"])
+    return {"dead_letters": lake.scan("silver.dlq_record"), "topic_names": names, "searched": searched}
 
 
 @pytest.fixture(scope="module")
@@ -60,19 +77,26 @@ def lake_with_settings() -> Path:
 @pytest.mark.parametrize("measure", ["stall", "poison_record"])
 def test_settings_decide_as_in_the_lake(measure: str, spark: "SparkSession", lake_with_settings: Path) -> None:
     lake = open_lake(lake_with_settings)
-    rows = [
+    tables = [
         spark.createDataFrame(lake.scan(name))
         for name in ("gold.share_partition_history", "gold.delivery_history", "bronze.topic_batch", "bronze.setting")
     ]
-    settings = frames.group_settings(rows[3])
+    settings = frames.group_settings(tables[3])
     expected = lake.scan(STAGED[measure].table)
     extra_frames = {"extents": spark.createDataFrame(extents_in(lake_with_settings))} if measure in WITH_EXTENTS else {}
-    computed = FUNCTIONS[measure](*rows[:2], headers=rows[2], settings=settings, **extra_frames)
+    if measure in WITH_LETTERS:
+        extra_frames = {name: spark.createDataFrame(rows) for name, rows in letters_in(lake_with_settings).items()}
+    computed = FUNCTIONS[measure](*tables[:2], headers=tables[2], settings=settings, **extra_frames)
     names = [name for name in computed.columns if name in expected.column_names]
     order = [name for name in TABLES[STAGED[measure].table].key if name in names]
     assert_same(computed.select(*names), expected.select(names), *order)
     if measure == "poison_record":
         assert set(expected.column("cause").to_pylist()) == {"rejected", "delivery_limit"}
+
+
+def test_dead_letters_without_the_names_of_topics_are_refused(inputs: "dict[str, DataFrame]") -> None:
+    with pytest.raises(UsageError, match="frames.poison_records: dead letters need topic_names, searched, too"):
+        frames.poison_records(inputs["history"], inputs["deliveries"], dead_letters=inputs["dead_letters"])
 
 
 def plain(rows: pa.Table, names: Sequence[str]) -> pa.Table:
@@ -86,6 +110,7 @@ def test_a_measure_gives_the_rows_of_the_lake(measure: str, inputs: "dict[str, D
     assert table is not None
     extra_frames = {name: inputs[name] for name in ("headers",) if measure in WITH_HEADERS}
     extra_frames |= {name: inputs[name] for name in ("extents",) if measure in WITH_EXTENTS}
+    extra_frames |= {name: inputs[name] for name in LETTERS if measure in WITH_LETTERS}
     if measure == "lag":
         rows = frames.lag(inputs["states"], **extra_frames)
     else:

@@ -11,7 +11,7 @@ from sharelens import frames
 from sharelens.lake.scan import open_lake
 from sharelens.lake.tables import TABLES
 from state_model.audit.table import RULES
-from tests.datasets import KINDS, scenarios
+from tests.datasets import LAKE_KINDS, scenarios
 from tests.processes.in_process import recorded_lake
 from tests.spark.sharelens.frames.recorded import assert_same, rows_of, table_of
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LARGE = ("big-small", "big")
-OTHER_SCENARIOS = tuple(name for name in scenarios() if name not in (*KINDS, *LARGE))
+FIRST = (*LAKE_KINDS, "pruned")
+OTHER_SCENARIOS = tuple(name for name in scenarios() if name not in (*FIRST, *LARGE))
 SHARE_PARTITION = ("log_topic_id", "state_partition", "group_id", "topic_id", "partition")
 STREAMS = "streams"
 LETTER_LOGS = ("dlq", "edge44")
@@ -30,7 +31,7 @@ HISTORIES_OF_GROUPS = ("group_history", "member_history", "task_history", "share
 @pytest.fixture(scope="module", params=["kinds", pytest.param("others", marks=pytest.mark.soak)])
 def logs(request: pytest.FixtureRequest, spark: "SparkSession") -> Iterator[Logs]:
     """Names of logs, their LOG_RECORD rows and their decoded records."""
-    names = KINDS if request.param == "kinds" else OTHER_SCENARIOS
+    names = FIRST if request.param == "kinds" else OTHER_SCENARIOS
     rows = rows_of(spark, names).transform(frames.log_records).cache()
     records = rows.transform(frames.share_records).cache()
     yield names, rows, records

@@ -8,13 +8,12 @@ from sharelens import frames
 from sharelens.questions import what_if, what_if_placement
 from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.errors import UsageError
-from tests.datasets import KINDS
 from tests.spark.sharelens.frames.recorded import answers, cached, compare_with, histories_of, table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-NAMES = tuple(name for name in KINDS if name != "streams")
+NAMES = ("dlq", "edge", "pruned", "transactions")
 
 
 def compare(computed, question, value, *order) -> None:

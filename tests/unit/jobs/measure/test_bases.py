@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from jobs.upkeep.maintain import MaintainOptions, Upkeep, maintain
 from sharelens.lake.lake import Lake
 from sharelens.measures.catalog import STAGED
-from tests.depths import examples
+from tests.depths import examples, in_soak
 from tests.lakes import content, differences
 from tests.logs.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 from tests.once import made_once
@@ -118,7 +118,7 @@ def cut_once(story_parts: Parts, hours: float) -> Path:
     return made_once(f"measure-base/{hours}", lambda folder: story_parts.cut_between(folder / "lake", hours)) / "lake"
 
 
-@pytest.mark.parametrize("hours", [0.5, 2, 4.2, 19])
+@pytest.mark.parametrize("hours", [2, *in_soak(0.5, 4.2, 19)])
 def test_measures_after_a_cut_are_those_of_a_lake_that_was_not_cut(hours: float, story_parts: Parts) -> None:
     cut_lake = cut_once(story_parts, hours)
     (deliveries,) = content(story_parts.plain, ["gold.delivery_history"]).values()
@@ -128,7 +128,7 @@ def test_measures_after_a_cut_are_those_of_a_lake_that_was_not_cut(hours: float,
 
 
 def test_a_share_partition_that_was_there_before_the_cut_is_not_first_seen_after_it(story_parts: Parts) -> None:
-    (events,) = content(cut_once(story_parts, 0.5), ["gold.life_event"]).values()
+    (events,) = content(cut_once(story_parts, 2), ["gold.life_event"]).values()
     assert events.num_rows > 0
     assert not pc.any(pc.equal(events.column("event"), "first_seen")).as_py()
 
@@ -249,6 +249,7 @@ def open_ones(batches: list[Any], settled: set[int]) -> list[Any]:
     return open_batches
 
 
+@pytest.mark.soak
 @examples("lake", shrink=False)
 @given(STEPS, st.integers(2, 18), st.sampled_from([0.1, 1, 6, 20]))
 def test_any_cut_of_the_histories_leaves_what_is_measured_after_it(

@@ -4,6 +4,7 @@ import gc
 import shutil
 import tempfile
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,7 @@ def logs_of(folder: Path, records: list[dict[str, Any]], first: int, end: int, *
     return logs
 
 
+@pytest.mark.soak
 @examples("lake", shrink=False)
 @given(
     STEPS,
@@ -106,35 +108,46 @@ def files(lake: Path) -> dict[str, dict[str, int]]:
     }
 
 
-@pytest.mark.parametrize(
-    ("news", "reach"),
-    [
-        ([snapshot("g", start=5, epoch=1)], ABOVE_ALL),
-        ([snapshot("g", start=5, epoch=number) for number in (1, 2)], ABOVE_ALL),
-        ([snapshot("g", start=9, epoch=1)], 9),
-        ([snapshot("g", start=5, epoch=1, delivery_complete_count=1)], 5),
-        ([update("g", start=5, batches=[])], 5),
-        ([snapshot("g", start=5, epoch=1, batches=[(7, 8, 0, 1)])], 7),
-    ],
-)
-def test_a_snapshot_that_repeats_the_state_reaches_no_row(
-    news: list[dict[str, Any]], reach: int, tmp_path: Path
-) -> None:
-    logs = write_log_directory(tmp_path / "logs", [snapshot("g", start=5)])
-    make_lake(tmp_path / "lake", logs, stages=TO_MEASURES)
-    write_state_partition(logs, news, base_offset=1)
-    make_lake(tmp_path / "lake", logs, stages=("ingest", "decode", "replay"))
-    ((task,),) = stage.batches_of(Lake(tmp_path / "lake"), run=2, before=1)
-    assert LakeInputs(task).reach.tolist() == [reach]
+TO_REPLAY = ("ingest", "decode", "replay")
+REACHES = [
+    ([snapshot("g", start=5, epoch=1)], ABOVE_ALL),
+    ([snapshot("g", start=5, epoch=number) for number in (1, 2)], ABOVE_ALL),
+    ([snapshot("g", start=9, epoch=1)], 9),
+    ([snapshot("g", start=5, epoch=1, delivery_complete_count=1)], 5),
+    ([update("g", start=5, batches=[])], 5),
+    ([snapshot("g", start=5, epoch=1, batches=[(7, 8, 0, 1)])], 7),
+]
+"""New records of a share partition whose only record is a snapshot with start offset 5, and what they reach."""
+
+
+def inputs_of_news(
+    folder: Path, stories: Sequence[tuple[dict[str, Any], Sequence[dict[str, Any]]]]
+) -> list[LakeInputs]:
+    """The inputs of a task for the news of stories, each about a share partition in a state partition of its own."""
+    logs, lake = folder / "logs", folder / "lake"
+    for number, (first, _) in enumerate(stories):
+        write_state_partition(logs, [first | {"partition": number}], number=number)
+    make_lake(lake, logs, stages=TO_MEASURES)
+    for number, (_, news) in enumerate(stories):
+        write_state_partition(logs, [each | {"partition": number} for each in news], number=number, base_offset=1)
+    make_lake(lake, logs, stages=TO_REPLAY)
+    tasks = [task for batch in stage.batches_of(Lake(lake), run=2, before=1) for task in batch]
+    return [LakeInputs(task) for task in tasks]
+
+
+def test_a_snapshot_that_repeats_the_state_reaches_no_row(tmp_path: Path) -> None:
+    inputs = inputs_of_news(tmp_path, [(snapshot("g", start=5), news) for news, _ in REACHES])
+    reached = {
+        partition: reach
+        for each in inputs
+        for partition, reach in zip(each.places.keys.column("partition").to_pylist(), each.reach.tolist(), strict=True)
+    }
+    assert [reached[number] for number in range(len(REACHES))] == [reach for _, reach in REACHES]
 
 
 def test_open_offsets_that_the_start_offset_passes_are_reached(tmp_path: Path) -> None:
-    logs = write_log_directory(tmp_path / "logs", [snapshot("g", start=5, batches=[(5, 6, 0, 1), (7, 7, 2, 1)])])
-    make_lake(tmp_path / "lake", logs, stages=TO_MEASURES)
-    write_state_partition(logs, [update("g", start=9)], base_offset=1)
-    make_lake(tmp_path / "lake", logs, stages=("ingest", "decode", "replay"))
-    ((task,),) = stage.batches_of(Lake(tmp_path / "lake"), run=2, before=1)
-    inputs = LakeInputs(task)
+    first = snapshot("g", start=5, batches=[(5, 6, 0, 1), (7, 7, 2, 1)])
+    (inputs,) = inputs_of_news(tmp_path, [(first, [update("g", start=9)])])
     assert (inputs.reach.tolist(), inputs.reach_of_open.tolist()) == ([9], [5])
 
 
@@ -149,7 +162,7 @@ def test_a_range_that_a_snapshot_shows_first_is_read_from_the_record_before_on(
     logs = write_log_directory(tmp_path / "logs", [snapshot("g"), *settled, *other_records, shown])
     make_lake(tmp_path / "lake", logs, stages=TO_MEASURES)
     write_state_partition(logs, [update("g", batches=[(41, 41, 2, 2)], at_ms=later_ms)], base_offset=53)
-    make_lake(tmp_path / "lake", logs, stages=("ingest", "decode", "replay"))
+    make_lake(tmp_path / "lake", logs, stages=TO_REPLAY)
     ((task,),) = stage.batches_of(Lake(tmp_path / "lake"), run=2, before=1)
     read = Reach(LakeInputs(task)).by_offset.history().column("log_offset")
     assert sorted(read.to_pylist()) == [39, 52, 53]
@@ -186,30 +199,25 @@ def test_rows_stay_in_their_files_until_evidence_adds_some_or_makes_them_final(
     assert [table for table in KEPT_TABLES if before[table].keys() - after[table].keys()] == list(rewritten)
 
 
-@pytest.mark.parametrize(
-    ("records", "news"),
-    [
-        pytest.param(
-            [snapshot("g"), update("g", batches=[(0, 0, 0, 1)])],
-            [snapshot("g", epoch=1, batches=[(0, 0, 0, 1), (5, 5, 0, 1)])],
-            id="an open offset above those of its block",
-        ),
-        pytest.param(
-            [snapshot("g"), tombstone("g")],
-            [snapshot("g", state_epoch=2)],
-            id="a creation after a deletion that was the newest record",
-        ),
-    ],
-)
-def test_an_increment_has_the_rows_of_one_run(
-    records: list[dict[str, Any]], news: list[dict[str, Any]], tmp_path: Path
-) -> None:
-    logs = write_log_directory(tmp_path / "logs", records)
-    make_lake(tmp_path / "lake", logs, stages=TO_MEASURES)
-    write_state_partition(logs, news, base_offset=len(records))
-    make_lake(tmp_path / "lake", logs, stages=TO_MEASURES)
+INCREMENTS = [
+    (
+        [snapshot("g"), update("g", batches=[(0, 0, 0, 1)])],
+        [snapshot("g", epoch=1, batches=[(0, 0, 0, 1), (5, 5, 0, 1)])],
+    ),
+    ([snapshot("g"), tombstone("g")], [snapshot("g", state_epoch=2)]),
+]
+"""An open offset above those of its block; a creation after a deletion that was the newest record."""
+
+
+def test_an_increment_has_the_rows_of_one_run(tmp_path: Path) -> None:
+    logs, lake = tmp_path / "logs", tmp_path / "lake"
+    for part in (0, 1):
+        for number, story_parts in enumerate(INCREMENTS):
+            base_offset = len(story_parts[0]) if part else 0
+            write_state_partition(logs, story_parts[part], number=number, base_offset=base_offset)
+        make_lake(lake, logs, stages=TO_MEASURES)
     make_lake(tmp_path / "at-once", logs, stages=TO_MEASURES)
-    assert not differences(content(tmp_path / "lake", TABLES), content(tmp_path / "at-once", TABLES))
+    assert not differences(content(lake, TABLES), content(tmp_path / "at-once", TABLES))
 
 
 def test_tasks_replace_final_rows_only_where_the_tables_have_some(tmp_path: Path) -> None:
@@ -220,7 +228,7 @@ def test_tasks_replace_final_rows_only_where_the_tables_have_some(tmp_path: Path
     }
     final = {name for name, measure in STAGED.items() if any(map(is_final, lake.snapshot(measure.table).paths))}
     assert again == final
-    make_lake(tmp_path / "new", dataset("basic") / "logs", stages=("ingest", "decode", "replay"))
+    make_lake(tmp_path / "new", dataset("basic") / "logs", stages=TO_REPLAY)
     (tasks,) = stage.batches_of(Lake(tmp_path / "new"), run=1, before=0)
     assert not any(map(some_final_row_goes, stage.measure_tasks(tuple(STAGED), tasks).values()))
 

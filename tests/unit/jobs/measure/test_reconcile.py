@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.measure import letter_causes
 from jobs.upkeep.maintain import MaintainOptions, maintain
 from sharelens.kafka_log.dead_letter_records import DeadLetterTopics
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
-from tests.depths import examples
+from tests.depths import examples, in_soak
 from tests.lakes import assert_same
-from tests.logs.dead_letter_logs import Record, letter_headers, write_cut_letters, write_letters
+from tests.logs.dead_letter_logs import MESSAGES, Record, letter_headers, write_cut_letters, write_letters
 from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory, write_state_partition
 from tests.logs.user_topics import write_orders
 from tests.once import made_once
@@ -56,6 +57,12 @@ def whole_lake(logs: Path) -> Path:
     return made_once("lakes/reconcile", lambda lake: make_lake(lake, logs))
 
 
+def causes(lake: Path) -> list[tuple[int, int, str, str | None]]:
+    """The given up records of a lake with their causes."""
+    rows = open_lake(lake).scan("gold.poison_record").sort_by("offset").to_pylist()
+    return [(row["offset"], row["last_offset"], row["cause"], row["cause_source"]) for row in rows]
+
+
 ALL = [(3, 3, "matched"), (4, 4, "missing"), (7, 7, "missing"), (9, 9, "unexpected")]
 
 
@@ -63,7 +70,7 @@ def test_each_record_is_judged(tmp_path: Path) -> None:
     assert judged(whole_lake(directory(tmp_path / "logs"))) == ALL
 
 
-@pytest.mark.parametrize("ends", [(5, 25), (15, 45)])
+@pytest.mark.parametrize("ends", [(5, 25, 45), *in_soak((15, 45))])
 def test_a_run_in_parts_is_a_run_in_one(tmp_path: Path, ends: tuple[int, ...]) -> None:
     logs = directory(tmp_path / "logs")
     for end in ends:
@@ -80,6 +87,56 @@ def test_dead_letters_that_come_later_are_held_against_what_was_there(tmp_path: 
     assert judged(tmp_path / "parts") == ALL
 
 
+TWICE = [
+    snapshot(at_ms=START_MS),
+    update(start=0, batches=[(3, 9, 3, 2)], at_ms=START_MS + 10),
+    update(start=0, batches=[(3, 9, 4, 2)], at_ms=START_MS + 20),
+]
+"""Offsets 3 to 9 are given up at their second delivery: rejected, or by a limit that nothing tells."""
+
+
+TWICE_LETTERS: list[Record] = [
+    (None, b"v", letter_headers(offset, message=MESSAGES[cause]))
+    for offset, cause in ((4, "rejected"), (5, "rejected"), (7, "delivery_limit"))
+]
+"""Dead letters of three of them."""
+
+
+@pytest.mark.parametrize("first", [[], TWICE_LETTERS[:1], TWICE_LETTERS[:2], TWICE_LETTERS])
+def test_rows_of_given_up_records_have_the_causes_of_dead_letters_whenever_these_come(
+    tmp_path: Path, first: list[Record]
+) -> None:
+    make_lake(tmp_path / "parts", directory(tmp_path / "first", TWICE, first), stages=TO_MEASURES)
+    assert (causes(tmp_path / "parts") == [(3, 9, "unknown", None)]) == (not first)
+    make_lake(tmp_path / "parts", directory(tmp_path / "logs", TWICE, TWICE_LETTERS), stages=TO_MEASURES)
+    assert causes(tmp_path / "parts") == [
+        (3, 3, "unknown", None),
+        (4, 5, "rejected", "dead_letter"),
+        (6, 6, "unknown", None),
+        (7, 7, "delivery_limit", "dead_letter"),
+        (8, 9, "unknown", None),
+    ]
+    one_run_lake = made_once(
+        "lakes/letter-causes",
+        lambda lake: make_lake(lake, directory(tmp_path / "one", TWICE, TWICE_LETTERS), stages=TO_MEASURES),
+    )
+    assert_same(tmp_path / "parts", one_run_lake)
+
+
+def test_a_lake_of_a_version_that_told_no_causes_gets_them_in_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as older:
+        older.setattr(letter_causes, "commit_causes", lambda *_: None)
+        make_lake(tmp_path / "lake", directory(tmp_path / "logs", TWICE, TWICE_LETTERS), stages=TO_MEASURES)
+    assert causes(tmp_path / "lake") == [(3, 9, "unknown", None)]
+    later = [*TWICE, snapshot("other", at_ms=START_MS + 90)]
+    make_lake(tmp_path / "lake", directory(tmp_path / "more", later, TWICE_LETTERS), stages=TO_MEASURES)
+    assert [cause for _, _, cause, _ in causes(tmp_path / "lake")] == [
+        *("unknown", "rejected", "unknown", "delivery_limit", "unknown")
+    ]
+
+
 def test_state_that_comes_later_explains_dead_letters(tmp_path: Path) -> None:
     make_lake(tmp_path / "parts", directory(tmp_path / "first", records=STATE[:1]), stages=TO_MEASURES)
     assert judged(tmp_path / "parts") == [(3, 3, "unknown"), (9, 9, "unknown")]
@@ -87,7 +144,7 @@ def test_state_that_comes_later_explains_dead_letters(tmp_path: Path) -> None:
     assert judged(tmp_path / "parts") == ALL
 
 
-@pytest.mark.parametrize("rebuild", ["decode", "replay", "measure"])
+@pytest.mark.parametrize("rebuild", ["decode", *in_soak("replay", "measure")])
 def test_starting_over_changes_nothing(tmp_path: Path, rebuild: str) -> None:
     one_run_lake = whole_lake(directory(tmp_path / "logs"))
     make_lake(shutil.copytree(one_run_lake, tmp_path / "again"), rebuild=rebuild)
@@ -114,7 +171,7 @@ def long_lake() -> Path:
     return made_once("reconcile/long", make) / "lake"
 
 
-@pytest.mark.parametrize("dropped", [["history"], ["measures"], ["history", "measures"]])
+@pytest.mark.parametrize("dropped", [["history", "measures"], *in_soak(["history"], ["measures"])])
 def test_what_retention_takes_leaves_every_verdict_as_it_was(dropped: list[str], tmp_path: Path) -> None:
     lake = Path(shutil.copytree(long_lake(), tmp_path / "lake"))
     before = judged(lake)
@@ -151,12 +208,12 @@ def test_how_far_back_a_topic_reaches_does_not_hang_on_the_groups_with_news(tmp_
     write_orders(tmp_path / "logs")
     other_letters = [(None, b"v", letter_headers(1, group="other"))] * 4
     write_cut_letters(tmp_path / "logs", [*other_letters, (None, b"v", letter_headers(3))])
-    make_lake(tmp_path / "parts", tmp_path / "logs", until_ms=START_MS + 45)
-    make_lake(tmp_path / "parts", tmp_path / "logs")
-    make_lake(tmp_path / "whole", tmp_path / "logs")
-    of_g = [row for row in judged(tmp_path / "whole") if row[0] > 1]
-    assert of_g == [(3, 3, "matched"), (4, 4, "missing"), (7, 7, "missing")]
-    assert_same(tmp_path / "parts", tmp_path / "whole")
+    make_lake(tmp_path / "parts", tmp_path / "logs", until_ms=START_MS + 45, stages=TO_MEASURES)
+    make_lake(tmp_path / "parts", tmp_path / "logs", stages=TO_MEASURES)
+    make_lake(tmp_path / "whole", tmp_path / "logs", stages=TO_MEASURES)
+    verdicts = judged(tmp_path / "whole")
+    assert [row for row in verdicts if row[0] > 1] == [(3, 3, "matched"), (4, 4, "missing"), (7, 7, "missing")]
+    assert judged(tmp_path / "parts") == verdicts
 
 
 @pytest.mark.parametrize(("base_offset", "status"), [(0, "unexpected"), (5, "unknown")])
@@ -165,13 +222,14 @@ def test_a_state_partition_that_gets_records_later_begins_with_its_log_or_hides_
 ) -> None:
     """A dead letter of a group without state; Kafka has pruned the later state partition, or it begins at offset 0."""
     logs = directory(tmp_path / "logs", letters=[(None, b"v", letter_headers(9, group="ghost"))])
-    make_lake(tmp_path / "parts", logs)
+    make_lake(tmp_path / "parts", logs, stages=TO_MEASURES)
     assert (9, 9, "unexpected") in judged(tmp_path / "parts")
     write_state_partition(logs, [snapshot("late", at_ms=START_MS + HOUR_MS)], number=1, base_offset=base_offset)
-    make_lake(tmp_path / "parts", logs)
-    make_lake(tmp_path / "whole", logs)
-    assert (9, 9, status) in judged(tmp_path / "whole")
-    assert_same(tmp_path / "parts", tmp_path / "whole")
+    make_lake(tmp_path / "parts", logs, stages=TO_MEASURES)
+    make_lake(tmp_path / "whole", logs, stages=TO_MEASURES)
+    verdicts = judged(tmp_path / "whole")
+    assert (9, 9, status) in verdicts
+    assert judged(tmp_path / "parts") == verdicts
 
 
 GROUPS = ("g", "h")
@@ -188,6 +246,7 @@ CHANGES = st.one_of(
 )
 
 
+@pytest.mark.soak
 @examples("lake")
 @given(
     stories=st.lists(st.lists(CHANGES, min_size=1, max_size=8), min_size=1, max_size=3),

@@ -19,7 +19,7 @@ from tests.logs.state_logs import (
 )
 from tests.logs.user_topics import ORDERS_RECORDS, write_orders
 from tests.once import made_once
-from tests.processes.in_process import TO_MEASURES, make_lake
+from tests.processes.in_process import TO_MEASURES, make_lake, story_lake
 
 pytestmark = pytest.mark.slow
 
@@ -162,34 +162,31 @@ OTHER_STATE_TOPIC_ID = "BBBBBBBBBBBBBBBBBBBBBg"
 LATER_MS = START_MS + 99 * HOUR_MS
 
 
-@pytest.fixture
-def earlier(tmp_path: Path) -> Path:
-    """The log of a state topic that is deleted and created again: hours of records, of which some rows are final."""
+def earlier() -> Path:
+    """The lake of the log of a state topic that is deleted and created again: hours of records, some rows are final."""
     hours = [update("h", start=0, batches=[(n, n, 4, 2)], at_ms=START_MS + n * HOUR_MS) for n in range(1, 9)]
-    return write_log_directory(tmp_path / "earlier", [*STORY, *hours])
+    return story_lake("measure-earlier", [*STORY, *hours])
 
 
 def created_again(folder: Path, story: list[dict[str, Any]]) -> Path:
     return write_log_directory(folder, story, state_topic_id=OTHER_STATE_TOPIC_ID)
 
 
-def test_share_partitions_of_an_earlier_state_topic_alone_have_no_rows(earlier: Path, tmp_path: Path) -> None:
+def test_share_partitions_of_an_earlier_state_topic_alone_have_no_rows(tmp_path: Path) -> None:
     story = [snapshot(group, at_ms=LATER_MS) for group in ("g", "new")]
     again = created_again(tmp_path / "again", story)
-    make_lake(tmp_path / "lake", earlier)
-    make_lake(tmp_path / "lake", again)
-    make_lake(tmp_path / "whole", earlier, again)
+    make_lake(shutil.copytree(earlier(), tmp_path / "lake"), again)
+    make_lake(tmp_path / "whole", earlier().parent / "logs", again)
     assert set(lags(tmp_path / "lake")) == {"g", "new"}
     assert_same(tmp_path / "lake", tmp_path / "whole")
 
 
-def test_a_state_topic_that_is_the_newest_from_a_later_run_on_is_measured_whole(earlier: Path, tmp_path: Path) -> None:
+def test_a_state_topic_that_is_the_newest_from_a_later_run_on_is_measured_whole(tmp_path: Path) -> None:
     story = [snapshot(group, at_ms=START_MS - 9) for group in ("early", "g")]
-    make_lake(tmp_path / "lake", earlier)
-    make_lake(tmp_path / "lake", created_again(tmp_path / "first", story))
+    make_lake(shutil.copytree(earlier(), tmp_path / "lake"), created_again(tmp_path / "first", story))
     assert set(lags(tmp_path / "lake")) == {"g", "h"}
     longer = created_again(tmp_path / "longer", [*story, update("g", at_ms=LATER_MS)])
     make_lake(tmp_path / "lake", longer)
-    make_lake(tmp_path / "whole", earlier, longer)
+    make_lake(tmp_path / "whole", earlier().parent / "logs", longer)
     assert set(lags(tmp_path / "lake")) == {"g", "early"}
     assert_same(tmp_path / "lake", tmp_path / "whole")

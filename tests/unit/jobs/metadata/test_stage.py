@@ -19,6 +19,7 @@ from sharelens.measures.settings.over_time import DELIVERY_COUNT_LIMIT
 from sharelens.tables.lakes.clusters import choose_cluster
 from state_model.metadata.schemas import PARTITION, PARTITION_CHANGE
 from tests.datasets import dataset
+from tests.depths import in_soak
 from tests.lakes import content, differences
 from tests.logs.file_contents import contents_below
 from tests.logs.metadata_logs import group_setting, random_records, topic, value_of, write_metadata
@@ -87,7 +88,7 @@ def rows_of(lake: Path, table: str) -> list[dict[str, Any]]:
     return list(open_lake(lake).scan(table).to_pylist())
 
 
-@pytest.mark.parametrize("nodes", [("node1",), ("node2",), ("node1", "node2")])
+@pytest.mark.parametrize("nodes", [("node1", "node2"), *in_soak(("node1",), ("node2",))])
 def test_lake_has_the_history_of_the_log_directories(nodes: tuple[str, ...], tmp_path: Path) -> None:
     places = [dataset("metadata") / name for name in nodes]
     make_lake(tmp_path / "lake", *places, stages=TO_BRONZE)
@@ -174,7 +175,7 @@ def test_planted_password_is_nowhere_in_a_lake(node: Path, tmp_path: Path, capsy
     assert {row["value_json"] for row in of_lake_rows if row["record_name"] == "USER_SCRAM_CREDENTIAL_RECORD"} <= {None}
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, *in_soak(2, 3, 4, 5)])
 def test_random_damage_gives_the_history_of_the_log_and_no_secret(node: Path, tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)
     files = sorted(path for path in (node / FOLDER).iterdir() if path.suffix in (".log", ".checkpoint"))

@@ -28,6 +28,7 @@ from sharelens.lake.errors import LakeError, LakeLockedError
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
 from sharelens.lake.tables import TABLES
+from tests.depths import in_soak
 from tests.lakes import BOOKS, OF_THE_AUDIT, content, differences, shared_content
 from tests.logs.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 from tests.once import made_once
@@ -41,7 +42,7 @@ DAY = 24 * HOUR
 AGES = dict.fromkeys(retained.GROUPS, 4 * HOUR)
 FULL_HOUR = (START_MS + 9 * HOUR) // HOUR * HOUR
 """Where the histories are cut, by AGES."""
-KILLS = 9
+KILLS = 6
 """How often one lake's upkeep is killed, each time some points further on."""
 DERIVED = ("gold.share_partition_state", "gold.share_partition_history", "gold.delivery_history", "gold.lag")
 
@@ -175,7 +176,7 @@ def test_a_dry_run_promises_the_files_that_the_upkeep_leaves(lake: Path) -> None
         )
 
 
-@pytest.mark.parametrize("run_bytes", [1, 3000, 1 << 30])
+@pytest.mark.parametrize("run_bytes", [3000, *in_soak(1, 1 << 30)])
 def test_files_are_sorted_however_little_memory_there_is(run_bytes: int, lake: Path) -> None:
     old = shared_content(five_runs())
     run_upkeep(lake, run_bytes=run_bytes)
@@ -245,7 +246,7 @@ def test_old_rows_go_and_what_is_true_now_stays(lake: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("case", ["decode", "replay"])
+@pytest.mark.parametrize("case", ["decode", *in_soak("replay")])
 def test_a_rebuild_after_retention_gives_the_same_state_and_the_same_history(case: str, tmp_path: Path) -> None:
     lake = copied(dropped(), tmp_path)
     names = (*DERIVED, "silver.share_record", "silver.topic_start", "silver.name")
@@ -465,7 +466,7 @@ def runs_finish_killed_upkeep(lake: Path, folder: Path, kills: int | None) -> No
 
 
 def test_a_run_finishes_what_a_killed_upkeep_left(lake: Path, tmp_path: Path) -> None:
-    runs_finish_killed_upkeep(lake, tmp_path, 2)
+    runs_finish_killed_upkeep(lake, tmp_path, 1)
 
 
 @pytest.mark.soak

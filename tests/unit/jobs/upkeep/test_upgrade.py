@@ -27,6 +27,7 @@ from sharelens.lake.lock import hold
 from sharelens.lake.parquet import DataFile
 from sharelens.lake.tables import SCHEMA_VERSION, TABLES
 from tests.datasets import dataset
+from tests.depths import in_soak
 from tests.lakes import assert_same, content, differences
 from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.old_lakes import NAMES, SCENARIO, age, old_lake
@@ -41,9 +42,8 @@ LATER_EVIDENCE = ("first-1",)
 
 
 def brought(lake: Path, *, dry_run: bool = False) -> Upgraded:
-    return upgrade(
-        UpgradeOptions(lake=Lake(lake), dry_run=dry_run, in_process_bytes=ANY_SIZE, lock_timeout_s=0), no_session
-    )
+    options = UpgradeOptions(lake=Lake(lake), dry_run=dry_run, in_process_bytes=ANY_SIZE, lock_timeout_s=0)
+    return upgrade(options, no_session)
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def test_an_old_lake_becomes_what_this_version_would_have_written(name: str, fre
     assert_same(lake, fresh)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [NAMES[0], *in_soak(*NAMES[1:])])
 def test_an_upgraded_lake_goes_on_with_the_log_as_a_new_one_does(name: str, fresh: Path, tmp_path: Path) -> None:
     lake = Path(shutil.copytree(upgraded(name), tmp_path / "lake"))
     again = make_lake(lake, dataset(SCENARIO) / "logs", rebuild="decode")
@@ -240,7 +240,7 @@ def test_an_upgrade_killed_at_any_point_goes_on(name: str, tmp_path: Path) -> No
         case.kill_and_finish([point])
 
 
-@pytest.mark.parametrize("name", ["first-1", "last-3"])
+@pytest.mark.parametrize("name", ["first-1", *in_soak("last-3")])
 def test_an_upgrade_killed_again_and_again_goes_on(name: str, tmp_path: Path) -> None:
     case = Case(name, tmp_path)
     first, *inner_points, last = in_turn(case.points, len(case.points))[0]
@@ -368,7 +368,7 @@ def test_an_upgrade_that_waited_for_another_one_and_a_run_changes_nothing(small:
     assert bytes_of(small) == recorded_bytes[0]
 
 
-@pytest.mark.parametrize("layer", ["gold", "silver", "bronze"])
+@pytest.mark.parametrize("layer", ["silver", *in_soak("gold", "bronze")])
 def test_an_upgrade_that_waited_for_one_that_was_killed_in_the_exchange_ends_it(layer: str, small: Path) -> None:
     before = content(small)
     age(small, "3")

@@ -44,6 +44,32 @@ def test_coverage(rows: list[dict[str, Any]], covered: list[tuple[int, int]], en
     assert coverage(rows[::-1]) == log_coverage
 
 
+@pytest.mark.parametrize(
+    ("rows", "held_ranges"),
+    [
+        pytest.param([extent(1, 0, 9)], [(0, 9)], id="all committed"),
+        pytest.param([extent(1, 0, 9, committed_end=6)], [(0, 9)], id="uncommitted rows are held"),
+        pytest.param([extent(1, 0, 9, committed_end=0)], [(0, 9)], id="none is committed"),
+        pytest.param([extent(1, 0, 9, committed_end=6, gaps=[gap(7, 8)])], [(0, 7)], id="a gap is not held"),
+        pytest.param(
+            [extent(1, 0, 9, committed_end=6), extent(2, 6, 7, committed_end=7)], [(0, 7)], id="the end was truncated"
+        ),
+        pytest.param(
+            [extent(1, 0, 9, committed_end=6), extent(2, 9, 9, committed_end=6)], [(0, 9)], id="nothing was read again"
+        ),
+        pytest.param(
+            [extent(1, 0, 9, committed_end=6), extent(2, 4, 5, source="two", superseded_from=4)],
+            [(0, 5)],
+            id="another end won",
+        ),
+    ],
+)
+def test_a_lake_holds_what_is_covered_and_what_was_taken_while_uncommitted(
+    rows: list[dict[str, Any]], held_ranges: list[tuple[int, int]]
+) -> None:
+    assert coverage(rows).held_ranges == held_ranges
+
+
 def epochs(*entries: tuple[int, int]) -> list[dict[str, int]]:
     return [{"leader_epoch": epoch, "start_offset": start} for epoch, start in entries]
 

@@ -1,5 +1,6 @@
 """What other programs commit to the tables of a lake: rows are refused before anything is written."""
 
+import itertools
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from jobs.upkeep.maintain import MaintainOptions, maintain
 from sharelens.lake.errors import LakeError
 from sharelens.lake.lake import Lake
 from sharelens.lake.transactions import LOG, commit_path
+from tests.depths import rows_in_soak
 from tests.lakes import assert_same, content, differences
 from tests.logs.state_logs import snapshot, update, write_log_directory
 from tests.once import made_once
@@ -45,8 +47,13 @@ def restore(table: str) -> None:
     DeltaTable(table).restore(DeltaTable(table).version() - 1)
 
 
-@pytest.mark.parametrize("table", ["silver.share_record", "gold.lag", "gold.share_partition_state"])
-@pytest.mark.parametrize("change", [append, delete, restore])
+CHANGES = (append, delete, restore)
+TABLES_CHANGED = ("silver.share_record", "gold.lag", "gold.share_partition_state")
+QUICK = tuple(zip(CHANGES, TABLES_CHANGED, strict=True))
+OTHERS = [pair for pair in itertools.product(CHANGES, TABLES_CHANGED) if pair not in QUICK]
+
+
+@pytest.mark.parametrize(("change", "table"), [*QUICK, *rows_in_soak(*OTHERS)])
 def test_a_table_that_another_program_changed_is_refused_until_its_commits_are_gone(
     change: Callable[[str], None], table: str, lake: Path, tmp_path: Path
 ) -> None:

@@ -6,9 +6,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharelens.measures.dlq.causes import with_letter_causes
+from sharelens.measures.dlq.causes import with_letter_causes, without_letter_causes
 from sharelens.measures.dlq.schemas import DLQ_RECONCILIATION
 from sharelens.measures.schemas import POISON_RECORD
+from sharelens.measures.topics.headers import NoRecords
 
 LIFE = {"group_id": "g", "topic_id": "t", "partition": 0, "state_partition": 3, "life_log_offset": 7}
 REJECTED, LIMIT = "rejected", "delivery_limit"
@@ -59,6 +60,56 @@ def test_causes_that_no_dead_letter_told_are_left_alone():
     inferred = letters([(5, REJECTED)], cause_source="inferred")
     missing = letters([(6, REJECTED)], dlq_offset=None)
     assert lines(with_letter_causes(poison((5, 6)), pa.concat_tables([inferred, missing]))) == ["5-6 unknown by None"]
+
+
+def no_headers(begins):
+    return NoRecords()
+
+
+def archiving(*runs):
+    """Rows that were on their way to a dead letter, delivered twice, with an unknown limit."""
+    return poison(*runs, archiving_ms=5, delivery_state=4)
+
+
+def test_without_letters_the_rows_are_those_before_the_cut():
+    rows = archiving((5, 9), (12, 12))
+    with_causes = with_letter_causes(rows, letters([(6, REJECTED), (7, LIMIT), (12, REJECTED)]))
+    assert with_causes.num_rows == 5
+    assert without_letter_causes(with_causes, no_headers) == rows
+    assert without_letter_causes(rows, no_headers) == rows
+
+
+def test_a_letter_that_comes_later_joins_the_run_before():
+    with_causes = with_letter_causes(archiving((5, 9)), letters([(6, REJECTED)]))
+    later = letters([(6, REJECTED), (7, REJECTED)])
+    assert with_letter_causes(with_causes, later) == with_letter_causes(archiving((5, 9)), later)
+
+
+def test_a_letter_that_moved_to_another_life_leaves_nothing_behind():
+    rows = archiving((5, 9))
+    with_causes = with_letter_causes(rows, letters([(6, REJECTED)]))
+    moved = letters([(6, REJECTED)], life_log_offset=8)
+    assert with_letter_causes(without_letter_causes(with_causes, no_headers), moved) == rows
+
+
+def test_rows_of_a_lake_that_differ_by_run_alone_are_joined_under_the_later_one():
+    rows = archiving((5, 6), (7, 7))
+    rows = rows.append_column("run_id", pa.array([1, 2])).append_column("is_final", pa.array([True, False]))
+    with_causes = with_letter_causes(rows, letters([(5, REJECTED), (6, REJECTED), (7, REJECTED)]))
+    assert with_causes.select(["offset", "last_offset", "run_id", "is_final"]).to_pylist() == [
+        {"offset": 5, "last_offset": 7, "run_id": 2, "is_final": False}
+    ]
+
+
+@given(
+    st.dictionaries(st.integers(0, 12), st.sampled_from([REJECTED, LIMIT])),
+    st.dictionaries(st.integers(0, 12), st.sampled_from([REJECTED, LIMIT])),
+)
+def test_in_two_steps_as_in_one(first_causes, causes):
+    rows = archiving((0, 3), (5, 9), (11, 12))
+    with_causes = with_letter_causes(rows, letters(sorted(first_causes.items())))
+    again = with_letter_causes(without_letter_causes(with_causes, no_headers), letters(sorted(causes.items())))
+    assert again == with_letter_causes(rows, letters(sorted(causes.items())))
 
 
 @given(
