@@ -100,8 +100,12 @@ class Surfaces:
         """One line for each figure that two surfaces show differently."""
         lines = []
         for name, shown in self.figures.items():
-            first, *others = shown.items()
-            lines += [f"{name}: {first[0]} {first[1]}, {other} {count}" for other, count in others if count != first[1]]
+            first, *other_surfaces = shown.items()
+            lines += [
+                f"{name}: {first[0]} {first[1]}, {other} {count}"
+                for other, count in other_surfaces
+                if count != first[1]
+            ]
         return lines
 
 

@@ -33,7 +33,6 @@ class Changes:
 def changes(reach: Reach, measure: Measure) -> Changes:
     """The rows of a measure that a run writes, and those that they replace."""
     inputs, view = reach.inputs, reach.view(measure)
-    assert measure.rows is not None
     if measure.rule is Rule.BY_BLOCK:
         settled = reach.settled
         view.once("settled in blocks", lambda: settled)

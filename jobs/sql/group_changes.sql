@@ -1,6 +1,6 @@
 -- What the group coordinator wrote of each group, by kind of record.
 -- The log is compacted: of older changes only the last one of each key may be left.
--- column: deletions = tombstones; last_change_ms = timestamp of the newest record
+-- column: deletions = tombstones; members = different ones that the records name, also those that left; last_change_ms = timestamp of the newest record
 -- param: group text = null; only this group
 SELECT
   cluster_id, group_id, record_name, count(*) AS records,

@@ -12,7 +12,7 @@ from sharelens.frames.group_inputs import of_each_user_partition, of_user_partit
 from sharelens.frames.reconciled import dlq_reconciliation, with_causes
 from sharelens.measures import account as accounts
 from sharelens.measures import cost as costs
-from sharelens.measures.catalog import MEASURES
+from sharelens.measures.catalog import STAGED
 from sharelens.measures.schemas import ACCOUNTED, COST
 from sharelens.measures.settings.over_time import NO_SETTINGS, GroupSettings
 from state_model.errors import UsageError
@@ -264,6 +264,4 @@ def _of_histories(
 
 def _measured(measure: str, function: str, settings: GroupSettings, **arguments: "DataFrame | None") -> "DataFrame":
     """The rows of a measure of the catalog, computed for each user partition."""
-    rows = MEASURES[measure].rows
-    assert rows is not None
-    return of_user_partitions(rows, MEASURES[measure].schema, function, settings, **arguments)
+    return of_user_partitions(STAGED[measure].pure_function, STAGED[measure].schema, function, settings, **arguments)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.ranges.offset_counts import by_share_partition
+from sharelens.measures.figures import by_share_partition
 from sharelens.questions.answers.shape import with_names
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read
@@ -30,7 +30,7 @@ STALL_COLUMNS = [*SHARE_PARTITION_KEY, "since_ms", "until_ms", "first_incomplete
 POISON_COLUMNS = [*SHARE_PARTITION_KEY, "offset", "last_offset", "cause"]
 REDELIVERED_COLUMNS = [*SHARE_PARTITION_KEY, "first_offset", "last_offset"]
 DEAD_LETTER_COLUMNS = [*SHARE_PARTITION_KEY, "offset", "last_offset", "status"]
-GAP, MISSING, UNKNOWN = "gap", "missing", "unknown"
+UNKNOWN = "unknown"
 
 
 class Measured:
@@ -57,20 +57,18 @@ class Measured:
     def archived(self) -> pa.Table:
         """`records` given up a share partition; offsets without a record are none."""
         rows = self._rows("gold.poison_record", POISON_COLUMNS, lambda: self._computed.poison())
-        given_up = rows.filter(pc.fill_null(pc.not_equal(rows.column("cause"), GAP), False))
-        return by_share_partition(given_up, "offset")
+        return by_share_partition("archived_records", rows)
 
     def redelivered(self) -> pa.Table:
         """`records` delivered more than once a share partition."""
         rows = self._rows("gold.redelivered_record", REDELIVERED_COLUMNS, lambda: self._computed.redelivered())
-        return by_share_partition(rows)
+        return by_share_partition("redelivered_records", rows)
 
     def dead_letters_missing(self) -> tuple[frozenset[str], pa.Table]:
         """Groups of which a dead-letter topic is known, and the missing `records` of their share partitions."""
         rows = self._rows("gold.dlq_reconciliation", DEAD_LETTER_COLUMNS, lambda: self._computed.dead_letters())
         judged = rows.filter(pc.not_equal(rows.column("status"), UNKNOWN))
-        missing = judged.filter(pc.equal(judged.column("status"), MISSING))
-        return frozenset(judged.column("group_id").to_pylist()), by_share_partition(missing, "offset")
+        return frozenset(judged.column("group_id").to_pylist()), by_share_partition("dead_letters_missing", judged)
 
     def _rows(self, table: str, columns: list[str], computed: Callable[[], pa.Table]) -> pa.Table:
         return read(self._evidence, table, columns) if self._evidence.stored(table) else computed().select(columns)

@@ -7,6 +7,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sharelens.measures.figures import total
 from sharelens.measures.histories.settled import Settled, settled_of
 from sharelens.measures.inputs import Inputs
 from sharelens.measures.latency import measure
@@ -220,13 +221,12 @@ def _latency_totals(table: pa.Table) -> str:
 
 
 def _attempts_totals(table: pa.Table) -> str:
-    done = table.filter(pc.not_equal(table.column("outcome"), OPEN))
-    offsets, deliveries = _sum(done, "offsets"), _sum(done, "deliveries")
+    names = ("settled_records", "deliveries", "repeated_deliveries", "open_records")
+    offsets, deliveries, repeated, still = (total(name, table) for name in names)
     ratio = f"{deliveries / offsets:.3f}" if offsets else "-"
-    still = _sum(table, "offsets") - offsets
     return (
-        f"settled record offsets {offsets}, deliveries {deliveries}, extra {_sum(done, 'extra_deliveries')}, "
-        f"to a settled offset {ratio}; delivered and open {still}"
+        f"settled record offsets {offsets}, deliveries {deliveries}, extra {repeated}, to a settled offset {ratio}; "
+        f"delivered and open {still}"
     )
 
 

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from sharelens.evidence.conditions import filter_rows
 from sharelens.measures import redelivered as measure
-from sharelens.measures.ranges.offset_counts import offset_counts
+from sharelens.measures.figures import total
 from sharelens.measures.schemas import REDELIVERIES
 from sharelens.output import Answer, by_importance, name_column, number_column, time_column
 from sharelens.parameters.filters import KeyFilter
@@ -42,9 +42,8 @@ def redelivered(
     for table in redelivered_stream(scoped, span):
         rows = table.filter(pc.is_in(table.column("kind"), value_set=pa.array(sorted(kinds), pa.string())))
         listing.add(_ranked(rows))
-        sizes = offset_counts(rows)
         for kind in offsets:
-            offsets[kind] += pc.sum(sizes.filter(pc.equal(rows.column("kind"), kind))).as_py() or 0
+            offsets[kind] += total("redelivered_records", rows.filter(pc.equal(rows.column("kind"), kind)))
     totals = ", ".join(f"{kind} {count}" for kind, count in offsets.items())
     return answer(
         evidence,

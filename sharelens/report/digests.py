@@ -16,12 +16,12 @@ from sharelens.measures.dlq.schemas import (
     UNEXPECTED,
     UNKNOWN,
 )
+from sharelens.measures.figures import counted
 from sharelens.measures.life import LEADER_EPOCH, STATE_EPOCH
 from sharelens.measures.ranges.offset_counts import offset_counts
 from sharelens.measures.schemas import EVENTS, LIFE
 from sharelens.measures.stalls.intervals import WORST_FIRST
 from sharelens.questions.answers.streaming import FirstOfEach, FirstRows, Sums
-from sharelens.questions.dead_letters.poison import without_gaps
 from sharelens.report.ranking import GroupRanking
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 
@@ -122,7 +122,7 @@ class PoisonReading:
     def add(self, rows: pa.Table) -> None:
         """Adds POISON_RECORD rows; gaps are left out."""
         self._without_limit += rows.column("delivery_count_limit").null_count
-        table = _sized(without_gaps(rows), "offset")
+        table = _counted(counted("archived_records", rows))
         table = table.append_column("severity", self._ranking.severity_column(table.column("group_id")))
         self._sums.add(table)
         self._first.add(table)
@@ -139,7 +139,7 @@ def redelivery_sums(stream: Iterable[pa.Table]) -> pa.Table:
     """
     sums = Sums([*SHARE_PARTITION_KEY, "kind"], {"records": "sum", "max_delivery_count": "max", "last_ms": "max"})
     for rows in stream:
-        sums.add(_sized(rows, "first_offset"))
+        sums.add(counted("redelivered_records", rows))
     return sums.table()
 
 
@@ -174,7 +174,7 @@ class DeadLetterReading:
 
     def add(self, rows: pa.Table) -> None:
         """Adds DLQ_RECONCILIATION rows."""
-        table = _sized(rows, "offset")
+        table = _counted(rows).append_column("records", offset_counts(rows, "offset"))
         self._sums.add(table)
         rank = pc.index_in(rows.column("status"), value_set=pa.array(STATUS_ORDER))
         times = (rows.column(name) for name in ("dead_lettered_ms", "archived_ms", "archiving_ms"))
@@ -233,9 +233,3 @@ def total(table: pa.Table, column: str) -> int:
 
 def _counted(rows: pa.Table) -> pa.Table:
     return rows.append_column("rows", pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows))
-
-
-def _sized(rows: pa.Table, first: str) -> pa.Table:
-    """The rows, with `records`: the number of offsets from `first` to last_offset."""
-    records = offset_counts(rows, first)
-    return _counted(rows).append_column("records", records)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from sharelens.evidence.conditions import filter_rows
 from sharelens.groups.schemas import SHARE
 from sharelens.groups.summary import GROUPS
-from sharelens.measures.catalog import MEASURES
+from sharelens.measures.catalog import STAGED
 from sharelens.measures.life import rows as life_rows
 from sharelens.measures.ranges.steps import Ints
 from sharelens.measures.schemas import LAG
@@ -254,7 +254,7 @@ def _read(
 ) -> Reading:
     """What comes from the histories; `lives` takes LIFE rows, from their table or from the same histories."""
     read = Reading(order, traced, moments)
-    if scoped.cut.is_whole and scoped.evidence.stored(MEASURES["life_event"].table):
+    if scoped.cut.is_whole and scoped.evidence.stored(STAGED["life_event"].table):
         for rows in life.event_stream(scoped):
             lives.take(rows)
         read.take_lake(scoped, scoped.evidence)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sharelens.measures.figures import counted
 from sharelens.measures.latency.schemas import ACKNOWLEDGED, ARCHIVED
 from sharelens.measures.ranges.places import Ints, Places
 from sharelens.questions.answers.measured import Scope
@@ -172,8 +173,8 @@ def outcomes_of(scope: Scope) -> dict[tuple[int, int], int]:
     """Settled offsets by (cell code, delivery count up to HIGHEST_COUNT), as `attempts` counts them."""
     sums: dict[tuple[int, int], int] = {}
     for rows in attempts_stream(scope):
-        counts = rows.group_by(["outcome", "delivery_count"]).aggregate([("offsets", "sum")])
-        for row in counts.filter(pc.is_in(counts.column("outcome"), value_set=pa.array(list(CODES)))).to_pylist():
+        counts = counted("settled_records", rows).group_by(["outcome", "delivery_count"])
+        for row in counts.aggregate([("records", "sum")]).to_pylist():
             cell = CODES[row["outcome"]], min(max(row["delivery_count"], 0), HIGHEST_COUNT)
-            sums[cell] = sums.get(cell, 0) + row["offsets_sum"]
+            sums[cell] = sums.get(cell, 0) + row["records_sum"]
     return sums

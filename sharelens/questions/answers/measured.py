@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence.as_of import LogPrefix
-from sharelens.measures.catalog import MEASURES
+from sharelens.measures.catalog import STAGED
 from sharelens.measures.inputs import Inputs
 from sharelens.measures.ranges.parts import stretches
 from sharelens.measures.settings.over_time import NO_SETTINGS, GroupSettings
@@ -156,7 +156,7 @@ def stream_of(
 
 def kept_stream(scoped: Scope, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table] | None:
     """The rows of `kept_rows` in bounded tables; `columns`: only these."""
-    measure = MEASURES[name]
+    measure = STAGED[name]
     if not scoped.cut.is_whole or not scoped.evidence.stored(measure.table):
         return None
     return scoped.evidence.scan(measure.table, columns or measure.schema.names, stored_rows(scoped))

@@ -19,10 +19,10 @@ from sharelens.lake.errors import LakeError
 from sharelens.lake.scan import Cut as PublishedCut
 from sharelens.measures import lag, life, poison
 from sharelens.measures.dlq.schemas import DLQ_RECONCILIATION, MISSING
+from sharelens.measures.figures import by_share_partition, counted
 from sharelens.measures.lag_over_time import Arrivals, lag_over_time
 from sharelens.measures.latency import measure as latency
 from sharelens.measures.latency.schemas import ATTEMPTS_CONTRIBUTION
-from sharelens.measures.ranges.offset_counts import by_share_partition, offset_counts
 from sharelens.measures.schemas import LAG, LIFE, POISON_RECORD, STALL
 from sharelens.measures.settings.over_time import DEAD_LETTER_TOPIC, GroupSettings
 from sharelens.measures.stalls import intervals as stalls
@@ -318,10 +318,9 @@ def _of_histories(
 
 def _archived(given_up: pa.Table) -> pa.Table:
     """The GIVEN_UP rows of records, gaps left out, with `hour_ms` of their last outcome and `records`."""
-    rows = given_up.filter(pc.fill_null(pc.not_equal(given_up.column("cause"), poison.GAP), True))
-    times = rows.column("last_outcome_ms")
-    hours = pc.multiply(pc.divide(times, HOUR_MS), HOUR_MS)
-    return rows.append_column("hour_ms", hours).append_column("records", offset_counts(rows, "offset"))
+    rows = counted("archived_records", given_up)
+    hours = pc.multiply(pc.divide(rows.column("last_outcome_ms"), HOUR_MS), HOUR_MS)
+    return rows.append_column("hour_ms", hours)
 
 
 def _states(evidence: Tables, part: Part) -> pa.Table:
@@ -374,4 +373,4 @@ def _missing_letters(scoped: Scope, key_filter: KeyFilter, cut: CutChoice, setti
         rows = reconciled(evidence, key_filter, cut, settings).rows.select(names).filter(is_missing)
     else:
         rows = schema.empty_table()
-    return by_share_partition(rows, "offset").cast(MISSING_LETTERS)
+    return by_share_partition("dead_letters_missing", rows).cast(MISSING_LETTERS)
