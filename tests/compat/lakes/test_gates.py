@@ -21,7 +21,7 @@ ODD_REQUESTS = "acquired_state_written, count_over_maximum"
 @pytest.mark.parametrize(
     ("names", "records"),
     [
-        pytest.param(LAKE_KINDS, 5_000, id="a log of each kind"),
+        pytest.param(LAKE_KINDS, 4_000, id="a log of each kind"),
         pytest.param(scenarios(), 50_000, id="every scenario", marks=pytest.mark.soak),
     ],
 )
