@@ -25,6 +25,8 @@ from sharelens.lake.scan import open_lake
 from sharelens.lake.settings_rows import COLUMNS, observations_of
 from sharelens.lake.settings_rows import TABLE as SETTINGS
 from sharelens.lake.tables import TABLES
+from sharelens.measures.catalog import EXTENTS, KEPT_MEASURES
+from sharelens.measures.catalog import SETTINGS as SETTINGS_READ
 from sharelens.measures.ranges.places import Places
 from sharelens.measures.settings.observations import Settings
 from sharelens.settings.files import NO_SETTINGS_FILES, SettingsFiles
@@ -66,8 +68,8 @@ from state_model.columnar.values import Loss
 PROGRESS = "gold.progress"
 """With `gold.share_partition_state` it has a row of each place: of those not misplaced, and of those that live."""
 Scan = Callable[[Where, Sequence[str], Order], Iterable[pa.Table]]
-OF_SETTINGS = frozenset({"gold.stall", "gold.poison_record", "gold.dlq_reconciliation"})
-OF_END_OFFSETS = frozenset({"gold.stall", "gold.lag"})
+OF_SETTINGS = frozenset(measure.table for measure in KEPT_MEASURES.values() if SETTINGS_READ in measure.inputs)
+OF_END_OFFSETS = frozenset(measure.table for measure in KEPT_MEASURES.values() if EXTENTS in measure.inputs)
 """Measures that depend on settings of groups, and on end offsets that a file names."""
 
 

@@ -50,10 +50,10 @@ def restore(table: str) -> None:
 CHANGES = (append, delete, restore)
 TABLES_CHANGED = ("silver.share_record", "gold.lag", "gold.share_partition_state")
 QUICK = tuple(zip(CHANGES, TABLES_CHANGED, strict=True))
-WRITERS = [pair for pair in itertools.product(CHANGES, TABLES_CHANGED) if pair not in QUICK]
+FURTHER_PAIRS = [pair for pair in itertools.product(CHANGES, TABLES_CHANGED) if pair not in QUICK]
 
 
-@pytest.mark.parametrize(("change", "table"), [*QUICK, *rows_in_soak(*WRITERS)])
+@pytest.mark.parametrize(("change", "table"), [*QUICK, *rows_in_soak(*FURTHER_PAIRS)])
 def test_a_table_that_another_program_changed_is_refused_until_its_commits_are_gone(
     change: Callable[[str], None], table: str, lake: Path, tmp_path: Path
 ) -> None:
