@@ -1,8 +1,8 @@
 """A run that stops at any named point and is run again leaves the lake of an undisturbed run, and readers see a cut.
 
 One lake is killed at a third of the points around files and commits that follow a write, in one run after another: a
-first run at some, one that goes on at others, both between the commits of nearly every stage. The soak takes all of them,
-and a lake of its own for each point in every situation; tests/spark/test_kill.py lets tasks fail on Spark and kills
+first run, and one that goes on, both between the commits of nearly every stage. The soak takes all of the points, and a
+lake of its own for each point in every situation; tests/spark/test_kill.py lets tasks fail on Spark and kills
 processes.
 """
 
