@@ -42,7 +42,7 @@ def inputs(spark: "SparkSession") -> "dict[str, DataFrame]":
 def test_every_offset_has_the_class_of_the_command(inputs: "dict[str, DataFrame]") -> None:
     evidence = {name: inputs[name] for name in ("headers", "extents", "losses")}
     rows = frames.account(inputs["history"], inputs["deliveries"], **evidence)
-    question = partial(accounting.account, window=Span(), listed=CLASSES)
+    question = partial(accounting.account, span=Span(), listed=CLASSES)
     expected = answers(NAMES, question, rows.columns)
     assert {"acknowledged_once", "open", "not_in_evidence"} <= set(expected.column("class").to_pylist())
     compare_with(expected, rows, *FULL_PLACE_KEY, "first_offset")
@@ -72,7 +72,7 @@ def test_a_loss_hides_outcomes_of_the_share_partitions_that_it_touches(inputs: "
 
 def test_the_cost_is_that_of_the_command(inputs: "dict[str, DataFrame]") -> None:
     rows = frames.cost(inputs["records"], inputs["history"], inputs["deliveries"])
-    compare_with(answers(NAMES, partial(cost, window=Span()), rows.columns), rows, *FULL_PLACE_KEY)
+    compare_with(answers(NAMES, partial(cost, span=Span()), rows.columns), rows, *FULL_PLACE_KEY)
 
 
 def test_what_pruning_would_free_is_that_of_the_command(inputs: "dict[str, DataFrame]") -> None:

@@ -59,7 +59,7 @@ def test_open_work_goes_before_all_that_is_over_and_the_quiet_come_last_by_name(
     findings = [finding("pinned")]
     groups = group_ranking(findings, lags)
     reading = PoisonReading(groups)
-    reading.add(rows(POISON_RECORD, key("poisoned") | {"offset": 3, "last_offset": 3}))
+    reading.add(rows(POISON_RECORD, key("poisoned") | {"offset": 3, "last_offset": 3, "cause": "unknown"}))
     again = redelivery_sums([rows(REDELIVERED, key("retried") | {"first_offset": 0, "last_offset": 99})])
     past = [
         stalls.over(),

@@ -112,7 +112,7 @@ def test_a_report_holds_few_rows_of_a_long_share_partition(
     max_rows_by_table: dict[str, int] = {}
     for table, _, rows in tables_read:
         max_rows_by_table[table] = max(rows, max_rows_by_table.get(table, 0))
-    assert sum(rows for table, _, rows in tables_read if table == lake_evidence.DELIVERY) > 10 * READ_ROWS
+    assert sum(rows for table, _, rows in tables_read if table == lake_evidence.DELIVERIES) > 10 * READ_ROWS
     row_group = 1.1 * RECORDS / SHARE_PARTITIONS  # what is read in log order comes by whole row groups
     assert max_rows_by_table.pop(lake_evidence.HISTORY) <= row_group
     assert max(max_rows_by_table.values()) <= 2 * READ_ROWS
@@ -129,7 +129,9 @@ def test_a_report_reads_the_histories_once_and_only_columns_that_it_shows(
     assert content.outcomes
     rows = [count for table, _, count in tables_read if table == lake_evidence.HISTORY]
     assert sum(rows) == RECORDS
-    wide = [columns for table, columns, _ in tables_read if table == lake_evidence.DELIVERY and "end_reason" in columns]
+    wide = [
+        columns for table, columns, _ in tables_read if table == lake_evidence.DELIVERIES and "end_reason" in columns
+    ]
     assert len(wide) <= len(content.traced)
 
 
