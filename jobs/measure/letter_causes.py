@@ -57,8 +57,10 @@ def write_causes(
 
 
 def commit_causes(lake: Lake, run: int, adds: Sequence[DataFile], replaced: pa.Table) -> None:
-    """Commits the new rows in place of the replaced ones."""
+    """Commits the new rows in place of the replaced ones; without any, that the lake has causes, once."""
     kept_files, removes = _without(lake, replaced)
+    if not adds and not removes and has_causes(lake):
+        return
     books.commit(lake, TABLE, STAGE, run, [*adds, *kept_files], removes)
 
 
