@@ -139,8 +139,8 @@ def evidence(lake: Lake) -> list[dict[str, Any]]:
     result = []
     for key, group in sorted(groups.items()):
         extent = coverage(group)
-        if extent.held_ranges:
-            first_offset, first_ms = extent.held_ranges[0][0], first_times.get(key)
+        if extent.stored_ranges:
+            first_offset, first_ms = extent.stored_ranges[0][0], first_times.get(key)
             if key in cuts:  # history that retention has dropped is no evidence any more
                 first_offset = max(first_offset, cuts[key].offset)
                 first_ms = max(first_ms or cuts[key].time_ms, cuts[key].time_ms)
@@ -149,7 +149,7 @@ def evidence(lake: Lake) -> list[dict[str, Any]]:
                 "log_topic_id": key[1],
                 "state_partition": key[2],
                 "first_log_offset": first_offset,
-                "end_log_offset_exclusive": extent.held_ranges[-1][1],
+                "end_log_offset_exclusive": extent.stored_ranges[-1][1],
                 "first_log_time_ms": first_ms,
                 "log_time_ms": extent.log_time_ms,
                 "held_back": max(group, key=lambda row: row["run_id"])["held_back"],

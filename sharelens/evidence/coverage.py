@@ -37,7 +37,7 @@ class Coverage:
     leader_epochs: tuple[LeaderEpoch, ...] = ()
 
     @property
-    def held_ranges(self) -> list[Interval]:
+    def stored_ranges(self) -> list[Interval]:
         """The ranges whose records the lake holds, disjoint and ascending: covered ones and uncommitted ones."""
         return union([*self.covered, *self.uncommitted]) if self.uncommitted else self.covered
 

@@ -4,6 +4,8 @@ from state_model.errors import SharelensError
 
 WORKERS = 2
 """The most threads that read and compute for a question."""
+PART_RECORDS = 1 << 17
+"""Records of the histories in a part, about; a share partition with more is a part of its own."""
 MEMORY_PER_BYTE = 4
 """Arrow bytes that may be kept for each byte of log allowed (decoded records are larger than the log)."""
 

@@ -166,9 +166,9 @@ class Tables(Protocol):
     def scan(
         self, table: str, columns: Sequence[str] | None = None, where: Where = ALL_ROWS, order: Order = Order.ANY
     ) -> Iterator[pa.Table]:
-        """The wanted rows of a table (`SCHEMAS`, or a measure) in bounded tables, one at least, read as they are taken.
+        """The rows of a table (`SCHEMAS`, or a measure) that `where` selects, in bounded tables, read lazily.
 
-        Log directories give the rows of what is decoded or replayed in one table.
+        There is one table at least. Log directories give the rows of what is decoded or replayed in one table.
         """
 
     def stored(self, table: str) -> bool:

@@ -82,7 +82,7 @@ def read_dead_letter_partitions(tables: Tables) -> pa.Table:
 def unknown_name(tables: Tables, text: str, topic: str | None = None) -> SharelensError:
     """The error for a name of the command line that the evidence lacks; `topic`: the name, where it is a topic's.
 
-    An error of usage, but a failure where a cluster is asked: names in it come and go.
+    An error of usage, but a failure with a running cluster: names in it come and go.
 
     Raises:
         SharelensError: one may not see the topic.

@@ -1,4 +1,4 @@
-"""Which rows of a table are wanted: conditions as values, so that every source can look inside them."""
+"""Conditions that select rows of a table, as values, so that every source can look inside them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ ALL_KEYS = Keys()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Which records are wanted: log times and log offsets, half-open, and state partitions; None puts no condition."""
+    """Conditions on records: log times and log offsets, half-open, and state partitions; None puts no condition."""
 
     from_ms: int | None = None
     to_ms: int | None = None
@@ -87,7 +87,7 @@ WHOLE_SPAN = Span()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """The rows of a table that are wanted; a part that a table has no columns for puts no condition on it.
+    """Selects rows of a table; a part that a table has no columns for puts no condition on it.
 
     Args:
         keys: share partitions, or groups alone.

@@ -50,7 +50,7 @@ def begins_of(tables: Tables) -> dict[TopicPartition, int]:
     return {(row["topic_id"], row["partition"]): row["start_offset"] for row in ordered}
 
 
-def wanted_rows(tables: Tables, table: str) -> Iterator[Where]:
+def conditions_of(tables: Tables, table: str) -> Iterator[Where]:
     """The conditions under which a table is compared: all rows, one group, and moments of the past."""
     group = read_share_partitions(tables).sort_by("group_id").column("group_id")[0].as_py()
     of_group = Keys(groups=frozenset([group]))
@@ -82,7 +82,7 @@ def rows_of(tables: Tables, table: str, where: Where) -> pa.Table:
 def test_lake_and_log_directory_have_the_same_rows(name: str, table: str) -> None:
     straight = open_evidence(Source(log_dirs=(str(dataset(name) / "logs"),)))
     lake = open_evidence(Source(lake=str(recorded_lake(name))))
-    for where in wanted_rows(straight, table):
+    for where in conditions_of(straight, table):
         ours, lakes = (rows_of(tables, table, where) for tables in (straight, lake))
         assert lakes.equals(ours), where
         some_rows = where is ALL_ROWS and table not in (LETTERS, LETTER_PARTITIONS)

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence.as_of import (
-    DELIVERY_ORDER,
     LogPrefix,
     delivery_history_as_of,
     mark_below_log_start,
@@ -21,7 +20,6 @@ from sharelens.evidence.losses import losses_up_to
 from sharelens.kafka_log.dead_letter_records import DLQ_RECORD
 from sharelens.lake import bounded_scan, dlq_partitions, user_topics
 from sharelens.lake.scan import Cut as PublishedCut
-from sharelens.lake.scan import open_lake
 from sharelens.lake.settings_rows import COLUMNS, observations_of
 from sharelens.lake.settings_rows import TABLE as SETTINGS
 from sharelens.lake.tables import TABLES
@@ -41,6 +39,7 @@ from sharelens.tables.lakes.places import near_places, newest_of_places, with_re
 from sharelens.tables.lakes.published import PublishedLake
 from sharelens.tables.lakes.rows import LakeRows
 from sharelens.tables.lakes.settings import LakeSettings
+from sharelens.tables.limits import PART_RECORDS
 from sharelens.tables.misplaced import placed_states
 from sharelens.tables.places import COUNTED, counted_places, of_places
 from sharelens.tables.port import (
@@ -77,7 +76,7 @@ class LakeTables:
     """The tables of one cluster of a lake at its published cut."""
 
     cluster: RunningCluster | None = None
-    part_records = 1 << 17
+    part_records = PART_RECORDS
 
     def __init__(
         self, lake: PublishedCut, cluster_id: str | None, settings_files: SettingsFiles = NO_SETTINGS_FILES
@@ -224,7 +223,7 @@ class LakeTables:
         )
 
     def _of_state_log(self, table: str, where: Where, columns: Sequence[str], order: Order) -> Iterator[pa.Table]:
-        """Rows of the state log, in its order where that is asked for; of other places too."""
+        """Rows of the state log, in its order where `order` is LOG; of other places too."""
         condition = all_of(self._near(where), where.cut.condition(), where.span.expression(), where.columns)
         if order == Order.LOG:
             return self.rows.in_log_order(table, schema_of(table, columns), condition, where.choice)
@@ -240,7 +239,7 @@ class LakeTables:
         if where.cut.is_whole:
             return self.rows.stream(DELIVERIES, list(columns), all_of(self.rows.of_log(DELIVERIES), condition))
         rows = self.rows.newest(self.rows.scan(DELIVERIES, schemas.DELIVERY_HISTORY.names, condition))
-        return [delivery_history_as_of(rows, where.cut).sort_by(DELIVERY_ORDER)]
+        return [delivery_history_as_of(rows, where.cut)]
 
     def _measured(self, table: str, where: Where, columns: Sequence[str], _: Order) -> Iterator[pa.Table]:
         """Rows of a measure; none where no run took it."""
@@ -334,8 +333,3 @@ class LakeTables:
 
     def __exit__(self, *raised: object) -> None:
         return None
-
-
-def open_lake_tables(path: str, cluster_id: str | None, settings_files: SettingsFiles | None = None) -> LakeTables:
-    """Opens the newest published cut of a lake; `settings_files`: those of the command line."""
-    return LakeTables(open_lake(path), cluster_id, settings_files or NO_SETTINGS_FILES)

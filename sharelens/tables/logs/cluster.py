@@ -20,7 +20,7 @@ from sharelens.tables.where import ALL_ROWS, Keys, Order, Where
 
 
 class ClusterBatches:
-    """Single batches that the cluster is asked for, with --user-topics samples."""
+    """Single batches from the cluster, with --user-topics samples."""
 
     def __init__(self, live: LiveCluster) -> None:
         self._live = live
@@ -35,7 +35,7 @@ class ClusterBatches:
         return self._live.samples.of(offsets)
 
 
-class AskedCluster:
+class FetchedCluster:
     """The cluster that logs were fetched from (`RunningCluster`)."""
 
     def __init__(self, live: LiveCluster) -> None:
@@ -71,7 +71,7 @@ class ClusterTables(LogTables):
     def __init__(self, source: Source, directories: Sequence[LogDirectory], live: LiveCluster) -> None:
         super().__init__(source, directories)
         self._live = live
-        self.cluster = AskedCluster(live)
+        self.cluster = FetchedCluster(live)
         self._comparisons: Mapping[str, Callable[[pa.Table], None]] = {
             STATES: self._compare,
             PLACES: self._compare_places,
@@ -80,7 +80,7 @@ class ClusterTables(LogTables):
 
     @cached_property
     def samples(self) -> ClusterBatches:  # type: ignore[override]
-        """Batches that the cluster is asked for."""
+        """Batches from the cluster."""
         return ClusterBatches(self._live)
 
     @property

@@ -20,7 +20,7 @@ from state_model.topics import OFFSETS_TOPIC, UNKNOWN_CLUSTER
 
 
 class LogDirectories:
-    """The directories of a source; logs are opened when they are asked for.
+    """The directories of a source; logs are opened at their first use.
 
     Raises:
         UsageError: a directory belongs to another cluster than the command line names.

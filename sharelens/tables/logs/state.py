@@ -18,7 +18,7 @@ from sharelens.kafka_log.layout import LogDirectory
 from sharelens.kafka_log.reader import Chunk
 from sharelens.kafka_log.union import LogPartition, unite
 from sharelens.tables.cover import StatePartitionCover
-from sharelens.tables.where import Keys
+from sharelens.tables.where import ALL_KEYS, Keys
 from state_model.columnar import schemas
 from state_model.columnar.decode import key_mask
 from state_model.columnar.keys import SHARE_PARTITION_KEY
@@ -30,7 +30,6 @@ from state_model.topics import STATE_TOPIC
 FOLD_BYTES = 64 << 20
 PROBED_BYTES = 1 << 20
 PROBED_OFFSETS = 1000
-ALL_KEYS = Keys()
 
 
 class StateLog:

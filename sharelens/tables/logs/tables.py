@@ -7,7 +7,7 @@ from typing import Self, TypeVar
 
 import pyarrow as pa
 
-from sharelens.evidence.as_of import DELIVERY_ORDER, LogPrefix, delivery_history_as_of
+from sharelens.evidence.as_of import LogPrefix, delivery_history_as_of
 from sharelens.evidence.clock_steps import ClockStep, steps_around
 from sharelens.evidence.conditions import filter_rows, with_value
 from sharelens.kafka_log.layout import LogDirectory
@@ -18,7 +18,7 @@ from sharelens.settings.topic_names import read_topic_names
 from sharelens.source.request import Source, dead_letter_topics
 from sharelens.tables.audits import AuditedEvidence
 from sharelens.tables.cover import GroupLogCover, StatePartitionCover
-from sharelens.tables.limits import MEMORY_PER_BYTE, WORKERS, size_text, too_much
+from sharelens.tables.limits import MEMORY_PER_BYTE, PART_RECORDS, WORKERS, size_text, too_much
 from sharelens.tables.logs import topics as topic_logs
 from sharelens.tables.logs.dead_letters import DeadLetterLogs
 from sharelens.tables.logs.directories import LogDirectories, log_directories
@@ -62,8 +62,8 @@ from state_model.uuids import ZERO_UUID
 PROBE_ABOVE_BYTES = 64 << 20
 KEPT_BYTES = 512 << 20
 """Arrow bytes of decoded records that are kept between two readings of the state logs; more are decoded again."""
-PART_RECORDS, PART_RECORDS_IN_MEMORY = 1 << 17, 1 << 15
-"""Records of the histories in a part; fewer where another part reads nothing again, so that caches last."""
+PART_RECORDS_IN_MEMORY = 1 << 15
+"""As PART_RECORDS where another part reads nothing again: less memory, and caches of the processor that last."""
 Result = TypeVar("Result")
 
 
@@ -74,7 +74,6 @@ class LogTables:
     cluster: RunningCluster | None = None
 
     def __init__(self, source: Source, directories: Sequence[LogDirectory]) -> None:
-        self.source = source
         self.origin = LogDirectories(source, directories)
         if source.needs_state_log:
             _ = self.origin.logs  # raises now where there is none
@@ -95,7 +94,7 @@ class LogTables:
     def scan(
         self, table: str, columns: Sequence[str] | None = None, where: Where = ALL_ROWS, order: Order = Order.ANY
     ) -> Iterator[pa.Table]:
-        """Decoded or replayed rows; a measure has none."""
+        """Decoded or replayed rows; measures are computed from the histories (`stored`)."""
         schema = schema_of(table, columns)
         yield schema.empty_table()
         tables = self._records(where, schema.names, order) if table == RECORDS else self._scans[table](where)
@@ -159,14 +158,14 @@ class LogTables:
         """Names of topics in __consumer_offsets; none when it is larger than --max-bytes."""
         names: dict[str, str] = {}
         partitions = [partition for partition in self.origin.united if partition.topic == OFFSETS_TOPIC]
-        if sum(size_bytes(partition) for partition in partitions) <= self.source.max_bytes:
+        if sum(size_bytes(partition) for partition in partitions) <= self.origin.source.max_bytes:
             for partition in partitions:
-                names |= read_group_names(partition, include_uncommitted=self.source.include_uncommitted)
+                names |= read_group_names(partition, include_uncommitted=self.origin.source.include_uncommitted)
         return names
 
     @cached_property
     def _folder_names(self) -> dict[str, str]:
-        names = {} if self.source.topic_names is None else read_topic_names(self.source.topic_names)
+        names = {} if self.origin.source.topic_names is None else read_topic_names(self.origin.source.topic_names)
         partitions = (partition for directory in self.origin.directories for partition in directory.partitions)
         return names | {part.topic_id: part.topic for part in partitions if part.topic_id != ZERO_UUID}
 
@@ -242,7 +241,7 @@ class LogTables:
         for records in log.read(keys):
             tables.append(choose(records))
             size += tables[-1].nbytes
-            if size > self.source.max_bytes * MEMORY_PER_BYTE:
+            if size > self.origin.source.max_bytes * MEMORY_PER_BYTE:
                 raise too_much(f"the selected records take more than {size_text(size)}")
         return pa.concat_tables(tables)
 
@@ -257,16 +256,16 @@ class LogTables:
         yield filter_rows(history, where.cut.condition())
 
     def _deliveries(self, where: Where) -> Iterator[pa.Table]:
-        """Closed and open ranges as they stood at the cut, in DELIVERY_ORDER."""
+        """Closed and open ranges as they stood at the cut."""
         rows = pa.concat_tables([schemas.DELIVERY_HISTORY.empty_table(), *_ranges(self._replayed(where.keys))])
-        yield delivery_history_as_of(filter_rows(rows, where.around()), where.cut).sort_by(DELIVERY_ORDER)
+        yield delivery_history_as_of(filter_rows(rows, where.around()), where.cut)
 
     def _batches(self, where: Where) -> Iterator[pa.Table]:
         """Batch headers from the topics' segments."""
         begins = where.user_partitions or {}
         for place in sorted(begins):
             if place in self.origin.partitions:
-                uncommitted = self.source.include_uncommitted
+                uncommitted = self.origin.source.include_uncommitted
                 yield from topic_logs.batches(self.origin.partitions[place], begins[place], uncommitted)
 
     def _extents(self, begins: Mapping[TopicPartition, int]) -> pa.Table:
@@ -283,7 +282,7 @@ class LogTables:
                 return records
             if kept_groups is None:
                 return filter_rows(records, Keys(groups=groups).expression())
-        records = read_records_of_groups(self._group_logs(), groups, self.source.include_uncommitted)
+        records = read_records_of_groups(self._group_logs(), groups, self.origin.source.include_uncommitted)
         if records.nbytes <= KEPT_BYTES:
             self._kept_groups = (groups, records)
         return records
@@ -293,20 +292,22 @@ class LogTables:
     def group_log_covers(self) -> Mapping[int, GroupLogCover]:
         """By the headers of batches."""
         logs = (log for log in self.origin.partitions.values() if log.topic == OFFSETS_TOPIC)
-        return group_log_covers(logs, include_uncommitted=self.source.include_uncommitted)
+        return group_log_covers(logs, include_uncommitted=self.origin.source.include_uncommitted)
 
     def _offset_commits(self, groups: frozenset[str]) -> pa.Table:
         """Read from __consumer_offsets."""
-        return read_offset_commits(self._group_logs(), groups, self.source.include_uncommitted)
+        return read_offset_commits(self._group_logs(), groups, self.origin.source.include_uncommitted)
 
     def _group_logs(self) -> list[LogPartition]:
-        return group_logs(self.origin.partitions.values(), self.source.max_bytes)
+        return group_logs(self.origin.partitions.values(), self.origin.source.max_bytes)
 
     @cached_property
     def _letters(self) -> DeadLetterLogs:
-        names = {*self.source.dlq_topics, *self.settings.dead_letter_topics}
-        topics = dead_letter_topics(names, self.source.dlq_prefix)
-        return DeadLetterLogs(self.source, [log for log in self.origin.partitions.values() if topics.takes(log.topic)])
+        names = {*self.origin.source.dlq_topics, *self.settings.dead_letter_topics}
+        topics = dead_letter_topics(names, self.origin.source.dlq_prefix)
+        return DeadLetterLogs(
+            self.origin.source, [log for log in self.origin.partitions.values() if topics.takes(log.topic)]
+        )
 
     def _replayed(self, keys: Keys) -> list[Replayed]:
         """The whole replay of the wanted share partitions; the last one is remembered."""
@@ -344,10 +345,10 @@ class LogTables:
             numbers = partitions_of_key(logs, keys.only)
             logs = [log for log in logs if numbers is None or log.number in numbers]
         size = sum(log.size_bytes for log in logs)
-        if size > self.source.max_bytes:
+        if size > self.origin.source.max_bytes:
             raise too_much(
                 f"{size_text(size)} of state log would have to be read, "
-                f"--max-bytes allows {size_text(self.source.max_bytes)}"
+                f"--max-bytes allows {size_text(self.origin.source.max_bytes)}"
             )
         return logs
 

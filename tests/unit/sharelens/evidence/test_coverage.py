@@ -45,7 +45,7 @@ def test_coverage(rows: list[dict[str, Any]], covered: list[tuple[int, int]], en
 
 
 @pytest.mark.parametrize(
-    ("rows", "held_ranges"),
+    ("rows", "stored_ranges"),
     [
         pytest.param([extent(1, 0, 9)], [(0, 9)], id="all committed"),
         pytest.param([extent(1, 0, 9, committed_end=6)], [(0, 9)], id="uncommitted rows are held"),
@@ -65,9 +65,9 @@ def test_coverage(rows: list[dict[str, Any]], covered: list[tuple[int, int]], en
     ],
 )
 def test_a_lake_holds_what_is_covered_and_what_was_taken_while_uncommitted(
-    rows: list[dict[str, Any]], held_ranges: list[tuple[int, int]]
+    rows: list[dict[str, Any]], stored_ranges: list[tuple[int, int]]
 ) -> None:
-    assert coverage(rows).held_ranges == held_ranges
+    assert coverage(rows).stored_ranges == stored_ranges
 
 
 def epochs(*entries: tuple[int, int]) -> list[dict[str, int]]:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from sharelens.lake.scan import open_lake
 from sharelens.measures.settings.over_time import MAX_RECORD_LOCKS, NO_SETTINGS, GroupSettings
 from sharelens.measures.stalls import intervals as stalls
 from sharelens.measures.stalls.intervals import IDLE
@@ -15,7 +16,8 @@ from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.measured import rows_of, scope
 from sharelens.questions.published_stalls import published_stalls
 from sharelens.source.request import CutChoice
-from sharelens.tables.lakes.tables import LakeTables, open_lake_tables
+from sharelens.tables.lakes.tables import LakeTables
+from sharelens.tables.opening import open_cut
 from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.logs.user_topics import write_orders
 from tests.once import made_once
@@ -58,7 +60,7 @@ def evidence(request: pytest.FixtureRequest) -> LakeTables:
         make_lake(folder / "lake", logs, observations=request.param)
 
     lake = made_once(f"published-stalls-{len(request.param)}", make) / "lake"
-    return open_lake_tables(str(lake), None)
+    return open_cut(open_lake(str(lake)), None)
 
 
 @pytest.mark.parametrize("min_duration_ms", [MINUTE_MS, 5 * MINUTE_MS, 20 * MINUTE_MS])

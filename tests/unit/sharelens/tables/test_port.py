@@ -10,10 +10,11 @@ import pytest
 
 from sharelens.evidence.as_of import WHOLE_LOG, LogPrefix
 from sharelens.evidence.clock_steps import ClockStep
+from sharelens.lake.scan import open_lake
 from sharelens.source.request import Source
 from sharelens.tables.cover import StatePartitionCover
-from sharelens.tables.lakes.tables import open_lake_tables
 from sharelens.tables.logs.tables import open_log_tables
+from sharelens.tables.opening import open_cut
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_states
 from sharelens.tables.where import Keys
@@ -127,7 +128,7 @@ def test_a_lake_and_the_directories_agree_in_any_order_of_the_copies(
 ) -> None:
     for number, order in enumerate(itertools.permutations(directories)):
         make_lake(tmp_path / f"lake-{number}", *order)
-        assert_answers(open_lake_tables(str(tmp_path / f"lake-{number}"), None), expected)
+        assert_answers(open_cut(open_lake(str(tmp_path / f"lake-{number}")), None), expected)
         if number:
             assert_answers(of_directories(order), expected)
 
@@ -138,4 +139,4 @@ def test_copies_that_come_one_run_after_the_other_lack_the_same_records(
     for number, order in enumerate(itertools.permutations(directories)):
         for directory in order:
             make_lake(tmp_path / f"lake-{number}", directory)
-        assert_answers(open_lake_tables(str(tmp_path / f"lake-{number}"), None), expected)
+        assert_answers(open_cut(open_lake(str(tmp_path / f"lake-{number}")), None), expected)

@@ -6,7 +6,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from sharelens.tables.lakes.tables import HISTORY, LakeTables, open_lake_tables
+from sharelens.lake.scan import open_lake
+from sharelens.tables.lakes.tables import HISTORY, LakeTables
+from sharelens.tables.opening import open_cut
 from sharelens.tables.places import COUNTED, counted_places
 from sharelens.tables.reading import read_places
 from sharelens.tables.where import Keys
@@ -32,7 +34,7 @@ def counted(evidence: LakeTables) -> pa.Table:
 
 @pytest.mark.parametrize("name", ["admin", "edge", "pruned", "upgrade", "v44"])
 def test_they_are_those_of_a_recorded_log(name: str) -> None:
-    evidence = open_lake_tables(str(recorded_lake(name)), None)
+    evidence = open_cut(open_lake(str(recorded_lake(name))), None)
     places = read_places(evidence, Keys())
     assert place_rows(places) == place_rows(counted(evidence))
     group = places.column("group_id")[0].as_py()
@@ -52,7 +54,7 @@ def test_a_deleted_one_and_one_that_was_reset_had_a_start_offset(tmp_path: Path)
     ]
     logs = write_log_directory(tmp_path / "logs", records)
     make_lake(tmp_path / "lake", logs)
-    evidence = open_lake_tables(str(tmp_path / "lake"), None)
+    evidence = open_cut(open_lake(str(tmp_path / "lake")), None)
     places = read_places(evidence, Keys())
     assert {(row["group_id"], row["started"]) for row in place_rows(places)} == {
         ("deleted", True),
