@@ -29,6 +29,8 @@ KINDS = ("admin", "codec-zstd", "crash", "dlq", "edge", "pruned", "streams", "tr
 LAKE_KINDS = ("admin", "dlq", "edge", "streams", "transactions")
 """Those whose tables differ in kind: deletions, dead letters, odd requests, streams groups, transactions. Of the others
 the reading of logs is special."""
+FEW = ("dlq", "streams")
+"""Those for tests of which another one proves the tables: share groups with dead letters, and streams groups."""
 SHARE_STATE = "formatter.jsonl"
 """The records of `__share_group_state` as Kafka's formatter prints them."""
 MORE_LOGS_VARIABLE = "SHARELENS_KAFKA_LOGS"

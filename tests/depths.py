@@ -5,6 +5,7 @@ SHARELENS_SAME_EXAMPLES=1 (.ci/run) a test draws the same examples in each run.
 """
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -32,6 +33,11 @@ def in_soak(*values: Any) -> list[Any]:
 def rows_in_soak(*rows: tuple[Any, ...]) -> list[Any]:
     """The same for tests with several parameters: a row has a value of each."""
     return [pytest.param(*row, marks=pytest.mark.soak) for row in rows]
+
+
+def every_nth(step: int, values: Iterable[Any]) -> list[Any]:
+    """Values of a costly test's parameter that are much alike: each `step`th one, the others in the soak."""
+    return [pytest.param(value, marks=pytest.mark.soak if n % step else ()) for n, value in enumerate(values)]
 
 
 def depth() -> str:

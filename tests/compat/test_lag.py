@@ -13,6 +13,7 @@ from sharelens.lake.scan import open_lake
 from state_model.columnar.keys import SHARE_PARTITION_ORDER
 from tests.compat.test_log_dir_answers import answerable, at_offsets, first_offsets, lines
 from tests.datasets import LAKE_KINDS, dataset, kinds_first, scenarios
+from tests.depths import in_soak
 from tests.processes.in_process import recorded_lake
 
 pytestmark = pytest.mark.usefixtures("evidence_opened_once")
@@ -145,7 +146,7 @@ def test_the_closing_lines_name_the_one_cut_and_its_age(
         assert cut in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["admin", "transactions", "upgrade", "pruned"])
+@pytest.mark.parametrize("name", ["transactions", *in_soak("admin", "upgrade", "pruned")])
 def test_lag_over_time_is_the_same_from_lake_and_log_and_ends_where_the_broker_did(name: str, ask: Ask) -> None:
     logs = dataset(name) / "logs"
     lake = recorded_lake(name)

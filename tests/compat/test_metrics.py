@@ -12,6 +12,7 @@ from sharelens.questions.lag import lag
 from sharelens.source.request import CutChoice, Source
 from sharelens.tables.logs.tables import open_log_tables
 from tests.datasets import dataset
+from tests.depths import in_soak
 from tests.processes.in_process import recorded_lake
 
 pytestmark = pytest.mark.compat
@@ -26,7 +27,7 @@ def in_both(exported: Export) -> list[bytes]:
     return [line for line in lines if not any(name in line for name in LAKE_ALONE)]
 
 
-@pytest.mark.parametrize("name", ["dlq", "timeouts", "transactions", "pruned", "edge44"])
+@pytest.mark.parametrize("name", ["dlq", "pruned", *in_soak("timeouts", "transactions", "edge44")])
 def test_a_lake_and_its_log_directory_give_the_same_samples(name: str):
     logs = dataset(name) / "logs"
     lake = recorded_lake(name)

@@ -147,6 +147,7 @@ def stories(draw: st.DrawFn) -> Story:
     return story
 
 
+@pytest.mark.soak
 @examples("lake")
 @example(story=DELETED_WHERE_IT_WAS)
 @given(story=stories())

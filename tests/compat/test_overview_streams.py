@@ -136,6 +136,7 @@ def test_a_lag_that_grows_is_a_finding_and_counts_what_describe_prints(
         assert row.size == sum(of["lag"] for of in json.loads(capsys.readouterr().out))
 
 
+@pytest.mark.soak
 def test_a_lake_says_the_same_of_lags_too(simulated: Signs, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make_lake(tmp_path / "lake", _simulated_log())
     assert main(["overview", "--lake", str(tmp_path / "lake"), "--output", "json"]) == 0

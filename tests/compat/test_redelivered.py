@@ -15,6 +15,7 @@ from sharelens.tables.logs.tables import open_log_tables
 from sharelens.tables.where import Span
 from tests.compat.test_stalled_poison import ask
 from tests.datasets import dataset
+from tests.depths import in_soak
 from tests.processes.in_process import recorded_lake
 
 Place = tuple[str, str, int, int]
@@ -54,7 +55,7 @@ def test_what_clients_settled_at_a_later_delivery_is_told_with_its_count(name: s
     assert not {place for place, count in settled.items() if count == 1} & measures.keys()
 
 
-@pytest.mark.parametrize("name", ["admin", "dlq", "timeouts", "transactions"])
+@pytest.mark.parametrize("name", ["timeouts", *in_soak("admin", "dlq", "transactions")])
 def test_the_gold_table_holds_what_the_question_tells(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     lake = recorded_lake(name)
     measures = ask(capsys, "redelivered", "--lake", str(lake))

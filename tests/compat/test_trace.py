@@ -7,6 +7,7 @@ import pytest
 
 from tests.compat.test_stalled_poison import ask, journal, lasting_topics, lines
 from tests.datasets import dataset
+from tests.depths import in_soak
 
 pytestmark = pytest.mark.usefixtures("evidence_opened_once")
 
@@ -47,7 +48,7 @@ def test_a_record_has_the_dead_letter_that_names_it(capsys: pytest.CaptureFixtur
         assert {row["outcome"] for row in rows} == {"archived"}
 
 
-@pytest.mark.parametrize("name", ["basic", "timeouts", "dlq"])
+@pytest.mark.parametrize("name", ["timeouts", *in_soak("basic", "dlq")])
 def test_the_member_that_settled_a_record_was_assigned_its_partition(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

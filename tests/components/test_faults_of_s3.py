@@ -77,11 +77,14 @@ def test_the_right_to_read_alone_answers_questions_and_refuses_runs(s3: S3Server
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault(answer="503 SlowDown", every=7),
         Fault(to="PUT", answer="500 InternalError", is_done=True, every=2),
-        *in_soak(Fault(answer="500 InternalError", every=11), Fault(delay_s=0.5, every=40)),
+        *in_soak(
+            Fault(answer="503 SlowDown", every=7),
+            Fault(answer="500 InternalError", every=11),
+            Fault(delay_s=0.5, every=40),
+        ),
     ],
-    ids=["throttled", "losing its answers", "failing", "slow"],
+    ids=["losing its answers", "throttled", "failing", "slow"],
 )
 def test_a_store_that_fails_now_and_then_has_the_same_lake(fault: Fault, s3: S3Server, bucket: str) -> None:
     s3.answer(fault)
@@ -140,7 +143,7 @@ def test_a_command_without_a_lake_there_writes_one_line(s3: S3Server, bucket: st
     assert not writes(s3.requests())
 
 
-@pytest.mark.parametrize("table", ["bronze.ingest_extent", "gold.publication"])
+@pytest.mark.parametrize("table", ["gold.publication", *in_soak("bronze.ingest_extent")])
 def test_a_stale_listing_stops_the_run_and_the_next_one_finishes_it(
     table: str, s3: S3Server, bucket: str, tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ from sharelens.lake.object_storage import ObjectStorage
 from sharelens.lake.parquet import write_rows
 from sharelens.lake.tables import TABLES
 from tests.datasets import dataset
+from tests.depths import in_soak
 from tests.lakes import content, differences
 from tests.processes.in_process import make_lake, recorded_lake
 from tests.processes.s3_server import Fault, S3Server
@@ -158,14 +159,14 @@ def test_a_commit_that_was_under_way_during_the_takeover_fails(bucket: str, monk
 
 
 @pytest.mark.parametrize(
-    "point", ["commit:silver.share_record:decode:before", "commit:gold.publication:publish:before"]
+    "point", ["commit:gold.publication:publish:before", *in_soak("commit:silver.share_record:decode:before")]
 )
 def test_a_stopped_run_that_goes_on_after_a_takeover_publishes_nothing(bucket: str, point: str) -> None:
     assert_publishes_nothing_after_a_takeover(bucket, point)
 
 
 @pytest.mark.parametrize(
-    "point", ["commit:bronze.log_record:ingest:after", "commit:gold.share_partition_state:replay:after"]
+    "point", ["commit:gold.share_partition_state:replay:after", *in_soak("commit:bronze.log_record:ingest:after")]
 )
 def test_a_killed_run_is_finished_by_the_next_one(bucket: str, point: str) -> None:
     with stopped_run(bucket, point) as run:

@@ -8,6 +8,7 @@ from sharelens.cli import main
 from sharelens.kafka_log.errors import LogDirectoryError
 from sharelens.kafka_log.layout import scan_log_directory
 from tests.datasets import dataset, scenarios
+from tests.depths import in_soak
 from tests.lakes import content, differences
 from tests.processes.in_process import make_lake, recorded_lake, run_here
 from tests.processes.s3_server import Fault, S3Server
@@ -42,8 +43,11 @@ def test_a_log_in_a_bucket_makes_the_lake_of_one_on_a_path_and_is_only_read(
 
 @pytest.mark.parametrize(
     "fault",
-    [Fault(answer="503 SlowDown", every=5), Fault(to=".log", delay_s=0.3), Fault(to=".log", cut=True, every=3)],
-    ids=["throttled", "slow", "cut"],
+    [
+        Fault(to=".log", cut=True, every=3),
+        *in_soak(Fault(answer="503 SlowDown", every=5), Fault(to=".log", delay_s=0.3)),
+    ],
+    ids=["cut", "throttled", "slow"],
 )
 def test_a_store_that_fails_now_and_then_gives_the_same_lake(
     fault: Fault, s3: S3Server, logs: str, tmp_path: Path

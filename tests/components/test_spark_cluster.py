@@ -82,6 +82,7 @@ def test_a_packed_environment_submitted_to_a_cluster_fills_a_bucket_with_options
     assert not differences(content(bucket), content(recorded_lake(SCENARIO)))
 
 
+@pytest.mark.soak
 def test_a_worker_that_is_killed_in_a_stage_costs_its_tasks_alone(cluster: Cluster, tmp_path: Path) -> None:
     for attempt in range(ATTEMPTS):
         lake = tmp_path / str(attempt)
@@ -121,6 +122,7 @@ def started_tasks(events: Path) -> list[dict[str, Any]]:
     return [json.loads(line)["Task Info"] for line in lines if '"SparkListenerTaskStart"' in line]
 
 
+@pytest.mark.soak
 def test_tasks_that_run_twice_leave_nothing_twice(cluster: Cluster, tmp_path: Path) -> None:
     lake, events = tmp_path / "lake", tmp_path / "events"
     events.mkdir()

@@ -40,6 +40,7 @@ def test_the_audit_names_what_the_judge_calls_illegal_and_nothing_else(operation
     assert named(audited(world)) == judge(world)
 
 
+@pytest.mark.soak
 def test_the_judge_agrees_on_each_case():
     broken = Counter()
     for case in cases_of(*JUDGED_TABLES):

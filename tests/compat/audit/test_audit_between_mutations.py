@@ -44,6 +44,7 @@ def test_a_change_that_healthy_brokers_leave_is_none(operator, places):
     assert result.logs >= (1 if places == QUICK else len(SIMULATED))
 
 
+@pytest.mark.soak
 @PLACES
 def test_every_rule_between_logs_is_broken_by_some_damages(places):
     broken = sum((detection(operator, places).rules for operator in OPERATORS), Counter())

@@ -63,6 +63,7 @@ def reference(script):
     return by_rule
 
 
+@pytest.mark.soak
 def test_the_reference_form_says_the_same_of_each_log():
     checked = {rule.id: rule.code for rule in CHECKED}
     compared = set()

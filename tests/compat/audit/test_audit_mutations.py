@@ -48,6 +48,7 @@ def test_a_damage_is_found_where_the_judge_sees_it(operator):
         assert result.detected < result.illegal
 
 
+@pytest.mark.soak
 def test_every_rule_of_a_single_state_partition_is_broken_by_three_damages_at_least():
     tested = [rule for rule in RULES if is_tested(rule, "4.4", frozenset()) and rule.severity_for("4.4") != "info"]
     broken = sum((detection(operator).rules for operator in OPERATORS), Counter())

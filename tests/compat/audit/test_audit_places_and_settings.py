@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,6 +39,7 @@ def assert_agree(world, rows):
     return {fault.rule for fault in places} | {violation.rule for violation in settings}
 
 
+@pytest.mark.soak
 def test_the_judges_agree_on_each_case():
     broken = dict.fromkeys(OF_PLACES | OF_SETTINGS, 0)
     for case in CASES:

@@ -12,7 +12,7 @@ from state_model.audit.table import BY_ID
 from tests.audit.reference.steps import steps
 from tests.audit.reference.violations import violations
 from tests.compat.model.test_coordinator_shard import BOTH_VERSIONS, RECORDS, runs
-from tests.depths import in_soak
+from tests.depths import in_soak, rows_in_soak
 
 pytestmark = pytest.mark.slow
 SMALL = {"records": 3000, "state_partitions": 3, "partitions": 2, "groups": 4, "checkpoints": 1}
@@ -24,7 +24,7 @@ NEVER_THERE = {("dead-letters", "4.3")}
 SIMULATED = [(name, version) for name in PROFILES for version in ("4.3", "4.4") if (name, version) not in NEVER_THERE]
 
 
-@pytest.mark.parametrize(("name", "version"), SIMULATED)
+@pytest.mark.parametrize(("name", "version"), [*SIMULATED[::2], *rows_in_soak(*SIMULATED[1::2])])
 def test_a_simulated_cluster_has_no_finding(name, version, tmp_path, capsys):
     logs = tmp_path / "logs"
     simulate(profile(name, kafka_version=version, **SMALL), 5, logs)

@@ -22,7 +22,7 @@ from tests.compat.test_log_dir_answers import (
     formatted,
     lines,
 )
-from tests.datasets import dataset, kinds_first
+from tests.datasets import FEW, dataset, kinds_first
 from tests.logs.state_logs import STATE_TOPIC, encoded_records
 from tests.once import made_once
 from tests.processes.in_process import make_lake, recorded_lake
@@ -47,7 +47,7 @@ def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
     return rows_of
 
 
-@pytest.mark.parametrize("name", kinds_first())
+@pytest.mark.parametrize("name", kinds_first(FEW))
 def test_a_lake_answers_every_checkpoint_as_the_broker_did(name: str, ask: Ask) -> None:
     lake = str(recorded_lake(name))
     first = first_offsets(dataset(name) / "logs")

@@ -11,6 +11,7 @@ import pytest
 from sharelens.cli import main
 from tests.dataset_settings import given_settings, lines
 from tests.datasets import dataset
+from tests.depths import in_soak
 from tests.logs.file_contents import contents_below
 from tests.logs.metadata_logs import group_setting, topic, write_metadata
 from tests.once import made_once
@@ -49,7 +50,7 @@ def with_lake(name: str, logs: Path, records: Sequence[tuple[int, bytes]]) -> Pa
 
 
 @pytest.mark.parametrize("command", [["poison"], ["dlq"], ["stalled", "--now", "2026-11-22T00:00:00Z"]])
-@pytest.mark.parametrize("name", ["dlq", "timeouts"])
+@pytest.mark.parametrize("name", ["dlq", *in_soak("timeouts")])
 def test_settings_in_the_metadata_log_answer_as_a_file_does(
     name: str, command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -66,7 +67,7 @@ def test_settings_in_the_metadata_log_answer_as_a_file_does(
         assert by_metadata != answer(capsys, *command, "--log-dir", logs)
 
 
-@pytest.mark.parametrize("command", ["poison", "dlq"])
+@pytest.mark.parametrize("command", ["dlq", *in_soak("poison")])
 def test_gap_of_the_metadata_log_makes_causes_unsure(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     limit = group_setting("gd-copy", "share.delivery.count.limit", "3")
     logs = dataset("dlq") / "logs"

@@ -24,7 +24,7 @@ from state_model.share_records import (
     StateBatch,
     Tombstone,
 )
-from tests.datasets import dataset, scenarios
+from tests.datasets import dataset, kinds_first
 
 
 def lines(path):
@@ -143,7 +143,7 @@ def check(partition_states, truth):
     assert coalesced == expected_read(truth["read"]), key
 
 
-@pytest.mark.parametrize("name", scenarios())
+@pytest.mark.parametrize("name", kinds_first())
 def test_every_checkpoint_is_what_the_broker_answered(name):
     version = json.loads((dataset(name) / "meta.json").read_text(encoding="utf-8"))["kafkaVersion"]
     rules = KAFKA_4_4 if version.startswith("4.4") else KAFKA_4_3

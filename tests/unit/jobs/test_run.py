@@ -241,6 +241,7 @@ def test_two_runs_at_once_take_turns(tmp_path: Path, logs: Path, lake_copy: Path
     assert_same(tmp_path / "lake", lake_copy)
 
 
+@pytest.mark.soak
 def test_two_schedulers_that_start_at_once_wait_for_each_other(tmp_path: Path, logs: Path, lake_copy: Path) -> None:
     lake = tmp_path / "lake"
     command = [sys.executable, "-m", "sharelens", "run", "--lake", str(lake), "--log-dir", str(logs)]
@@ -275,6 +276,7 @@ def test_every_row_of_a_run_carries_its_number_and_its_cluster(one_run_lake: Pat
         assert set(rows.column("run_id").to_pylist()) == {1}
 
 
+@pytest.mark.soak
 def test_a_directory_that_went_away_after_a_kill_stops_nobody_and_may_come_back(
     tmp_path: Path, one_run_lake: Path
 ) -> None:

@@ -120,7 +120,9 @@ def test_runs_in_turns_keep_the_clusters_apart(lakes: dict[str, Path], alone: Al
     assert_parts(lakes["both"], alone)
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=" ".join)
+@pytest.mark.parametrize(
+    "question", [*QUESTIONS[1:5:3], *in_soak(QUESTIONS[0], *QUESTIONS[2:4], *QUESTIONS[5:])], ids=" ".join
+)
 @pytest.mark.parametrize("cluster", [EAST, WEST])
 def test_each_cluster_answers_as_if_it_were_alone(
     cluster: str, question: Sequence[str], lakes: dict[str, Path], ask: Ask
@@ -172,6 +174,7 @@ def test_a_question_that_names_no_cluster_is_told_which_there_are(
     assert f"no cluster elsewhere in lake {lakes['both']}; clusters there: {EAST}, {WEST}" in capsys.readouterr().err
 
 
+@pytest.mark.soak
 def test_a_run_that_was_killed_is_finished_by_a_run_of_the_other_cluster(alone: Alone, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     make_lake(lake, logs_of(tmp_path / "west", WEST))
@@ -189,7 +192,7 @@ def test_a_run_that_was_killed_is_finished_by_a_run_of_the_other_cluster(alone: 
     assert_parts(lake, alone)
 
 
-@pytest.mark.parametrize("clusters", [None, EAST])
+@pytest.mark.parametrize("clusters", [EAST, *in_soak(None)])
 @pytest.mark.parametrize("case", ["decode", *in_soak("replay")])
 def test_a_rebuild_starts_over_for_the_cluster_that_is_named_or_for_all(
     case: str, clusters: str | None, lakes: dict[str, Path], alone: Alone, tmp_path: Path

@@ -56,6 +56,7 @@ def in_days(days: int) -> int:
     return time.time_ns() // 1_000_000 + days * DAY
 
 
+@pytest.mark.soak
 def test_upkeep_between_runs_again_and_again(process: Process) -> None:
     for number in range(1, 6):
         process.run()
@@ -63,6 +64,7 @@ def test_upkeep_between_runs_again_and_again(process: Process) -> None:
     assert process.equals_one_run()
 
 
+@pytest.mark.soak
 def test_upkeep_behind_upkeep_reads_tables_whose_logs_the_first_one_cut(process: Process) -> None:
     process.run()
     process.run()

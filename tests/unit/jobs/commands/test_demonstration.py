@@ -8,12 +8,13 @@ from jobs.commands import stages as compute
 from jobs.commands.demonstration import is_live
 from sharelens.cli import live, main
 from state_model.errors import UsageError
+from tests.depths import in_soak
 from tests.processes.in_process import no_session
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("data_set", ["basic", "dlq"])
+@pytest.mark.parametrize("data_set", ["dlq", *in_soak("basic")])
 def test_the_demo_tells_the_whole_story(data_set: str, capsys: pytest.CaptureFixture[str]) -> None:
     with mock.patch.object(compute, "session_of", return_value=no_session):
         assert main(["demo", "--set", data_set]) == 0

@@ -102,6 +102,7 @@ def test_a_folder_that_is_no_lake_is_refused(tmp_path: Path, capsys: pytest.Capt
     assert "is not a directory" in err
 
 
+@pytest.mark.soak
 def test_a_closed_gate_stops_upkeep_and_retention_closes_none(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ages = ",".join(f"{group}=5h" for group in ("bronze", "silver", "history", "measures"))
     check = ["check", "--lake", str(lake), "--whole", "--published", "--level", "blocking"]

@@ -79,7 +79,7 @@ def test_copies_of_a_broker_that_was_killed_come_in_any_order(order: tuple[str, 
     assert_same(tmp_path / "lake", clean_crash())
 
 
-@pytest.mark.parametrize("include_uncommitted", [False, True])
+@pytest.mark.parametrize("include_uncommitted", [True, *in_soak(False)])
 def test_copies_of_a_broker_that_was_killed_come_together(include_uncommitted: bool, tmp_path: Path) -> None:
     folder = dataset("crash")
     make_lake(tmp_path / "lake", *(folder / name for name in COPIES), include_uncommitted=include_uncommitted)
@@ -106,6 +106,7 @@ def replicas(tmp_path: Path, source: Path) -> list[Path]:
     return copies
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", ["basic", pytest.param("edge", marks=pytest.mark.soak)])
 def test_overlapping_replicas_with_short_tails_and_a_broken_batch_each_are_one_clean_log(
     name: str, tmp_path: Path
@@ -139,7 +140,7 @@ def test_a_first_segment_delivered_last_is_replayed_under_what_is_there(tmp_path
     assert_same(tmp_path / "lake", clean_lake(tmp_path, full_logs))
 
 
-@pytest.mark.parametrize("winner_last", [True, False])
+@pytest.mark.parametrize("winner_last", [True, *in_soak(False)])
 def test_of_two_ends_of_a_log_the_one_under_the_higher_leader_epoch_is_the_log(
     winner_last: bool, tmp_path: Path
 ) -> None:

@@ -23,7 +23,7 @@ from sharelens.measures.catalog import STAGED
 from sharelens.measures.histories.settled import HOUR_MS
 from state_model.columnar.codes import ABOVE_ALL
 from tests.datasets import dataset
-from tests.depths import examples
+from tests.depths import examples, rows_in_soak
 from tests.lakes import content, differences
 from tests.logs.state_logs import (
     START_MS,
@@ -80,7 +80,7 @@ def test_copies_in_any_order_measure_what_one_run_measures(
         assert not differences(content(root / "lake", TABLES), content(root / "at-once", TABLES))
 
 
-@pytest.mark.parametrize(("shape", "share_partitions"), [("hot", 1), ("cool", 40)])
+@pytest.mark.parametrize(("shape", "share_partitions"), [("cool", 40), *rows_in_soak(("hot", 1))])
 def test_one_percent_of_news_rewrites_few_rows_and_no_final_one(
     shape: str, share_partitions: int, tmp_path: Path
 ) -> None:
@@ -178,7 +178,7 @@ HALF_DONE = [(0, 4, 2, 3), (6, 9, 0, 2), (11, 12, 4, 5)]
 @pytest.mark.parametrize(
     ("later_ms", "changed_fields", "rewritten"),
     [
-        (1, {}, ()),
+        *rows_in_soak((1, {}, ())),
         (HOUR_MS, {}, ("gold.latency", "gold.attempts")),
         (1, {"delivery_complete_count": 1}, KEPT_TABLES[:-1]),
         (1, {"start": 7}, KEPT_TABLES[:-1]),

@@ -15,7 +15,7 @@ from jobs.upkeep.maintain import MaintainOptions, maintain
 from sharelens.kafka_log.dead_letter_records import DeadLetterTopics
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
-from tests.depths import examples, in_soak
+from tests.depths import examples, in_soak, rows_in_soak
 from tests.lakes import assert_same
 from tests.logs.dead_letter_logs import MESSAGES, Record, letter_headers, write_cut_letters, write_letters
 from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory, write_state_partition
@@ -102,7 +102,7 @@ TWICE_LETTERS: list[Record] = [
 """Dead letters of three of them."""
 
 
-@pytest.mark.parametrize("first", [[], TWICE_LETTERS[:1], TWICE_LETTERS[:2], TWICE_LETTERS])
+@pytest.mark.parametrize("first", [TWICE_LETTERS[:1], *in_soak([], TWICE_LETTERS[:2], TWICE_LETTERS)])
 def test_rows_of_given_up_records_have_the_causes_of_dead_letters_whenever_these_come(
     tmp_path: Path, first: list[Record]
 ) -> None:
@@ -216,7 +216,7 @@ def test_how_far_back_a_topic_reaches_does_not_hang_on_the_groups_with_news(tmp_
     assert judged(tmp_path / "parts") == verdicts
 
 
-@pytest.mark.parametrize(("base_offset", "status"), [(0, "unexpected"), (5, "unknown")])
+@pytest.mark.parametrize(("base_offset", "status"), [(5, "unknown"), *rows_in_soak((0, "unexpected"))])
 def test_a_state_partition_that_gets_records_later_begins_with_its_log_or_hides_records(
     base_offset: int, status: str, tmp_path: Path
 ) -> None:

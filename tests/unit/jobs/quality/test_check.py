@@ -26,6 +26,7 @@ from sharelens.lake.lake import Lake
 from sharelens.lake.parquet import DataFile, write_rows
 from sharelens.lake.scan import open_lake
 from sharelens.lake.tables import TABLES
+from tests.depths import every_nth
 from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.logs.user_topics import write_orders
 from tests.processes.in_process import make_lake
@@ -167,7 +168,7 @@ def test_a_table_of_another_shape_is_not_judged_further(lake: Path, tmp_path: Pa
     assert set(unsaid.column("details").to_pylist()) == {"not judged: the table has another shape"}
 
 
-@pytest.mark.parametrize("table", [name for name in TABLES if not name.startswith("gold.qu")])
+@pytest.mark.parametrize("table", every_nth(4, (name for name in TABLES if not name.startswith("gold.qu"))))
 def test_a_row_that_comes_twice_from_nowhere_is_a_repeated_key_and_a_lost_reference(lake: Path, table: str) -> None:
     scope = scope_of(CheckOptions(lake=Lake(lake)))
     rules = [rule for rule in rules_of(table) if rule.kind in ("keys", "references")]
@@ -186,6 +187,7 @@ def test_a_row_that_comes_twice_from_nowhere_is_a_repeated_key_and_a_lost_refere
         assert "the first: " in outcome.details[fact_of(reference)]
 
 
+@pytest.mark.soak
 def test_a_closed_gate_keeps_the_publication_until_a_check_finds_it_mended(lake_and_logs: Path, lake: Path) -> None:
     a_record_twice(lake)
     looked_at(lake, tables=FEW)

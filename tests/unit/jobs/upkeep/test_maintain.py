@@ -200,6 +200,7 @@ def test_a_rewritten_row_group_holds_one_log_partition(tmp_path: Path) -> None:
             assert places.group_by(places.column_names).aggregate([]).num_rows == 1
 
 
+@pytest.mark.soak
 def test_the_next_run_gives_what_it_gives_without_upkeep(tmp_path: Path) -> None:
     expected = shared_content(five_runs())
     lake = copied(three_runs(), tmp_path)
@@ -246,6 +247,7 @@ def test_old_rows_go_and_what_is_true_now_stays(lake: Path) -> None:
     )
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("case", ["decode", *in_soak("replay")])
 def test_a_rebuild_after_retention_gives_the_same_state_and_the_same_history(case: str, tmp_path: Path) -> None:
     lake = copied(dropped(), tmp_path)
@@ -294,6 +296,7 @@ def test_vacuum_leaves_every_cut_inside_the_window_readable(lake: Path) -> None:
     )
 
 
+@pytest.mark.soak
 def test_the_newest_cut_of_the_time_when_the_window_began_stays_readable(lake: Path, tmp_path: Path) -> None:
     versions = open_lake(lake).versions
     rows = {name: cut_at(lake, versions).scan(name) for name in DERIVED}
@@ -379,6 +382,7 @@ def test_a_second_scheduler_waits_and_then_says_who_holds_the_lake(lake: Path) -
     assert run_upkeep(lake).run_id is not None
 
 
+@pytest.mark.soak
 def test_a_full_disk_breaks_nothing(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old, versions = shared_content(five_runs()), published_versions(Lake(lake))
     written = 0
@@ -429,6 +433,7 @@ class UpkeepCase:
         shutil.rmtree(self.victim)
 
 
+@pytest.mark.soak
 def test_an_upkeep_killed_again_and_again_is_finished_by_the_next_ones(tmp_path: Path) -> None:
     case = UpkeepCase(tmp_path)
     assert {name.split(":")[0] for name, _ in case.points} == {"vacuum", "log", "checkpoint", "file", "commit"}
@@ -465,6 +470,7 @@ def runs_finish_killed_upkeep(lake: Path, folder: Path, kills: int | None) -> No
         shutil.rmtree(folder / "victim")
 
 
+@pytest.mark.soak
 def test_a_run_finishes_what_a_killed_upkeep_left(lake: Path, tmp_path: Path) -> None:
     runs_finish_killed_upkeep(lake, tmp_path, 1)
 

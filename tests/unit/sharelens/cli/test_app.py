@@ -10,6 +10,7 @@ import pytest
 
 from sharelens.cli import app, main
 from sharelens.cli.options import common
+from tests.depths import in_soak
 from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
 
 COMMANDS = tuple(app.cli.commands)
@@ -283,7 +284,7 @@ def test_an_interruption_has_its_own_exit_code(ask: Ask, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("closed", ["<&- >&- 2>&-", *in_soak("<&-", ">&-", "2>&-")])
 def test_a_closed_stream_fails_no_command(logs: str, tmp_path: Path, closed: str) -> None:
     words = [sys.executable, "-m", "sharelens", "run", "--log-dir", logs, "--lake", str(tmp_path / "lake")]
     done = subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", *words], capture_output=True, check=False)

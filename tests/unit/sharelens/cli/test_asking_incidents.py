@@ -14,6 +14,7 @@ from sharelens.cli import main
 from sharelens.settings.folder import read_settings_folder
 from tests.dataset_settings import given_settings
 from tests.datasets import dataset
+from tests.depths import in_soak
 from tests.logs.state_logs import (
     ORDERS_ID,
     START_MS,
@@ -86,7 +87,7 @@ def test_a_folder_answers_as_its_files_do(folder: Path, capsys: pytest.CaptureFi
     assert of_folder == statuses(capsys, *logs(), *single)
 
 
-@pytest.mark.parametrize("option", ["--settings", "--group-configs"])
+@pytest.mark.parametrize("option", ["--settings", *in_soak("--group-configs")])
 def test_an_evidence_folder_judges_dead_letters_as_dlq_does(folder: Path, tmp_path: Path, option: str) -> None:
     path = folder if option == "--settings" else folder / "group-configs.txt"
     out = tmp_path / "case"
@@ -117,6 +118,7 @@ def test_the_commands_of_an_overview_carry_the_settings(folder: Path, capsys: py
     capsys.readouterr()
 
 
+@pytest.mark.soak
 def test_the_commands_of_a_report_carry_the_settings(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,7 +137,7 @@ def rows_of(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, o
     return [{name: value for name, value in row.items() if name != "cluster_id"} for row in rows]
 
 
-@pytest.mark.parametrize("command", ["poison", "dlq", "stalled --min-duration 1s", "poison --near-limit"])
+@pytest.mark.parametrize("command", ["dlq", *in_soak("poison", "stalled --min-duration 1s", "poison --near-limit")])
 def test_a_lake_with_settings_answers_without_an_option_as_the_log_with_them(
     lake: Path, folder: Path, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -197,7 +199,7 @@ def names_and_ends(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("stored", [True, *in_soak(False)])
 def test_names_and_ends_of_a_folder_count_in_every_answer(
     stored: bool,
     nameless: Path,
@@ -228,7 +230,7 @@ def test_names_and_ends_of_a_folder_count_in_every_answer(
     assert "orders" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("source", ["log directory", "lake", "stored in the lake"])
+@pytest.mark.parametrize("source", ["log directory", "stored in the lake", *in_soak("lake")])
 def test_the_end_of_a_topic_that_was_created_again_is_that_of_the_new_one(
     source: str, names_and_ends: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -258,6 +260,7 @@ def test_the_end_of_a_topic_that_was_created_again_is_that_of_the_new_one(
     assert (row["topic_id"], row["end_offset"], row["first_incomplete_offset"]) == (new, 50, 0)
 
 
+@pytest.mark.soak
 def test_an_evidence_folder_depends_on_no_end_offset_of_settings(
     nameless: Path, names_and_ends: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

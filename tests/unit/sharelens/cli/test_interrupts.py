@@ -12,6 +12,7 @@ import pytest
 
 from sharelens.cli import app, main
 from sharelens.cli.interrupts import interruptible
+from tests.depths import in_soak
 from tests.lakes import assert_same
 from tests.once import made_once
 from tests.processes.in_process import make_lake
@@ -29,7 +30,7 @@ STAGES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", ["replay", *in_soak("ingest", "decode", "measure")])
 def test_an_interrupted_stage_is_one_line_and_the_next_run_goes_on(stage: str, tmp_path: Path) -> None:
     lake, logs = tmp_path / "lake", long_log()
     run = ["run", "--lake", str(lake), "--log-dir", str(logs)]

@@ -10,6 +10,7 @@ import pytest
 
 from sharelens.configuration.limits import DEFAULT_LIMITS, Limits
 from sharelens.configuration.settings import SettingsError, conf_file, load_settings
+from tests.depths import in_soak
 
 BASE = """
 master: "local[*]"
@@ -279,7 +280,7 @@ def test_wrong_limits_are_refused_by_name(conf, limits, message):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "module", ["sharelens.cli", "jobs.run", "jobs.spark.executors", "sharelens.tables.lakes.tables"]
+    "module", ["jobs.run", *in_soak("sharelens.cli", "jobs.spark.executors", "sharelens.tables.lakes.tables")]
 )
 def test_a_question_and_a_worker_import_no_validation_library(module):
     check = f"import sys, {module}; sys.exit('pydantic' in sys.modules)"

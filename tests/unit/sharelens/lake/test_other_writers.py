@@ -53,7 +53,7 @@ QUICK = tuple(zip(CHANGES, TABLES_CHANGED, strict=True))
 FURTHER_PAIRS = [pair for pair in itertools.product(CHANGES, TABLES_CHANGED) if pair not in QUICK]
 
 
-@pytest.mark.parametrize(("change", "table"), [*QUICK, *rows_in_soak(*FURTHER_PAIRS)])
+@pytest.mark.parametrize(("change", "table"), [QUICK[0], *rows_in_soak(*QUICK[1:], *FURTHER_PAIRS)])
 def test_a_table_that_another_program_changed_is_refused_until_its_commits_are_gone(
     change: Callable[[str], None], table: str, lake: Path, tmp_path: Path
 ) -> None:

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.datasets import dataset, scenarios
+from tests.depths import rows_in_soak
 from tests.figures import Surfaces, figures_of
 from tests.once import made_once
 from tests.processes.in_process import make_lake, recorded_lake
 from tests.what_if_runs import SMALL, simulated
 
-OFTEN = ("admin", "dlq", "pruned", "timeouts", "transactions")
-"""Logs with resets, dead letters, a pruned beginning, records that wait, markers of transactions."""
+OFTEN = ("dlq", "transactions")
+"""Logs with dead letters, and with markers of transactions."""
 HOURS = replace(
     SMALL, duration_ms=9_000_000, produce_interval_ms=40_000, poll_interval_ms=20_000, admin_interval_ms=700_000
 )
@@ -53,10 +54,9 @@ def test_figures_of_a_recorded_log_are_the_same_everywhere(name: str) -> None:
 
 
 def seeds() -> list[object]:
-    """One seed of each kind of simulation for the test run, more for the soak."""
-    return [
-        pytest.param(kind, seed, marks=() if seed == 0 else pytest.mark.soak) for kind in SETTINGS for seed in range(20)
-    ]
+    """One simulation for the test run, more of each kind for the soak."""
+    kinds_and_seeds = [(kind, seed) for kind in SETTINGS for seed in range(20)]
+    return [kinds_and_seeds[0], *rows_in_soak(*kinds_and_seeds[1:])]
 
 
 @pytest.mark.slow

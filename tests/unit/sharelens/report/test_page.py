@@ -127,6 +127,7 @@ def without_audit(document: str) -> list[str]:
     return [line for line in remaining_html.splitlines() if line.strip() and "sharelens audit" not in line]
 
 
+@pytest.mark.soak
 def test_a_lake_and_its_log_make_the_same_page_but_for_the_place(source: Source, pinned: str, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     make_lake(lake, Path(source.log_dirs[0]))

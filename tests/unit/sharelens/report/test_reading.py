@@ -26,6 +26,7 @@ from sharelens.tables.lakes.rows import LakeRows
 from sharelens.tables.logs.tables import LogTables
 from sharelens.tables.where import Span
 from tests.datasets import dataset
+from tests.depths import in_soak
 from tests.once import made_once
 from tests.processes.in_process import make_lake, recorded_lake
 from tests.report_pages import gathered, leave_charts_undrawn, page, pinned_log
@@ -37,7 +38,7 @@ READ_ROWS = 1_000
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("summed", [400, 0])
+@pytest.mark.parametrize("summed", [0, *in_soak(400)])
 def test_however_the_histories_are_cut_the_page_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, summed: int
 ) -> None:
@@ -146,6 +147,7 @@ def test_share_partitions_and_their_topics_are_known_without_the_histories(
     assert lake_evidence.HISTORY not in {table for table, _, _ in tables_read}
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_the_charts_of_a_lake_and_of_its_log_are_the_same() -> None:
     lake = long_lake()

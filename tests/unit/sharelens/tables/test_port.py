@@ -133,6 +133,7 @@ def test_a_lake_and_the_directories_agree_in_any_order_of_the_copies(
             assert_answers(of_directories(order), expected)
 
 
+@pytest.mark.soak
 def test_copies_that_come_one_run_after_the_other_lack_the_same_records(
     directories: list[Path], expected: Expected, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ from sharelens.broker.simulator.simulation import simulate
 from sharelens.cli import main
 from sharelens.cli.simulate import PROFILE_NAMES
 from tests.compat.test_log_dir_answers import answerable, at_offsets, compare_states, first_offsets, lines
-from tests.depths import examples
+from tests.depths import every_nth, examples
 from tests.processes.in_process import make_lake
 
 pytestmark = pytest.mark.slow
@@ -60,7 +60,7 @@ def test_files_do_not_depend_on_the_hashes_of_a_process(tmp_path):
     assert digest(tmp_path / "1") == digest(tmp_path / "2")
 
 
-@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("name", every_nth(3, PROFILES))
 def test_the_pipeline_reads_what_the_coordinator_answered(name, tmp_path, capsys):
     logs = tmp_path / "logs"
     simulated = simulate(profile(name, **SMALL), 11, logs)

@@ -15,6 +15,7 @@ from sharelens.measures.latency.tallies import By, added, of_attempts, of_latenc
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY
 from state_model.uuids import ZERO_UUID
+from tests.depths import in_soak
 from tests.logs.replay_logs import HOSTILE_LOGS, LATER_LOGS, table
 from tests.logs.topic_headers import headers
 
@@ -41,7 +42,7 @@ def pieces_kept_limit(request: pytest.FixtureRequest):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("pieces_kept_limit")
-@pytest.mark.parametrize("by", BYS)
+@pytest.mark.parametrize("by", [BYS[1], *in_soak(BYS[0])])
 @given(log=LATER_LOGS | HOSTILE_LOGS, part_of=st.lists(st.integers(0, 2), min_size=3, max_size=3))
 def test_the_rows_of_a_sum_are_those_of_everything_at_once(by, log, part_of):
     done = replay_records(table(log))

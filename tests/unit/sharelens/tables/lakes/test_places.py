@@ -13,6 +13,7 @@ from sharelens.tables.places import COUNTED, counted_places
 from sharelens.tables.reading import read_places
 from sharelens.tables.where import Keys
 from state_model.columnar.keys import PLACE_KEY
+from tests.depths import in_soak
 from tests.logs.state_logs import snapshot, tombstone, update, write_log_directory
 from tests.processes.in_process import make_lake, recorded_lake
 
@@ -32,7 +33,7 @@ def counted(evidence: LakeTables) -> pa.Table:
     return counted_places(evidence.rows.stream(HISTORY, COUNTED, is_of_log))
 
 
-@pytest.mark.parametrize("name", ["admin", "edge", "pruned", "upgrade", "v44"])
+@pytest.mark.parametrize("name", ["upgrade", *in_soak("admin", "edge", "pruned", "v44")])
 def test_they_are_those_of_a_recorded_log(name: str) -> None:
     evidence = open_cut(open_lake(str(recorded_lake(name))), None)
     places = read_places(evidence, Keys())
