@@ -17,7 +17,7 @@ from sharelens.tables.reading import read_states
 from sharelens.tables.where import Keys
 from state_model.columnar.replay import replay_records
 from state_model.columnar.schemas import SHARE_RECORD
-from tests.datasets import dataset, kinds_first
+from tests.datasets import FEW, dataset, kinds_first
 from tests.once import made_once
 from tests.processes.in_process import make_lake, recorded_lake
 
@@ -76,7 +76,7 @@ def in_parts(logs: Path, folder: Path) -> Sequence[Path]:
     return whole_copy, part
 
 
-@pytest.mark.parametrize("name", kinds_first(but=WITHOUT_STATE))
+@pytest.mark.parametrize("name", kinds_first(FEW, but=WITHOUT_STATE))
 def test_a_lake_and_its_log_directory_give_the_same_bytes(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -56,6 +56,7 @@ def test_the_pages_are_about_a_streams_group_alone(folder: Path) -> None:
         assert "state_before" not in text
 
 
+@pytest.mark.soak
 def test_a_lake_gives_the_same_bytes(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make_lake(tmp_path / "lake", LOGS)
     of_lake = _make_evidence(tmp_path / "folder", "--lake", tmp_path / "lake")

@@ -102,7 +102,7 @@ WORDS = (("latency",), FINEST, ("latency", "--ranges"), ("attempts",))
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        pytest.param(name, words, marks=() if name == "edge" or words == FINEST else pytest.mark.soak)
+        pytest.param(name, words, marks=() if name == "edge" and words == FINEST else pytest.mark.soak)
         for name in ("admin", "pruned", "crash", "transactions", "edge")
         for words in WORDS
     ],

@@ -48,6 +48,7 @@ def test_an_archive_is_read_as_the_files_of_its_directory(number: int, kind: str
         assert unpacked[name].stat().st_mtime == pytest.approx(path.stat().st_mtime, abs=1e-5, rel=0)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("number", "kind"), [(2, "crash"), *rows_in_soak((0, "admin"), (1, "codec-zstd"))])
 def test_the_lake_of_an_archive_is_the_lake_of_its_directory(number: int, kind: str, tmp_path: Path) -> None:
     archive = pack(dataset(kind) / "logs", tmp_path / f"log{SUFFIXES[number % len(SUFFIXES)]}")

@@ -18,11 +18,12 @@ ODD_REQUESTS = "acquired_state_written, count_over_maximum"
 """Rules that `edge` violates: requests that no leader sends, and that brokers accept."""
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("names", "records"),
     [
         pytest.param(LAKE_KINDS, 4_000, id="a log of each kind"),
-        pytest.param(scenarios(), 50_000, id="every scenario", marks=pytest.mark.soak),
+        pytest.param(scenarios(), 50_000, id="every scenario"),
     ],
 )
 def test_all_gates_are_open_over_every_scenario(names: Sequence[str], records: int, tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_names_of_topics_without_a_folder_come_from_the_metadata_log(
     assert chosen == [row for row in rows if row["topic_id"] == topic_id] != []
 
 
-@pytest.mark.parametrize("source", ["lake", "log directories"])
+@pytest.mark.parametrize("source", ["lake", *in_soak("log directories")])
 def test_no_secret_is_in_a_lake_an_evidence_folder_or_a_report(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -241,6 +241,7 @@ def begun_lake(logs: Path) -> Path:
     )
 
 
+@pytest.mark.soak
 @examples("lake", shrink=False)
 @given(
     steps=st.lists(FILES, min_size=1, max_size=4), ends=st.lists(st.sampled_from(ENDS), max_size=2, unique=True),

@@ -207,6 +207,7 @@ def test_a_rebuild_starts_over_for_the_cluster_that_is_named_or_for_all(
         make_lake(lake, rebuild=case, cluster_id="elsewhere")
 
 
+@pytest.mark.soak
 def test_a_directory_without_an_id_needs_one_once_the_lake_holds_several(alone: Alone, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     for cluster in (EAST, WEST):

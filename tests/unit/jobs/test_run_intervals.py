@@ -24,6 +24,7 @@ from tools.log_writer.writer import write_checkpoints
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "name",
     ["dlq", *in_soak("admin", "basic", "edge", "streams", "timeouts", "transactions")],

@@ -231,6 +231,7 @@ def test_a_run_killed_at_any_point_is_finished_by_the_next_ones(lakes: int | Non
         case.kill_and_finish(points)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("lakes", [1, *in_soak(None)], ids=["one lake", "all"])
 def test_a_run_that_goes_on_killed_at_any_point_is_finished_by_the_next_ones(lakes: int | None, tmp_path: Path) -> None:
     case = Case(tmp_path, "next_run")
@@ -248,7 +249,7 @@ def stages_of(points: list[Point]) -> set[str]:
     return {name.split(":")[2] for name, _ in points if name.startswith("commit:")}
 
 
-OTHER_RUNS = ("late_evidence", "new_settings", *in_soak("start_over", "more_dead_letters", "in_steps"))
+OTHER_RUNS = ("new_settings", *in_soak("late_evidence", "start_over", "more_dead_letters", "in_steps"))
 
 
 @pytest.mark.parametrize("situation", OTHER_RUNS)

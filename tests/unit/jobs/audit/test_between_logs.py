@@ -23,7 +23,7 @@ from tests.audit.cluster_damages import (
     short_topic,
 )
 from tests.datasets import dataset
-from tests.depths import in_soak
+from tests.depths import every_nth, in_soak
 from tests.lakes import content, differences
 from tests.logs.cluster_logs import END_MS, state, write_cluster, write_orders
 from tests.logs.state_logs import START_MS, snapshot, write_state_partition
@@ -69,7 +69,7 @@ def damaged(damage):
     return folder / "logs", folder / "lake"
 
 
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("damage", every_nth(4, DAMAGES), ids=lambda damage: damage.__name__)
 def test_a_lake_has_the_findings_of_its_log_directory(damage, capsys):
     logs, lake = damaged(damage)
     assert of_lake(lake) == of_logs(capsys, logs) != []

@@ -42,6 +42,7 @@ def test_a_run_over_its_logs_names_it_too_and_writes_nothing(lake: Path, capsys:
     assert [path for path in sorted(lake.rglob("*")) if path.name != ".lock"] == files
 
 
+@pytest.mark.soak
 def test_a_dry_run_lists_every_table_and_the_upgrade_does_it(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["upgrade", "--lake", str(lake)]
     assert main([*words, "--dry-run", "--output", "json"]) == 0

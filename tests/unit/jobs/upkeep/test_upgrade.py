@@ -27,7 +27,7 @@ from sharelens.lake.lock import hold
 from sharelens.lake.parquet import DataFile
 from sharelens.lake.tables import SCHEMA_VERSION, TABLES
 from tests.datasets import dataset
-from tests.depths import in_soak
+from tests.depths import every_nth, in_soak, rows_in_soak
 from tests.lakes import assert_same, content, differences
 from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.old_lakes import NAMES, SCENARIO, age, old_lake
@@ -121,7 +121,7 @@ def without(name: str, column: str) -> pa.Schema:
     return schema.remove(schema.get_field_index(column))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", every_nth(3, NAMES))
 def test_an_old_lake_becomes_what_this_version_would_have_written(name: str, fresh: Path, tmp_path: Path) -> None:
     lake = Path(shutil.copytree(upgraded(name), tmp_path / "lake"))
     assert not brought(lake).is_needed
@@ -130,6 +130,7 @@ def test_an_old_lake_becomes_what_this_version_would_have_written(name: str, fre
     assert_same(lake, fresh)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", [NAMES[0], *in_soak(*NAMES[1:])])
 def test_an_upgraded_lake_goes_on_with_the_log_as_a_new_one_does(name: str, fresh: Path, tmp_path: Path) -> None:
     lake = Path(shutil.copytree(upgraded(name), tmp_path / "lake"))
@@ -240,6 +241,7 @@ def test_an_upgrade_killed_at_any_point_goes_on(name: str, tmp_path: Path) -> No
         case.kill_and_finish([point])
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", ["first-1", *in_soak("last-3")])
 def test_an_upgrade_killed_again_and_again_goes_on(name: str, tmp_path: Path) -> None:
     case = Case(name, tmp_path)
@@ -293,7 +295,7 @@ def test_a_source_in_a_shape_that_nothing_leads_on_from_is_refused(small: Path) 
         brought(small)
 
 
-@pytest.mark.parametrize(("column", "readable"), [("state_epoch", True), ("log_time_ms", False)])
+@pytest.mark.parametrize(("column", "readable"), [("log_time_ms", False), *rows_in_soak(("state_epoch", True))])
 def test_a_derived_table_in_another_shape_is_derived_anew(column: str, readable: bool, small: Path) -> None:
     name = "gold.share_partition_history"
     assert TABLES[name].schema.field(column).nullable is readable
@@ -349,6 +351,7 @@ def upgraded_after_waiting(lake: Path, meanwhile: Callable[[], object]) -> Upgra
         return brought(lake)
 
 
+@pytest.mark.soak
 def test_an_upgrade_that_waited_for_another_one_and_a_run_changes_nothing(small: Path, tmp_path: Path) -> None:
     logs = write_log_directory(tmp_path / "more", [*SMALL, update(batches=[(4, 4, 4, 2)])])
     settings = {"group_configs": "Dynamic configs for group g are:\n  share.delivery.count.limit=7\n"}

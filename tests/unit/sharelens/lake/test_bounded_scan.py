@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharelens.lake.bounded_scan import BoundedDataset, row_counts, tables, tables_in_order
+from tests.depths import in_soak
 
 ORDER = ["state_partition", "log_offset"]
 GROUP_ROWS, GROUPS = 8_000, 50
@@ -159,7 +160,7 @@ print(count, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["order", "any"])
+@pytest.mark.parametrize("way", ["order", *in_soak("any")])
 def test_memory_does_not_grow_with_the_rows(tmp_path: Path, way: str) -> None:
     peaks = []
     for name, groups in (("small", 8), ("large", 80)):

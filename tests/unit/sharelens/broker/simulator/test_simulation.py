@@ -75,6 +75,7 @@ def test_the_pipeline_reads_what_the_coordinator_answered(name, tmp_path, capsys
     assert compared > 0
 
 
+@pytest.mark.soak
 def test_a_lake_of_a_simulated_log_answers_the_same(tmp_path, capsys):
     logs, lake = tmp_path / "logs", tmp_path / "lake"
     simulated = simulate(profile("poison", restarts=2, **SMALL), 2, logs)
