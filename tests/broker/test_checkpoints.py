@@ -10,6 +10,7 @@ from sharelens.workloads.journal import JournalError
 from sharelens.workloads.load import Amount
 from sharelens.workloads.wire import ask
 from tests.broker.workload_runs import SETTINGS, checkpoints_of, compare_checkpoints, run_profiles
+from tests.depths import in_soak
 
 pytestmark = pytest.mark.broker
 
@@ -22,7 +23,7 @@ def state_ends(bootstrap):
     return [each.offset for each in ask(bootstrap, ApiKey.LIST_OFFSETS, 7, body).topics[0].partitions]
 
 
-@pytest.mark.parametrize("version", ["4.3", "4.4"])
+@pytest.mark.parametrize("version", ["4.4", *in_soak("4.3")])
 def test_checkpoints_change_nothing_also_where_a_read_needs_the_right_leader_epoch(version, start_broker, tmp_path):
     settings = SETTINGS | {"offsets_topic_num_partitions": 4}
     broker = start_broker("--kafka-version", version, **settings)

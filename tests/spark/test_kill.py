@@ -130,6 +130,7 @@ def faults_are_mended(scene: Scene, points: list[Point], kills: int) -> None:
     assert in_tasks >= FIRST_OF_TASKS
 
 
+@pytest.mark.soak
 def test_a_fault_in_tasks_and_behind_them_is_mended_by_the_next_runs(scene: Scene) -> None:
     assert len(scene.points) >= 2 * STAGES_WITH_TASKS
     faults_are_mended(scene, scene.points, len(scene.points))

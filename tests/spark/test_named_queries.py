@@ -10,6 +10,7 @@ from sharelens.lake.scan import Cut, open_lake
 from sharelens.questions.queries.named import named_query, names
 from sharelens.questions.queries.spark_sql import spark_sql
 from state_model.errors import UsageError
+from tests.depths import rows_in_soak
 from tests.processes.in_process import recorded_lake
 from tests.sql_answers import answer_of
 
@@ -32,7 +33,9 @@ def plain(table: pa.Table) -> list[dict[str, object]]:
     return table.cast(pa.schema(fields)).to_pylist()
 
 
-@pytest.mark.parametrize(("scenario", "name"), CASES)
+@pytest.mark.parametrize(
+    ("scenario", "name"), [*CASES[::4], *rows_in_soak(*(case for n, case in enumerate(CASES) if n % 4))]
+)
 def test_both_engines_give_the_same_rows_in_the_same_order(scenario: str, name: str, spark: SparkSession) -> None:
     lake, query = lake_of(scenario), named_query(name)
     values = query.values([])

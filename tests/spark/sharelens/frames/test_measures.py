@@ -15,6 +15,7 @@ from sharelens.source.request import Source
 from sharelens.tables.opening import open_evidence
 from sharelens.tables.reading import read_dead_letter_partitions
 from state_model.errors import UsageError
+from tests.depths import every_nth, in_soak
 from tests.processes.in_process import recorded_lake
 from tests.spark.sharelens.frames.recorded import (
     assert_same,
@@ -74,7 +75,7 @@ def lake_with_settings() -> Path:
     return lake_with_its_settings("dlq")
 
 
-@pytest.mark.parametrize("measure", ["stall", "poison_record"])
+@pytest.mark.parametrize("measure", ["poison_record", *in_soak("stall")])
 def test_settings_decide_as_in_the_lake(measure: str, spark: "SparkSession", lake_with_settings: Path) -> None:
     lake = open_lake(lake_with_settings)
     tables = [
@@ -104,7 +105,7 @@ def plain(rows: pa.Table, names: Sequence[str]) -> pa.Table:
     return rows.select([name for name in rows.column_names if name in names and name != "topic"])
 
 
-@pytest.mark.parametrize("measure", FUNCTIONS)
+@pytest.mark.parametrize("measure", every_nth(2, FUNCTIONS))
 def test_a_measure_gives_the_rows_of_the_lake(measure: str, inputs: "dict[str, DataFrame]") -> None:
     table = STAGED[measure].table
     assert table is not None
