@@ -88,6 +88,7 @@ def test_a_lake_and_its_log_directory_give_the_same_bytes(
     assert make(tmp_path / "two", *words, "--lake", str(lake)) == first
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", ["crash", pytest.param("edge", marks=pytest.mark.soak)])
 def test_copies_in_any_order_give_the_same_bytes(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     logs = dataset(name) / "logs"

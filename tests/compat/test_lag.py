@@ -12,8 +12,8 @@ from sharelens.cli import main
 from sharelens.lake.scan import open_lake
 from state_model.columnar.keys import SHARE_PARTITION_ORDER
 from tests.compat.test_log_dir_answers import answerable, at_offsets, first_offsets, lines
-from tests.datasets import LAKE_KINDS, dataset, kinds_first, scenarios
-from tests.depths import in_soak
+from tests.datasets import FEW, KINDS, dataset, kinds_first, scenarios
+from tests.depths import in_soak, rows_in_soak
 from tests.processes.in_process import recorded_lake
 
 pytestmark = pytest.mark.usefixtures("evidence_opened_once")
@@ -101,8 +101,8 @@ def test_lag_now_of_a_lake_is_that_of_its_log(name: str, ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("name", "with_lake"),
     [
-        *((name, name in LAKE_KINDS) for name in scenarios()),
-        *(pytest.param(name, True, marks=pytest.mark.soak) for name in scenarios() if name not in LAKE_KINDS),
+        *((name, name in FEW) for name in KINDS),
+        *rows_in_soak(*((name, True) for name in scenarios() if name not in FEW)),
     ],
 )
 def test_lag_at_every_checkpoint_is_what_the_broker_listed(

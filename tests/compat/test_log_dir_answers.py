@@ -11,7 +11,7 @@ import pytest
 from sharelens.cli import main
 from sharelens.kafka_log.layout import scan_log_directory
 from sharelens.output import name_cell
-from tests.datasets import dataset, scenarios
+from tests.datasets import KINDS, dataset, kinds_first, scenarios
 
 pytestmark = pytest.mark.usefixtures("evidence_opened_once")
 
@@ -176,7 +176,7 @@ def plain_batches(row: Json) -> Json:
     return row | {"state_batches": batches and [tuple(batch[name] for name in fields) for batch in batches]}
 
 
-@pytest.mark.parametrize("name", scenarios())
+@pytest.mark.parametrize("name", kinds_first(KINDS))
 def test_records_are_what_kafkas_formatter_prints(name: str, ask: Ask) -> None:
     rows = ask("records", "--log-dir", str(dataset(name) / "logs"))
     expected = in_log_order(map(formatted, lines(dataset(name) / "formatter.jsonl")))

@@ -11,7 +11,7 @@ from sharelens.cli import main
 from sharelens.report.gather import Gathered
 from sharelens.report.timelines import ENTRIES_SHOWN, GROUPS_DRAWN, STALLS
 from sharelens.source.request import CutChoice, Source
-from tests.datasets import dataset, kinds_first
+from tests.datasets import FEW, dataset, kinds_first
 from tests.processes.in_process import recorded_lake
 from tests.report_pages import gathered
 
@@ -35,7 +35,7 @@ def answer_of(capsys: pytest.CaptureFixture[str], command: str, scenario: str, *
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("scenario", kinds_first())
+@pytest.mark.parametrize("scenario", kinds_first(FEW))
 def test_a_lake_and_its_log_have_the_same_lives_and_timelines(scenario: str) -> None:
     lake = gathered(Source(lake=str(recorded_lake(scenario))), min_duration_ms=LEAST_MS)
     logs = of_logs(scenario)

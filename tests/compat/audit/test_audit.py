@@ -18,7 +18,8 @@ from state_model.share_records import ShareRecord, decode_record
 from tests.audit.reference.steps import steps
 from tests.audit.reference.violations import CHECKED, violations
 from tests.dataset_settings import given_settings, lines
-from tests.datasets import dataset, kinds_first, scenarios
+from tests.datasets import FEW, dataset, kinds_first, scenarios
+from tests.depths import in_soak
 from tests.processes.in_process import recorded_lake
 
 ODD = ("edge", "edge44")
@@ -83,7 +84,7 @@ def test_odd_requests_are_named_by_rule(scenario, capsys):
     assert errors == ODD_ERRORS[scenario]
 
 
-@pytest.mark.parametrize("scenario", kinds_first())
+@pytest.mark.parametrize("scenario", kinds_first(FEW))
 def test_a_lake_has_the_findings_of_its_log(scenario, capsys):
     lake = str(recorded_lake(scenario))
     for words in ([], ["--kafka-version", "4.4"], ["--rule", "complete_count_too_small"]):
@@ -143,7 +144,7 @@ def test_odd_batches_are_those_that_kafka_prints_one_by_one(scenario, capsys):
     assert of_findings(findings) == of_formatter(scenario, odd_batch)
 
 
-@pytest.mark.parametrize("scenario", [*ODD, "transactions", "crash", "pruned"])
+@pytest.mark.parametrize("scenario", [*ODD, *in_soak("transactions", "crash", "pruned")])
 def test_every_finding_is_that_of_the_reference_form(scenario, capsys):
     findings = audited(capsys, scenario, "--severity", "info", version=version_of(scenario))["findings"]
     listed = {rule.id: rule.code for rule in CHECKED if is_tested(rule, version_of(scenario), frozenset())}

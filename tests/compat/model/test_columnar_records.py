@@ -10,7 +10,7 @@ from sharelens.kafka_log.layout import scan_log_directory
 from sharelens.kafka_log.reader import read_split, readable_end, splits
 from sharelens.kafka_log.union import unite
 from state_model.columnar.decode import decode_share_records
-from tests.datasets import dataset, scenarios
+from tests.datasets import KINDS, dataset, kinds_first
 from tests.logs.log_rows import log_times
 from tools.log_writer.share_records import encode_share_records
 
@@ -74,7 +74,7 @@ def _row(record):
     return row
 
 
-@pytest.mark.parametrize("name", scenarios())
+@pytest.mark.parametrize("name", kinds_first(KINDS))
 def test_decoded_columns_are_what_kafkas_formatter_prints_and_encode_to_the_same_bytes(name):
     printed, row_count = printed_rows(name), 0
     for rows in read_log(name):

@@ -37,6 +37,7 @@ def test_an_interrupted_run_on_spark_is_one_line_and_the_next_one_goes_on(tmp_pa
     assert_same(lake, recorded_lake(LOG))
 
 
+@pytest.mark.soak
 def test_a_terminal_sees_that_spark_starts(tmp_path: Path) -> None:
     run = ["run", "--lake", str(tmp_path / "lake"), "--log-dir", str(dataset(LOG) / "logs")]
     assert on_a_terminal(run, **ON_SPARK).count("starting Spark") > 10
