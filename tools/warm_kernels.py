@@ -2,26 +2,21 @@
 
 import contextlib
 import io
-import json
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from sharelens.cli import main as sharelens
 from sharelens.demo_data import SCENARIOS, unpack_scenario
-from sharelens.evidence.schemas import GROUP_RECORD
-from sharelens.groups.columns import many_histories
 from sharelens.kafka_log.record_batch import walk_headers
 from state_model.columnar.boundaries import count_updates
 from state_model.columnar.json_values import print_values
-from state_model.streams.records import ASSIGNMENT, METADATA
 
 QUESTIONS = (
     *("overview", "state", "records", "status", "stalled", "poison", "redelivered", "latency", "life", "dlq", "audit"),
@@ -79,17 +74,8 @@ def _read_only(array: np.ndarray) -> np.ndarray:
 
 
 def _compile_kernels_of_groups() -> None:
-    """Compiles the kernels that only many records of groups need: a tombstone, an assignment with an escaped name."""
+    """Compiles the kernel that only many records of groups need."""
     print_values(np.zeros(1, np.int64), pa.array([None], pa.binary()))
-    row: dict[str, Any] = dict.fromkeys(GROUP_RECORD.names, 0)
-    row |= {"record_type": METADATA, "is_tombstone": True}
-    row |= {"value_json": None, "member_id": None, "log_topic_id": "", "record_name": "", "group_id": ""}
-    row |= {"below_log_start": False, "uncommitted": False}
-    lists = [f"{kind}Tasks{status}" for kind in ("active", "standby", "warmup") for status in ("", "PendingRevocation")]
-    tasks = {name: [{"subtopologyId": '"', "partitions": [0]}] for name in lists}
-    value = json.dumps({"memberEpoch": 1, "previousMemberEpoch": 0, "state": 1} | tasks)
-    assigned = {"record_type": ASSIGNMENT, "member_id": "", "is_tombstone": False, "value_json": value}
-    many_histories(pa.Table.from_pylist([row, row | assigned], schema=GROUP_RECORD))
 
 
 def _ask(arguments: list[str]) -> int:

@@ -7,42 +7,49 @@ A row is complete only where compaction can have removed no record that it depen
 right values, and its begin can be too late.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from itertools import groupby
+from typing import Protocol
 
 import pyarrow as pa
 
 from sharelens.groups import schemas
-from sharelens.groups.columns import many_histories
 from sharelens.groups.intervals import (
     Histories,
     Intervals,
-    RecordsSeen,
     Row,
     ShareTables,
     StreamsTables,
-    Values,
-    table_of,
+    with_marks,
 )
 from sharelens.groups.replay import (
     ASSIGNMENT,
     GROUP,
     MEMBER,
     MEMBER_TARGET,
+    SHARE_TYPES,
     STATE_PARTITIONS,
     GroupChange,
+    InitializationKey,
     Member,
     Partitions,
     ShareGroup,
-    changes,
+    each_change,
+    in_parts,
+    with_log_times,
 )
-from sharelens.groups.streams_histories import StreamsGroupHistories
+from sharelens.groups.streams_histories import GROUP_COLUMNS, TASK_COLUMNS, StreamsGroupHistories
+from sharelens.groups.streams_values import MEMBER_COLUMNS
 from state_model.streams.records import STREAMS_TYPES
 
-T = TypeVar("T")
-MANY = 1 << 12
-"""Records of groups from which on loading the kernel takes less time than replaying them one by one."""
+INITIALIZATION_COLUMNS = ("topic_id", "partition", "status", "topic")
+
+
+class GroupHistories(Protocol):
+    """The histories of one group while its records are applied."""
+
+    def take(self, record: int, change: GroupChange) -> None: ...
 
 
 def histories(records: pa.Table) -> Histories:
@@ -50,86 +57,73 @@ def histories(records: pa.Table) -> Histories:
 
     Rows come by group (share groups first), in the order in which they began.
     """
-    if records.num_rows >= MANY:
-        return many_histories(records)
-    return Histories.of(share_histories(records), streams_histories(records))
-
-
-def share_histories(records: pa.Table) -> ShareTables:
-    """The histories of share groups, record by record: the reference of `many_histories`."""
-    of_groups: dict[str, ShareGroupHistories] = {}
-    for change in changes(records):
-        of_groups.setdefault(change.group_id, ShareGroupHistories()).take(change)
-    groups = _sorted(of_groups)
-    return ShareTables(
-        groups=table_of([(of.records_seen, of.groups) for of in groups], schemas.GROUP_HISTORY),
-        members=table_of([(of.records_seen, of.members) for of in groups], schemas.MEMBER_HISTORY),
-        initialization=table_of(
-            [(of.records_seen, of.initialization) for of in groups], schemas.SHARE_INITIALIZATION_HISTORY
-        ),
+    share = (
+        (schemas.GROUP_HISTORY, tuple(group_values(ShareGroup()))),
+        (schemas.MEMBER_HISTORY, tuple(member_values("", Member(), ()))),
+        (schemas.SHARE_INITIALIZATION_HISTORY, INITIALIZATION_COLUMNS),
+    )
+    streams = (
+        (schemas.GROUP_HISTORY, GROUP_COLUMNS),
+        (schemas.MEMBER_HISTORY, MEMBER_COLUMNS),
+        (schemas.TASK_HISTORY, TASK_COLUMNS),
+    )
+    return Histories.of(
+        ShareTables(*_tables(records, SHARE_TYPES, share, ShareGroupHistories)),
+        StreamsTables(*_tables(records, STREAMS_TYPES, streams, StreamsGroupHistories)),
     )
 
 
-def streams_histories(records: pa.Table) -> StreamsTables:
-    """The histories of streams groups, record by record: the reference of `many_histories`."""
-    of_groups: dict[str, StreamsGroupHistories] = {}
-    for change in changes(records, STREAMS_TYPES):
-        of_groups.setdefault(change.group_id, StreamsGroupHistories()).take(change)
-    groups = _sorted(of_groups)
-    return StreamsTables(
-        groups=table_of([(of.records_seen, of.groups) for of in groups], schemas.GROUP_HISTORY),
-        members=table_of([(of.records_seen, of.members) for of in groups], schemas.MEMBER_HISTORY),
-        tasks=table_of([(of.records_seen, of.tasks) for of in groups], schemas.TASK_HISTORY),
-    )
-
-
-def _sorted(of_groups: Mapping[str, T]) -> list[T]:
-    return [of_groups[name] for name in sorted(of_groups)]
+def _tables(
+    records: pa.Table,
+    types: Collection[int],
+    columns: Sequence[tuple[pa.Schema, Sequence[str]]],
+    histories_of_group: Callable[[Intervals, Intervals, Intervals], GroupHistories],
+) -> list[pa.Table]:
+    """A table of each history of the groups with records of these types; `columns`: its schema and names of values."""
+    tables = [[schema.empty_table()] for schema, _ in columns]
+    for part in in_parts(with_log_times(records, types)):
+        groups, members, parts = intervals = [Intervals(schema, names) for schema, names in columns]
+        for _, numbered in groupby(enumerate(each_change(part)), key=lambda entry: entry[1].group_id):
+            for of_history in intervals:
+                of_history.open.clear()
+            group = histories_of_group(groups, members, parts)
+            for record, change in numbered:
+                group.take(record, change)
+        marked = with_marks(part)
+        for of_history, of_parts in zip(intervals, tables, strict=True):
+            of_parts.append(of_history.table(marked))
+    return [pa.concat_tables(of_parts) for of_parts in tables]
 
 
 @dataclass(slots=True)
 class ShareGroupHistories:
     """The rows of a share group after the records so far."""
 
+    groups: Intervals
+    members: Intervals
+    initialization: Intervals
     group: ShareGroup = field(default_factory=ShareGroup)
-    records_seen: RecordsSeen = field(default_factory=RecordsSeen)
     is_known: bool = False
-    groups: Intervals = field(default_factory=Intervals)
-    members: Intervals = field(default_factory=Intervals)
-    initialization: Intervals = field(default_factory=Intervals)
-    partition_rows: dict[Partitions, list[Row]] = field(default_factory=dict)
 
-    def take(self, change: GroupChange) -> None:
+    def take(self, record: int, change: GroupChange) -> None:
         """Applies the next record of the group."""
-        self.records_seen.take(change)
         self.is_known |= not change.is_tombstone or change.record_type == GROUP
         self.group.apply(change)
         if not self.is_known:
             return
-        self.groups.update(change, None, group_values(self.group))
+        self.groups.update(record, None, tuple(group_values(self.group).values()))
         if self.group.is_deleted:
-            self.members.replace_all(change, {})
-            self.initialization.replace_all(change, {})
+            self.members.replace_all(record, {})
+            self.initialization.replace_all(record, {})
         elif change.record_type in (MEMBER, MEMBER_TARGET, ASSIGNMENT):
-            self._update_member(change)
+            name = str(change.member_id)
+            member = self.group.members.get(name)
+            target = self.group.targets.get(name, ())
+            values = None if member is None else tuple(member_values(name, member, target).values())
+            self.members.update(record, name, values)
         elif change.record_type == STATE_PARTITIONS:
-            self.initialization.replace_all(change, initialization_values(self.group))
-
-    def _update_member(self, change: GroupChange) -> None:
-        member = self.group.members.get(str(change.member_id))
-        target = self.group.targets.get(str(change.member_id), ())
-        values = None
-        if member is not None:
-            values = _member_values(
-                str(change.member_id), member, self._rows_of(member.assigned), self._rows_of(target)
-            )
-        self.members.update(change, change.member_id, values)
-
-    def _rows_of(self, partitions: Partitions) -> list[Row]:
-        """TOPIC_PARTITIONS value; rows of the group with equal partitions share it."""
-        if partitions not in self.partition_rows:
-            self.partition_rows[partitions] = _partition_rows(partitions)
-        return self.partition_rows[partitions]
+            rows = initialization_values(self.group)
+            self.initialization.replace_all(record, {key: tuple(row.values()) for key, row in rows.items()})
 
 
 def group_values(group: ShareGroup) -> Row:
@@ -146,25 +140,21 @@ def group_values(group: ShareGroup) -> Row:
 
 
 def member_values(member_id: str, member: Member, target: Partitions) -> Row:
-    """The columns member_id and MEMBER_VALUES."""
-    return _member_values(member_id, member, _partition_rows(member.assigned), _partition_rows(target))
-
-
-def _member_values(member_id: str, member: Member, assigned: list[Row], target: list[Row]) -> Row:
+    """The columns member_id and MEMBER_VALUES; partitions are tuples in the order of the fields of TOPIC_PARTITIONS."""
     return {
         "member_id": member_id,
         "client_id": member.client_id,
         "client_host": member.client_host,
         "rack_id": member.rack_id,
-        "subscribed_topics": None if member.subscribed_topics is None else list(member.subscribed_topics),
+        "subscribed_topics": member.subscribed_topics,
         "member_epoch": member.member_epoch,
         "previous_member_epoch": member.previous_member_epoch,
-        "assigned_partitions": assigned,
+        "assigned_partitions": member.assigned,
         "target_partitions": target,
     }
 
 
-def initialization_values(group: ShareGroup) -> Values:
+def initialization_values(group: ShareGroup) -> dict[InitializationKey, Row]:
     """The columns topic_id, partition, status and topic, by share partition and status."""
     return {
         key: {
@@ -175,7 +165,3 @@ def initialization_values(group: ShareGroup) -> Values:
         }
         for key, topic in sorted((group.initialization or {}).items())
     }
-
-
-def _partition_rows(partitions: Partitions) -> list[Row]:
-    return [{"topic_id": topic_id, "partitions": list(numbers)} for topic_id, numbers in partitions]

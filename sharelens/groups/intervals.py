@@ -1,18 +1,28 @@
-"""Rows with the interval of the log in which each is valid, and with their completeness."""
+"""Rows with the interval of the log in which each is valid, and with their completeness.
 
-from collections.abc import Hashable, Iterable, Mapping
+A history is written column by column: values become Arrow arrays some thousand rows at a time, and what follows from
+the records that begin and end the rows is taken from the columns of these records at the end.
+"""
+
+from array import array
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from sharelens.groups import schemas
-from sharelens.groups.replay import CompactionBound, GroupChange
+from sharelens.groups.replaced_records import first_replacements, keys_of
+from sharelens.groups.replay import is_undecoded
 
 Row: TypeAlias = dict[str, Any]
-Values: TypeAlias = Mapping[Hashable, Row]
-"""The columns of what is valid at a moment, by what they are about."""
+Cells: TypeAlias = tuple[object, ...]
+Numbers: TypeAlias = "array[int]"
 MARKS = [column.name for column in schemas.MARKS]
+SLICE_ROWS = 1 << 12
+"""Rows whose values are Python objects before they become Arrow arrays."""
+NO_END = -1
 
 
 class ShareTables(NamedTuple):
@@ -51,96 +61,102 @@ class Histories(NamedTuple):
 
 
 @dataclass(slots=True)
-class Interval:
-    """Values with the interval of the log in which they are valid; no end: they are valid now."""
-
-    group_id: str
-    log_partition: int
-    valid_from_log_offset: int
-    valid_from_ms: int
-    uncommitted: bool
-    values: Row
-    valid_to_log_offset: int | None = None
-    valid_to_ms: int | None = None
-    end_reason: str | None = None
-
-
-@dataclass(slots=True)
 class Intervals:
-    """The values of a history of one group, in the order in which they began."""
+    """The rows of a history in the order in which they began; records are numbers of rows of a table.
 
-    rows: list[Interval] = field(default_factory=list)
-    open: dict[Hashable, Interval] = field(default_factory=dict)
+    `names`: the columns of the values. `open`: the number and the values of the row that is valid now, by what it is
+    about. `ends`: NO_END while a row is open. `removed`: the numbers of rows that ended without a next one.
+    """
 
-    def update(self, change: GroupChange, about: Hashable, values: Row | None) -> None:
+    schema: pa.Schema
+    names: Sequence[str]
+    open: dict[Hashable, tuple[int, Cells]] = field(default_factory=dict)
+    begins: Numbers = field(default_factory=lambda: array("q"))
+    ends: Numbers = field(default_factory=lambda: array("q"))
+    removed: Numbers = field(default_factory=lambda: array("q"))
+    _values: list[Cells] = field(default_factory=list)
+    _slices: list[pa.Table] = field(default_factory=list)
+
+    def begin(self, record: int, values: Cells) -> int:
+        """Begins a row; its number."""
+        if len(self._values) == SLICE_ROWS:
+            self._end_slice()
+        self._values.append(values)
+        self.begins.append(record)
+        self.ends.append(NO_END)
+        return len(self.begins) - 1
+
+    def end(self, number: int, record: int, *, is_removed: bool) -> None:
+        """Ends a row."""
+        self.ends[number] = record
+        if is_removed:
+            self.removed.append(number)
+
+    def update(self, record: int, about: Hashable, values: Cells | None) -> None:
         """Ends the open row about something when its values changed, and begins the next; no values: it is gone."""
-        row = self.open.get(about)
-        if row is not None:
-            if row.values == values:
+        if about in self.open:
+            number, values_before = self.open[about]
+            if values_before == values:
                 return
-            row.valid_to_log_offset, row.valid_to_ms = change.log_offset, change.log_time_ms
-            row.end_reason = schemas.REMOVED if values is None else schemas.CHANGED
-            del self.open[about]
+            self.end(number, record, is_removed=values is None)
+            if values is None:
+                del self.open[about]
         if values is not None:
-            began = Interval(
-                change.group_id,
-                change.log_partition,
-                change.log_offset,
-                change.log_time_ms,
-                change.uncommitted,
-                values,
-            )
-            self.open[about] = began
-            self.rows.append(began)
+            self.open[about] = self.begin(record, values), values
 
-    def replace_all(self, change: GroupChange, values: Values) -> None:
+    def replace_all(self, record: int, values: Mapping[Hashable, Cells]) -> None:
         """Updates all rows of the history: a subject without values ends."""
         for about in [about for about in self.open if about not in values]:
-            self.update(change, about, None)
-        for about, row in values.items():
-            self.update(change, about, row)
+            self.update(record, about, None)
+        for about, cells in values.items():
+            self.update(record, about, cells)
+
+    def table(self, records: pa.Table) -> pa.Table:
+        """The rows; `records`: the table with the numbered rows, as `with_marks` gives it."""
+        self._end_slice()
+        values = pa.concat_tables(self._slices)
+        begins, ends, removed = (np.array(numbers, np.int64) for numbers in (self.begins, self.ends, self.removed))
+        is_open = ends == NO_END
+        first = records.select(list(_FROM_RECORDS)).take(pa.array(begins))
+        last = records.select(["log_offset", "log_time_ms"]).take(pa.array(ends, mask=is_open))
+        is_removed = np.zeros(len(ends), np.int64)
+        is_removed[removed] = 1
+        columns = {
+            **{name: values.column(name) for name in values.column_names},
+            **{_FROM_RECORDS[name]: first.column(name) for name in first.column_names},
+            "valid_to_log_offset": last.column("log_offset"),
+            "valid_to_ms": last.column("log_time_ms"),
+            "end_reason": pa.array([schemas.CHANGED, schemas.REMOVED]).take(pa.array(is_removed, mask=is_open)),
+        }
+        return pa.table([columns[column.name] for column in self.schema], self.schema)
+
+    def _end_slice(self) -> None:
+        """Makes arrays of the values since the last slice; columns that they lack are null."""
+        columns = [column for column in self.schema if column.name not in _DERIVED]
+        cells = dict(zip(self.names, zip(*self._values, strict=True), strict=True)) if self._values else {}
+        arrays = [
+            _array(cells[column.name], column.type)
+            if column.name in cells
+            else pa.nulls(len(self._values), column.type)
+            for column in columns
+        ]
+        self._slices.append(pa.table(arrays, [column.name for column in columns]))
+        self._values = []
 
 
-@dataclass(slots=True)
-class RecordsSeen:
-    """The completeness of a group's rows, as it follows from the group's records so far."""
-
-    bound: CompactionBound = field(default_factory=CompactionBound)
-    has_undecoded: bool = False
-
-    def take(self, change: GroupChange) -> None:
-        """Looks at the next record of the group."""
-        self.bound.take(change)
-        self.has_undecoded |= change.is_undecoded
-
-    def marks_of(self, row: Interval) -> Row:
-        """The completeness of a row."""
-        return marks(
-            uncommitted=row.uncommitted,
-            undecoded=self.has_undecoded,
-            compacted=not self.bound.covers(row.valid_from_log_offset),
-        )
+_FROM_RECORDS = {
+    "group_id": "group_id",
+    "partition": "log_partition",
+    "log_offset": "valid_from_log_offset",
+    "log_time_ms": "valid_from_ms",
+    "completeness": "completeness",
+    "completeness_reason": "completeness_reason",
+}
+"""Columns of the record that begins a row, and the columns of the row."""
+_DERIVED = {"valid_to_log_offset", "valid_to_ms", "end_reason", *_FROM_RECORDS.values()}
 
 
-def table_of(intervals: Iterable[tuple[RecordsSeen, Intervals]], schema: pa.Schema) -> pa.Table:
-    """The rows of a history of some groups; columns that they have no values of are null."""
-    rows = [(row, records_seen.marks_of(row)) for records_seen, of_group in intervals for row in of_group.rows]
-    names: set[str] = set().union(*{tuple(row.values) for row, _ in rows})
-    columns = []
-    for column in schema:
-        if column.name in Interval.__slots__:
-            cells = [getattr(row, column.name) for row, _ in rows]
-        elif column.name in MARKS:
-            cells = [marked[column.name] for _, marked in rows]
-        elif column.name in names:
-            cells = [row.values.get(column.name) for row, _ in rows]
-        else:
-            cells = [None] * len(rows)
-        columns.append(_array(cells, column.type))
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _array(cells: list[Any], kind: pa.DataType) -> pa.Array:
+def _array(cells: Cells, kind: pa.DataType) -> pa.Array:
     """The cells as an array; a list that many cells share is converted once."""
     if not pa.types.is_list(kind):
         return pa.array(cells, kind)
@@ -148,6 +164,30 @@ def _array(cells: list[Any], kind: pa.DataType) -> pa.Array:
     places = {number: place for place, number in enumerate(distinct)}
     codes = pa.array([places[id(cell)] for cell in cells], pa.int64())
     return pa.array(list(distinct.values()), kind).take(codes)
+
+
+def with_marks(records: pa.Table) -> pa.Table:
+    """The records of `with_log_times` with the completeness of rows that begin with each, and its reason.
+
+    A record of a group that can't be decoded makes all its rows incomplete: what it changed is unknown.
+    """
+    keys = keys_of(records)
+    is_covered = np.arange(records.num_rows) >= first_replacements(keys)[keys.groups]
+    has_undecoded = np.zeros(len(keys.names), np.bool_)
+    has_undecoded[keys.groups[is_undecoded(records).to_numpy(zero_copy_only=False)]] = True
+    uncommitted = records.column("uncommitted").to_numpy()
+    conditions = [uncommitted, has_undecoded[keys.groups], ~is_covered]
+    cases = np.select(conditions, range(len(conditions)), len(conditions))
+    forms = [
+        marks(uncommitted=True, undecoded=False, compacted=False),
+        marks(uncommitted=False, undecoded=True, compacted=False),
+        marks(uncommitted=False, undecoded=False, compacted=True),
+        marks(uncommitted=False, undecoded=False, compacted=False),
+    ]
+    for name in MARKS:
+        texts = pa.array([form[name] for form in forms], pa.string())
+        records = records.append_column(name, texts.take(pa.array(cases)))
+    return records
 
 
 def marks(*, uncommitted: bool, undecoded: bool, compacted: bool) -> Row:

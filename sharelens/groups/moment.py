@@ -20,6 +20,7 @@ from sharelens.groups.replay import (
     GroupChange,
     ShareGroup,
     each_change,
+    is_undecoded,
     with_log_times,
 )
 from sharelens.groups.streams_replay import LateStreamsReplay
@@ -103,7 +104,7 @@ def _moments(
     newest = np.zeros(len(keys.names), np.int64)
     newest[keys.groups] = np.arange(rows.num_rows)
     first_replaced = first_replacements(keys)
-    undecoded = {name for name, *_ in _distinct(rows.filter(_is_undecoded(rows)), ["group_id"])}
+    undecoded = {name for name, *_ in _distinct(rows.filter(is_undecoded(rows)), ["group_id"])}
     needed = is_needed(rows, keys)
     needed[newest] = True
     groups: dict[str, tuple[G, GroupChange]] = {}
@@ -121,10 +122,6 @@ def _moments(
         )
         for number, name in sorted(enumerate(keys.names), key=itemgetter(1))
     }
-
-
-def _is_undecoded(rows: pa.Table) -> pa.Array:
-    return pc.and_(pc.is_null(rows.column("value_json")), pc.invert(rows.column("is_tombstone")))
 
 
 def _distinct(rows: pa.Table, columns: list[str]) -> Iterator[tuple[Any, ...]]:

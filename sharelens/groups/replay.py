@@ -21,8 +21,9 @@ from sharelens.groups.schemas import DEAD, DELETING, EMPTY, INITIALIZED, INITIAL
 
 MEMBER, GROUP, TARGET, MEMBER_TARGET, ASSIGNMENT, STATE_PARTITIONS = range(10, 16)
 SHARE_TYPES = range(MEMBER, STATE_PARTITIONS + 1)
-KERNEL_TYPES = (GROUP, MEMBER, TARGET, MEMBER_TARGET, ASSIGNMENT, STATE_PARTITIONS)
-"""The record type of each kind of record in `sharelens.groups.kernels`."""
+SLICE_ROWS = 1 << 12
+"""Records that are Python objects at a time."""
+PART_BYTES = 32 << 20
 Partitions = tuple[tuple[str, tuple[int, ...]], ...]
 """(topic id, partitions), both ascending: Kafka writes them in any order."""
 READ = (
@@ -99,7 +100,7 @@ def with_log_times(records: pa.Table, types: Collection[int]) -> pa.Table:
 
 def each_change(rows: pa.Table) -> Iterator[GroupChange]:
     """The rows of `with_log_times`, one by one."""
-    for batch in rows.select([*READ[:-1], "log_time_ms", READ[-1]]).to_batches():
+    for batch in rows.select([*READ[:-1], "log_time_ms", READ[-1]]).to_batches(SLICE_ROWS):
         yield from map(GroupChange, *(column.to_pylist() for column in batch.columns))
 
 
@@ -114,9 +115,31 @@ def is_of_types(records: pa.Table, types: Collection[int]) -> pa.ChunkedArray:
     return pc.is_in(records.column("record_type"), value_set=numbers)
 
 
+def is_undecoded(records: pa.Table) -> pa.ChunkedArray:
+    """Whether each GROUP_RECORD row has a value of an unknown version."""
+    return pc.and_(pc.is_null(records.column("value_json")), pc.invert(records.column("is_tombstone")))
+
+
 def decoded(records: pa.Table) -> pa.Table:
     """The GROUP_RECORD rows without those whose value has an unknown version."""
-    return records.filter(pc.or_(records.column("is_tombstone"), pc.is_valid(records.column("value_json"))))
+    return records.filter(pc.invert(is_undecoded(records)))
+
+
+def in_parts(rows: pa.Table) -> Iterator[pa.Table]:
+    """The rows of neighbouring groups by name, about PART_BYTES of JSON together; by group, each group in its order.
+
+    A group is in one part, so that the parts can be computed apart; rows that are Python objects for a while do not
+    grow with the log.
+    """
+    names = pc.unique(rows.column("group_id")).sort()
+    groups = pc.index_in(rows.column("group_id"), names).to_numpy()
+    sizes = pc.fill_null(pc.binary_length(rows.column("value_json")), 0).to_numpy()
+    parts = (np.cumsum(np.bincount(groups, weights=sizes, minlength=len(names))) // PART_BYTES)[groups]
+    for number in np.unique(parts):
+        is_of_part = parts == number
+        order = np.argsort(groups[is_of_part], kind="stable")
+        part = rows.filter(pa.array(is_of_part))
+        yield part if (order[1:] > order[:-1]).all() else part.take(pa.array(order))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

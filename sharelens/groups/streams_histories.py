@@ -1,85 +1,156 @@
 """Histories of streams groups: groups, members and tasks, each value with its validity."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from sharelens.groups import schemas
-from sharelens.groups.intervals import Intervals, RecordsSeen, Row
+from sharelens.groups.intervals import Cells, Intervals, Row
 from sharelens.groups.replay import GroupChange
 from sharelens.groups.streams_replay import StreamsReplay, state_of
-from state_model.streams.records import ASSIGNMENT, MEMBER, MEMBER_TARGET
-from state_model.streams.values import (
-    NO_TASKS_BY_TYPE,
-    MemberMetadata,
-    MemberState,
-    StreamsGroup,
-    StreamsMember,
-    TaskId,
-    Tasks,
-    TasksByType,
+from sharelens.groups.streams_values import (
+    MEMBER_COLUMNS,
+    NO_ASSIGNMENT,
+    NO_METADATA,
+    TASK_TYPES,
+    Epochs,
+    HistoryAssignment,
+    TaskEpochs,
+    assignment_cells,
+    member_cells,
+    metadata_cells,
+    read_value,
+    task_cell,
 )
+from state_model.streams.records import ASSIGNMENT, MEMBER, MEMBER_TARGET
+from state_model.streams.values import StreamsGroup, StreamsMember, TasksByType, settled_epoch
 
 STANDBY_REPLICAS = "num.standby.replicas"
 """The only assignment configuration of 4.3 (streams-group §6)."""
+GROUP_COLUMNS = tuple(column.name for column in schemas.GROUP_VALUES)
+STATUSES = (schemas.OWNED, schemas.PENDING_REVOCATION)
+NO_EPOCHS: Epochs = {}
+TASK_COLUMNS = (
+    *("task_type", "subtopology_id", "partition", "member_id", "process_id", "client_id"),
+    *("status", "assignment_epoch"),
+)
 
 
 @dataclass(slots=True)
 class StreamsGroupHistories:
-    """The rows of a streams group after the records so far."""
+    """The rows of a streams group after the records so far.
 
-    replay: StreamsReplay = field(default_factory=StreamsReplay)
-    records_seen: RecordsSeen = field(default_factory=RecordsSeen)
-    groups: Intervals = field(default_factory=Intervals)
-    members: Intervals = field(default_factory=Intervals)
-    tasks: Intervals = field(default_factory=Intervals)
-    tasks_of_members: dict[str, Mapping[tuple[str, str, str, TaskId], Row]] = field(default_factory=dict)
+    `settled`: members in state STABLE by their epoch; counting them anew at each record would take time for each
+    member. `task_rows`: the open row of each task by member, status, type and subtopology, and by partition.
+    """
 
-    def take(self, change: GroupChange) -> None:
+    groups: Intervals
+    members: Intervals
+    tasks: Intervals
+    replay: StreamsReplay = field(default_factory=lambda: StreamsReplay(read=read_value))
+    settled: Counter[int | None] = field(default_factory=Counter)
+    task_rows: dict[tuple[str, str, int, str], dict[int, int]] = field(default_factory=dict)
+    _group: Cells = ()
+    """What the newest row of the group follows from."""
+
+    def take(self, record: int, change: GroupChange) -> None:
         """Applies the next record of the group."""
-        self.records_seen.take(change)
         before = self.replay.group
         self.replay.apply(change)
         if not self.replay.is_known:
             return
-        group = self.replay.group
-        self.groups.update(change, None, streams_group_values(group))
+        group, kind = self.replay.group, change.record_type
         if group is None:
-            self.members.replace_all(change, {})
-            self.tasks.replace_all(change, {})
-            self.tasks_of_members.clear()
-        elif change.record_type in (MEMBER, MEMBER_TARGET, ASSIGNMENT):
-            self._update_member(change, group, before)
+            self._remove_all(record)
+        elif kind in (MEMBER, MEMBER_TARGET, ASSIGNMENT):
+            name = str(change.member_id)
+            member = group.members.get(name)
+            target = group.targets.get(name, ())
+            self.members.update(record, name, None if member is None else member_cells(name, member, target))
+            if kind != MEMBER_TARGET:
+                self._update_tasks(record, name, before and before.members.get(name), member)
+        self._update_group(record, group)
 
-    def _update_member(self, change: GroupChange, group: StreamsGroup, before: StreamsGroup | None) -> None:
-        name = str(change.member_id)
-        member = group.members.get(name)
-        target = group.targets.get(name, NO_TASKS_BY_TYPE)
-        values = None if member is None else streams_member_values(name, member, target)
-        self.members.update(change, name, values)
-        if before is not None and before.members.get(name) == member:
-            return
-        tasks = {} if member is None else dict(_task_rows(name, member))
-        for about in self.tasks_of_members.get(name, {}).keys() - tasks.keys():
-            self.tasks.update(change, about, None)
-        for about, row in tasks.items():
-            self.tasks.update(change, about, row)
-        self.tasks_of_members[name] = tasks
+    def _update_group(self, record: int, group: StreamsGroup | None) -> None:
+        """Begins a row of the group if one of its values changed."""
+        state: str = schemas.DEAD
+        values: Cells = (group,)
+        if group is not None:
+            state = group.state_with(self.settled[group.target_assignment_epoch]).name
+            values = (group.metadata, group.target, group.topology, len(group.members), state)
+        if values != self._group:
+            self._group = values
+            self.groups.update(record, None, tuple(streams_group_values(group, state).values()))
+
+    def _remove_all(self, record: int) -> None:
+        """Ends all rows of members and tasks."""
+        self.members.replace_all(record, {})
+        for rows in self.task_rows.values():
+            for row in rows.values():
+                self.tasks.end(row, record, is_removed=True)
+        self.task_rows.clear()
+        self.settled.clear()
+
+    def _update_tasks(self, record: int, name: str, before: StreamsMember | None, member: StreamsMember | None) -> None:
+        """Begins and ends the rows of the tasks of a member whose metadata or current assignment changed."""
+        if before is not None:
+            self.settled[settled_epoch(before)] -= 1
+        if member is not None:
+            self.settled[settled_epoch(member)] += 1
+        client = _client(member)
+        is_same_client = client == _client(before)
+        for status, epochs, epochs_before in zip(STATUSES, _epochs_of(member), _epochs_of(before), strict=True):
+            for key in sorted(epochs.keys() | epochs_before.keys()):
+                of_key, of_key_before = epochs.get(key, NO_EPOCHS), epochs_before.get(key, NO_EPOCHS)
+                if not is_same_client:
+                    self._update_rows(
+                        record, (name, status, *key), client, of_key, of_key.keys() | of_key_before.keys()
+                    )
+                elif of_key != of_key_before:
+                    changed = {partition for partition, _ in of_key.items() ^ of_key_before.items()}
+                    self._update_rows(record, (name, status, *key), client, of_key, changed)
+
+    def _update_rows(
+        self,
+        record: int,
+        about: tuple[str, str, int, str],
+        client: tuple[str | None, str | None],
+        epochs: Epochs,
+        changed: Set[int],
+    ) -> None:
+        """Begins and ends the rows of some partitions of a subtopology."""
+        name, status, place, subtopology_id = about
+        rows = self.task_rows.setdefault(about, {})
+        task_type = TASK_TYPES[place]
+        for partition in sorted(changed):
+            if partition in rows:
+                self.tasks.end(rows.pop(partition), record, is_removed=partition not in epochs)
+            if partition in epochs:
+                values = (task_type, subtopology_id, partition, name, *client, status, epochs[partition])
+                rows[partition] = self.tasks.begin(record, values)
 
 
-def streams_group_values(group: StreamsGroup | None) -> Row:
-    """The columns GROUP_VALUES of a streams group; None: it is deleted."""
+def _client(member: StreamsMember | None) -> tuple[str | None, str | None]:
+    """The process and the client of a member; None without a record of its metadata."""
+    metadata = None if member is None else member.metadata
+    return (None, None) if metadata is None else (metadata.process_id, metadata.client_id)
+
+
+def _epochs_of(member: StreamsMember | None) -> tuple[TaskEpochs, TaskEpochs]:
+    """The tasks of a member by STATUSES; the tombstone of an assignment leaves none."""
+    assignment: object = None if member is None else member.assignment
+    return (assignment.assigned, assignment.pending) if isinstance(assignment, HistoryAssignment) else ({}, {})
+
+
+def streams_group_values(group: StreamsGroup | None, state: str | None = None) -> Row:
+    """The columns GROUP_VALUES of a streams group; None: it is deleted. `state`: where it is at hand."""
+    state = state_of(group) if state is None else state
     if group is None:
-        return {
-            **dict.fromkeys((column.name for column in schemas.GROUP_VALUES), None),
-            "group_type": schemas.STREAMS,
-            "state": schemas.DEAD,
-            "member_count": 0,
-        }
+        return {**dict.fromkeys(GROUP_COLUMNS), "group_type": schemas.STREAMS, "state": state, "member_count": 0}
     metadata, target = group.metadata, group.target
     return {
         "group_type": schemas.STREAMS,
-        "state": state_of(group),
+        "state": state,
         "group_epoch": metadata.epoch,
         "metadata_hash": metadata.metadata_hash,
         "assignment_epoch": target.assignment_epoch,
@@ -100,87 +171,10 @@ def standby_replicas(configs: Mapping[str, str]) -> int | None:
 def streams_member_values(member_id: str, member: StreamsMember, target: TasksByType) -> Row:
     """The columns member_id and MEMBER_VALUES of a member of a streams group."""
     metadata, assignment = member
-    return {
-        "member_id": member_id,
-        **(NO_METADATA if metadata is None else member_metadata_values(metadata)),
-        "member_epoch": assignment and assignment.member_epoch,
-        "previous_member_epoch": assignment and assignment.previous_member_epoch,
-        "assigned_partitions": [],
-        "target_partitions": [],
-        "member_state": None if assignment is None else member_state_name(assignment.state),
-        "assigned_tasks": None if assignment is None else tasks_rows(assignment.assigned),
-        "pending_tasks": None if assignment is None else tasks_rows(assignment.pending),
-        "target_tasks": tasks_rows(target),
-    }
-
-
-def member_metadata_values(metadata: MemberMetadata) -> Row:
-    """The columns of MEMBER_VALUES that follow from a member's metadata."""
-    endpoint = metadata.user_endpoint
-    return {
-        "client_id": metadata.client_id,
-        "client_host": metadata.client_host,
-        "rack_id": metadata.rack_id,
-        "process_id": metadata.process_id,
-        "topology_epoch": metadata.topology_epoch,
-        "rebalance_timeout_ms": metadata.rebalance_timeout_ms,
-        "user_endpoint": None if endpoint is None else f"{endpoint.host}:{endpoint.port}",
-        "client_tags": [{"key": key, "value": value} for key, value in metadata.client_tags],
-    }
-
-
-NO_METADATA = dict.fromkeys(member_metadata_values(MemberMetadata(None, None, "", "", 0, 0, "")))
-
-
-def member_state_name(state: int) -> str:
-    """The name of a member's state; the number where Kafka has no name."""
-    return MemberState(state).name if state in MemberState.__members__.values() else str(state)
-
-
-@lru_cache(256)
-def tasks_rows(tasks: TasksByType) -> list[Row]:
-    """TASKS value: the callers share it and leave it as it is."""
-    return [
-        {"task_type": name, "subtopology_id": subtopology_id, "partitions": partitions}
-        for name, tasks_of_type in of_types(tasks)
-        for subtopology_id, partitions in by_subtopology(tasks_of_type).items()
-    ]
-
-
-def of_types(tasks: TasksByType) -> tuple[tuple[str, Tasks], ...]:
-    """The tasks of each type by its name in the tables."""
-    return (schemas.ACTIVE, tasks.active), (schemas.STANDBY, tasks.standby), (schemas.WARMUP, tasks.warmup)
-
-
-def by_subtopology(tasks: Tasks) -> dict[str, list[int]]:
-    """Partitions by subtopology, both ascending."""
-    partitions: dict[str, list[int]] = {}
-    for subtopology_id, partition in sorted(tasks):
-        partitions.setdefault(subtopology_id, []).append(partition)
-    return partitions
-
-
-def _task_rows(member_id: str, member: StreamsMember) -> Iterator[tuple[tuple[str, str, str, TaskId], Row]]:
-    """The columns of TASK_HISTORY of each task of a member, by what identifies the row."""
-    metadata, assignment = member
-    if assignment is None:
-        return
-    process_id = metadata and metadata.process_id
-    client_id = metadata and metadata.client_id
-    for status, tasks in ((schemas.OWNED, assignment.assigned), (schemas.PENDING_REVOCATION, assignment.pending)):
-        for task_type, tasks_of_type in of_types(tasks):
-            for task in sorted(tasks_of_type):
-                is_active = task_type == schemas.ACTIVE
-                yield (
-                    (member_id, status, task_type, task),
-                    {
-                        "subtopology_id": task.subtopology_id,
-                        "partition": task.partition,
-                        "task_type": task_type,
-                        "member_id": member_id,
-                        "process_id": process_id,
-                        "client_id": client_id,
-                        "status": status,
-                        "assignment_epoch": assignment.active_assignment_epochs.get(task) if is_active else None,
-                    },
-                )
+    cells = (
+        member_id,
+        task_cell(target),
+        *(NO_METADATA if metadata is None else metadata_cells(metadata)),
+        *(NO_ASSIGNMENT if assignment is None else assignment_cells(assignment)),
+    )
+    return dict(zip(MEMBER_COLUMNS, cells, strict=True))

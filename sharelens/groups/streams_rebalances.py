@@ -7,38 +7,38 @@ active tasks had no owner.
 A task has an owner while it is in the current assignment of a member, also when the member must give it up.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from sharelens.groups.histories import MANY
-from sharelens.groups.intervals import RecordsSeen, Row, marks
+from sharelens.groups.intervals import Row, marks
 from sharelens.groups.rebalance_rows import Move, RebalanceRows, TargetChange
-from sharelens.groups.replay import GroupChange, changes, is_of_types
+from sharelens.groups.replay import CompactionBound, GroupChange, changes
 from sharelens.groups.schemas import ACTIVE, STREAMS_REBALANCE
-from sharelens.groups.streams_histories import of_types
-from sharelens.groups.streams_rebalance_columns import many_streams_rebalances
-from sharelens.groups.streams_replay import StreamsReplay, record_of_change
-from state_model.streams.records import ASSIGNMENT, MEMBER, MEMBER_TARGET, METADATA, STREAMS_TYPES, TARGET, value_of
-from state_model.streams.values import NO_TASKS, GroupState, MemberMetadata, StreamsGroup, TaskId, Tasks, TasksByType
+from sharelens.groups.streams_replay import StreamsReplay, value_of_change
+from sharelens.groups.streams_values import of_types
+from state_model.streams.records import ASSIGNMENT, MEMBER, MEMBER_TARGET, METADATA, STREAMS_TYPES, TARGET
+from state_model.streams.values import (
+    NO_TASKS,
+    NO_TASKS_BY_TYPE,
+    GroupState,
+    MemberMetadata,
+    StreamsGroup,
+    TaskId,
+    Tasks,
+    TasksByType,
+)
 
 Targets = Mapping[str, TasksByType]
 NO_TARGETS: Targets = {}
+Place = tuple[str, TaskId]
+"""A task with its type."""
 
 
 def streams_rebalances(records: pa.Table) -> pa.Table:
     """STREAMS_REBALANCE rows of GROUP_RECORD rows, which come in (partition, log offset) order; by group, in order."""
-    streams_records = records.filter(is_of_types(records, STREAMS_TYPES))
-    return (
-        many_streams_rebalances(streams_records)
-        if streams_records.num_rows >= MANY
-        else streams_rebalances_by_record(streams_records)
-    )
-
-
-def streams_rebalances_by_record(records: pa.Table) -> pa.Table:
-    """The rebalances, record by record: the reference of `many_streams_rebalances`."""
     of_groups: dict[str, _Rebalances] = {}
     for change in changes(records, STREAMS_TYPES):
         of_groups.setdefault(change.group_id, _Rebalances()).take(change)
@@ -51,19 +51,22 @@ class _Rebalances:
     """The rebalances of one group.
 
     `targets`: the target assignment at the beginning of the newest rebalance. `before`: the one before the records that
-    lead to the next group epoch; None: none of them came yet.
+    lead to the next group epoch; None: none of them came yet. `owner_counts`: members by active task in `targets`.
     """
 
     replay: StreamsReplay = field(default_factory=StreamsReplay)
-    records_seen: RecordsSeen = field(default_factory=RecordsSeen)
+    bound: CompactionBound = field(default_factory=CompactionBound)
+    has_undecoded: bool = False
     of: RebalanceRows = field(default_factory=RebalanceRows)
     targets: Targets = field(default_factory=dict)
     before: Targets | None = None
     owners: dict[TaskId, set[str]] = field(default_factory=dict)
+    owner_counts: Counter[TaskId] = field(default_factory=Counter)
 
     def take(self, change: GroupChange) -> None:
         """Applies the next record of the group."""
-        self.records_seen.take(change)
+        self.bound.take(change)
+        self.has_undecoded |= change.is_undecoded
         group, kind = self.replay.group, change.record_type
         targets = NO_TARGETS if group is None else group.targets
         if kind == MEMBER or (kind in (MEMBER_TARGET, ASSIGNMENT) and change.is_tombstone):
@@ -94,7 +97,7 @@ class _Rebalances:
         name = str(change.member_id)
         if change.is_tombstone:
             self.of.removed.add(name)
-        value = value_of(record_of_change(change))
+        value = None if change.value_json is None else value_of_change(change)
         if isinstance(value, MemberMetadata):
             member = None if group is None else group.members.get(name)
             self.of.note_metadata(name, value, member and member.metadata, is_member=member is not None)
@@ -112,8 +115,8 @@ class _Rebalances:
                 "log_offset": change.log_offset,
                 **marks(
                     uncommitted=change.uncommitted,
-                    undecoded=self.records_seen.has_undecoded,
-                    compacted=not self.records_seen.bound.covers(change.log_offset),
+                    undecoded=self.has_undecoded,
+                    compacted=not self.bound.covers(change.log_offset),
                 ),
             }
         )
@@ -121,23 +124,34 @@ class _Rebalances:
 
     def _end_rebalance(self, targets: Targets) -> None:
         """Adds the moves and their measures to the newest row; `targets`: the target assignment at its end."""
-        if self.of.rows:
-            moves = list(self._moves(targets))
-            old, new = (
-                {task for member_tasks in of.values() for task in member_tasks.active} for of in (self.targets, targets)
-            )
-            moved = {TaskId(move.subtopology_id, move.partition) for move in moves if move.task_type == ACTIVE}
-            sizes = [sum(map(len, member_tasks)) for member_tasks in targets.values()]
-            self.of.end(TargetChange(moves, len((old & new) - moved), len(old & new & moved), sizes))
+        lost, gained = self._moved(targets)
+        moved = sorted(lost.keys() | gained.keys())
+        active = [task for task_type, task in moved if task_type == ACTIVE]
+        count, had = len(self.owner_counts), {task for task in active if task in self.owner_counts}
+        for task in active:
+            self.owner_counts[task] += len(gained.get((ACTIVE, task), ())) - len(lost.get((ACTIVE, task), ()))
+            if not self.owner_counts[task]:
+                del self.owner_counts[task]
         self.targets = targets
+        if self.of.rows:
+            moves = [Move(place[0], *place[1], lost.get(place, ()), gained.get(place, ())) for place in moved]
+            sizes = [sum(map(len, member_tasks)) for member_tasks in targets.values()]
+            self.of.end(TargetChange(moves, count - len(had), len(had & self.owner_counts.keys()), sizes))
 
-    def _moves(self, targets: Targets) -> Iterator[Move]:
-        """The tasks whose target members differ."""
-        old, new = _by_task(self.targets), _by_task(targets)
-        for place in sorted(old.keys() | new.keys()):
-            before, after = old.get(place, set()), new.get(place, set())
-            if before != after:
-                yield Move(place[0], *place[1], before - after, after - before)
+    def _moved(self, targets: Targets) -> tuple[dict[Place, list[str]], dict[Place, list[str]]]:
+        """The members that lost and that gained each task; most members have the same target as before."""
+        lost: dict[Place, list[str]] = {}
+        gained: dict[Place, list[str]] = {}
+        for name in self.targets.keys() | targets.keys():
+            old, new = (of.get(name, NO_TASKS_BY_TYPE) for of in (self.targets, targets))
+            if old is new:
+                continue
+            for (task_type, before), (_, after) in zip(of_types(old), of_types(new), strict=True):
+                for task in before - after:
+                    lost.setdefault((task_type, task), []).append(name)
+                for task in after - before:
+                    gained.setdefault((task_type, task), []).append(name)
+        return lost, gained
 
     def _update_owners(self, change: GroupChange, before: StreamsGroup | None) -> None:
         """Notes active tasks that lost their last owner, or have an owner again."""
@@ -170,12 +184,3 @@ def _active(group: StreamsGroup | None, name: str) -> Tasks:
     if member is None or member.assignment is None:
         return NO_TASKS
     return member.assignment.assigned.active | member.assignment.pending.active
-
-
-def _by_task(targets: Targets) -> dict[tuple[str, TaskId], set[str]]:
-    members: dict[tuple[str, TaskId], set[str]] = {}
-    for member, tasks in targets.items():
-        for task_type, tasks_of_type in of_types(tasks):
-            for task in tasks_of_type:
-                members.setdefault((task_type, task), set()).add(member)
-    return members

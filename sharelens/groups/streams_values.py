@@ -1,132 +1,178 @@
-"""The values of records of streams groups: for the kernel, and as columns of the histories."""
+"""Values of records of streams groups as the histories need them: cells of their columns, and tasks to compare.
 
-import json
-from typing import Any
+Nearly all records of a large log are targets and current assignments with some fifty tasks each. Their JSON becomes
+partitions by subtopology, without an object for each task, which would take longer than all the rest of a replay.
+"""
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
-from sharelens.groups import kernels, schemas
-from sharelens.groups import task_numbers as tasks
-from sharelens.groups.arrays import Values
-from sharelens.groups.json_parts import PartReader
-from sharelens.groups.numbers import NumberedRows, codes, columns
-from sharelens.groups.streams_histories import member_metadata_values, member_state_name, standby_replicas
-from state_model.group_records import from_formatter_json
-from state_model.streams import records as streams
-from state_model.streams.values import NO_EPOCH, MemberMetadata
-
-Ints = npt.NDArray[np.int64]
-METADATA_SCHEMA = pa.schema(
-    [
-        schemas.MEMBER_HISTORY.field(name)
-        for name in (
-            "client_id",
-            "client_host",
-            "rack_id",
-            "process_id",
-            "topology_epoch",
-            "rebalance_timeout_ms",
-            "user_endpoint",
-            "client_tags",
-        )
-    ]
+from sharelens.groups import schemas
+from sharelens.groups.replay import GroupChange
+from sharelens.groups.streams_replay import value_of_change
+from state_model.streams.records import ASSIGNMENT, MEMBER, MEMBER_TARGET, RecordValue
+from state_model.streams.values import (
+    MemberAssignment,
+    MemberMetadata,
+    MemberState,
+    StreamsMember,
+    Tasks,
+    TasksByType,
 )
-"""The columns of the member history that follow from the member's metadata alone."""
+
+TASK_TYPES: Final = (schemas.ACTIVE, schemas.STANDBY, schemas.WARMUP)
+ASSIGNED_LISTS: Final = ("activeTasks", "standbyTasks", "warmupTasks")
+PENDING_LISTS: Final = tuple(f"{name}PendingRevocation" for name in ASSIGNED_LISTS)
+TaskCell: TypeAlias = tuple[tuple[str, str, list[int]], ...]
+"""A TASKS value; structs are tuples in the order of their fields, as Arrow reads them faster than dicts."""
+Epochs: TypeAlias = dict[int, int | None]
+"""Assignment epochs of tasks by partition; None: the tasks are not active."""
+TaskEpochs: TypeAlias = dict[tuple[int, str], Epochs]
+"""Tasks by place of their type in TASK_TYPES, and subtopology."""
+Cells: TypeAlias = tuple[object, ...]
+
+METADATA_COLUMNS: Final = (
+    *("client_id", "client_host", "rack_id", "process_id", "topology_epoch", "rebalance_timeout_ms"),
+    *("user_endpoint", "client_tags"),
+)
+ASSIGNMENT_COLUMNS: Final = (
+    *("member_epoch", "previous_member_epoch", "member_state", "assigned_tasks", "pending_tasks"),
+    *("assigned_partitions", "target_partitions"),
+)
+MEMBER_COLUMNS: Final = ("member_id", "target_tasks", *METADATA_COLUMNS, *ASSIGNMENT_COLUMNS)
+NO_METADATA: Final[Cells] = (None,) * len(METADATA_COLUMNS)
+NO_ASSIGNMENT: Final[Cells] = (None, None, None, None, None, (), ())
 
 
-class StreamsValues:
-    """The values of streams groups (`group_rows.ReadValues`).
+class HistoryMetadata(NamedTuple):
+    """A member's metadata; `cells`: METADATA_COLUMNS."""
 
-    `members`: the values of MEMBER records; `names`: of the subtopologies.
+    process_id: str
+    client_id: str
+    cells: Cells
+
+
+class HistoryAssignment(NamedTuple):
+    """A member's current assignment; `cells`: ASSIGNMENT_COLUMNS."""
+
+    state: int
+    member_epoch: int
+    assigned: TaskEpochs
+    pending: TaskEpochs
+    cells: Cells
+
+
+def read_value(change: GroupChange) -> RecordValue:
+    """The value of a record: HistoryMetadata, HistoryAssignment, TaskCell of a target; of others as in the model.
+
+    The group carries these in place of the model's values.
     """
+    match change.record_type:
+        case kind if kind == ASSIGNMENT:
+            return cast(RecordValue, _assignment(cast(Mapping[str, Any], change.value)))
+        case kind if kind == MEMBER_TARGET:
+            return cast(RecordValue, _cell(_epochs(cast(Mapping[str, Any], change.value), ASSIGNED_LISTS, 0)))
+        case kind if kind == MEMBER:
+            metadata = cast(MemberMetadata, value_of_change(change))
+            return cast(RecordValue, HistoryMetadata(metadata.process_id, metadata.client_id, metadata_cells(metadata)))
+    return value_of_change(change)
 
-    group_type = schemas.STREAMS
-    part_schema = schemas.TASK_HISTORY
 
-    def __init__(self, rows: NumberedRows) -> None:
-        metadata = [(v.epoch, v.metadata_hash, v.validated_topology_epoch, _standby(v)) for v in _values(rows, 0)]
-        targets = [(v.assignment_epoch, v.assignment_timestamp_ms) for v in _values(rows, kernels.TARGET)]
-        self.members: list[MemberMetadata] = _values(rows, kernels.MEMBER)
-        reader, texts = PartReader(), rows.table.column("value_json")
-        for kind in (kernels.MEMBER_TARGET, kernels.ASSIGNMENT):
-            integers = reader.read(texts, rows.rows_of(kind), streams.STREAMS_TYPES[kind])
-        epochs, previous, states = integers
-        self.names, (self._targets, self._assignments) = reader.lists()
-        metadata_columns, target_columns = columns(metadata, 4), columns(targets, 2)
-        group_of = [rows.records.groups[rows.rows_of(kind)] for kind in (kernels.ASSIGNMENT, kernels.TARGET)]
-        epoch_codes = _epoch_codes(len(rows.group_names), (group_of[0], epochs), (group_of[1], target_columns[0]))
-        values = [member_metadata_values(value) for value in self.members]
-        self.metadata = pa.Table.from_pylist(values, schema=METADATA_SCHEMA).combine_chunks()
-        self.values = Values(
-            is_share=False,
-            epochs=metadata_columns[0],
-            hashes=metadata_columns[1],
-            validated=metadata_columns[2],
-            standby=metadata_columns[3],
-            member_codes=codes(value._replace(instance_id=None) for value in self.members),
-            part_codes=codes((value.process_id, value.client_id) for value in self.members),
-            target_epochs=target_columns[0],
-            target_timestamps_ms=target_columns[1],
-            target_codes=epoch_codes[1],
-            new_codes=epoch_codes[2],
-            no_codes=epoch_codes[3],
-            targets_at=self._targets.at,
-            targets=self._targets.numbers,
-            states=states,
-            member_epochs=epochs,
-            previous_epochs=previous,
-            member_epoch_codes=epoch_codes[0],
-            parts_at=self._assignments.at,
-            parts=self._assignments.numbers,
-            part_marks=self._assignments.epochs,
-            topology_epochs=columns([(value.epoch,) for value in _values(rows, kernels.TOPOLOGY)], 1)[0],
-        )
-
-    def assigned_columns(self, positions: Ints) -> dict[str, pa.Array]:
-        """Columns of the member history from positions of current assignments; NONE, or LEFT by a tombstone."""
-        there = positions != kernels.NONE
-        at = np.where(positions >= 0, positions, len(self.values.states))
-        states, places = np.unique(np.append(self.values.states, kernels.MEMBER_STABLE)[at], return_inverse=True)
-        names = pa.array([member_state_name(int(state)) for state in states], pa.string())
-        assigned, pending = (
-            self._assignments.tasks(self.names, positions, status, there) for status in range(len(tasks.STATUS_NAMES))
-        )
-        member_states = names.take(pa.array(places, mask=~there))
-        return {"member_state": member_states, "assigned_tasks": assigned, "pending_tasks": pending}
-
-    def target_columns(self, positions: Ints) -> dict[str, pa.Array]:
-        """Columns of the member history from positions of targets; below 0 there is none."""
-        return {"target_tasks": self._targets.tasks(self.names, positions)}
-
-    def part_columns(self, numbers: Ints, epochs: Ints) -> dict[str, pa.Array]:
-        """The columns of the task history that follow from a task and its assignment epoch."""
-        types = tasks.type_of(numbers)
-        return {
-            "subtopology_id": self.names.take(pa.array(tasks.name_of(numbers))),
-            "partition": pa.array(tasks.partition_of(numbers)),
-            "task_type": pa.array(tasks.TYPE_NAMES).take(pa.array(types)),
-            "status": pa.array(tasks.STATUS_NAMES).take(pa.array(tasks.status_of(numbers))),
-            "assignment_epoch": pa.array(epochs, mask=types != 0),
+def _assignment(value: Mapping[str, Any]) -> HistoryAssignment:
+    state, member_epoch = value["state"], value["memberEpoch"]
+    assigned, pending = (_epochs(value, names, member_epoch) for names in (ASSIGNED_LISTS, PENDING_LISTS))
+    # Kafka has one epoch for a task in both lists, that of the list which it reads last.
+    for key in assigned.keys() & pending.keys():
+        assigned[key] |= {
+            partition: pending[key][partition] for partition in assigned[key].keys() & pending[key].keys()
         }
+    cells = _cell(assigned), _cell(pending)
+    names = member_epoch, value["previousMemberEpoch"], member_state_name(state)
+    return HistoryAssignment(state, member_epoch, assigned, pending, (*names, *cells, (), ()))
 
 
-def _standby(value: Any) -> int:
-    number = standby_replicas(dict(value.last_assignment_configs or ()))
-    return kernels.NONE if number is None else number
+def _epochs(value: Mapping[str, Any], names: tuple[str, ...], member_epoch: int) -> TaskEpochs:
+    """The tasks in lists by type; `member_epoch`: of active tasks without one for each partition, as Kafka reads it."""
+    tasks: TaskEpochs = {}
+    for place, name in enumerate(names):
+        for entry in value[name]:
+            key, partitions = (place, entry["subtopologyId"]), entry["partitions"]
+            epochs: Epochs
+            if place:
+                epochs = dict.fromkeys(partitions)
+            elif len(entry_epochs := entry.get("assignmentEpochs") or ()) == len(partitions):
+                epochs = dict(zip(partitions, entry_epochs, strict=True))
+            else:
+                epochs = dict.fromkeys(partitions, member_epoch)
+            tasks[key] = tasks[key] | epochs if key in tasks else epochs
+    return tasks
 
 
-def _values(rows: NumberedRows, kind: int) -> list[Any]:
-    """The decoded values of a kind of record, as the reference reads them."""
-    number = streams.STREAMS_TYPES[kind]
-    return [streams.tree_value(number, from_formatter_json(number, 0, json.loads(text))) for text in rows.texts(kind)]
+def _cell(tasks: TaskEpochs) -> TaskCell:
+    keys = sorted(tasks)
+    return tuple([(TASK_TYPES[key[0]], key[1], sorted(tasks[key])) for key in keys if tasks[key]])
 
 
-def _epoch_codes(group_count: int, *pairs: tuple[Ints, Ints]) -> list[Ints]:
-    """Numbers of (group, epoch) pairs, then for each group those of a new target and of no epoch."""
-    groups = np.arange(group_count)
-    every = [*pairs, (groups, np.full(group_count, 1)), (groups, np.full(group_count, NO_EPOCH))]
-    keys = np.concatenate([group << 32 | (epoch & 0xFFFFFFFF) for group, epoch in every])
-    codes = np.unique(keys, return_inverse=True)[1].astype(np.int64)
-    return [part.copy() for part in np.split(codes, np.cumsum([len(group) for group, _ in every])[:-1])]
+def member_cells(member_id: str, member: StreamsMember, target: object) -> Cells:
+    """MEMBER_COLUMNS of a member with the values that `read_value` gives, or None."""
+    metadata, assignment = cast(tuple[HistoryMetadata | None, HistoryAssignment | MemberAssignment | None], member)
+    return (
+        member_id,
+        target,
+        *(NO_METADATA if metadata is None else metadata.cells),
+        *(NO_ASSIGNMENT if assignment is None else assignment_cells(assignment)),
+    )
+
+
+def assignment_cells(assignment: HistoryAssignment | MemberAssignment) -> Cells:
+    """ASSIGNMENT_COLUMNS of a current assignment; the model's form has what a tombstone leaves."""
+    if isinstance(assignment, HistoryAssignment):
+        return assignment.cells
+    state, member_epoch, previous_epoch, assigned, _, pending = assignment
+    cells = task_cell(assigned), task_cell(pending)
+    return (member_epoch, previous_epoch, member_state_name(state), *cells, (), ())
+
+
+def metadata_cells(metadata: MemberMetadata) -> Cells:
+    """METADATA_COLUMNS of a member."""
+    endpoint = metadata.user_endpoint
+    return (
+        metadata.client_id,
+        metadata.client_host,
+        metadata.rack_id,
+        metadata.process_id,
+        metadata.topology_epoch,
+        metadata.rebalance_timeout_ms,
+        None if endpoint is None else f"{endpoint.host}:{endpoint.port}",
+        metadata.client_tags,
+    )
+
+
+_STATE_NAMES: Final[Mapping[int, str]] = {state: state.name for state in MemberState}
+
+
+def member_state_name(state: int) -> str:
+    """The name of a member's state; the number where Kafka has no name."""
+    return _STATE_NAMES.get(state) or str(state)
+
+
+def task_cell(tasks: TasksByType) -> TaskCell:
+    """The cell of the tasks of a member."""
+    return tuple(
+        (name, subtopology_id, partitions)
+        for name, tasks_of_type in of_types(tasks)
+        for subtopology_id, partitions in by_subtopology(tasks_of_type).items()
+    )
+
+
+def of_types(tasks: TasksByType) -> tuple[tuple[str, Tasks], ...]:
+    """The tasks of each type by its name in the tables."""
+    return (schemas.ACTIVE, tasks.active), (schemas.STANDBY, tasks.standby), (schemas.WARMUP, tasks.warmup)
+
+
+def by_subtopology(tasks: Tasks) -> dict[str, list[int]]:
+    """Partitions by subtopology, both ascending."""
+    partitions: dict[str, list[int]] = {}
+    for subtopology_id, partition in sorted(tasks):
+        partitions.setdefault(subtopology_id, []).append(partition)
+    return partitions

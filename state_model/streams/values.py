@@ -205,21 +205,27 @@ class StreamsGroup(NamedTuple):
     @property
     def state(self) -> GroupState:
         """Kafka's state of the group: the first of §2.1 that applies. O(members)."""
+        return self.state_with(
+            sum(is_settled(member, self.target_assignment_epoch) for member in self.members.values())
+        )
+
+    def state_with(self, settled_count: int) -> GroupState:
+        """The state of a group of which so many members are settled in the epoch of its target assignment."""
         if not self.members:
             return GroupState.EMPTY
         if self.topology is None or self.topology.epoch != self.validated_topology_epoch:
             return GroupState.NOT_READY
         if self.group_epoch > self.target_assignment_epoch:
             return GroupState.ASSIGNING
-        settled = all(is_settled(member, self.target_assignment_epoch) for member in self.members.values())
-        return GroupState.STABLE if settled else GroupState.RECONCILING
+        return GroupState.STABLE if settled_count == len(self.members) else GroupState.RECONCILING
 
 
 def is_settled(member: StreamsMember, target_assignment_epoch: int) -> bool:
     """Whether a member has its target assignment: state STABLE in the epoch of the target."""
+    return settled_epoch(member) == target_assignment_epoch
+
+
+def settled_epoch(member: StreamsMember) -> int | None:
+    """The epoch of a member in state STABLE; None: it has another state, or no current assignment."""
     assignment = member.assignment
-    return (
-        assignment is not None
-        and assignment.state == MemberState.STABLE
-        and assignment.member_epoch == target_assignment_epoch
-    )
+    return assignment.member_epoch if assignment is not None and assignment.state == MemberState.STABLE else None

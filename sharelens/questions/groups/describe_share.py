@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from sharelens.evidence.as_of import LogPrefix
 from sharelens.groups.histories import group_values, initialization_values, member_values
 from sharelens.groups.moment import ShareMoment
+from sharelens.groups.replay import Partitions
 from sharelens.groups.schemas import GROUP_VALUES, INITIALIZED, MARKS, MEMBER_VALUES, TOPIC_PARTITIONS
 from sharelens.measures.topics.file_ends import EndOffsets
 from sharelens.output import (
@@ -108,9 +109,11 @@ def members(evidence: Tables, name: str, moment: ShareMoment) -> Answer:
     return _answer(evidence, moment, pa.Table.from_pylist(rows, schema=MEMBER_ROW), MEMBER_COLUMNS, none=none)
 
 
-def _named(partitions: Rows, names: Mapping[str, str]) -> Rows:
+def _named(partitions: Partitions, names: Mapping[str, str]) -> Rows:
     """Partitions by topic with the topic's name, by name and id."""
-    named = [{"topic": names.get(of_topic["topic_id"]), **of_topic} for of_topic in partitions]
+    named = [
+        {"topic": names.get(topic_id), "topic_id": topic_id, "partitions": numbers} for topic_id, numbers in partitions
+    ]
     return sorted(named, key=lambda of_topic: (of_topic["topic"] or "", of_topic["topic_id"]))
 
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from sharelens.groups.moment import StreamsMoment
 from sharelens.groups.schemas import ACTIVE, GROUP_VALUES, MARKS, MEMBER_VALUES, OWNED, PENDING_REVOCATION
-from sharelens.groups.streams_histories import of_types, streams_group_values, streams_member_values
+from sharelens.groups.streams_histories import streams_group_values, streams_member_values
+from sharelens.groups.streams_values import of_types
 from sharelens.output import (
     Answer,
     Column,

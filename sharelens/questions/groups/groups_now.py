@@ -1,7 +1,7 @@
 """Groups of the log in the values that a coordinator describes them with."""
 
 from sharelens.groups.replay import ShareGroup
-from sharelens.groups.streams_histories import of_types
+from sharelens.groups.streams_values import of_types
 from sharelens.kafka_live.group_now import GroupNow, MemberNow
 from state_model.streams.values import StreamsGroup, StreamsMember
 

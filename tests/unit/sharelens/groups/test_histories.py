@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharelens.groups.histories import group_values, histories, initialization_values, member_values
+from sharelens.groups.histories import group_values, histories
 from sharelens.groups.moment import ShareMoment, groups_at
 from sharelens.groups.rebalances import rebalances
 from sharelens.groups.schemas import GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY
@@ -218,59 +218,3 @@ def test_what_is_complete_in_a_compacted_log_is_what_the_whole_log_says(
         assert all(row in every for row in values_of(rows))
     every = without_marks(rebalances(whole_log).to_pylist())
     assert all(row in every for row in values_of(rebalances(part)))
-
-
-MEMBERS = st.sampled_from(["m", "n"])
-NUMBERS = st.lists(st.integers(0, 3), max_size=3, unique=True).map(tuple)
-RECORDS = st.one_of(
-    MEMBERS.map(joined),
-    st.tuples(st.just(10), MEMBERS, st.none()),
-    st.integers(1, 9).map(lambda epoch: (11, None, {"epoch": epoch, "metadataHash": 1})),
-    st.just((11, None, None)),
-    st.integers(1, 9).map(lambda epoch: (12, None, {"assignmentEpoch": epoch})),
-    st.just((12, None, None)),
-    st.tuples(
-        st.just(13), MEMBERS, NUMBERS.map(lambda numbers: {"topicPartitions": topics(numbers)["initializedTopics"]})
-    ),
-    st.tuples(st.just(13), MEMBERS, st.none()),
-    st.tuples(
-        st.just(14),
-        MEMBERS,
-        NUMBERS.map(
-            lambda numbers: {
-                "memberEpoch": 2,
-                "previousMemberEpoch": 1,
-                "state": 0,
-                "assignedPartitions": topics(numbers)["initializedTopics"],
-            }
-        ),
-    ),
-    st.tuples(st.just(14), MEMBERS, st.none()),
-    NUMBERS.map(lambda numbers: initialized(*numbers)),
-    st.just((15, None, None)),
-)
-
-
-@pytest.mark.slow
-@given(st.lists(RECORDS, max_size=25))
-def test_histories_at_an_offset_are_the_replay_of_the_records_up_to_it(entries: list[Any]) -> None:
-    group_tables = histories(group_log(*entries))
-    for number in range(len(entries)):
-        moment = moment_of(group_log(*entries), 100 + number)
-        assert moment is not None
-        group = moment.group
-        rows = valid_at(group_tables.groups, number)
-        is_known = any(value is not None or kind == 11 for kind, _, value in entries[: number + 1])
-        assert len(rows) == is_known
-        for row in rows:
-            assert group_values(group).items() <= row.items()
-        members = [
-            member_values(name, group.members[name], group.targets.get(name, ())) for name in sorted(group.members)
-        ]
-        rows = sorted(valid_at(group_tables.members, number), key=lambda row: row["member_id"])
-        assert [{name: row[name] for name in values} for row, values in zip(rows, members, strict=True)] == members
-        statuses = valid_at(group_tables.initialization, number)
-        assert sorted((row["topic_id"], row["partition"], row["status"]) for row in statuses) == [
-            (values["topic_id"], values["partition"], values["status"])
-            for values in initialization_values(group).values()
-        ]

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from sharelens.groups.moment import GroupMoment, groups_at, streams_groups_at
 from sharelens.groups.replay import SHARE_TYPES, CompactionBound, GroupChange, ShareGroup, changes
-from sharelens.groups.streams_replay import StreamsReplay
+from sharelens.groups.streams_replay import LateStreamsReplay, StreamsReplay
 from state_model.streams.records import STREAMS_TYPES
 from tests.logs.group_logs import group_log
-from tests.unit.sharelens.groups.test_columns import OF_MEMBERS, random_log, share_value, streams_value
+from tests.logs.random_groups import OF_MEMBERS, random_log, share_value, streams_value
 
 
 def moments(records: pa.Table, as_of_ms: int | None, *, streams: bool) -> dict[str, Any]:
@@ -80,3 +80,12 @@ def test_a_replaced_value_counts_where_a_tombstone_follows_it(kinds: tuple[int, 
         (abs(kind), "m" if abs(kind) in OF_MEMBERS else None, values[kind] if kind > 0 else None) for kind in kinds
     ]
     check(group_log(*entries), None)
+
+
+@given(st.integers(0, 1 << 32), st.integers(1, 60))
+def test_a_group_that_is_read_late_is_the_group(seed: int, count: int) -> None:
+    replay, late = StreamsReplay(), LateStreamsReplay()
+    for change in changes(random_log(Random(seed), count), STREAMS_TYPES):
+        replay.apply(change)
+        late.apply(change)
+        assert (late.group, late.state, late.is_known) == (replay.group, replay.state, replay.is_known)

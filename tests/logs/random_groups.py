@@ -1,23 +1,12 @@
-"""The short forms of the replay of groups give what the reference gives record by record."""
+"""Random records of share and streams groups."""
 
 import json
 from random import Random
 from typing import Any
 
 import pyarrow as pa
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sharelens.evidence.schemas import GROUP_RECORD
-from sharelens.groups.columns import many_histories
-from sharelens.groups.histories import share_histories, streams_histories
-from sharelens.groups.intervals import Histories
-from sharelens.groups.replay import changes, is_of_types
-from sharelens.groups.streams_rebalance_columns import many_streams_rebalances
-from sharelens.groups.streams_rebalances import streams_rebalances_by_record
-from sharelens.groups.streams_replay import LateStreamsReplay, StreamsReplay
-from state_model.streams.records import STREAMS_TYPES
 
 STREAMS_KINDS = [17, 19, 20, 20, 21, 21, 22, 22, 22, 22, 22, 23]
 SHARE_KINDS = [10, 11, 12, 12, 13, 13, 14, 14, 14, 14, 15, 15]
@@ -126,7 +115,7 @@ def streams_value(random: Random, kind: int) -> dict[str, Any]:
 def random_log(random: Random, count: int) -> pa.Table:
     """Records of groups; most have a value that is decoded, and repeat the values of others.
 
-    The groups are share groups, streams groups, or both by turns.
+    The groups are share groups (g, h), streams groups (s, t), or both by turns.
     """
     kinds = random.choice([STREAMS_KINDS, STREAMS_KINDS, SHARE_KINDS, SHARE_KINDS, SHARE_KINDS + STREAMS_KINDS])
     value = {kind: share_value if kind in SHARE_KINDS else streams_value for kind in kinds}
@@ -146,7 +135,7 @@ def random_log(random: Random, count: int) -> pa.Table:
                 "timestamp_ms": random.randrange(9) + offset,
                 "record_type": kind,
                 "record_name": "r",
-                "group_id": random.choice("gh"),
+                "group_id": random.choice("gh" if kind in SHARE_KINDS else "st"),
                 "member_id": random.choice("mn") if kind in OF_MEMBERS else None,
                 "value_version": None,
                 "is_tombstone": form == "tombstone",
@@ -156,64 +145,3 @@ def random_log(random: Random, count: int) -> pa.Table:
             }
         )
     return pa.Table.from_pylist(rows, schema=GROUP_RECORD)
-
-
-def check(records: pa.Table) -> None:
-    reference = Histories.of(share_histories(records), streams_histories(records))
-    for expected, rows in zip(reference, many_histories(records), strict=True):
-        assert rows.to_pylist() == expected.to_pylist()
-        assert rows.schema.equals(expected.schema, check_metadata=True)
-
-
-@pytest.mark.slow
-@given(st.integers(0, 1 << 32), st.integers(1, 300))
-def test_rows_are_those_of_the_reference(seed: int, count: int) -> None:
-    check(random_log(Random(seed), count))
-
-
-@pytest.mark.slow
-@given(st.integers(0, 1 << 32), st.integers(1, 300))
-def test_rebalances_of_streams_groups_are_those_of_the_reference(seed: int, count: int) -> None:
-    records = random_log(Random(seed), count)
-    streams_records = records.filter(is_of_types(records, STREAMS_TYPES))
-    assert (
-        many_streams_rebalances(streams_records).to_pylist()
-        == streams_rebalances_by_record(streams_records).to_pylist()
-    )
-
-
-@pytest.mark.slow
-def test_random_logs_have_groups_in_all_states() -> None:
-    logs = [many_histories(random_log(Random(seed), 2000)).groups.to_pylist() for seed in range(8)]
-    states = {(row["group_type"], row["state"]) for rows in logs for row in rows}
-    of_share, of_streams = {"EMPTY", "STABLE", "DEAD"}, {"NOT_READY", "ASSIGNING", "RECONCILING"}
-    assert states == {("share", state) for state in of_share} | {("streams", state) for state in of_share | of_streams}
-
-
-@pytest.mark.slow
-@given(st.integers(0, 1 << 32))
-def test_rows_of_groups_that_are_computed_apart_are_the_same(seed: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sharelens.groups.columns.BIN_BYTES", 8)
-        patch.setattr("sharelens.groups.rows.SLICE_ROWS", 2)
-        check(random_log(Random(seed), 20))
-
-
-@given(st.integers(0, 1 << 32), st.integers(1, 60))
-def test_a_group_that_is_read_late_is_the_group(seed: int, count: int) -> None:
-    replay, late = StreamsReplay(), LateStreamsReplay()
-    for change in changes(random_log(Random(seed), count), STREAMS_TYPES):
-        replay.apply(change)
-        late.apply(change)
-        assert (late.group, late.state, late.is_known) == (replay.group, replay.state, replay.is_known)
-
-
-@pytest.mark.slow
-def test_json_with_line_breaks_is_read_too() -> None:
-    row = random_log(Random(3), 1).to_pylist()[0]
-    lists = {name: [{"subtopologyId": "0", "partitions": [1]}] if "active" in name else [] for name in TASK_LISTS}
-    text = json.dumps({"memberEpoch": 1, "previousMemberEpoch": 0, "state": 1, **lists}, indent=1)
-    row |= {"record_type": 22, "member_id": "m", "is_tombstone": False, "value_json": text}
-    records = pa.Table.from_pylist([row], schema=GROUP_RECORD)
-    check(records)
-    assert many_histories(records).tasks.num_rows == 2
