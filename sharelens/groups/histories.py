@@ -37,6 +37,7 @@ from sharelens.groups.replay import (
     ShareGroup,
     each_change,
     in_parts,
+    paused_collection,
     with_log_times,
 )
 from sharelens.groups.streams_histories import GROUP_COLUMNS, TASK_COLUMNS, StreamsGroupHistories
@@ -52,6 +53,7 @@ class GroupHistories(Protocol):
     def take(self, record: int, change: GroupChange) -> None: ...
 
 
+@paused_collection()
 def histories(records: pa.Table) -> Histories:
     """The histories of all share and streams groups in GROUP_RECORD rows, which come in (partition, log offset) order.
 

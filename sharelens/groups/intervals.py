@@ -157,13 +157,11 @@ _DERIVED = {"valid_to_log_offset", "valid_to_ms", "end_reason", *_FROM_RECORDS.v
 
 
 def _array(cells: Cells, kind: pa.DataType) -> pa.Array:
-    """The cells as an array; a list that many cells share is converted once."""
+    """The cells as an array; equal lists are converted once, as the next rows of a member have most of them again."""
     if not pa.types.is_list(kind):
         return pa.array(cells, kind)
-    distinct = {id(cell): cell for cell in cells}
-    places = {number: place for place, number in enumerate(distinct)}
-    codes = pa.array([places[id(cell)] for cell in cells], pa.int64())
-    return pa.array(list(distinct.values()), kind).take(codes)
+    places = {cell: place for place, cell in enumerate(dict.fromkeys(cells))}
+    return pa.array(list(places), kind).take(pa.array([places[cell] for cell in cells], pa.int64()))
 
 
 def with_marks(records: pa.Table) -> pa.Table:

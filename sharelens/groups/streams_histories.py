@@ -1,29 +1,28 @@
 """Histories of streams groups: groups, members and tasks, each value with its validity."""
 
-from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 from sharelens.groups import schemas
 from sharelens.groups.intervals import Cells, Intervals, Row
 from sharelens.groups.replay import GroupChange
-from sharelens.groups.streams_replay import StreamsReplay, state_of
+from sharelens.groups.streams_replay import SettledMembers, StreamsReplay, state_of
 from sharelens.groups.streams_values import (
     MEMBER_COLUMNS,
     NO_ASSIGNMENT,
     NO_METADATA,
     TASK_TYPES,
     Epochs,
-    HistoryAssignment,
-    TaskEpochs,
     assignment_cells,
+    epochs_of,
     member_cells,
     metadata_cells,
+    metadata_of,
     read_value,
     task_cell,
 )
 from state_model.streams.records import ASSIGNMENT, MEMBER, MEMBER_TARGET
-from state_model.streams.values import StreamsGroup, StreamsMember, TasksByType, settled_epoch
+from state_model.streams.values import StreamsGroup, StreamsMember, TasksByType
 
 STANDBY_REPLICAS = "num.standby.replicas"
 """The only assignment configuration of 4.3 (streams-group §6)."""
@@ -40,15 +39,14 @@ TASK_COLUMNS = (
 class StreamsGroupHistories:
     """The rows of a streams group after the records so far.
 
-    `settled`: members in state STABLE by their epoch; counting them anew at each record would take time for each
-    member. `task_rows`: the open row of each task by member, status, type and subtopology, and by partition.
+    `task_rows`: the open row of each task by member, status, type and subtopology, and by partition.
     """
 
     groups: Intervals
     members: Intervals
     tasks: Intervals
     replay: StreamsReplay = field(default_factory=lambda: StreamsReplay(read=read_value))
-    settled: Counter[int | None] = field(default_factory=Counter)
+    settled: SettledMembers = field(default_factory=SettledMembers)
     task_rows: dict[tuple[str, str, int, str], dict[int, int]] = field(default_factory=dict)
     _group: Cells = ()
     """What the newest row of the group follows from."""
@@ -76,7 +74,7 @@ class StreamsGroupHistories:
         state: str = schemas.DEAD
         values: Cells = (group,)
         if group is not None:
-            state = group.state_with(self.settled[group.target_assignment_epoch]).name
+            state = self.settled.state_of(group).name
             values = (group.metadata, group.target, group.topology, len(group.members), state)
         if values != self._group:
             self._group = values
@@ -89,26 +87,22 @@ class StreamsGroupHistories:
             for row in rows.values():
                 self.tasks.end(row, record, is_removed=True)
         self.task_rows.clear()
-        self.settled.clear()
+        self.settled.counts.clear()
 
     def _update_tasks(self, record: int, name: str, before: StreamsMember | None, member: StreamsMember | None) -> None:
         """Begins and ends the rows of the tasks of a member whose metadata or current assignment changed."""
-        if before is not None:
-            self.settled[settled_epoch(before)] -= 1
-        if member is not None:
-            self.settled[settled_epoch(member)] += 1
+        self.settled.update(before, member)
         client = _client(member)
         is_same_client = client == _client(before)
-        for status, epochs, epochs_before in zip(STATUSES, _epochs_of(member), _epochs_of(before), strict=True):
+        for status, epochs, epochs_before in zip(STATUSES, epochs_of(member), epochs_of(before), strict=True):
+            if is_same_client and epochs == epochs_before:
+                continue
             for key in sorted(epochs.keys() | epochs_before.keys()):
                 of_key, of_key_before = epochs.get(key, NO_EPOCHS), epochs_before.get(key, NO_EPOCHS)
-                if not is_same_client:
-                    self._update_rows(
-                        record, (name, status, *key), client, of_key, of_key.keys() | of_key_before.keys()
-                    )
-                elif of_key != of_key_before:
-                    changed = {partition for partition, _ in of_key.items() ^ of_key_before.items()}
-                    self._update_rows(record, (name, status, *key), client, of_key, changed)
+                changed: Set[int] = of_key.keys() | of_key_before.keys()
+                if is_same_client:
+                    changed = _changed(of_key, of_key_before)
+                self._update_rows(record, (name, status, *key), client, of_key, changed)
 
     def _update_rows(
         self,
@@ -130,16 +124,19 @@ class StreamsGroupHistories:
                 rows[partition] = self.tasks.begin(record, values)
 
 
+def _changed(epochs: Epochs, before: Epochs) -> Set[int]:
+    """The partitions that only one of the two has, or that have another epoch."""
+    if epochs == before:
+        return frozenset()
+    return epochs.keys() ^ before.keys() | {
+        partition for partition in epochs.keys() & before.keys() if epochs[partition] != before[partition]
+    }
+
+
 def _client(member: StreamsMember | None) -> tuple[str | None, str | None]:
     """The process and the client of a member; None without a record of its metadata."""
-    metadata = None if member is None else member.metadata
+    metadata = metadata_of(member)
     return (None, None) if metadata is None else (metadata.process_id, metadata.client_id)
-
-
-def _epochs_of(member: StreamsMember | None) -> tuple[TaskEpochs, TaskEpochs]:
-    """The tasks of a member by STATUSES; the tombstone of an assignment leaves none."""
-    assignment: object = None if member is None else member.assignment
-    return (assignment.assigned, assignment.pending) if isinstance(assignment, HistoryAssignment) else ({}, {})
 
 
 def streams_group_values(group: StreamsGroup | None, state: str | None = None) -> Row:

@@ -1,5 +1,6 @@
 """Streams groups replayed from GROUP_RECORD rows, record by record, by `state_model.streams.group`."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -10,7 +11,7 @@ from state_model.group_records import from_formatter_json
 from state_model.key_map import KeyMap
 from state_model.streams.group import with_value, without_value
 from state_model.streams.records import METADATA, RecordValue, tree_value
-from state_model.streams.values import GroupState, StreamsGroup, StreamsMember
+from state_model.streams.values import GroupState, StreamsGroup, StreamsMember, settled_epoch
 
 VALUE_VERSION = 0
 """The only version of values of these types."""
@@ -52,6 +53,24 @@ class StreamsReplay:
         elif change.is_tombstone and self.group is not None:
             self.group = without_value(self.group, kind, change.member_id)
         self.is_known |= self.group is not None or (change.is_tombstone and kind == METADATA)
+
+
+@dataclass(slots=True)
+class SettledMembers:
+    """Members in state STABLE by their epoch: counting them anew at each record would take time for each member."""
+
+    counts: Counter[int | None] = field(default_factory=Counter)
+
+    def update(self, before: StreamsMember | None, member: StreamsMember | None) -> None:
+        """Counts a member anew; None: it is not in the group."""
+        if before is not None:
+            self.counts[settled_epoch(before)] -= 1
+        if member is not None:
+            self.counts[settled_epoch(member)] += 1
+
+    def state_of(self, group: StreamsGroup) -> GroupState:
+        """Kafka's state of the group with the counted members."""
+        return group.state_with(self.counts[group.target_assignment_epoch])
 
 
 @dataclass(frozen=True, slots=True)

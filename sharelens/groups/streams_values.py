@@ -23,7 +23,7 @@ from state_model.streams.values import (
 TASK_TYPES: Final = (schemas.ACTIVE, schemas.STANDBY, schemas.WARMUP)
 ASSIGNED_LISTS: Final = ("activeTasks", "standbyTasks", "warmupTasks")
 PENDING_LISTS: Final = tuple(f"{name}PendingRevocation" for name in ASSIGNED_LISTS)
-TaskCell: TypeAlias = tuple[tuple[str, str, list[int]], ...]
+TaskCell: TypeAlias = tuple[tuple[str, str, tuple[int, ...]], ...]
 """A TASKS value; structs are tuples in the order of their fields, as Arrow reads them faster than dicts."""
 Epochs: TypeAlias = dict[int, int | None]
 """Assignment epochs of tasks by partition; None: the tasks are not active."""
@@ -47,8 +47,7 @@ NO_ASSIGNMENT: Final[Cells] = (None, None, None, None, None, (), ())
 class HistoryMetadata(NamedTuple):
     """A member's metadata; `cells`: METADATA_COLUMNS."""
 
-    process_id: str
-    client_id: str
+    metadata: MemberMetadata
     cells: Cells
 
 
@@ -74,7 +73,7 @@ def read_value(change: GroupChange) -> RecordValue:
             return cast(RecordValue, _cell(_epochs(cast(Mapping[str, Any], change.value), ASSIGNED_LISTS, 0)))
         case kind if kind == MEMBER:
             metadata = cast(MemberMetadata, value_of_change(change))
-            return cast(RecordValue, HistoryMetadata(metadata.process_id, metadata.client_id, metadata_cells(metadata)))
+            return cast(RecordValue, HistoryMetadata(metadata, metadata_cells(metadata)))
     return value_of_change(change)
 
 
@@ -110,7 +109,19 @@ def _epochs(value: Mapping[str, Any], names: tuple[str, ...], member_epoch: int)
 
 def _cell(tasks: TaskEpochs) -> TaskCell:
     keys = sorted(tasks)
-    return tuple([(TASK_TYPES[key[0]], key[1], sorted(tasks[key])) for key in keys if tasks[key]])
+    return tuple([(TASK_TYPES[key[0]], key[1], tuple(sorted(tasks[key]))) for key in keys if tasks[key]])
+
+
+def metadata_of(member: StreamsMember | None) -> MemberMetadata | None:
+    """The metadata of a member with the values that `read_value` gives; None without a record of it."""
+    metadata: object = None if member is None else member.metadata
+    return metadata.metadata if isinstance(metadata, HistoryMetadata) else None
+
+
+def epochs_of(member: StreamsMember | None) -> tuple[TaskEpochs, TaskEpochs]:
+    """The assigned tasks of such a member and those that it must give up; a tombstone of the assignment leaves none."""
+    assignment: object = None if member is None else member.assignment
+    return (assignment.assigned, assignment.pending) if isinstance(assignment, HistoryAssignment) else ({}, {})
 
 
 def member_cells(member_id: str, member: StreamsMember, target: object) -> Cells:
@@ -159,7 +170,7 @@ def member_state_name(state: int) -> str:
 def task_cell(tasks: TasksByType) -> TaskCell:
     """The cell of the tasks of a member."""
     return tuple(
-        (name, subtopology_id, partitions)
+        (name, subtopology_id, tuple(partitions))
         for name, tasks_of_type in of_types(tasks)
         for subtopology_id, partitions in by_subtopology(tasks_of_type).items()
     )
