@@ -6,7 +6,8 @@ from pathlib import Path
 
 from sharelens.measures.catalog import MEASURES, Definition, Measure
 from sharelens.measures.figures import FIGURES
-from sharelens.questions.queries.definitions import comment, spark_type
+from sharelens.questions.queries.definitions import spark_type
+from state_model.columnar.schemas import comment
 
 TARGET = Path(__file__).parent.parent / "docs" / "reference" / "measures.md"
 BEGIN = "<!-- written by `python -m tools.write_measures_reference` from `sharelens/measures/catalog.py` -->"

@@ -9,7 +9,8 @@ import pyarrow as pa
 from jobs.retained import STAYS
 from jobs.upkeep.retention import RULES
 from sharelens.lake.tables import TABLES, Table
-from sharelens.questions.queries.definitions import comment, spark_type
+from sharelens.questions.queries.definitions import spark_type
+from state_model.columnar.schemas import comment
 
 TARGET = Path(__file__).parent.parent / "docs" / "reference" / "tables.md"
 HEAD = """# Tables

@@ -13,7 +13,7 @@ import pyarrow as pa
 from sharelens.catalog.views import AS_OF, MOMENT, NOW, View, as_of_condition, literal, quoted, type_name
 from sharelens.lake.snapshot import Snapshot
 from sharelens.lake.tables import TIME
-from sharelens.questions.queries.definitions import comment
+from state_model.columnar.schemas import comment
 
 TYPES = {
     pa.string(): "VARCHAR",

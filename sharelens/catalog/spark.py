@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from sharelens.catalog.views import AS_OF, MOMENT, NOW, View, as_of_condition
-from sharelens.questions.queries.definitions import comment, spark_type, text_literal
+from sharelens.questions.queries.definitions import spark_type, text_literal
+from state_model.columnar.schemas import comment
 
 RUN_PROPERTY = "sharelens.run_id"
 """Property of each view: the run whose cut it shows."""

@@ -10,7 +10,7 @@ from sharelens.evidence_folder.question import Question
 from sharelens.evidence_folder.raw import RawLog
 from sharelens.measures.settings.over_time import DELIVERY_COUNT_LIMIT, largest
 from sharelens.output import Answer
-from sharelens.questions.audits.audit import COLUMNS, with_topics
+from sharelens.questions.audits.audit import LAYOUT, with_topics
 from sharelens.tables.port import Tables
 from sharelens.tables.where import Keys
 from state_model.audit.columnar.explained import with_causes
@@ -47,7 +47,9 @@ def audit(evidence: Tables, raw: RawLog, question: Question, keys: Keys, places:
     rows = filter_rows(rows, None if condition is None else condition | of_log)
     names = evidence.names(rows.column("topic_id").drop_null().unique().to_pylist())
     return Answer(
-        table=with_topics(rows, names), columns=COLUMNS, none="no rule of severity error or warning is violated"
+        table=with_topics(rows, names),
+        columns=LAYOUT.columns(),
+        none="no rule of severity error or warning is violated",
     )
 
 

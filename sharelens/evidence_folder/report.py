@@ -13,7 +13,7 @@ from sharelens.evidence_folder.writers import sorted_rows
 from sharelens.output import Answer, Column, name_cell, rows_of
 from sharelens.output.terminal import visible
 from sharelens.parameters.times import time_text
-from sharelens.questions.state import text_columns
+from sharelens.questions import state
 from sharelens.report.unknowable import CANNOT_KNOW_OF_STREAMS
 
 ROWS_SHOWN = 100
@@ -86,7 +86,7 @@ def report(
     parts += [_finding(name, heading, answers[name]) for name, heading in FINDINGS.items() if name in answers]
     for name, heading in STATES.items():
         if name in tables:
-            parts.append(_section(heading, (), _table(name, tables[name], text_columns(verbose=False))))
+            parts.append(_section(heading, (), _table(name, tables[name], state.LAYOUT.columns())))
     parts.append(_section("What cannot be known", CANNOT_KNOW_OF_STREAMS if is_of_streams else UNKNOWABLE, ""))
     parts.append(_section("Files", (), _files(record_counts)))
     return PAGE.format(title=html.escape(title), style=STYLE, body="\n".join(parts))

@@ -16,11 +16,11 @@ from sharelens.groups.histories import histories
 from sharelens.groups.replay import is_of_types
 from sharelens.groups.streams_rebalances import streams_rebalances
 from sharelens.measures.stalls.intervals import MIN_DURATION_MS
-from sharelens.output import Answer, by_importance, name_column, number_column, text_column, time_column
+from sharelens.output import Answer
+from sharelens.output.layouts import Layout
 from sharelens.parameters.times import time_text
 from sharelens.questions.answers.completeness import incomplete_rows
-from sharelens.questions.audits.audit import COLUMNS as AUDIT_COLUMNS
-from sharelens.questions.audits.audit import with_topics
+from sharelens.questions.audits import audit
 from sharelens.questions.findings.finding import FINDING, finding_rows
 from sharelens.questions.findings.streams_findings import streams_findings
 from sharelens.questions.findings.streams_signs import streams_signs
@@ -47,15 +47,11 @@ LISTED = {
 """Severities of the rules that the group's own records decide, by rule id."""
 AT_THE_END = pa.schema([FINDING.field(name) for name in ("severity", "kind", "group_id", "size", "since_ms", "text")])
 """A finding without the command that explains it, which names where the evidence lies."""
-FINDING_COLUMNS = by_importance(
-    (
-        name_column("SEVERITY", "severity"),
-        name_column("KIND", "kind"),
-        number_column("SIZE", "size"),
-        time_column("SINCE", "since_ms"),
-        text_column("TEXT", "text"),
-    ),
-    "SEVERITY KIND TEXT SINCE SIZE",
+FINDING_LAYOUT = Layout(
+    schema=AT_THE_END,
+    fields="severity kind size since_ms text",
+    sentences="text",
+    important="SEVERITY KIND TEXT SINCE SIZE",
 )
 
 
@@ -67,12 +63,12 @@ def streams_answers(evidence: Tables, raw: RawLog, question: Question) -> Iterat
     records = records.filter(pc.field("timestamp_ms") <= last_ms)
     signs = streams_signs(evidence, records, last_ms, min(last_ms, _newest_ms(records)))
     rows = finding_rows(streams_findings(signs, MIN_DURATION_MS), lambda *_: "").select(AT_THE_END.names)
-    yield "finding", Answer(table=rows, columns=FINDING_COLUMNS, none="nothing is wrong at the window's end")
+    yield "finding", Answer(table=rows, columns=FINDING_LAYOUT.columns(), none="nothing is wrong at the window's end")
     entries = streams_entries(records, read_offset_commits(evidence, group), last_ms)
     events = timeline_table(entries, {}, Span(from_ms=question.from_ms, to_ms=question.to_ms))
-    yield "timeline", Answer(table=events, columns=timeline.TEXT_COLUMNS, none="nothing happened")
+    yield "timeline", Answer(table=events, columns=timeline.LAYOUT.columns(), none="nothing happened")
     rebalances = streams_rebalances(records).filter(pc.field("at_ms") >= question.from_ms)
-    yield "rebalance", Answer(table=rebalances, columns=rebalances_streams.TEXT_COLUMNS, none="no rebalance")
+    yield "rebalance", Answer(table=rebalances, columns=rebalances_streams.LAYOUT.columns(), none="no rebalance")
     group_histories = histories(records)
     for name, rows in (
         ("group", group_histories.groups),
@@ -133,5 +129,5 @@ def _audit(raw: RawLog, question: Question) -> Answer:
         audit_groups(
             pa.concat_tables(tables), pa.concat_tables(odd), frozenset(complete), proofs, complete_from=complete_from
         )
-    rows = with_topics(proofs.findings(LISTED, LISTED), {})
-    return Answer(table=rows, columns=AUDIT_COLUMNS, none="no rule of severity error or warning is violated")
+    rows = audit.with_topics(proofs.findings(LISTED, LISTED), {})
+    return Answer(table=rows, columns=audit.LAYOUT.columns(), none="no rule of severity error or warning is violated")

@@ -17,17 +17,16 @@ from sharelens.lake.settings_rows import SETTING
 from sharelens.lake.settings_rows import TABLE as BRONZE_SETTING
 from sharelens.lake.table_schemas import INGEST_EXTENT, PUBLICATION, QUALITY_RESULT, TOPIC_START
 from sharelens.measures.dlq.schemas import DLQ_RECONCILIATION
-from sharelens.measures.latency.schemas import AGES, ATTEMPTS_CONTRIBUTION, LATENCY_CONTRIBUTION
+from sharelens.measures.latency.schemas import ATTEMPTS_CONTRIBUTION, LATENCY_CONTRIBUTION
 from sharelens.measures.schemas import IS_FINAL, LAG, LIFE, MEASURE_BASE, POISON_RECORD, PROGRESS, REDELIVERED, STALL
 from state_model.audit.columnar.continuation import AUDIT_STATE
 from state_model.audit.columnar.finding_schema import FINDING
 from state_model.audit.columnar.kept_schema import AUDIT_COUNTER, KEPT_RECORD
 from state_model.columnar import schemas as state_schemas
-from state_model.columnar.schemas import column
+from state_model.columnar.schemas import column, is_moment
 
 SCHEMA_VERSION = 8
 TIME = pa.timestamp("us", tz="UTC")
-DURATIONS = ("duration_ms", "rebalance_timeout_ms")
 
 CLUSTER = column("cluster_id", pa.string(), "Kafka cluster id; `unknown` when no directory has one", nullable=False)
 RUN = column("run_id", pa.int64(), "run that wrote the row", nullable=False)
@@ -57,7 +56,7 @@ def with_times(fields: list[pa.Field]) -> list[pa.Field]:
     result = []
     for field in fields:
         result.append(field)
-        if field.name.endswith("_ms") and field.name not in (*AGES, *DURATIONS):
+        if is_moment(field.name):
             result.append(
                 column(time_name(field.name), TIME, f"{field.name} as a timestamp; null outside years 1-9999")
             )

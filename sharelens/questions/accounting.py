@@ -10,19 +10,21 @@ import pyarrow.compute as pc
 from sharelens.measures import account as measure
 from sharelens.measures.account_windows import FROM_TOPIC, Windows, reaches_of, windows_of
 from sharelens.measures.ranges.offset_counts import offset_counts
-from sharelens.measures.schemas import CLASSES
+from sharelens.measures.schemas import ACCOUNTED, CLASSES
 from sharelens.measures.topics.extents import TopicPartition, topic_partitions
 from sharelens.measures.topics.topic_log import TopicLog, limits
-from sharelens.output import Answer, by_importance, name_cell, name_column, number_column
+from sharelens.output import Answer, name_cell
+from sharelens.output.layouts import Layout
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.measured import Scope, answer, by_place, marked, scope
-from sharelens.questions.state import COMPLETENESS, TOPIC
+from sharelens.questions.answers.shape import answer_schema
 from sharelens.source.request import CutChoice
 from sharelens.tables.measure_inputs import Part
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_topic_batches, read_topic_extents
 from sharelens.tables.where import Span
 from state_model.columnar.keys import FULL_PLACE_KEY
+from state_model.columnar.schemas import column
 
 NAMED = 4
 
@@ -50,7 +52,7 @@ def account(
     return answer(
         evidence,
         by_place(tables),
-        LISTED_COLUMNS if listed else COUNTED_COLUMNS,
+        LISTED_LAYOUT if listed else LAYOUT,
         totals=_totals(sum(counts, Counter()), sum(sizes), sum(gaps)),
         warnings=[
             *scoped.warnings,
@@ -158,39 +160,30 @@ def _totals(counts: Counter[str], appended: int, archived_gaps: int) -> str:
     return f"offsets of the window {appended}, in classes {total}, difference {appended - total}: {by_class}"
 
 
-_KEY_COLUMNS = (
-    name_column("GROUP", "group_id"),
-    TOPIC,
-    number_column("PARTITION", "partition"),
-    name_column("CLASS", "class"),
-    name_column("REASON", "reason"),
+COUNTED = pa.schema(
+    [
+        *(ACCOUNTED.field(name) for name in (*FULL_PLACE_KEY, "class", "reason")),
+        column("offsets", pa.int64(), "record offsets of the class and reason"),
+        column("ranges", pa.int64(), "ranges of offsets that are next to each other"),
+        *(ACCOUNTED.field(name) for name in ("first_offset", "last_offset")),
+        column("window_first_offset", pa.int64(), "first offset of the window"),
+        column("window_end_offset", pa.int64(), "end of the window, exclusive"),
+        column("window_offsets", pa.int64(), "offsets of the window"),
+        column("batch_offsets", pa.int64(), "offsets of the window in batches of the topic; null = no batch headers"),
+        column("difference", pa.int64(), "offsets in classes less those in batches; null = no batch headers"),
+        column("end_offset_source", pa.string(), "what the end of the window comes from"),
+    ]
 )
-COUNTED_COLUMNS = by_importance(
-    (
-        *_KEY_COLUMNS,
-        number_column("OFFSETS", "offsets"),
-        number_column("RANGES", "ranges"),
-        number_column("FIRST-OFFSET", "first_offset"),
-        number_column("LAST-OFFSET", "last_offset"),
-        number_column("WINDOW-FIRST", "window_first_offset"),
-        number_column("WINDOW-END", "window_end_offset"),
-        number_column("WINDOW-OFFSETS", "window_offsets"),
-        number_column("BATCH-OFFSETS", "batch_offsets"),
-        number_column("DIFFERENCE", "difference"),
-        COMPLETENESS,
-    ),
-    "GROUP TOPIC PARTITION CLASS REASON OFFSETS DIFFERENCE FIRST-OFFSET LAST-OFFSET RANGES",
+LAYOUT = Layout(
+    schema=answer_schema(COUNTED),
+    fields="group_id topic partition class reason offsets ranges first_offset last_offset window_first_offset "
+    "window_end_offset window_offsets batch_offsets difference completeness",
+    headings={"window_first_offset": "WINDOW-FIRST", "window_end_offset": "WINDOW-END"},
+    important="GROUP TOPIC PARTITION CLASS REASON OFFSETS DIFFERENCE FIRST-OFFSET LAST-OFFSET RANGES",
 )
-LISTED_COLUMNS = by_importance(
-    (
-        *_KEY_COLUMNS,
-        number_column("FIRST-OFFSET", "first_offset"),
-        number_column("LAST-OFFSET", "last_offset"),
-        number_column("DELIVERY-COUNT", "delivery_count"),
-        number_column("STATE-PARTITION", "state_partition"),
-        number_column("LIFE", "life_log_offset"),
-        number_column("STATE-LOG-OFFSET", "log_offset"),
-        COMPLETENESS,
-    ),
-    "GROUP TOPIC PARTITION CLASS REASON FIRST-OFFSET LAST-OFFSET DELIVERY-COUNT",
+LISTED_LAYOUT = Layout(
+    schema=answer_schema(ACCOUNTED),
+    fields="group_id topic partition class reason first_offset last_offset delivery_count state_partition "
+    "life_log_offset log_offset completeness",
+    important="GROUP TOPIC PARTITION CLASS REASON FIRST-OFFSET LAST-OFFSET DELIVERY-COUNT",
 )

@@ -1,18 +1,18 @@
 """Settings that a history suggests, each with its evidence."""
 
-from collections.abc import Sequence
-
 import pyarrow as pa
 
 from sharelens.measures.what_if import advice, delivery_limit, lock_advice, placement_advice, state_partitions
 from sharelens.measures.what_if.advice_rows import ADVICE
 from sharelens.measures.what_if.schema import WHAT_IF
 from sharelens.measures.what_if.snapshots import limit_in_force, snapshot_rows
-from sharelens.output import Answer, Column, by_importance, name_column, text_column
+from sharelens.output import Answer
+from sharelens.output.layouts import Layout
 from sharelens.output.wording import counted
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.completeness import closing_line
 from sharelens.questions.answers.measured import Scope, described, scope
+from sharelens.questions.answers.shape import answer_schema
 from sharelens.questions.what_if import COLD_INTERVAL_MS, appends_of, delivery_limit_of, rounds_of
 from sharelens.questions.what_if_placement import known_number, records_at
 from sharelens.source.request import CutChoice
@@ -37,7 +37,7 @@ def advise(evidence: Tables, key_filter: KeyFilter, cut: CutChoice) -> Answer:
     unknown = "" if evidence.settings.groups.groups is not None else UNKNOWN_SETTINGS
     return Answer(
         table=described(evidence, rows),
-        columns=tuple(COLUMNS),
+        columns=LAYOUT.columns(),
         summary=f"{counted(rows.num_rows, 'suggestion')}{unknown}\n{closing_line(evidence)}",
         warnings=scoped.warnings,
         none="the history suggests no other setting",
@@ -58,15 +58,8 @@ def _of_coordinator(scoped: Scope, key_filter: KeyFilter, cut: CutChoice) -> pa.
     return advice.of_coordinator(rows, in_force.pop())
 
 
-COLUMNS: Sequence[Column] = by_importance(
-    (
-        name_column("GROUP", "group_id"),
-        name_column("SETTING", "setting"),
-        name_column("IN-FORCE", "in_force"),
-        name_column("SUGGESTED", "suggested"),
-        text_column("EVIDENCE", "evidence"),
-        text_column("EFFECT", "effect"),
-        name_column("CERTAINTY", "certainty"),
-    ),
-    "GROUP SETTING IN-FORCE SUGGESTED EVIDENCE EFFECT CERTAINTY",
+LAYOUT = Layout(
+    schema=answer_schema(ADVICE, has_marks=False),
+    sentences="evidence effect",
+    important="GROUP SETTING IN-FORCE SUGGESTED EVIDENCE EFFECT CERTAINTY",
 )

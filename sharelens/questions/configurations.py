@@ -9,13 +9,15 @@ from sharelens.evidence.metadata_events import MetadataHistory
 from sharelens.evidence.metadata_reading import read_metadata
 from sharelens.kafka_log.layout import LogDirectory, scan_log_directory
 from sharelens.lake.scan import open_lake
-from sharelens.output import Answer, Column, Row, by_importance, name_cell, name_column, number_column, time_column
+from sharelens.output import Answer, Column, Row, name_cell
+from sharelens.output.layouts import Layout
 from sharelens.output.wording import counted, listed
 from sharelens.parameters.times import time_text
 from sharelens.questions.answers.missing import damaged_metadata
-from sharelens.questions.state import COMPLETENESS
+from sharelens.questions.answers.shape import CLUSTER_ID
 from sharelens.source.request import Source
 from sharelens.tables.opening import open_cut
+from state_model.columnar.schemas import column
 from state_model.errors import SharelensError, UsageError
 from state_model.metadata.changes import CONFIG
 from state_model.metadata.history import Validity, topic_names
@@ -25,20 +27,25 @@ WHOLE_CLUSTER = "default"
 """The word for the brokers' cluster-wide default, whose name in the log is empty."""
 CONFIGURATION = pa.schema(
     [
-        pa.field("cluster_id", pa.string()),
-        pa.field("resource_type", pa.string()),
-        pa.field("resource", pa.string()),
-        pa.field("name", pa.string()),
-        pa.field("value", pa.string()),
-        pa.field("hidden_length", pa.int32()),
-        pa.field("hidden_digest", pa.string()),
-        pa.field("valid_from_ms", pa.int64()),
-        pa.field("valid_to_ms", pa.int64()),
-        pa.field("from_offset", pa.int64()),
-        pa.field("to_offset", pa.int64()),
-        pa.field("began_earlier", pa.bool_()),
-        pa.field("completeness", pa.string()),
-        pa.field("completeness_reason", pa.string()),
+        CLUSTER_ID,
+        column("resource_type", pa.string(), "group, topic, broker or client_metrics"),
+        column("resource", pa.string(), "its name; a broker's id; empty = the default of all brokers"),
+        column("name", pa.string(), "key of the setting"),
+        column("value", pa.string(), "the value; null = the key may be a secret"),
+        column("hidden_length", pa.int32(), "bytes of a value that is not shown; null = the value is shown"),
+        column(
+            "hidden_digest",
+            pa.string(),
+            "digest of it: equal values of one answer have equal digests, by a random key that is never stored; null "
+            "in a lake, where each writing counts as a new value",
+        ),
+        column("valid_from_ms", pa.int64(), "when the value came into force, by the controller's clock"),
+        column("valid_to_ms", pa.int64(), "when it ended; null = it is in force"),
+        column("from_offset", pa.int64(), "offset of the record that set it"),
+        column("to_offset", pa.int64(), "offset of the record that replaced or removed it; null = none"),
+        column("began_earlier", pa.bool_(), "the value is older: the log begins with a snapshot, or one closed a gap"),
+        column("completeness", pa.string(), "complete, incomplete or uncommitted"),
+        column("completeness_reason", pa.string(), "gap or uncommitted; null = complete"),
     ]
 )
 
@@ -84,7 +91,7 @@ def configurations(source: Source, chosen: ResourceFilter, as_of_ms: int | None 
     in_force = sum(row.end is None for row in rows)
     return Answer(
         table=table,
-        columns=TEXT_COLUMNS,
+        columns=LAYOUT.columns(),
         summary=f"{counted(len(rows), 'value')} of settings, {in_force} in force at the end\n{_evidence_line(history)}",
         warnings=tuple(_warnings(history, as_of_ms)),
         none="no setting in the metadata log: the resource has the brokers' own files and Kafka's defaults",
@@ -197,17 +204,13 @@ def _value_cell(row: Row) -> str:
     return f"hidden:{row['hidden_length']}" + ("" if digest is None else f":{digest}")
 
 
-TEXT_COLUMNS = by_importance(
-    (
-        name_column("TYPE", "resource_type"),
+LAYOUT = Layout(
+    schema=CONFIGURATION,
+    fields="resource_type resource name value valid_from_ms valid_to_ms from_offset to_offset completeness",
+    headings={"resource_type": "TYPE", "valid_from_ms": "FROM", "valid_to_ms": "TO"},
+    cells=(
         Column(heading="RESOURCE", cell=_resource_cell, fields=("resource",)),
-        name_column("NAME", "name"),
         Column(heading="VALUE", cell=_value_cell, fields=("value", "hidden_length", "hidden_digest")),
-        time_column("FROM", "valid_from_ms"),
-        time_column("TO", "valid_to_ms"),
-        number_column("FROM-OFFSET", "from_offset"),
-        number_column("TO-OFFSET", "to_offset"),
-        COMPLETENESS,
     ),
-    "TYPE RESOURCE NAME VALUE FROM TO COMPLETENESS FROM-OFFSET TO-OFFSET",
+    important="TYPE RESOURCE NAME VALUE FROM TO COMPLETENESS FROM-OFFSET TO-OFFSET",
 )

@@ -1,15 +1,14 @@
 """What share state costs, beside what KIP-932's early design would have cost for the same writes."""
 
-from collections.abc import Sequence
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.early_draft_cost import draft_cost
-from sharelens.output import Answer, Column, by_importance, name_column, number_column
+from sharelens.measures.early_draft_cost import DRAFT_COST, draft_cost
+from sharelens.output import Answer
+from sharelens.output.layouts import Layout
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.measured import answer, of_parts, scope
-from sharelens.questions.state import COMPLETENESS, TOPIC
+from sharelens.questions.answers.shape import answer_schema
 from sharelens.source.request import CutChoice
 from sharelens.tables.measure_inputs import Part
 from sharelens.tables.port import Tables
@@ -42,24 +41,12 @@ def cost_compared(evidence: Tables, key_filter: KeyFilter, cut: CutChoice) -> An
         f"shipped: records {sums['records']}, bytes {sums['bytes']}\n"
         f"early design: records {sums['draft_records']}, bytes {sums['draft_bytes']}{ratio}"
     )
-    return answer(evidence, table, COLUMNS, totals=totals, warnings=scoped.warnings, none="no record")
+    return answer(evidence, table, LAYOUT, totals=totals, warnings=scoped.warnings, none="no record")
 
 
-COLUMNS: Sequence[Column] = by_importance(
-    (
-        name_column("GROUP", "group_id"),
-        TOPIC,
-        number_column("PARTITION", "partition"),
-        number_column("RECORDS", "records"),
-        number_column("DRAFT-RECORDS", "draft_records"),
-        number_column("BYTES", "bytes"),
-        number_column("DRAFT-BYTES", "draft_bytes"),
-        number_column("MOST-RECORDS-TO-REPLAY", "most_records_to_replay"),
-        number_column("DRAFT-MOST-RECORDS-TO-REPLAY", "draft_most_records_to_replay"),
-        number_column("DRAFT-CHECKPOINTS", "draft_checkpoints"),
-        number_column("ACKNOWLEDGED-OFFSETS", "acknowledged_offsets"),
-        number_column("STATE-PARTITION", "state_partition"),
-        COMPLETENESS,
-    ),
-    "GROUP TOPIC PARTITION RECORDS DRAFT-RECORDS BYTES DRAFT-BYTES",
+LAYOUT = Layout(
+    schema=answer_schema(DRAFT_COST),
+    fields="group_id topic partition records draft_records bytes draft_bytes most_records_to_replay "
+    "draft_most_records_to_replay draft_checkpoints acknowledged_offsets state_partition completeness",
+    important="GROUP TOPIC PARTITION RECORDS DRAFT-RECORDS BYTES DRAFT-BYTES",
 )

@@ -11,17 +11,8 @@ from sharelens.evidence.early_draft_records import EARLY_DRAFT_RECORD, early_dra
 from sharelens.evidence.reading import read_whole
 from sharelens.kafka_log.layout import scan_log_directory
 from sharelens.kafka_log.union import LogPartition, unite
-from sharelens.output import (
-    Column,
-    Row,
-    Stream,
-    by_importance,
-    name_column,
-    number_column,
-    number_text,
-    text_column,
-    time_column,
-)
+from sharelens.output import Column, Row, Stream, number_text
+from sharelens.output.layouts import Layout
 from sharelens.output.wording import counted
 from sharelens.parameters.filters import KeyFilter
 from sharelens.source.request import Source
@@ -55,7 +46,7 @@ def records(source: Source, key_filter: KeyFilter) -> Stream:
     return Stream(
         schema=EARLY_DRAFT_RECORD,
         batches=batches(),
-        columns=COLUMNS,
+        columns=LAYOUT.columns(),
         summary=f"read: {counted(len(partitions), 'partition')} of user topics",
         warnings=lambda: [f"{counted(count, 'range')} could not be read: {why}" for why, count in problems.items()],
         none="no control record of the early design",
@@ -82,20 +73,11 @@ def _states(row: Row) -> str:
     return ", ".join(parts) or number_text(None)
 
 
-COLUMNS: tuple[Column, ...] = by_importance(
-    (
-        name_column("TOPIC", "topic"),
-        number_column("PARTITION", "partition"),
-        number_column("LOG-OFFSET", "log_offset"),
-        time_column("TIMESTAMP", "timestamp_ms"),
-        name_column("TYPE", "type"),
-        name_column("GROUP", "group_id"),
-        number_column("CHECKPOINT-EPOCH", "checkpoint_epoch"),
-        number_column("START-OFFSET", "start_offset"),
-        number_column("END-OFFSET", "end_offset"),
-        number_column("BACK-OFFSET", "back_offset"),
-        Column(heading="STATES", cell=_states, fields=("states",)),
-        text_column("ERROR", "error"),
-    ),
-    "TOPIC PARTITION LOG-OFFSET TYPE GROUP START-OFFSET END-OFFSET BACK-OFFSET STATES",
+LAYOUT = Layout(
+    schema=EARLY_DRAFT_RECORD,
+    fields="topic partition log_offset timestamp_ms type group_id checkpoint_epoch start_offset end_offset "
+    "back_offset states error",
+    cells=(Column(heading="STATES", cell=_states, fields=("states",)),),
+    sentences="error",
+    important="TOPIC PARTITION LOG-OFFSET TYPE GROUP START-OFFSET END-OFFSET BACK-OFFSET STATES",
 )

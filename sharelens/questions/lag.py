@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from sharelens.measures import lag as measure
 from sharelens.measures.inputs import topic_ends
 from sharelens.measures.lag_over_time import Arrivals
 from sharelens.measures.lag_over_time import lag_over_time as over_time
-from sharelens.measures.schemas import LAG
+from sharelens.measures.schemas import LAG, LAG_OVER_TIME
 from sharelens.measures.topics.extents import BATCH_COLUMNS
 from sharelens.measures.topics.file_ends import (
     EndOffsets,
@@ -21,7 +22,8 @@ from sharelens.measures.topics.file_ends import (
     with_inferred_ends,
     with_stable_offsets,
 )
-from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text, time_column
+from sharelens.output import Answer, Column, Row, number_text
+from sharelens.output.layouts import Layout
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.times import lasted, time_text
 from sharelens.questions.answers.checked import with_coordinators
@@ -35,8 +37,7 @@ from sharelens.questions.answers.completeness import (
 )
 from sharelens.questions.answers.missing import unknown_ends
 from sharelens.questions.answers.naming import ensure_known, resolve
-from sharelens.questions.answers.shape import constant, with_names
-from sharelens.questions.state import COMPLETENESS, TOPIC
+from sharelens.questions.answers.shape import answer_schema, constant, with_names
 from sharelens.source.request import CutChoice
 from sharelens.tables.measure_inputs import EvidenceInputs
 from sharelens.tables.misplaced import misplaced_places
@@ -47,8 +48,6 @@ from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY, SHARE_PART
 from state_model.errors import UsageError
 
 MOST_ROWS = 5_000_000
-IMPORTANT = "GROUP TOPIC PARTITION LAG START-OFFSET END-OFFSET WHY FIRST-INCOMPLETE"
-IMPORTANT_AT_A_CUT = "GROUP TOPIC PARTITION LAG-INFERRED START-OFFSET END-OFFSET-INFERRED WHY"
 
 
 def lag(
@@ -86,7 +85,7 @@ def lag(
     closing = closing_line(evidence, incomplete_rows(table.column("completeness")))
     return Answer(
         table=table,
-        columns=text_columns(inferred=not prefix.is_whole),
+        columns=(LAYOUT if prefix.is_whole else EARLIER_LAYOUT).columns(),
         summary=f"{_cut_line(evidence, prefix, table, now_ms)}\n{closing}",
         warnings=tuple(warnings),
         none="no live share partition",
@@ -158,7 +157,7 @@ def lag_over_time(
     table = table.add_column(0, "cluster_id", constant(evidence.cluster_id, table.num_rows, pa.string()))
     return Answer(
         table=table,
-        columns=OVER_TIME_COLUMNS,
+        columns=OVER_TIME_LAYOUT.columns(),
         summary=closing_line(evidence, incomplete_rows(table.column("completeness"))),
         warnings=tuple(misplaced_warnings(misplaced, names)),
         none="no live share partition at any of the moments",
@@ -203,45 +202,28 @@ def _cut_line(evidence: Tables, cut: LogPrefix, table: pa.Table, now_ms: int | N
     return f"cut: {moment}; end offsets: {', '.join(sources) or 'none known'}"
 
 
-def text_columns(*, inferred: bool) -> tuple[Column, ...]:
-    """Kafka's words and order first, ours after; `inferred`: the cut is an earlier moment."""
-    guess = (number_column("END-OFFSET-INFERRED", "end_offset_inferred"), number_column("LAG-INFERRED", "lag_inferred"))
-    columns = (
-        name_column("GROUP", "group_id"),
-        TOPIC,
-        number_column("PARTITION", "partition"),
-        number_column("LEADER-EPOCH", "leader_epoch"),
-        number_column("START-OFFSET", "start_offset"),
-        number_column("LAG", "lag"),
-        number_column("FIRST-INCOMPLETE", "first_incomplete_offset"),
-        number_column("END-OFFSET", "end_offset"),
-        *(guess if inferred else ()),
-        number_column("LAG-STABLE", "lag_stable"),
-        number_column("LAG-RECOUNTED", "lag_recounted"),
-        number_column("LAG-NAIVE", "lag_naive"),
-        COMPLETENESS,
-        Column(heading="WHY", cell=_why_cell, fields=("why", "unknown_reason")),
-    )
-    return by_importance(columns, IMPORTANT_AT_A_CUT if inferred else IMPORTANT)
-
-
-OVER_TIME_COLUMNS = by_importance(
-    (
-        time_column("AT", "at_ms"),
-        name_column("GROUP", "group_id"),
-        TOPIC,
-        number_column("PARTITION", "partition"),
-        number_column("LEADER-EPOCH", "leader_epoch"),
-        number_column("START-OFFSET", "start_offset"),
-        number_column("END-OFFSET-INFERRED", "end_offset_inferred"),
-        number_column("LAG-INFERRED", "lag_inferred"),
-        COMPLETENESS,
-        Column(heading="WHY", cell=lambda row: number_text(row["unknown_reason"]), fields=("unknown_reason",)),
-    ),
-    "GROUP TOPIC PARTITION AT LAG-INFERRED WHY START-OFFSET END-OFFSET-INFERRED",
-)
-
-
 def _why_cell(row: Row) -> str:
     """The reason why the lag is unknown, else why the figures differ."""
     return number_text(row["why"] if row["unknown_reason"] is None else row["unknown_reason"])
+
+
+LAYOUT = Layout(
+    schema=answer_schema(LAG),
+    fields="group_id topic partition leader_epoch start_offset lag first_incomplete_offset end_offset lag_stable "
+    "lag_recounted lag_naive completeness why",
+    cells=(Column(heading="WHY", cell=_why_cell, fields=("why", "unknown_reason")),),
+    important="GROUP TOPIC PARTITION LAG START-OFFSET END-OFFSET WHY FIRST-INCOMPLETE",
+)
+EARLIER_LAYOUT = replace(
+    LAYOUT,
+    fields="group_id topic partition leader_epoch start_offset lag first_incomplete_offset end_offset "
+    "end_offset_inferred lag_inferred lag_stable lag_recounted lag_naive completeness why",
+    important="GROUP TOPIC PARTITION LAG-INFERRED START-OFFSET END-OFFSET-INFERRED WHY",
+)
+OVER_TIME_LAYOUT = Layout(
+    schema=answer_schema(LAG_OVER_TIME),
+    fields="at_ms group_id topic partition leader_epoch start_offset end_offset_inferred lag_inferred completeness "
+    "unknown_reason",
+    headings={"unknown_reason": "WHY"},
+    important="GROUP TOPIC PARTITION AT LAG-INFERRED WHY START-OFFSET END-OFFSET-INFERRED",
+)

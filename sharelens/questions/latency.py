@@ -12,11 +12,12 @@ from sharelens.measures.histories.settled import Settled, settled_of
 from sharelens.measures.inputs import Inputs
 from sharelens.measures.latency import measure
 from sharelens.measures.latency.ages import LARGEST_FIRST, Ages, age_ranges, ages_of
-from sharelens.measures.latency.schemas import ACKNOWLEDGED, ARCHIVED, OPEN, PERCENTILES
+from sharelens.measures.latency.schemas import ACKNOWLEDGED, AGE, ARCHIVED, ATTEMPTS, LATENCY, OPEN, PERCENTILES
 from sharelens.measures.latency.tallies import By, Tally, added, of_attempts, of_contributions, of_latency
 from sharelens.measures.topics.extents import TopicPartition, topic_partitions
 from sharelens.measures.topics.headers import begins_of
-from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text, time_column
+from sharelens.output import Answer, Column, Row, number_text
+from sharelens.output.layouts import Layout
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.times import time_text
 from sharelens.questions.answers.measured import (
@@ -31,7 +32,7 @@ from sharelens.questions.answers.measured import (
     stream_of,
 )
 from sharelens.questions.answers.missing import COPY_FOLDERS, unseen
-from sharelens.questions.state import COMPLETENESS, TOPIC
+from sharelens.questions.answers.shape import answer_schema
 from sharelens.source.request import CutChoice
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_topic_batches
@@ -121,7 +122,7 @@ def latency(
     return answer(
         evidence,
         table,
-        _columns(by, LATENCY_COLUMNS),
+        LAYOUT,
         totals=f"{_latency_totals(table)}\n{CLOCKS}\n{UNSEEN}",
         warnings=read.warnings,
         none="nothing was settled",
@@ -142,7 +143,7 @@ def attempts(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, span: Span
     return answer(
         evidence,
         table,
-        _columns(by, ATTEMPTS_COLUMNS),
+        ATTEMPTS_LAYOUT,
         totals=f"{_attempts_totals(table)}\n{UNSEEN}",
         warnings=read.warnings,
         none="nothing was delivered",
@@ -195,7 +196,7 @@ def ranges(
     return answer(
         evidence,
         largest[0],
-        RANGE_COLUMNS,
+        RANGE_LAYOUT,
         totals=f"{CLOCKS}\n{UNSEEN}",
         warnings=warnings,
         none="no settled offset with a batch header",
@@ -242,64 +243,32 @@ def _bounds(heading: str, low: str, high: str) -> Column:
     return Column(heading=heading, cell=cell, right=True, fields=(low, high))
 
 
-def _decimal(heading: str, field: str) -> Column:
-    def cell(row: Row) -> str:
-        value = row[field]
-        return f"{value:.2f}" if isinstance(value, float) else number_text(None)
-
-    return Column(heading=heading, cell=cell, right=True, fields=(field,))
-
-
-def _columns(by: By, columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    return by_importance((*_where(by), *columns), IMPORTANT)
-
-
-def _where(by: By) -> Iterator[Column]:
-    yield name_column("GROUP", "group_id")
-    yield TOPIC
-    if by.partition:
-        yield number_column("PARTITION", "partition")
-    if by.hour:
-        yield time_column("HOUR", "hour_ms")
-    yield name_column("OUTCOME", "outcome")
-
-
 IMPORTANT = "GROUP TOPIC PARTITION HOUR OUTCOME P50-MS P99-MS LARGEST-MS SETTLED DELIVERY-COUNT OFFSETS"
-LATENCY_COLUMNS = (
-    number_column("SETTLED", "settled_offsets"),
-    number_column("AGED", "aged_offsets"),
-    name_column("CLOCK", "clock"),
-    *(_bounds(f"P{rank}-MS", f"age_p{rank}_min_ms", f"age_p{rank}_max_ms") for rank in PERCENTILES),
-    _bounds("LARGEST-MS", "age_largest_min_ms", "age_max_ms"),
-    _bounds("NEGATIVE", "negative_offsets_min", "negative_offsets_max"),
-    _decimal("DELIVERIES-PER-SETTLED", "deliveries_per_settled"),
-    _decimal("PER-MINUTE", "settled_per_minute"),
-    time_column("FIRST-SETTLED", "first_settled_ms"),
-    time_column("LAST-SETTLED", "last_settled_ms"),
-    COMPLETENESS,
-)
-ATTEMPTS_COLUMNS = (
-    number_column("DELIVERY-COUNT", "delivery_count"),
-    number_column("OFFSETS", "offsets"),
-    number_column("DELIVERIES", "deliveries"),
-    number_column("EXTRA-DELIVERIES", "extra_deliveries"),
-    COMPLETENESS,
-)
-RANGE_COLUMNS = by_importance(
-    (
-        name_column("GROUP", "group_id"),
-        TOPIC,
-        number_column("PARTITION", "partition"),
-        number_column("FIRST-OFFSET", "first_offset"),
-        number_column("LAST-OFFSET", "last_offset"),
-        name_column("OUTCOME", "outcome"),
-        number_column("DELIVERY-COUNT", "delivery_count"),
-        _bounds("AGE-MS", "age_min_ms", "age_max_ms"),
-        name_column("CLOCK", "clock"),
-        time_column("SETTLED", "settled_ms"),
-        number_column("STATE-PARTITION", "state_partition"),
-        number_column("STATE-LOG-OFFSET", "log_offset"),
-        COMPLETENESS,
+VARIES = "state_partition and partition with --by partition; hour_ms with --by hour"
+LAYOUT = Layout(
+    schema=answer_schema(LATENCY),
+    fields="group_id topic partition hour_ms outcome settled_offsets aged_offsets clock age_p50_min_ms age_p90_min_ms "
+    "age_p99_min_ms age_largest_min_ms negative_offsets_min deliveries_per_settled settled_per_minute "
+    "first_settled_ms last_settled_ms completeness",
+    headings={"settled_offsets": "SETTLED", "aged_offsets": "AGED", "settled_per_minute": "PER-MINUTE"},
+    cells=(
+        *(_bounds(f"P{rank}-MS", f"age_p{rank}_min_ms", f"age_p{rank}_max_ms") for rank in PERCENTILES),
+        _bounds("LARGEST-MS", "age_largest_min_ms", "age_max_ms"),
+        _bounds("NEGATIVE", "negative_offsets_min", "negative_offsets_max"),
     ),
-    "GROUP TOPIC PARTITION FIRST-OFFSET LAST-OFFSET AGE-MS OUTCOME DELIVERY-COUNT SETTLED",
+    important=IMPORTANT,
+    varies=VARIES,
+)
+ATTEMPTS_LAYOUT = Layout(
+    schema=answer_schema(ATTEMPTS),
+    fields="group_id topic partition hour_ms outcome delivery_count offsets deliveries extra_deliveries completeness",
+    important=IMPORTANT,
+    varies=VARIES,
+)
+RANGE_LAYOUT = Layout(
+    schema=answer_schema(AGE),
+    fields="group_id topic partition first_offset last_offset outcome delivery_count age_min_ms clock settled_ms "
+    "state_partition log_offset completeness",
+    cells=(_bounds("AGE-MS", "age_min_ms", "age_max_ms"),),
+    important="GROUP TOPIC PARTITION FIRST-OFFSET LAST-OFFSET AGE-MS OUTCOME DELIVERY-COUNT SETTLED",
 )

@@ -8,8 +8,9 @@ import pyarrow.compute as pc
 from sharelens.evidence.conditions import filter_rows
 from sharelens.measures import life as measure
 from sharelens.measures.deletions import DELETION, deleted_by
-from sharelens.measures.schemas import DELETED_BY, EVENTS
-from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text, time_column
+from sharelens.measures.schemas import DELETED_BY, EVENTS, LIFE
+from sharelens.output import Answer, Column, Row, number_text
+from sharelens.output.layouts import Layout
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.measured import (
     PLACE_ORDER,
@@ -22,7 +23,7 @@ from sharelens.questions.answers.measured import (
     stream_of,
 )
 from sharelens.questions.answers.missing import without_group_records
-from sharelens.questions.state import COMPLETENESS, TOPIC
+from sharelens.questions.answers.shape import answer_schema, pair_column
 from sharelens.source.request import CutChoice
 from sharelens.tables.limits import TooMuchError
 from sharelens.tables.port import Tables
@@ -44,7 +45,7 @@ def life(
     return answer(
         evidence,
         rows,
-        TEXT_COLUMNS,
+        LAYOUT,
         totals=f"events: {summary}",
         warnings=(*scoped.warnings, *warnings),
         none="no event" if len(chosen) == len(EVENTS) else f"no event {' or '.join(chosen)}",
@@ -86,14 +87,6 @@ def with_deletions(evidence: Tables, rows: pa.Table, cut: CutChoice) -> tuple[pa
     return rows.add_column(at, DELETED_BY, by), warnings
 
 
-def _pair(name: str, heading: str) -> Column:
-    def cell(row: Row) -> str:
-        was, now = number_text(row[f"{name}_before"]), number_text(row[f"{name}_after"])
-        return now if was == now else f"{was}>{now}"
-
-    return Column(heading=heading, cell=cell, right=True, fields=(f"{name}_after", f"{name}_before"))
-
-
 def _span(name: str, heading: str) -> Column:
     def cell(row: Row) -> str:
         first, last = row[f"{name}_first_offset"], row[f"{name}_last_offset"]
@@ -102,24 +95,17 @@ def _span(name: str, heading: str) -> Column:
     return Column(heading=heading, cell=cell, right=True, fields=(f"{name}_first_offset", f"{name}_last_offset"))
 
 
-TEXT_COLUMNS = by_importance(
-    (
-        name_column("GROUP", "group_id"),
-        TOPIC,
-        number_column("PARTITION", "partition"),
-        _pair("leader_epoch", "LEADER-EPOCH"),
-        _pair("start_offset", "START-OFFSET"),
-        time_column("LOG-TIME", "log_time_ms"),
-        name_column("EVENT", "event"),
-        _pair("state_epoch", "STATE-EPOCH"),
+LAYOUT = Layout(
+    schema=answer_schema(LIFE.insert(LIFE.get_field_index("completeness"), DELETED_BY)),
+    fields="group_id topic partition leader_epoch_after start_offset_after log_time_ms event state_epoch_after "
+    "skipped_first_offset replayed_first_offset settled_skipped settled_dropped deleted_by_inferred state_partition "
+    "log_offset completeness",
+    cells=(
+        pair_column("LEADER-EPOCH", "leader_epoch"),
+        pair_column("START-OFFSET", "start_offset"),
+        pair_column("STATE-EPOCH", "state_epoch"),
         _span("skipped", "SKIPPED-OFFSETS"),
         _span("replayed", "REPLAYED-OFFSETS"),
-        number_column("SETTLED-SKIPPED", "settled_skipped"),
-        number_column("SETTLED-DROPPED", "settled_dropped"),
-        name_column("DELETED-BY-INFERRED", "deleted_by_inferred"),
-        number_column("STATE-PARTITION", "state_partition"),
-        number_column("STATE-LOG-OFFSET", "log_offset"),
-        COMPLETENESS,
     ),
-    "GROUP TOPIC PARTITION EVENT LOG-TIME START-OFFSET SKIPPED-OFFSETS REPLAYED-OFFSETS SETTLED-SKIPPED",
+    important="GROUP TOPIC PARTITION EVENT LOG-TIME START-OFFSET SKIPPED-OFFSETS REPLAYED-OFFSETS SETTLED-SKIPPED",
 )

@@ -5,7 +5,8 @@ from itertools import chain
 
 import pyarrow as pa
 
-from sharelens.output import Column, Row, Stream, by_importance, name_cell, name_column, number_column, time_column
+from sharelens.output import Column, Row, Stream, name_cell
+from sharelens.output.layouts import Layout
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.completeness import closing_line
 from sharelens.questions.answers.missing import nameless
@@ -15,23 +16,20 @@ from sharelens.tables.port import RECORDS, Tables
 from sharelens.tables.where import Order, Span, Where
 from state_model.columnar.schemas import SHARE_RECORD
 
-IMPORTANT = "GROUP TOPIC PARTITION TYPE RECORD-OFFSETS START-OFFSET TIMESTAMP STATE-LOG-OFFSET"
 FIELDS = (
-    "state_partition",
-    "log_offset",
-    "timestamp_ms",
-    "type",
-    "group_id",
-    "topic_id",
-    "partition",
-    "snapshot_epoch",
-    "state_epoch",
-    "leader_epoch",
-    "start_offset",
-    "delivery_complete_count",
-    "create_timestamp_ms",
-    "write_timestamp_ms",
-    "state_batches",
+    *("state_partition", "log_offset", "timestamp_ms", "type", "group_id", "topic_id", "partition", "snapshot_epoch"),
+    *("state_epoch", "leader_epoch", "start_offset", "delivery_complete_count", "create_timestamp_ms"),
+    *("write_timestamp_ms", "state_batches"),
+)
+LAYOUT = Layout(
+    schema=pa.schema(
+        [SHARE_RECORD.field("record_type" if name == "type" else name).with_name(name) for name in FIELDS]
+    ),
+    fields="group_id topic_id partition leader_epoch start_offset type timestamp_ms state_partition log_offset "
+    "snapshot_epoch state_epoch delivery_complete_count state_batches",
+    headings={"topic_id": "TOPIC"},
+    cells=(ranges_column(verbose=False),),
+    important="GROUP TOPIC PARTITION TYPE RECORD-OFFSETS START-OFFSET TIMESTAMP STATE-LOG-OFFSET",
 )
 
 
@@ -52,7 +50,7 @@ def records(evidence: Tables, key_filter: KeyFilter, span: Span, *, verbose: boo
     return Stream(
         schema=_answer_rows(SHARE_RECORD.empty_table()).schema,
         batches=batches(),
-        columns=_text_columns(evidence, verbose=verbose),
+        columns=LAYOUT.columns(None, _topic_column(evidence), ranges_column(verbose=verbose)),
         summary=closing_line(evidence),
         warnings=lambda: nameless(len(topic_ids - evidence.names(topic_ids).keys())),
         none="no record",
@@ -67,24 +65,9 @@ def _answer_rows(rows: pa.Table) -> pa.Table:
     return pa.table({name: columns[name] for name in FIELDS})
 
 
-def _text_columns(evidence: Tables, *, verbose: bool) -> tuple[Column, ...]:
-    def topic_cell(row: Row) -> str:
+def _topic_column(evidence: Tables) -> Column:
+    def cell(row: Row) -> str:
         topic_id = str(row["topic_id"])
         return name_cell(evidence.names([topic_id]).get(topic_id, topic_id))
 
-    columns = (
-        name_column("GROUP", "group_id"),
-        Column(heading="TOPIC", cell=topic_cell, fields=("topic_id",)),
-        number_column("PARTITION", "partition"),
-        number_column("LEADER-EPOCH", "leader_epoch"),
-        number_column("START-OFFSET", "start_offset"),
-        name_column("TYPE", "type"),
-        time_column("TIMESTAMP", "timestamp_ms"),
-        number_column("STATE-PARTITION", "state_partition"),
-        number_column("STATE-LOG-OFFSET", "log_offset"),
-        number_column("SNAPSHOT-EPOCH", "snapshot_epoch"),
-        number_column("STATE-EPOCH", "state_epoch"),
-        number_column("DELIVERY-COMPLETE-COUNT", "delivery_complete_count"),
-        ranges_column(verbose=verbose),
-    )
-    return by_importance(columns, IMPORTANT)
+    return Column(heading="TOPIC", cell=cell, fields=("topic_id",))

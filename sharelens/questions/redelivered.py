@@ -8,13 +8,14 @@ import pyarrow.compute as pc
 from sharelens.evidence.conditions import filter_rows
 from sharelens.measures import redelivered as measure
 from sharelens.measures.figures import total
-from sharelens.measures.schemas import REDELIVERIES
-from sharelens.output import Answer, by_importance, name_column, number_column, time_column
+from sharelens.measures.schemas import REDELIVERED, REDELIVERIES
+from sharelens.output import Answer
+from sharelens.output.layouts import Layout
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.completeness import check_beginning
 from sharelens.questions.answers.measured import PLACE_ORDER, Scope, answer, kept_stream, scope, stream_of
+from sharelens.questions.answers.shape import answer_schema
 from sharelens.questions.answers.streaming import Listing, rows_of_stream
-from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.source.request import CutChoice
 from sharelens.tables.port import Tables
 from sharelens.tables.where import Span
@@ -48,7 +49,7 @@ def redelivered(
     return answer(
         evidence,
         listing.table().drop_columns(["rank"]),
-        TEXT_COLUMNS,
+        LAYOUT,
         totals=f"record offsets: {totals}\n{UNSEEN}",
         warnings=(*scoped.warnings, *check_beginning(evidence, span.from_ms)),
         none="no outcome of a second delivery",
@@ -82,23 +83,10 @@ def _ranked(rows: pa.Table) -> pa.Table:
     return rows.append_column("rank", pc.index_in(rows.column("kind"), value_set=pa.array(REDELIVERIES)))
 
 
-TEXT_COLUMNS = by_importance(
-    (
-        name_column("GROUP", "group_id"),
-        TOPIC,
-        number_column("PARTITION", "partition"),
-        number_column("FIRST-OFFSET", "first_offset"),
-        number_column("LAST-OFFSET", "last_offset"),
-        name_column("KIND", "kind"),
-        number_column("TIMES-ACKNOWLEDGED", "times_acknowledged"),
-        number_column("DELIVERY-COUNT", "max_delivery_count"),
-        time_column("LAST-OUTCOME", "last_ms"),
-        number_column("STATE-PARTITION", "state_partition"),
-        number_column("LIFE", "life"),
-        number_column("FIRST-STATE-LOG-OFFSET", "first_log_offset"),
-        number_column("CAUSE-STATE-LOG-OFFSET", "cause_log_offset"),
-        number_column("LAST-STATE-LOG-OFFSET", "last_log_offset"),
-        COMPLETENESS,
-    ),
-    "GROUP TOPIC PARTITION FIRST-OFFSET LAST-OFFSET KIND DELIVERY-COUNT TIMES-ACKNOWLEDGED LAST-OUTCOME",
+LAYOUT = Layout(
+    schema=answer_schema(REDELIVERED),
+    fields="group_id topic partition first_offset last_offset kind times_acknowledged max_delivery_count last_ms "
+    "state_partition life first_log_offset cause_log_offset last_log_offset completeness",
+    headings={"max_delivery_count": "DELIVERY-COUNT", "last_ms": "LAST-OUTCOME"},
+    important="GROUP TOPIC PARTITION FIRST-OFFSET LAST-OFFSET KIND DELIVERY-COUNT TIMES-ACKNOWLEDGED LAST-OUTCOME",
 )

@@ -5,18 +5,20 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sharelens.measures.schemas import STALL
 from sharelens.measures.settings.over_time import GroupSettings
 from sharelens.measures.stalls import intervals as measure
-from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text, time_column
+from sharelens.output import Answer, Column, Row, number_text
+from sharelens.output.layouts import Layout
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.times import lasted
 from sharelens.questions.answers.completeness import check_beginning
 from sharelens.questions.answers.measured import Scope, answer, scope, stream_of
 from sharelens.questions.answers.missing import COPY_FOLDERS, unseen_stalls
 from sharelens.questions.answers.now import now_of
+from sharelens.questions.answers.shape import answer_schema
 from sharelens.questions.answers.streaming import rows_of_stream
 from sharelens.questions.published_stalls import published_stalls
-from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.source.request import CutChoice
 from sharelens.tables.port import Tables
 from sharelens.tables.where import Span
@@ -65,7 +67,7 @@ def stalled(
     return answer(
         evidence,
         table,
-        TEXT_COLUMNS,
+        LAYOUT,
         totals="\n".join([*lines, SAME]),
         warnings=(
             *scoped.warnings,
@@ -138,26 +140,16 @@ def _seconds_cell(row: Row) -> str:
     return f"{lasted / 1000:.1f}" if isinstance(lasted, int) else number_text(None)
 
 
-TEXT_COLUMNS = by_importance(
-    (
-        name_column("GROUP", "group_id"),
-        TOPIC,
-        number_column("PARTITION", "partition"),
-        number_column("START-OFFSET", "start_offset"),
-        number_column("FIRST-INCOMPLETE", "first_incomplete_offset"),
+LAYOUT = Layout(
+    schema=answer_schema(STALL),
+    fields="group_id topic partition start_offset first_incomplete_offset delivery_state since_ms until_ms "
+    "duration_ms kind finished_behind window_used window_limit window_limit_source throttled_offsets_inferred "
+    "end_offset last_state_write_ms completeness",
+    headings={"window_limit_source": "LIMIT-FROM", "throttled_offsets_inferred": "THROTTLED-INFERRED"},
+    cells=(
         Column(heading="STATE", cell=_state_cell, fields=("delivery_state", "delivery_count")),
-        time_column("SINCE", "since_ms"),
-        time_column("UNTIL", "until_ms"),
         Column(heading="SECONDS", cell=_seconds_cell, right=True, fields=("duration_ms",)),
-        name_column("KIND", "kind"),
-        number_column("FINISHED-BEHIND", "finished_behind"),
-        number_column("WINDOW-USED", "window_used"),
-        number_column("WINDOW-LIMIT", "window_limit"),
-        name_column("LIMIT-FROM", "window_limit_source"),
-        number_column("THROTTLED-INFERRED", "throttled_offsets_inferred"),
-        number_column("END-OFFSET", "end_offset"),
-        time_column("LAST-STATE-WRITE", "last_state_write_ms"),
-        COMPLETENESS,
     ),
-    "GROUP TOPIC PARTITION KIND SINCE SECONDS FIRST-INCOMPLETE UNTIL STATE START-OFFSET END-OFFSET LAST-STATE-WRITE",
+    important="GROUP TOPIC PARTITION KIND SINCE SECONDS FIRST-INCOMPLETE UNTIL STATE START-OFFSET END-OFFSET "
+    "LAST-STATE-WRITE",
 )

@@ -5,7 +5,8 @@ import pyarrow.compute as pc
 
 from sharelens.evidence.as_of import LogPrefix
 from sharelens.measures.topics.extents import names_of_topics
-from sharelens.output import Answer, Column, Row, by_importance, name_cell, name_column, number_column, number_text
+from sharelens.output import Answer
+from sharelens.output.layouts import Layout
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.checked import with_coordinators
 from sharelens.questions.answers.completeness import (
@@ -16,32 +17,25 @@ from sharelens.questions.answers.completeness import (
     prefix_of,
 )
 from sharelens.questions.answers.naming import ensure_known, resolve
-from sharelens.questions.answers.shape import constant, named_batches, ranges_column
+from sharelens.questions.answers.shape import answer_schema, constant, named_batches, ranges_column
 from sharelens.source.request import CutChoice
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_states
 from sharelens.tables.where import Keys
 from state_model.columnar.keys import SHARE_PARTITION_ORDER
+from state_model.columnar.schemas import SHARE_PARTITION_STATE
 
 FIELDS = (
-    "cluster_id",
-    "group_id",
-    "topic_id",
-    "topic",
-    "partition",
-    "snapshot_epoch",
-    "state_epoch",
-    "leader_epoch",
-    "start_offset",
-    "delivery_complete_count",
-    "create_timestamp_ms",
-    "write_timestamp_ms",
-    "state_partition",
-    "log_offset",
-    "below_log_start",
-    "state_batches",
-    "completeness",
-    "completeness_reason",
+    *("cluster_id", "group_id", "topic_id", "topic", "partition", "snapshot_epoch", "state_epoch", "leader_epoch"),
+    *("start_offset", "delivery_complete_count", "create_timestamp_ms", "write_timestamp_ms", "state_partition"),
+    *("log_offset", "below_log_start", "state_batches", "completeness", "completeness_reason"),
+)
+LAYOUT = Layout(
+    schema=pa.schema([answer_schema(SHARE_PARTITION_STATE).field(name) for name in FIELDS]),
+    fields="group_id topic partition leader_epoch start_offset delivery_complete_count state_epoch snapshot_epoch "
+    "state_partition log_offset completeness state_batches",
+    cells=(ranges_column(verbose=False),),
+    important="GROUP TOPIC PARTITION START-OFFSET RECORD-OFFSETS COMPLETENESS DELIVERY-COMPLETE-COUNT",
 )
 
 
@@ -74,7 +68,7 @@ def state(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, *, verbose: b
     summary = closing_line(evidence, incomplete_rows(table.column("completeness")))
     return Answer(
         table=table,
-        columns=text_columns(verbose=verbose),
+        columns=LAYOUT.columns(None, ranges_column(verbose=verbose)),
         summary=summary,
         warnings=tuple(warnings),
         none="no live share partition",
@@ -84,38 +78,3 @@ def state(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, *, verbose: b
 def checked_state(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, *, verbose: bool = False) -> Answer:
     """The answer to `sharelens state`, with what the coordinators of a running cluster say."""
     return with_coordinators(evidence, state(evidence, key_filter, cut, verbose=verbose), cut)
-
-
-def topic_cell(row: Row) -> str:
-    """The topic's name, or its id where the name is unknown."""
-    return name_cell(row["topic_id"] if row["topic"] is None else row["topic"])
-
-
-def completeness_cell(row: Row) -> str:
-    """`complete`, or the mark with its reason behind a colon."""
-    reason = row["completeness_reason"]
-    return number_text(row["completeness"]) if reason is None else f"{row['completeness']}:{reason}"
-
-
-TOPIC = Column(heading="TOPIC", cell=topic_cell, fields=("topic",))
-COMPLETENESS = Column(heading="COMPLETENESS", cell=completeness_cell, fields=("completeness", "completeness_reason"))
-IMPORTANT = "GROUP TOPIC PARTITION START-OFFSET RECORD-OFFSETS COMPLETENESS DELIVERY-COMPLETE-COUNT"
-
-
-def text_columns(*, verbose: bool) -> tuple[Column, ...]:
-    """Kafka's words and order first, ours after."""
-    columns = (
-        name_column("GROUP", "group_id"),
-        TOPIC,
-        number_column("PARTITION", "partition"),
-        number_column("LEADER-EPOCH", "leader_epoch"),
-        number_column("START-OFFSET", "start_offset"),
-        number_column("DELIVERY-COMPLETE-COUNT", "delivery_complete_count"),
-        number_column("STATE-EPOCH", "state_epoch"),
-        number_column("SNAPSHOT-EPOCH", "snapshot_epoch"),
-        number_column("STATE-PARTITION", "state_partition"),
-        number_column("STATE-LOG-OFFSET", "log_offset"),
-        COMPLETENESS,
-        ranges_column(verbose=verbose),
-    )
-    return by_importance(columns, IMPORTANT)

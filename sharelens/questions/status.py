@@ -12,104 +12,149 @@ from sharelens.lake.gates import gates
 from sharelens.lake.scan import Cut, open_lake
 from sharelens.lake.settings_rows import TABLE as BRONZE_SETTING
 from sharelens.measures.settings.observations import METADATA_CONFIGS
-from sharelens.output import (
-    Answer,
-    Column,
-    Report,
-    by_importance,
-    json_text,
-    name_column,
-    number_column,
-    number_text,
-    time_column,
-)
+from sharelens.output import Answer, Column, Report, json_text, number_text
+from sharelens.output.layouts import Layout
 from sharelens.output.terminal import visible
 from sharelens.questions.answers.completeness import closing_line, evidence_line
 from sharelens.questions.answers.missing import damaged_metadata, lacking
+from sharelens.questions.answers.shape import CLUSTER_ID
 from sharelens.source.request import Source
 from sharelens.tables.cover import StatePartitionCover
 from sharelens.tables.lakes.clusters import clusters
 from sharelens.tables.lakes.published import publications
 from sharelens.tables.opening import open_cut, open_logs
 from sharelens.tables.port import Tables
+from state_model.columnar.schemas import column
 
 RUNS_SHOWN = 10
+NUMBER = column("state_partition", pa.int32(), "partition of __share_group_state")
 STATE_PARTITION = pa.schema(
     [
-        pa.field("cluster_id", pa.string()),
-        pa.field("log_topic_id", pa.string()),
-        pa.field("state_partition", pa.int32()),
-        pa.field("first_log_offset", pa.int64()),
-        pa.field("end_log_offset_exclusive", pa.int64()),
-        pa.field("log_start_offset", pa.int64()),
-        pa.field("first_log_time_ms", pa.int64()),
-        pa.field("last_log_time_ms", pa.int64()),
-        pa.field("held_back", pa.int64()),
-        pa.field("quarantined", pa.int64()),
-        pa.field("gap_offsets", pa.int64()),
+        CLUSTER_ID,
+        column("log_topic_id", pa.string(), "id of the state topic"),
+        NUMBER,
+        column("first_log_offset", pa.int64(), "first offset of the evidence"),
+        column("end_log_offset_exclusive", pa.int64(), "end of the evidence"),
+        column("log_start_offset", pa.int64(), "log start offset"),
+        column("first_log_time_ms", pa.int64(), "log time of the first record"),
+        column("last_log_time_ms", pa.int64(), "log time of the last record"),
+        column("held_back", pa.int64(), "offsets at or above the high watermark"),
+        column("quarantined", pa.int64(), "records and batches in quarantine"),
+        column("gap_offsets", pa.int64(), "offsets that the evidence lacks"),
     ]
 )
 GAP = pa.schema(
     [
-        pa.field("cluster_id", pa.string()),
-        pa.field("state_partition", pa.int32()),
-        pa.field("first_log_offset", pa.int64()),
-        pa.field("last_log_offset", pa.int64()),
-        pa.field("reason", pa.string()),
+        CLUSTER_ID,
+        NUMBER,
+        column("first_log_offset", pa.int64(), "first offset of the lost range"),
+        column("last_log_offset", pa.int64(), "last offset of the lost range"),
+        column("reason", pa.string(), "why the range is missing"),
     ]
 )
 SOURCE = pa.schema(
     [
-        pa.field("source_id", pa.string()),
-        pa.field("node_id", pa.string()),
-        pa.field("cluster_id", pa.string()),
-        pa.field("partitions", pa.int64()),
-        pa.field("skipped", pa.list_(pa.string())),
+        column("source_id", pa.string(), "log directory, with the id of its node"),
+        column("node_id", pa.string(), "id of the node; null = unknown"),
+        CLUSTER_ID,
+        column("partitions", pa.int64(), "partitions of it that were read"),
+        column("skipped", pa.list_(pa.string()), "folders and files that were left out, each with the reason"),
     ]
 )
 QUARANTINE = pa.schema(
     [
-        pa.field("cluster_id", pa.string()),
-        pa.field("topic", pa.string()),
-        pa.field("reason", pa.string()),
-        pa.field("rows", pa.int64()),
+        CLUSTER_ID,
+        column("topic", pa.string(), "topic of the records"),
+        column("reason", pa.string(), "why they can't be read"),
+        column("rows", pa.int64(), "records and batches"),
     ]
 )
 RUN = pa.schema(
     [
-        pa.field("run_id", pa.int64()),
-        pa.field("published_at_ms", pa.int64()),
-        pa.field("sharelens_version", pa.string()),
-        pa.field("state_log_offsets", pa.int64()),
+        column("run_id", pa.int64(), "number of the run"),
+        column("published_at_ms", pa.int64(), "when its cut was published"),
+        column("sharelens_version", pa.string(), "version of sharelens"),
+        column("state_log_offsets", pa.int64(), "offsets of the state log in the cut"),
     ]
 )
 CLOSED_GATE = pa.schema(
     [
-        pa.field("table", pa.string()),
-        pa.field("not_met", pa.list_(pa.string())),
-        pa.field("check_id", pa.int64()),
-        pa.field("run_id", pa.int64()),
-        pa.field("version", pa.int64()),
+        column("table", pa.string(), "table whose gate is closed"),
+        column("not_met", pa.list_(pa.string()), "expectations that are not met"),
+        column("check_id", pa.int64(), "the check that found it"),
+        column("run_id", pa.int64(), "the checked run"),
+        column("version", pa.int64(), "the checked version of the table"),
     ]
 )
 SETTINGS = pa.schema(
     [
-        pa.field("cluster_id", pa.string()),
-        pa.field("kind", pa.string()),
-        pa.field("valid_from_ms", pa.int64()),
-        pa.field("settings", pa.int64()),
-        pa.field("run_id", pa.int64()),
+        CLUSTER_ID,
+        column("kind", pa.string(), "file of settings"),
+        column("valid_from_ms", pa.int64(), "from when on the file counts; null = always"),
+        column("settings", pa.int64(), "number of its settings"),
+        column("run_id", pa.int64(), "run that stored it"),
     ]
 )
 METADATA_LOG = pa.schema(
     [
-        pa.field("cluster_id", pa.string()),
-        pa.field("known_from_ms", pa.int64()),
-        pa.field("end_offset", pa.int64()),
-        pa.field("committed_end", pa.int64()),
+        CLUSTER_ID,
+        column("known_from_ms", pa.int64(), "from when on the log is known; null = from its first record on"),
+        column("end_offset", pa.int64(), "end of the log"),
+        column("committed_end", pa.int64(), "surely committed below this offset"),
     ]
 )
-TABLE = pa.schema([pa.field("table", pa.string()), pa.field("version", pa.int64())])
+TABLE = pa.schema(
+    [
+        column("table", pa.string(), "table of the lake"),
+        column("version", pa.int64(), "its published version"),
+    ]
+)
+LAYOUT = Layout(
+    schema=STATE_PARTITION,
+    fields="cluster_id state_partition first_log_offset end_log_offset_exclusive log_start_offset first_log_time_ms "
+    "last_log_time_ms held_back quarantined gap_offsets",
+    headings={
+        "end_log_offset_exclusive": "END-STATE-LOG-OFFSET",
+        "log_start_offset": "STATE-LOG-START",
+        "first_log_time_ms": "FROM",
+        "last_log_time_ms": "TO",
+    },
+    important="STATE-PARTITION GAP-OFFSETS QUARANTINED HELD-BACK TO FROM",
+)
+SOURCE_LAYOUT = Layout(
+    schema=SOURCE,
+    fields="source_id node_id cluster_id partitions",
+    headings={"source_id": "SOURCE", "node_id": "NODE"},
+    varies="of log directories all fields are columns of the text, by their names; skipped: log directories alone",
+)
+GAP_LAYOUT = Layout(schema=GAP, fields="cluster_id state_partition first_log_offset last_log_offset reason")
+QUARANTINE_LAYOUT = Layout(schema=QUARANTINE, fields="cluster_id topic reason rows")
+METADATA_LAYOUT = Layout(schema=METADATA_LOG, fields="cluster_id known_from_ms end_offset committed_end")
+SETTINGS_LAYOUT = Layout(
+    schema=SETTINGS,
+    fields="cluster_id kind valid_from_ms settings run_id",
+    headings={"kind": "SETTINGS-OF"},
+    varies="of a lake alone",
+)
+RUN_LAYOUT = Layout(
+    schema=RUN,
+    headings={"published_at_ms": "PUBLISHED"},
+    cells=(
+        Column(
+            heading="SHARELENS", cell=lambda row: number_text(row["sharelens_version"]), fields=("sharelens_version",)
+        ),
+    ),
+    varies="of a lake alone",
+)
+GATE_LAYOUT = Layout(
+    schema=CLOSED_GATE,
+    headings={"table": "CLOSED-GATE", "check_id": "CHECK"},
+    cells=(
+        Column(heading="NOT-MET", cell=lambda row: visible(json_text(row["not_met"])), fields=("not_met",), folds=True),
+    ),
+    varies="of a lake alone",
+)
+TABLE_LAYOUT = Layout(schema=TABLE, varies="of a lake alone")
 
 
 def partitions_part(evidence: Tables, cover: Sequence[StatePartitionCover]) -> Answer:
@@ -125,20 +170,7 @@ def partitions_part(evidence: Tables, cover: Sequence[StatePartitionCover]) -> A
         }
         for part in cover
     ]
-    columns = (
-        name_column("CLUSTER", "cluster_id"),
-        number_column("STATE-PARTITION", "state_partition"),
-        number_column("FIRST-STATE-LOG-OFFSET", "first_log_offset"),
-        number_column("END-STATE-LOG-OFFSET", "end_log_offset_exclusive"),
-        number_column("STATE-LOG-START", "log_start_offset"),
-        time_column("FROM", "first_log_time_ms"),
-        time_column("TO", "last_log_time_ms"),
-        number_column("HELD-BACK", "held_back"),
-        number_column("QUARANTINED", "quarantined"),
-        number_column("GAP-OFFSETS", "gap_offsets"),
-    )
-    ranked = by_importance(columns, "STATE-PARTITION GAP-OFFSETS QUARANTINED HELD-BACK TO FROM")
-    return Answer(table=pa.Table.from_pylist(rows, schema=STATE_PARTITION), columns=ranked, none="none")
+    return Answer(table=pa.Table.from_pylist(rows, schema=STATE_PARTITION), columns=LAYOUT.columns(), none="none")
 
 
 def gaps_part(covers: Mapping[str | None, Sequence[StatePartitionCover]]) -> Answer:
@@ -155,14 +187,7 @@ def gaps_part(covers: Mapping[str | None, Sequence[StatePartitionCover]]) -> Ans
         for part in cover
         for loss in part.losses
     ]
-    columns = (
-        name_column("CLUSTER", "cluster_id"),
-        number_column("STATE-PARTITION", "state_partition"),
-        number_column("FIRST-STATE-LOG-OFFSET", "first_log_offset"),
-        number_column("LAST-STATE-LOG-OFFSET", "last_log_offset"),
-        name_column("REASON", "reason"),
-    )
-    return Answer(table=pa.Table.from_pylist(rows, schema=GAP), columns=columns, none="none")
+    return Answer(table=pa.Table.from_pylist(rows, schema=GAP), columns=GAP_LAYOUT.columns(), none="none")
 
 
 def _metadata_part(histories: Mapping[str | None, MetadataHistory]) -> Answer:
@@ -176,13 +201,8 @@ def _metadata_part(histories: Mapping[str | None, MetadataHistory]) -> Answer:
         }
         for cluster_id, history in histories.items()
     ]
-    columns = (
-        name_column("CLUSTER", "cluster_id"),
-        time_column("KNOWN-FROM", "known_from_ms"),
-        number_column("END-OFFSET", "end_offset"),
-        number_column("COMMITTED-END", "committed_end"),
-    )
-    return Answer(table=pa.Table.from_pylist(rows, schema=METADATA_LOG), columns=columns, none="none")
+    table = pa.Table.from_pylist(rows, schema=METADATA_LOG)
+    return Answer(table=table, columns=METADATA_LAYOUT.columns(), none="none")
 
 
 def _histories(views: Sequence[Tables]) -> dict[str | None, MetadataHistory]:
@@ -297,14 +317,8 @@ def _sources_part(lake: Cut, cluster_id: str | None) -> Answer:
     extents = lake.scan("bronze.ingest_extent", names, _of(cluster_id))
     partitions = extents.group_by(extents.column_names).aggregate([]).group_by(["source_id", "node_id", "cluster_id"])
     counted = partitions.aggregate([("partition", "count")]).rename_columns({"partition_count": "partitions"})
-    columns = (
-        name_column("SOURCE", "source_id"),
-        name_column("NODE", "node_id"),
-        name_column("CLUSTER", "cluster_id"),
-        number_column("PARTITIONS", "partitions"),
-    )
     order = [("cluster_id", "ascending"), ("source_id", "ascending")]
-    return Answer(table=counted.sort_by(order), columns=columns, none="none")
+    return Answer(table=counted.sort_by(order), columns=SOURCE_LAYOUT.columns(), none="none")
 
 
 def _quarantine_rows(lake: Cut, cluster_id: str | None) -> list[dict[str, Any]]:
@@ -315,13 +329,8 @@ def _quarantine_rows(lake: Cut, cluster_id: str | None) -> list[dict[str, Any]]:
 
 
 def _quarantine_part(rows: list[dict[str, Any]]) -> Answer:
-    columns = (
-        name_column("CLUSTER", "cluster_id"),
-        name_column("TOPIC", "topic"),
-        name_column("REASON", "reason"),
-        number_column("ROWS", "rows"),
-    )
-    return Answer(table=pa.Table.from_pylist(rows, schema=QUARANTINE), columns=columns, none="none")
+    table = pa.Table.from_pylist(rows, schema=QUARANTINE)
+    return Answer(table=table, columns=QUARANTINE_LAYOUT.columns(), none="none")
 
 
 def _settings_part(lake: Cut, cluster_id: str | None) -> Answer:
@@ -332,14 +341,8 @@ def _settings_part(lake: Cut, cluster_id: str | None) -> Answer:
     counted = counted.append_column("settings", pc.subtract(counted.column("count_all"), 1))  # each file has a row
     rows = counted.select(SETTINGS.names).cast(SETTINGS).sort_by([(name, "ascending") for name in names])
     newest = {tuple(row[name] for name in names[:3]): row for row in rows.to_pylist()}
-    columns = (
-        name_column("CLUSTER", "cluster_id"),
-        name_column("SETTINGS-OF", "kind"),
-        time_column("VALID-FROM", "valid_from_ms"),
-        number_column("SETTINGS", "settings"),
-        number_column("RUN", "run_id"),
-    )
-    return Answer(table=pa.Table.from_pylist(list(newest.values()), schema=SETTINGS), columns=columns, none="none")
+    table = pa.Table.from_pylist(list(newest.values()), schema=SETTINGS)
+    return Answer(table=table, columns=SETTINGS_LAYOUT.columns(), none="none")
 
 
 def _runs_part(lake: Cut, cluster_id: str | None) -> Answer:
@@ -358,15 +361,7 @@ def _runs_part(lake: Cut, cluster_id: str | None) -> Answer:
         }
         for row in sorted(published, key=lambda row: row["run_id"], reverse=True)[:RUNS_SHOWN]
     ]
-    columns = (
-        number_column("RUN", "run_id"),
-        time_column("PUBLISHED", "published_at_ms"),
-        Column(
-            heading="SHARELENS", cell=lambda row: number_text(row["sharelens_version"]), fields=("sharelens_version",)
-        ),
-        number_column("STATE-LOG-OFFSETS", "state_log_offsets"),
-    )
-    return Answer(table=pa.Table.from_pylist(rows, schema=RUN), columns=columns, none="none")
+    return Answer(table=pa.Table.from_pylist(rows, schema=RUN), columns=RUN_LAYOUT.columns(), none="none")
 
 
 def _gates_part(lake: Cut) -> Answer:
@@ -384,15 +379,8 @@ def _gates_part(lake: Cut) -> Answer:
         if gate.failed
     ]
     newest = max(known_gates.values(), key=lambda gate: gate.check_id, default=None)
-    columns = (
-        name_column("CLOSED-GATE", "table"),
-        Column(heading="NOT-MET", cell=lambda row: visible(json_text(row["not_met"])), fields=("not_met",), folds=True),
-        number_column("CHECK", "check_id"),
-        number_column("RUN", "run_id"),
-        number_column("VERSION", "version"),
-    )
     none = "never checked" if newest is None else f"all open (check {newest.check_id}, run {newest.run_id})"
-    return Answer(table=pa.Table.from_pylist(rows, schema=CLOSED_GATE), columns=columns, none=none)
+    return Answer(table=pa.Table.from_pylist(rows, schema=CLOSED_GATE), columns=GATE_LAYOUT.columns(), none=none)
 
 
 def _versions(lake: Cut) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """What a history would have been under another setting: figures with the certainty of each."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,14 +11,15 @@ from sharelens.measures.ranges.offset_counts import offset_counts
 from sharelens.measures.settings.over_time import COLD_SNAPSHOT_INTERVAL, COORDINATOR_DEFAULTS
 from sharelens.measures.what_if import cold_rounds, isolation, lock_duration
 from sharelens.measures.what_if.appends import READ_AT, appends, of_state_partitions
-from sharelens.measures.what_if.delivery_limit import AGAIN, EARLIER, DeliveryLimit
+from sharelens.measures.what_if.delivery_limit import AGAIN, EARLIER, OTHER_OUTCOME, DeliveryLimit
 from sharelens.measures.what_if.schema import WHAT_IF
 from sharelens.measures.what_if.snapshots import snapshot_rows
-from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text
+from sharelens.output import Answer, Column, Row, number_text
+from sharelens.output.layouts import Layout
 from sharelens.output.wording import counted
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.measured import PLACE_ORDER, Scope, answer, of_parts, rows_of, scope
-from sharelens.questions.state import COMPLETENESS, TOPIC
+from sharelens.questions.answers.shape import answer_schema
 from sharelens.source.request import CutChoice
 from sharelens.tables.measure_inputs import Part
 from sharelens.tables.places import of_places
@@ -104,7 +105,7 @@ def other_isolation_ranges(evidence: Tables, key_filter: KeyFilter, cut: CutChoi
     totals = ", ".join(f"{change} {offsets}" for change, offsets in sums.items() if offsets)
     none = "no record offset has another outcome"
     totals = f"record offsets: {totals or 'none'}"
-    return answer(evidence, rows, OUTCOME_COLUMNS, totals=totals, warnings=scoped.warnings, none=none)
+    return answer(evidence, rows, OUTCOME_LAYOUT, totals=totals, warnings=scoped.warnings, none=none)
 
 
 def other_outcomes(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, limit: int) -> Answer:
@@ -116,7 +117,7 @@ def other_outcomes(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, limi
     again = pc.sum(sizes.filter(pc.equal(rows.column("change"), AGAIN))).as_py() or 0
     totals = f"record offsets given up earlier: {earlier}; perhaps delivered again: {again}"
     none = "no record offset has another outcome"
-    return answer(evidence, rows, OUTCOME_COLUMNS, totals=totals, warnings=scoped.warnings, none=none)
+    return answer(evidence, rows, OUTCOME_LAYOUT, totals=totals, warnings=scoped.warnings, none=none)
 
 
 def delivery_limit_of(scoped: Scope, part: Part, limit: int) -> DeliveryLimit:
@@ -147,7 +148,7 @@ def _answer(scoped: Scope, rows: pa.Table, lacking: str = "records") -> Answer:
     return answer(
         scoped.evidence,
         rows.sort_by(PLACE_ORDER),
-        WHAT_IF_COLUMNS,
+        LAYOUT,
         totals=f"figures: {totals or 'none'}",
         warnings=warnings,
         none="no record",
@@ -163,34 +164,15 @@ def _what_if(row: Row) -> str:
     return number_text(low) if low == high else f"{low} to {high}"
 
 
-WHAT_IF_COLUMNS: Sequence[Column] = by_importance(
-    (
-        name_column("GROUP", "group_id"),
-        TOPIC,
-        number_column("PARTITION", "partition"),
-        name_column("FIGURE", "figure"),
-        number_column("IN-HISTORY", "in_history"),
-        Column(heading="WHAT-IF", cell=_what_if, right=True, fields=("at_least", "at_most")),
-        name_column("CERTAINTY", "certainty"),
-        number_column("STATE-PARTITION", "state_partition"),
-        COMPLETENESS,
-    ),
-    "GROUP TOPIC PARTITION FIGURE IN-HISTORY WHAT-IF CERTAINTY",
+LAYOUT = Layout(
+    schema=answer_schema(WHAT_IF),
+    fields="group_id topic partition figure in_history at_least certainty state_partition completeness",
+    cells=(Column(heading="WHAT-IF", cell=_what_if, right=True, fields=("at_least", "at_most")),),
+    important="GROUP TOPIC PARTITION FIGURE IN-HISTORY WHAT-IF CERTAINTY",
 )
-OUTCOME_COLUMNS: Sequence[Column] = by_importance(
-    (
-        name_column("GROUP", "group_id"),
-        TOPIC,
-        number_column("PARTITION", "partition"),
-        number_column("FIRST-OFFSET", "first_offset"),
-        number_column("LAST-OFFSET", "last_offset"),
-        name_column("CHANGE", "change"),
-        number_column("DELIVERY-COUNT", "delivery_count"),
-        name_column("OUTCOME", "outcome"),
-        name_column("CERTAINTY", "certainty"),
-        number_column("STATE-PARTITION", "state_partition"),
-        number_column("LIFE", "life_log_offset"),
-        COMPLETENESS,
-    ),
-    "GROUP TOPIC PARTITION FIRST-OFFSET LAST-OFFSET CHANGE DELIVERY-COUNT OUTCOME CERTAINTY",
+OUTCOME_LAYOUT = Layout(
+    schema=answer_schema(OTHER_OUTCOME),
+    fields="group_id topic partition first_offset last_offset change delivery_count outcome certainty "
+    "state_partition life_log_offset completeness",
+    important="GROUP TOPIC PARTITION FIRST-OFFSET LAST-OFFSET CHANGE DELIVERY-COUNT OUTCOME CERTAINTY",
 )

@@ -1,17 +1,18 @@
 """Where share partitions would lie with another number of state partitions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence.conditions import filter_rows
 from sharelens.measures.what_if import state_partitions as measure
-from sharelens.output import Answer, Column, by_importance, name_column, number_column
+from sharelens.output import Answer
+from sharelens.output.layouts import Layout
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.completeness import check_cut, closing_line, prefix_of
 from sharelens.questions.answers.measured import described, scope
-from sharelens.questions.state import TOPIC
+from sharelens.questions.answers.shape import answer_schema
 from sharelens.source.request import CutChoice
 from sharelens.tables.places import of_places
 from sharelens.tables.port import RECORDS, Tables
@@ -28,7 +29,7 @@ def other_placement(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, num
     summary = f"share partitions in another state partition: {moved} of {rows.num_rows}\n{closing_line(evidence)}"
     rows = described(evidence, rows.drop_columns(["state_partition"]))
     return Answer(
-        table=rows, columns=tuple(PLACEMENT_COLUMNS), summary=summary, warnings=scoped.warnings, none="no record"
+        table=rows, columns=PLACEMENT_LAYOUT.columns(), summary=summary, warnings=scoped.warnings, none="no record"
     )
 
 
@@ -50,7 +51,7 @@ def other_balance(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, numbe
     warnings = tuple(check_cut(evidence, prefix_of(cut)))
     return Answer(
         table=described(evidence, rows),
-        columns=tuple(BALANCE_COLUMNS),
+        columns=BALANCE_LAYOUT.columns(),
         summary=summary,
         warnings=warnings,
         none="no record",
@@ -83,26 +84,13 @@ def records_at(evidence: Tables, cut: CutChoice) -> Iterator[pa.Table]:
     return (filter_rows(table, prefix.condition()) for table in evidence.scan(RECORDS, measure.READ_AT))
 
 
-PLACEMENT_COLUMNS: Sequence[Column] = by_importance(
-    (
-        name_column("GROUP", "group_id"),
-        TOPIC,
-        number_column("PARTITION", "partition"),
-        number_column("IN-HISTORY", "in_history"),
-        number_column("WHAT-IF", "what_if"),
-        number_column("RECORDS", "records"),
-        number_column("BYTES", "bytes"),
-        name_column("CERTAINTY", "certainty"),
-    ),
-    "GROUP TOPIC PARTITION IN-HISTORY WHAT-IF RECORDS BYTES CERTAINTY",
+PLACEMENT_LAYOUT = Layout(
+    schema=answer_schema(measure.PLACEMENT, has_marks=False),
+    fields="group_id topic partition in_history what_if records bytes certainty",
+    important="GROUP TOPIC PARTITION IN-HISTORY WHAT-IF RECORDS BYTES CERTAINTY",
 )
-BALANCE_COLUMNS: Sequence[Column] = by_importance(
-    (
-        number_column("STATE-PARTITION", "state_partition"),
-        name_column("FIGURE", "figure"),
-        number_column("IN-HISTORY", "in_history"),
-        number_column("WHAT-IF", "what_if"),
-        name_column("CERTAINTY", "certainty"),
-    ),
-    "STATE-PARTITION FIGURE IN-HISTORY WHAT-IF CERTAINTY",
+BALANCE_LAYOUT = Layout(
+    schema=answer_schema(measure.BALANCE, has_marks=False),
+    fields="state_partition figure in_history what_if certainty",
+    important="STATE-PARTITION FIGURE IN-HISTORY WHAT-IF CERTAINTY",
 )

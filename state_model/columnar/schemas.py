@@ -5,10 +5,24 @@ import pyarrow as pa
 TEXT = pa.dictionary(pa.int32(), pa.string())
 """Text with few values in many rows; Parquet's writer takes the codes as they are."""
 
+DURATIONS = frozenset(
+    {"duration_ms", "held_up_ms", "longest_without_owner_ms", "rebalance_timeout_ms", "stable_after_ms"}
+)
+
 
 def column(name: str, kind: pa.DataType, comment: str, *, nullable: bool = True) -> pa.Field:
     """A field whose comment travels with it into Parquet, Delta and the reference pages."""
     return pa.field(name, kind, nullable=nullable, metadata={"comment": comment})
+
+
+def comment(field: pa.Field) -> str:
+    """The documented meaning of a column; empty: it has none."""
+    return str((field.metadata or {}).get(b"comment", b"").decode())
+
+
+def is_moment(name: str) -> bool:
+    """Whether a column of this name holds moments (epoch milliseconds); other `…_ms` are lengths of time."""
+    return name.endswith("_ms") and name not in DURATIONS and not name.startswith("age_")
 
 
 RECORD_TYPE = "snapshot, update or tombstone; UNKNOWN(7) for a type that this version does not know"

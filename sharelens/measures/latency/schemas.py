@@ -36,7 +36,6 @@ _AGES = [
     column("age_largest_min_ms", pa.int64(), "the largest age is at least this"),
     column("age_max_ms", pa.int64(), "largest possible age, if no record is older than the first record of its batch"),
 ]
-AGES = frozenset(field.name for field in _AGES)
 """Columns that hold lengths of time, not moments."""
 LATENCY = pa.schema(
     [

@@ -7,6 +7,7 @@ import pyarrow as pa
 from sharelens.measures.ranges.offset_counts import offset_counts
 from sharelens.output import Answer, Column, RowCounts
 from sharelens.questions.answers.streaming import Order, Sums
+from state_model.columnar.schemas import column
 
 LINES = 10
 PLACE = ("topic_id", "partition")
@@ -31,6 +32,18 @@ class Digest:
         return sums.aggregate([("records", "sum"), ([], "count_all"), ("last_ms", "max")]).rename_columns(
             {"records_sum": "records", "count_all": "partitions", "last_ms_max": "last_ms"}
         )
+
+
+def digest_schema(schema: pa.Schema, keys: Sequence[str]) -> pa.Schema:
+    """The schema of a digest's table by some fields of the rows."""
+    return pa.schema(
+        [
+            *(schema.field(name) for name in keys),
+            column("records", pa.int64(), "record offsets"),
+            column("partitions", pa.int64(), "share partitions"),
+            column("last_ms", pa.int64(), "the newest time of a row"),
+        ]
+    )
 
 
 def as_answer(table: pa.Table, columns: Sequence[Column], order: Order, lines: int = LINES) -> Answer:

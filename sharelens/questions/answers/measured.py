@@ -17,7 +17,8 @@ from sharelens.measures.inputs import Inputs
 from sharelens.measures.ranges.parts import stretches
 from sharelens.measures.settings.over_time import NO_SETTINGS, GroupSettings
 from sharelens.measures.topics.extents import TopicPartition, names_of_topics, topic_partitions
-from sharelens.output import Answer, Column, RowCounts
+from sharelens.output import Answer, RowCounts
+from sharelens.output.layouts import Layout
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.completeness import (
     check_cut,
@@ -209,7 +210,7 @@ def described(evidence: Tables, table: pa.Table) -> pa.Table:
 def answer(
     evidence: Tables,
     table: pa.Table,
-    columns: Sequence[Column],
+    layout: Layout,
     *,
     totals: str,
     warnings: Sequence[str] = (),
@@ -225,9 +226,10 @@ def answer(
     closing = closing_line(evidence, incomplete)
     if now_ms is not None:
         closing += f"; {now_text(evidence, now_ms)}"
+    table = described(evidence, table)
     return Answer(
-        table=described(evidence, table),
-        columns=tuple(columns),
+        table=table,
+        columns=layout.columns(table.column_names),
         summary=f"{totals}\n{closing}",
         warnings=tuple(warnings),
         none=none,

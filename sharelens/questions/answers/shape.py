@@ -5,9 +5,14 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sharelens.lake.tables import CLUSTER
 from sharelens.measures.topics.extents import names_of_topics
-from sharelens.output import UNKNOWN, Column, Row, shortened
+from sharelens.output import UNKNOWN, Column, Row, number_text, shortened
+from state_model.columnar.schemas import COMPLETENESS, SHARE_PARTITION, column
 from state_model.columnar.values import state_names
+
+CLUSTER_ID = CLUSTER.with_nullable(True)
+TOPIC = column("topic", pa.string(), "name of the topic; null = unknown")
 
 NAMED_BATCH = pa.struct(
     [
@@ -19,6 +24,22 @@ NAMED_BATCH = pa.struct(
     ]
 )
 RANGES_SHOWN = 4
+
+
+def answer_schema(schema: pa.Schema, *, has_marks: bool = True) -> pa.Schema:
+    """The schema with what answers add: cluster_id in front, `topic` behind topic_id, and marks at the end."""
+    fields = [CLUSTER_ID]
+    for field in schema:
+        fields.append(field)
+        if field.name == "topic_id" and "topic" not in schema.names:
+            fields.append(TOPIC)
+    marks = COMPLETENESS if has_marks and "completeness" not in schema.names else ()
+    return pa.schema([*fields, *marks])
+
+
+ABOUT = tuple(field.with_nullable(True) for field in answer_schema(pa.schema(SHARE_PARTITION), has_marks=False))
+"""Cluster, group, topic and partition."""
+MARKS = tuple(field.with_nullable(True) for field in COMPLETENESS)
 
 
 def with_names(rows: pa.Table, names: Mapping[str, str]) -> pa.Table:
@@ -53,6 +74,16 @@ def named_batches(column: pa.ChunkedArray) -> pa.ListArray:
 def constant(value: object, rows: int, kind: pa.DataType) -> pa.Array:
     """A column that holds one value throughout."""
     return pa.nulls(rows, kind) if value is None else pa.repeat(pa.scalar(value, kind), rows)
+
+
+def pair_column(heading: str, name: str, fields: tuple[str, ...] = ()) -> Column:
+    """`4>5`: a number before and after (`name_before`, `name_after`), once if both are equal; `fields` come first."""
+
+    def cell(row: Row) -> str:
+        before, after = number_text(row[f"{name}_before"]), number_text(row[f"{name}_after"])
+        return after if before == after else f"{before}>{after}"
+
+    return Column(heading=heading, cell=cell, right=True, fields=(*fields, f"{name}_after", f"{name}_before"))
 
 
 def ranges_column(*, verbose: bool) -> Column:

@@ -10,25 +10,15 @@ import pyarrow.compute as pc
 
 from sharelens.evidence.conditions import filter_rows
 from sharelens.measures.settings.audit_needs import needs_met
-from sharelens.output import (
-    UNKNOWN,
-    Answer,
-    Column,
-    Report,
-    Row,
-    by_importance,
-    name_column,
-    number_column,
-    number_text,
-    text_column,
-    time_column,
-)
+from sharelens.output import UNKNOWN, Answer, Column, Report, Row, number_text
+from sharelens.output.layouts import Layout
 from sharelens.output.terminal import visible
 from sharelens.output.wording import counted, place
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.checked import audited_with_coordinators
 from sharelens.questions.answers.completeness import closing_line
 from sharelens.questions.answers.naming import ensure_known, resolve
+from sharelens.questions.answers.shape import TOPIC
 from sharelens.tables.port import Tables
 from sharelens.tables.where import Span, Where
 from state_model.audit.columnar.finding_schema import FINDING
@@ -38,10 +28,17 @@ from state_model.audit.rule import Need, Rule
 from state_model.audit.severities import SEVERITIES
 from state_model.audit.suppression import Suppression
 from state_model.audit.table import BY_CODE, BY_ID, RULES, is_tested, untested_by_need
+from state_model.columnar.schemas import column
 from state_model.errors import UsageError
 from state_model.topics import STATE_TOPIC
 
-UNTESTED = pa.schema([pa.field("needs", pa.list_(pa.string())), pa.field("rules", pa.list_(pa.string()))])
+UNTESTED = pa.schema(
+    [
+        column("needs", pa.list_(pa.string()), "evidence that is missing"),
+        column("rules", pa.list_(pa.string()), "codes of the rules that need it"),
+    ]
+)
+LISTED_FINDING = FINDING.insert(FINDING.get_field_index("topic_id"), TOPIC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +92,12 @@ def audit(evidence: Tables, key_filter: KeyFilter, span: Span, choice: AuditChoi
     counts.subtract(parted.suppressed.column("severity").to_pylist())
     is_listed = pc.is_in(pc.field("severity"), pa.array(worse))
     shown, suppressed = parted.counting.filter(is_listed), parted.suppressed.filter(is_listed)
-    parts = {"findings": Answer(table=shown, columns=COLUMNS, none=_none(worse), digest=_by_rule(shown))}
+    parts = {"findings": Answer(table=shown, columns=LAYOUT.columns(), none=_none(worse), digest=_by_rule(shown))}
     if choice.shows_suppressed:
-        parts["suppressed"] = Answer(table=suppressed, columns=SUPPRESSED_COLUMNS, none="no finding")
-    parts["not_tested"] = Answer(table=_untested(untested), columns=UNTESTED_COLUMNS, none="no rule", is_limited=False)
+        parts["suppressed"] = Answer(table=suppressed, columns=SUPPRESSED_LAYOUT.columns(), none="no finding")
+    parts["not_tested"] = Answer(
+        table=_untested(untested), columns=UNTESTED_LAYOUT.columns(), none="no rule", is_limited=False
+    )
     return Report(
         parts=parts,
         summary="\n".join(
@@ -153,13 +152,13 @@ def _by_rule(rows: pa.Table) -> Answer:
     grouped = rows.group_by(["severity", "rule", "impact", "title"], use_threads=False).aggregate(
         [([], "count_all"), ("count", "sum")]
     )
-    return Answer(table=grouped, columns=RULE_COLUMNS)
+    return Answer(table=grouped, columns=RULE_LAYOUT.columns())
 
 
 def with_topics(rows: pa.Table, names: Mapping[str, str]) -> pa.Table:
     """The findings with the names of their topics (null: unknown)."""
     topics = pa.array([names.get(topic_id) for topic_id in rows.column("topic_id").to_pylist()], pa.string())
-    return rows.add_column(FINDING.get_field_index("topic_id"), pa.field("topic", pa.string()), topics)
+    return rows.add_column(FINDING.get_field_index("topic_id"), TOPIC, topics)
 
 
 def _untested(untested: dict[tuple[Need, ...], list[Rule]]) -> pa.Table:
@@ -208,45 +207,51 @@ def _record_text(record: Row) -> str:
     return at if record["topic"] == STATE_TOPIC else f"{record['topic']}-{at}"
 
 
-COLUMNS = by_importance(
-    (
-        name_column("SEVERITY", "severity"),
-        name_column("RULE", "rule"),
-        name_column("GROUP", "group_id"),
+LAYOUT = Layout(
+    schema=LISTED_FINDING,
+    fields="severity rule group_id topic state_partition first_log_offset count first_seen_ms last_seen_ms field "
+    "records impact_text cause_inferred completeness title",
+    headings={"impact_text": "EFFECT", "cause_inferred": "CAUSE", "completeness": "EVIDENCE"},
+    cells=(
         Column(heading="TOPIC-PARTITION", cell=_place_cell, fields=("topic", "topic_id", "partition")),
-        number_column("STATE-PARTITION", "state_partition"),
         Column(heading="LOG-OFFSETS", cell=_offsets_cell, right=True, fields=("first_log_offset", "last_log_offset")),
-        number_column("COUNT", "count"),
-        time_column("FIRST-SEEN", "first_seen_ms"),
-        time_column("LAST-SEEN", "last_seen_ms"),
         Column(heading="DIFFERENCE", cell=_difference_cell, fields=("field", "expected", "seen"), folds=True),
         Column(heading="RECORDS", cell=_records_cell, fields=("records",)),
-        text_column("EFFECT", "impact_text"),
-        name_column("CAUSE", "cause_inferred"),
-        name_column("EVIDENCE", "completeness"),
-        text_column("TITLE", "title"),
     ),
-    "SEVERITY RULE GROUP TOPIC-PARTITION DIFFERENCE EFFECT COUNT LOG-OFFSETS CAUSE STATE-PARTITION FIRST-SEEN EVIDENCE "
-    "RECORDS LAST-SEEN",
+    sentences="impact_text title",
+    important="SEVERITY RULE GROUP TOPIC-PARTITION DIFFERENCE EFFECT COUNT LOG-OFFSETS CAUSE STATE-PARTITION "
+    "FIRST-SEEN EVIDENCE RECORDS LAST-SEEN",
 )
-OF_PLACES = ("RULE", "GROUP", "TOPIC-PARTITION", "STATE-PARTITION", "COUNT")
-SUPPRESSED_COLUMNS = (
-    *(column for column in COLUMNS if column.heading in OF_PLACES),
-    name_column("UNTIL", "until"),
-    text_column("REASON", "reason"),
-)
-RULE_COLUMNS = by_importance(
-    (
-        name_column("SEVERITY", "severity"),
-        name_column("RULE", "rule"),
-        name_column("IMPACT", "impact"),
-        number_column("FINDINGS", "count_all"),
-        number_column("RECORDS", "count_sum"),
-        text_column("TITLE", "title"),
+SUPPRESSED_LAYOUT = Layout(
+    schema=pa.schema(
+        [
+            *LISTED_FINDING,
+            column("until", pa.string(), "last day of the suppression"),
+            column("reason", pa.string(), "reason of the suppression"),
+        ]
     ),
-    "SEVERITY RULE IMPACT FINDINGS RECORDS TITLE",
+    fields="rule group_id topic state_partition count until reason",
+    cells=LAYOUT.cells,
+    sentences="reason",
 )
-UNTESTED_COLUMNS = (
-    Column(heading="RULES", cell=_rules_cell, fields=("rules",), folds=True),
-    Column(heading="NEEDS", cell=_needs_cell, fields=("needs",), folds=True),
+RULE_LAYOUT = Layout(
+    schema=pa.schema(
+        [
+            *(LISTED_FINDING.field(name) for name in ("severity", "rule", "impact", "title")),
+            column("count_all", pa.int64(), "findings of the rule"),
+            column("count_sum", pa.int64(), "records that violate the rule"),
+        ]
+    ),
+    fields="severity rule impact count_all count_sum title",
+    headings={"count_all": "FINDINGS", "count_sum": "RECORDS"},
+    sentences="title",
+    important="SEVERITY RULE IMPACT FINDINGS RECORDS TITLE",
+)
+UNTESTED_LAYOUT = Layout(
+    schema=UNTESTED,
+    fields="rules needs",
+    cells=(
+        Column(heading="RULES", cell=_rules_cell, fields=("rules",), folds=True),
+        Column(heading="NEEDS", cell=_needs_cell, fields=("needs",), folds=True),
+    ),
 )

@@ -4,20 +4,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sharelens.questions.answers.shape import CLUSTER_ID, MARKS
+from state_model.columnar.schemas import column
+
 BURST = pa.schema(
     [
-        pa.field("cluster_id", pa.string()),
-        pa.field("group_id", pa.string()),
-        pa.field("topic", pa.string()),
-        pa.field("cause", pa.string()),
-        pa.field("first_ms", pa.int64()),
-        pa.field("last_ms", pa.int64()),
-        pa.field("dead_letters", pa.int64()),
-        pa.field("records", pa.int64()),
-        pa.field("partitions", pa.int64()),
-        pa.field("rate_per_second", pa.float64()),
-        pa.field("completeness", pa.string()),
-        pa.field("completeness_reason", pa.string()),
+        CLUSTER_ID,
+        column("group_id", pa.string(), "share group"),
+        column("topic", pa.string(), "topic of the records, as the dead letters name it"),
+        column("cause", pa.string(), "cause by the dead letters; null = unknown"),
+        column("first_ms", pa.int64(), "time of the first dead letter (a broker's clock)"),
+        column("last_ms", pa.int64(), "time of the last dead letter"),
+        column("dead_letters", pa.int64(), "dead letters"),
+        column("records", pa.int64(), "different records among them"),
+        column("partitions", pa.int64(), "partitions of these records"),
+        column("rate_per_second", pa.float64(), "dead letters per second; null = all have one time"),
+        *MARKS,
     ]
 )
 BURST_KEY = ("group_id", "topic", "cause")

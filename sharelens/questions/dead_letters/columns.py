@@ -1,7 +1,11 @@
-"""The text columns of dead letters and of their bursts."""
+"""The layouts of dead letters and of their bursts."""
 
-from sharelens.output import Column, Row, by_importance, name_cell, name_column, number_column, number_text, time_column
-from sharelens.questions.state import COMPLETENESS, TOPIC
+from sharelens.measures.dlq.schemas import DLQ_RECONCILIATION
+from sharelens.output import Column, Row, name_cell, number_text
+from sharelens.output.layouts import Layout, ratio_column
+from sharelens.questions.answers.digests import digest_schema
+from sharelens.questions.answers.shape import answer_schema
+from sharelens.questions.dead_letters.bursts import BURST
 
 
 def _letter_cell(row: Row) -> str:
@@ -15,48 +19,25 @@ def _offset_cell(row: Row) -> str:
     return f"{first}" if first == last else f"{first}-{last}"
 
 
-def _rate_cell(row: Row) -> str:
-    rate = row["rate_per_second"]
-    return f"{rate:.1f}" if isinstance(rate, float) else number_text(None)
-
-
-TEXT_COLUMNS = by_importance(
-    (
-        name_column("STATUS", "status"),
-        name_column("GROUP", "group_id"),
-        TOPIC,
-        number_column("PARTITION", "partition"),
+LAYOUT = Layout(
+    schema=answer_schema(DLQ_RECONCILIATION),
+    fields="status group_id topic partition offset cause delivery_count archived_ms dead_lettered_ms dlq_topic "
+    "reason completeness",
+    cells=(
         Column(heading="RECORD-OFFSET", cell=_offset_cell, right=True, fields=("offset", "last_offset")),
-        name_column("CAUSE", "cause"),
-        number_column("DELIVERY-COUNT", "delivery_count"),
-        time_column("ARCHIVED", "archived_ms"),
-        time_column("DEAD-LETTERED", "dead_lettered_ms"),
         Column(heading="DEAD-LETTER", cell=_letter_cell, fields=("dlq_topic", "dlq_partition", "dlq_offset")),
-        name_column("REASON", "reason"),
-        COMPLETENESS,
     ),
-    "STATUS GROUP TOPIC PARTITION RECORD-OFFSET REASON CAUSE DEAD-LETTER DELIVERY-COUNT ARCHIVED DEAD-LETTERED",
+    important="STATUS GROUP TOPIC PARTITION RECORD-OFFSET REASON CAUSE DEAD-LETTER DELIVERY-COUNT ARCHIVED "
+    "DEAD-LETTERED",
 )
-BURST_COLUMNS = by_importance(
-    (
-        name_column("GROUP", "group_id"),
-        name_column("TOPIC", "topic"),
-        name_column("CAUSE", "cause"),
-        time_column("FIRST", "first_ms"),
-        time_column("LAST", "last_ms"),
-        number_column("DEAD-LETTERS", "dead_letters"),
-        number_column("RECORDS", "records"),
-        number_column("PARTITIONS", "partitions"),
-        Column(heading="PER-SECOND", cell=_rate_cell, right=True, fields=("rate_per_second",)),
-    ),
-    "GROUP TOPIC CAUSE FIRST DEAD-LETTERS PER-SECOND RECORDS PARTITIONS LAST",
+BURST_LAYOUT = Layout(
+    schema=BURST,
+    fields="group_id topic cause first_ms last_ms dead_letters records partitions rate_per_second",
+    cells=(ratio_column("PER-SECOND", "rate_per_second", 1),),
+    important="GROUP TOPIC CAUSE FIRST DEAD-LETTERS PER-SECOND RECORDS PARTITIONS LAST",
 )
-DIGEST_COLUMNS = (
-    name_column("STATUS", "status"),
-    name_column("GROUP", "group_id"),
-    name_column("REASON", "reason"),
-    name_column("CAUSE", "cause"),
-    number_column("RECORDS", "records"),
-    number_column("PARTITIONS", "partitions"),
-    time_column("LAST", "last_ms"),
+DIGEST_KEYS = ("group_id", "status", "reason", "cause")
+DIGEST_LAYOUT = Layout(
+    schema=digest_schema(DLQ_RECONCILIATION, DIGEST_KEYS),
+    fields="status group_id reason cause records partitions last_ms",
 )

@@ -35,7 +35,7 @@ from sharelens.questions.answers.measured import Scope, scope
 from sharelens.questions.answers.shape import constant
 from sharelens.questions.answers.streaming import Listing, rows_of_stream
 from sharelens.questions.dead_letters.bursts import BURST, bursts_of
-from sharelens.questions.dead_letters.columns import BURST_COLUMNS, DIGEST_COLUMNS, TEXT_COLUMNS
+from sharelens.questions.dead_letters.columns import BURST_LAYOUT, DIGEST_KEYS, DIGEST_LAYOUT, LAYOUT
 from sharelens.questions.dead_letters.given_up import given_up_stream
 from sharelens.source.request import CutChoice
 from sharelens.tables.dlq_filter import DeadLetterFilter
@@ -283,7 +283,7 @@ def dlq(
     scoped = scope(evidence, key_filter, cut)
     stream, warnings = reconciled_stream(scoped, cut, settings, topics, span)
     order = [BY_STATUS, *measure.ORDER] if is_text else measure.ORDER
-    listing, digest = Listing(order, row_limit), Digest(["group_id", "status", "reason", "cause"])
+    listing, digest = Listing(order, row_limit), Digest(DIGEST_KEYS)
     for rows in stream:
         digest.add(rows, pc.coalesce(*(rows.column(name) for name in ROW_TIME)))
         listing.add(_ranked(_of_statuses(rows, statuses)))
@@ -292,12 +292,12 @@ def dlq(
     incomplete = incomplete_rows(table.column("completeness")) if all_rows is None else all_rows.incomplete
     return Answer(
         table=with_cluster(evidence, table),
-        columns=TEXT_COLUMNS,
+        columns=LAYOUT.columns(),
         summary=f"{_totals(sums)}\n{closing_line(evidence, incomplete)}",
         warnings=(*warnings, *without_topic(sums)),
         none=_none(sums, statuses),
         all_rows=all_rows,
-        digest=as_answer(_ranked(_of_statuses(sums, statuses)), DIGEST_COLUMNS, DIGEST_ORDER),
+        digest=as_answer(_ranked(_of_statuses(sums, statuses)), DIGEST_LAYOUT.columns(), DIGEST_ORDER),
     )
 
 
@@ -383,7 +383,7 @@ def bursts(
     closing = closing_line(evidence, incomplete_rows(table.column("completeness")))
     return Answer(
         table=table,
-        columns=BURST_COLUMNS,
+        columns=BURST_LAYOUT.columns(),
         summary=f"dead letters: {timed.num_rows} in {table.num_rows} bursts\n{closing}",
         warnings=warnings,
         none="no dead letter",

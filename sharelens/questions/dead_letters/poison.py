@@ -8,17 +8,19 @@ import pyarrow.compute as pc
 
 from sharelens.evidence.conditions import filter_rows
 from sharelens.measures import poison as measure
+from sharelens.measures.schemas import POISON_RECORD
 from sharelens.measures.settings.over_time import GroupSettings
-from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, time_column
+from sharelens.output import Answer, Column, Row
+from sharelens.output.layouts import Layout
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.completeness import check_beginning
-from sharelens.questions.answers.digests import Digest, as_answer
+from sharelens.questions.answers.digests import Digest, as_answer, digest_schema
 from sharelens.questions.answers.doubtful_settings import doubtful_settings
 from sharelens.questions.answers.measured import Scope, answer, scope
 from sharelens.questions.answers.missing import COPY_FOLDERS, unseen
+from sharelens.questions.answers.shape import answer_schema
 from sharelens.questions.answers.streaming import Listing
 from sharelens.questions.dead_letters.dlq import given_up_with_dead_letter_causes
-from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.source.request import CutChoice
 from sharelens.tables.port import Tables
 from sharelens.tables.where import Span
@@ -49,7 +51,7 @@ def poison(
     `row_limit`: only the first rows are kept; None: all.
     """
     scoped = scope(evidence, key_filter, cut)
-    listing, digest, without_limit = Listing(measure.ORDER, row_limit), Digest(["group_id", "cause"]), 0
+    listing, digest, without_limit = Listing(measure.ORDER, row_limit), Digest(DIGEST_KEYS), 0
     for rows in poison_stream(scoped, cut, span, settings, near_limit=near_limit):
         digest.add(rows, rows.column("last_outcome_ms"))
         without_limit += rows.column("delivery_count_limit").null_count
@@ -58,7 +60,7 @@ def poison(
     answered = answer(
         evidence,
         listing.table(),
-        TEXT_COLUMNS,
+        LAYOUT,
         totals=_totals(_offsets_by_cause(sums)),
         warnings=(
             *check_beginning(evidence, span.from_ms),
@@ -67,7 +69,9 @@ def poison(
         none="no archived record",
         all_rows=listing.row_counts(evidence),
     )
-    return replace(answered, digest=as_answer(sums if gaps else without_gaps(sums), DIGEST_COLUMNS, MOST_RECORDS_FIRST))
+    return replace(
+        answered, digest=as_answer(sums if gaps else without_gaps(sums), DIGEST_LAYOUT.columns(), MOST_RECORDS_FIRST)
+    )
 
 
 def poison_stream(
@@ -108,26 +112,19 @@ def _totals(offsets: Mapping[str | None, int]) -> str:
     return f"record offsets: {by_cause} (no records; --gaps lists them)" + (f"; near the limit {near}" if near else "")
 
 
-TEXT_COLUMNS = by_importance(
-    (
-        name_column("GROUP", "group_id"),
-        TOPIC,
-        number_column("PARTITION", "partition"),
-        number_column("OFFSET", "offset"),
-        number_column("LAST-OFFSET", "last_offset"),
-        name_column("STATE", "delivery_state_name"),
-        number_column("DELIVERY-COUNT", "delivery_count"),
-        name_column("CAUSE", "cause"),
-        name_column("CAUSE-FROM", "cause_source"),
-        number_column("LIMIT", "delivery_count_limit"),
-        name_column("LIMIT-FROM", "delivery_count_limit_source"),
-        time_column("FIRST-OUTCOME", "first_outcome_ms"),
-        time_column("LAST-OUTCOME", "last_outcome_ms"),
-        number_column("STATE-PARTITION", "state_partition"),
-        number_column("STATE-LOG-OFFSET", "log_offset"),
-        COMPLETENESS,
-    ),
-    "GROUP TOPIC PARTITION OFFSET LAST-OFFSET CAUSE DELIVERY-COUNT LIMIT LAST-OUTCOME CAUSE-FROM STATE FIRST-OUTCOME",
+LAYOUT = Layout(
+    schema=answer_schema(POISON_RECORD),
+    fields="group_id topic partition offset last_offset delivery_state_name delivery_count cause cause_source "
+    "delivery_count_limit delivery_count_limit_source first_outcome_ms last_outcome_ms state_partition log_offset "
+    "completeness",
+    headings={
+        "delivery_state_name": "STATE",
+        "cause_source": "CAUSE-FROM",
+        "delivery_count_limit": "LIMIT",
+        "delivery_count_limit_source": "LIMIT-FROM",
+    },
+    important="GROUP TOPIC PARTITION OFFSET LAST-OFFSET CAUSE DELIVERY-COUNT LIMIT LAST-OUTCOME CAUSE-FROM STATE "
+    "FIRST-OUTCOME",
 )
 
 
@@ -136,10 +133,9 @@ def _cause_cell(row: Row) -> str:
 
 
 MOST_RECORDS_FIRST = [("records", "descending"), ("group_id", "ascending"), ("cause", "ascending")]
-DIGEST_COLUMNS = (
-    name_column("GROUP", "group_id"),
-    Column(heading="CAUSE", cell=_cause_cell, fields=("cause",)),
-    number_column("RECORDS", "records"),
-    number_column("PARTITIONS", "partitions"),
-    time_column("LAST-OUTCOME", "last_ms"),
+DIGEST_KEYS = ("group_id", "cause")
+DIGEST_LAYOUT = Layout(
+    schema=digest_schema(POISON_RECORD, DIGEST_KEYS),
+    headings={"last_ms": "LAST-OUTCOME"},
+    cells=(Column(heading="CAUSE", cell=_cause_cell, fields=("cause",)),),
 )

@@ -7,21 +7,22 @@ from typing import Any
 import pyarrow as pa
 
 from sharelens.groups.schemas import SHARE
+from state_model.columnar.schemas import column
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 FINDING = pa.schema(
     [
-        pa.field("severity", pa.string()),
-        pa.field("kind", pa.string()),
-        pa.field("group_id", pa.string()),
-        pa.field("topic_id", pa.string()),
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("share_partitions", pa.int64()),
-        pa.field("size", pa.int64()),
-        pa.field("since_ms", pa.int64()),
-        pa.field("text", pa.string()),
-        pa.field("command", pa.string()),
+        column("severity", pa.string(), "error, warning or info"),
+        column("kind", pa.string(), "what is wrong, as one word"),
+        column("group_id", pa.string(), "group; null = no single group"),
+        column("topic_id", pa.string(), "id of the topic of the worst share partition"),
+        column("topic", pa.string(), "its name; null = unknown"),
+        column("partition", pa.int32(), "its partition"),
+        column("share_partitions", pa.int64(), "share partitions with this finding"),
+        column("size", pa.int64(), "records, or tasks without owner; null = unknown"),
+        column("since_ms", pa.int64(), "since when; null = unknown"),
+        column("text", pa.string(), "the finding in words"),
+        column("command", pa.string(), "command that explains the finding"),
     ]
 )
 Row = Mapping[str, Any]

@@ -9,46 +9,38 @@ import pyarrow.compute as pc
 from sharelens.groups.schemas import SHARE, STREAMS
 from sharelens.measures.settings.over_time import GroupSettings
 from sharelens.measures.stalls.intervals import MIN_DURATION_MS
-from sharelens.output import (
-    Answer,
-    Column,
-    Report,
-    Row,
-    by_importance,
-    name_column,
-    number_column,
-    number_text,
-    time_column,
-)
+from sharelens.output import Answer, Column, Report, Row, number_text
+from sharelens.output.layouts import Layout
 from sharelens.output.wording import counted, name, place
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.times import lasted
 from sharelens.questions.answers.command_lines import command
 from sharelens.questions.answers.completeness import closing_line
 from sharelens.questions.answers.now import now_text
-from sharelens.questions.findings.finding import ERROR, INFO, WARNING, finding_rows
+from sharelens.questions.findings.finding import ERROR, FINDING, INFO, WARNING, finding_rows
 from sharelens.questions.findings.findings import findings
 from sharelens.questions.findings.signs import Signs, signs
 from sharelens.questions.findings.streams_signs import StreamsSign
 from sharelens.source.request import CutChoice, Source
 from sharelens.tables.port import Tables
+from state_model.columnar.schemas import column
 
 UNKNOWN_STATE = "unknown"
 GROUP = pa.schema(
     [
-        pa.field("group_id", pa.string()),
-        pa.field("group_type", pa.string()),
-        pa.field("state", pa.string()),
-        pa.field("members", pa.int64()),
-        pa.field("share_partitions", pa.int64()),
-        pa.field("lag", pa.int64()),
-        pa.field("lag_unknown", pa.int64()),
-        pa.field("standing_still", pa.int64()),
-        pa.field("standing_since_ms", pa.int64()),
-        pa.field("archived_recently", pa.int64()),
-        pa.field("repeated_recently", pa.int64()),
-        pa.field("tasks", pa.int64()),
-        pa.field("tasks_without_owner", pa.int64()),
+        column("group_id", pa.string(), "group"),
+        column("group_type", pa.string(), "share or streams"),
+        column("state", pa.string(), "state of the group; unknown = no record of __consumer_offsets"),
+        column("members", pa.int64(), "number of members; null = unknown"),
+        column("share_partitions", pa.int64(), "share partitions"),
+        column("lag", pa.int64(), "sum of the known lags; null = none is known"),
+        column("lag_unknown", pa.int64(), "partitions whose lag is unknown"),
+        column("standing_still", pa.int64(), "share partitions with a stall that lasts"),
+        column("standing_since_ms", pa.int64(), "begin of the longest of them; null = none"),
+        column("archived_recently", pa.int64(), "records that were archived in the last hour"),
+        column("repeated_recently", pa.int64(), "deliveries after the first ones, of records settled in the last hour"),
+        column("tasks", pa.int64(), "active tasks"),
+        column("tasks_without_owner", pa.int64(), "active tasks that no member has"),
     ]
 )
 
@@ -73,8 +65,12 @@ def overview(
     counts = f"{_counts(rows)}{_short_ones(read, min_duration_ms)}"
     return Report(
         parts={
-            "findings": Answer(table=rows, columns=_columns(read.now_ms), none=_healthy(groups)),
-            "groups": Answer(table=groups, columns=_group_columns(groups), none="no share or streams group"),
+            "findings": Answer(
+                table=rows, columns=FINDING_LAYOUT.columns(None, _since_column(read.now_ms)), none=_healthy(groups)
+            ),
+            "groups": Answer(
+                table=groups, columns=GROUP_LAYOUT.columns(_group_fields(groups)), none="no share or streams group"
+            ),
         },
         summary=f"{counts}\n{_audit_text(read, command(source, 'audit', []))}"
         f"\n{closing_line(evidence)}; {now_text(evidence, read.now_ms)}",
@@ -176,28 +172,21 @@ def screen(answered: Report) -> Iterator[tuple[str, str, str]]:
         yield row["severity"], f"{about}{row['text']}", row["command"]
 
 
-def _columns(now_ms: int) -> tuple[Column, ...]:
-    def since_cell(row: Row) -> str:
+def _since_column(now_ms: int) -> Column:
+    """How long ago a moment is."""
+
+    def cell(row: Row) -> str:
         since_ms = row["since_ms"]
         return number_text(None) if not isinstance(since_ms, int) else f"{lasted(max(0, now_ms - since_ms))} ago"
 
-    return (
-        name_column("SEVERITY", "severity"),
-        name_column("KIND", "kind"),
-        name_column("GROUP", "group_id"),
-        Column(heading="TOPIC-PARTITION", cell=_place_cell, fields=("topic", "topic_id", "partition")),
-        number_column("SIZE", "size"),
-        Column(heading="SINCE", cell=since_cell, right=True, fields=("since_ms",)),
-        Column(heading="TEXT", cell=lambda row: str(row["text"]), fields=("text",)),
-        Column(heading="COMMAND", cell=lambda row: str(row["command"]), fields=("command",)),
-    )
+    return Column(heading="SINCE", cell=cell, right=True, fields=("since_ms",))
 
 
-def _group_columns(groups: pa.Table) -> tuple[Column, ...]:
-    """The columns of GROUP rows, without those of a type of group that is not there."""
+def _group_fields(groups: pa.Table) -> list[str]:
+    """The fields of GROUP, without those of a type of group that is not there."""
     types = set(groups.column("group_type").to_pylist()) or {SHARE}
-    left_out = set().union(*(fields for of, fields in ONLY_OF.items() if of not in types))
-    return tuple(column for column in GROUP_COLUMNS if not left_out.intersection(column.fields))
+    absent = set().union(*(fields for of, fields in ONLY_OF.items() if of not in types))
+    return [name for name in GROUP.names if name not in absent]
 
 
 def _place_cell(row: Row) -> str:
@@ -205,23 +194,21 @@ def _place_cell(row: Row) -> str:
     return place(row["topic"], row["topic_id"], partition) if isinstance(partition, int) else number_text(None)
 
 
-GROUP_COLUMNS = by_importance(
-    (
-        name_column("GROUP", "group_id"),
-        name_column("TYPE", "group_type"),
-        name_column("STATE", "state"),
-        number_column("MEMBERS", "members"),
-        number_column("SHARE-PARTITIONS", "share_partitions"),
-        number_column("LAG", "lag"),
-        number_column("LAG-UNKNOWN", "lag_unknown"),
-        number_column("STANDING-STILL", "standing_still"),
-        time_column("STANDING-SINCE", "standing_since_ms"),
-        number_column("ARCHIVED-RECENTLY", "archived_recently"),
-        number_column("REPEATED-RECENTLY", "repeated_recently"),
-        number_column("TASKS", "tasks"),
-        number_column("WITHOUT-OWNER", "tasks_without_owner"),
+FINDING_LAYOUT = Layout(
+    schema=FINDING,
+    fields="severity kind group_id topic size since_ms text command",
+    cells=(
+        Column(heading="TOPIC-PARTITION", cell=_place_cell, fields=("topic", "topic_id", "partition")),
+        Column(heading="TEXT", cell=lambda row: str(row["text"]), fields=("text",)),
+        Column(heading="COMMAND", cell=lambda row: str(row["command"]), fields=("command",)),
     ),
-    "GROUP TYPE STATE MEMBERS LAG STANDING-STILL WITHOUT-OWNER ARCHIVED-RECENTLY REPEATED-RECENTLY TASKS "
+)
+GROUP_LAYOUT = Layout(
+    schema=GROUP,
+    headings={"tasks_without_owner": "WITHOUT-OWNER"},
+    varies="columns of share groups, or of streams groups, only where there is such a group; group_type only with "
+    "streams groups",
+    important="GROUP TYPE STATE MEMBERS LAG STANDING-STILL WITHOUT-OWNER ARCHIVED-RECENTLY REPEATED-RECENTLY TASKS "
     "STANDING-SINCE SHARE-PARTITIONS",
 )
 ONLY_OF = {

@@ -6,17 +6,20 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from sharelens.groups.moment import GroupMoment
-from sharelens.output import Answer, Column
+from sharelens.output import Answer
+from sharelens.output.layouts import Layout
 from sharelens.parameters.times import time_text
 from sharelens.questions.answers.completeness import closing_line, incomplete_rows
+from sharelens.questions.answers.shape import CLUSTER_ID
 from sharelens.tables.port import Tables
+from state_model.columnar.schemas import column
 
 Rows: TypeAlias = list[dict[str, Any]]
-CLUSTER_AND_GROUP = (pa.field("cluster_id", pa.string()), pa.field("group_id", pa.string()))
+CLUSTER_AND_GROUP = (CLUSTER_ID, column("group_id", pa.string(), "group"))
 LAST_CHANGE = (
-    pa.field("last_change_ms", pa.int64()),
-    pa.field("log_partition", pa.int32()),
-    pa.field("log_offset", pa.int64()),
+    column("last_change_ms", pa.int64(), "log time of the group's newest record"),
+    column("log_partition", pa.int32(), "partition of __consumer_offsets"),
+    column("log_offset", pa.int64(), "offset of that record"),
 )
 LEFT_OUT = "the coordinator is not in the logs and is left out"
 COMPACTION = (
@@ -44,7 +47,7 @@ def closed_answer(
     evidence: Tables,
     moment: GroupMoment[Any],
     table: pa.Table,
-    columns: Sequence[Column],
+    layout: Layout,
     *,
     state: str,
     none: str,
@@ -60,7 +63,7 @@ def closed_answer(
     compacted = (COMPACTION,) if moment.group_marks["completeness_reason"] == "compacted" else ()
     return Answer(
         table=table,
-        columns=tuple(columns),
+        columns=layout.columns(),
         summary=f"{state}; {record}, {time_text(newest.log_time_ms)}; {LEFT_OUT}\n{closing}",
         warnings=(*compacted, *warnings),
         none=none,

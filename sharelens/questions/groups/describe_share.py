@@ -1,6 +1,7 @@
 """A share group as kafka-share-groups.sh --describe printed it at a moment: offsets, members or state."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,20 +12,13 @@ from sharelens.groups.histories import group_values, initialization_values, memb
 from sharelens.groups.moment import ShareMoment
 from sharelens.groups.replay import Partitions
 from sharelens.groups.schemas import GROUP_VALUES, INITIALIZED, MARKS, MEMBER_VALUES, TOPIC_PARTITIONS
+from sharelens.measures.schemas import LAG
 from sharelens.measures.topics.file_ends import EndOffsets
-from sharelens.output import (
-    Answer,
-    Column,
-    Row,
-    by_importance,
-    name_cell,
-    name_column,
-    number_column,
-    number_text,
-    time_column,
-)
+from sharelens.output import Answer, Column, Row, name_cell, number_text
+from sharelens.output.layouts import Layout
 from sharelens.questions.answers.completeness import check_cut, prefix_of, times
 from sharelens.questions.answers.missing import unknown_ends
+from sharelens.questions.answers.shape import ABOUT
 from sharelens.questions.groups.describe_answer import (
     CLUSTER_AND_GROUP,
     LAST_CHANGE,
@@ -34,43 +28,33 @@ from sharelens.questions.groups.describe_answer import (
     last_change,
 )
 from sharelens.questions.lag import lag_of
-from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.source.request import CutChoice
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_states
 from sharelens.tables.where import Keys
+from state_model.columnar.schemas import column
 
 NAMED_PARTITIONS = pa.list_(pa.struct([pa.field("topic", pa.string()), *TOPIC_PARTITIONS.value_type]))
 STATE_ROW = pa.schema([*CLUSTER_AND_GROUP, *GROUP_VALUES, *LAST_CHANGE, *MARKS])
 MEMBER_ROW = pa.schema(
     [
         *CLUSTER_AND_GROUP,
-        pa.field("member_id", pa.string()),
+        column("member_id", pa.string(), "member"),
         *(field for field in MEMBER_VALUES if field.name not in ("assigned_partitions", "target_partitions")),
-        pa.field("partition_count", pa.int32()),
-        pa.field("assigned_partitions", NAMED_PARTITIONS),
-        pa.field("target_partitions", NAMED_PARTITIONS),
+        column("partition_count", pa.int32(), "number of assigned partitions"),
+        column("assigned_partitions", NAMED_PARTITIONS, "current assignment, by topic"),
+        column("target_partitions", NAMED_PARTITIONS, "target assignment, by topic"),
         *MARKS,
     ]
 )
 LAG_VALUES = (
-    "leader_epoch",
-    "start_offset",
-    "lag",
-    "lag_inferred",
-    "end_offset",
-    "end_offset_inferred",
-    "unknown_reason",
+    *("leader_epoch", "start_offset", "lag", "lag_inferred", "end_offset", "end_offset_inferred", "unknown_reason"),
 )
 OFFSET_ROW = pa.schema(
     [
         *CLUSTER_AND_GROUP,
-        pa.field("topic_id", pa.string()),
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("leader_epoch", pa.int32()),
-        *(pa.field(name, pa.int64()) for name in LAG_VALUES[1:-1]),
-        pa.field("unknown_reason", pa.string()),
+        *ABOUT[2:],
+        *(LAG.field(name).with_nullable(True) for name in LAG_VALUES),
         *MARKS,
     ]
 )
@@ -86,7 +70,7 @@ def state(evidence: Tables, name: str, moment: ShareMoment) -> Answer:
         **moment.group_marks,
     }
     table = pa.Table.from_pylist([row], schema=STATE_ROW)
-    return _answer(evidence, moment, table, STATE_COLUMNS, none="no share group")
+    return _answer(evidence, moment, table, STATE_LAYOUT, none="no share group")
 
 
 def members(evidence: Tables, name: str, moment: ShareMoment) -> Answer:
@@ -106,7 +90,7 @@ def members(evidence: Tables, name: str, moment: ShareMoment) -> Answer:
         }
         rows.append(row)
     none = f"share group {name_cell(name)} has no active members"
-    return _answer(evidence, moment, pa.Table.from_pylist(rows, schema=MEMBER_ROW), MEMBER_COLUMNS, none=none)
+    return _answer(evidence, moment, pa.Table.from_pylist(rows, schema=MEMBER_ROW), MEMBER_LAYOUT, none=none)
 
 
 def _named(partitions: Partitions, names: Mapping[str, str]) -> Rows:
@@ -138,9 +122,9 @@ def offsets(evidence: Tables, name: str, moment: ShareMoment, cut: CutChoice, en
         rows.append(row)
     rows.sort(key=lambda row: (row["topic"] or "", row["topic_id"], row["partition"]))
     table = pa.Table.from_pylist(rows, schema=OFFSET_ROW)
-    columns = offset_columns(inferred=cut.as_of_ms is not None)
+    layout = OFFSET_LAYOUT if cut.as_of_ms is None else EARLIER_OFFSET_LAYOUT
     none = f"share group {name_cell(name)} has no offset information"
-    return _answer(evidence, moment, table, columns, none=none, warnings=[*warnings, *unknown_ends(table)])
+    return _answer(evidence, moment, table, layout, none=none, warnings=[*warnings, *unknown_ends(table)])
 
 
 def _lags(
@@ -172,14 +156,14 @@ def _answer(
     evidence: Tables,
     moment: ShareMoment,
     table: pa.Table,
-    columns: Sequence[Column],
+    layout: Layout,
     *,
     none: str,
     warnings: Sequence[str] = (),
 ) -> Answer:
     group = moment.group
     state = f"share group: {group.state}, group epoch {number_text(group.group_epoch)}, {len(group.members)} members"
-    return closed_answer(evidence, moment, table, columns, state=state, none=none, warnings=warnings)
+    return closed_answer(evidence, moment, table, layout, state=state, none=none, warnings=warnings)
 
 
 def _assignment_cell(row: Row) -> str:
@@ -190,45 +174,27 @@ def _assignment_cell(row: Row) -> str:
     return ";".join(texts) or number_text(None)
 
 
-STATE_COLUMNS = by_importance(
-    (
-        name_column("GROUP", "group_id"),
-        name_column("STATE", "state"),
-        number_column("GROUP-EPOCH", "group_epoch"),
-        number_column("ASSIGNMENT-EPOCH", "assignment_epoch"),
-        number_column("#MEMBERS", "member_count"),
-        time_column("LAST-CHANGE", "last_change_ms"),
-        number_column("LOG-PARTITION", "log_partition"),
-        number_column("LOG-OFFSET", "log_offset"),
-        COMPLETENESS,
-    ),
-    "GROUP STATE GROUP-EPOCH ASSIGNMENT-EPOCH #MEMBERS LAST-CHANGE COMPLETENESS LOG-OFFSET LOG-PARTITION",
+STATE_LAYOUT = Layout(
+    schema=STATE_ROW,
+    fields="group_id state group_epoch assignment_epoch member_count last_change_ms log_partition log_offset "
+    "completeness",
+    important="GROUP STATE GROUP-EPOCH ASSIGNMENT-EPOCH #MEMBERS LAST-CHANGE COMPLETENESS LOG-OFFSET LOG-PARTITION",
 )
-MEMBER_COLUMNS = by_importance(
-    (
-        name_column("GROUP", "group_id"),
-        name_column("CONSUMER-ID", "member_id"),
-        name_column("HOST", "client_host"),
-        name_column("CLIENT-ID", "client_id"),
-        number_column("#PARTITIONS", "partition_count"),
-        number_column("MEMBER-EPOCH", "member_epoch"),
-        Column(heading="ASSIGNMENT", cell=_assignment_cell, fields=("assigned_partitions",)),
-        COMPLETENESS,
-    ),
-    "GROUP CONSUMER-ID CLIENT-ID HOST #PARTITIONS ASSIGNMENT MEMBER-EPOCH COMPLETENESS",
+MEMBER_LAYOUT = Layout(
+    schema=MEMBER_ROW,
+    fields="group_id member_id client_host client_id partition_count member_epoch assigned_partitions completeness",
+    headings={"member_id": "CONSUMER-ID", "partition_count": "#PARTITIONS"},
+    cells=(Column(heading="ASSIGNMENT", cell=_assignment_cell, fields=("assigned_partitions",)),),
+    important="GROUP CONSUMER-ID CLIENT-ID HOST #PARTITIONS ASSIGNMENT MEMBER-EPOCH COMPLETENESS",
 )
 
 
-def offset_columns(*, inferred: bool) -> tuple[Column, ...]:
-    """The tool's words and order; `inferred`: the lag of an earlier moment is inferred from batches' timestamps."""
-    columns = (
-        name_column("GROUP", "group_id"),
-        TOPIC,
-        number_column("PARTITION", "partition"),
-        number_column("LEADER-EPOCH", "leader_epoch"),
-        number_column("START-OFFSET", "start_offset"),
-        number_column("LAG", "lag"),
-        *((number_column("LAG-INFERRED", "lag_inferred"),) if inferred else ()),
-        COMPLETENESS,
-    )
-    return by_importance(columns, "GROUP TOPIC PARTITION LAG LAG-INFERRED START-OFFSET LEADER-EPOCH COMPLETENESS")
+OFFSET_LAYOUT = Layout(
+    schema=OFFSET_ROW,
+    fields="group_id topic partition leader_epoch start_offset lag completeness",
+    important="GROUP TOPIC PARTITION LAG LAG-INFERRED START-OFFSET LEADER-EPOCH COMPLETENESS",
+)
+EARLIER_OFFSET_LAYOUT = replace(
+    OFFSET_LAYOUT, fields="group_id topic partition leader_epoch start_offset lag lag_inferred completeness"
+)
+"""The lag of an earlier moment is inferred from batches' timestamps."""

@@ -3,7 +3,7 @@
 The log of the group coordinator does not name the coordinator. `describe_streams_offsets` has the offsets.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -12,17 +12,8 @@ from sharelens.groups.moment import StreamsMoment
 from sharelens.groups.schemas import ACTIVE, GROUP_VALUES, MARKS, MEMBER_VALUES, OWNED, PENDING_REVOCATION
 from sharelens.groups.streams_histories import streams_group_values, streams_member_values
 from sharelens.groups.streams_values import of_types
-from sharelens.output import (
-    Answer,
-    Column,
-    Row,
-    by_importance,
-    name_cell,
-    name_column,
-    number_column,
-    number_text,
-    time_column,
-)
+from sharelens.output import Answer, Column, Row, name_cell, number_text
+from sharelens.output.layouts import Layout
 from sharelens.output.wording import counted
 from sharelens.questions.groups.describe_answer import (
     CLUSTER_AND_GROUP,
@@ -33,8 +24,8 @@ from sharelens.questions.groups.describe_answer import (
     last_change,
 )
 from sharelens.questions.groups.words import not_ready_reason
-from sharelens.questions.state import COMPLETENESS
 from sharelens.tables.port import Tables
+from state_model.columnar.schemas import column
 from state_model.streams.values import NO_TASKS_BY_TYPE, GroupState, StreamsGroup, Subtopology, TasksByType
 
 AWAITED = "AWAITED"
@@ -44,7 +35,7 @@ STATE_ROW = pa.schema(
     [
         *CLUSTER_AND_GROUP,
         *GROUP_VALUES,
-        pa.field("subtopology_count", pa.int32()),
+        column("subtopology_count", pa.int32(), "number of subtopologies; null = no topology"),
         *LAST_CHANGE,
         *MARKS,
     ]
@@ -52,8 +43,8 @@ STATE_ROW = pa.schema(
 MEMBER_ROW = pa.schema(
     [
         *CLUSTER_AND_GROUP,
-        pa.field("target_assignment_epoch", pa.int32()),
-        pa.field("member_id", pa.string()),
+        column("target_assignment_epoch", pa.int32(), "epoch of the target assignment"),
+        column("member_id", pa.string(), "member"),
         *(column for column in MEMBER_VALUES if column.name not in SHARE_COLUMNS),
         *MARKS,
     ]
@@ -61,15 +52,15 @@ MEMBER_ROW = pa.schema(
 TASK_ROW = pa.schema(
     [
         *CLUSTER_AND_GROUP,
-        pa.field("subtopology_id", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("task_type", pa.string()),
-        pa.field("status", pa.string()),
-        pa.field("member_id", pa.string()),
-        pa.field("client_id", pa.string()),
-        pa.field("process_id", pa.string()),
-        pa.field("assignment_epoch", pa.int32()),
-        pa.field("source_topics", pa.list_(pa.string())),
+        column("subtopology_id", pa.string(), "subtopology of the task"),
+        column("partition", pa.int32(), "partition of the task"),
+        column("task_type", pa.string(), "ACTIVE, STANDBY or WARMUP"),
+        column("status", pa.string(), f"{OWNED}, {PENDING_REVOCATION} or {AWAITED} (in the target alone)"),
+        column("member_id", pa.string(), "member that has the task, or is to have it"),
+        column("client_id", pa.string(), "client id of the member; null = no record of its metadata"),
+        column("process_id", pa.string(), "process of the member; null = no record of its metadata"),
+        column("assignment_epoch", pa.int32(), "epoch in which the member got the active task; null = unknown"),
+        column("source_topics", pa.list_(pa.string()), "topics that the subtopology reads"),
         *MARKS,
     ]
 )
@@ -85,7 +76,7 @@ def state(evidence: Tables, name: str, moment: StreamsMoment) -> Answer:
         **last_change(moment),
         **moment.group_marks,
     }
-    return answer_of(evidence, moment, [row], STATE_ROW, STATE_COLUMNS, none="no streams group")
+    return answer_of(evidence, moment, [row], STATE_LAYOUT, none="no streams group")
 
 
 def members(evidence: Tables, name: str, moment: StreamsMoment) -> Answer:
@@ -101,7 +92,7 @@ def members(evidence: Tables, name: str, moment: StreamsMoment) -> Answer:
         for member_id, member in sorted(group.members.items())
     ]
     none = f"streams group {name_cell(name)} has no active members"
-    return answer_of(evidence, moment, rows, MEMBER_ROW, MEMBER_COLUMNS, none=none)
+    return answer_of(evidence, moment, rows, MEMBER_LAYOUT, none=none)
 
 
 def tasks(evidence: Tables, name: str, moment: StreamsMoment) -> Answer:
@@ -119,7 +110,7 @@ def tasks(evidence: Tables, name: str, moment: StreamsMoment) -> Answer:
     ]
     rows.sort(key=lambda row: (row["subtopology_id"], row["partition"], row["task_type"], row["member_id"]))
     none = f"streams group {name_cell(name)} has no assigned tasks"
-    return answer_of(evidence, moment, rows, TASK_ROW, TASK_COLUMNS, none=none)
+    return answer_of(evidence, moment, rows, TASK_LAYOUT, none=none)
 
 
 def _task_rows(group: StreamsGroup) -> Iterator[dict[str, Any]]:
@@ -166,9 +157,7 @@ def subtopologies_of(group: StreamsGroup) -> tuple[Subtopology, ...]:
     return () if group.topology is None else group.topology.subtopologies
 
 
-def answer_of(
-    evidence: Tables, moment: StreamsMoment, rows: Rows, schema: pa.Schema, columns: Sequence[Column], *, none: str
-) -> Answer:
+def answer_of(evidence: Tables, moment: StreamsMoment, rows: Rows, layout: Layout, *, none: str) -> Answer:
     """The answer of these rows, closed by the group's state and the evidence."""
     group = group_of(moment)
     state = f"streams group: {moment.group.state}, group epoch {group.group_epoch}"
@@ -176,8 +165,8 @@ def answer_of(
     if group.state is GroupState.NOT_READY:
         epoch = None if group.topology is None else group.topology.epoch
         line += f" ({not_ready_reason(epoch, group.validated_topology_epoch)})"
-    table = pa.Table.from_pylist(rows, schema=schema)
-    return closed_answer(evidence, moment, table, columns, state=line, none=none)
+    table = pa.Table.from_pylist(rows, schema=layout.schema)
+    return closed_answer(evidence, moment, table, layout, state=line, none=none)
 
 
 def _tasks_text(rows: Any) -> str:
@@ -196,51 +185,25 @@ def _assignments_cell(row: Row) -> str:
     return "; ".join(part for part in parts if part) or number_text(None)
 
 
-STATE_COLUMNS = by_importance(
-    (
-        name_column("GROUP", "group_id"),
-        name_column("STATE", "state"),
-        number_column("GROUP-EPOCH", "group_epoch"),
-        number_column("TARGET-ASSIGNMENT-EPOCH", "assignment_epoch"),
-        number_column("#MEMBERS", "member_count"),
-        number_column("TOPOLOGY-EPOCH", "topology_epoch"),
-        number_column("VALIDATED-TOPOLOGY-EPOCH", "validated_topology_epoch"),
-        number_column("#SUBTOPOLOGIES", "subtopology_count"),
-        time_column("LAST-CHANGE", "last_change_ms"),
-        number_column("LOG-PARTITION", "log_partition"),
-        number_column("LOG-OFFSET", "log_offset"),
-        COMPLETENESS,
-    ),
-    "GROUP STATE GROUP-EPOCH TARGET-ASSIGNMENT-EPOCH #MEMBERS LAST-CHANGE COMPLETENESS VALIDATED-TOPOLOGY-EPOCH",
+STATE_LAYOUT = Layout(
+    schema=STATE_ROW,
+    fields="group_id state group_epoch assignment_epoch member_count topology_epoch validated_topology_epoch "
+    "subtopology_count last_change_ms log_partition log_offset completeness",
+    headings={"assignment_epoch": "TARGET-ASSIGNMENT-EPOCH", "subtopology_count": "#SUBTOPOLOGIES"},
+    important="GROUP STATE GROUP-EPOCH TARGET-ASSIGNMENT-EPOCH #MEMBERS LAST-CHANGE COMPLETENESS "
+    "VALIDATED-TOPOLOGY-EPOCH",
 )
-MEMBER_COLUMNS = by_importance(
-    (
-        name_column("GROUP", "group_id"),
-        number_column("TARGET-ASSIGNMENT-EPOCH", "target_assignment_epoch"),
-        number_column("TOPOLOGY-EPOCH", "topology_epoch"),
-        name_column("MEMBER", "member_id"),
-        number_column("MEMBER-EPOCH", "member_epoch"),
-        name_column("MEMBER-STATE", "member_state"),
-        name_column("PROCESS", "process_id"),
-        name_column("CLIENT-ID", "client_id"),
-        name_column("HOST", "client_host"),
-        Column(heading="ASSIGNMENTS", cell=_assignments_cell, fields=("assigned_tasks", "target_tasks")),
-        COMPLETENESS,
-    ),
-    "GROUP MEMBER CLIENT-ID ASSIGNMENTS PROCESS MEMBER-EPOCH MEMBER-STATE COMPLETENESS HOST",
+MEMBER_LAYOUT = Layout(
+    schema=MEMBER_ROW,
+    fields="group_id target_assignment_epoch topology_epoch member_id member_epoch member_state process_id "
+    "client_id client_host assigned_tasks completeness",
+    cells=(Column(heading="ASSIGNMENTS", cell=_assignments_cell, fields=("assigned_tasks", "target_tasks")),),
+    important="GROUP MEMBER CLIENT-ID ASSIGNMENTS PROCESS MEMBER-EPOCH MEMBER-STATE COMPLETENESS HOST",
 )
-TASK_COLUMNS = by_importance(
-    (
-        name_column("GROUP", "group_id"),
-        name_column("SUBTOPOLOGY", "subtopology_id"),
-        number_column("PARTITION", "partition"),
-        name_column("TYPE", "task_type"),
-        name_column("STATUS", "status"),
-        name_column("MEMBER", "member_id"),
-        name_column("CLIENT-ID", "client_id"),
-        name_column("PROCESS", "process_id"),
-        number_column("ASSIGNMENT-EPOCH", "assignment_epoch"),
-        COMPLETENESS,
-    ),
-    "GROUP SUBTOPOLOGY PARTITION TYPE STATUS CLIENT-ID MEMBER PROCESS ASSIGNMENT-EPOCH COMPLETENESS",
+TASK_LAYOUT = Layout(
+    schema=TASK_ROW,
+    fields="group_id subtopology_id partition task_type status member_id client_id process_id assignment_epoch "
+    "completeness",
+    headings={"task_type": "TYPE"},
+    important="GROUP SUBTOPOLOGY PARTITION TYPE STATUS CLIENT-ID MEMBER PROCESS ASSIGNMENT-EPOCH COMPLETENESS",
 )

@@ -16,14 +16,16 @@ from sharelens.groups.moment import StreamsMoment
 from sharelens.groups.schemas import MARKS
 from sharelens.measures.inputs import topic_ends
 from sharelens.measures.topics.file_ends import EndOffsets, with_end_offsets
-from sharelens.output import Answer, Column, by_importance, name_cell, name_column, number_column
+from sharelens.output import Answer, name_cell
+from sharelens.output.layouts import Layout
 from sharelens.output.wording import counted
+from sharelens.questions.answers.shape import TOPIC
 from sharelens.questions.groups.describe_answer import CLUSTER_AND_GROUP, Rows, cluster_and_group
 from sharelens.questions.groups.describe_streams import answer_of, group_of, source_topics, subtopologies_of
-from sharelens.questions.state import COMPLETENESS
 from sharelens.tables.measure_inputs import EvidenceInputs
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_offset_commits
+from state_model.columnar.schemas import column
 from state_model.offset_commits import CommittedOffset, OffsetPlace
 from state_model.streams.values import StreamsGroup
 from state_model.uuids import ZERO_UUID
@@ -32,20 +34,20 @@ COMPLETE = marks(uncommitted=False, undecoded=False, compacted=False)
 OFFSET_ROW = pa.schema(
     [
         *CLUSTER_AND_GROUP,
-        pa.field("topic", pa.string()),
-        pa.field("topic_id", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("subtopology_id", pa.string()),
-        pa.field("member_id", pa.string()),
-        pa.field("committed_offset", pa.int64()),
-        pa.field("leader_epoch", pa.int32()),
-        pa.field("metadata", pa.string()),
-        pa.field("commit_timestamp_ms", pa.int64()),
-        pa.field("log_start_offset", pa.int64()),
-        pa.field("end_offset", pa.int64()),
-        pa.field("end_offset_inferred", pa.int64()),
-        pa.field("lag", pa.int64()),
-        pa.field("lag_inferred", pa.int64()),
+        TOPIC,
+        column("topic_id", pa.string(), "id of the topic; null = several topics had the name"),
+        column("partition", pa.int32(), "partition of the topic"),
+        column("subtopology_id", pa.string(), "subtopology that reads the topic; null = none"),
+        column("member_id", pa.string(), "member whose active task reads the partition; null = none"),
+        column("committed_offset", pa.int64(), "committed offset; null = none"),
+        column("leader_epoch", pa.int32(), "leader epoch of the commit; null = unknown"),
+        column("metadata", pa.string(), "metadata of the commit"),
+        column("commit_timestamp_ms", pa.int64(), "time of the commit"),
+        column("log_start_offset", pa.int64(), "log start offset of the partition; null = unknown"),
+        column("end_offset", pa.int64(), "end offset of the partition; null = unknown"),
+        column("end_offset_inferred", pa.int64(), "end offset at an earlier moment by timestamps; null = unknown"),
+        column("lag", pa.int64(), "end_offset less the committed offset, or the log start offset; null = unknown"),
+        column("lag_inferred", pa.int64(), "lag with end_offset_inferred as the end offset"),
         *MARKS,
     ]
 )
@@ -68,9 +70,9 @@ def offsets(
     """
     rows = offset_rows(evidence, name, moment, read_offset_commits(evidence, frozenset([name])), prefix, end_offsets)
     none = f"streams group {name_cell(name)} has no offset information"
-    columns = offset_columns(inferred=prefix.as_of_ms is not None)
+    layout = LAYOUT if prefix.as_of_ms is None else EARLIER_LAYOUT
     unknown = sum(row["lag"] is None and row["lag_inferred"] is None for row in rows)
-    answer = answer_of(evidence, moment, rows, OFFSET_ROW, columns, none=none)
+    answer = answer_of(evidence, moment, rows, layout, none=none)
     return replace(answer, warnings=(*answer.warnings, unknown_lag(unknown))) if unknown else answer
 
 
@@ -184,19 +186,21 @@ def _add_lags(evidence: Tables, rows: Rows, prefix: LogPrefix, end_offsets: EndO
             row[lag] = row[of_end] - begin if is_lag_known else None
 
 
-def offset_columns(*, inferred: bool) -> tuple[Column, ...]:
-    """The tool's words and order; `inferred`: the lag of an earlier moment is inferred from batches' timestamps."""
-    columns = (
-        name_column("GROUP", "group_id"),
-        name_column("TOPIC", "topic"),
-        number_column("PARTITION", "partition"),
-        number_column("CURRENT-OFFSET", "committed_offset"),
-        number_column("LEADER-EPOCH", "leader_epoch"),
-        number_column("LOG-END-OFFSET", "end_offset_inferred" if inferred else "end_offset"),
-        number_column("OFFSET-LAG", "lag"),
-        *((number_column("OFFSET-LAG-INFERRED", "lag_inferred"),) if inferred else ()),
-        name_column("MEMBER", "member_id"),
-        COMPLETENESS,
-    )
-    order = "GROUP TOPIC PARTITION OFFSET-LAG OFFSET-LAG-INFERRED CURRENT-OFFSET LOG-END-OFFSET LEADER-EPOCH MEMBER"
-    return by_importance(columns, order)
+LAYOUT = Layout(
+    schema=OFFSET_ROW,
+    fields="group_id topic partition committed_offset leader_epoch end_offset lag member_id completeness",
+    headings={"committed_offset": "CURRENT-OFFSET", "end_offset": "LOG-END-OFFSET", "lag": "OFFSET-LAG"},
+    important="GROUP TOPIC PARTITION OFFSET-LAG OFFSET-LAG-INFERRED CURRENT-OFFSET LOG-END-OFFSET LEADER-EPOCH MEMBER",
+)
+EARLIER_LAYOUT = replace(
+    LAYOUT,
+    fields="group_id topic partition committed_offset leader_epoch end_offset_inferred lag lag_inferred member_id "
+    "completeness",
+    headings={
+        "committed_offset": "CURRENT-OFFSET",
+        "end_offset_inferred": "LOG-END-OFFSET",
+        "lag": "OFFSET-LAG",
+        "lag_inferred": "OFFSET-LAG-INFERRED",
+    },
+)
+"""The lag of an earlier moment is inferred from batches' timestamps."""

@@ -10,22 +10,12 @@ from sharelens.evidence.conditions import filter_rows
 from sharelens.groups import summary as measure
 from sharelens.groups.replay import SHARE_TYPES, is_of_types
 from sharelens.groups.schemas import SHARE
-from sharelens.output import (
-    Answer,
-    Column,
-    Row,
-    by_importance,
-    name_cell,
-    name_column,
-    number_column,
-    number_text,
-    shortened,
-    time_column,
-)
+from sharelens.output import Answer, Column, Row, name_cell, number_text, shortened
+from sharelens.output.layouts import Layout
 from sharelens.output.wording import listed
 from sharelens.parameters.times import time_text
 from sharelens.questions.answers.measured import answer
-from sharelens.questions.state import COMPLETENESS
+from sharelens.questions.answers.shape import answer_schema
 from sharelens.tables.known_groups import HOW, groups_with_share_state, records_of_groups
 from sharelens.tables.port import Tables
 from sharelens.tables.where import Span
@@ -59,7 +49,7 @@ def groups(evidence: Tables, names: frozenset[str], as_of_ms: int | None = None,
     return answer(
         evidence,
         table,
-        TEXT_COLUMNS,
+        LAYOUT,
         totals=f"{_kinds(table)}: {counts}",
         warnings=missing,
         none="no share or streams group",
@@ -97,19 +87,10 @@ def _member_text(member: Mapping[str, Any]) -> str:
     return f"{name_cell(member['client_id'])}@{name_cell(member['client_host'])}"
 
 
-TEXT_COLUMNS = by_importance(
-    (
-        name_column("GROUP", "group_id"),
-        name_column("TYPE", "group_type"),
-        name_column("STATE", "state"),
-        number_column("GROUP-EPOCH", "group_epoch"),
-        number_column("ASSIGNMENT-EPOCH", "assignment_epoch"),
-        number_column("#MEMBERS", "member_count"),
-        number_column("INITIALIZED-PARTITIONS", "initialized_partitions"),
-        number_column("DELETING-TOPICS", "deleting_topics"),
-        time_column("LAST-CHANGE", "last_change_ms"),
-        COMPLETENESS,
-        Column(heading="MEMBERS", cell=_members_cell, fields=("members",), short=_short_members),
-    ),
-    "GROUP STATE TYPE #MEMBERS LAST-CHANGE MEMBERS COMPLETENESS INITIALIZED-PARTITIONS DELETING-TOPICS",
+LAYOUT = Layout(
+    schema=answer_schema(measure.GROUPS),
+    fields="group_id group_type state group_epoch assignment_epoch member_count initialized_partitions "
+    "deleting_topics last_change_ms completeness members",
+    cells=(Column(heading="MEMBERS", cell=_members_cell, fields=("members",), short=_short_members),),
+    important="GROUP STATE TYPE #MEMBERS LAST-CHANGE MEMBERS COMPLETENESS INITIALIZED-PARTITIONS DELETING-TOPICS",
 )

@@ -3,14 +3,13 @@
 A member that leaves and one that is fenced write the same records, so both are "removed".
 """
 
-from collections.abc import Sequence
-
 import pyarrow as pa
 
 from sharelens.evidence.conditions import filter_rows
 from sharelens.groups.rebalances import rebalances as share_rebalances
 from sharelens.groups.streams_rebalances import streams_rebalances
-from sharelens.output import Answer, Column
+from sharelens.output import Answer
+from sharelens.output.layouts import Layout
 from sharelens.questions.answers.completeness import closing_line, incomplete_rows
 from sharelens.questions.groups import rebalances_share, rebalances_streams
 from sharelens.tables.known_groups import is_streams_group, records_of_groups, share_group_records
@@ -34,9 +33,9 @@ def rebalances(evidence: Tables, name: str, span: Span) -> Answer:
     records = records_of_groups(evidence, frozenset([name]))
     if is_streams_group(records):
         table = rebalances_streams.rows(evidence, _in_span(streams_rebalances(records), span))
-        return _answer(evidence, table, rebalances_streams.TEXT_COLUMNS, rebalances_streams.totals(table))
+        return _answer(evidence, table, rebalances_streams.LAYOUT, rebalances_streams.totals(table))
     table = rebalances_share.rows(evidence, _in_span(share_rebalances(share_group_records(evidence, name)), span))
-    return _answer(evidence, table, rebalances_share.TEXT_COLUMNS, rebalances_share.totals(table))
+    return _answer(evidence, table, rebalances_share.LAYOUT, rebalances_share.totals(table))
 
 
 def _in_span(table: pa.Table, span: Span) -> pa.Table:
@@ -44,12 +43,12 @@ def _in_span(table: pa.Table, span: Span) -> pa.Table:
     return filter_rows(table.rename_columns({"at_ms": "log_time_ms"}), bounds).rename_columns({"log_time_ms": "at_ms"})
 
 
-def _answer(evidence: Tables, table: pa.Table, columns: Sequence[Column], totals: str) -> Answer:
+def _answer(evidence: Tables, table: pa.Table, layout: Layout, totals: str) -> Answer:
     compacted = table.column("completeness_reason").to_pylist().count("compacted")
     closing = closing_line(evidence, incomplete_rows(table.column("completeness")))
     return Answer(
         table=table,
-        columns=tuple(columns),
+        columns=layout.columns(),
         summary=f"{totals}\n{closing}",
         warnings=(COMPACTED,) if compacted > FIRST else (),
         none="no rebalance",

@@ -6,10 +6,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.output import UNKNOWN, Column, Row, name_column, number_column, shortened, time_column
+from sharelens.output import UNKNOWN, Column, Row, heading, shortened
 from sharelens.output.wording import counted
 from sharelens.questions.groups.words import member_name
-from sharelens.questions.state import COMPLETENESS
 
 
 def member_text(member: Mapping[str, Any]) -> str:
@@ -23,12 +22,12 @@ def movement_text(move: Mapping[str, Any]) -> str:
     return (f" from {' and '.join(lost)}" if lost else "") + (f" to {' and '.join(gained)}" if gained else "")
 
 
-def members_column(heading: str, field: str) -> Column:
+def members_column(field: str) -> Column:
     """A column of members."""
-    return texts_column(heading, field, lambda values: [member_text(member) for member in values])
+    return texts_column(field, lambda values: [member_text(member) for member in values])
 
 
-def texts_column(heading: str, field: str, texts: Callable[[list[Any]], list[str]]) -> Column:
+def texts_column(field: str, texts: Callable[[list[Any]], list[str]]) -> Column:
     """A column of the texts about a list, shortened with a count where they don't fit."""
 
     def row_texts(row: Row) -> list[str]:
@@ -37,7 +36,7 @@ def texts_column(heading: str, field: str, texts: Callable[[list[Any]], list[str
         return texts(values)
 
     return Column(
-        heading=heading,
+        heading=heading(field),
         cell=lambda row: ", ".join(row_texts(row)) or UNKNOWN,
         fields=(field,),
         short=lambda row, width: shortened(row_texts(row), str, width),
@@ -56,19 +55,6 @@ def members_total(rebalances: pa.Table) -> str:
     return f"{counted(rebalances.num_rows, 'rebalance')}: {members}"
 
 
-FIRST_COLUMNS = (
-    time_column("AT", "at_ms"),
-    name_column("GROUP", "group_id"),
-    number_column("GROUP-EPOCH", "group_epoch"),
-    number_column("ASSIGNMENT-EPOCH", "assignment_epoch"),
-    name_column("STATE", "state"),
-    number_column("#MEMBERS", "member_count"),
-    members_column("JOINED", "joined"),
-    members_column("REMOVED", "removed"),
-)
-LAST_COLUMNS = (
-    number_column("LOG-PARTITION", "log_partition"),
-    number_column("LOG-OFFSET", "log_offset"),
-    COMPLETENESS,
-)
-"""The columns at both ends of the rows, for groups of each type."""
+FIRST_FIELDS = "at_ms group_id group_epoch assignment_epoch state member_count joined removed"
+LAST_FIELDS = "log_partition log_offset completeness"
+"""The fields at both ends of the rows, for groups of each type."""

@@ -7,11 +7,13 @@ from typing import Any
 import pyarrow as pa
 
 from sharelens.groups.schemas import MOVES, REBALANCE
-from sharelens.output import by_importance, name_cell
+from sharelens.output import name_cell
+from sharelens.output.layouts import Layout
 from sharelens.output.wording import counted
+from sharelens.questions.answers.shape import CLUSTER_ID
 from sharelens.questions.groups.rebalances_cells import (
-    FIRST_COLUMNS,
-    LAST_COLUMNS,
+    FIRST_FIELDS,
+    LAST_FIELDS,
     list_total,
     members_column,
     members_total,
@@ -23,8 +25,8 @@ from sharelens.tables.port import Tables
 NAMED_MOVES = pa.list_(pa.struct([pa.field("topic", pa.string()), *MOVES.value_type]))
 ROW = pa.schema(
     [
-        pa.field("cluster_id", pa.string()),
-        *(pa.field(of.name, NAMED_MOVES) if of.name == "moved" else of for of in REBALANCE),
+        CLUSTER_ID,
+        *(of.with_type(NAMED_MOVES) if of.name == "moved" else of for of in REBALANCE),
     ]
 )
 
@@ -56,12 +58,10 @@ def _move_texts(moves: Iterable[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-TEXT_COLUMNS = by_importance(
-    (
-        *FIRST_COLUMNS,
-        members_column("RESUBSCRIBED", "resubscribed"),
-        texts_column("MOVED", "moved", _move_texts),
-        *LAST_COLUMNS,
-    ),
-    "AT GROUP-EPOCH #MEMBERS JOINED REMOVED MOVED STATE COMPLETENESS RESUBSCRIBED ASSIGNMENT-EPOCH LOG-OFFSET GROUP",
+LAYOUT = Layout(
+    schema=ROW,
+    fields=f"{FIRST_FIELDS} resubscribed moved {LAST_FIELDS}",
+    cells=(*map(members_column, ("joined", "removed", "resubscribed")), texts_column("moved", _move_texts)),
+    important="AT GROUP-EPOCH #MEMBERS JOINED REMOVED MOVED STATE COMPLETENESS RESUBSCRIBED ASSIGNMENT-EPOCH "
+    "LOG-OFFSET GROUP",
 )

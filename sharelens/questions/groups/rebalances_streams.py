@@ -7,11 +7,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.groups.schemas import ACTIVE, STREAMS_REBALANCE
-from sharelens.output import UNKNOWN, Column, Row, by_importance, name_cell, number_column, number_text
+from sharelens.output import UNKNOWN, Column, Row, name_cell, number_text
+from sharelens.output.layouts import Layout
 from sharelens.output.wording import counted
+from sharelens.questions.answers.shape import CLUSTER_ID
 from sharelens.questions.groups.rebalances_cells import (
-    FIRST_COLUMNS,
-    LAST_COLUMNS,
+    FIRST_FIELDS,
+    LAST_FIELDS,
     list_total,
     members_column,
     members_total,
@@ -20,7 +22,7 @@ from sharelens.questions.groups.rebalances_cells import (
 )
 from sharelens.tables.port import Tables
 
-ROW = pa.schema([pa.field("cluster_id", pa.string()), *STREAMS_REBALANCE])
+ROW = pa.schema([CLUSTER_ID, *STREAMS_REBALANCE])
 
 
 def rows(evidence: Tables, rebalances: pa.Table) -> pa.Table:
@@ -63,18 +65,17 @@ def _tasks_cell(row: Row) -> str:
     return number_text(most_tasks) if fewest == most_tasks else f"{fewest}-{most_tasks}"
 
 
-TEXT_COLUMNS = by_importance(
-    (
-        *FIRST_COLUMNS,
-        members_column("CHANGED", "changed"),
-        texts_column("MOVED", "moved", _move_texts),
+LAYOUT = Layout(
+    schema=ROW,
+    fields=f"{FIRST_FIELDS} changed moved kept_tasks fewest_tasks stable_after_ms longest_without_owner_ms "
+    f"tasks_still_without_owner {LAST_FIELDS}",
+    headings={"longest_without_owner_ms": "WITHOUT-OWNER-MS", "tasks_still_without_owner": "STILL-WITHOUT-OWNER"},
+    cells=(
+        *map(members_column, ("joined", "removed", "changed")),
+        texts_column("moved", _move_texts),
         Column(heading="KEPT-TASKS", cell=_kept_cell, right=True, fields=("kept_tasks", "lost_tasks")),
         Column(heading="TASKS-PER-MEMBER", cell=_tasks_cell, right=True, fields=("fewest_tasks", "most_tasks")),
-        number_column("STABLE-AFTER-MS", "stable_after_ms"),
-        number_column("WITHOUT-OWNER-MS", "longest_without_owner_ms"),
-        number_column("STILL-WITHOUT-OWNER", "tasks_still_without_owner"),
-        *LAST_COLUMNS,
     ),
-    "AT GROUP-EPOCH #MEMBERS JOINED REMOVED MOVED KEPT-TASKS WITHOUT-OWNER-MS STABLE-AFTER-MS STATE TASKS-PER-MEMBER "
-    "STILL-WITHOUT-OWNER COMPLETENESS CHANGED ASSIGNMENT-EPOCH LOG-OFFSET GROUP",
+    important="AT GROUP-EPOCH #MEMBERS JOINED REMOVED MOVED KEPT-TASKS WITHOUT-OWNER-MS STABLE-AFTER-MS STATE "
+    "TASKS-PER-MEMBER STILL-WITHOUT-OWNER COMPLETENESS CHANGED ASSIGNMENT-EPOCH LOG-OFFSET GROUP",
 )

@@ -5,6 +5,7 @@ import pyarrow as pa
 from sharelens.lake.lake import Lake
 from sharelens.lake.tables import TABLES, TIME, Table
 from sharelens.output import name_cell, yaml_text
+from state_model.columnar.schemas import comment
 from state_model.errors import UsageError
 
 SPARK_TYPES = {
@@ -62,11 +63,6 @@ def spark_type(kind: pa.DataType) -> str:
     if pa.types.is_struct(kind):
         return f"struct<{', '.join(f'{field.name}: {spark_type(field.type)}' for field in kind)}>"
     return SPARK_TYPES[kind]
-
-
-def comment(field: pa.Field) -> str:
-    """The documented meaning of a column."""
-    return str((field.metadata or {}).get(b"comment", b"").decode())
 
 
 def text_literal(value: str) -> str:

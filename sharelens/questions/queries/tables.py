@@ -5,7 +5,8 @@ import pyarrow as pa
 from sharelens.lake.scan import UNLISTED, Cut
 from sharelens.lake.tables import TABLES
 from sharelens.output import Answer, Column, by_importance, name_column, number_column, text_column
-from sharelens.questions.queries.definitions import comment, table_named
+from sharelens.questions.queries.definitions import table_named
+from state_model.columnar.schemas import comment
 
 LISTING = pa.schema(
     [

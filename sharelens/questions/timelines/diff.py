@@ -6,37 +6,37 @@ Lives that began in between, and what the group coordinator wrote, are entries o
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from sharelens.evidence.as_of import LogPrefix
-from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, number_text, shortened
+from sharelens.output import Answer, Column, Row, number_text, shortened
+from sharelens.output.layouts import Layout
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.completeness import check_cut, closing_line, incomplete_rows
 from sharelens.questions.answers.digests import as_answer
 from sharelens.questions.answers.naming import ensure_known, resolve
-from sharelens.questions.answers.shape import range_text
+from sharelens.questions.answers.shape import ABOUT, MARKS, pair_column, range_text
 from sharelens.questions.answers.share_partitions import Key, key_of
-from sharelens.questions.state import COMPLETENESS, TOPIC, state_table
+from sharelens.questions.state import state_table
+from sharelens.questions.timelines import timeline
 from sharelens.questions.timelines.entries import ORDER, PROOF, WHAT_HAPPENED, event_totals
 from sharelens.questions.timelines.life_changes import LifeChanges, life_changes
-from sharelens.questions.timelines.timeline import TEXT_COLUMNS
 from sharelens.questions.traces import vocabulary
 from sharelens.questions.traces.vocabulary import NEVER_KNOWN
 from sharelens.tables.port import Tables
 from sharelens.tables.where import Span
+from state_model.columnar.schemas import SHARE_PARTITION_STATE, column, comment
 from state_model.errors import UsageError
 
-SCALARS = (
-    ("state_partition", pa.int32()),
-    ("snapshot_epoch", pa.int32()),
-    ("state_epoch", pa.int32()),
-    ("leader_epoch", pa.int32()),
-    ("start_offset", pa.int64()),
-    ("delivery_complete_count", pa.int32()),
-    ("log_offset", pa.int64()),
-    ("life_log_offset", pa.int64()),
+SCALARS = tuple(
+    SHARE_PARTITION_STATE.field(name).with_nullable(True)
+    for name in (
+        *("state_partition", "snapshot_epoch", "state_epoch", "leader_epoch", "start_offset"),
+        *("delivery_complete_count", "log_offset", "life_log_offset"),
+    )
 )
 SIDE = pa.struct(
     [
@@ -56,23 +56,28 @@ CHANGED_RANGE = pa.struct(
 )
 SCHEMA = pa.schema(
     [
-        pa.field("cluster_id", pa.string()),
-        pa.field("group_id", pa.string()),
-        pa.field("topic_id", pa.string()),
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("state_partition", pa.int32()),
-        pa.field("change", pa.string()),
-        *(pa.field(f"{name}_{side}", kind) for name, kind in SCALARS for side in ("before", "after")),
-        pa.field("changed_ranges", pa.list_(CHANGED_RANGE)),
-        pa.field("entries", pa.list_(pa.struct([*WHAT_HAPPENED, *PROOF]))),
-        pa.field("completeness", pa.string()),
-        pa.field("completeness_reason", pa.string()),
+        *ABOUT,
+        SCALARS[0],
+        column("change", pa.string(), "appeared, deleted, changed, recreated or moved"),
+        *(
+            column(f"{scalar.name}_{side}", scalar.type, f"{side}: {comment(scalar)}")
+            for scalar in SCALARS
+            for side in ("before", "after")
+        ),
+        column(
+            "changed_ranges",
+            pa.list_(CHANGED_RANGE),
+            "record offsets whose delivery state differs, with both states (null = no state there) and the meaning",
+        ),
+        column(
+            "entries",
+            pa.list_(pa.struct([*WHAT_HAPPENED, *PROOF])),
+            "entries of the timeline about lives; the first row of a group has those of the whole group",
+        ),
+        *MARKS,
     ]
 )
 RANGES_SHOWN = 4
-IMPORTANT = "GROUP TOPIC PARTITION CHANGE START-OFFSET RECORD-OFFSETS DELIVERY-COMPLETE-COUNT"
-IMPORTANT_OF_ENTRIES = "AT EVENT GROUP TOPIC PARTITION TEXT LOG-OFFSET LOG-PARTITION LOG-TOPIC"
 NO_STATE = "no delivery state any more"
 ENTRIES_SHOWN = 20
 Batch = Mapping[str, Any]
@@ -107,11 +112,11 @@ def diff(evidence: Tables, key_filter: KeyFilter, from_ms: int, to_ms: int, *, v
     totals = (_totals(rows), *_entry_totals(changes))
     return Answer(
         table=table,
-        columns=_text_columns(None if verbose else RANGES_SHOWN),
+        columns=LAYOUT.columns(None, _ranges_column(None if verbose else RANGES_SHOWN)),
         summary="\n".join((*totals, NEVER_KNOWN, closing_line(evidence, incomplete))),
         warnings=tuple(dict.fromkeys([*warnings, *changes.warnings])),
         none="no difference",
-        digest=as_answer(changes.lives(), by_importance(TEXT_COLUMNS, IMPORTANT_OF_ENTRIES), ORDER, ENTRIES_SHOWN),
+        digest=as_answer(changes.lives(), ENTRY_LAYOUT.columns(), ORDER, ENTRIES_SHOWN),
     )
 
 
@@ -143,7 +148,7 @@ def compared(
     changed = changed_ranges(_batches(before), _batches(after))
     ranges = [batch | {"meaning": meaning(batch, before, after, lives)} for batch in changed]
     scalars = {}
-    for name, _ in SCALARS:
+    for name in (scalar.name for scalar in SCALARS):
         scalars[f"{name}_before"] = before and before[name]
         scalars[f"{name}_after"] = after and after[name]
     return (
@@ -248,38 +253,13 @@ class _Cursor:
         return {name: batch[name] for name in ("delivery_state", "delivery_state_name", "delivery_count")}
 
 
-def _text_columns(range_limit: int | None) -> tuple[Column, ...]:
-    def pair(field: str) -> Column:
-        def cell(row: Row) -> str:
-            was, now = number_text(row[f"{field}_before"]), number_text(row[f"{field}_after"])
-            return now if was == now else f"{was}>{now}"
-
-        names = (field, f"{field}_after", f"{field}_before")
-        fields = tuple(name for name in names if name in SCHEMA.names)
-        title = {"log_offset": "STATE-LOG-OFFSET"}.get(field, field.upper().replace("_", "-"))
-        return Column(heading=title, cell=cell, right=True, fields=fields)
-
-    columns = (
-        name_column("GROUP", "group_id"),
-        TOPIC,
-        number_column("PARTITION", "partition"),
-        pair("leader_epoch"),
-        pair("start_offset"),
-        name_column("CHANGE", "change"),
-        pair("delivery_complete_count"),
-        pair("state_epoch"),
-        pair("snapshot_epoch"),
-        pair("state_partition"),
-        pair("log_offset"),
-        COMPLETENESS,
-        Column(
-            heading="RECORD-OFFSETS",
-            cell=lambda row: _ranges_cell(row, range_limit),
-            fields=("changed_ranges",),
-            short=_short_ranges,
-        ),
+def _ranges_column(range_limit: int | None) -> Column:
+    return Column(
+        heading="RECORD-OFFSETS",
+        cell=lambda row: _ranges_cell(row, range_limit),
+        fields=("changed_ranges",),
+        short=_short_ranges,
     )
-    return by_importance(columns, IMPORTANT)
 
 
 def _ranges_cell(row: Row, range_limit: int | None) -> str:
@@ -305,3 +285,24 @@ def _range_text(changed: Batch) -> str:
 
 def _side_text(side: Batch | None) -> str:
     return "-" if side is None else f"{side['delivery_state_name']}/{side['delivery_count']}"
+
+
+LAYOUT = Layout(
+    schema=SCHEMA,
+    fields="group_id topic partition leader_epoch_after start_offset_after change delivery_complete_count_after "
+    "state_epoch_after snapshot_epoch_after state_partition log_offset_after completeness changed_ranges",
+    cells=(
+        pair_column("LEADER-EPOCH", "leader_epoch"),
+        pair_column("START-OFFSET", "start_offset"),
+        pair_column("DELIVERY-COMPLETE-COUNT", "delivery_complete_count"),
+        pair_column("STATE-EPOCH", "state_epoch"),
+        pair_column("SNAPSHOT-EPOCH", "snapshot_epoch"),
+        pair_column("STATE-PARTITION", "state_partition", ("state_partition",)),
+        pair_column("STATE-LOG-OFFSET", "log_offset"),
+        _ranges_column(RANGES_SHOWN),
+    ),
+    important="GROUP TOPIC PARTITION CHANGE START-OFFSET RECORD-OFFSETS DELIVERY-COMPLETE-COUNT",
+)
+ENTRY_LAYOUT = replace(
+    timeline.LAYOUT, important="AT EVENT GROUP TOPIC PARTITION TEXT LOG-OFFSET LOG-PARTITION LOG-TOPIC"
+)

@@ -13,30 +13,27 @@ from sharelens.measures.ranges.offset_counts import offset_counts
 from sharelens.measures.stalls import intervals as stalls
 from sharelens.output.wording import counted, number
 from sharelens.parameters.times import lasted
+from sharelens.questions.answers.shape import ABOUT
 from sharelens.questions.answers.streaming import Sums
 from sharelens.questions.dead_letters.poison import without_gaps
 from sharelens.tables.where import Span
 from state_model.columnar.keys import PLACE_KEY
+from state_model.columnar.schemas import column
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
-WHAT_HAPPENED = (pa.field("at_ms", pa.int64()), pa.field("event", pa.string()))
+WHAT_HAPPENED = (
+    column("at_ms", pa.int64(), "the moment, by the clock of the writer: a coordinator or a broker"),
+    column("event", pa.string(), "what happened"),
+)
 PROOF = (
-    pa.field("records", pa.int64()),
-    pa.field("text", pa.string()),
-    pa.field("log_topic", pa.string()),
-    pa.field("log_partition", pa.int32()),
-    pa.field("log_offset", pa.int64()),
+    column("records", pa.int64(), "records that the entry counts; null = it counts none"),
+    column("text", pa.string(), "what happened, in words"),
+    column("log_topic", pa.string(), "topic of the record that proves the entry"),
+    column("log_partition", pa.int32(), "partition of that record"),
+    column("log_offset", pa.int64(), "offset of that record"),
 )
-TIMELINE = pa.schema(
-    [
-        *WHAT_HAPPENED,
-        pa.field("group_id", pa.string()),
-        pa.field("topic_id", pa.string()),
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int32()),
-        *PROOF,
-    ]
-)
+TIMELINE = pa.schema([*WHAT_HAPPENED, *ABOUT[1:], *PROOF])
+"""Topic and partition are null in entries about a whole group."""
 ORDER = [(name, "ascending") for name in ("at_ms", "topic", "partition", "event", "log_offset", "text")]
 MEMBERSHIP = ("member_joined", "member_changed", "member_left", "rebalanced")
 """Events of the group coordinator that are part of a group's ordinary life."""

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from sharelens.measures.settings.over_time import GroupSettings
-from sharelens.output import Answer, by_importance, name_column, number_column, text_column, time_column
+from sharelens.output import Answer
+from sharelens.output.layouts import Layout
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.completeness import check_beginning, closing_line
 from sharelens.questions.answers.measured import Scope, scope
@@ -18,7 +19,6 @@ from sharelens.questions.dead_letters.poison import poison_stream
 from sharelens.questions.life import event_rows
 from sharelens.questions.redelivered import redelivered_stream
 from sharelens.questions.stalled import long_enough, stall_stream
-from sharelens.questions.state import TOPIC
 from sharelens.questions.timelines import entries as entries_of
 from sharelens.questions.timelines.gap_entries import gap_entries
 from sharelens.questions.timelines.streams import streams_entries
@@ -60,7 +60,7 @@ def timeline(
     totals = f"entries: {entries_of.event_totals(table)}"
     return Answer(
         table=table,
-        columns=TEXT_COLUMNS,
+        columns=LAYOUT.columns(),
         summary=f"{totals}\n{closing_line(evidence)}; {now_text(evidence, now_ms)}",
         warnings=(*scoped.warnings, *check_beginning(evidence, span.from_ms, now_ms)),
         none="nothing happened",
@@ -98,18 +98,8 @@ def up_to_cut(span: Span, cut: CutChoice) -> Span:
     return replace(span, to_ms=cut.as_of_ms + 1)
 
 
-TEXT_COLUMNS = by_importance(
-    (
-        time_column("AT", "at_ms"),
-        name_column("EVENT", "event"),
-        name_column("GROUP", "group_id"),
-        TOPIC,
-        number_column("PARTITION", "partition"),
-        number_column("RECORDS", "records"),
-        text_column("TEXT", "text"),
-        name_column("LOG-TOPIC", "log_topic"),
-        number_column("LOG-PARTITION", "log_partition"),
-        number_column("LOG-OFFSET", "log_offset"),
-    ),
-    "AT EVENT TEXT TOPIC PARTITION RECORDS GROUP LOG-OFFSET LOG-PARTITION LOG-TOPIC",
+LAYOUT = Layout(
+    schema=entries_of.TIMELINE,
+    sentences="text",
+    important="AT EVENT TEXT TOPIC PARTITION RECORDS GROUP LOG-OFFSET LOG-PARTITION LOG-TOPIC",
 )

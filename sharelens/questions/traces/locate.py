@@ -16,27 +16,18 @@ from sharelens.evidence.reading import first_offset, read_chunks
 from sharelens.kafka_log import reader
 from sharelens.kafka_log.layout import LogDirectory, scan_log_directory
 from sharelens.kafka_log.union import LogPartition, unite
-from sharelens.output import (
-    Answer,
-    Column,
-    Row,
-    by_importance,
-    name_cell,
-    name_column,
-    number_column,
-    number_text,
-    time_column,
-)
+from sharelens.output import Answer, Column, Row, name_cell, number_text
+from sharelens.output.layouts import Layout
 from sharelens.output.wording import listed
 from sharelens.parameters.filters import KeyFilter, TopicChoice
 from sharelens.questions.answers.missing import HOW_TOPICS, unseen
 from sharelens.questions.answers.naming import resolve
-from sharelens.questions.answers.shape import constant
-from sharelens.questions.state import COMPLETENESS, TOPIC
+from sharelens.questions.answers.shape import ABOUT, constant
 from sharelens.source.request import Source
 from sharelens.tables.opening import in_directories, open_evidence
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_share_partitions, read_topic_batches
+from state_model.columnar.schemas import column
 from state_model.errors import UsageError
 from state_model.topics import INTERNAL_TOPICS, UNKNOWN_CLUSTER
 
@@ -44,21 +35,18 @@ MAX_ROWS = 1_000_000
 RECORD, BATCH_HEADER = "record", "batch_header"
 SCHEMA = pa.schema(
     [
-        pa.field("cluster_id", pa.string()),
-        pa.field("topic_id", pa.string()),
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("offset", pa.int64()),
-        pa.field("last_offset", pa.int64()),
-        pa.field("timestamp_ms", pa.int64()),
-        pa.field("timestamp_max_ms", pa.int64()),
-        pa.field("timestamp_type", pa.string()),
-        pa.field("found_in", pa.string()),
-        pa.field("transactional", pa.bool_()),
-        pa.field("below_log_start", pa.bool_()),
-        pa.field("uncommitted", pa.bool_()),
-        pa.field("completeness", pa.string()),
-        pa.field("completeness_reason", pa.string()),
+        *(field for field in ABOUT if field.name != "group_id"),
+        column("offset", pa.int64(), "offset of the record; of a batch header the batch's first offset"),
+        column("last_offset", pa.int64(), "the same offset; of a batch header the batch's last offset"),
+        column("timestamp_ms", pa.int64(), "timestamp of the record; of a batch header that of the first record"),
+        column("timestamp_max_ms", pa.int64(), "the same timestamp; of a batch header the newest one"),
+        column("timestamp_type", pa.string(), "CreateTime (a producer's clock) or LogAppendTime (a broker's)"),
+        column("found_in", pa.string(), "record, or batch_header: a lake has no user records"),
+        column("transactional", pa.bool_(), "written in a transaction; `trace` says whether it was aborted"),
+        column("below_log_start", pa.bool_(), "lies below the log start offset"),
+        column("uncommitted", pa.bool_(), "was at or above the high watermark"),
+        column("completeness", pa.string(), "incomplete where a batch of the partition can't be read"),
+        column("completeness_reason", pa.string(), "the first reason; null = complete"),
     ]
 )
 TRANSACTIONAL = 1 << 4
@@ -135,7 +123,7 @@ class _MatchList:
         )
         return Answer(
             table=table.cast(SCHEMA),
-            columns=TEXT_COLUMNS,
+            columns=LAYOUT.columns(),
             summary=summary,
             warnings=(*missing, *([limit_warning] if self.full else [])),
             none="no such record",
@@ -283,17 +271,10 @@ def _offsets_cell(row: Row) -> str:
     return number_text(first) if first == last else f"{first}-{last}"
 
 
-TEXT_COLUMNS = by_importance(
-    (
-        TOPIC,
-        number_column("PARTITION", "partition"),
-        Column(heading="RECORD-OFFSET", cell=_offsets_cell, right=True, fields=("offset", "last_offset")),
-        time_column("TIMESTAMP", "timestamp_ms"),
-        time_column("TIMESTAMP-MAX", "timestamp_max_ms"),
-        name_column("CLOCK", "timestamp_type"),
-        name_column("FOUND-IN", "found_in"),
-        name_column("TRANSACTIONAL", "transactional"),
-        COMPLETENESS,
-    ),
-    "TOPIC PARTITION RECORD-OFFSET TIMESTAMP FOUND-IN CLOCK",
+LAYOUT = Layout(
+    schema=SCHEMA,
+    fields="topic partition offset timestamp_ms timestamp_max_ms timestamp_type found_in transactional completeness",
+    headings={"timestamp_type": "CLOCK"},
+    cells=(Column(heading="RECORD-OFFSET", cell=_offsets_cell, right=True, fields=("offset", "last_offset")),),
+    important="TOPIC PARTITION RECORD-OFFSET TIMESTAMP FOUND-IN CLOCK",
 )

@@ -12,17 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.groups.members import ASSIGNED_MEMBERS, Assigned, assigned
-from sharelens.output import (
-    Answer,
-    Column,
-    Row,
-    by_importance,
-    name_cell,
-    name_column,
-    number_column,
-    number_text,
-    time_column,
-)
+from sharelens.output import Answer, Column, Row, name_cell, number_text
+from sharelens.output.layouts import Layout
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.completeness import (
     COMPLETE,
@@ -34,7 +25,7 @@ from sharelens.questions.answers.completeness import (
 )
 from sharelens.questions.answers.missing import without_group_records
 from sharelens.questions.answers.naming import ensure_known, resolve
-from sharelens.questions.state import COMPLETENESS, TOPIC
+from sharelens.questions.answers.shape import ABOUT, MARKS
 from sharelens.questions.traces.events import (
     DELIVERY_STATE,
     SCALARS,
@@ -59,41 +50,51 @@ from sharelens.tables.misplaced import misplaced_places, place_of
 from sharelens.tables.port import DELIVERIES, HISTORY, Tables
 from sharelens.tables.reading import read, read_dead_letters, read_group_records
 from sharelens.tables.where import Keys, Order, Where
+from state_model.columnar.schemas import column
 from state_model.share_records import DeliveryState
 
 SCHEMA = pa.schema(
     [
-        pa.field("cluster_id", pa.string()),
-        pa.field("group_id", pa.string()),
-        pa.field("topic_id", pa.string()),
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("record_offset", pa.int64()),
-        pa.field("state_partition", pa.int32()),
-        pa.field("log_offset", pa.int64()),
-        pa.field("log_time_ms", pa.int64()),
-        pa.field("event", pa.string()),
-        pa.field("start_offset", pa.int64()),
-        pa.field("delivery_state", pa.int8()),
-        pa.field("delivery_state_name", pa.string()),
-        pa.field("delivery_count", pa.int16()),
-        pa.field("until_log_offset", pa.int64()),
-        pa.field("until_ms", pa.int64()),
-        pa.field("end_reason", pa.string()),
-        pa.field("life_log_offset", pa.int64()),
-        pa.field("completeness", pa.string()),
-        pa.field("completeness_reason", pa.string()),
-        pa.field("meaning", pa.string()),
-        pa.field("attempts_not_logged", pa.int16()),
-        pa.field("outcome", pa.string()),
-        pa.field("offset_holds", pa.string()),
-        pa.field("dlq_topic", pa.string()),
-        pa.field("dlq_partition", pa.int32()),
-        pa.field("dlq_offset", pa.int64()),
-        pa.field("dlq_cause", pa.string()),
+        *ABOUT,
+        column("record_offset", pa.int64(), "the record's offset"),
+        column("state_partition", pa.int32(), "partition of __share_group_state"),
+        column("log_offset", pa.int64(), "state log offset of the event's record"),
+        column("log_time_ms", pa.int64(), "log time of that record; of a dead letter its own time"),
+        column(
+            "event",
+            pa.string(),
+            "created, first_seen, reset, deleted, start_offset_set, below_start_offset, start_offset_passed, "
+            "start_offset_returned, delivery_state, attempts_not_logged or dead_lettered",
+        ),
+        column("start_offset", pa.int64(), "start offset (SPSO) from the event on"),
+        column("delivery_state", pa.int8(), "delivery state as logged"),
+        column("delivery_state_name", pa.string(), "its name"),
+        column("delivery_count", pa.int16(), "delivery count as logged"),
+        column("until_log_offset", pa.int64(), "state log offset at which the delivery state ended; null = it lasts"),
+        column("until_ms", pa.int64(), "log time of that record"),
+        column("end_reason", pa.string(), "changed, start_offset_passed, reset or deleted; null = it lasts"),
+        column("life_log_offset", pa.int64(), "life: log offset of the creating or resetting record"),
+        *MARKS,
+        column("meaning", pa.string(), "the event in fixed words"),
+        column("attempts_not_logged", pa.int16(), "deliveries without an outcome in the log; null = unknown, or none"),
+        column("outcome", pa.string(), "outcome of the record in the event's life"),
+        column(
+            "offset_holds",
+            pa.string(),
+            "of a record without an outcome, or archived: what the topic's batch headers have at the offset: record, "
+            "control, aborted, open_transaction, absent, pruned or beyond_end; null = not read, or no topic",
+        ),
+        column("dlq_topic", pa.string(), "topic of the dead letter; null = none in the evidence"),
+        column("dlq_partition", pa.int32(), "partition of the dead letter"),
+        column("dlq_offset", pa.int64(), "offset of the dead letter"),
+        column("dlq_cause", pa.string(), "cause by the dead letter"),
     ]
 )
-MEMBERS = pa.field("assigned_members_inferred", ASSIGNED_MEMBERS)
+MEMBERS = column(
+    "assigned_members_inferred",
+    ASSIGNED_MEMBERS,
+    "members that the partition was assigned to at that time; null = before the first assignment in the evidence",
+)
 ELSEWHERE = {"completeness": INCOMPLETE, "completeness_reason": MISPLACED}
 GIVEN_UP = (DeliveryState.ARCHIVING, DeliveryState.ARCHIVED)
 NEEDS_NO_REASON = ("acknowledged", "available_again", "below_first_start")
@@ -135,7 +136,7 @@ def trace(evidence: Tables, key_filter: KeyFilter, offset: int, *, members: bool
     closing.append(closing_line(evidence, incomplete_rows(table.column("completeness"))))
     return Answer(
         table=table,
-        columns=(*TEXT_COLUMNS, MEMBERS_COLUMN) if members else TEXT_COLUMNS,
+        columns=LAYOUT.columns(table.column_names),
         summary="\n".join(closing),
         warnings=tuple(warnings),
         none="the state log has no record of this share partition",
@@ -289,14 +290,11 @@ def _member_text(member: Mapping[str, Any]) -> str:
     return f"{name_cell(member['member_id'])} ({client})"
 
 
-TEXT_COLUMNS = by_importance(
-    (
-        name_column("GROUP", "group_id"),
-        TOPIC,
-        number_column("PARTITION", "partition"),
-        number_column("RECORD-OFFSET", "record_offset"),
-        number_column("START-OFFSET", "start_offset"),
-        time_column("LOG-TIME", "log_time_ms"),
+LAYOUT = Layout(
+    schema=SCHEMA.append(MEMBERS),
+    fields="group_id topic partition record_offset start_offset log_time_ms event delivery_state_name "
+    "state_partition log_offset until_log_offset end_reason completeness assigned_members_inferred",
+    cells=(
         Column(
             heading="EVENT",
             cell=_meaning_cell,
@@ -304,14 +302,14 @@ TEXT_COLUMNS = by_importance(
             folds=True,
         ),
         Column(heading="STATE", cell=_state_cell, fields=("delivery_state_name", "delivery_count")),
-        number_column("STATE-PARTITION", "state_partition"),
-        number_column("STATE-LOG-OFFSET", "log_offset"),
-        number_column("UNTIL-STATE-LOG-OFFSET", "until_log_offset"),
         Column(heading="ENDED-BY", cell=_ended_cell, fields=("end_reason",)),
-        COMPLETENESS,
+        Column(
+            heading="ASSIGNED-MEMBERS-INFERRED",
+            cell=_members_cell,
+            fields=("assigned_members_inferred",),
+            folds=True,
+        ),
     ),
-    "LOG-TIME EVENT STATE",
-)
-MEMBERS_COLUMN = Column(
-    heading="ASSIGNED-MEMBERS-INFERRED", cell=_members_cell, fields=("assigned_members_inferred",), rank=1, folds=True
+    important="LOG-TIME EVENT ASSIGNED-MEMBERS-INFERRED STATE",
+    varies="assigned_members_inferred with --members",
 )

@@ -10,7 +10,7 @@ from sharelens.measures.catalog import MEASURES, OF_TABLE, STAGED, Measure
 from sharelens.measures.dlq import schemas as dlq_schemas
 from sharelens.measures.figures import FIGURES, counted, total
 from sharelens.measures.latency import schemas as latency_schemas
-from sharelens.questions.queries.definitions import comment
+from state_model.columnar.schemas import comment
 
 PARTS = {"ATTEMPTS", "LATENCY", "AGE", "MEASURE_BASE", "REBALANCES"}
 """Schemas of sums, of ranges and of bounds, which are no measures of their own."""
