@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import click
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -14,8 +13,6 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parent.parent
 DOCS = "docs"
 NOTEBOOK = ".ipynb"
-COMMANDS_PAGE = "reference/commands.md"
-HELP_WIDTH = 100
 PAGES_OF_FILES = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -37,7 +34,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.remove(notebook)
         name = notebook.src_uri.removesuffix(NOTEBOOK) + ".md"
         files.append(File.generated(config, name, content=notebook_page(ROOT / DOCS / notebook.src_uri)))
-    files.append(File.generated(config, COMMANDS_PAGE, content=commands_page()))
     for source, page in PAGES_OF_FILES.items():
         files.append(File.generated(config, page, content=file_page(ROOT / source)))
     return files
@@ -68,28 +64,6 @@ def file_page(path: Path) -> str:
     if path.suffix == ".md":
         return text
     return f"# {path.name}\n\n```{path.suffix[1:]}\n{text}```\n"
-
-
-def commands_page() -> str:
-    """Every command with its help page, in the order and groups of `sharelens --help`."""
-    from sharelens.cli.app import cli, headings
-
-    lines = ["# Commands", "", "What `sharelens COMMAND --help` prints."]
-    for heading, names in headings().items():
-        lines += ["", f"## {heading}"]
-        for name in names:
-            lines += _help_of(cli.commands[name], name)
-    return "\n".join(lines) + "\n"
-
-
-def _help_of(command: click.Command, name: str) -> list[str]:
-    context = command.context_class(command, info_name=f"sharelens {name}", max_content_width=HELP_WIDTH)
-    context.terminal_width = HELP_WIDTH
-    lines = ["", f"### {name}", "", "```text", command.get_help(context), "```"]
-    if isinstance(command, click.Group):
-        for below, subcommand in command.commands.items():
-            lines += _help_of(subcommand, f"{name} {below}")
-    return lines
 
 
 def _relinked(page: str, link: re.Match[str]) -> str:

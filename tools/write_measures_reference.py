@@ -1,13 +1,11 @@
 """Writes the catalogue into docs/reference/measures.md: python -m tools.write_measures_reference [--check]."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from sharelens.measures.catalog import MEASURES, Definition, Measure
 from sharelens.measures.figures import FIGURES
-from sharelens.questions.queries.definitions import spark_type
-from state_model.columnar.schemas import comment
 
 TARGET = Path(__file__).parent.parent / "docs" / "reference" / "measures.md"
 BEGIN = "<!-- written by `python -m tools.write_measures_reference` from `sharelens/measures/catalog.py` -->"
@@ -16,7 +14,8 @@ HEAD = """## The catalogue
 
 Each number has one definition, which tables, commands, SQL, DataFrames, pages and metrics share: under the same name
 stands the same figure everywhere. What counts something else has another name and says so (*of records settled since*,
-*of the last hour*, *without a record*).
+*of the last hour*, *without a record*). The columns of a measure are those of its [table](tables.md), or of the rows of
+its [command](commands.md).
 
 | figure | counts | unit | of | shown by |
 |---|---|---|---|---|
@@ -25,7 +24,6 @@ MEASURES_HEAD = """
 | measure | a row is | its numbers count | from | kept in | an increment replaces |
 |---|---|---|---|---|---|
 """
-COLUMNS_HEAD = "| column | type | meaning |\n|---|---|---|\n"
 
 
 def catalogue() -> str:
@@ -35,7 +33,7 @@ def catalogue() -> str:
         for name, figure in FIGURES.items()
     )
     rows = "\n".join(_row(name, measure) for name, measure in MEASURES.items())
-    return f"{HEAD}{figures}\n{MEASURES_HEAD}{rows}\n{''.join(_columns())}"
+    return f"{HEAD}{figures}\n{MEASURES_HEAD}{rows}\n"
 
 
 def _row(name: str, measure: Definition) -> str:
@@ -44,20 +42,6 @@ def _row(name: str, measure: Definition) -> str:
         table, rule = f"[`{measure.table}`](tables.md)", measure.rule.name.lower()
     inputs = ", ".join(f"`{name_of_input}`" for name_of_input in measure.inputs)
     return f"| `{name}` | {measure.description} | {measure.population} | {inputs} | {table} | {rule} |"
-
-
-def _columns() -> Iterator[str]:
-    """The columns of the measures that no table has, each schema once."""
-    names_by_schema: dict[int, list[str]] = {}
-    computed = {name: measure for name, measure in MEASURES.items() if not isinstance(measure, Measure)}
-    in_tables = {id(measure.schema) for measure in MEASURES.values() if isinstance(measure, Measure)}
-    for name, measure in computed.items():
-        if id(measure.schema) not in in_tables:
-            names_by_schema.setdefault(id(measure.schema), []).append(name)
-    for names in names_by_schema.values():
-        yield f"\n### Columns of {', '.join(f'`{name}`' for name in names)}\n\n{COLUMNS_HEAD}"
-        for field in computed[names[0]].schema:
-            yield f"| `{field.name}` | {spark_type(field.type)} | {comment(field)} |\n"
 
 
 def page(text: str) -> str:

@@ -45,6 +45,11 @@ LAG = Question(
         *OUTPUT,
     ),
     function="sharelens.questions.lag:checked_lag",
+    rows={
+        "": "sharelens.questions.lag:LAYOUT",
+        "at an earlier moment": "sharelens.questions.lag:EARLIER_LAYOUT",
+        "with --every": "sharelens.questions.lag:OVER_TIME_LAYOUT",
+    },
     variants={"every_ms": "sharelens.questions.lag:lag_over_time"},
     rules=(
         Needs(("from_ms", "to_ms"), ("every_ms",), "--from and --to go with --every; for one moment give --as-of"),
@@ -89,6 +94,10 @@ LATENCY = Question(
         *OUTPUT,
     ),
     function="sharelens.questions.latency:latency",
+    rows={
+        "": "sharelens.questions.latency:LAYOUT",
+        "with --ranges": "sharelens.questions.latency:RANGE_LAYOUT",
+    },
     variants={"ranges": "sharelens.questions.latency:ranges"},
     rules=(
         Excludes(("ranges",), ("by",), "--ranges has no totals; leave out --by"),
@@ -110,6 +119,7 @@ ATTEMPTS = Question(
     ),
     parameters=(*SOURCE, *KEYS, *CUT, *SPAN, BY, REQUIRE_COMPLETE, *OUTPUT),
     function="sharelens.questions.latency:attempts",
+    rows={"": "sharelens.questions.latency:ATTEMPTS_LAYOUT"},
     rules=(INTERVAL,),
 )
 
@@ -139,6 +149,11 @@ COST = Question(
         *OUTPUT,
     ),
     function="sharelens.questions.cost:cost",
+    rows={
+        "": "sharelens.questions.cost:LAYOUT",
+        "with --state-partitions": "sharelens.questions.cost:PRUNING_LAYOUT",
+        "with --compare-early-draft": "sharelens.questions.cost_compared:LAYOUT",
+    },
     variants={
         "is_compared": "sharelens.questions.cost_compared:cost_compared",
         "state_partitions": "sharelens.questions.cost:pruning",
@@ -229,6 +244,12 @@ WHAT_IF = Question(
         *OUTPUT,
     ),
     function="sharelens.questions.what_if_settings:replay",
+    rows={
+        "": "sharelens.questions.what_if:LAYOUT",
+        "with --list": "sharelens.questions.what_if:OUTCOME_LAYOUT",
+        "with --state-partitions": "sharelens.questions.what_if_placement:BALANCE_LAYOUT",
+        "with --state-partitions --list": "sharelens.questions.what_if_placement:PLACEMENT_LAYOUT",
+    },
 )
 
 ADVISE = Question(
@@ -245,6 +266,7 @@ ADVISE = Question(
     ),
     parameters=(*SOURCE, *KEYS, *CUT, *SETTINGS_FILES, *OUTPUT),
     function="sharelens.questions.advise:advise",
+    rows={"": "sharelens.questions.advise:LAYOUT"},
 )
 
 STATUS = Question(
@@ -254,6 +276,17 @@ STATUS = Question(
     examples=("sharelens status --lake ./lake", "sharelens status --log-dir /var/kafka-copy --output json"),
     parameters=(*SOURCE, *OUTPUT),
     function="sharelens.questions.status:status",
+    rows={
+        "state_partitions": "sharelens.questions.status:LAYOUT",
+        "sources": "sharelens.questions.status:SOURCE_LAYOUT",
+        "gaps": "sharelens.questions.status:GAP_LAYOUT",
+        "quarantine": "sharelens.questions.status:QUARANTINE_LAYOUT",
+        "metadata_log": "sharelens.questions.status:METADATA_LAYOUT",
+        "settings": "sharelens.questions.status:SETTINGS_LAYOUT",
+        "runs": "sharelens.questions.status:RUN_LAYOUT",
+        "closed_gates": "sharelens.questions.status:GATE_LAYOUT",
+        "tables": "sharelens.questions.status:TABLE_LAYOUT",
+    },
 )
 
 FIGURES = (LAG, LATENCY, ATTEMPTS, COST, WHAT_IF, ADVISE)

@@ -42,6 +42,7 @@ GROUPS = Question(
         *OUTPUT,
     ),
     function="sharelens.questions.groups.groups:groups",
+    rows={"": "sharelens.questions.groups.groups:LAYOUT"},
     rules=(INTERVAL,),
     reads=Reads.ANY_LOG,
 )
@@ -76,6 +77,17 @@ DESCRIBE = Question(
         *OUTPUT,
     ),
     function="sharelens.questions.groups.describe:describe",
+    rows={
+        "": "sharelens.questions.groups.describe_share:OFFSET_LAYOUT",
+        "at an earlier moment": "sharelens.questions.groups.describe_share:EARLIER_OFFSET_LAYOUT",
+        "with --members": "sharelens.questions.groups.describe_share:MEMBER_LAYOUT",
+        "with --state": "sharelens.questions.groups.describe_share:STATE_LAYOUT",
+        "of a streams group": "sharelens.questions.groups.describe_streams_offsets:LAYOUT",
+        "of a streams group at an earlier moment": "sharelens.questions.groups.describe_streams_offsets:EARLIER_LAYOUT",
+        "of a streams group with --members": "sharelens.questions.groups.describe_streams:MEMBER_LAYOUT",
+        "of a streams group with --tasks": "sharelens.questions.groups.describe_streams:TASK_LAYOUT",
+        "of a streams group with --state": "sharelens.questions.groups.describe_streams:STATE_LAYOUT",
+    },
     rules=(
         AtMostOne(
             ("offsets", "members", "tasks", "state"),
@@ -105,6 +117,10 @@ REBALANCES = Question(
     ),
     parameters=(*SOURCE, GROUP, *SPAN, REQUIRE_COMPLETE, *OUTPUT),
     function="sharelens.questions.groups.rebalances:rebalances",
+    rows={
+        "": "sharelens.questions.groups.rebalances_share:LAYOUT",
+        "of a streams group": "sharelens.questions.groups.rebalances_streams:LAYOUT",
+    },
     rules=(INTERVAL,),
     reads=Reads.ANY_LOG,
 )
@@ -156,6 +172,7 @@ CONFIGURATIONS = Question(
         *OUTPUT,
     ),
     function="sharelens.questions.configurations:configurations",
+    rows={"": "sharelens.questions.configurations:LAYOUT"},
 )
 
 GROUPS_AND_SETTINGS = (GROUPS, DESCRIBE, REBALANCES, CONFIGURATIONS)

@@ -51,6 +51,10 @@ OVERVIEW = Question(
         *OUTPUT,
     ),
     function="sharelens.questions.findings.overview:overview",
+    rows={
+        "findings": "sharelens.questions.findings.overview:FINDING_LAYOUT",
+        "groups": "sharelens.questions.findings.overview:GROUP_LAYOUT",
+    },
     reads=Reads.STATE_LOG_OR_GROUP_LOG,
     findings="findings",
     count_findings="sharelens.questions.findings.overview:is_wrong",
@@ -72,6 +76,7 @@ TIMELINE = Question(
     ),
     parameters=(*SOURCE, *DEAD_LETTER_TOPICS, *KEYS, *CUT, *NOW, *SPAN, MIN_DURATION, *SETTINGS_FILES, *OUTPUT),
     function="sharelens.questions.timelines.timeline:timeline",
+    rows={"": "sharelens.questions.timelines.timeline:LAYOUT"},
     rules=(
         INTERVAL,
         Needs((), ("groups",), "name the group with --group; `sharelens overview` lists those with findings"),
@@ -106,6 +111,7 @@ STALLED = Question(
         *OUTPUT,
     ),
     function="sharelens.questions.stalled:stalled",
+    rows={"": "sharelens.questions.stalled:LAYOUT"},
     rules=(INTERVAL,),
     findings="stalls",
 )
@@ -143,6 +149,7 @@ POISON = Question(
         *OUTPUT,
     ),
     function="sharelens.questions.dead_letters.poison:poison",
+    rows={"": "sharelens.questions.dead_letters.poison:LAYOUT"},
     rules=(INTERVAL,),
     findings="ranges of records were archived",
 )
@@ -192,6 +199,10 @@ DLQ = Question(
         *OUTPUT,
     ),
     function="sharelens.questions.dead_letters.dlq:dlq",
+    rows={
+        "": "sharelens.questions.dead_letters.columns:LAYOUT",
+        "with --bursts": "sharelens.questions.dead_letters.columns:BURST_LAYOUT",
+    },
     variants={"as_bursts": "sharelens.questions.dead_letters.dlq:bursts"},
     rules=(
         INTERVAL,
@@ -236,6 +247,7 @@ REDELIVERED = Question(
         *OUTPUT,
     ),
     function="sharelens.questions.redelivered:redelivered",
+    rows={"": "sharelens.questions.redelivered:LAYOUT"},
     rules=(INTERVAL, OneOf("kinds", "--kind", "sharelens.measures.schemas:REDELIVERIES", "kind; kinds: {words}")),
     findings="ranges of record offsets were delivered more than once",
 )
@@ -305,6 +317,11 @@ AUDIT = Question(
         *OUTPUT,
     ),
     function="sharelens.questions.audits.audit:checked_audit",
+    rows={
+        "findings": "sharelens.questions.audits.audit:LAYOUT",
+        "suppressed": "sharelens.questions.audits.audit:SUPPRESSED_LAYOUT",
+        "not_tested": "sharelens.questions.audits.audit:UNTESTED_LAYOUT",
+    },
     rules=(INTERVAL,),
     reads=Reads.LOGS_OF_SEVERAL_CLUSTERS,
     findings="findings",

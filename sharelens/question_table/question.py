@@ -91,11 +91,13 @@ class Question(Command):
 
     The function gets those arguments that its signature names: what parameters become, `evidence` (opened by `reads`),
     `source`, `settings` (of groups), and `row_limit` and `is_text` of the surface. `variants`: by the key of a
-    parameter the function that answers where it has a value. `fixed`: further arguments. `findings`: the noun of what
-    --fail-on counts; `count_findings`: a function of the answer, and of the value of --fail-on if it takes one (empty:
-    the rows count).
+    parameter the function that answers where it has a value. `rows`: the layouts of the answers' rows (MODULE:NAME), by
+    what makes them differ from those of the plain question (empty), or by the part of a report. `fixed`: further
+    arguments. `findings`: the noun of what --fail-on counts; `count_findings`: a function of the answer, and of the
+    value of --fail-on if it takes one (empty: the rows count).
     """
 
+    rows: Mapping[str, str]
     variants: Mapping[str, str] = field(default_factory=dict)
     reads: Reads = Reads.STATE_LOG
     fixed: Mapping[str, object] = field(default_factory=dict)

@@ -33,6 +33,7 @@ STATE = Question(
     ),
     parameters=(*SOURCE, *KEYS, *CUT, VERBOSE, REQUIRE_COMPLETE, *OUTPUT),
     function="sharelens.questions.state:checked_state",
+    rows={"": "sharelens.questions.state:LAYOUT"},
 )
 
 RECORDS = Question(
@@ -67,6 +68,10 @@ RECORDS = Question(
         *OUTPUT,
     ),
     function="sharelens.questions.records:records",
+    rows={
+        "": "sharelens.questions.records:LAYOUT",
+        "with --early-draft": "sharelens.questions.early_draft:LAYOUT",
+    },
     variants={"is_early_draft": "sharelens.questions.early_draft:records"},
     rules=(
         INTERVAL,
@@ -117,6 +122,7 @@ TRACE = Question(
         *OUTPUT,
     ),
     function="sharelens.questions.traces.trace:trace",
+    rows={"": "sharelens.questions.traces.trace:LAYOUT"},
 )
 
 DIFF = Question(
@@ -138,6 +144,7 @@ DIFF = Question(
         *OUTPUT,
     ),
     function="sharelens.questions.timelines.diff:diff",
+    rows={"": "sharelens.questions.timelines.diff:LAYOUT"},
 )
 
 _SOUGHT = Value(argument="sought", make="sharelens.questions.traces.sought:sought")
@@ -179,6 +186,7 @@ LOCATE = Question(
         *OUTPUT,
     ),
     function="sharelens.questions.traces.locate:locate",
+    rows={"": "sharelens.questions.traces.locate:LAYOUT"},
     rules=(INTERVAL,),
 )
 
@@ -215,6 +223,10 @@ ACCOUNT = Question(
         *OUTPUT,
     ),
     function="sharelens.questions.accounting:account",
+    rows={
+        "": "sharelens.questions.accounting:LAYOUT",
+        "with --class": "sharelens.questions.accounting:LISTED_LAYOUT",
+    },
     rules=(
         INTERVAL,
         OFFSETS,
@@ -252,6 +264,7 @@ LIFE = Question(
         *OUTPUT,
     ),
     function="sharelens.questions.life:life",
+    rows={"": "sharelens.questions.life:LAYOUT"},
     rules=(INTERVAL, OneOf("events", "--event", "sharelens.measures.schemas:EVENTS", "event; events: {words}")),
 )
 

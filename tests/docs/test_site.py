@@ -17,7 +17,7 @@ from sharelens.cli.app import headings
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-GENERATED_PAGES = ("reference/commands.md", "changelog.md", "contributing.md", "style.md")
+GENERATED_PAGES = ("changelog.md", "contributing.md", "style.md")
 """Pages that tools/site_pages.py makes, beside those of the settings."""
 AS_TEXT = re.compile(r"\n[-*] |\n\d+\. |\n\s*\||```|\n#")
 """Markdown that was not taken as such: a list or table without an empty line before it, an open fence."""

@@ -76,8 +76,13 @@ SCHEMA = pa.schema(
         column("life_log_offset", pa.int64(), "life: log offset of the creating or resetting record"),
         *MARKS,
         column("meaning", pa.string(), "the event in fixed words"),
-        column("attempts_not_logged", pa.int16(), "deliveries without an outcome in the log; null = unknown, or none"),
-        column("outcome", pa.string(), "outcome of the record in the event's life"),
+        column("attempts_not_logged", pa.int16(), "deliveries without an outcome in the log; null = none, or unknown"),
+        column(
+            "outcome",
+            pa.string(),
+            "of the event's life: acknowledged, archived, archiving, available_again, not_settled, "
+            "passed_without_outcome, below_first_start, life_ended_without_outcome or unknown_state",
+        ),
         column(
             "offset_holds",
             pa.string(),
