@@ -44,7 +44,7 @@ def rows() -> Iterator[dict[str, Any]]:
                 scoped = scope(evidence, KeyFilter(), CutChoice())
                 costs = [
                     row
-                    for part in scoped.parts()
+                    for part in scoped.parts
                     for row in draft_cost(
                         scoped.inputs(part).records(),
                         part.history,

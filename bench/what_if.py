@@ -51,7 +51,7 @@ def cost_of(directory: Path, work: Callable[[Tables], object]) -> Cost:
 
 
 def _replay(evidence: Tables) -> None:
-    scope(evidence, KeyFilter(), CutChoice()).of_each_part(lambda part: None)
+    scope(evidence, KeyFilter(), CutChoice()).parts.each(lambda part: None)
 
 
 def _cost_of_once(directory: Path, work: Callable[[Tables], object]) -> Cost:

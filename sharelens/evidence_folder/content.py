@@ -43,13 +43,12 @@ from sharelens.output import Answer
 from sharelens.parameters.filters import KeyFilter, parse_key_filter
 from sharelens.parameters.times import time_text
 from sharelens.questions.answers.completeness import times
-from sharelens.questions.answers.measured import in_parts
 from sharelens.questions.answers.naming import ensure_known, resolve
 from sharelens.questions.state import FIELDS, state_table
 from sharelens.tables.cover import StatePartitionCover
 from sharelens.tables.dlq_filter import DeadLetterFilter
 from sharelens.tables.known_groups import streams_groups
-from sharelens.tables.measure_inputs import Part
+from sharelens.tables.parts import Part
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_dead_letters, read_group_records, read_places, read_share_partitions
 from sharelens.tables.where import Keys
@@ -289,7 +288,7 @@ def _write_histories(evidence: Tables, resolved: ResolvedQuestion, folder: Path,
         _write(folder, name, [states], states.schema, content)
     places = read_places(evidence, keys)
     ids = sorted(places.column("topic_id").unique().to_pylist())
-    _write_changes(in_parts(evidence, keys, LogPrefix(as_of_ms=question.to_ms - 1), places), question, folder, content)
+    _write_changes(evidence.histories(places, LogPrefix(as_of_ms=question.to_ms - 1)), question, folder, content)
     group = _group(evidence, question)
     content.tables["group"] = group
     _write(folder, "group", [group], group.schema, content)
@@ -324,7 +323,7 @@ def _write_configuration(
     _write(folder, "configuration", [rows], CONFIGURATION, content)
 
 
-def _write_changes(parts: Iterator[Part], question: Question, folder: Path, content: Content) -> None:
+def _write_changes(parts: Iterable[Part], question: Question, folder: Path, content: Content) -> None:
     """Scalars and delivery states in the window, and the events between these; one going through the histories."""
     unwritten = SHARE_PARTITION_HISTORY.empty_table()
     schemas = {

@@ -19,7 +19,7 @@ from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.measured import Scope, answer, by_place, marked, scope
 from sharelens.questions.answers.shape import answer_schema
 from sharelens.source.request import CutChoice
-from sharelens.tables.measure_inputs import Part
+from sharelens.tables.parts import Part
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_topic_batches, read_topic_extents
 from sharelens.tables.where import Span
@@ -48,7 +48,7 @@ def account(
         gaps = measure.archived_without_record(rows, logs)
         return shown, _offsets_of_classes(rows), _offsets_of_windows(rows, logs), gaps
 
-    tables, counts, sizes, gaps = zip(*scoped.of_each_part(of_part), strict=True)
+    tables, counts, sizes, gaps = zip(*scoped.parts.each(of_part), strict=True)
     return answer(
         evidence,
         by_place(tables),
@@ -69,7 +69,7 @@ def _windows(evidence: Tables, scoped: Scope, window: Span) -> Windows:
     if to_ms is None and scoped.cut.as_of_ms is not None:
         to_ms = scoped.cut.as_of_ms + 1
     return windows_of(
-        reaches_of((part.history, part.deliveries) for part in scoped.parts()),
+        reaches_of((part.history, part.deliveries) for part in scoped.parts),
         partial(read_topic_batches, evidence),
         partial(read_topic_extents, evidence),
         from_ms=window.from_ms,

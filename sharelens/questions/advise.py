@@ -24,10 +24,10 @@ UNKNOWN_SETTINGS = "\nsettings of groups are unknown (--group-configs): no advic
 def advise(evidence: Tables, key_filter: KeyFilter, cut: CutChoice) -> Answer:
     """The answer to `sharelens advise`: one row a setting that the history suggests, the brokers' own first."""
     scoped = scope(evidence, key_filter, cut)
-    counts = [delivery_limit_of(scoped, part, delivery_limit.RANGE[0]).outcome_counts() for part in scoped.parts()]
+    counts = [delivery_limit_of(scoped, part, delivery_limit.RANGE[0]).outcome_counts() for part in scoped.parts]
     outcomes = advice.group_outcomes(pa.concat_tables(counts))
     settings = evidence.settings.groups
-    times = lock_advice.added_up([lock_advice.attempt_times(scoped.inputs(part)) for part in scoped.parts()])
+    times = lock_advice.added_up([lock_advice.attempt_times(scoped.inputs(part)) for part in scoped.parts])
     of_groups = pa.concat_tables([advice.of_groups(outcomes, settings), lock_advice.about_locks(times, settings)])
     of_brokers = [_of_coordinator(scoped, key_filter, cut)]
     if key_filter.keeps_all:

@@ -15,7 +15,7 @@ from sharelens.questions.answers.completeness import check_cut, prefix_of
 from sharelens.questions.answers.measured import answer, marked, of_parts, scope
 from sharelens.questions.answers.shape import answer_schema
 from sharelens.source.request import CutChoice
-from sharelens.tables.measure_inputs import Part
+from sharelens.tables.parts import Part
 from sharelens.tables.port import RECORDS, Tables
 from sharelens.tables.where import Span
 

@@ -10,7 +10,7 @@ from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.measured import answer, of_parts, scope
 from sharelens.questions.answers.shape import answer_schema
 from sharelens.source.request import CutChoice
-from sharelens.tables.measure_inputs import Part
+from sharelens.tables.parts import Part
 from sharelens.tables.port import Tables
 from state_model.errors import SharelensError
 from state_model.machine import SNAPSHOT_UPDATE_LIMIT

@@ -78,7 +78,7 @@ class _Reading:
     def _lowest(self) -> dict[TopicPartition, int]:
         """Where user partitions begin to matter; all parts are read for it."""
         lowest: dict[TopicPartition, int] = {}
-        for part in self.scoped.parts():
+        for part in self.scoped.parts:
             for place, begin in begins_of(part.history).items():
                 lowest[place] = min(begin, lowest.get(place, begin))
         return lowest
@@ -174,7 +174,7 @@ def _rows(
         return table.sort_by(PLACE_ORDER) if by.partition else table
     if by.partition:
         return rows_of(read.scoped, lambda inputs: rows(tally(inputs), by))
-    return rows(added(tally(read.scoped.inputs(part)) for part in read.scoped.parts()), by)
+    return rows(added(tally(read.scoped.inputs(part)) for part in read.scoped.parts), by)
 
 
 def ranges(
@@ -184,7 +184,7 @@ def ranges(
     read = _reading(evidence, key_filter, cut, span)
     largest: list[pa.Table] = []
     has_more = False
-    for part in read.scoped.parts():
+    for part in read.scoped.parts:
         done = read.settled(read.scoped.inputs(part))
         ranges_of_part, beyond = age_ranges(done, read_topic_batches(evidence, Ages(done).begins()), range_limit)
         candidates = pa.concat_tables([*largest, marked(ranges_of_part, part.history)]).sort_by(LARGEST_FIRST)

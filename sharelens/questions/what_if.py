@@ -21,7 +21,7 @@ from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.measured import PLACE_ORDER, Scope, answer, of_parts, rows_of, scope
 from sharelens.questions.answers.shape import answer_schema
 from sharelens.source.request import CutChoice
-from sharelens.tables.measure_inputs import Part
+from sharelens.tables.parts import Part
 from sharelens.tables.places import of_places
 from sharelens.tables.port import RECORDS, Tables
 from state_model.errors import SharelensError
@@ -57,7 +57,7 @@ def appends_of(scoped: Scope, key_filter: KeyFilter, cut: CutChoice) -> Iterator
     places = whole_scope.places.filter(pc.is_in(whole_scope.places.column("state_partition"), value_set=numbers))
     chosen = whole_scope.only(places)
     return of_state_partitions(
-        appends(chosen.inputs(part).records(READ_AT), part.history, part.deliveries) for part in chosen.parts()
+        appends(chosen.inputs(part).records(READ_AT), part.history, part.deliveries) for part in chosen.parts
     )
 
 

@@ -259,10 +259,10 @@ def _read(
             lives.take(rows)
         read.take_lake(scoped, scoped.evidence)
         return read
-    for part in scoped.parts():
+    for part in scoped.parts:
         read.take(part)
         lives.take(life_rows(scoped.inputs(part)))
-    for part in scoped.only(rows_of_keys(scoped.misplaced, [key for key, _ in traced])).parts():
+    for part in scoped.only(rows_of_keys(scoped.misplaced, [key for key, _ in traced])).parts:
         read.trace(part)
     return read
 

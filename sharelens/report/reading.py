@@ -20,7 +20,7 @@ from sharelens.report import lag_lines, maps, raster
 from sharelens.report.lag_lines import LagReading, newest_of_groups
 from sharelens.report.maps import Drawn, MapReading
 from sharelens.report.routes import Routes
-from sharelens.tables.measure_inputs import Part
+from sharelens.tables.parts import Part
 from sharelens.tables.places import numbered_rows
 from sharelens.tables.port import DELIVERIES, HISTORY, Tables
 from sharelens.tables.reading import read

@@ -1,7 +1,6 @@
 """Inputs of measures from the evidence of a question: a lake at a cut, or log directories."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -11,28 +10,12 @@ from sharelens.measures.inputs import RecordInputs
 from sharelens.measures.settings.over_time import NO_SETTINGS, GroupSettings
 from sharelens.measures.topics.extents import Ints, TopicPartition
 from sharelens.measures.topics.headers import SampledBatches
-from sharelens.tables.places import PLACED
+from sharelens.tables.parts import NO_PART, Part
 from sharelens.tables.port import RECORDS, Tables
 from sharelens.tables.reading import read, read_topic_batches, read_topic_extents
 from sharelens.tables.where import Span, Where
-from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY, SHARE_RECORD
+from state_model.columnar.schemas import SHARE_RECORD
 from state_model.columnar.values import Loss
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """SHARE_PARTITION_HISTORY and DELIVERY_HISTORY rows of some places (PLACED), up to the cut."""
-
-    places: pa.Table
-    history: pa.Table
-    deliveries: pa.Table
-
-
-NO_PART = Part(
-    places=PLACED.empty_table(),
-    history=SHARE_PARTITION_HISTORY.empty_table(),
-    deliveries=DELIVERY_HISTORY.empty_table(),
-)
 
 
 class EvidenceInputs(RecordInputs):

@@ -22,6 +22,7 @@ from sharelens.measures.topics.extents import TOPIC_EXTENT, Ints, TopicPartition
 from sharelens.measures.topics.file_ends import EndOffsets
 from sharelens.measures.topics.headers import SampledBatches
 from sharelens.tables.cover import GroupLogCover, StatePartitionCover
+from sharelens.tables.parts import Parts
 from sharelens.tables.places import PLACED
 from sharelens.tables.where import ALL_ROWS, Order, Where
 from state_model.columnar import schemas
@@ -159,10 +160,6 @@ class Tables(Protocol):
     def cluster(self) -> RunningCluster | None:
         """The cluster that the logs were fetched from; None: there is none to ask."""
 
-    @property
-    def part_records(self) -> int:
-        """About how many records the parts should have in which `histories` are read."""
-
     def scan(
         self, table: str, columns: Sequence[str] | None = None, where: Where = ALL_ROWS, order: Order = Order.ANY
     ) -> Iterator[pa.Table]:
@@ -174,11 +171,10 @@ class Tables(Protocol):
     def stored(self, table: str) -> bool:
         """Whether a run computed a measure, at the end of the evidence, with the settings that answers take."""
 
-    def histories(self, places: pa.Table, cut: LogPrefix) -> tuple[pa.Table, pa.Table]:
-        """SHARE_PARTITION_HISTORY and DELIVERY_HISTORY rows of these places (PLACE_KEY) up to the cut.
+    def histories(self, places: pa.Table, cut: LogPrefix) -> Parts:
+        """Both histories of these places (PLACED) up to the cut, in bounded parts of whole share partitions.
 
-        The first in (state_partition, log_offset) order, the others in any order; what ended after the cut is open.
-        Both come from one reading; memory depends on the records of the places.
+        Both come from one reading of a part.
         """
 
     def audited(self, where: Where) -> "AuditedEvidence":

@@ -1,12 +1,11 @@
 """Rows of measures at a cut, without misplaced share partitions, and the answers made of them.
 
-Histories come in parts of whole share partitions (`Scope.parts`), so that memory is bounded by a part and the answer.
+Histories come in bounded parts of whole share partitions (`Scope.parts`): a part and the answer bound the memory.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +13,6 @@ import pyarrow.compute as pc
 from sharelens.evidence.as_of import LogPrefix
 from sharelens.measures.catalog import STAGED
 from sharelens.measures.inputs import Inputs
-from sharelens.measures.ranges.parts import stretches
 from sharelens.measures.settings.over_time import NO_SETTINGS, GroupSettings
 from sharelens.measures.topics.extents import TopicPartition, names_of_topics, topic_partitions
 from sharelens.output import Answer, RowCounts
@@ -31,19 +29,16 @@ from sharelens.questions.answers.naming import ensure_known, resolve
 from sharelens.questions.answers.now import now_text
 from sharelens.questions.answers.shape import constant
 from sharelens.source.request import CutChoice
-from sharelens.tables.limits import WORKERS
-from sharelens.tables.measure_inputs import EvidenceInputs, Part
+from sharelens.tables.measure_inputs import EvidenceInputs
 from sharelens.tables.misplaced import misplaced_places
+from sharelens.tables.parts import Part, Parts
 from sharelens.tables.places import PLACED
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_places
 from sharelens.tables.where import Keys, Span, Where
-from state_model.columnar.keys import FULL_PLACE_KEY, PLACE_KEY, SHARE_PARTITION_KEY
-from state_model.threads import map_in_threads
+from state_model.columnar.keys import FULL_PLACE_KEY, PLACE_KEY
 
 MARKS = ["completeness", "completeness_reason"]
-Result = TypeVar("Result")
-PART_ORDER = [(name, "ascending") for name in ("state_partition", *SHARE_PARTITION_KEY)]
 PLACE_ORDER = [(name, "ascending") for name in PLACE_KEY]
 
 
@@ -58,22 +53,10 @@ class Scope:
     misplaced: pa.Table
     warnings: tuple[str, ...]
 
-    def parts(self) -> Iterator[Part]:
-        """The histories of all places, at least one part; histories that fit one part are read once."""
-        if len(self._stretches) == 1:
-            yield self._only_part
-            return
-        for places in self._stretches:
-            yield self._read(places)
-
-    def of_each_part(self, work: Callable[[Part], Result]) -> list[Result]:
-        """What `work` makes of each part, in their order.
-
-        WORKERS parts are read and worked on at the same time, so `work` must change nothing that another call reads.
-        """
-        if len(self._stretches) == 1:
-            return [work(self._only_part)]
-        return map_in_threads(lambda places: work(self._read(places)), self._stretches, WORKERS)
+    @cached_property
+    def parts(self) -> Parts:
+        """The histories of all places."""
+        return self.evidence.histories(self.places, self.cut)
 
     def inputs(self, part: Part, settings: GroupSettings = NO_SETTINGS, window: Span | None = None) -> EvidenceInputs:
         """The inputs of measures for a part."""
@@ -85,38 +68,14 @@ class Scope:
         started = pc.fill_null(pc.greater_equal(self.places.column("start_offset"), 0), False)
         return set(topic_partitions(self.places.filter(started)))
 
-    def stretches(self) -> list[pa.Table]:
-        """The places of each part of `parts`."""
-        return self._stretches
-
     def only(self, places: pa.Table) -> "Scope":
         """The same question about some of the places."""
         return replace(self, places=places)
-
-    @cached_property
-    def _stretches(self) -> list[pa.Table]:
-        ordered = self.places.sort_by(PART_ORDER)
-        counts = ordered.column("records").to_numpy()
-        return list(stretches(ordered, counts, self.evidence.part_records)) or [ordered]
-
-    @cached_property
-    def _only_part(self) -> Part:
-        return self._read(self.places)
-
-    def _read(self, places: pa.Table) -> Part:
-        history, deliveries = self.evidence.histories(places, self.cut)
-        return Part(places=places, history=history, deliveries=deliveries)
 
 
 def is_stored(scoped: Scope, table: str, settings: GroupSettings) -> bool:
     """Whether a run computed a measure at the cut of the question, with these settings of groups."""
     return scoped.cut.is_whole and settings == scoped.evidence.settings.groups and scoped.evidence.stored(table)
-
-
-def in_parts(evidence: Tables, keys: Keys, cut: LogPrefix, places: pa.Table) -> Iterator[Part]:
-    """The histories of places (PLACED), misplaced or not, by state partition and share partition."""
-    none = PLACED.empty_table()
-    return Scope(evidence=evidence, keys=keys, cut=cut, places=places, misplaced=none, warnings=()).parts()
 
 
 def scope(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, other_groups: frozenset[str] = frozenset()) -> Scope:
@@ -152,7 +111,7 @@ def stream_of(
     scoped: Scope, rows: Callable[[Inputs], pa.Table], settings: GroupSettings = NO_SETTINGS
 ) -> Iterator[pa.Table]:
     """The rows of a measure from the histories, part by part."""
-    return (rows(scoped.inputs(part, settings)) for part in scoped.parts())
+    return (rows(scoped.inputs(part, settings)) for part in scoped.parts)
 
 
 def kept_stream(scoped: Scope, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table] | None:
@@ -177,7 +136,7 @@ def kept_rows(scoped: Scope, name: str) -> pa.Table | None:
 
 def of_parts(scoped: Scope, measure: Callable[[Part], pa.Table]) -> pa.Table:
     """A measure's rows of all parts, by share partition and state partition; rows of one place keep their order."""
-    return by_place(scoped.of_each_part(measure))
+    return by_place(scoped.parts.each(measure))
 
 
 def by_place(tables: Sequence[pa.Table]) -> pa.Table:

@@ -164,7 +164,7 @@ class _LettersAbout:
         """DLQ_RECONCILIATION rows of POISON_RECORD rows, none of them near the limit."""
         scoped = self.scoped
         named = measure.named_by(self.letters, self.names)
-        parts = scoped.only(only_keys_of(scoped.places, named)).parts() if named.num_rows else ()
+        parts = scoped.only(only_keys_of(scoped.places, named)).parts if named.num_rows else ()
         return measure.reconcile(
             given_up,
             self.letters,

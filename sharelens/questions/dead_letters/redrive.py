@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from sharelens.measures.dlq import schemas as words
 from sharelens.measures.topics.headers import ABORTED, NoRecords, spans_of
 from sharelens.questions.dead_letters.dlq import Reconciled, with_cluster
-from sharelens.tables.measure_inputs import Part
+from sharelens.tables.parts import Part
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_topic_batches, read_topic_extents
 from state_model.columnar.keys import SHARE_PARTITION_KEY, number_keys, only_keys_of
@@ -203,7 +203,7 @@ def _acknowledged_elsewhere(reconciled: Reconciled) -> list[bool]:
     """Whether the share partition acknowledged a record of each row in another life."""
     rows = reconciled.rows
     scope = reconciled.scoped.only(only_keys_of(reconciled.scoped.places, rows))
-    ranges = pa.concat_tables([_acknowledged(part) for part in scope.parts()])
+    ranges = pa.concat_tables([_acknowledged(part) for part in scope.parts])
     (row_numbers, theirs), _ = number_keys(rows.select(SHARE_PARTITION_KEY), ranges)
     columns = (ranges.column(name).to_numpy() for name in ("first_offset", "last_offset", "life_log_offset"))
     order = np.argsort(theirs, kind="stable")

@@ -44,7 +44,7 @@ from sharelens.source.request import CutChoice
 from sharelens.tables.cover import StatePartitionCover
 from sharelens.tables.known_groups import of_filter, streams_groups
 from sharelens.tables.lakes.published import PublishedLake, publications
-from sharelens.tables.measure_inputs import Part
+from sharelens.tables.parts import Part
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import (
     read,
@@ -302,7 +302,7 @@ def _of_histories(
             _states(scoped.evidence, part),
         )
 
-    parts = map(pa.concat_tables, zip(*scoped.of_each_part(of_part), strict=True))
+    parts = map(pa.concat_tables, zip(*scoped.parts.each(of_part), strict=True))
     standing, attempts, given_up, events, earlier, states = parts
     with_causes = pa.concat_tables(list(with_dead_letter_causes(scoped, [given_up], settings, scoped.cut.as_of_ms)))
     tables = _Tables(

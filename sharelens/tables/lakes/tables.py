@@ -41,6 +41,7 @@ from sharelens.tables.lakes.rows import LakeRows
 from sharelens.tables.lakes.settings import LakeSettings
 from sharelens.tables.limits import PART_RECORDS
 from sharelens.tables.misplaced import placed_states
+from sharelens.tables.parts import Part, Parts, parts_of
 from sharelens.tables.places import COUNTED, counted_places, of_places
 from sharelens.tables.port import (
     BATCHES,
@@ -213,14 +214,17 @@ class LakeTables:
             places = newest_of_places([places, counted])
         return with_record_counts(places, every, bounded_scan.row_counts(history, "state_partition"))
 
-    def histories(self, places: pa.Table, prefix: LogPrefix) -> tuple[pa.Table, pa.Table]:
-        """Rows of the two histories, row groups of other places left out by their statistics."""
+    def histories(self, places: pa.Table, cut: LogPrefix) -> Parts:
+        """Parts of the two histories, row groups of other places left out by their statistics."""
+        return parts_of(places, self.part_records, lambda of_part: self.read_part(of_part, cut))
+
+    def read_part(self, places: pa.Table, prefix: LogPrefix) -> Part:
+        """The part of some places."""
         history = self.rows.of_places(HISTORY, schemas.SHARE_PARTITION_HISTORY.names, places, prefix.condition())
         begin_condition = prefix.begin_condition()
         deliveries = self.rows.of_places(DELIVERIES, schemas.DELIVERY_HISTORY.names, places, begin_condition)
-        return history.sort_by(LOG_ORDER).cast(schemas.SHARE_PARTITION_HISTORY), delivery_history_as_of(
-            deliveries, prefix
-        )
+        history = history.sort_by(LOG_ORDER).cast(schemas.SHARE_PARTITION_HISTORY)
+        return Part(places=places, history=history, deliveries=delivery_history_as_of(deliveries, prefix))
 
     def _of_state_log(self, table: str, where: Where, columns: Sequence[str], order: Order) -> Iterator[pa.Table]:
         """Rows of the state log, in its order where `order` is LOG; of other places too."""

@@ -32,6 +32,7 @@ from sharelens.tables.logs.groups import (
 from sharelens.tables.logs.metadata import LogMetadata
 from sharelens.tables.logs.state import StateLog, partitions_of_key, size_bytes
 from sharelens.tables.misplaced import placed_states
+from sharelens.tables.parts import Part, Parts, parts_of
 from sharelens.tables.places import COUNTED, PLACED, counted_places, of_places
 from sharelens.tables.port import (
     BATCHES,
@@ -187,13 +188,20 @@ class LogTables:
 
         return pa.concat_tables([PLACED.empty_table(), *self._each(counted, logs)])
 
-    def histories(self, places: pa.Table, prefix: LogPrefix) -> tuple[pa.Table, pa.Table]:
-        """Replayed from the records of the places alone; nothing is remembered."""
+    def histories(self, places: pa.Table, cut: LogPrefix) -> Parts:
+        """Parts are replayed from the records of their places alone; nothing is remembered."""
+        return parts_of(places, self.part_records, lambda of_part: self.read_part(of_part, cut))
+
+    def read_part(self, places: pa.Table, prefix: LogPrefix) -> Part:
+        """The part of some places."""
         replays = self._each(lambda log: _replayed(log, self._records_of(log, places)), self._logs_of(places))
         histories = [schemas.SHARE_PARTITION_HISTORY.empty_table(), *(replayed.history for replayed in replays)]
-        ranges = _ranges(replays)
-        deliveries = pa.concat_tables([schemas.DELIVERY_HISTORY.empty_table(), *ranges])
-        return filter_rows(pa.concat_tables(histories), prefix.condition()), delivery_history_as_of(deliveries, prefix)
+        deliveries = pa.concat_tables([schemas.DELIVERY_HISTORY.empty_table(), *_ranges(replays)])
+        return Part(
+            places=places,
+            history=filter_rows(pa.concat_tables(histories), prefix.condition()),
+            deliveries=delivery_history_as_of(deliveries, prefix),
+        )
 
     def _logs_of(self, places: pa.Table) -> list[StateLog]:
         numbers = set(places.column("state_partition").to_pylist())

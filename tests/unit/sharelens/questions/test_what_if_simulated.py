@@ -174,7 +174,7 @@ def test_both_designs_hold_the_same_state_after_the_writes_of_a_simulation(seed,
     logs = with_interval(INTERVALS[seed % len(INTERVALS)][1], seed)
     compared = 0
     with open_logs(Source(log_dirs=(logs,))) as evidence:
-        for part in scope(evidence, KeyFilter(), CutChoice()).parts():
+        for part in scope(evidence, KeyFilter(), CutChoice()).parts:
             histories = Histories.of(part.history, part.deliveries)
             final = {}
             for place, _, records in draft_writes(histories, deltas_per_checkpoint=20):

@@ -14,6 +14,7 @@ from sharelens.tables.lakes.tables import LakeTables
 from sharelens.tables.logs import tables as log_evidence
 from sharelens.tables.logs.state import StateLog
 from sharelens.tables.logs.tables import LogTables
+from sharelens.tables.parts import Part
 from sharelens.tables.port import Tables
 from tests.depths import every_nth
 from tests.logs.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 ACKNOWLEDGED, ARCHIVED = 2, 4
 MINUTE_MS = 60_000
-Read = Callable[[Tables, pa.Table, LogPrefix], tuple[pa.Table, pa.Table]]
+Read = Callable[[Tables, pa.Table, LogPrefix], Part]
 QUESTIONS = {
     "poison": ["poison"],
     "poison with gaps": ["poison", "--gaps"],
@@ -107,14 +108,14 @@ def test_cut_into_share_partitions_the_histories_give_the_same_answer_and_no_que
 ):
     uncut_answers = {source: ask(source, *QUESTIONS[question]) for source in ("--log-dir", "--lake")}
     for evidence in (LogTables, LakeTables):
-        read = evidence.histories
+        read = evidence.read_part
 
-        def histories(self: Tables, places: pa.Table, cut: LogPrefix, read: Read = read) -> tuple[pa.Table, pa.Table]:
+        def read_part(self: Tables, places: pa.Table, cut: LogPrefix, read: Read = read) -> Part:
             assert places.num_rows == 1
             return read(self, places, cut)
 
         monkeypatch.setattr(evidence, "part_records", 1)
-        monkeypatch.setattr(evidence, "histories", histories)
+        monkeypatch.setattr(evidence, "read_part", read_part)
         refuse_whole_scans(monkeypatch, evidence)
     for source, expected in uncut_answers.items():
         assert ask(source, *QUESTIONS[question]) == expected
