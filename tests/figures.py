@@ -247,8 +247,8 @@ def of_page(surfaces: Surfaces, evidence: Tables, place: str) -> None:
         share_partitions={group: row["share_partitions"] for group, row in rows.items() if row["share_partitions"]},
         standing_still={group: row["still"] for group, row in rows.items() if row["still"]},
         share_groups={"share_groups": len(rows)},
-        dead_letters=gathered.dead_letters.counts(),
-        events=gathered.lives.counts(),
+        dead_letters={status: count for status, count in dlq.counts_of(gathered.answers["dlq"].sums).items() if count},
+        events=life.counts_of(gathered.answers["life"].sums),
     )
     of_tiles(surfaces, gathered, place)
 

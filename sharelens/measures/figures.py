@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from sharelens.measures.dlq.schemas import MISSING
 from sharelens.measures.latency.schemas import OPEN
 from sharelens.measures.ranges.offset_counts import offset_counts
-from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 COUNT = "records"
 """The column that `counted` adds."""
@@ -118,12 +117,17 @@ def counted(name: str, rows: pa.Table) -> pa.Table:
     return rows.append_column(COUNT, offset_counts(rows, figure.adds) if figure.is_range else rows.column(figure.adds))
 
 
-def by_share_partition(name: str, rows: pa.Table) -> pa.Table:
-    """The figure of each share partition with a row (SHARE_PARTITION_KEY, `records`), in any order."""
-    sums = counted(name, rows).group_by(SHARE_PARTITION_KEY).aggregate([(COUNT, "sum")])
-    return sums.rename_columns([*SHARE_PARTITION_KEY, COUNT])
+def of_sums(name: str, sums: pa.Table) -> pa.Table:
+    """The rows of sums of `records` that the figure counts; `sums` has the columns of its `where`."""
+    where = FIGURES[name].where
+    return sums if where is None else sums.filter(where)
 
 
 def total(name: str, rows: pa.Table) -> int:
     """The figure over rows of its measure."""
-    return int(pc.sum(counted(name, rows).column(COUNT)).as_py() or 0)
+    return total_of(counted(name, rows))
+
+
+def total_of(rows: pa.Table, column: str = COUNT) -> int:
+    """The sum of a column; 0 where there is no row."""
+    return int(pc.sum(rows.column(column)).as_py() or 0)

@@ -128,7 +128,7 @@ def _record_times(evidence: Tables, stalls: pa.Table) -> dict[tuple[str, int, in
     from sharelens.tables.measure_inputs import EvidenceInputs
 
     offsets_of: dict[tuple[str, int], set[int]] = {}
-    offsets = stalls.column("first_incomplete_offset_first").to_pylist()
+    offsets = stalls.column("first_incomplete_offset").to_pylist()
     for (_, topic_id, partition), offset in zip(_keys(stalls), offsets, strict=True):
         offsets_of.setdefault((topic_id, partition), set()).add(offset)
     lasting = {place: np.array(sorted(numbers), np.int64) for place, numbers in offsets_of.items()}
@@ -144,9 +144,7 @@ def _add_stalls(
     read_ms: int,
 ) -> None:
     """Adds what still stands; times after `read_ms` make an age of 0."""
-    columns = (
-        stalls.column(f"{name}_first").to_pylist() for name in ("since_ms", "first_incomplete_offset", "window_used")
-    )
+    columns = (stalls.column(name).to_pylist() for name in ("since_ms", "first_incomplete_offset", "window_used"))
     for key, since_ms, offset, window in zip(_keys(stalls), *columns, strict=True):
         values = partitions.get(key)
         if values is None or since_ms is None:

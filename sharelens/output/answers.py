@@ -1,7 +1,7 @@
 """Answers as data: rows with their text columns, and the form in which they are written."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -54,12 +54,20 @@ class RowCounts:
     unnamed_topics: int
 
 
+def _no_sums() -> "pa.Table":
+    import pyarrow as pa
+
+    return pa.table({})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """Rows with their text columns (empty: one for each column of the table), a summary and warnings.
 
     `all_rows`: counts over all rows, where the table has only the first of them.
-    `digest`: a small table above the rows; the text form alone has it. `is_limited`: whether --limit counts for it.
+    `sums`: figures over all rows by share partition and what the question tells apart, for surfaces that add them up;
+    without a column where a question has none. `digest`: a small table above the rows; the text form alone has it.
+    `is_limited`: whether --limit counts for it.
     """
 
     table: "pa.Table"
@@ -68,6 +76,7 @@ class Answer:
     warnings: tuple[str, ...] = ()
     none: str = "nothing found"
     all_rows: RowCounts | None = None
+    sums: "pa.Table" = field(default_factory=_no_sums)
     digest: "Answer | None" = None
     is_limited: bool = True
 

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from sharelens.evidence.conditions import filter_rows
 from sharelens.measures import life as measure
 from sharelens.measures.deletions import DELETION, deleted_by
+from sharelens.measures.figures import total_of
 from sharelens.measures.schemas import DELETED_BY, EVENTS, LIFE
 from sharelens.output import Answer, Column, Row, number_text
 from sharelens.output.layouts import Layout
@@ -16,19 +17,24 @@ from sharelens.questions.answers.measured import (
     PLACE_ORDER,
     Scope,
     answer,
-    kept_rows,
     kept_stream,
-    rows_of,
     scope,
     stream_of,
 )
 from sharelens.questions.answers.missing import without_group_records
 from sharelens.questions.answers.shape import answer_schema, pair_column
+from sharelens.questions.answers.streaming import Listed, Listing, Sums, with_ones
 from sharelens.source.request import CutChoice
 from sharelens.tables.limits import TooMuchError
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_group_records
 from sharelens.tables.where import Span
+from state_model.columnar.keys import SHARE_PARTITION_KEY
+
+LISTED = Listed(
+    order=[*PLACE_ORDER, ("log_offset", "ascending"), ("rank", "ascending")],
+    ranks={"rank": lambda rows: pc.index_in(rows.column("event"), value_set=pa.array(EVENTS))},
+)
 
 
 def life(
@@ -36,30 +42,60 @@ def life(
 ) -> Answer:
     """The answer to `sharelens life`; `span` bounds the log time of the events."""
     scoped = scope(evidence, key_filter, cut)
-    rows = filter_rows(event_rows(scoped), span.expression())
-    rows = rows.filter(pc.is_in(rows.column("event"), value_set=pa.array(sorted(events), pa.string())))
-    rows, warnings = with_deletions(evidence, rows, cut)
-    counts = {row["values"]: row["counts"] for row in pc.value_counts(rows.column("event")).to_pylist()}
-    summary = ", ".join(f"{event} {counts[event]}" for event in EVENTS if event in counts) or "none"
-    chosen = [event for event in EVENTS if event in events]
-    return answer(
-        evidence,
-        rows,
-        LAYOUT,
-        totals=f"events: {summary}",
-        warnings=(*scoped.warnings, *warnings),
-        none="no event" if len(chosen) == len(EVENTS) else f"no event {' or '.join(chosen)}",
-    )
+    life_rows = LifeRows(scoped, cut, span, LISTED, events)
+    for rows in event_stream(scoped):
+        life_rows.add(rows)
+    return life_rows.answer()
+
+
+class LifeRows:
+    """Collects the answer from LIFE rows; `sums` by share partition and event: rows."""
+
+    def __init__(
+        self, scoped: Scope, cut: CutChoice, span: Span, listed: Listed, events: Collection[str] = EVENTS
+    ) -> None:
+        """`events`: those that are listed."""
+        self._scoped, self._cut, self._span = scoped, cut, span
+        self._events = [event for event in EVENTS if event in events]
+        self._listing, self._sums = Listing(listed), Sums([*SHARE_PARTITION_KEY, "event"], {"rows": "sum"})
+        self.add(LIFE.empty_table())
+
+    def add(self, rows: pa.Table) -> pa.Table:
+        """Adds the rows of the span, and returns them."""
+        rows = filter_rows(rows, self._span.expression())
+        self._sums.add(with_ones(rows))
+        self._listing.add(rows.filter(pc.is_in(rows.column("event"), value_set=pa.array(self._events, pa.string()))))
+        return rows
+
+    def answer(self) -> Answer:
+        """The answer of all rows."""
+        evidence, sums = self._scoped.evidence, self._sums.table()
+        rows, warnings = with_deletions(evidence, self._listing.table(), self._cut)
+        counts = [f"{event} {count}" for event, count in counts_of(sums).items() if event in self._events]
+        return answer(
+            evidence,
+            rows,
+            LAYOUT,
+            totals=f"events: {', '.join(counts) or 'none'}",
+            warnings=(*self._scoped.warnings, *warnings),
+            none="no event" if len(self._events) == len(EVENTS) else f"no event {' or '.join(self._events)}",
+            all_rows=self._listing.row_counts(evidence),
+            sums=sums,
+        )
+
+
+def counts_of(sums: pa.Table) -> dict[str, int]:
+    """The number of each event that occurs, in the order of EVENTS, from sums of `rows` by event."""
+    counts = {event: total_of(sums.filter(pc.field("event") == event), "rows") for event in EVENTS}
+    return {event: count for event, count in counts.items() if count}
 
 
 def event_rows(scoped: Scope) -> pa.Table:
     """LIFE rows; at the end of the evidence those of the gold table."""
-    rows = kept_rows(scoped, "life_event")
-    if rows is None:
-        return rows_of(scoped, measure.rows)
-    rank = pc.index_in(rows.column("event"), value_set=pa.array(EVENTS))
-    order = [*PLACE_ORDER, ("log_offset", "ascending"), ("rank", "ascending")]
-    return rows.append_column("rank", rank).sort_by(order).drop_columns(["rank"])
+    listing = Listing(LISTED)
+    for rows in event_stream(scoped):
+        listing.add(rows)
+    return listing.table()
 
 
 def event_stream(scoped: Scope) -> Iterator[pa.Table]:

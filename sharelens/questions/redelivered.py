@@ -1,13 +1,13 @@
 """Records delivered more than once: the kind of redelivery, and the state log records that prove it."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence.conditions import filter_rows
 from sharelens.measures import redelivered as measure
-from sharelens.measures.figures import total
+from sharelens.measures.figures import counted, total_of
 from sharelens.measures.schemas import REDELIVERED, REDELIVERIES
 from sharelens.output import Answer
 from sharelens.output.layouts import Layout
@@ -15,13 +15,16 @@ from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.completeness import check_beginning
 from sharelens.questions.answers.measured import PLACE_ORDER, Scope, answer, kept_stream, scope, stream_of
 from sharelens.questions.answers.shape import answer_schema
-from sharelens.questions.answers.streaming import Listing, rows_of_stream
+from sharelens.questions.answers.streaming import Listed, Listing, Sums
 from sharelens.source.request import CutChoice
 from sharelens.tables.port import Tables
 from sharelens.tables.where import Span
+from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 EVER = Span()
 ORDER = [*PLACE_ORDER, *((name, "ascending") for name in ("first_offset", "rank", "life"))]
+RANKS = {"rank": lambda rows: pc.index_in(rows.column("kind"), value_set=pa.array(REDELIVERIES))}
+SUMMED = {"records": "sum", "max_delivery_count": "max", "last_ms": "max"}
 UNSEEN = "not in the log: deliveries without an outcome yet, who had the record, whether it was processed before"
 
 
@@ -39,21 +42,35 @@ def redelivered(
     `row_limit`: only the first rows are kept; None: all.
     """
     scoped = scope(evidence, key_filter, cut)
-    listing, offsets = Listing(ORDER, row_limit), dict.fromkeys((kind for kind in REDELIVERIES if kind in kinds), 0)
-    for table in redelivered_stream(scoped, span):
-        rows = table.filter(pc.is_in(table.column("kind"), value_set=pa.array(sorted(kinds), pa.string())))
-        listing.add(_ranked(rows))
-        for kind in offsets:
-            offsets[kind] += total("redelivered_records", rows.filter(pc.equal(rows.column("kind"), kind)))
+    is_chosen = pc.field("kind").isin(pa.array(sorted(kinds), pa.string()))
+    stream = (rows.filter(is_chosen) for rows in redelivered_stream(scoped, span))
+    listed = Listed(order=ORDER, row_limit=row_limit, ranks=RANKS)
+    return redelivered_answer(scoped, stream, span, listed=listed, kinds=kinds)
+
+
+def redelivered_answer(
+    scoped: Scope, stream: Iterable[pa.Table], span: Span, *, listed: Listed, kinds: Collection[str] = REDELIVERIES
+) -> Answer:
+    """The answer of REDELIVERED rows of some kinds; `sums` by share partition and kind.
+
+    records, the largest max_delivery_count, the newest last_ms.
+    """
+    listing, sums = Listing(listed), Sums([*SHARE_PARTITION_KEY, "kind"], SUMMED)
+    for rows in stream:
+        listing.add(rows)
+        sums.add(counted("redelivered_records", rows))
+    table = sums.table()
+    offsets = {kind: total_of(table.filter(pc.field("kind") == kind)) for kind in REDELIVERIES if kind in kinds}
     totals = ", ".join(f"{kind} {count}" for kind, count in offsets.items())
     return answer(
-        evidence,
-        listing.table().drop_columns(["rank"]),
+        scoped.evidence,
+        listing.table(),
         LAYOUT,
         totals=f"record offsets: {totals}\n{UNSEEN}",
-        warnings=(*scoped.warnings, *check_beginning(evidence, span.from_ms)),
+        warnings=(*scoped.warnings, *check_beginning(scoped.evidence, span.from_ms)),
         none="no outcome of a second delivery",
-        all_rows=listing.row_counts(evidence),
+        all_rows=listing.row_counts(scoped.evidence),
+        sums=table,
     )
 
 
@@ -68,19 +85,9 @@ def redelivered_stream(scoped: Scope, span: Span = EVER, columns: Sequence[str] 
     return (_in_span(table, span) for table in rows)
 
 
-def redelivered_rows(scoped: Scope) -> pa.Table:
-    """REDELIVERED rows; at the end of the evidence those of the gold table."""
-    return rows_of_stream(map(_ranked, redelivered_stream(scoped)), ORDER).drop_columns(["rank"])
-
-
 def _in_span(rows: pa.Table, span: Span) -> pa.Table:
     rows = filter_rows(rows.rename_columns({"last_ms": "log_time_ms"}), span.expression())
     return rows.rename_columns({"log_time_ms": "last_ms"})
-
-
-def _ranked(rows: pa.Table) -> pa.Table:
-    """The rows with `rank`, the place of their kind in REDELIVERIES."""
-    return rows.append_column("rank", pc.index_in(rows.column("kind"), value_set=pa.array(REDELIVERIES)))
 
 
 LAYOUT = Layout(

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sharelens.measures.figures import total_of
 from sharelens.measures.schemas import STALL
 from sharelens.measures.settings.over_time import GroupSettings
 from sharelens.measures.stalls import intervals as measure
@@ -17,11 +18,12 @@ from sharelens.questions.answers.measured import Scope, answer, scope, stream_of
 from sharelens.questions.answers.missing import COPY_FOLDERS, unseen_stalls
 from sharelens.questions.answers.now import now_of
 from sharelens.questions.answers.shape import answer_schema
-from sharelens.questions.answers.streaming import rows_of_stream
+from sharelens.questions.answers.streaming import Listed, Listing, Sums, with_ones
 from sharelens.questions.published_stalls import published_stalls
 from sharelens.source.request import CutChoice
 from sharelens.tables.port import Tables
 from sharelens.tables.where import Span
+from state_model.columnar.keys import SHARE_PARTITION_KEY
 from state_model.share_records import delivery_state_name
 
 WHAT_IT_MAY_BE: Mapping[str, str] = {
@@ -36,6 +38,7 @@ WHAT_IT_MAY_BE: Mapping[str, str] = {
     "kafka-share-groups --describe --members, kafka-transactions list, and the broker's log",
 }
 UNSEEN = f"a silent stall and an idle share partition look alike there; {COPY_FOLDERS}"
+SUMMED = {"rows": "sum", "score": "sum", "duration_ms": "max", "since_ms": "min"}
 SAME = "in the log, a record acquired by a member and a record never delivered look alike"
 
 
@@ -53,30 +56,69 @@ def stalled(
     """The answer to `sharelens stalled`; `span` bounds the log times that an interval reaches into."""
     scoped = scope(evidence, key_filter, cut)
     now_ms = now_of(evidence, cut)
-    tables = stall_stream(scoped, span, settings, now_ms, min_duration_ms=min_duration_ms, idle=idle)
-    rows = rows_of_stream(tables, measure.WORST_FIRST)
-    table = long_enough(rows, min_duration_ms)
-    if still_only:
-        table = table.filter(pc.is_null(table.column("until_ms")))
-    kinds = [kind for kind in measure.KINDS if kind in table.column("kind").unique().to_pylist()]
-    lines = [
-        _counts(table, kinds),
-        *_short_ones(rows, min_duration_ms),
-        *(f"{kind}: {WHAT_IT_MAY_BE[kind]}" for kind in kinds if kind in WHAT_IT_MAY_BE),
-    ]
-    return answer(
-        evidence,
-        table,
-        LAYOUT,
-        totals="\n".join([*lines, SAME]),
-        warnings=(
-            *scoped.warnings,
-            *check_beginning(evidence, span.from_ms, now_ms),
-            *unseen_stalls(evidence, scoped.user_partitions, UNSEEN),
-        ),
-        none="no share partition stalled",
-        now_ms=now_ms,
-    )
+    stream = stall_stream(scoped, span, settings, now_ms, min_duration_ms=min_duration_ms, idle=idle)
+    stalls = StallRows(scoped, span, now_ms, min_duration_ms, Listed(order=measure.WORST_FIRST), still_only=still_only)
+    for rows in stream:
+        stalls.add(rows)
+    return stalls.answer()
+
+
+class StallRows:
+    """Collects the answer from STALL rows; `sums` by share partition, kind and is_over (0: it lasts).
+
+    rows; score (the sum of durations, each plus one), the longest duration_ms, the earliest since_ms.
+    """
+
+    def __init__(
+        self, scoped: Scope, span: Span, now_ms: int, min_duration_ms: int, listed: Listed, *, still_only: bool = False
+    ) -> None:
+        self._scoped, self._span, self._now_ms, self._min_duration_ms = scoped, span, now_ms, min_duration_ms
+        self._listing, self._still_only, self._short = Listing(listed), still_only, 0
+        self._sums = Sums([*SHARE_PARTITION_KEY, "kind", "is_over"], SUMMED)
+
+    def add(self, rows: pa.Table) -> pa.Table:
+        """Adds the rows of the least duration, and returns them; idle intervals that last for less are not counted."""
+        stalls = long_enough(rows, self._min_duration_ms)
+        short = pc.less(rows.column("duration_ms"), self._min_duration_ms)
+        is_short_stall = pc.and_(short, pc.not_equal(rows.column("kind"), measure.IDLE))
+        self._short += int(pc.sum(is_short_stall).as_py() or 0)
+        if self._still_only:
+            stalls = stalls.filter(pc.is_null(stalls.column("until_ms")))
+        self._listing.add(stalls)
+        score = pc.add(pc.fill_null(stalls.column("duration_ms"), 0), 1)
+        self._sums.add(with_ones(stalls).append_column("is_over", is_over(stalls)).append_column("score", score))
+        return stalls
+
+    def answer(self) -> Answer:
+        """The answer of all rows."""
+        evidence, sums = self._scoped.evidence, self._sums.table()
+        kinds = [kind for kind in measure.KINDS if kind in sums.column("kind").unique().to_pylist()]
+        lines = [
+            _counts(sums, kinds),
+            *self._short_ones(),
+            *(f"{kind}: {WHAT_IT_MAY_BE[kind]}" for kind in kinds if kind in WHAT_IT_MAY_BE),
+        ]
+        return answer(
+            evidence,
+            self._listing.table(),
+            LAYOUT,
+            totals="\n".join([*lines, SAME]),
+            warnings=(
+                *self._scoped.warnings,
+                *check_beginning(evidence, self._span.from_ms, self._now_ms),
+                *unseen_stalls(evidence, self._scoped.user_partitions, UNSEEN),
+            ),
+            none="no share partition stalled",
+            all_rows=self._listing.row_counts(evidence),
+            sums=sums,
+            now_ms=self._now_ms,
+        )
+
+    def _short_ones(self) -> Iterator[str]:
+        """A line that counts the stalls that last, but not yet for the least duration."""
+        if self._short:
+            noun = "stall lasts" if self._short == 1 else "stalls last"
+            yield f"{self._short} more {noun}, not yet for {lasted(self._min_duration_ms)}: --min-duration 0 shows all"
 
 
 def stall_stream(
@@ -99,13 +141,9 @@ def long_enough(rows: pa.Table, min_duration_ms: int) -> pa.Table:
     return rows.filter(pc.greater_equal(rows.column("duration_ms"), min_duration_ms))
 
 
-def _short_ones(rows: pa.Table, min_duration_ms: int) -> Iterator[str]:
-    """A line that counts the stalls that last, but not yet for the least duration; idle intervals are none."""
-    short = rows.filter(pc.less(rows.column("duration_ms"), min_duration_ms))
-    count = int(pc.sum(pc.not_equal(short.column("kind"), measure.IDLE)).as_py() or 0)
-    if count:
-        noun = "stall lasts" if count == 1 else "stalls last"
-        yield f"{count} more {noun}, not yet for {lasted(min_duration_ms)}: --min-duration 0 shows all"
+def is_over(rows: pa.Table) -> pa.ChunkedArray:
+    """1 for each stall that ended, 0 for each that lasts."""
+    return pc.is_valid(rows.column("until_ms")).cast(pa.int8())
 
 
 def _chosen(table: pa.Table, span: Span, *, idle: bool) -> pa.Table:
@@ -118,12 +156,11 @@ def _chosen(table: pa.Table, span: Span, *, idle: bool) -> pa.Table:
     return table
 
 
-def _counts(table: pa.Table, kinds: list[str]) -> str:
+def _counts(sums: pa.Table, kinds: list[str]) -> str:
     """How many of each kind, and how many stand still."""
-    counts = {kind: pc.sum(pc.equal(table.column("kind"), kind)).as_py() for kind in kinds}
-    still = table.column("until_ms").null_count
+    counts = {kind: total_of(sums.filter(pc.field("kind") == kind), "rows") for kind in kinds}
     by_kind = ", ".join(f"{kind} {count}" for kind, count in counts.items()) or "none"
-    return f"intervals: {by_kind}; {still} of them last"
+    return f"intervals: {by_kind}; {total_of(sums.filter(pc.field('is_over') == 0), 'rows')} of them last"
 
 
 def _state_cell(row: Row) -> str:

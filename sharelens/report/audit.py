@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from sharelens.output.wording import UNKNOWN, counted, name, place
 from sharelens.questions.answers.share_partitions import Row
 from sharelens.questions.audits.published import Audited
-from sharelens.report.digests import ROWS_SHOWN
 from sharelens.report.model import Cell, Head, Section, Sheet
+from sharelens.report.orders import ROWS_SHOWN
 from sharelens.report.sheets import number_cell, text_cell, time_cell
 
 NOT_AUDITED = "Nobody has audited this evidence. A run audits its lake; log directories are audited by the command."

@@ -62,7 +62,7 @@ def bands(gathered: Gathered) -> Sequence[Figure]:
     """The picture of each timeline in which something happened."""
     return [
         _band(f"band-{rank}", gathered, timeline)
-        for rank, timeline in enumerate(gathered.timelines, 1)
+        for rank, timeline in enumerate(gathered.pictures.timelines, 1)
         if timeline.marks
     ]
 
@@ -74,7 +74,7 @@ def _band(name_: str, gathered: Gathered, timeline: GroupTimeline) -> Figure:
         "stalls": _stall_rows(gathered, [mark for mark in timeline.marks if mark.lane == STALLS]),
     }
     looks = [(_title(lane), LANES[lane].shape, LANES[lane].colour[0]) for lane in lanes]
-    chart = charts.band(looks, gathered.from_ms, gathered.to_ms, has_stalls=STALLS in lanes)
+    chart = charts.band(looks, gathered.times.from_ms, gathered.times.to_ms, has_stalls=STALLS in lanes)
     drawn = charts.drawn(name_, AXES_HEIGHT + LANE_HEIGHT * len(lanes), chart, data)
     totals = ", ".join(f"{words(event)} {number(count)}" for event, count in sorted(timeline.counts.items()))
     return Figure(
@@ -83,7 +83,7 @@ def _band(name_: str, gathered: Gathered, timeline: GroupTimeline) -> Figure:
         wide=drawn.wide,
         narrow=drawn.narrow,
         text=f"Entries of the timeline: {totals}. A mark stands for all entries of one kind within "
-        f"{lasted(max(1, (gathered.to_ms - gathered.from_ms) // COLUMNS))}; a larger one for more of them.",
+        f"{lasted(max(1, (gathered.times.to_ms - gathered.times.from_ms) // COLUMNS))}; a larger one for more of them.",
     )
 
 
@@ -137,15 +137,15 @@ def _stall_rows(gathered: Gathered, marks: Sequence[Mark]) -> list[dict[str, obj
 
 def _bounds(gathered: Gathered, first: int, end: int) -> tuple[int, int]:
     """The moments at which columns begin and end."""
-    span = max(1, gathered.to_ms - gathered.from_ms)
-    return gathered.from_ms + span * first // COLUMNS, gathered.from_ms + span * end // COLUMNS
+    span = max(1, gathered.times.to_ms - gathered.times.from_ms)
+    return gathered.times.from_ms + span * first // COLUMNS, gathered.times.from_ms + span * end // COLUMNS
 
 
 def timeline_sheets(gathered: Gathered, command: Callable[[str], str]) -> Sequence[Sheet]:
     """The entries of each timeline; `command`: the command line that lists all of a group."""
     return [
         _sheet(f"timeline-{rank}", timeline, command(timeline.group_id))
-        for rank, timeline in enumerate(gathered.timelines, 1)
+        for rank, timeline in enumerate(gathered.pictures.timelines, 1)
         if timeline.entries.num_rows
     ]
 

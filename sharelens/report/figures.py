@@ -43,14 +43,16 @@ def words(code: int) -> str:
 
 def state_maps(gathered: Gathered) -> Sequence[Figure]:
     """Maps of the worst share partitions that have any delivery state; of one with a pin a close-up too."""
-    return [figure for rank, drawn in enumerate(gathered.drawn, 1) for figure in _maps_of(gathered, drawn, rank)]
+    return [
+        figure for rank, drawn in enumerate(gathered.pictures.maps, 1) for figure in _maps_of(gathered, drawn, rank)
+    ]
 
 
 def _maps_of(gathered: Gathered, drawn: Drawn, rank: int) -> list[Figure]:
     key, ends = drawn.key, drawn.ends(gathered.evidence)
     window = _window(drawn, int(ends[-1]))
     pin = _pin(gathered, key)
-    title = f"{name(key[0])} · {place(gathered.names.get(key[1]), key[1], key[2])}"
+    title = f"{name(key[0])} · {place(gathered.signs.names.get(key[1]), key[1], key[2])}"
     if pin is not None:
         verb = "stands" if pin["until_ms"] is None else "stood"
         title += f": {verb} still at offset {number(pin['first_incomplete_offset'])} for {lasted(pin['duration_ms'])}"
@@ -68,7 +70,7 @@ def _maps_of(gathered: Gathered, drawn: Drawn, rank: int) -> list[Figure]:
 
 def _pin(gathered: Gathered, key: Key) -> Row | None:
     """The longest stall of a share partition; a stall that lasts goes first."""
-    return next(iter(rows_of_keys(gathered.stalls.pins, [key]).to_pylist()), None)
+    return next(iter(rows_of_keys(gathered.pictures.pins, [key]).to_pylist()), None)
 
 
 def _window(drawn: Drawn, end: int) -> Window:
@@ -136,7 +138,7 @@ def _map_key(picture: Picture, *, has_end: bool) -> Sequence[tuple[str, str]]:
 
 def lag_figure(gathered: Gathered) -> Figure | None:
     """Lag over time; None where no lag is known at any moment."""
-    lag_lines = gathered.lag_lines
+    lag_lines = gathered.pictures.lag_lines
     if not lag_lines.lines:
         return None
     labels = [_line_label(gathered, line) for line, _ in lag_lines.lines]
@@ -148,7 +150,7 @@ def lag_figure(gathered: Gathered) -> Figure | None:
     drawn = charts.drawn(
         "lag",
         LINES_HEIGHT,
-        charts.lag_lines(labels, gathered.from_ms, gathered.to_ms, highest),
+        charts.lag_lines(labels, gathered.times.from_ms, gathered.times.to_ms, highest),
         {"lags": [row for row in rows if not row["is_part"]], "parts": [row for row in rows if row["is_part"]]},
     )
     of_what = "each share group, summed over its share partitions" if lag_lines.summed else "the worst share partitions"
@@ -179,12 +181,12 @@ def _line_label(gathered: Gathered, line: Key | str) -> str:
     if isinstance(line, str):
         return short(line)
     group, topic_id, partition = line
-    return f"{short(group)} · {short(place(gathered.names.get(topic_id), topic_id, partition))}"
+    return f"{short(group)} · {short(place(gathered.signs.names.get(topic_id), topic_id, partition))}"
 
 
 def delivery_counts(gathered: Gathered) -> Figure | None:
     """How often records were delivered until their outcome was written; None where there is no outcome."""
-    sums = gathered.outcomes
+    sums = gathered.pictures.outcomes
     if not sums:
         return None
     last = max(count for _, count in sums)

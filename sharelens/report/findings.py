@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 import pyarrow.compute as pc
 
 from sharelens.groups.schemas import STREAMS
+from sharelens.measures.figures import of_sums, total_of
 from sharelens.output.wording import UNKNOWN, counted, name, number
 from sharelens.questions.answers.completeness import COMPLETE
 from sharelens.questions.findings import finding as questions
 from sharelens.questions.findings.signs import Signs
-from sharelens.report.digests import total
 from sharelens.report.gather import Gathered
 from sharelens.report.model import Finding, Tile, Weight
 from sharelens.report.sheets import Anchors
@@ -94,9 +94,11 @@ def _streams_tiles(signs: Signs) -> Sequence[Tile]:
 
 
 def _share_tiles(gathered: Gathered) -> Sequence[Tile]:
-    lags = gathered.lag
-    standing, over = total(gathered.stalls.still(), "rows"), total(gathered.stalls.over(), "rows")
-    given_up, again = total(gathered.poison.sums, "records"), total(gathered.redelivered, "records")
+    answers = gathered.answers
+    lags, stalls = answers["lag"].table, answers["stalled"].sums
+    standing, over = (total_of(stalls.filter(pc.field("is_over") == number), "rows") for number in (0, 1))
+    given_up = total_of(of_sums("archived_records", answers["poison"].sums))
+    again = total_of(answers["redelivered"].sums)
     unknown = lags.column("lag").null_count
     lag = pc.sum(lags.column("lag")).as_py()
     incomplete = int(pc.sum(pc.not_equal(lags.column("completeness"), COMPLETE)).as_py() or 0)

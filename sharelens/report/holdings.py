@@ -1,28 +1,30 @@
 """From gathered rows to tables: dead letters, unknown lags, extents and gaps of the evidence."""
 
+from collections.abc import Sequence
+
 import pyarrow.compute as pc
 
 from sharelens.measures.dlq.schemas import DUPLICATE, MISSING, UNEXPECTED
+from sharelens.output import Answer
 from sharelens.output.wording import UNKNOWN as DASH
 from sharelens.output.wording import counted, name, number, offsets, place
 from sharelens.questions.answers.share_partitions import Row, key_of
-from sharelens.report.digests import ROWS_SHOWN, DeadLetterDigest, total
-from sharelens.report.gather import Gathered
+from sharelens.questions.dead_letters.dlq import counts_of
 from sharelens.report.model import Cell, Head, Sheet
+from sharelens.report.orders import ROWS_SHOWN
 from sharelens.report.sheets import Anchors, number_cell, offset_cell, text_cell, time_cell
+from sharelens.tables.cover import StatePartitionCover
 
 PARTS_SHOWN = 60
 
 
-def dead_letter_words(digest: DeadLetterDigest) -> str:
+def dead_letter_words(answer: Answer) -> str:
     """One sentence with the counts."""
-    counts = digest.counts()
-    if not counts:
-        return "No dead letter is in the evidence, and none was due."
-    return ", ".join(f"{counted(count, 'record')} {status}" for status, count in counts.items()) + "."
+    counts = [f"{counted(count, 'record')} {status}" for status, count in counts_of(answer.sums).items() if count]
+    return f"{', '.join(counts)}." if counts else "No dead letter is in the evidence, and none was due."
 
 
-def dead_letters_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
+def dead_letters_sheet(answer: Answer, anchors: Anchors, command: str) -> Sheet:
     """One row a dead letter, or a due one; problems first."""
     return Sheet(
         name="dead-letters-table",
@@ -52,9 +54,9 @@ def dead_letters_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sh
                 text_cell(_letter(row)),
                 text_cell((row["reason"] or DASH).replace("_", " ")),
             )
-            for row in gathered.dead_letters.first.to_pylist()
+            for row in answer.table.to_pylist()
         ],
-        left_off=max(0, total(gathered.dead_letters.sums, "rows") - ROWS_SHOWN),
+        left_off=max(0, answer.row_count - ROWS_SHOWN),
         command=command,
         empty="no dead letter, and none was due",
         tools=True,
@@ -72,9 +74,9 @@ def _letter(row: Row) -> str:
     return where if row["dlq_offset"] is None else f"{where}-{row['dlq_partition']} @ {number(row['dlq_offset'])}"
 
 
-def unknown_sheet(gathered: Gathered, command: str) -> Sheet:
+def unknown_sheet(lags: Answer, command: str) -> Sheet:
     """Why lags are unknown, one row a reason."""
-    table = gathered.lag.filter(pc.is_null(gathered.lag.column("lag")))
+    table = lags.table.filter(pc.field("lag").is_null())
     counts = table.group_by("unknown_reason").aggregate([("partition", "count")]).sort_by("unknown_reason")
     return Sheet(
         name="unknown-table",
@@ -89,10 +91,10 @@ def unknown_sheet(gathered: Gathered, command: str) -> Sheet:
     )
 
 
-def evidence_sheet(gathered: Gathered, command: str) -> Sheet:
+def evidence_sheet(cover: Sequence[StatePartitionCover], command: str) -> Sheet:
     """One row a state partition, those with losses first."""
     parts = sorted(
-        gathered.cover,
+        cover,
         key=lambda part: (-len(part.losses), -part.quarantined, -part.held_back, part.state_partition),
     )
     return Sheet(
@@ -129,9 +131,9 @@ def evidence_sheet(gathered: Gathered, command: str) -> Sheet:
     )
 
 
-def gaps_sheet(gathered: Gathered, command: str) -> Sheet:
+def gaps_sheet(cover: Sequence[StatePartitionCover], command: str) -> Sheet:
     """One row a lost range of the state log."""
-    losses = [(part.state_partition, loss) for part in gathered.cover for loss in part.losses]
+    losses = [(part.state_partition, loss) for part in cover for loss in part.losses]
     return Sheet(
         name="gaps-table",
         caption="Gaps: state-log offsets that the evidence lacks",

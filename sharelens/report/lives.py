@@ -1,15 +1,17 @@
 """The lives of share partitions on a page: creations, deletions, resets, start offsets that went back."""
 
+from sharelens.output import Answer
 from sharelens.output.wording import UNKNOWN, name, number, offsets, place
 from sharelens.questions.answers.share_partitions import Row
-from sharelens.report.digests import EPOCH_MOVES, ROWS_SHOWN, LifeDigest
+from sharelens.questions.life import counts_of
 from sharelens.report.model import Cell, Head, Sheet
+from sharelens.report.orders import EPOCH_MOVES, ROWS_SHOWN
 from sharelens.report.sheets import complete_cell, text_cell, time_cell
 
 
-def life_words(digest: LifeDigest) -> str:
+def life_words(answer: Answer) -> str:
     """One sentence with the counts."""
-    counts = digest.counts()
+    counts = counts_of(answer.sums)
     if not counts:
         return "No creation, deletion or reset is in the evidence."
     events = ", ".join(f"{event.replace('_', ' ')} {number(count)}" for event, count in counts.items())
@@ -17,9 +19,8 @@ def life_words(digest: LifeDigest) -> str:
     return f"Events of share partitions: {events}.{moves}"
 
 
-def lives_sheet(digest: LifeDigest, command: str) -> Sheet:
+def lives_sheet(answer: Answer, command: str) -> Sheet:
     """One row an event; groups with problems now first, then the newest."""
-    listed = sum(count for event, count in digest.counts().items() if event not in EPOCH_MOVES)
     return Sheet(
         name="lives-table",
         caption="Lives of share partitions: groups with problems now first, then the newest",
@@ -48,11 +49,11 @@ def lives_sheet(digest: LifeDigest, command: str) -> Sheet:
                 Cell(text=f"{row['state_partition']} @ {number(row['log_offset'])}", sort=row["log_offset"]),
                 complete_cell(row),
             )
-            for row in digest.first.to_pylist()
+            for row in answer.table.to_pylist()
         ],
-        left_off=max(0, listed - ROWS_SHOWN),
+        left_off=max(0, answer.row_count - ROWS_SHOWN),
         command=command,
-        empty="none but moved epochs" if digest.counts() else "none",
+        empty="none but moved epochs",
         tools=True,
     )
 

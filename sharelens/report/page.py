@@ -15,6 +15,7 @@ from sharelens.output.wording import counted, moment, name, number, place
 from sharelens.parameters.times import duration_text, lasted, time_text
 from sharelens.questions.answers.command_lines import command
 from sharelens.questions.answers.share_partitions import Key
+from sharelens.questions.life import counts_of
 from sharelens.report import bands, colours, figures, holdings, lives, sheets
 from sharelens.report.audit import audit_section
 from sharelens.report.findings import findings, tiles
@@ -33,14 +34,14 @@ NO_STATE = "No delivery state was ever written."
 
 def build(gathered: Gathered, source: Source, written_ms: int) -> Page:
     """The page. `written_ms`: wall clock; it shows in one place alone."""
-    line = _Commands(source, gathered)
+    line, age_ms = _Commands(source, gathered), max(0, written_ms - gathered.times.last_ms)
     traces = _traces(gathered, line)
     anchors = {where: f"#{sheet.name}" for where, sheet in traces}
     return Page(
         title=_title(gathered),
         scope=_scope(gathered),
         facts=_facts(gathered),
-        written=f"Written {moment(written_ms)} UTC, {lasted(max(0, written_ms - gathered.last_ms))} after the cut.",
+        written=f"Written {moment(written_ms)} UTC, {lasted(age_ms)} after the cut.",
         findings=findings(gathered, anchors, lambda question, words: command(source, question, words)),
         tiles=tiles(gathered),
         sections=_sections(gathered, line, anchors, [sheet for _, sheet in traces]),
@@ -132,22 +133,21 @@ def _scope(gathered: Gathered) -> str:
 def _facts(gathered: Gathered) -> Sequence[tuple[str, str]]:
     """The header's facts."""
     cut = gathered.question.cut
-    span = (
-        f"{moment(gathered.first_ms)} – {moment(gathered.last_ms)} UTC ({lasted(gathered.last_ms - gathered.first_ms)})"
-    )
+    first_ms, last_ms = gathered.signs.first_ms, gathered.times.last_ms
+    span = f"{moment(first_ms)} – {moment(last_ms)} UTC ({lasted(last_ms - first_ms)})"
     as_of = "end of the evidence"
     if cut.as_of_ms is not None:
         as_of = f"as of {moment(cut.as_of_ms)} UTC"
     elif cut.at_offsets:
         as_of = "offsets of the state log"
-    gaps = sum(len(part.losses) for part in gathered.cover)
-    quarantined = sum(part.quarantined for part in gathered.cover)
-    back = sum(part.held_back for part in gathered.cover)
+    gaps = sum(len(part.losses) for part in gathered.signs.cover)
+    quarantined = sum(part.quarantined for part in gathered.signs.cover)
+    back = sum(part.held_back for part in gathered.signs.cover)
     return (
         ("Cluster", name(gathered.evidence.cluster_id)),
         ("Evidence", span),
         ("Cut", as_of),
-        ("State partitions", number(len(gathered.cover))),
+        ("State partitions", number(len(gathered.signs.cover))),
         ("Gaps", f"{number(gaps)} · {number(quarantined)} quarantined · {number(back)} held back"),
         ("Source", gathered.evidence.place),
     )
@@ -165,14 +165,14 @@ def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Seq
 
 def _state_sections(gathered: Gathered, line: _Commands) -> Sequence[Section]:
     lag, maps = figures.lag_figure(gathered), figures.state_maps(gathered)
-    unknown = holdings.unknown_sheet(gathered, line.of("lag"))
+    unknown = holdings.unknown_sheet(gathered.answers["lag"], line.of("lag"))
     worst = counted(len({figure.name[:5] for figure in maps}), "share partition")
     return (
         Section(name="groups", title="Groups", sheets=(sheets.groups_sheet(gathered, line.of("lag")),)),
         Section(
             name="timeline",
             title="What happened",
-            paragraphs=() if gathered.timelines else ("Nothing happened.",),
+            paragraphs=() if gathered.pictures.timelines else ("Nothing happened.",),
             figures=bands.bands(gathered),
             sheets=bands.timeline_sheets(gathered, line.timeline),
         ),
@@ -193,38 +193,39 @@ def _state_sections(gathered: Gathered, line: _Commands) -> Sequence[Section]:
 
 
 def _event_sections(gathered: Gathered, line: _Commands, anchors: Anchors) -> Sequence[Section]:
-    counts = figures.delivery_counts(gathered)
+    answers, counts = gathered.answers, figures.delivery_counts(gathered)
+    letters, lived = answers["dlq"], answers["life"]
     return (
         Section(
             name="stalls",
             title="Stalls",
-            sheets=(sheets.stalls_sheet(gathered, anchors, line.stalls()),),
-            points=sheets.stall_kinds(gathered),
+            sheets=(sheets.stalls_sheet(answers["stalled"], anchors, line.stalls()),),
+            points=sheets.stall_kinds(answers["stalled"]),
         ),
         Section(
             name="redelivered",
             title="Deliveries",
             figures=_there(counts),
-            sheets=(sheets.redelivered_sheet(gathered, line.of("redelivered", span=True)),),
+            sheets=(
+                sheets.redelivered_sheet(answers["redelivered"], gathered.ranking, line.of("redelivered", span=True)),
+            ),
         ),
         Section(
             name="poison",
             title="Archived records",
-            sheets=(sheets.poison_sheet(gathered, anchors, line.of("poison", span=True)),),
+            sheets=(sheets.poison_sheet(answers["poison"], anchors, line.of("poison", span=True)),),
         ),
         Section(
             name="dead-letters",
             title="Dead letters",
-            paragraphs=(holdings.dead_letter_words(gathered.dead_letters),),
-            sheets=(holdings.dead_letters_sheet(gathered, anchors, line.dead_letters()),)
-            if gathered.dead_letters.sums.num_rows
-            else (),
+            paragraphs=(holdings.dead_letter_words(letters),),
+            sheets=(holdings.dead_letters_sheet(letters, anchors, line.dead_letters()),) if letters.row_count else (),
         ),
         Section(
             name="lives",
             title="Lives",
-            paragraphs=(lives.life_words(gathered.lives),),
-            sheets=(lives.lives_sheet(gathered.lives, line.of("life", span=True)),) if gathered.lives.counts() else (),
+            paragraphs=(lives.life_words(lived),),
+            sheets=(lives.lives_sheet(lived, line.of("life", span=True)),) if counts_of(lived.sums) else (),
         ),
     )
 
@@ -245,8 +246,8 @@ def _evidence_sections(gathered: Gathered, line: _Commands, traces: Sequence[She
             name="evidence",
             title="Freshness and gaps",
             sheets=(
-                holdings.evidence_sheet(gathered, line.status()),
-                holdings.gaps_sheet(gathered, line.status()),
+                holdings.evidence_sheet(gathered.signs.cover, line.status()),
+                holdings.gaps_sheet(gathered.signs.cover, line.status()),
             ),
         ),
         Section(
@@ -277,7 +278,7 @@ def _traces(gathered: Gathered, line: _Commands) -> list[tuple[tuple[Key, int], 
 def _trace_sheet(name_: str, gathered: Gathered, key: Key, offset: int, line: _Commands) -> Sheet:
     answer = trace_of(gathered, key, offset)
     group, topic_id, partition = key
-    where = place(gathered.names.get(topic_id), topic_id, partition)
+    where = place(gathered.signs.names.get(topic_id), topic_id, partition)
     outcome = (answer.summary or "").splitlines()[0]
     return answer_sheet(
         answer, name=name_, caption=f"{name(group)} · {where} · {outcome}", command_=line.trace(key, offset),

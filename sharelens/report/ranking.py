@@ -39,9 +39,9 @@ class GroupRanking:
         """The severity of a group as a number, 0: error."""
         return self.severities.get(group, CLOSED)
 
-    def severity_column(self, group_ids: pa.ChunkedArray) -> pa.ChunkedArray:
-        """The severity of each group id."""
-        numbers = pc.index_in(group_ids, value_set=pa.array(self.severities, pa.string()))
+    def severity_of(self, rows: pa.Table) -> pa.ChunkedArray:
+        """The severity of each row's group."""
+        numbers = pc.index_in(rows.column("group_id"), value_set=pa.array(self.severities, pa.string()))
         severities = pa.array([*self.severities.values(), CLOSED], pa.int8())
         return pc.take(severities, pc.fill_null(numbers, len(self.severities)))
 
@@ -58,7 +58,7 @@ def group_ranking(findings: Iterable[Finding], lags: pa.Table) -> GroupRanking:
 
 
 def share_partition_ranking(
-    groups: GroupRanking, findings: Iterable[Finding], lags: pa.Table, still: pa.Table, past: Sequence[pa.Table]
+    groups: GroupRanking, findings: Iterable[Finding], lags: pa.Table, stalls: pa.Table, past: Sequence[pa.Table]
 ) -> Sequence[Key]:
     """All share partitions of the tables, the worst first.
 
@@ -66,16 +66,17 @@ def share_partition_ranking(
         groups: the order of their groups.
         findings: those that the groups are ranked by, in their own order.
         lags: LAG rows.
-        still: rows of the stalls that last, with `score`.
-        past: sums of what is over, the most important table first, each with SHARE_PARTITION_KEY and `score`.
+        stalls: sums of stalls by share partition and is_over, with `score`.
+        past: sums of `records` of what else is over by share partition, the most important table first.
     """
-    stalled, behind = _scores(still, "score"), _scores(lags, "lag")
+    stalled, behind = _scores(stalls.filter(pc.field("is_over") == 0), "score"), _scores(lags, "lag")
     named: dict[Key, int] = {}
     for finding in findings:
         if finding.group_id is not None and finding.topic_id is not None and finding.partition is not None:
             key = finding.group_id, finding.topic_id, finding.partition
             named[key] = min(_severity(finding), named.get(key, CLOSED))
-    scores = [_scores(table, "score") for table in past]
+    stalls_over = _scores(stalls.filter(pc.field("is_over") == 1), "score")
+    scores = [stalls_over, *(_scores(table, "records") for table in past)]
 
     def severity(key: Key) -> int:
         is_open = stalled.get(key, 0) > 0 or behind.get(key, 0) > 0

@@ -24,7 +24,7 @@ from sharelens.tables.parts import Part
 from sharelens.tables.places import numbered_rows
 from sharelens.tables.port import DELIVERIES, HISTORY, Tables
 from sharelens.tables.reading import read
-from sharelens.tables.where import Order, Where
+from sharelens.tables.where import Keys, Order, Where
 from state_model.columnar.keys import LOG_ORDER, PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY
 
@@ -140,9 +140,16 @@ def _around(offsets: Sequence[int]) -> pc.Expression:
 
 
 def _numbered(evidence: Tables, table: str, columns: Sequence[str], places: Places) -> Iterator[tuple[Ints, pa.Table]]:
-    """These columns, PLACE_KEY's among them, of the rows of some places, with the place of each; history in order."""
+    """These columns, PLACE_KEY's among them, of the rows of some places, with the place of each; history in order.
+
+    The scan is asked for keys that have few other places, because rows are matched with places here.
+    """
+    topics: dict[str, frozenset[int] | None] = {}
+    for row in places.keys.to_pylist():
+        topics[row["topic_id"]] = (topics.get(row["topic_id"]) or frozenset()) | {row["partition"]}
+    keys = Keys(groups=frozenset(places.keys.column("group_id").to_pylist()), topics=topics)
     order = Order.LOG if table == HISTORY else Order.ANY
-    for rows in evidence.scan(table, columns, Where(places=places.keys), order):
+    for rows in evidence.scan(table, columns, Where(keys=keys), order):
         yield numbered_rows(places, rows)
 
 

@@ -3,14 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow.compute as pc
+
+from sharelens.measures.figures import of_sums
+from sharelens.output import Answer
 from sharelens.output.wording import UNKNOWN, moment, name, number, offsets, place
 from sharelens.parameters.times import lasted
 from sharelens.questions.answers.completeness import COMPLETE
 from sharelens.questions.answers.share_partitions import Key, Row, key_of
 from sharelens.questions.stalled import WHAT_IT_MAY_BE
-from sharelens.report.digests import ROWS_SHOWN, total
 from sharelens.report.gather import Gathered
 from sharelens.report.model import Cell, Head, Sheet
+from sharelens.report.orders import ROWS_SHOWN
 from sharelens.report.ranking import GroupRanking
 from state_model.share_records import delivery_state_name
 
@@ -94,10 +98,13 @@ def _group_rows(gathered: Gathered) -> dict[str, dict[str, Any]]:
 
     for share_group in gathered.signs.share_groups:
         of(share_group)
-    for group in gathered.groups.select(["group_id", "state", "member_count"]).to_pylist():
+    for group in [] if gathered.signs.groups is None else gathered.signs.groups.to_pylist():
         of(group["group_id"]).update(state=group["state"], members=group["member_count"])
-    by_group = gathered.lag.group_by("group_id").aggregate(
-        [("lag", "sum"), ("lag", "count"), ("partition", "count"), ("completeness", "distinct")]
+    answers = gathered.answers
+    by_group = (
+        answers["lag"]
+        .table.group_by("group_id")
+        .aggregate([("lag", "sum"), ("lag", "count"), ("partition", "count"), ("completeness", "distinct")])
     )
     for row in by_group.to_pylist():
         of(row["group_id"]).update(
@@ -108,12 +115,13 @@ def _group_rows(gathered: Gathered) -> dict[str, dict[str, Any]]:
         )
     for group, written_ms in gathered.written_ms.items():
         of(group)["written_ms"] = written_ms
-    stalls = gathered.stalls.still().group_by("group_id")
+    stalls = answers["stalled"].sums.filter(pc.field("is_over") == 0).group_by("group_id")
     for row in stalls.aggregate([("duration_ms", "max"), ("since_ms", "min"), ("rows", "sum")]).to_pylist():
         of(row["group_id"]).update(
             still=row["rows_sum"], still_ms=row["duration_ms_max"] or 1, still_since_ms=row["since_ms_min"]
         )
-    for sums, field in ((gathered.poison.sums, "given_up"), (gathered.redelivered, "redelivered")):
+    archived = of_sums("archived_records", answers["poison"].sums)
+    for sums, field in ((archived, "given_up"), (answers["redelivered"].sums, "redelivered")):
         for row in sums.group_by("group_id").aggregate([("records", "sum")]).to_pylist():
             of(row["group_id"])[field] = row["records_sum"]
     return rows
@@ -142,7 +150,7 @@ def _group_cells(row: Row) -> Sequence[Cell]:
     )
 
 
-def stalls_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
+def stalls_sheet(answer: Answer, anchors: Anchors, command: str) -> Sheet:
     """One row a stall, lasting ones first, then the longest."""
     return Sheet(
         name="stalls-table",
@@ -176,18 +184,18 @@ def stalls_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
                 number_cell(row["finished_behind"]),
                 complete_cell(row),
             )
-            for row in gathered.stalls.first.to_pylist()
+            for row in answer.table.to_pylist()
         ],
-        left_off=max(0, total(gathered.stalls.sums, "rows") - ROWS_SHOWN),
+        left_off=max(0, answer.row_count - ROWS_SHOWN),
         command=command,
         empty="no share partition stalled",
         tools=True,
     )
 
 
-def stall_kinds(gathered: Gathered) -> Sequence[str]:
+def stall_kinds(answer: Answer) -> Sequence[str]:
     """Possible causes of each stall kind, and what to check."""
-    there = set(gathered.stalls.sums.column("kind").unique().to_pylist())
+    there = set(answer.sums.column("kind").unique().to_pylist())
     return [
         f"{kind.replace('_', ' ')}: {words.replace('`', '')}."
         for kind, words in WHAT_IT_MAY_BE.items()
@@ -203,7 +211,7 @@ def _state_cell(row: Row) -> Cell:
     return text_cell(f"{state_name}/{row['delivery_count']}")
 
 
-def poison_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
+def poison_sheet(answer: Answer, anchors: Anchors, command: str) -> Sheet:
     """One row a range of records that a group archived: the worst severity first, then the newest."""
     return Sheet(
         name="poison-table",
@@ -231,9 +239,9 @@ def poison_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
                 time_cell(row["last_outcome_ms"]),
                 complete_cell(row),
             )
-            for row in gathered.poison.first.to_pylist()
+            for row in answer.table.to_pylist()
         ],
-        left_off=max(0, total(gathered.poison.sums, "rows") - ROWS_SHOWN),
+        left_off=max(0, answer.row_count - ROWS_SHOWN),
         command=command,
         empty="no archived record",
         tools=True,
@@ -246,13 +254,11 @@ def _cause(row: Row) -> str:
     return cause if source == UNKNOWN else f"{cause} ({source})"
 
 
-def redelivered_sheet(gathered: Gathered, command: str) -> Sheet:
+def redelivered_sheet(answer: Answer, ranking: GroupRanking, command: str) -> Sheet:
     """One row a group and kind."""
-    sums = gathered.redelivered.group_by(["group_id", "kind"])
+    sums = answer.sums.group_by(["group_id", "kind"])
     by_kind = sums.aggregate([("records", "sum"), ("max_delivery_count", "max"), ("last_ms", "max")]).to_pylist()
-    by_kind.sort(
-        key=lambda row: (gathered.ranking.place(row["group_id"]), -row["records_sum"], row["group_id"], row["kind"])
-    )
+    by_kind.sort(key=lambda row: (ranking.place(row["group_id"]), -row["records_sum"], row["group_id"], row["kind"]))
     return Sheet(
         name="redelivered-table",
         caption="Redelivered records by group and kind",

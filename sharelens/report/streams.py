@@ -10,8 +10,8 @@ from sharelens.parameters.times import lasted
 from sharelens.questions.answers.share_partitions import Row
 from sharelens.questions.groups.words import member_name, not_ready_reason, task_name
 from sharelens.report import charts, colours
-from sharelens.report.digests import ROWS_SHOWN
 from sharelens.report.model import Figure, Head, Section, Sheet
+from sharelens.report.orders import ROWS_SHOWN
 from sharelens.report.sheets import complete_cell, number_cell, text_cell, time_cell
 from sharelens.report.streams_digest import StreamsDigest
 

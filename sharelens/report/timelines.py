@@ -28,7 +28,7 @@ from sharelens.questions.timelines.entries import (
     stall_entries,
     timeline_table,
 )
-from sharelens.report.digests import STILL_FIRST
+from sharelens.report.orders import STILL_FIRST
 from sharelens.report.ranking import GroupRanking
 from sharelens.tables.where import Span
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from sharelens.measures.ranges.offset_counts import offset_counts
 from sharelens.output import Answer, Column, RowCounts
-from sharelens.questions.answers.streaming import Order, Sums
+from sharelens.questions.answers.streaming import Order, Sums, with_ones
 from state_model.columnar.schemas import column
 
 LINES = 10
@@ -18,17 +18,21 @@ class Digest:
 
     def __init__(self, keys: Sequence[str]) -> None:
         self._keys = list(keys)
-        self._sums = Sums([*keys, *PLACE], {"records": "sum", "last_ms": "max"})
+        self._sums = Sums([*keys, *PLACE], {"rows": "sum", "records": "sum", "last_ms": "max"})
 
     def add(self, rows: pa.Table, times: pa.ChunkedArray) -> None:
         """Adds rows, each with its time."""
         records = offset_counts(rows, "offset")
-        places = rows.select([*self._keys, *PLACE])
+        places = with_ones(rows.select([*self._keys, *PLACE]))
         self._sums.add(places.append_column("records", records).append_column("last_ms", times))
+
+    def sums(self) -> pa.Table:
+        """The sums by key and share partition: `rows`, `records` and `last_ms`, in any order."""
+        return self._sums.table()
 
     def table(self) -> pa.Table:
         """A row a key with `records`, `partitions` and `last_ms`, in any order."""
-        sums = self._sums.table().group_by(self._keys)
+        sums = self.sums().group_by(self._keys)
         return sums.aggregate([("records", "sum"), ([], "count_all"), ("last_ms", "max")]).rename_columns(
             {"records_sum": "records", "count_all": "partitions", "last_ms_max": "last_ms"}
         )

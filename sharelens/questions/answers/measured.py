@@ -38,6 +38,7 @@ from sharelens.tables.reading import read_places
 from sharelens.tables.where import Keys, Span, Where
 from state_model.columnar.keys import FULL_PLACE_KEY, PLACE_KEY
 
+NO_SUMS = pa.table({})
 MARKS = ["completeness", "completeness_reason"]
 PLACE_ORDER = [(name, "ascending") for name in PLACE_KEY]
 
@@ -175,6 +176,7 @@ def answer(
     warnings: Sequence[str] = (),
     none: str,
     all_rows: RowCounts | None = None,
+    sums: pa.Table = NO_SUMS,
     now_ms: int | None = None,
 ) -> Answer:
     """The answer of a measure: `table` with names, and `totals` as a line above the evidence line.
@@ -193,4 +195,5 @@ def answer(
         warnings=tuple(warnings),
         none=none,
         all_rows=all_rows,
+        sums=sums,
     )

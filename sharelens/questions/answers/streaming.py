@@ -3,16 +3,19 @@
 A stream has one table at least, so that its columns are known.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sharelens.measures.figures import COUNT, counted
 from sharelens.output import RowCounts
 from sharelens.questions.answers.completeness import incomplete_rows
 from sharelens.tables.port import Tables
+from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 Order = Sequence[tuple[str, str]]
 """Columns, each "ascending" or "descending"; nulls come last."""
@@ -57,6 +60,19 @@ class Sums:
         return pa.table(columns)
 
 
+def with_ones(rows: pa.Table) -> pa.Table:
+    """The rows with `rows`, 1 each."""
+    return rows.append_column("rows", pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows))
+
+
+def by_share_partition(name: str, stream: Iterable[pa.Table]) -> pa.Table:
+    """A figure of each share partition with a row of its measure (SHARE_PARTITION_KEY, `records`), in any order."""
+    sums = Sums(SHARE_PARTITION_KEY, {COUNT: "sum"})
+    for rows in stream:
+        sums.add(counted(name, rows))
+    return sums.table()
+
+
 class FirstRows:
     """The first rows of a stream by an order, `row_limit` at most."""
 
@@ -94,18 +110,32 @@ def _not_behind(table: pa.Table, order: Order, row: pa.Table) -> pa.ChunkedArray
     return flags
 
 
-class Listing:
-    """The first rows of a stream by an order (all rows where `row_limit` is None), and counts over all of them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """Which rows an answer lists: the first `row_limit` (None: all) by an order.
 
-    def __init__(self, order: Order, row_limit: int | None) -> None:
-        self._order, self._rows = list(order), 0
-        self._first = None if row_limit is None else FirstRows(order, max(row_limit, 1))
+    `ranks`: functions of rows that give columns which only the order needs.
+    """
+
+    order: Order
+    row_limit: int | None = None
+    ranks: Mapping[str, Callable[[pa.Table], pa.ChunkedArray]] = field(default_factory=dict)
+
+
+class Listing:
+    """The listed rows of a stream, and counts over all of them."""
+
+    def __init__(self, listed: Listed) -> None:
+        self._order, self._ranks, self._rows = list(listed.order), listed.ranks, 0
+        self._first = None if listed.row_limit is None else FirstRows(self._order, max(listed.row_limit, 1))
         self._tables: list[pa.Table] = []
         self._incomplete = 0
         self._unnamed: set[str] = set()
 
     def add(self, table: pa.Table) -> None:
         """Adds rows with completeness, topic_id and perhaps topic."""
+        for name, rank in self._ranks.items():
+            table = table.append_column(name, rank(table))
         if self._first is None:
             self._tables.append(table)
             return
@@ -118,7 +148,8 @@ class Listing:
 
     def table(self) -> pa.Table:
         """The rows, sorted."""
-        return rows_of_stream(self._tables, self._order) if self._first is None else self._first.table()
+        rows = rows_of_stream(self._tables, self._order) if self._first is None else self._first.table()
+        return rows.drop_columns(list(self._ranks))
 
     def row_counts(self, evidence: Tables) -> RowCounts | None:
         """The counts; None where the table has all rows. `evidence`: what knows names of topics."""

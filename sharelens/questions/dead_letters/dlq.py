@@ -23,6 +23,7 @@ from sharelens.measures.dlq.schemas import (
     UNEXPECTED,
     UNKNOWN,
 )
+from sharelens.measures.figures import total_of
 from sharelens.measures.schemas import POISON_RECORD
 from sharelens.measures.settings.over_time import GroupSettings
 from sharelens.output import Answer, name_cell
@@ -31,9 +32,9 @@ from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.completeness import closing_line, incomplete_rows
 from sharelens.questions.answers.digests import Digest, as_answer
 from sharelens.questions.answers.doubtful_settings import doubtful_settings
-from sharelens.questions.answers.measured import Scope, scope
+from sharelens.questions.answers.measured import Scope, is_stored, scope
 from sharelens.questions.answers.shape import constant
-from sharelens.questions.answers.streaming import Listing, rows_of_stream
+from sharelens.questions.answers.streaming import Listed, Listing, rows_of_stream
 from sharelens.questions.dead_letters.bursts import BURST, bursts_of
 from sharelens.questions.dead_letters.columns import BURST_LAYOUT, DIGEST_KEYS, DIGEST_LAYOUT, LAYOUT
 from sharelens.questions.dead_letters.given_up import given_up_stream
@@ -41,14 +42,16 @@ from sharelens.source.request import CutChoice
 from sharelens.tables.dlq_filter import DeadLetterFilter
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_dead_letter_partitions, read_dead_letters
-from sharelens.tables.where import Keys, Span
-from state_model.columnar.keys import only_keys_of
+from sharelens.tables.where import Keys, Span, Where
+from state_model.columnar.keys import SHARE_PARTITION_KEY, only_keys_of
 
 NOT_FOUND = (
     "no topic was searched for dead letters: copy the topics' folders too, or name them with --dlq-topic or "
     "--dlq-prefix (for a lake, when `sharelens run` makes it)"
 )
 EVER = Span()
+TABLE = "gold.dlq_reconciliation"
+JUDGED = [*SHARE_PARTITION_KEY, "offset", "last_offset", "status"]
 WRONG_FIRST = (MISSING, UNEXPECTED, DUPLICATE, UNKNOWN, ARCHIVING, MATCHED)
 BY_STATUS = ("rank", "ascending")
 DIGEST_ORDER = [BY_STATUS, ("records", "descending"), ("group_id", "ascending"), ("cause", "ascending")]
@@ -84,8 +87,9 @@ def reconciled(
         SharelensError: the cut lies before the evidence, or the dead letters are larger than --max-bytes.
     """
     scoped = scope(evidence, key_filter, cut)
-    stream, warnings = reconciled_stream(scoped, cut, settings, topics, span)
-    return Reconciled(rows=rows_of_stream(stream, measure.ORDER), scoped=scoped, warnings=warnings)
+    stream, warnings = reconciled_stream(scoped, cut, settings, topics)
+    rows = rows_of_stream((in_span(rows, span) for rows in stream), measure.ORDER)
+    return Reconciled(rows=rows, scoped=scoped, warnings=warnings)
 
 
 def reconciled_stream(
@@ -93,12 +97,23 @@ def reconciled_stream(
     cut: CutChoice,
     settings: GroupSettings,
     topics: DeadLetterTopics | None = None,
-    span: Span = EVER,
 ) -> tuple[Iterator[pa.Table], tuple[str, ...]]:
-    """The rows of `reconciled` in bounded tables, in any order, and its warnings."""
+    """The rows of `reconciled` of any time in bounded tables, in any order, and its warnings."""
     letters = _letters_about(scoped, cut.as_of_ms, topics)
     tables = (letters.against(rows, settings) for letters, rows in letters.apart(given_up_stream(scoped, settings)))
-    return (in_span(rows, span) for rows in tables), letters.warnings(topics)
+    return tables, letters.warnings(topics)
+
+
+def judged_stream(
+    scoped: Scope, cut: CutChoice, settings: GroupSettings, where: pc.Expression | None = None
+) -> Iterator[pa.Table]:
+    """JUDGED columns of DLQ_RECONCILIATION rows in bounded tables; of the gold table where a run stored them.
+
+    `where`: a condition on these columns.
+    """
+    if is_stored(scoped, TABLE, settings):
+        return scoped.evidence.scan(TABLE, JUDGED, Where(keys=scoped.keys, columns=where))
+    return (filter_rows(rows.select(JUDGED), where) for rows in reconciled_stream(scoped, cut, settings)[0])
 
 
 def given_up_with_dead_letter_causes(
@@ -281,24 +296,54 @@ def dlq(
     `row_limit`: only the first rows are kept; None: all. `is_text`: rows by status (WRONG_FIRST) before all else.
     """
     scoped = scope(evidence, key_filter, cut)
-    stream, warnings = reconciled_stream(scoped, cut, settings, topics, span)
+    stream, warnings = reconciled_stream(scoped, cut, settings, topics)
     order = [BY_STATUS, *measure.ORDER] if is_text else measure.ORDER
-    listing, digest = Listing(order, row_limit), Digest(DIGEST_KEYS)
+    listed = Listed(order=order, row_limit=row_limit, ranks={BY_STATUS[0]: status_rank})
+    reconciled_rows = ReconciledRows(evidence, span, listed, warnings, statuses)
     for rows in stream:
-        digest.add(rows, pc.coalesce(*(rows.column(name) for name in ROW_TIME)))
-        listing.add(_ranked(_of_statuses(rows, statuses)))
-    table, all_rows = listing.table().drop_columns([BY_STATUS[0]]), listing.row_counts(evidence)
-    sums = digest.table()
-    incomplete = incomplete_rows(table.column("completeness")) if all_rows is None else all_rows.incomplete
-    return Answer(
-        table=with_cluster(evidence, table),
-        columns=LAYOUT.columns(),
-        summary=f"{_totals(sums)}\n{closing_line(evidence, incomplete)}",
-        warnings=(*warnings, *without_topic(sums)),
-        none=_none(sums, statuses),
-        all_rows=all_rows,
-        digest=as_answer(_ranked(_of_statuses(sums, statuses)), DIGEST_LAYOUT.columns(), DIGEST_ORDER),
-    )
+        reconciled_rows.add(rows)
+    return reconciled_rows.answer()
+
+
+class ReconciledRows:
+    """Collects the answer from DLQ_RECONCILIATION rows; `sums` by group, status, reason, cause and share partition."""
+
+    def __init__(
+        self,
+        evidence: Tables,
+        span: Span,
+        listed: Listed,
+        warnings: Sequence[str],
+        statuses: Sequence[str] = STATUSES,
+    ) -> None:
+        """`warnings`: those of the stream; `statuses`: those that are listed."""
+        self._evidence, self._span, self._warnings, self._statuses = evidence, span, warnings, statuses
+        self._listing, self._digest = Listing(listed), Digest(DIGEST_KEYS)
+
+    def add(self, rows: pa.Table) -> pa.Table:
+        """Adds the rows of the span, and returns them."""
+        rows = in_span(rows, self._span)
+        self._digest.add(rows, row_times(rows))
+        self._listing.add(_of_statuses(rows, self._statuses))
+        return rows
+
+    def answer(self) -> Answer:
+        """The answer of all rows."""
+        table, all_rows = self._listing.table(), self._listing.row_counts(self._evidence)
+        sums = self._digest.table()
+        incomplete = incomplete_rows(table.column("completeness")) if all_rows is None else all_rows.incomplete
+        lines = _of_statuses(sums, self._statuses)
+        lines = lines.append_column(BY_STATUS[0], status_rank(lines))
+        return Answer(
+            table=with_cluster(self._evidence, table),
+            columns=LAYOUT.columns(),
+            summary=f"{_totals(sums)}\n{closing_line(self._evidence, incomplete)}",
+            warnings=(*self._warnings, *without_topic(sums)),
+            none=_none(sums, self._statuses),
+            all_rows=all_rows,
+            sums=self._digest.sums(),
+            digest=as_answer(lines, DIGEST_LAYOUT.columns(), DIGEST_ORDER),
+        )
 
 
 def _none(sums: pa.Table, statuses: Sequence[str]) -> str:
@@ -322,26 +367,31 @@ def with_cluster(evidence: Tables, rows: pa.Table) -> pa.Table:
 
 def in_span(rows: pa.Table, span: Span) -> pa.Table:
     """The DLQ_RECONCILIATION rows whose time (ROW_TIME) lies in the span."""
-    times = pc.coalesce(*(rows.column(name) for name in ROW_TIME))
+    times = row_times(rows)
     return filter_rows(rows.append_column("log_time_ms", times), span.expression()).drop_columns(["log_time_ms"])
+
+
+def row_times(rows: pa.Table) -> pa.ChunkedArray:
+    """The time of each row (ROW_TIME)."""
+    return pc.coalesce(*(rows.column(name) for name in ROW_TIME))
 
 
 def _of_statuses(rows: pa.Table, statuses: Sequence[str]) -> pa.Table:
     return rows.filter(pc.is_in(rows.column("status"), value_set=pa.array(list(statuses), pa.string())))
 
 
-def _ranked(rows: pa.Table) -> pa.Table:
-    """The rows with the place of their status in WRONG_FIRST."""
-    return rows.append_column(BY_STATUS[0], pc.index_in(rows.column("status"), value_set=pa.array(WRONG_FIRST)))
+def status_rank(rows: pa.Table) -> pa.ChunkedArray:
+    """The place of each row's status in WRONG_FIRST."""
+    return pc.index_in(rows.column("status"), value_set=pa.array(WRONG_FIRST))
+
+
+def counts_of(sums: pa.Table) -> dict[str, int]:
+    """Record offsets by status, in the order of STATUSES, from sums of `records` by status."""
+    return {status: total_of(sums.filter(pc.field("status") == status)) for status in STATUSES}
 
 
 def _totals(sums: pa.Table) -> str:
-    """Record offsets by status, from sums of `records` by status."""
-    counts = {
-        status: pc.sum(sums.filter(pc.equal(sums.column("status"), status)).column("records")).as_py() or 0
-        for status in STATUSES
-    }
-    return "record offsets: " + ", ".join(f"{status} {count}" for status, count in counts.items())
+    return "record offsets: " + ", ".join(f"{status} {count}" for status, count in counts_of(sums).items())
 
 
 def without_topic(rows: pa.Table) -> list[str]:

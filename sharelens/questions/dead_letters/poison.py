@@ -19,7 +19,7 @@ from sharelens.questions.answers.doubtful_settings import doubtful_settings
 from sharelens.questions.answers.measured import Scope, answer, scope
 from sharelens.questions.answers.missing import COPY_FOLDERS, unseen
 from sharelens.questions.answers.shape import answer_schema
-from sharelens.questions.answers.streaming import Listing
+from sharelens.questions.answers.streaming import Listed, Listing
 from sharelens.questions.dead_letters.dlq import given_up_with_dead_letter_causes
 from sharelens.source.request import CutChoice
 from sharelens.tables.port import Tables
@@ -51,34 +51,54 @@ def poison(
     `row_limit`: only the first rows are kept; None: all.
     """
     scoped = scope(evidence, key_filter, cut)
-    listing, digest, without_limit = Listing(measure.ORDER, row_limit), Digest(DIGEST_KEYS), 0
-    for rows in poison_stream(scoped, cut, span, settings, near_limit=near_limit):
-        digest.add(rows, rows.column("last_outcome_ms"))
-        without_limit += rows.column("delivery_count_limit").null_count
-        listing.add(rows if gaps else without_gaps(rows))
-    sums = digest.table()
-    answered = answer(
-        evidence,
-        listing.table(),
-        LAYOUT,
-        totals=_totals(_offsets_by_cause(sums)),
-        warnings=(
-            *check_beginning(evidence, span.from_ms),
-            *poison_warnings(scoped, without_limit=without_limit),
-        ),
-        none="no archived record",
-        all_rows=listing.row_counts(evidence),
-    )
-    return replace(
-        answered, digest=as_answer(sums if gaps else without_gaps(sums), DIGEST_LAYOUT.columns(), MOST_RECORDS_FIRST)
-    )
-
-
-def poison_stream(
-    scoped: Scope, cut: CutChoice, span: Span, settings: GroupSettings, *, near_limit: bool = False
-) -> Iterator[pa.Table]:
-    """POISON_RECORD rows, gaps among them, in bounded tables, in any order."""
+    archived = ArchivedRows(scoped, span, Listed(order=measure.ORDER, row_limit=row_limit), gaps=gaps)
     for rows in given_up_with_dead_letter_causes(scoped, settings, cut.as_of_ms, near_limit=near_limit):
+        archived.add(rows)
+    return archived.answer()
+
+
+class ArchivedRows:
+    """Collects the answer from POISON_RECORD rows, gaps among them; `sums` by group, cause and share partition."""
+
+    def __init__(self, scoped: Scope, span: Span, listed: Listed, *, gaps: bool = False) -> None:
+        """`gaps`: whether they are listed."""
+        self._scoped, self._span, self._gaps = scoped, span, gaps
+        self._listing, self._digest, self._without_limit = Listing(listed), Digest(DIGEST_KEYS), 0
+
+    def add(self, rows: pa.Table) -> pa.Table:
+        """Adds the rows of the span, and returns them."""
+        rows = in_span(rows, self._span)
+        self._digest.add(rows, rows.column("last_outcome_ms"))
+        self._without_limit += rows.column("delivery_count_limit").null_count
+        self._listing.add(rows if self._gaps else without_gaps(rows))
+        return rows
+
+    def answer(self) -> Answer:
+        """The answer of all rows."""
+        evidence, sums = self._scoped.evidence, self._digest.table()
+        answered = answer(
+            evidence,
+            self._listing.table(),
+            LAYOUT,
+            totals=_totals(_offsets_by_cause(sums)),
+            warnings=(*check_beginning(evidence, self._span.from_ms), *self._warnings()),
+            none="no archived record",
+            all_rows=self._listing.row_counts(evidence),
+            sums=self._digest.sums(),
+        )
+        shown = sums if self._gaps else without_gaps(sums)
+        return replace(answered, digest=as_answer(shown, DIGEST_LAYOUT.columns(), MOST_RECORDS_FIRST))
+
+    def _warnings(self) -> list[str]:
+        scoped = self._scoped
+        doubts = doubtful_settings(scoped.evidence, scoped.keys.groups)
+        warnings = [*scoped.warnings, *([NO_LIMIT] if self._without_limit else []), *doubts]
+        return warnings + unseen(scoped.evidence, scoped.user_partitions, UNSEEN)
+
+
+def poison_stream(scoped: Scope, cut: CutChoice, span: Span, settings: GroupSettings) -> Iterator[pa.Table]:
+    """POISON_RECORD rows, gaps among them, in bounded tables, in any order."""
+    for rows in given_up_with_dead_letter_causes(scoped, settings, cut.as_of_ms):
         yield in_span(rows, span)
 
 
@@ -86,13 +106,6 @@ def in_span(rows: pa.Table, span: Span) -> pa.Table:
     """The POISON_RECORD rows whose last outcome lies in the span."""
     timed = filter_rows(rows.rename_columns({"last_outcome_ms": "log_time_ms"}), span.expression())
     return timed.rename_columns({"log_time_ms": "last_outcome_ms"})
-
-
-def poison_warnings(scoped: Scope, *, without_limit: int) -> list[str]:
-    """Warnings of an answer; `without_limit`: rows of `poison_stream` whose group's limit is unknown."""
-    doubts = doubtful_settings(scoped.evidence, scoped.keys.groups)
-    warnings = [*scoped.warnings, *([NO_LIMIT] if without_limit else []), *doubts]
-    return warnings + unseen(scoped.evidence, scoped.user_partitions, UNSEEN)
 
 
 def without_gaps(rows: pa.Table) -> pa.Table:

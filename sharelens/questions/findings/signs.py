@@ -18,8 +18,8 @@ from sharelens.groups.replay import SHARE_TYPES, is_of_types
 from sharelens.lake.errors import LakeError
 from sharelens.lake.scan import Cut as PublishedCut
 from sharelens.measures import lag, life, poison
-from sharelens.measures.dlq.schemas import DLQ_RECONCILIATION, MISSING
-from sharelens.measures.figures import by_share_partition, counted
+from sharelens.measures.dlq.schemas import MISSING
+from sharelens.measures.figures import counted
 from sharelens.measures.lag_over_time import Arrivals, lag_over_time
 from sharelens.measures.latency import measure as latency
 from sharelens.measures.latency.schemas import ATTEMPTS_CONTRIBUTION
@@ -32,8 +32,9 @@ from sharelens.questions.answers.completeness import COMPLETE, evidence_times, t
 from sharelens.questions.answers.measured import Scope, is_stored, scope, stored_rows
 from sharelens.questions.answers.missing import unknown_ends, unseen_stalls
 from sharelens.questions.answers.now import now_of
+from sharelens.questions.answers.streaming import by_share_partition
 from sharelens.questions.audits.published import Audited, audited_findings
-from sharelens.questions.dead_letters.dlq import reconciled, with_dead_letter_causes
+from sharelens.questions.dead_letters.dlq import TABLE, judged_stream, with_dead_letter_causes
 from sharelens.questions.findings.streams_signs import StreamsSign, streams_signs
 from sharelens.questions.groups.describe_streams_offsets import unknown_lag
 from sharelens.questions.lag import lag as lag_answer
@@ -53,7 +54,6 @@ from sharelens.tables.reading import (
     read_topic_batches,
     read_topic_extents,
 )
-from sharelens.tables.where import Where
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 
 HOUR_MS = 3_600_000
@@ -183,7 +183,7 @@ def signs_of(
         archived=_archived(tables.given_up),
         events=tables.events,
         not_started=_not_started(evidence, lags),
-        missing_letters=_missing_letters(scoped, key_filter, cut, settings),
+        missing_letters=_missing_letters(scoped, cut, settings),
         groups=coordinated,
         share_groups=_share_groups(scoped.places, coordinated),
         streams=streams,
@@ -353,24 +353,14 @@ def _not_started(evidence: Tables, lags: pa.Table) -> pa.Table:
     return rows.append_column("has_records", has_records)
 
 
-def _missing_letters(scoped: Scope, key_filter: KeyFilter, cut: CutChoice, settings: GroupSettings) -> pa.Table:
+def _missing_letters(scoped: Scope, cut: CutChoice, settings: GroupSettings) -> pa.Table:
     """The records whose dead letter is due and missing, by share partition."""
     if scoped.places.num_rows == 0:
         return MISSING_LETTERS.empty_table()
-    evidence = scoped.evidence
-    is_missing = pc.field("status") == MISSING
-    names = [*SHARE_PARTITION_KEY, "offset", "last_offset", "status"]
-    schema = pa.schema([DLQ_RECONCILIATION.field(name) for name in names])
     configured = any(
         DEAD_LETTER_TOPIC in group_config for p in settings.periods() for group_config in (p.groups or {}).values()
     )
-    tables = None
-    if is_stored(scoped, "gold.dlq_reconciliation", settings):
-        tables = evidence.scan("gold.dlq_reconciliation", names, Where(keys=scoped.keys, columns=is_missing))
-    if tables is not None:
-        rows = pa.concat_tables(list(tables))
-    elif configured or read_dead_letter_partitions(evidence).num_rows:
-        rows = reconciled(evidence, key_filter, cut, settings).rows.select(names).filter(is_missing)
-    else:
-        rows = schema.empty_table()
+    if not (is_stored(scoped, TABLE, settings) or configured or read_dead_letter_partitions(scoped.evidence).num_rows):
+        return MISSING_LETTERS.empty_table()
+    rows = judged_stream(scoped, cut, settings, pc.field("status") == MISSING)
     return by_share_partition("dead_letters_missing", rows).cast(MISSING_LETTERS)

@@ -57,8 +57,8 @@ def test_the_worst_share_partitions_are_drawn_whatever_part_they_come_in(
 ) -> None:
     monkeypatch.setattr(LogTables, "part_records", 1)
     gathered_rows = gathered(pinned_log(tmp_path, GROUPS))
-    assert [drawn.key[0] for drawn in gathered_rows.drawn] == ["a", "b", "c"]
-    assert {(drawn.low, drawn.high) for drawn in gathered_rows.drawn} == {(0, 21)}
+    assert [drawn.key[0] for drawn in gathered_rows.pictures.maps] == ["a", "b", "c"]
+    assert {(drawn.low, drawn.high) for drawn in gathered_rows.pictures.maps} == {(0, 21)}
 
 
 def long_lake() -> Path:
@@ -118,8 +118,8 @@ def test_a_report_holds_few_rows_of_a_long_share_partition(
     assert max_rows_by_table.pop(lake_evidence.HISTORY) <= row_group
     assert max(max_rows_by_table.values()) <= 2 * READ_ROWS
     assert max(row_counts) <= MOMENTS * SHARE_PARTITIONS
-    assert len(content.drawn) == SHARE_PARTITIONS
-    assert all(drawn.deliveries.num_rows < RECORDS // 4 for drawn in content.drawn)
+    assert len(content.pictures.maps) == SHARE_PARTITIONS
+    assert all(drawn.deliveries.num_rows < RECORDS // 4 for drawn in content.pictures.maps)
 
 
 @pytest.mark.slow
@@ -127,7 +127,7 @@ def test_a_report_reads_the_histories_once_and_only_columns_that_it_shows(
     tables_read: list[tuple[str, tuple[str, ...], int]],
 ) -> None:
     content = gathered(Source(lake=str(long_lake())))
-    assert content.outcomes
+    assert content.pictures.outcomes
     rows = [count for table, _, count in tables_read if table == lake_evidence.HISTORY]
     assert sum(rows) == RECORDS
     wide = [
@@ -172,24 +172,24 @@ def test_delivery_counts_are_those_of_attempts_without_offsets_that_hold_no_reco
         if row["outcome"] in CODES:
             cell = CODES[row["outcome"]], row["delivery_count"]
             settled[cell] = settled.get(cell, 0) + row["offsets"]
-    assert gathered(where).outcomes == settled
+    assert gathered(where).pictures.outcomes == settled
     assert settled[CODES["archived"], 1] < 100  # with control records it would be 322
 
 
 @pytest.mark.slow
 def test_the_groups_with_a_lag_are_drawn_before_finished_ones_with_more_in_the_past() -> None:
     content = gathered(Source(log_dirs=(str(dataset("dlq") / "logs"),)))
-    lags = {row["group_id"]: row["size"] for row in sums_of_groups(content.lag, "lag")}
+    lags = {row["group_id"]: row["size"] for row in sums_of_groups(content.answers["lag"].table, "lag")}
     largest = sorted(lags, key=lambda group: -lags[group])
     assert len(largest) == 2
-    assert [drawn.key[0] for drawn in content.drawn][:2] == largest
-    assert [line for line, _ in content.lag_lines.lines][:2] == largest
-    assert {row["group_id"] for row in content.poison.first.slice(0, 10).to_pylist()} <= set(largest)
+    assert [drawn.key[0] for drawn in content.pictures.maps][:2] == largest
+    assert [line for line, _ in content.pictures.lag_lines.lines][:2] == largest
+    assert {row["group_id"] for row in content.answers["poison"].table.slice(0, 10).to_pylist()} <= set(largest)
 
 
 @pytest.mark.slow
 def test_the_known_part_of_a_lag_has_points_where_another_part_is_unknown() -> None:
     content = gathered(Source(log_dirs=(str(dataset("dlq") / "logs"),)))
-    points = [point for _, line in content.lag_lines.lines for point in line]
+    points = [point for _, line in content.pictures.lag_lines.lines for point in line]
     assert any(point.is_part and point.lag for point in points)
     assert any(point.lag is not None and not point.is_part for point in points)
