@@ -67,7 +67,8 @@ class StreamsGroupHistories:
             self.members.update(record, name, None if member is None else member_cells(name, member, target))
             if kind != MEMBER_TARGET:
                 self._update_tasks(record, name, before and before.members.get(name), member)
-        self._update_group(record, group)
+        if before is None or kind != MEMBER_TARGET:
+            self._update_group(record, group)
 
     def _update_group(self, record: int, group: StreamsGroup | None) -> None:
         """Begins a row of the group if one of its values changed."""
@@ -99,9 +100,13 @@ class StreamsGroupHistories:
                 continue
             for key in sorted(epochs.keys() | epochs_before.keys()):
                 of_key, of_key_before = epochs.get(key, NO_EPOCHS), epochs_before.get(key, NO_EPOCHS)
-                changed: Set[int] = of_key.keys() | of_key_before.keys()
-                if is_same_client:
-                    changed = _changed(of_key, of_key_before)
+                if is_same_client and of_key == of_key_before:
+                    continue
+                changed = of_key.keys() ^ of_key_before.keys()
+                # Tasks that stay have the same row, unless the row's client or the task's epoch is another one.
+                for partition in of_key.keys() & of_key_before.keys():
+                    if not is_same_client or of_key[partition] != of_key_before[partition]:
+                        changed.add(partition)
                 self._update_rows(record, (name, status, *key), client, of_key, changed)
 
     def _update_rows(
@@ -122,15 +127,6 @@ class StreamsGroupHistories:
             if partition in epochs:
                 values = (task_type, subtopology_id, partition, name, *client, status, epochs[partition])
                 rows[partition] = self.tasks.begin(record, values)
-
-
-def _changed(epochs: Epochs, before: Epochs) -> Set[int]:
-    """The partitions that only one of the two has, or that have another epoch."""
-    if epochs == before:
-        return frozenset()
-    return epochs.keys() ^ before.keys() | {
-        partition for partition in epochs.keys() & before.keys() if epochs[partition] != before[partition]
-    }
 
 
 def _client(member: StreamsMember | None) -> tuple[str | None, str | None]:
