@@ -1,7 +1,7 @@
 """The options of the jobs."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from sharelens.configuration.limits import DEFAULT_LIMITS, Limits
 from sharelens.kafka_log.dead_letter_records import DeadLetterTopics
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 STAGES = ("ingest", "decode", "replay", "measure", "audit", "publish")
 CHECKED_STAGES = ("ingest", "decode", "replay", "measure", "audit", "check", "publish")
+
+
+Fetch: TypeAlias = "Callable[[RunOptions, ExitStack], RunOptions]"
 
 
 class Observed(NamedTuple):
@@ -65,6 +68,6 @@ class RunOptions:
     limits: Limits = DEFAULT_LIMITS
     require_check: bool = False
     fetched_bytes: dict[str, int] | None = None
-    fetch: "Callable[[RunOptions, ExitStack], RunOptions] | None" = None
+    fetch: "Fetch | None" = None
     goes_on: bool = False
     observe: "Callable[[pa.Table, KeptSamples], Observed] | None" = None

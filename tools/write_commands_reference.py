@@ -84,8 +84,7 @@ def _paragraphs(text: str) -> str:
 
 
 def _options(command: click.Command) -> list[click.Parameter]:
-    context = click.Context(command)
-    return [each for each in command.get_params(context) if not getattr(each, "hidden", False)]
+    return [each for each in command.params if not getattr(each, "hidden", False)]
 
 
 def _option_row(option: click.Parameter) -> str:

@@ -4,7 +4,6 @@ import shlex
 import tempfile
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -55,14 +54,17 @@ def is_live(data_set: str | None) -> bool:
 
 def _ask(logs: Path, lake: Path, record: live.RecordPlace | None) -> None:
     """Logs into a lake, then its state, the life of a record (None: the one that the state names), its status."""
-    from jobs.commands.stages import start
+    from jobs.commands.reading import Reading
+    from jobs.commands.stages import Request, start
+    from sharelens.cli.options.spark import engine_settings
     from sharelens.lake.scan import open_lake
     from sharelens.questions import state, status
     from sharelens.questions.traces import trace
     from sharelens.tables import opening
 
     _step("run", "--log-dir", str(logs), "--lake", str(lake))
-    start("run", _stages(), _run_asked(logs, lake))
+    reading = Reading(log_dir=(str(logs),))
+    start("run", _stages(), Request(lake=str(lake), reading=reading, settings=engine_settings()))
     with opening.open_evidence(Source(lake=str(lake))) as evidence:
         _step("state", "--lake", str(lake))
         answered = state.state(evidence, KeyFilter(), CutChoice())
@@ -83,14 +85,6 @@ def _stages() -> tuple[str, ...]:
     from jobs.options import STAGES
 
     return STAGES
-
-
-def _run_asked(logs: Path, lake: Path) -> dict[str, Any]:
-    unset = dict.fromkeys(
-        ("until_ms", "cluster_id", "topic_names", "rebuild", "lock_timeout", "offline", "jars_dir", "master")
-    )
-    flags = {"include_uncommitted": False, "include_deleted": False, "require_rows": False}
-    return {"lake": str(lake), "log_dir": (str(logs),), "conf": (), **unset, **flags}
 
 
 def busiest_record(states: pa.Table) -> live.RecordPlace | None:

@@ -112,30 +112,44 @@ class Work:
     lock_timeout_s: float
 
 
-def schedule_of(command: str, params: dict[str, Any]) -> Schedule | None:
-    """The schedule that options name, which are removed from `params`; None without --every.
+def schedule_of(
+    *,
+    every_s: float | None = None,
+    cpu_quota: float | None = None,
+    maintain_every_s: float | None = None,
+    maintain_window: int | None = None,
+    retain: Mapping[str, int] | None = None,
+    listen: str | None = None,
+    allow_remote: bool = False,
+) -> Schedule | None:
+    """The schedule that options of `run` name; None without --every.
 
     Raises:
-        UsageError: options that exclude each other, or that need another one.
+        UsageError: an option that needs another one.
     """
-    values = {name: params.pop(name, None) for name in PARAMETERS}
+    values: dict[str, object] = {
+        "every_s": every_s,
+        "cpu_quota": cpu_quota,
+        "maintain_every_s": maintain_every_s,
+        "maintain_window": maintain_window,
+        "retain": retain,
+        "listen": listen,
+        "allow_remote": allow_remote,
+    }
     for name, needed in NEEDS.items():
         if values[name] and values[needed] is None:
-            raise UsageError(f"{command}: {PARAMETERS[name]} goes with {PARAMETERS[needed]}")
-    if values["every_s"] is None:
+            raise UsageError(f"run: {PARAMETERS[name]} goes with {PARAMETERS[needed]}")
+    if every_s is None:
         return None
-    if params["require_rows"] or params.get("rebuild") is not None:
-        raise UsageError(f"{command}: --every excludes --require-rows and --rebuild; leave one of them out")
-    listen = values["listen"]
     if listen is not None:
-        ensure_client(command)
+        ensure_client("run")
     return Schedule(
-        every_s=values["every_s"],
-        cpu_quota=values["cpu_quota"] or CPU_QUOTA,
-        maintain_every_s=values["maintain_every_s"],
-        window_ms=WINDOW_MS if values["maintain_window"] is None else values["maintain_window"],
-        retain=values["retain"] or {},
-        listen=None if listen is None else listen_address(command, listen, allow_remote=values["allow_remote"]),
+        every_s=every_s,
+        cpu_quota=cpu_quota or CPU_QUOTA,
+        maintain_every_s=maintain_every_s,
+        window_ms=WINDOW_MS if maintain_window is None else maintain_window,
+        retain=retain or {},
+        listen=None if listen is None else listen_address("run", listen, allow_remote=allow_remote),
     )
 
 

@@ -1,81 +1,34 @@
 """The command `run`, and its stages as commands. They start Spark only for much work."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobs.commands.keep_fresh import SCHEDULE, Work, keep_fresh, schedule_of
+from jobs.commands.keep_fresh import SCHEDULE, Schedule, Work, keep_fresh, schedule_of
+from jobs.commands.reading import NOTHING_TO_READ, READING, READING_OF_SETTINGS, Reading
 from jobs.commands.refusals import refuse_closed
 from sharelens.cli.asking import parameters
-from sharelens.cli.options.common import (
-    Command,
-    Seconds,
-    Size,
-    Time,
-    examples,
-    stacked,
-)
+from sharelens.cli.options.common import Command, Seconds, becomes, examples, stacked
 from sharelens.cli.options.spark import SPARK, engine_settings, session_of
 from sharelens.output import json_text, say, say_warnings, tell
-from sharelens.parameters.times import Rounding, time_text
-from sharelens.question_table.shared import (
-    BOOTSTRAP,
-    CLUSTER,
-    COMMAND_CONFIG,
-    DELETED,
-    DLQ_PREFIX,
-    DLQ_TOPIC,
-    LOG_DIR,
-    SETTINGS,
-    TOPIC_NAMES,
-    UNCOMMITTED,
-    USER_TOPICS,
-    lake,
-)
+from sharelens.parameters.times import time_text
+from sharelens.question_table.shared import lake
 from state_model.columnar.startup import import_arrow_without_pandas
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
-    from contextlib import ExitStack
-
-    from jobs.options import RunOptions
+    from jobs.options import Fetch, RunOptions
     from jobs.summary import Summary
+    from sharelens.configuration.settings import Settings
 
 LAKE = parameters(*lake("The lake to write; created if missing.", is_required=True))
-UNTIL = click.option(
-    "--until",
-    "until_ms",
-    type=Time(Rounding.UP),
-    metavar="TIME",
-    help="Ingest only records with log times before TIME.",
-)
 REBUILD = click.option(
     "--rebuild",
     type=click.Choice(["decode", "replay", "measure", "audit"]),
     help="Recompute from bronze (decode), silver (replay) or the histories (measure), or audit again (audit).",
 )
-DLQ_VALUES = click.option(
-    "--dlq-values",
-    type=click.Choice(["hash", "keep"]),
-    default="hash",
-    show_default=True,
-    help="Keys and values of dead letters: keep their size and SHA-256, or the bytes (bronze.log_record).",
-)
-MAX_BYTES = click.option(
-    "--max-bytes",
-    type=Size(),
-    metavar="SIZE",
-    help="With --bootstrap-server, about the most to fetch in one run; the next one goes on.  [default: 4G]",
-)
-READING: list[Callable[[Command], Command]] = [
-    parameters(LOG_DIR, BOOTSTRAP, COMMAND_CONFIG, USER_TOPICS),
-    MAX_BYTES,
-    UNTIL,
-    parameters(CLUSTER, UNCOMMITTED, DELETED, TOPIC_NAMES, SETTINGS, DLQ_TOPIC, DLQ_PREFIX),
-    DLQ_VALUES,
-]
 CHECK = click.option(
     "--check/--no-check", default=False, show_default=True, help="Check new rows before they are published."
 )
@@ -88,31 +41,48 @@ SKIP = click.option(
 REQUIRE_CHECK = click.option(
     "--require-check", is_flag=True, help="Publish only tables whose newest version was checked."
 )
-ENGINE = [
-    click.option(
-        "--lock-timeout",
-        type=Seconds(),
-        metavar="DURATION",
-        help="Time to wait for the lock of another run: 90s, 5m; a number: seconds  [default: conf, 1m]",
-    ),
-    click.option("--require-rows", is_flag=True, help="Exit with 1 when there is no new record."),
-    *SPARK,
-]
+LOCK_TIMEOUT = click.option(
+    "--lock-timeout",
+    type=Seconds(),
+    metavar="DURATION",
+    help="Time to wait for the lock of another run: 90s, 5m; a number: seconds  [default: conf, 1m]",
+)
+REQUIRE_ROWS = click.option("--require-rows", is_flag=True, help="Exit with 1 when there is no new record.")
+ENGINE = becomes("settings", engine_settings, LOCK_TIMEOUT, REQUIRE_ROWS, *SPARK)
+EVERY = becomes("schedule", schedule_of, *SCHEDULE)
 
 
-def start(command: str, stages: tuple[str, ...], params: dict[str, Any]) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A run as options say it: over which lake, what it reads, when it runs again, how it computes and publishes.
+
+    `rebuild`: the stage that starts over. `skip`: kinds of expectations that the check leaves out.
+    """
+
+    lake: str
+    settings: "Settings"
+    reading: Reading = NOTHING_TO_READ
+    schedule: Schedule | None = None
+    rebuild: str | None = None
+    skip: tuple[str, ...] = ()
+    require_rows: bool = False
+    require_check: bool = False
+
+
+def start(command: str, stages: tuple[str, ...], request: Request) -> None:
     """Runs stages of the pipeline and writes the summary: one line of JSON on stdout."""
-    schedule = schedule_of(command, params)
-    fetch = _fetching(params)
-    if "ingest" in stages and not params["log_dir"] and fetch is None and params.get("rebuild") is None:
+    schedule, rebuild = request.schedule, request.rebuild
+    if schedule is not None and (request.require_rows or rebuild is not None):
+        raise UsageError(f"{command}: --every excludes --require-rows and --rebuild; leave one of them out")
+    fetch = request.reading.fetching(rebuild)
+    if "ingest" in stages and not request.reading.log_dir and fetch is None and rebuild is None:
         raise UsageError(
             f"{command}: give --log-dir DIR, a broker's log directory or a copy of one, or --bootstrap-server HOST:PORT"
         )
     if "check" not in stages:
         import_arrow_without_pandas()
-    settings = engine_settings(params)
-    options = replace(_run_options(stages, params, settings), fetch=fetch, goes_on=schedule is not None)
-    session = session_of(command, settings)
+    options = _run_options(stages, request, fetch)
+    session = session_of(command, request.settings)
     work = Work(
         lake=options.lake,
         run=lambda: _run_once(options, session),
@@ -148,41 +118,6 @@ def _tell_summary(command: str, options: "RunOptions", summary: "Summary", extra
     _say_settings(summary.settings)
 
 
-def _fetching(params: dict[str, Any]) -> "Callable[[RunOptions, ExitStack], RunOptions] | None":
-    """Fetches from the cluster that the options name; None without one. The options are removed from `params`.
-
-    Raises:
-        UsageError: options of a cluster beside those of log directories.
-        ClusterError: the cluster does not answer.
-    """
-    named = [params.pop(name, None) for name in ("bootstrap_server", "command_config", "user_topics")]
-    max_bytes = params.pop("max_bytes", None)
-    if max_bytes is not None and named[0] is None:
-        raise UsageError("--max-bytes goes with --bootstrap-server")
-    if not any(value is not None for value in named):
-        return None
-    from sharelens.live.cluster import UserTopics, address
-
-    place = address(*named)
-    if place is None:
-        return None
-    for name in ("log_dir", "include_uncommitted", "include_deleted", "rebuild"):
-        if params.get(name):
-            raise UsageError(
-                f"--bootstrap-server and --{name.replace('_', '-')} exclude each other; leave one of them out"
-            )
-    from jobs.ingest.cluster import DEFAULT_FETCHED_BYTES, ClusterOfRuns
-    from sharelens.kafka_live.connection import Connection
-
-    with Connection(place.bootstrap_server, place.config):  # before there is a lake
-        cluster = ClusterOfRuns(
-            address=place,
-            user_topics=UserTopics(named[-1] or "samples"),
-            most_bytes=max_bytes or DEFAULT_FETCHED_BYTES,
-        )
-    return cluster.fetch
-
-
 def _say_settings(stored: Sequence[Mapping[str, Any]]) -> None:
     """A line for each file of settings that counts only from some time on."""
     from sharelens.measures.settings.observations import OF_NOW
@@ -196,46 +131,49 @@ def _say_settings(stored: Sequence[Mapping[str, Any]]) -> None:
             )
 
 
-def _run_options(stages: tuple[str, ...], params: dict[str, Any], settings: Any) -> "RunOptions":
+def _run_options(stages: tuple[str, ...], request: Request, fetch: "Fetch | None") -> "RunOptions":
     from jobs.options import RunOptions
     from sharelens.kafka_log.archives import log_directories
     from sharelens.lake.lake import Lake
     from sharelens.spark.session import in_process_bytes
 
-    for path in (params["lake"], *params.get("log_dir", ())):
+    reading, settings = request.reading, request.settings
+    for path in (request.lake, *reading.log_dir):
         path.encode()  # before there is a lake: its tables name both
-    names = params.get("topic_names")
+    from sharelens.settings.files import NO_SETTINGS_FILES
     from sharelens.settings.folder import read_settings_folder
     from sharelens.settings.topic_names import read_topic_names
     from sharelens.source.request import dead_letter_topics
 
-    files = None if params.get("settings") is None else read_settings_folder(params["settings"])
-    say_warnings(() if files is None else files.warnings)
-    from_files = {} if files is None else dict(files.topic_names)
+    files = NO_SETTINGS_FILES if reading.settings is None else read_settings_folder(reading.settings)
+    say_warnings(files.warnings)
+    names = {} if reading.topic_names is None else read_topic_names(reading.topic_names)
     return RunOptions(
-        lake=Lake(params["lake"]),
-        log_dirs=log_directories(params.get("log_dir", ())),
-        until_ms=params.get("until_ms"),
-        cluster_id=params.get("cluster_id"),
-        include_uncommitted=params.get("include_uncommitted", False),
-        include_deleted=params.get("include_deleted", False),
-        topic_names=from_files | ({} if names is None else read_topic_names(names)),
-        observations=() if files is None else files.observations,
-        rebuild=params.get("rebuild"),
+        lake=Lake(request.lake),
+        log_dirs=log_directories(reading.log_dir),
+        until_ms=reading.until_ms,
+        cluster_id=reading.cluster_id,
+        include_uncommitted=reading.include_uncommitted,
+        include_deleted=reading.include_deleted,
+        topic_names={**dict(files.topic_names), **names},
+        observations=files.observations,
+        rebuild=request.rebuild,
         lock_timeout_s=settings.lock_timeout_s,
-        require_rows=params["require_rows"],
-        skip_checks=params.get("skip", ()),
+        require_rows=request.require_rows,
+        skip_checks=request.skip,
         limits=settings.limits(),
-        require_check=params.get("require_check", False),
+        require_check=request.require_check,
         stages=stages,
         split_bytes=settings.split_bytes,
         in_process_bytes=in_process_bytes(settings),
-        dead_letter_topics=dead_letter_topics(params.get("dlq_topic", ()), params.get("dlq_prefix")),
-        keep_dlq_values=params.get("dlq_values") == "keep",
+        dead_letter_topics=dead_letter_topics(reading.dlq_topic, reading.dlq_prefix),
+        keep_dlq_values=reading.dlq_values == "keep",
+        fetch=fetch,
+        goes_on=request.schedule is not None,
     )
 
 
-def _run(**params: Any) -> None:
+def _run(*, check: bool, **request: Any) -> None:
     """The whole pipeline, incremental: from log directories to delivery state.
 
     Reads new records of the log directories, decodes and replays them, and publishes one cut. If the last run was
@@ -243,40 +181,40 @@ def _run(**params: Any) -> None:
     """
     from jobs.options import CHECKED_STAGES, STAGES
 
-    start("run", CHECKED_STAGES if params.pop("check") else STAGES, params)
+    start("run", CHECKED_STAGES if check else STAGES, Request(**request))
 
 
-def _ingest(**params: Any) -> None:
+def _ingest(**request: Any) -> None:
     """The first stage alone: records and batch headers from log directories into bronze."""
-    start("ingest", ("ingest",), params)
+    start("ingest", ("ingest",), Request(**request))
 
 
-def _decode(**params: Any) -> None:
+def _decode(**request: Any) -> None:
     """The second stage alone: bronze records into typed silver rows."""
-    start("decode", ("decode",), params)
+    start("decode", ("decode",), Request(**request))
 
 
-def _replay(**params: Any) -> None:
+def _replay(**request: Any) -> None:
     """The third stage alone: silver records into the gold states. `sharelens publish` makes them visible."""
-    start("replay", ("replay",), params)
+    start("replay", ("replay",), Request(**request))
 
 
-def _measure(**params: Any) -> None:
+def _measure(**request: Any) -> None:
     """The fourth stage alone: measures of changed share partitions. `sharelens publish` makes them visible."""
-    start("measure", ("measure",), params)
+    start("measure", ("measure",), Request(**request))
 
 
-def _audit_log(**params: Any) -> None:
+def _audit_log(**request: Any) -> None:
     """The fifth stage alone: audits new records of the state log. `sharelens publish` makes the findings visible."""
-    start("audit-log", ("audit",), params)
+    start("audit-log", ("audit",), Request(**request))
 
 
-def _publish(**params: Any) -> None:
+def _publish(**request: Any) -> None:
     """The last stage: publishes the newest versions of all tables as the cut that questions read.
 
     Exits with 3 while a gate is closed: the newest check of a table has an unmet blocking expectation.
     """
-    start("publish", ("publish",), params)
+    start("publish", ("publish",), Request(**request))
 
 
 def _command(
@@ -289,41 +227,41 @@ run = _command(
     "run",
     _run,
     "The whole pipeline: from logs to delivery state.",
-    [LAKE, *READING, *SCHEDULE, REBUILD, CHECK, SKIP, *ENGINE],
+    [LAKE, READING, EVERY, REBUILD, CHECK, SKIP, ENGINE],
     "sharelens run --log-dir /var/kafka-copy --lake ./lake",
 )
 ingest = _command(
     "ingest",
     _ingest,
     "The first stage alone: logs into bronze.",
-    [LAKE, *READING, *ENGINE],
+    [LAKE, READING, ENGINE],
     "sharelens ingest --log-dir /disk1/kafka --log-dir /disk2/kafka --lake ./lake",
 )
 decode = _command(
-    "decode", _decode, "The second stage alone: bronze into silver.", [LAKE, *ENGINE], "sharelens decode --lake ./lake"
+    "decode", _decode, "The second stage alone: bronze into silver.", [LAKE, ENGINE], "sharelens decode --lake ./lake"
 )
 replay = _command(
-    "replay", _replay, "The third stage alone: silver into gold.", [LAKE, *ENGINE], "sharelens replay --lake ./lake"
+    "replay", _replay, "The third stage alone: silver into gold.", [LAKE, ENGINE], "sharelens replay --lake ./lake"
 )
 measure = _command(
     "measure",
     _measure,
     "The fourth stage alone: gold measures.",
-    [LAKE, parameters(CLUSTER, SETTINGS), *ENGINE],
+    [LAKE, READING_OF_SETTINGS, ENGINE],
     "sharelens measure --lake ./lake --settings ./settings",
 )
 audit_log = _command(
     "audit-log",
     _audit_log,
     "The fifth stage alone: audit findings.",
-    [LAKE, *ENGINE],
+    [LAKE, ENGINE],
     "sharelens audit-log --lake ./lake",
 )
 publish = _command(
     "publish",
     _publish,
     "The last stage: publishes one cut of all tables.",
-    [LAKE, REQUIRE_CHECK, *ENGINE[:2]],
+    [LAKE, REQUIRE_CHECK, becomes("settings", engine_settings, LOCK_TIMEOUT, REQUIRE_ROWS)],
     "sharelens publish --lake ./lake --require-check",
 )
 COMMANDS = (run, ingest, decode, replay, measure, audit_log, publish)

@@ -1,23 +1,24 @@
 """The command `upgrade`."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from jobs.commands.stages import ENGINE
+from jobs.commands.stages import LOCK_TIMEOUT
 from sharelens.cli.asking import parameters
-from sharelens.cli.options.common import examples, stacked
-from sharelens.cli.options.spark import engine_settings, session_of
+from sharelens.cli.options.common import becomes, examples, stacked
+from sharelens.cli.options.spark import SPARK, engine_settings, session_of
 from sharelens.output import Answer, Shown, by_importance, name_column, number_column, show, text_column
 from sharelens.question_table.shared import OUTPUT, lake
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
     from jobs.upkeep.upgrade import Upgraded
+    from sharelens.configuration.settings import Settings
 
 
 @parameters(*OUTPUT)
-def _upgrade(lake: str, dry_run: bool, execute: bool, shown: Shown, **params: Any) -> None:
+def _upgrade(lake: str, dry_run: bool, execute: bool, shown: Shown, settings: "Settings") -> None:
     """Converts the tables of an older lake to this version; --dry-run lists the work.
 
     The command reads only the lake. Until its last commit, the older sharelens can read the lake. If the command was
@@ -30,7 +31,6 @@ def _upgrade(lake: str, dry_run: bool, execute: bool, shown: Shown, **params: An
     from sharelens.lake.lake import Lake
     from sharelens.spark.session import in_process_bytes
 
-    settings = engine_settings(params)
     options = UpgradeOptions(
         lake=Lake(lake),
         dry_run=dry_run,
@@ -102,7 +102,7 @@ upgrade = click.command(
             parameters(*lake("The lake that an older `sharelens run` wrote.", is_required=True)),
             click.option("--dry-run", is_flag=True, help="Only list the work."),
             click.option("--execute", is_flag=True, help="Do it."),
-            *(option for number, option in enumerate(ENGINE) if number != 1),
+            becomes("settings", engine_settings, LOCK_TIMEOUT, *SPARK),
         ],
     )
 )

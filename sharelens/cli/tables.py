@@ -105,7 +105,7 @@ def _register(name: str | None, lake: str | None, prefix: str, spark: dict[str, 
     from sharelens.lake.scan import open_lake
 
     cut = open_lake(str(lake))
-    session = session_of("tables", engine_settings(spark))()
+    session = session_of("tables", engine_settings(**spark))()
     ensure_kept(session)
     names = register(session, cut, name, prefix)
     say(f"registered {len(names)} tables of {lake} as views at the cut of run {cut.publication['run_id']}")

@@ -1,6 +1,7 @@
 """Command lines in files of configuration, parsed by our own parser."""
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any
 
 import click
@@ -17,6 +18,7 @@ def parsed(words: Sequence[str]) -> dict[str, Any]:
 
 
 def schedule(words: Sequence[str]) -> Schedule:
-    options = schedule_of("run", parsed(words))
+    names = signature(schedule_of).parameters.keys()
+    options = schedule_of(**{name: value for name, value in parsed(words).items() if name in names})
     assert options is not None
     return options

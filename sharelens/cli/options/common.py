@@ -1,8 +1,10 @@
 """Types of options, and parts of help pages."""
 
+import functools
 import math
 import os
 from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import Any
 
 import click
@@ -180,6 +182,27 @@ def stacked(command: Command, options: Sequence[Callable[[Command], Command]]) -
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def becomes(
+    argument: str, make: Callable[..., Any], *options: Callable[[Command], Command]
+) -> Callable[[Command], Command]:
+    """Adds options to a command; its function gets `argument`, which `make` makes of their values, in their place.
+
+    `make` takes values by the names of its parameters; where a command has no such option its default counts.
+    """
+    names = signature(make).parameters.keys()
+
+    def add(command: Command) -> Command:
+        @functools.wraps(command)
+        def gathered(*args: Any, **values: Any) -> Any:
+            made_of = {name: value for name, value in values.items() if name in names}
+            other_values = {name: value for name, value in values.items() if name not in names}
+            return command(*args, **{argument: make(**made_of)}, **other_values)
+
+        return stacked(gathered, options)
+
+    return add
 
 
 LOCK_TIMEOUT = click.option(

@@ -1,11 +1,14 @@
 """The options of commands that start Spark, the settings that they override, and the session."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from state_model.errors import UsageError
+
+if TYPE_CHECKING:
+    from sharelens.configuration.settings import Settings
 
 SPARK = [
     click.option("--offline", is_flag=True, default=None, help="Do not download Delta's jars."),
@@ -13,21 +16,25 @@ SPARK = [
     click.option("--master", metavar="URL", help="Spark master  [default: local[*]]"),
     click.option("--conf", metavar="K=V", multiple=True, help="A setting of Spark. Repeatable."),
 ]
-FLAGS = ("offline", "jars_dir", "master")
 
 
-def engine_settings(params: dict[str, Any]) -> Any:
-    """The settings of the jobs, overridden by options of SPARK and --lock-timeout, which leave `params`."""
+def engine_settings(
+    *,
+    conf: Sequence[str] = (),
+    offline: bool | None = None,
+    jars_dir: str | None = None,
+    master: str | None = None,
+    lock_timeout: float | None = None,
+) -> "Settings":
+    """The settings of the jobs, overridden by options of SPARK and --lock-timeout."""
     from sharelens.configuration.settings import load_settings
 
-    conf = dict(map(_conf_pair, params.pop("conf", ())))
-    flags: dict[str, object] = {name: params.pop(name, None) for name in FLAGS}
-    flags["lock_timeout_s"] = params.pop("lock_timeout", None)
-    flags["spark_conf"] = conf or None
-    return load_settings(flags=flags)
+    spark_conf = dict(map(_conf_pair, conf)) or None
+    flags: dict[str, object] = {"offline": offline, "jars_dir": jars_dir, "master": master}
+    return load_settings(flags={**flags, "lock_timeout_s": lock_timeout, "spark_conf": spark_conf})
 
 
-def session_of(command: str, settings: Any) -> Callable[[], Any]:
+def session_of(command: str, settings: "Settings") -> Callable[[], Any]:
     """Starts Spark for tasks of the pipeline when called; Spark itself is imported only then."""
 
     def session() -> Any:
