@@ -17,24 +17,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from sharelens.kafka_log.errors import ArchiveError
-from sharelens.kafka_log.files import join
-from sharelens.kafka_log.object_files import ObjectFilesystem, address_of
-from sharelens.object_stores.addresses import scheme_of
-from sharelens.object_stores.options import FAMILIES
+from sharelens.kafka_log.log_places import MARK, PARTITION, SEGMENT, SUFFIXES, Archive, archive_named, places_at
 
 SCHEME, INSIDE = "archive://", "!"
-SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.zst")
 URI = re.compile(
     rf"{SCHEME}(?P<archive>(/|[a-z0-9]+://).*?(\.tar|\.tar\.gz|\.tgz|\.tar\.zst)){INSIDE}(/(?P<name>.*))?",
     re.IGNORECASE,
 )
 FOLDER_VARIABLE = "SHARELENS_ARCHIVES_DIR"
 UNUSED_S = 86_400
-PARTITION = re.compile(r".+-\d{1,10}(\.[0-9a-f]+-(delete|stray))?")
-SEGMENT = re.compile(r"\d{20}\.log")
-MARK = "meta.properties"
-MOST_FOLDERS_DEEP = 3
-"""Of log directories below a folder of a store that is named."""
 
 
 def log_directories(uris: Iterable[str]) -> tuple[str, ...]:
@@ -45,45 +36,8 @@ def log_directories(uris: Iterable[str]) -> tuple[str, ...]:
         ArchiveError: no such file, it can't be unpacked, or no log directory is inside.
         LogDirectoryError: a store that refuses or does not answer.
     """
-    return tuple(directory for uri in uris for directory in _named_by(uri))
-
-
-def is_archive(uri: str) -> bool:
-    """Whether a path or URI is one of an archive: by its name, unless it is a directory."""
-    scheme = scheme_of(uri)
-    if scheme is None and os.path.isdir(uri):
-        return False
-    return scheme not in ("archive", "file") and uri.lower().endswith(SUFFIXES)
-
-
-def _named_by(uri: str) -> list[str]:
-    if is_archive(uri):
-        return _inside(uri)
-    if scheme_of(uri) in FAMILIES:
-        below = list(_in_store(uri, MOST_FOLDERS_DEEP))
-        return below or [uri]  # whoever reads it says what it is not
-    return [uri]
-
-
-def _in_store(uri: str, depth: int) -> Iterator[str]:
-    """The log directories in a folder of a store, and those inside of archives in it."""
-    files = ObjectFilesystem()
-    try:
-        entries = files.entries(uri)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    folders = [entry.name for entry in entries if entry.is_directory]
-    partitions = [name for name in folders if PARTITION.fullmatch(name)]
-    if any(entry.name == MARK for entry in entries) or any(
-        SEGMENT.fullmatch(entry.name) for name in partitions for entry in files.entries(join(uri, name))
-    ):
-        yield uri
-        return
-    for entry in entries if depth else ():
-        if entry.is_directory:
-            yield from _in_store(join(uri, entry.name), depth - 1)
-        elif is_archive(join(uri, entry.name)):
-            yield from _inside(join(uri, entry.name))
+    places = (place for uri in uris for place in places_at(uri))
+    return tuple(directory for place in places for directory in ([place] if isinstance(place, str) else _inside(place)))
 
 
 def is_inside(uri: str) -> bool:
@@ -101,7 +55,7 @@ def unpacked_path(uri: str) -> str:
     parts = URI.fullmatch(uri)
     if parts is None or ".." in uri.split("/"):
         raise ArchiveError(f"{uri} is no URI of an archive; write {SCHEME}/path/file.tar.gz{INSIDE}/folder")
-    return os.path.join(_unpacked(parts["archive"]), parts["name"] or "")
+    return os.path.join(_unpacked(archive_named(parts["archive"])), parts["name"] or "")
 
 
 def archives_folder() -> Path:
@@ -111,18 +65,19 @@ def archives_folder() -> Path:
     return Path(named) if named else cache / "sharelens" / "archives"
 
 
-def _inside(path: str) -> list[str]:
-    archive = address_of(path).root if scheme_of(path) in FAMILIES else str(Path(path).expanduser().resolve())
+def _inside(archive: Archive) -> list[str]:
     try:
         root = _unpacked(archive)
     except FileNotFoundError:
-        raise ArchiveError(f"no such archive: {archive}; give the address of a {', '.join(SUFFIXES)} file") from None
+        raise ArchiveError(
+            f"no such archive: {archive.name}; give the address of a {', '.join(SUFFIXES)} file"
+        ) from None
     names = sorted(_directories(root))
     if not names:
         raise ArchiveError(
-            f"{archive} has no log directory inside: pack the folder that holds folders TOPIC-N with *.log files"
+            f"{archive.name} has no log directory inside: pack the folder that holds folders TOPIC-N with *.log files"
         )
-    return [f"{SCHEME}{archive}{INSIDE}/{name}".rstrip("/") for name in names]
+    return [f"{SCHEME}{archive.name}{INSIDE}/{name}".rstrip("/") for name in names]
 
 
 def _directories(root: str) -> Iterator[str]:
@@ -139,28 +94,19 @@ def _has_segment(folder: str) -> bool:
     return any(SEGMENT.fullmatch(name) for name in os.listdir(folder))
 
 
-def _version(archive: str) -> str:
-    """The size and modification time of an archive, or its size and ETag. Raises FileNotFoundError."""
-    if scheme_of(archive) is not None:
-        entry = ObjectFilesystem().entry(archive)
-        return f"{entry.size_bytes}\0{entry.tag}"
-    state = os.stat(archive)
-    return f"{state.st_size}\0{state.st_mtime_ns}"
-
-
-def _unpacked(archive: str) -> str:
+def _unpacked(archive: Archive) -> str:
     """The folder with the content of an archive as it is now."""
-    version = _version(archive)
-    key = hashlib.sha256(f"{archive}\0{version}".encode()).hexdigest()[:32]
+    version = archive.version()
+    key = hashlib.sha256(f"{archive.name}\0{version}".encode()).hexdigest()[:32]
     place = archives_folder()
     target = place / key
     if not _is_used(target):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         _remove_unused(place)
         _unpack_whole(archive, place, target)
-        if _version(archive) != version:
+        if archive.version() != version:
             _remove(target)
-            raise ArchiveError(f"{archive} changed while it was read; repeat when it is written completely")
+            raise ArchiveError(f"{archive.name} changed while it was read; repeat when it is written completely")
     return str(target)
 
 
@@ -173,7 +119,7 @@ def _is_used(target: Path) -> bool:
     return True
 
 
-def _unpack_whole(archive: str, place: Path, target: Path) -> None:
+def _unpack_whole(archive: Archive, place: Path, target: Path) -> None:
     """Unpacks into a folder that gets its name when it is complete; another process may have been first."""
     from sharelens.kafka_log.unpacking import unpack  # its libraries are for archives alone
 

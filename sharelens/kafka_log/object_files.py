@@ -131,18 +131,7 @@ class ObjectFilesystem:
 
     def entries(self, uri: str) -> list[Entry]:
         """The objects and folders of a folder, sorted."""
-        import obstore
-
-        address = address_of(uri)
-        with explained(address, "list"):
-            listed = obstore.list_with_delimiter(store_of(address), f"{address.key}/" if address.key else None)
-        folders = [_folder(str(path).rstrip("/")) for path in listed["common_prefixes"]]
-        objects = [_entry(listed_object) for listed_object in listed["objects"] if listed_object["path"] != address.key]
-        if not folders and not objects:
-            if self._head(address) is not None:
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), uri)
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), uri)
-        return sorted([*folders, *objects], key=lambda entry: entry.name)
+        return entries_of(address_of(uri))
 
     def is_empty(self, uri: str) -> bool:
         """Whether a directory has no entry."""
@@ -170,22 +159,7 @@ class ObjectFilesystem:
 
     def entry(self, uri: str) -> Entry:
         """The size, time and ETag of an object. Raises FileNotFoundError."""
-        listed_entry = self._head(address_of(uri))
-        if listed_entry is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), uri)
-        return listed_entry
-
-    @staticmethod
-    def _head(address: ObjectAddress) -> Entry | None:
-        import obstore
-
-        if not address.key:
-            return None
-        try:
-            with explained(address, "read"):
-                return _entry(obstore.head(store_of(address), address.key))
-        except FileNotFoundError:
-            return None
+        return entry_of(address_of(uri))
 
 
 class ListedFilesystem(ObjectFilesystem):
@@ -238,12 +212,46 @@ def address_of(uri: str) -> ObjectAddress:
         raise LogDirectoryError(str(error)) from None
 
 
+def entries_of(address: ObjectAddress) -> list[Entry]:
+    """The objects and folders of a folder, sorted. Raises FileNotFoundError, NotADirectoryError."""
+    import obstore
+
+    with explained(address, "list"):
+        listed = obstore.list_with_delimiter(store_of(address), f"{address.key}/" if address.key else None)
+    folders = [_folder(str(path).rstrip("/")) for path in listed["common_prefixes"]]
+    objects = [_entry(listed_object) for listed_object in listed["objects"] if listed_object["path"] != address.key]
+    if not folders and not objects:
+        if _head(address) is not None:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), address.root)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), address.root)
+    return sorted([*folders, *objects], key=lambda entry: entry.name)
+
+
+def entry_of(address: ObjectAddress) -> Entry:
+    """The size, time and ETag of an object. Raises FileNotFoundError."""
+    listed_entry = _head(address)
+    if listed_entry is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), address.root)
+    return listed_entry
+
+
+def _head(address: ObjectAddress) -> Entry | None:
+    import obstore
+
+    if not address.key:
+        return None
+    try:
+        with explained(address, "read"):
+            return _entry(obstore.head(store_of(address), address.key))
+    except FileNotFoundError:
+        return None
+
+
 @contextmanager
-def streamed(uri: str) -> Iterator[IO[bytes]]:
+def streamed(address: ObjectAddress) -> Iterator[IO[bytes]]:
     """An object from its beginning to its end, in one request. Raises FileNotFoundError."""
     import obstore
 
-    address = address_of(uri)
     with explained(address, "read"):
         answer = obstore.get(store_of(address), address.key)
     with pa.PythonFile(_Stream(answer.stream(min_chunk_size=BLOCK_BYTES), address), mode="r") as stream:

@@ -4,15 +4,13 @@ import os
 import shutil
 import tarfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 import pyarrow as pa
 
 from sharelens.kafka_log.errors import ArchiveError
-from sharelens.kafka_log.object_files import streamed
-from sharelens.object_stores.addresses import scheme_of
+from sharelens.kafka_log.log_places import Archive
 
 COPY_BYTES = 1 << 20
 MOST_MEMBERS = 4_000_000
@@ -31,7 +29,6 @@ EXTENDED = (
     tarfile.XGLTYPE,
     tarfile.SOLARIS_XHDTYPE,
 )
-COMPRESSIONS = {".gz": "gzip", ".tgz": "gzip", ".zst": "zstd"}
 
 
 class _Member(tarfile.TarInfo):
@@ -50,7 +47,7 @@ class _Member(tarfile.TarInfo):
         return member
 
 
-def unpack(archive: str, folder: Path) -> None:
+def unpack(archive: Archive, folder: Path) -> None:
     """Writes the files of an archive into an empty folder, with their modification times.
 
     Raises:
@@ -59,20 +56,21 @@ def unpack(archive: str, folder: Path) -> None:
         FileNotFoundError, PermissionError: it can't be opened.
     """
     try:
-        with _opened(archive) as stream, tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member) as tar:
+        with archive.opened() as stream, tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member) as tar:
             for number, member in enumerate(_members(tar)):
                 if number >= MOST_MEMBERS:
                     raise ArchiveError(f"more than {MOST_MEMBERS} members; pack one log directory an archive")
                 _write(tar, member, folder)
             _read_to_end(stream)
     except ArchiveError as error:
-        raise ArchiveError(f"{archive}: {error}") from None
+        raise ArchiveError(f"{archive.name}: {error}") from None
     except (tarfile.TarError, pa.ArrowException, EOFError) as error:
-        raise ArchiveError(f"{archive} is no archive, or is cut off: {_first_line(error)}; copy it again") from error
+        problem = f"{archive.name} is no archive, or is cut off: {_first_line(error)}; copy it again"
+        raise ArchiveError(problem) from error
     except OSError as error:
         if error.errno is not None:
             raise
-        raise ArchiveError(f"{archive} is damaged or cut off: {_first_line(error)}; copy it again") from error
+        raise ArchiveError(f"{archive.name} is damaged or cut off: {_first_line(error)}; copy it again") from error
 
 
 def _read_to_end(stream: IO[bytes]) -> None:
@@ -82,18 +80,6 @@ def _read_to_end(stream: IO[bytes]) -> None:
         remaining_bytes -= len(block)
         if remaining_bytes < 0:
             raise ArchiveError("the archive goes on behind its end; pack the folder again")
-
-
-@contextmanager
-def _opened(archive: str) -> Iterator[IO[bytes]]:
-    """The bytes of the tar stream."""
-    compression = COMPRESSIONS.get(PurePosixPath(archive).suffix.lower())
-    if scheme_of(archive) is None:
-        with open(archive, "rb"):  # for Python's own errors
-            yield cast(IO[bytes], pa.input_stream(archive, compression=compression))
-        return
-    with streamed(archive) as packed:
-        yield cast(IO[bytes], pa.input_stream(packed, compression=compression))
 
 
 def _members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:

@@ -1,7 +1,7 @@
 """Addresses in object stores: `s3://BUCKET/FOLDER`, and what other schemes are refused with."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sharelens.object_stores.options import FAMILIES
@@ -25,6 +25,10 @@ class ObjectAddress:
     scheme: str
     bucket: str
     key: str
+
+    def below(self, name: str) -> "ObjectAddress":
+        """What has this name in the folder."""
+        return replace(self, root=f"{self.root}/{name}", key=f"{self.key}/{name}" if self.key else name)
 
 
 def scheme_of(address: str) -> str | None:

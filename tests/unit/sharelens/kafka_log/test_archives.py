@@ -14,6 +14,7 @@ from sharelens.kafka_log import archives, unpacking
 from sharelens.kafka_log.archives import log_directories
 from sharelens.kafka_log.errors import ArchiveError, LogDirectoryError
 from sharelens.kafka_log.layout import scan_log_directory
+from sharelens.kafka_log.log_places import Archive
 from tests.memory_stores import in_memory
 from tools.log_writer import writer
 
@@ -30,8 +31,8 @@ def unpackings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     archives_read: list[str] = []
     original = unpacking.unpack
 
-    def counted(archive: str, target: Path) -> None:
-        archives_read.append(archive)
+    def counted(archive: Archive, target: Path) -> None:
+        archives_read.append(archive.name)
         original(archive, target)
 
     monkeypatch.setattr(unpacking, "unpack", counted)
@@ -155,9 +156,9 @@ def test_an_archive_that_changes_while_it_is_read_is_refused(
     archive = pack(tmp_path / "log.tar", (broker(tmp_path / "data"), "."))
     original = unpacking.unpack
 
-    def grows(path: Path, target: Path) -> None:
-        original(path, target)
-        os.utime(path, (5, 5))
+    def grows(archive: Archive, target: Path) -> None:
+        original(archive, target)
+        os.utime(archive.name, (5, 5))
 
     monkeypatch.setattr(unpacking, "unpack", grows)
     with pytest.raises(ArchiveError, match="changed while it was read"):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from sharelens.kafka_log import unpacking
 from sharelens.kafka_log.errors import ArchiveError
+from sharelens.kafka_log.log_places import LocalArchive
 from sharelens.kafka_log.unpacking import unpack
 
 NAMES = st.lists(st.sampled_from(["a", "b", "orders-0", "é", "x" * 120]), min_size=1, max_size=4).map("/".join)
@@ -39,7 +40,7 @@ def unpacked(content: bytes, folder: Path, name: str = "log.tar") -> dict[str, b
     archive, target = folder / name, folder / "target"
     archive.write_bytes(content)
     target.mkdir()
-    unpack(str(archive), target)
+    unpack(LocalArchive(str(archive)), target)
     return {str(path.relative_to(target)): path.read_bytes() for path in target.rglob("*") if path.is_file()}
 
 
