@@ -59,11 +59,12 @@ class Reading:
         """
         if self.max_bytes is not None and self.bootstrap_server is None:
             raise UsageError("--max-bytes goes with --bootstrap-server")
-        if self.bootstrap_server is self.command_config is self.user_topics is None:
+        named = (self.bootstrap_server, self.command_config, self.user_topics)
+        if all(value is None for value in named):
             return None
         from sharelens.live.cluster import UserTopics, address
 
-        place = address(self.bootstrap_server, self.command_config, self.user_topics)
+        place = address(*named)
         if place is None:
             return None
         excluded = {
