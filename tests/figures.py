@@ -1,18 +1,23 @@
-"""Figures of one source as each surface shows them: questions, their lines of totals, the page, metrics, SQL, tables.
+"""Figures of one source as each surface shows them: questions, totals, page, evidence folders, metrics, SQL, tables.
 
 A figure has a name; what surfaces show under one name is compared, whatever form it has there: a count by group, by
 share partition, by group and cause. Counts of 0 are left out, because surfaces differ in whether they list them.
 """
 
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+from sharelens.evidence_folder.folder import make_evidence
+from sharelens.evidence_folder.question import ask
 from sharelens.lake.scan import Cut, open_lake
 from sharelens.measures.latency.tallies import By
 from sharelens.measures.ranges.offset_counts import offset_counts
@@ -22,6 +27,7 @@ from sharelens.metrics.figures import figures as metric_figures
 from sharelens.output import Report
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions import accounting, cost, lag, latency, life, redelivered, stalled
+from sharelens.questions.answers.completeness import times
 from sharelens.questions.dead_letters import dlq, poison
 from sharelens.questions.findings import overview
 from sharelens.questions.queries.named import named_query
@@ -31,6 +37,7 @@ from sharelens.report.gather import Gathered, ReportQuestion, gather
 from sharelens.source.request import CutChoice, Source
 from sharelens.tables.opening import open_evidence
 from sharelens.tables.port import Tables
+from sharelens.tables.reading import read_share_partitions
 from sharelens.tables.where import Span
 from tests.sql_answers import answer_of
 
@@ -39,6 +46,7 @@ EVERY, NOW, EVER = KeyFilter(), CutChoice(), Span()
 BY_HOUR = By(hour=True)
 NAMED_NUMBER = re.compile(r"(\w+) (\d+)")
 DONE = ("acknowledged", "archived")
+HOUR_MS = 3_600_000
 
 
 def sums(rows: pa.Table, keys: list[str], column: str) -> Count:
@@ -66,7 +74,7 @@ def named_numbers(line: str) -> Count:
 
 
 def given_up(rows: pa.Table) -> pa.Table:
-    """The rows of records among POISON_RECORD rows."""
+    """The rows of records among POISON_RECORD rows; those near the limit have no cause."""
     return sized(rows, "offset").filter(pc.field("cause") != "gap")
 
 
@@ -263,6 +271,43 @@ def of_tiles(surfaces: Surfaces, gathered: Gathered, place: str) -> None:
     surfaces.add(f"tiles of {place}", share_groups={"share_groups": int(tiles["Share groups"])})
 
 
+def of_folders(surfaces: Surfaces, evidence: Tables, place: str) -> None:
+    """What evidence folders of all share groups have of a window that goes on after the evidence."""
+    first_ms, last_ms = times(evidence.cover())
+    assert first_ms is not None
+    assert last_ms is not None
+    groups = read_share_partitions(evidence).column("group_id").unique().to_pylist()
+    with tempfile.TemporaryDirectory() as scratch:
+        folders = [Path(scratch) / str(number) for number in range(len(groups))]
+        for group, folder in zip(groups, folders, strict=True):
+            question = ask(
+                case_id="figures",
+                group_id=group,
+                from_ms=first_ms,
+                to_ms=last_ms + HOUR_MS,
+                topics=(),
+                settings=evidence.settings.groups,
+            )
+            make_evidence(evidence, question, folder, command_line=[], hash_topics=False)
+        tables = {
+            name: pa.concat_tables([pq.read_table(folder / "tables" / f"{name}.parquet") for folder in folders])
+            for name in ("poison", "redelivered", "dlq", "lag", "life")
+        }
+    rows = given_up(tables["poison"])
+    letters = sized(tables["dlq"], "offset")
+    surfaces.add(
+        f"evidence folders of {place}",
+        archived=sums(rows, ["group_id"], "records"),
+        archived_by_cause=sums(rows, ["group_id", "cause"], "records"),
+        redelivered=sums(sized(tables["redelivered"]), ["group_id"], "records"),
+        redelivered_by_kind=sums(sized(tables["redelivered"]), ["kind"], "records"),
+        dead_letters_missing=sums(letters.filter(pc.field("status") == "missing"), ["group_id"], "records"),
+        lag=sums(tables["lag"], ["group_id"], "lag"),
+        share_partitions=sums(ones(tables["lag"]), ["group_id"], "rows"),
+        events=sums(ones(tables["life"]), ["event"], "rows"),
+    )
+
+
 def of_metrics(surfaces: Surfaces, evidence: Tables, place: str) -> None:
     """What the exporter writes."""
     written: Figures = metric_figures(evidence)
@@ -350,7 +395,7 @@ def of_tables(surfaces: Surfaces, lake: Cut) -> None:
 
 
 PARTS: tuple[Callable[[Surfaces, Tables, str], None], ...] = (
-    of_questions, of_overview, of_page, of_metrics, of_cover,
+    of_questions, of_overview, of_page, of_folders, of_metrics, of_cover,
 )  # fmt: skip
 
 

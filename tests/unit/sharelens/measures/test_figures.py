@@ -1,4 +1,4 @@
-"""A figure is the same on every surface: commands over a log and over its lake, SQL, tables, the page, metrics."""
+"""A figure is the same on every surface: commands over logs and lakes, SQL, tables, page, evidence folders, metrics."""
 
 from dataclasses import replace
 from pathlib import Path
