@@ -18,6 +18,7 @@ from sharelens.groups.streams_rebalances import streams_rebalances
 from sharelens.measures.stalls.intervals import MIN_DURATION_MS
 from sharelens.output import Answer
 from sharelens.output.layouts import Layout
+from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.times import time_text
 from sharelens.questions.answers.completeness import incomplete_rows
 from sharelens.questions.audits import audit
@@ -26,10 +27,9 @@ from sharelens.questions.findings.streams_findings import streams_findings
 from sharelens.questions.findings.streams_signs import streams_signs
 from sharelens.questions.groups import rebalances_streams
 from sharelens.questions.timelines import timeline
-from sharelens.questions.timelines.entries import timeline_table
-from sharelens.questions.timelines.streams import streams_entries
+from sharelens.source.request import CutChoice
 from sharelens.tables.port import Tables
-from sharelens.tables.reading import read_group_records, read_offset_commits
+from sharelens.tables.reading import read_group_records
 from sharelens.tables.where import Span
 from state_model.audit.columnar.group_audit import audit_groups
 from state_model.audit.columnar.proofs import Proofs
@@ -64,9 +64,9 @@ def streams_answers(evidence: Tables, raw: RawLog, question: Question) -> Iterat
     signs = streams_signs(evidence, records, last_ms, min(last_ms, _newest_ms(records)))
     rows = finding_rows(streams_findings(signs, MIN_DURATION_MS), lambda *_: "").select(AT_THE_END.names)
     yield "finding", Answer(table=rows, columns=FINDING_LAYOUT.columns(), none="nothing is wrong at the window's end")
-    entries = streams_entries(records, read_offset_commits(evidence, group), last_ms)
-    events = timeline_table(entries, {}, Span(from_ms=question.from_ms, to_ms=question.to_ms))
-    yield "timeline", Answer(table=events, columns=timeline.LAYOUT.columns(), none="nothing happened")
+    cut, span = CutChoice(as_of_ms=last_ms), Span(from_ms=question.from_ms, to_ms=question.to_ms)
+    settings = question.group_settings()
+    yield "timeline", timeline.timeline(evidence, KeyFilter(groups=group), cut, span, settings, MIN_DURATION_MS)
     rebalances = streams_rebalances(records).filter(pc.field("at_ms") >= question.from_ms)
     yield "rebalance", Answer(table=rebalances, columns=rebalances_streams.LAYOUT.columns(), none="no rebalance")
     group_histories = histories(records)
