@@ -60,13 +60,13 @@ def plan(
     from sharelens.output.private_files import ensure_free, write_private
     from sharelens.questions.answers.missing import unnamed_topics
     from sharelens.questions.dead_letters import dlq as questions
-    from sharelens.questions.dead_letters import redrive
+    from sharelens.questions.dead_letters import reconciled, redrive
     from sharelens.tables import opening
 
     beside = path.with_name(f"{path.name}.sha256")
     ensure_free(path, beside, force=force)
     with opening.open_evidence(source) as evidence:
-        reconciled = questions.reconciled(
+        reconciled_rows = reconciled.reconciled(
             evidence,
             key_filter,
             cut,
@@ -74,12 +74,18 @@ def plan(
             limiting_topics(source.dlq_topics, source.dlq_prefix),
             span,
         )
-        redrive_plan = redrive.redrive_plan(evidence, reconciled)
+        redrive_plan = redrive.redrive_plan(evidence, reconciled_rows)
     content = redrive_plan.as_json() if path.suffix == ".json" else redrive_plan.as_csv()
     line = redrive.sha256_line(content, path.name)
     write_private(path, content)
     write_private(beside, line)
-    say_warnings((*reconciled.warnings, *questions.without_topic(reconciled.rows), *unnamed_topics(reconciled.rows)))
+    say_warnings(
+        (
+            *reconciled_rows.warnings,
+            *questions.without_topic(reconciled_rows.rows),
+            *unnamed_topics(reconciled_rows.rows),
+        )
+    )
     summary = {
         "plan": str(path),
         "rows": redrive_plan.rows.num_rows,

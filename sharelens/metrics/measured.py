@@ -17,7 +17,7 @@ from sharelens.questions import lag as lag_question
 from sharelens.questions.answers.measured import Scope, kept_stream, scope, stream_of
 from sharelens.questions.answers.shape import with_names
 from sharelens.questions.answers.streaming import FirstOfEach, Sums, by_share_partition
-from sharelens.questions.dead_letters.dlq import given_up_with_dead_letter_causes, judged_stream
+from sharelens.questions.dead_letters.reconciled import given_up_with_dead_letter_causes, judged_stream
 from sharelens.questions.redelivered import redelivered_stream
 from sharelens.source.request import CutChoice
 from sharelens.tables.port import Tables

@@ -24,6 +24,7 @@ from sharelens.questions.answers.missing import unnamed_topics
 from sharelens.questions.answers.share_partitions import Key, key_of, rows_of_keys
 from sharelens.questions.answers.streaming import FirstOfEach, Listed
 from sharelens.questions.dead_letters import dlq, poison
+from sharelens.questions.dead_letters.reconciled import given_up_and_reconciled
 from sharelens.questions.findings.finding import Finding
 from sharelens.questions.findings.findings import findings
 from sharelens.questions.findings.signs import Signs, signs_of
@@ -197,7 +198,7 @@ def _answers(
         long_stalls = stalls.add(rows)
         timelines.add_stalls(long_stalls)
         pins.add(long_stalls.append_column("is_over", stalled.is_over(long_stalls)))
-    tables, letter_warnings = dlq.given_up_and_reconciled(scoped, question.cut, settings)
+    tables, letter_warnings = given_up_and_reconciled(scoped, question.cut, settings)
     archived = poison.ArchivedRows(scoped, span, orders.archived(ranking))
     letter_warnings = letter_warnings if scoped.places.num_rows else ()
     letters = dlq.ReconciledRows(scoped.evidence, span, orders.dead_letters(ranking), letter_warnings)

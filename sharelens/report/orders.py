@@ -4,7 +4,8 @@ from sharelens.measures.life import LEADER_EPOCH, STATE_EPOCH
 from sharelens.measures.schemas import EVENTS
 from sharelens.measures.stalls.intervals import WORST_FIRST
 from sharelens.questions.answers.streaming import Listed
-from sharelens.questions.dead_letters.dlq import row_times, status_rank
+from sharelens.questions.dead_letters.dlq import status_rank
+from sharelens.questions.dead_letters.reconciled import row_times
 from sharelens.questions.stalled import is_over
 from sharelens.report.ranking import GroupRanking
 from state_model.columnar.keys import SHARE_PARTITION_KEY

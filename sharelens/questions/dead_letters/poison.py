@@ -20,7 +20,7 @@ from sharelens.questions.answers.measured import Scope, answer, scope
 from sharelens.questions.answers.missing import COPY_FOLDERS, unseen
 from sharelens.questions.answers.shape import answer_schema
 from sharelens.questions.answers.streaming import Listed, Listing
-from sharelens.questions.dead_letters.dlq import given_up_with_dead_letter_causes
+from sharelens.questions.dead_letters.reconciled import given_up_with_dead_letter_causes
 from sharelens.source.request import CutChoice
 from sharelens.tables.port import Tables
 from sharelens.tables.where import Span

@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 
 from sharelens.measures.dlq import schemas as words
 from sharelens.measures.topics.headers import ABORTED, NoRecords, spans_of
-from sharelens.questions.dead_letters.dlq import Reconciled, with_cluster
+from sharelens.questions.dead_letters.dlq import with_cluster
+from sharelens.questions.dead_letters.reconciled import Reconciled
 from sharelens.tables.parts import Part
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_topic_batches, read_topic_extents

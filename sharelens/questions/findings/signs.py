@@ -34,7 +34,7 @@ from sharelens.questions.answers.missing import unknown_ends, unseen_stalls
 from sharelens.questions.answers.now import now_of
 from sharelens.questions.answers.streaming import by_share_partition
 from sharelens.questions.audits.published import Audited, audited_findings
-from sharelens.questions.dead_letters.dlq import TABLE, judged_stream, with_dead_letter_causes
+from sharelens.questions.dead_letters.reconciled import TABLE, judged_stream, with_dead_letter_causes
 from sharelens.questions.findings.streams_signs import StreamsSign, streams_signs
 from sharelens.questions.groups.describe_streams_offsets import unknown_lag
 from sharelens.questions.lag import lag as lag_answer
