@@ -39,7 +39,6 @@ from state_model.uuids import uuid_text
 
 FIRST_TIME_MS = 1_767_225_600_000
 EPOCH_MS = 10_000
-STREAMS_GROUPS, SHARE_GROUPS = 16, 4
 MEMBERS, LEAST_MEMBERS = 20, 15
 TASKS = 500
 """Active tasks of a streams group; as many standby tasks."""
@@ -244,13 +243,13 @@ def _commits(group_id: str, epoch: int, now_ms: int) -> Iterator[tuple[bytes, by
         )
 
 
-def generate(directory: Path, records: int, seed: int = 1) -> None:
+def generate(directory: Path, records: int, seed: int = 1, *, streams_groups: int = 16, share_groups: int = 4) -> None:
     """Writes a new log directory with so many records of groups in __consumer_offsets, and offset commits between."""
     directory.mkdir(parents=True)
     groups: dict[str, _StreamsGroup | _ShareGroup] = {}
-    for number in range(STREAMS_GROUPS):
+    for number in range(streams_groups):
         groups[f"application-{number}"] = _StreamsGroup(f"application-{number}", np.random.default_rng([seed, number]))
-    for number in range(SHARE_GROUPS):
+    for number in range(share_groups):
         groups[f"orders-{number}"] = _ShareGroup(f"orders-{number}", np.random.default_rng([seed, 1000 + number]))
     writer = LogDirectoryWriter(directory, partitions=LOG_PARTITIONS, seed=seed, topic=OFFSETS_TOPIC)
     remaining, epoch = records, 0

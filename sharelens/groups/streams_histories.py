@@ -103,10 +103,12 @@ class StreamsGroupHistories:
                 if is_same_client and of_key == of_key_before:
                     continue
                 changed = of_key.keys() ^ of_key_before.keys()
-                # Tasks that stay have the same row, unless the row's client or the task's epoch is another one.
-                for partition in of_key.keys() & of_key_before.keys():
-                    if not is_same_client or of_key[partition] != of_key_before[partition]:
-                        changed.add(partition)
+                # The row of a task that stays ends where its client is another one, or the epoch of an active task.
+                if not is_same_client or not key[0]:
+                    shared = of_key.keys() & of_key_before.keys()
+                    changed |= {
+                        number for number in shared if not is_same_client or of_key[number] != of_key_before[number]
+                    }
                 self._update_rows(record, (name, status, *key), client, of_key, changed)
 
     def _update_rows(
