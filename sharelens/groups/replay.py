@@ -26,6 +26,7 @@ SHARE_TYPES = range(MEMBER, STATE_PARTITIONS + 1)
 SLICE_ROWS = 1 << 12
 """Records that are Python objects at a time."""
 PART_BYTES = 32 << 20
+"""JSON of the groups that are replayed before their rows are done."""
 Partitions = tuple[tuple[str, tuple[int, ...]], ...]
 """(topic id, partitions), both ascending: Kafka writes them in any order."""
 READ = (

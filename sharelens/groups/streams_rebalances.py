@@ -194,8 +194,8 @@ def _active(member: StreamsMember | None) -> dict[str, Set[int]]:
     return partitions
 
 
-def _difference(tasks: Mapping[str, Set[int]], others: Mapping[str, Set[int]]) -> Iterator[Task]:
-    """The tasks that are not among others."""
+def _difference(tasks: Mapping[str, Set[int]], other_tasks: Mapping[str, Set[int]]) -> Iterator[Task]:
+    """The tasks that are not among the other ones."""
     for subtopology_id, partitions in tasks.items():
-        for partition in partitions - others.get(subtopology_id, NO_PARTITIONS):
+        for partition in partitions - other_tasks.get(subtopology_id, NO_PARTITIONS):
             yield subtopology_id, partition

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from sharelens.groups import schemas
+from sharelens.groups.intervals import Cells
 from sharelens.groups.replay import GroupChange
 from sharelens.groups.streams_replay import value_of_change
 from state_model.streams.records import ASSIGNMENT, MEMBER, MEMBER_TARGET, RecordValue
@@ -29,7 +30,6 @@ Epochs: TypeAlias = dict[int, int | None]
 """Assignment epochs of tasks by partition; None: the tasks are not active."""
 TaskEpochs: TypeAlias = dict[tuple[int, str], Epochs]
 """Tasks by place of their type in TASK_TYPES, and subtopology."""
-Cells: TypeAlias = tuple[object, ...]
 
 METADATA_COLUMNS: Final = (
     *("client_id", "client_host", "rack_id", "process_id", "topology_epoch", "rebalance_timeout_ms"),
