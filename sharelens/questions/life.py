@@ -23,7 +23,7 @@ from sharelens.questions.answers.measured import (
 )
 from sharelens.questions.answers.missing import without_group_records
 from sharelens.questions.answers.shape import answer_schema, pair_column
-from sharelens.questions.answers.streaming import Listed, Listing, Sums, with_ones
+from sharelens.questions.answers.streaming import Listing, RowChoice, Sums, with_ones
 from sharelens.source.request import CutChoice
 from sharelens.tables.limits import TooMuchError
 from sharelens.tables.port import Tables
@@ -31,7 +31,7 @@ from sharelens.tables.reading import read_group_records
 from sharelens.tables.where import Span
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 
-LISTED = Listed(
+ROWS = RowChoice(
     order=[*PLACE_ORDER, ("log_offset", "ascending"), ("rank", "ascending")],
     ranks={"rank": lambda rows: pc.index_in(rows.column("event"), value_set=pa.array(EVENTS))},
 )
@@ -42,7 +42,7 @@ def life(
 ) -> Answer:
     """The answer to `sharelens life`; `span` bounds the log time of the events."""
     scoped = scope(evidence, key_filter, cut)
-    life_rows = LifeRows(scoped, cut, span, LISTED, events)
+    life_rows = LifeRows(scoped, cut, span, ROWS, events)
     for rows in event_stream(scoped):
         life_rows.add(rows)
     return life_rows.answer()
@@ -52,12 +52,12 @@ class LifeRows:
     """Collects the answer from LIFE rows; `sums` by share partition and event: rows."""
 
     def __init__(
-        self, scoped: Scope, cut: CutChoice, span: Span, listed: Listed, events: Collection[str] = EVENTS
+        self, scoped: Scope, cut: CutChoice, span: Span, choice: RowChoice, events: Collection[str] = EVENTS
     ) -> None:
         """`events`: those that are listed."""
         self._scoped, self._cut, self._span = scoped, cut, span
         self._events = [event for event in EVENTS if event in events]
-        self._listing, self._sums = Listing(listed), Sums([*SHARE_PARTITION_KEY, "event"], {"rows": "sum"})
+        self._listing, self._sums = Listing(choice), Sums([*SHARE_PARTITION_KEY, "event"], {"rows": "sum"})
         self.add(LIFE.empty_table())
 
     def add(self, rows: pa.Table) -> pa.Table:
@@ -92,7 +92,7 @@ def counts_of(sums: pa.Table) -> dict[str, int]:
 
 def event_rows(scoped: Scope) -> pa.Table:
     """LIFE rows; at the end of the evidence those of the gold table."""
-    listing = Listing(LISTED)
+    listing = Listing(ROWS)
     for rows in event_stream(scoped):
         listing.add(rows)
     return listing.table()

@@ -15,7 +15,7 @@ from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.completeness import check_beginning
 from sharelens.questions.answers.measured import PLACE_ORDER, Scope, answer, kept_stream, scope, stream_of
 from sharelens.questions.answers.shape import answer_schema
-from sharelens.questions.answers.streaming import Listed, Listing, Sums
+from sharelens.questions.answers.streaming import Listing, RowChoice, Sums
 from sharelens.source.request import CutChoice
 from sharelens.tables.port import Tables
 from sharelens.tables.where import Span
@@ -44,18 +44,18 @@ def redelivered(
     scoped = scope(evidence, key_filter, cut)
     is_chosen = pc.field("kind").isin(pa.array(sorted(kinds), pa.string()))
     stream = (rows.filter(is_chosen) for rows in redelivered_stream(scoped, span))
-    listed = Listed(order=ORDER, row_limit=row_limit, ranks=RANKS)
-    return redelivered_answer(scoped, stream, span, listed=listed, kinds=kinds)
+    choice = RowChoice(order=ORDER, row_limit=row_limit, ranks=RANKS)
+    return redelivered_answer(scoped, stream, span, choice=choice, kinds=kinds)
 
 
 def redelivered_answer(
-    scoped: Scope, stream: Iterable[pa.Table], span: Span, *, listed: Listed, kinds: Collection[str] = REDELIVERIES
+    scoped: Scope, stream: Iterable[pa.Table], span: Span, *, choice: RowChoice, kinds: Collection[str] = REDELIVERIES
 ) -> Answer:
     """The answer of REDELIVERED rows of some kinds; `sums` by share partition and kind.
 
     records, the largest max_delivery_count, the newest last_ms.
     """
-    listing, sums = Listing(listed), Sums([*SHARE_PARTITION_KEY, "kind"], SUMMED)
+    listing, sums = Listing(choice), Sums([*SHARE_PARTITION_KEY, "kind"], SUMMED)
     for rows in stream:
         listing.add(rows)
         sums.add(counted("redelivered_records", rows))

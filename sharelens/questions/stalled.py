@@ -18,7 +18,7 @@ from sharelens.questions.answers.measured import Scope, answer, scope, stream_of
 from sharelens.questions.answers.missing import COPY_FOLDERS, unseen_stalls
 from sharelens.questions.answers.now import now_of
 from sharelens.questions.answers.shape import answer_schema
-from sharelens.questions.answers.streaming import Listed, Listing, Sums, with_ones
+from sharelens.questions.answers.streaming import Listing, RowChoice, Sums, with_ones
 from sharelens.questions.published_stalls import published_stalls
 from sharelens.source.request import CutChoice
 from sharelens.tables.port import Tables
@@ -57,7 +57,9 @@ def stalled(
     scoped = scope(evidence, key_filter, cut)
     now_ms = now_of(evidence, cut)
     stream = stall_stream(scoped, span, settings, now_ms, min_duration_ms=min_duration_ms, idle=idle)
-    stalls = StallRows(scoped, span, now_ms, min_duration_ms, Listed(order=measure.WORST_FIRST), still_only=still_only)
+    stalls = StallRows(
+        scoped, span, now_ms, min_duration_ms, RowChoice(order=measure.WORST_FIRST), still_only=still_only
+    )
     for rows in stream:
         stalls.add(rows)
     return stalls.answer()
@@ -70,10 +72,17 @@ class StallRows:
     """
 
     def __init__(
-        self, scoped: Scope, span: Span, now_ms: int, min_duration_ms: int, listed: Listed, *, still_only: bool = False
+        self,
+        scoped: Scope,
+        span: Span,
+        now_ms: int,
+        min_duration_ms: int,
+        choice: RowChoice,
+        *,
+        still_only: bool = False,
     ) -> None:
         self._scoped, self._span, self._now_ms, self._min_duration_ms = scoped, span, now_ms, min_duration_ms
-        self._listing, self._still_only, self._short = Listing(listed), still_only, 0
+        self._listing, self._still_only, self._short = Listing(choice), still_only, 0
         self._sums = Sums([*SHARE_PARTITION_KEY, "kind", "is_over"], SUMMED)
 
     def add(self, rows: pa.Table) -> pa.Table:

@@ -22,7 +22,7 @@ from sharelens.questions import lag, life, redelivered, stalled
 from sharelens.questions.answers.measured import Scope, scope
 from sharelens.questions.answers.missing import unnamed_topics
 from sharelens.questions.answers.share_partitions import Key, key_of, rows_of_keys
-from sharelens.questions.answers.streaming import FirstOfEach, Listed
+from sharelens.questions.answers.streaming import FirstOfEach, RowChoice
 from sharelens.questions.dead_letters import dlq, poison
 from sharelens.questions.dead_letters.reconciled import given_up_and_reconciled
 from sharelens.questions.findings.finding import Finding
@@ -47,7 +47,7 @@ from sharelens.tables.reading import read_group_records
 from sharelens.tables.where import Span
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 
-REDELIVERED = Listed(order=redelivered.ORDER, row_limit=1, ranks=redelivered.RANKS)
+REDELIVERED = RowChoice(order=redelivered.ORDER, row_limit=1, ranks=redelivered.RANKS)
 REDELIVERY_COLUMNS = [
     *PLACE_KEY,
     "kind",
@@ -150,9 +150,9 @@ def gather(evidence: Tables, question: ReportQuestion) -> Gathered:
     order = share_partition_ranking(ranking, open_now, lag_rows, answers["stalled"].sums, past)
     traced = _traced(pins, answers["poison"].table, order)
     moments = np.unique(np.linspace(times.from_ms, times.to_ms, MOMENTS).astype(np.int64))
-    lived = life.LifeRows(scoped, cut, question.span, orders.lives(ranking), set(EVENTS).difference(orders.EPOCH_MOVES))
-    read = _read(scoped, order, traced, moments, lambda rows: reading.add_lives(lived.add(rows)))
-    answers = {"lag": lags, **answers, "life": lived.answer()}
+    lives = life.LifeRows(scoped, cut, question.span, orders.lives(ranking), set(EVENTS).difference(orders.EPOCH_MOVES))
+    read = _read(scoped, order, traced, moments, lambda rows: reading.add_lives(lives.add(rows)))
+    answers = {"lag": lags, **answers, "life": lives.answer()}
     gaps = gap_entries(evidence, _of_groups(scoped, drawn), scoped.cut)
     return Gathered(
         evidence=with_traces(evidence, read_signs.cover, *read.traced),
@@ -205,11 +205,11 @@ def _answers(
     for given_up_rows, letter_rows in tables:
         timelines.add_archived(archived.add(given_up_rows))
         timelines.add_letters(letters.add(letter_rows))
-    again = _also(redelivered.redelivered_stream(scoped, span, REDELIVERY_COLUMNS), timelines.add_redelivered)
+    redeliveries = _also(redelivered.redelivered_stream(scoped, span, REDELIVERY_COLUMNS), timelines.add_redelivered)
     answers = {
         "stalled": stalls.answer(),
         "poison": archived.answer(),
-        "redelivered": redelivered.redelivered_answer(scoped, again, span, listed=REDELIVERED),
+        "redelivered": redelivered.redelivered_answer(scoped, redeliveries, span, choice=REDELIVERED),
         "dlq": letters.answer(),
     }
     return answers, pins.table()

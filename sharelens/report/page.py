@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
 import jinja2
@@ -29,6 +29,17 @@ from sharelens.source.request import Source
 EVENTS_SHOWN = 40
 SAID_ELSEWHERE = {"GROUP", "TOPIC", "PARTITION", "RECORD-OFFSET", "UNTIL-STATE-LOG-OFFSET"}
 HOW_TO_READ = "A pin is a line that runs to the right at one offset while the offsets above it are done."
+TAKEN: Mapping[str, Sequence[str]] = {
+    "lag": ("filters", "cut"),
+    "stalled": ("filters", "cut", "span", "least"),
+    "redelivered": ("filters", "cut", "span"),
+    "poison": ("filters", "cut", "span"),
+    "dlq": ("letter_topics", "filters", "cut", "span"),
+    "life": ("filters", "cut", "span"),
+    "audit": ("filters",),
+    "status": (),
+}
+"""The parameters of a report that each question takes; the audit is up to the end of the evidence."""
 NO_STATE = "No delivery state was ever written."
 
 
@@ -61,46 +72,38 @@ class _Commands:
     def __init__(self, source: Source, gathered: Gathered) -> None:
         self._source = source
         key_filter, cut, span = gathered.question.key_filter, gathered.question.cut, gathered.question.span
-        self._filters = [f"--group={group}" for group in sorted(key_filter.groups)]
-        self._filters += [
+        filters = [f"--group={group}" for group in sorted(key_filter.groups)]
+        filters += [
             f"--topic={topic.text}" + (":" + ",".join(map(str, sorted(topic.partitions))) if topic.partitions else "")
             for topic in key_filter.topics
         ]
-        self._filters += [f"--partition={partition}" for partition in sorted(key_filter.partitions)]
+        filters += [f"--partition={partition}" for partition in sorted(key_filter.partitions)]
+        letter_topics = [f"--dlq-topic={topic}" for topic in source.dlq_topics]
+        letter_topics += [] if source.dlq_prefix is None else [f"--dlq-prefix={source.dlq_prefix}"]
+        as_of = [] if cut.as_of_ms is None else [f"--as-of={time_text(cut.as_of_ms)}"]
+        as_of += [f"--at-offset={partition}:{offset}" for partition, offset in sorted((cut.at_offsets or {}).items())]
+        bounds = [] if span.from_ms is None else [f"--from={time_text(span.from_ms)}"]
+        bounds += [] if span.to_ms is None else [f"--to={time_text(span.to_ms)}"]
         least_ms = gathered.question.min_duration_ms
-        self._least = [] if least_ms == MIN_DURATION_MS else [f"--min-duration={duration_text(least_ms)}"]
-        self._dlq = [f"--dlq-topic={topic}" for topic in source.dlq_topics]
-        self._dlq += [] if source.dlq_prefix is None else [f"--dlq-prefix={source.dlq_prefix}"]
-        self._cut = [] if cut.as_of_ms is None else [f"--as-of={time_text(cut.as_of_ms)}"]
-        self._cut += [
-            f"--at-offset={partition}:{offset}" for partition, offset in sorted((cut.at_offsets or {}).items())
-        ]
-        self._span = [] if span.from_ms is None else [f"--from={time_text(span.from_ms)}"]
-        self._span += [] if span.to_ms is None else [f"--to={time_text(span.to_ms)}"]
+        least = [] if least_ms == MIN_DURATION_MS else [f"--min-duration={duration_text(least_ms)}"]
+        self._options = {
+            "filters": filters, "letter_topics": letter_topics, "cut": as_of, "span": bounds, "least": least,
+        }  # fmt: skip
 
-    def of(self, name: str, *, span: bool = False) -> str:
-        """The question that a part of the page answers."""
-        return command(self._source, name, [*self._filters, *self._cut, *(self._span if span else [])])
-
-    def dead_letters(self) -> str:
-        """`dlq`, with the topics that were named."""
-        return command(self._source, "dlq", [*self._dlq, *self._filters, *self._cut, *self._span])
+    def of(self, question: str) -> str:
+        """The question that a part of the page answers, with the parameters of the report that it takes."""
+        return command(self._source, question, [word for name in TAKEN[question] for word in self._options[name]])
 
     def timeline(self, group: str) -> str:
         """The whole timeline of a group."""
-        filters = [word for word in self._filters if not word.startswith("--group=")]
-        topics = [] if filters else self._dlq
-        options = [f"--group={group}", *topics, *filters, *self._cut, *self._span, *self._least]
-        return command(self._source, "timeline", options)
+        options = self._options
+        filters = [word for word in options["filters"] if not word.startswith("--group=")]
+        words = [f"--group={group}", *([] if filters else options["letter_topics"]), *filters]
+        return command(self._source, "timeline", [*words, *options["cut"], *options["span"], *options["least"]])
 
     def rebalances(self, group: str) -> str:
         """The rebalances of a group."""
-        return command(self._source, "rebalances", [f"--group={group}", *self._span])
-
-    def stalls(self) -> str:
-        """`stalled`, with the least duration."""
-        options = [*self._filters, *self._cut, *self._span, *self._least]
-        return command(self._source, "stalled", options)
+        return command(self._source, "rebalances", [f"--group={group}", *self._options["span"]])
 
     def trace(self, key: Key | None, offset: int) -> str:
         """The life of one record; without a key one with words to fill in."""
@@ -109,14 +112,6 @@ class _Commands:
         group, topic, partition = key
         options = [f"--group={group}", f"--topic={topic}", f"--partition={partition}", f"--offset={offset}"]
         return command(self._source, "trace", options)
-
-    def audit(self) -> str:
-        """The audit of the same share partitions, up to the end of the evidence."""
-        return command(self._source, "audit", self._filters)
-
-    def status(self) -> str:
-        """The extent of the evidence."""
-        return command(self._source, "status", [])
 
 
 def _scope(gathered: Gathered) -> str:
@@ -158,7 +153,7 @@ def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Seq
     return (
         *(() if gathered.is_about_streams_alone else of_share_groups),
         *streams_sections(gathered.streams, line.rebalances),
-        audit_section(gathered.signs.audited, line.audit()),
+        audit_section(gathered.signs.audited, line.of("audit")),
         *_evidence_sections(gathered, line, traces),
     )
 
@@ -194,38 +189,36 @@ def _state_sections(gathered: Gathered, line: _Commands) -> Sequence[Section]:
 
 def _event_sections(gathered: Gathered, line: _Commands, anchors: Anchors) -> Sequence[Section]:
     answers, counts = gathered.answers, figures.delivery_counts(gathered)
-    letters, lived = answers["dlq"], answers["life"]
+    letters, life = answers["dlq"], answers["life"]
     return (
         Section(
             name="stalls",
             title="Stalls",
-            sheets=(sheets.stalls_sheet(answers["stalled"], anchors, line.stalls()),),
+            sheets=(sheets.stalls_sheet(answers["stalled"], anchors, line.of("stalled")),),
             points=sheets.stall_kinds(answers["stalled"]),
         ),
         Section(
             name="redelivered",
             title="Deliveries",
             figures=_there(counts),
-            sheets=(
-                sheets.redelivered_sheet(answers["redelivered"], gathered.ranking, line.of("redelivered", span=True)),
-            ),
+            sheets=(sheets.redelivered_sheet(answers["redelivered"], gathered.ranking, line.of("redelivered")),),
         ),
         Section(
             name="poison",
             title="Archived records",
-            sheets=(sheets.poison_sheet(answers["poison"], anchors, line.of("poison", span=True)),),
+            sheets=(sheets.poison_sheet(answers["poison"], anchors, line.of("poison")),),
         ),
         Section(
             name="dead-letters",
             title="Dead letters",
             paragraphs=(holdings.dead_letter_words(letters),),
-            sheets=(holdings.dead_letters_sheet(letters, anchors, line.dead_letters()),) if letters.row_count else (),
+            sheets=(holdings.dead_letters_sheet(letters, anchors, line.of("dlq")),) if letters.row_count else (),
         ),
         Section(
             name="lives",
             title="Lives",
-            paragraphs=(lives.life_words(lived),),
-            sheets=(lives.lives_sheet(lived, line.of("life", span=True)),) if counts_of(lived.sums) else (),
+            paragraphs=(lives.life_words(life),),
+            sheets=(lives.lives_sheet(life, line.of("life")),) if counts_of(life.sums) else (),
         ),
     )
 
@@ -246,8 +239,8 @@ def _evidence_sections(gathered: Gathered, line: _Commands, traces: Sequence[She
             name="evidence",
             title="Freshness and gaps",
             sheets=(
-                holdings.evidence_sheet(gathered.signs.cover, line.status()),
-                holdings.gaps_sheet(gathered.signs.cover, line.status()),
+                holdings.evidence_sheet(gathered.signs.cover, line.of("status")),
+                holdings.gaps_sheet(gathered.signs.cover, line.of("status")),
             ),
         ),
         Section(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sharelens.cli import main
+from sharelens.questions.life import counts_of
 from sharelens.report.gather import Gathered
 from sharelens.report.timelines import ENTRIES_SHOWN, GROUPS_DRAWN, STALLS
 from sharelens.source.request import CutChoice, Source
@@ -39,9 +40,10 @@ def answer_of(capsys: pytest.CaptureFixture[str], command: str, scenario: str, *
 def test_a_lake_and_its_log_have_the_same_lives_and_timelines(scenario: str) -> None:
     lake = gathered(Source(lake=str(recorded_lake(scenario))), min_duration_ms=LEAST_MS)
     logs = of_logs(scenario)
-    assert lake.lives.counts() == logs.lives.counts()
-    assert lake.lives.first.drop_columns(["cluster_id"]).equals(logs.lives.first.drop_columns(["cluster_id"]))
-    for lake_timeline, right in zip(lake.timelines, logs.timelines, strict=True):
+    lives = [report.answers["life"] for report in (lake, logs)]
+    assert counts_of(lives[0].sums) == counts_of(lives[1].sums)
+    assert lives[0].table.drop_columns(["cluster_id"]).equals(lives[1].table.drop_columns(["cluster_id"]))
+    for lake_timeline, right in zip(lake.pictures.timelines, logs.pictures.timelines, strict=True):
         assert lake_timeline.group_id == right.group_id
         assert lake_timeline.counts == right.counts
         assert lake_timeline.marks == right.marks
@@ -50,11 +52,11 @@ def test_a_lake_and_its_log_have_the_same_lives_and_timelines(scenario: str) -> 
 
 @pytest.mark.parametrize("scenario", ["admin", "edge", "pruned"])
 def test_the_lives_are_those_of_the_question(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
-    lives = of_logs(scenario).lives
+    lives = of_logs(scenario).answers["life"]
     rows = answer_of(capsys, "life", scenario)
-    assert lives.counts() == Counter(row["event"] for row in rows)
+    assert counts_of(lives.sums) == Counter(row["event"] for row in rows)
     by_record = {(row["state_partition"], row["log_offset"], row["event"]): row for row in rows}
-    shown = lives.first.to_pylist()
+    shown = lives.table.to_pylist()
     assert shown
     for row in shown:
         row_of_event = by_record[row["state_partition"], row["log_offset"], row["event"]]
@@ -63,7 +65,7 @@ def test_the_lives_are_those_of_the_question(scenario: str, capsys: pytest.Captu
 
 @pytest.mark.parametrize("scenario", ["admin", "dlq", "timeouts"])
 def test_the_timelines_are_those_of_the_question(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
-    timelines = of_logs(scenario).timelines
+    timelines = of_logs(scenario).pictures.timelines
     assert len(timelines) == GROUPS_DRAWN
     for timeline in timelines:
         words = ["--group", timeline.group_id, "--min-duration", f"{LEAST_MS}ms"]
@@ -83,12 +85,12 @@ def test_the_timelines_are_those_of_the_question(scenario: str, capsys: pytest.C
 
 
 def test_an_earlier_cut_has_nothing_that_came_later(capsys: pytest.CaptureFixture[str]) -> None:
-    cut_ms = of_logs("admin").first_ms + 15_000
+    cut_ms = of_logs("admin").signs.first_ms + 15_000
     report = gathered(log_source("admin"), min_duration_ms=LEAST_MS, cut=CutChoice(as_of_ms=cut_ms))
-    for timeline in report.timelines:
+    for timeline in report.pictures.timelines:
         words = ["--group", timeline.group_id, "--min-duration", f"{LEAST_MS}ms", "--as-of", str(cut_ms)]
         rows = answer_of(capsys, "timeline", "admin", *words)
         assert timeline.counts == Counter(row["event"] for row in rows)
         assert max(row["at_ms"] for row in rows) <= cut_ms
     rows = answer_of(capsys, "life", "admin", "--as-of", str(cut_ms))
-    assert report.lives.counts() == Counter(row["event"] for row in rows)
+    assert counts_of(report.answers["life"].sums) == Counter(row["event"] for row in rows)

@@ -111,7 +111,7 @@ def _not_behind(table: pa.Table, order: Order, row: pa.Table) -> pa.ChunkedArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class RowChoice:
     """Which rows an answer lists: the first `row_limit` (None: all) by an order.
 
     `ranks`: functions of rows that give columns which only the order needs.
@@ -125,9 +125,9 @@ class Listed:
 class Listing:
     """The listed rows of a stream, and counts over all of them."""
 
-    def __init__(self, listed: Listed) -> None:
-        self._order, self._ranks, self._rows = list(listed.order), listed.ranks, 0
-        self._first = None if listed.row_limit is None else FirstRows(self._order, max(listed.row_limit, 1))
+    def __init__(self, choice: RowChoice) -> None:
+        self._order, self._ranks, self._rows = list(choice.order), choice.ranks, 0
+        self._first = None if choice.row_limit is None else FirstRows(self._order, max(choice.row_limit, 1))
         self._tables: list[pa.Table] = []
         self._incomplete = 0
         self._unnamed: set[str] = set()

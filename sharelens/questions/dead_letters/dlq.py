@@ -28,7 +28,7 @@ from sharelens.questions.answers.completeness import closing_line, incomplete_ro
 from sharelens.questions.answers.digests import Digest, as_answer
 from sharelens.questions.answers.measured import scope
 from sharelens.questions.answers.shape import constant
-from sharelens.questions.answers.streaming import Listed, Listing
+from sharelens.questions.answers.streaming import Listing, RowChoice
 from sharelens.questions.dead_letters.bursts import BURST, bursts_of
 from sharelens.questions.dead_letters.columns import BURST_LAYOUT, DIGEST_KEYS, DIGEST_LAYOUT, LAYOUT
 from sharelens.questions.dead_letters.reconciled import (
@@ -71,8 +71,8 @@ def dlq(
     scoped = scope(evidence, key_filter, cut)
     stream, warnings = reconciled_stream(scoped, cut, settings, topics)
     order = [BY_STATUS, *measure.ORDER] if is_text else measure.ORDER
-    listed = Listed(order=order, row_limit=row_limit, ranks={BY_STATUS[0]: status_rank})
-    reconciled_rows = ReconciledRows(evidence, span, listed, warnings, statuses)
+    choice = RowChoice(order=order, row_limit=row_limit, ranks={BY_STATUS[0]: status_rank})
+    reconciled_rows = ReconciledRows(evidence, span, choice, warnings, statuses)
     for rows in stream:
         reconciled_rows.add(rows)
     return reconciled_rows.answer()
@@ -85,13 +85,13 @@ class ReconciledRows:
         self,
         evidence: Tables,
         span: Span,
-        listed: Listed,
+        choice: RowChoice,
         warnings: Sequence[str],
         statuses: Sequence[str] = STATUSES,
     ) -> None:
         """`warnings`: those of the stream; `statuses`: those that are listed."""
         self._evidence, self._span, self._warnings, self._statuses = evidence, span, warnings, statuses
-        self._listing, self._digest = Listing(listed), Digest(DIGEST_KEYS)
+        self._listing, self._digest = Listing(choice), Digest(DIGEST_KEYS)
 
     def add(self, rows: pa.Table) -> pa.Table:
         """Adds the rows of the span, and returns them."""

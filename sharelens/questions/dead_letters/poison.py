@@ -19,7 +19,7 @@ from sharelens.questions.answers.doubtful_settings import doubtful_settings
 from sharelens.questions.answers.measured import Scope, answer, scope
 from sharelens.questions.answers.missing import COPY_FOLDERS, unseen
 from sharelens.questions.answers.shape import answer_schema
-from sharelens.questions.answers.streaming import Listed, Listing
+from sharelens.questions.answers.streaming import Listing, RowChoice
 from sharelens.questions.dead_letters.reconciled import given_up_with_dead_letter_causes
 from sharelens.source.request import CutChoice
 from sharelens.tables.port import Tables
@@ -51,7 +51,7 @@ def poison(
     `row_limit`: only the first rows are kept; None: all.
     """
     scoped = scope(evidence, key_filter, cut)
-    archived = ArchivedRows(scoped, span, Listed(order=measure.ORDER, row_limit=row_limit), gaps=gaps)
+    archived = ArchivedRows(scoped, span, RowChoice(order=measure.ORDER, row_limit=row_limit), gaps=gaps)
     for rows in given_up_with_dead_letter_causes(scoped, settings, cut.as_of_ms, near_limit=near_limit):
         archived.add(rows)
     return archived.answer()
@@ -60,10 +60,10 @@ def poison(
 class ArchivedRows:
     """Collects the answer from POISON_RECORD rows, gaps among them; `sums` by group, cause and share partition."""
 
-    def __init__(self, scoped: Scope, span: Span, listed: Listed, *, gaps: bool = False) -> None:
+    def __init__(self, scoped: Scope, span: Span, choice: RowChoice, *, gaps: bool = False) -> None:
         """`gaps`: whether they are listed."""
         self._scoped, self._span, self._gaps = scoped, span, gaps
-        self._listing, self._digest, self._without_limit = Listing(listed), Digest(DIGEST_KEYS), 0
+        self._listing, self._digest, self._without_limit = Listing(choice), Digest(DIGEST_KEYS), 0
 
     def add(self, rows: pa.Table) -> pa.Table:
         """Adds the rows of the span, and returns them."""

@@ -1,4 +1,4 @@
-"""Archived records beside their dead letters: as a run stored them, or reconciled with the letters of a question."""
+"""Archived records with their dead letters: as a run stored them, or reconciled with the letters of a question."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
