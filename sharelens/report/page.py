@@ -29,7 +29,7 @@ from sharelens.source.request import Source
 EVENTS_SHOWN = 40
 SAID_ELSEWHERE = {"GROUP", "TOPIC", "PARTITION", "RECORD-OFFSET", "UNTIL-STATE-LOG-OFFSET"}
 HOW_TO_READ = "A pin is a line that runs to the right at one offset while the offsets above it are done."
-TAKEN: Mapping[str, Sequence[str]] = {
+PARAMETERS: Mapping[str, Sequence[str]] = {
     "lag": ("filters", "cut"),
     "stalled": ("filters", "cut", "span", "least"),
     "redelivered": ("filters", "cut", "span"),
@@ -92,7 +92,7 @@ class _Commands:
 
     def of(self, question: str) -> str:
         """The question that a part of the page answers, with the parameters of the report that it takes."""
-        return command(self._source, question, [word for name in TAKEN[question] for word in self._options[name]])
+        return command(self._source, question, [word for name in PARAMETERS[question] for word in self._options[name]])
 
     def timeline(self, group: str) -> str:
         """The whole timeline of a group."""
