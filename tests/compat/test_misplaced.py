@@ -188,6 +188,7 @@ def test_the_lake_keeps_the_misplaced_row_with_its_mark(changed: Path) -> None:
     assert start_offsets == {OLD: BEFORE, NEW: AFTER}
 
 
+@pytest.mark.soak
 def test_a_log_that_grows_while_the_number_changes_gives_the_lake_of_one_run(tmp_path: Path) -> None:
     story = [*CHANGED, (OLD, STALE_SNAPSHOT), (OLD, update(MOVES, start=6, epoch=1, at_ms=START_MS + 91_000))]
     for end in (len(GROUPS) * 2, len(CHANGED) - 3, len(CHANGED) + 1, len(story)):

@@ -8,7 +8,7 @@ import pytest
 
 from sharelens.cli import main
 from tests.dataset_settings import given_settings
-from tests.datasets import FEW, dataset, kinds_first
+from tests.datasets import dataset, scenarios
 from tests.processes.in_process import recorded_lake
 
 pytestmark = pytest.mark.usefixtures("evidence_opened_once")
@@ -39,7 +39,8 @@ def without_commands(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("scenario", kinds_first(FEW))
+@pytest.mark.soak
+@pytest.mark.parametrize("scenario", scenarios())
 def test_a_lake_and_its_log_directory_say_the_same(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     of_logs = ask(capsys, "--log-dir", str(dataset(scenario) / "logs"))
     of_lake = ask(capsys, "--lake", str(recorded_lake(scenario)))

@@ -12,7 +12,7 @@ from sharelens.source.request import Source
 from sharelens.tables.opening import open_evidence
 from sharelens.tables.reading import read_share_partitions
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
-from tests.datasets import FEW, dataset, kinds_first
+from tests.datasets import dataset, scenarios
 from tests.processes.in_process import recorded_lake
 
 pytestmark = pytest.mark.usefixtures("evidence_opened_once")
@@ -40,7 +40,8 @@ def first_group(scenario: str) -> str:
     return min(counts, key=lambda group: (-counts[group], group))
 
 
-@pytest.mark.parametrize("scenario", kinds_first(FEW))
+@pytest.mark.soak
+@pytest.mark.parametrize("scenario", scenarios())
 def test_a_lake_and_its_log_tell_the_same_in_order(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     group = ["--group", first_group(scenario), "--min-duration", "60s"]
     of_logs = ask(capsys, "timeline", "--log-dir", logs(scenario), *group)

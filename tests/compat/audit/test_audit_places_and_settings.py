@@ -57,6 +57,7 @@ def test_misplaced_share_partitions(count, moved, other_count, chance):
     assert_agree(world, audited(world))
 
 
+@pytest.mark.soak
 @given(st.sampled_from([3, 7, 50]), st.sets(st.sampled_from([*GROUPS, "late", "stock"]), max_size=3))
 @examples("table", shrink=False)
 def test_misplaced_groups(count, moved):

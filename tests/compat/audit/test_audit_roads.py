@@ -27,6 +27,7 @@ def test_a_healthy_cluster():
     assert not [row for row in of_logs.findings if row["severity"] != "info"]
 
 
+@pytest.mark.soak
 @given(OPERATIONS, DAMAGED)
 @examples("lake and log", shrink=False)
 def test_damaged_pairs_of_logs(operations, damages):

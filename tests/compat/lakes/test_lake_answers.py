@@ -20,7 +20,7 @@ from sharelens.tables.opening import open_evidence
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_share_partitions
 from sharelens.tables.where import Span
-from tests.datasets import FEW, dataset, kinds_first
+from tests.datasets import dataset, scenarios
 from tests.depths import examples
 from tests.logs.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 from tests.processes.in_process import make_lake, recorded_lake
@@ -135,7 +135,8 @@ def questions(folder: Path, straight: list[str], ask: Ask) -> Iterator[list[str]
             yield ["trace", *key, "--offset", str(offset)]
 
 
-@pytest.mark.parametrize("name", kinds_first(FEW))
+@pytest.mark.soak
+@pytest.mark.parametrize("name", scenarios())
 def test_a_scenario_gives_the_same_answers_with_and_without_a_lake(name: str, ask: Ask) -> None:
     logs = dataset(name) / "logs"
     lake = recorded_lake(name)

@@ -252,6 +252,7 @@ def stages_of(points: list[Point]) -> set[str]:
 OTHER_RUNS = ("new_settings", *in_soak("late_evidence", "start_over", "more_dead_letters", "in_steps"))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("situation", OTHER_RUNS)
 def test_other_runs_killed_again_and_again_are_finished_in_the_end(situation: str, tmp_path: Path) -> None:
     case = Case(tmp_path, situation)

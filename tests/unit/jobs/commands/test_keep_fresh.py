@@ -100,6 +100,7 @@ def records(lake: Path) -> int:
         return 0
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_upkeep_inside_keeps_the_files_few_and_the_summaries_tell_of_both(tmp_path, capsys):
     lake, log = tmp_path / "lake", Log(tmp_path / "log")

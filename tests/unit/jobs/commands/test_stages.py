@@ -13,6 +13,7 @@ import pytest
 
 from jobs.commands import stages as compute
 from sharelens.cli import main
+from tests.depths import in_soak
 from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.once import made_once
 from tests.processes.in_process import empty_lake, make_lake, no_session
@@ -102,7 +103,7 @@ def test_until_takes_the_prefix_before_the_time(execute: Run, logs: str, empty: 
     assert [row["start_offset"] for row in rows] == [2]  # type: ignore[index]
 
 
-@pytest.mark.parametrize("rebuild", ["decode", "replay", "audit"])
+@pytest.mark.parametrize("rebuild", ["replay", *in_soak("decode", "audit")])
 def test_a_rebuild_needs_no_log_directory(execute: Run, lake: str, rebuild: str) -> None:
     code, _, err = execute("run", "--lake", lake, "--rebuild", rebuild)
     assert (code, err) == (0, "")

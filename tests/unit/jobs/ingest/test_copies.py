@@ -79,6 +79,7 @@ def test_copies_of_a_broker_that_was_killed_come_in_any_order(order: tuple[str, 
     assert_same(tmp_path / "lake", clean_crash())
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("include_uncommitted", [True, *in_soak(False)])
 def test_copies_of_a_broker_that_was_killed_come_together(include_uncommitted: bool, tmp_path: Path) -> None:
     folder = dataset("crash")

@@ -133,6 +133,7 @@ def test_a_share_partition_that_was_there_before_the_cut_is_not_first_seen_after
     assert not pc.any(pc.equal(events.column("event"), "first_seen")).as_py()
 
 
+@pytest.mark.soak
 def test_measuring_anew_after_a_cut_leaves_what_was_final_before_it(story_parts: Parts, tmp_path: Path) -> None:
     cut_lake = Path(shutil.copytree(cut_once(story_parts, 2), tmp_path / "cut"))
     cut(cut_lake, 2)

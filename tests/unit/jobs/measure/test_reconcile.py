@@ -202,6 +202,7 @@ def test_a_topic_of_any_name_is_taken_when_it_is_named_and_from_then_on(tmp_path
     assert judged(tmp_path / "lake") == ALL
 
 
+@pytest.mark.soak
 def test_how_far_back_a_topic_reaches_does_not_hang_on_the_groups_with_news(tmp_path: Path) -> None:
     """Its oldest dead letter is of another group: a run over news of g alone judges as a run over all."""
     write_log_directory(tmp_path / "logs", STATE)

@@ -333,6 +333,7 @@ def test_vacuum_removes_what_is_older_than_the_window_and_what_killed_runs_left(
         assert table.metadata().configuration["sharelens.schemaVersion"]
 
 
+@pytest.mark.soak
 def test_runs_go_on_after_the_log_was_cut(lake: Path, tmp_path: Path) -> None:
     run_upkeep(lake, now_ms=later())
     run_upkeep(lake, now_ms=later())

@@ -266,6 +266,7 @@ def test_a_lake_in_which_nothing_ran_gets_no_cut(tmp_path: Path) -> None:
         scan.open_lake(tmp_path)
 
 
+@pytest.mark.soak
 def test_a_run_that_was_killed_in_an_old_lake_is_finished_first(small: Path, tmp_path: Path) -> None:
     logs = write_log_directory(tmp_path / "more", [*SMALL, update(batches=[(4, 4, 4, 2)])])
     point = "commit:gold.share_partition_history:replay:after"

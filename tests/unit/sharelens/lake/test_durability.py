@@ -79,6 +79,7 @@ def lake(tmp_path: Path) -> Path:
     return Path(shutil.copytree(story_lake("power cut", STORY), tmp_path / "lake"))
 
 
+@pytest.mark.soak
 def test_a_power_cut_after_a_run_leaves_what_it_published(
     logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

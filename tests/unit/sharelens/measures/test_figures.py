@@ -5,15 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.datasets import dataset, scenarios
+from tests.datasets import dataset, kinds_first
 from tests.depths import rows_in_soak
 from tests.figures import Surfaces, figures_of
 from tests.once import made_once
 from tests.processes.in_process import make_lake, recorded_lake
 from tests.what_if_runs import SMALL, simulated
 
-OFTEN = ("dlq", "transactions")
-"""Logs with dead letters, and with markers of transactions."""
 HOURS = replace(
     SMALL, duration_ms=9_000_000, produce_interval_ms=40_000, poll_interval_ms=20_000, admin_interval_ms=700_000
 )
@@ -46,9 +44,7 @@ def assert_same(surfaces: Surfaces) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in OFTEN else pytest.mark.soak) for name in scenarios()]
-)
+@pytest.mark.parametrize("name", kinds_first(("dlq",)))
 def test_figures_of_a_recorded_log_are_the_same_everywhere(name: str) -> None:
     assert_same(figures_of(str(dataset(name) / "logs"), str(recorded_lake(name))))
 

@@ -6,6 +6,7 @@ import pytest
 from sharelens.cli import main
 from sharelens.questions.answers import streaming
 from sharelens.questions.answers.streaming import FirstOfEach, FirstRows, Sums
+from tests.depths import in_soak
 from tests.processes.in_process import recorded_lake
 
 ROWS = pa.table(
@@ -35,7 +36,7 @@ def test_first_rows_are_the_head_of_the_sorted_rows(size: int, order: list[tuple
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [["poison"], ["poison", "--gaps"], ["redelivered"], ["dlq"], ["dlq", "--fail-on"]])
-@pytest.mark.parametrize("name", ["dlq", "edge"])
+@pytest.mark.parametrize("name", ["dlq", *in_soak("edge")])
 def test_a_limited_answer_is_the_head_of_the_whole_one_with_the_same_lines(
     name: str, words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
