@@ -1,6 +1,5 @@
 """Writes docs/reference/audit-rules.md from the table of rules: python -m tools.write_audit_reference [--check]."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from state_model.audit.common_causes import EVENTS, WIDE
 from state_model.audit.explanation import impact_line, needs_text, severity_text
 from state_model.audit.rule import Rule
 from state_model.audit.table import SECTIONS, is_tested
+from tools.written_pages import write_or_check
 
 TARGET = Path(__file__).parent.parent / "docs" / "reference" / "audit-rules.md"
 HEAD = """# Rules of the audit
@@ -125,11 +125,7 @@ def _can_be_tested(rule: Rule) -> bool:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Writes the page, or with --check says whether it is as it should be."""
-    options = sys.argv[1:] if arguments is None else arguments
-    if "--check" in options:
-        return int(not TARGET.is_file() or TARGET.read_text(encoding="utf-8") != page())
-    TARGET.write_text(page(), encoding="utf-8")
-    return 0
+    return write_or_check({TARGET: page()}, arguments)
 
 
 if __name__ == "__main__":

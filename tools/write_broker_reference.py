@@ -4,7 +4,6 @@ docs/reference/broker-apis.md comes from the registry of handlers, docs/referenc
 definitions in sharelens/broker/config.
 """
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from sharelens.broker.config.topic_keys import TOPIC
 from sharelens.broker.handlers.all import MODULES
 from sharelens.broker.handlers.rights.table import RULES
 from sharelens.broker.protocol.registry import registered
+from tools.written_pages import write_or_check
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 APIS_HEAD = """# The light broker: APIs and versions
@@ -129,14 +129,7 @@ PAGES: Mapping[str, Callable[[], str]] = {"broker-apis.md": apis, "broker-config
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Writes the pages, or with --check says whether they are as they should be."""
-    options = sys.argv[1:] if arguments is None else arguments
-    for name, page in PAGES.items():
-        target = FOLDER / name
-        if "--check" not in options:
-            target.write_text(page(), encoding="utf-8")
-        elif not target.exists() or target.read_text(encoding="utf-8") != page():
-            return 1
-    return 0
+    return write_or_check({FOLDER / name: page() for name, page in PAGES.items()}, arguments)
 
 
 if __name__ == "__main__":

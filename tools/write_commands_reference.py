@@ -1,7 +1,6 @@
 """Writes the commands into docs/reference/commands.md: python -m tools.write_commands_reference [--check]."""
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from sharelens.question_table.references import load
 from sharelens.question_table.table import QUESTIONS
 from sharelens.questions.queries.definitions import spark_type
 from state_model.columnar.schemas import comment, is_moment
+from tools.written_pages import write_or_check
 
 TARGET = Path(__file__).parent.parent / "docs" / "reference" / "commands.md"
 HEAD = """# Commands
@@ -147,11 +147,7 @@ def unit_of(name: str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Writes the page, or with --check says whether it is as it should be."""
-    options = sys.argv[1:] if arguments is None else arguments
-    if "--check" in options:
-        return int(not TARGET.exists() or TARGET.read_text(encoding="utf-8") != page())
-    TARGET.write_text(page(), encoding="utf-8")
-    return 0
+    return write_or_check({TARGET: page()}, arguments)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 """Writes the catalogue into docs/reference/measures.md: python -m tools.write_measures_reference [--check]."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from sharelens.measures.catalog import MEASURES, Definition, Measure
 from sharelens.measures.figures import FIGURES
+from tools.written_pages import write_or_check
 
 TARGET = Path(__file__).parent.parent / "docs" / "reference" / "measures.md"
 BEGIN = "<!-- written by `python -m tools.write_measures_reference` from `sharelens/measures/catalog.py` -->"
@@ -52,12 +52,7 @@ def page(text: str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Writes the page, or with --check says whether it is as it should be."""
-    options = sys.argv[1:] if arguments is None else arguments
-    text = TARGET.read_text(encoding="utf-8")
-    if "--check" in options:
-        return int(text != page(text))
-    TARGET.write_text(page(text), encoding="utf-8")
-    return 0
+    return write_or_check({TARGET: page(TARGET.read_text(encoding="utf-8"))}, arguments)
 
 
 if __name__ == "__main__":

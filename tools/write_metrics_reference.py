@@ -1,11 +1,11 @@
 """Writes docs/reference/metrics.md from the metrics' catalog: python -m tools.write_metrics_reference [--check]."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jobs.run_metrics import RUN_METRICS
 from sharelens.metrics.catalog import METRICS, Metric
+from tools.written_pages import write_or_check
 
 TARGET = Path(__file__).parent.parent / "docs" / "reference" / "metrics.md"
 HEAD = """# Metrics
@@ -84,13 +84,9 @@ def _row(metric: Metric) -> str:
     return "| " + " | ".join([*cells, metric.absent]) + " |"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Writes the page; with --check only says whether it is as it should be."""
-    arguments = sys.argv[1:] if argv is None else argv
-    if "--check" in arguments:
-        return int(not TARGET.is_file() or TARGET.read_text(encoding="utf-8") != reference())
-    TARGET.write_text(reference(), encoding="utf-8")
-    return 0
+    return write_or_check({TARGET: reference()}, arguments)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 With --check it writes nothing and says by its exit code whether the pages are as they should be.
 """
 
-import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from jobs.quality.rule import BLOCKING, KINDS, LEVELS, SKIPPABLE, Rule
 from jobs.quality.suites import rules_of
 from sharelens.configuration.limits import Limits
 from sharelens.lake.tables import TABLES
+from tools.written_pages import write_or_check
 
 DOCS = Path(__file__).parent.parent / "docs"
 REFERENCE = DOCS / "reference" / "quality.md"
@@ -105,14 +105,7 @@ def _by_table(rules: Sequence[Rule]) -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Writes the pages, or with --check says whether they are as they should be."""
-    options = sys.argv[1:] if arguments is None else arguments
-    texts = pages()
-    if "--check" in options:
-        return int(any(not path.is_file() or path.read_text(encoding="utf-8") != text for path, text in texts.items()))
-    for path, text in texts.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return 0
+    return write_or_check(pages(), arguments)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Writes docs/reference/tables.md from the table definitions: python -m tools.write_reference [--check]."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from jobs.upkeep.retention import RULES
 from sharelens.lake.tables import TABLES, Table
 from sharelens.questions.queries.definitions import spark_type
 from state_model.columnar.schemas import comment
+from tools.written_pages import write_or_check
 
 TARGET = Path(__file__).parent.parent / "docs" / "reference" / "tables.md"
 HEAD = """# Tables
@@ -53,11 +53,7 @@ def _names(names: Sequence[str]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Writes the page, or with --check says whether it is as it should be."""
-    options = sys.argv[1:] if arguments is None else arguments
-    if "--check" in options:
-        return 0 if TARGET.read_text(encoding="utf-8") == reference() else 1
-    TARGET.write_text(reference(), encoding="utf-8")
-    return 0
+    return write_or_check({TARGET: reference()}, arguments)
 
 
 if __name__ == "__main__":

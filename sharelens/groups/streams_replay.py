@@ -57,12 +57,12 @@ class StreamsReplay:
 
 @dataclass(slots=True)
 class SettledMembers:
-    """Members in state STABLE by their epoch: counting them anew at each record would take time for each member."""
+    """Members in state STABLE by their epoch: counting all of them at each record would take time for each member."""
 
     counts: Counter[int | None] = field(default_factory=Counter)
 
     def update(self, before: StreamsMember | None, member: StreamsMember | None) -> None:
-        """Counts a member anew; None: it is not in the group."""
+        """Counts a member by its new epoch; None: it is not in the group."""
         if before is not None:
             self.counts[settled_epoch(before)] -= 1
         if member is not None:

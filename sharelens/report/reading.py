@@ -142,7 +142,7 @@ def _around(offsets: Sequence[int]) -> pc.Expression:
 def _numbered(evidence: Tables, table: str, columns: Sequence[str], places: Places) -> Iterator[tuple[Ints, pa.Table]]:
     """These columns, PLACE_KEY's among them, of the rows of some places, with the place of each; history in order.
 
-    The scan is asked for keys that have few other places, because rows are matched with places here.
+    The scan reads keys that have few other places, because rows are matched with places here.
     """
     topics: dict[str, frozenset[int] | None] = {}
     for row in places.keys.to_pylist():

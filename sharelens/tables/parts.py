@@ -39,7 +39,7 @@ NO_PART = Part(
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """The histories of some places, at least one part. A part is read when it is asked for, a single one only once.
+    """The histories of some places, at least one part. A part is read when it is iterated over, a single one only once.
 
     `places`: the places of each part; `read`: reads the part of some places.
     """
